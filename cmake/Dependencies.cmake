@@ -1,0 +1,18 @@
+# Everything here is a package of Debian 12; scripts/packages.sh lists them by package name.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(ZLIB REQUIRED)
+
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+find_library(XXHASH_LIBRARY xxhash REQUIRED)
+add_library(gloved_xxhash INTERFACE)
+target_include_directories(gloved_xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR})
+target_link_libraries(gloved_xxhash INTERFACE ${XXHASH_LIBRARY})
+
+if(NOT GLOVED_FUZZ)
+  find_package(Boost 1.74 REQUIRED COMPONENTS program_options)
+  find_package(nlohmann_json 3.9 REQUIRED)
+  find_package(spdlog REQUIRED)
+endif()
+
+# Only gloved-bench uses it, as a peer to stand beside; it loads the library at run time, where one is installed.

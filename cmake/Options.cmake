@@ -1,0 +1,33 @@
+# What every target of the project is compiled with, and nothing that leaks into a user of its headers.
+add_library(gloved_options INTERFACE)
+
+target_include_directories(gloved_options INTERFACE ${PROJECT_SOURCE_DIR})
+
+target_compile_options(gloved_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wcast-align -Wformat=2
+  # An answer must not depend on whether the compiler fuses a multiply and an add (the exactness contract).
+  -ffp-contract=off)
+
+if(GLOVED_WERROR)
+  target_compile_options(gloved_options INTERFACE -Werror)
+endif()
+
+if(GLOVED_SANITIZE)
+  target_compile_options(gloved_options INTERFACE
+    -fsanitize=${GLOVED_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(gloved_options INTERFACE -fsanitize=${GLOVED_SANITIZE})
+endif()
+
+# gloved_add_library(NAME SOURCES …): a static library of one folder.
+function(gloved_add_library name)
+  add_library(${name} STATIC ${ARGN})
+  target_link_libraries(${name} PRIVATE gloved_options)
+endfunction()
+
+# gloved_add_program(NAME SOURCES …): an installed program of one folder.
+function(gloved_add_program name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE gloved_options)
+  install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()

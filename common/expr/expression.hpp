@@ -1,0 +1,35 @@
+// Word expressions: `king - man + woman`, `2 * ( paris - france ) + "new york"`.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/expr/token.hpp"
+#include "common/result.hpp"
+
+namespace gloved::expr {
+
+/// One word of a flattened expression.
+struct Term {
+    double coefficient = 1.0;
+    std::string word;
+    friend bool operator==(const Term&, const Term&) = default;
+};
+
+inline constexpr int kMaxNesting = 64;
+
+/// Reads the rest of `tokens` as an expression and flattens it to (coefficient, word) pairs in order of appearance:
+///
+///     expr = [+|-] term { [+|-] term }
+///     term = [ number * ] ( word | "(" expr ")" )
+///
+/// Nested coefficients multiply in float64, outermost first. Never empty. Errors, all bad_request: what does not follow the
+/// grammar, more than kMaxNesting parentheses deep, a coefficient that is not finite.
+Result<std::vector<Term>> parse_expression(Tokenizer& tokens);
+Result<std::vector<Term>> parse_expression(std::string_view text);
+
+/// Reads all of `text` as a finite decimal number (1, -2.5, 1e-3). Error: bad_request.
+Result<double> parse_number(std::string_view text);
+
+}  // namespace gloved::expr

@@ -1,0 +1,77 @@
+#include "common/files.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace gloved {
+
+void UniqueFd::reset() {
+    // close() is not retried on EINTR: on Linux the descriptor is gone either way.
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+Error system_error(std::string_view path, std::string_view what, int error_number) {
+    return {ErrorCode::io, fmt::format("{}: {}: {}", path, what, std::generic_category().message(error_number))};
+}
+
+Result<UniqueFd> open_file_at(int directory_fd, const char* name, const std::string& path) {
+    // O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever.
+    UniqueFd fd(::openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (!fd) return system_error(path, "cannot open", errno);
+    auto status = file_status(fd.get(), path);
+    if (!status) return status.error();
+    if (!S_ISREG(status->st_mode)) {
+        return Error{ErrorCode::io, fmt::format("{}: not a regular file", path)};
+    }
+    return fd;
+}
+
+Result<UniqueFd> open_directory(const std::string& path) {
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd) return system_error(path, "cannot open the directory", errno);
+    return fd;
+}
+
+Result<struct stat> file_status(int fd, const std::string& path) {
+    struct stat status {};
+    if (::fstat(fd, &status) != 0) return system_error(path, "cannot stat", errno);
+    return status;
+}
+
+Status write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset, const std::string& path) {
+    while (!bytes.empty()) {
+        const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        if (written < 0) {
+            if (errno == EINTR) continue;
+            return system_error(path, "cannot write", errno);
+        }
+        bytes = bytes.subspan(static_cast<std::size_t>(written));
+        offset += static_cast<std::uint64_t>(written);
+    }
+    return {};
+}
+
+Status sync_to_disk(int fd, const std::string& path) {
+    if (::fsync(fd) != 0) return system_error(path, "cannot write to disk", errno);
+    return {};
+}
+
+Result<MappedFile> MappedFile::map(int fd, std::size_t size_bytes, const std::string& path) {
+    if (size_bytes == 0) return MappedFile();
+    void* data = ::mmap(nullptr, size_bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED) return system_error(path, "cannot map", errno);
+    return MappedFile(data, size_bytes);
+}
+
+void MappedFile::unmap() {
+    if (data_ != nullptr) ::munmap(data_, size_);
+    data_ = nullptr;
+    size_ = 0;
+}
+
+}  // namespace gloved

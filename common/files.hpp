@@ -1,0 +1,92 @@
+// Files by descriptor: owned, mapped, read and written whole, with errors that name the path.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/result.hpp"
+
+namespace gloved {
+
+/// Owns one file descriptor and closes it.
+class UniqueFd {
+  public:
+    UniqueFd() = default;
+    explicit UniqueFd(int fd) : fd_(fd) {}
+    UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    UniqueFd& operator=(UniqueFd&& other) noexcept {
+        if (this != &other) {
+            reset();
+            fd_ = std::exchange(other.fd_, -1);
+        }
+        return *this;
+    }
+    ~UniqueFd() { reset(); }
+
+    int get() const { return fd_; }
+    explicit operator bool() const { return fd_ >= 0; }
+    int release() { return std::exchange(fd_, -1); }
+    void reset();
+
+  private:
+    int fd_ = -1;
+};
+
+/// «PATH: what: the system's reason for `error_number`», as ErrorCode::io.
+Error system_error(std::string_view path, std::string_view what, int error_number);
+
+/// Opens the regular file `name` in the directory `directory_fd` for reading. A FIFO, device or directory
+/// is refused without blocking. `path` is what messages call it.
+Result<UniqueFd> open_file_at(int directory_fd, const char* name, const std::string& path);
+
+/// Opens a directory.
+Result<UniqueFd> open_directory(const std::string& path);
+
+/// fstat, with the path in its error.
+Result<struct stat> file_status(int fd, const std::string& path);
+
+/// Writes all of `bytes` at `offset`; goes on after short writes and EINTR.
+Status write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset, const std::string& path);
+
+/// fsync, with the path in its error. Works for directories too.
+Status sync_to_disk(int fd, const std::string& path);
+
+/// A whole file mapped read-only. Views into it live as long as it does.
+class MappedFile {
+  public:
+    MappedFile() = default;
+    MappedFile(MappedFile&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    MappedFile& operator=(MappedFile&& other) noexcept {
+        if (this != &other) {
+            unmap();
+            data_ = std::exchange(other.data_, nullptr);
+            size_ = std::exchange(other.size_, 0);
+        }
+        return *this;
+    }
+    ~MappedFile() { unmap(); }
+
+    /// Maps the first `size_bytes` bytes, which the caller has checked against fstat: touching a page beyond the
+    /// end of a file raises SIGBUS. An empty file maps to an empty span. The descriptor may be closed afterwards.
+    static Result<MappedFile> map(int fd, std::size_t size_bytes, const std::string& path);
+
+    std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
+    std::string_view text() const { return {static_cast<const char*>(data_), size_}; }
+    std::size_t size_bytes() const { return size_; }
+
+  private:
+    MappedFile(void* data, std::size_t size) : data_(data), size_(size) {}
+    void unmap();
+
+    void* data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+}  // namespace gloved

@@ -1,0 +1,228 @@
+#include "common/format/layout.hpp"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace gloved::format {
+namespace {
+
+// Offsets of the fixed fields; FORMAT.md has the same table.
+constexpr std::size_t kAtMagic = 0;
+constexpr std::size_t kAtVersion = 8;
+constexpr std::size_t kAtHeaderBytes = 12;
+constexpr std::size_t kAtRows = 16;
+constexpr std::size_t kAtDim = 24;
+constexpr std::size_t kAtSectionCount = 28;
+constexpr std::size_t kAtGeneration = 32;
+constexpr std::size_t kAtKeysBytes = 40;
+constexpr std::size_t kAtKeysChecksum = 48;
+constexpr std::size_t kAtFileBytes = 56;
+constexpr std::size_t kAtSections = 64;
+constexpr std::size_t kSectionEntryBytes = 64;
+constexpr std::size_t kAtEntryType = 24;
+constexpr std::size_t kAtEntryOffset = 32;
+constexpr std::size_t kAtEntryBytes = 40;
+constexpr std::size_t kAtEntryChecksum = 48;
+constexpr std::size_t kAtHeaderChecksum = kHeaderBytes - 8;
+static_assert(kAtSections + kMaxSections * kSectionEntryBytes <= kAtHeaderChecksum);
+static_assert(kMaxSectionName < kAtEntryType);
+
+template <class T>
+void put(std::span<std::byte> bytes, std::size_t offset, T value) {
+    std::memcpy(bytes.data() + offset, &value, sizeof value);
+}
+
+template <class T>
+T get(std::span<const std::byte> bytes, std::size_t offset) {
+    T value;
+    std::memcpy(&value, bytes.data() + offset, sizeof value);
+    return value;
+}
+
+Error damaged(std::string what) { return {ErrorCode::damaged, std::move(what)}; }
+
+/// The size that `name` must have in a model of that shape; 0 for a name that any size fits. Cannot overflow:
+/// rows < 2^32 and dim <= 4096.
+std::uint64_t required_bytes(std::string_view name, std::uint64_t rows, std::uint32_t dim) {
+    if (name == kNorms) return rows * sizeof(double);
+    if (name == kVectors) return rows * dim * sizeof(float);
+    if (name == kRanks) return rows * sizeof(std::uint32_t);
+    return 0;
+}
+
+ElementType required_type(std::string_view name) {
+    if (name == kNorms) return ElementType::float64;
+    if (name == kVectors) return ElementType::float32;
+    return ElementType::uint32;
+}
+
+Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes, const Header& header) {
+    const auto count = get<std::uint32_t>(bytes, kAtSectionCount);
+    if (count > kMaxSections) return damaged(fmt::format("header lists {} sections, at most {} fit", count, kMaxSections));
+    std::vector<Section> sections;
+    std::uint64_t free_from = kHeaderBytes;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const auto entry = bytes.subspan(kAtSections + i * kSectionEntryBytes, kSectionEntryBytes);
+        const auto* name = reinterpret_cast<const char*>(entry.data());
+        const std::size_t length = ::strnlen(name, kMaxSectionName + 1);
+        if (length == 0 || length > kMaxSectionName) {
+            return damaged(fmt::format("the name of section {} is empty or not terminated", i));
+        }
+        Section section;
+        section.name.assign(name, length);
+        section.type = static_cast<ElementType>(get<std::uint32_t>(entry, kAtEntryType));
+        section.offset = get<std::uint64_t>(entry, kAtEntryOffset);
+        section.bytes = get<std::uint64_t>(entry, kAtEntryBytes);
+        section.checksum = get<std::uint64_t>(entry, kAtEntryChecksum);
+        if (section.offset % kSectionAlignment != 0 || section.offset < free_from) {
+            return damaged(fmt::format("section '{}' starts at byte {}, which is not a free multiple of {}", section.name,
+                                       section.offset, kSectionAlignment));
+        }
+        if (section.offset > header.file_bytes || section.bytes > header.file_bytes - section.offset) {
+            return damaged(fmt::format("section '{}' ({} bytes at {}) runs past the end of the file ({} bytes)",
+                                       section.name, section.bytes, section.offset, header.file_bytes));
+        }
+        free_from = section.offset + section.bytes;
+        if (std::any_of(sections.begin(), sections.end(), [&](const Section& s) { return s.name == section.name; })) {
+            return damaged(fmt::format("section '{}' is listed twice", section.name));
+        }
+        sections.push_back(std::move(section));
+    }
+    return sections;
+}
+
+}  // namespace
+
+std::string_view element_type_name(ElementType type) {
+    switch (type) {
+        case ElementType::bytes:
+            return "bytes";
+        case ElementType::float32:
+            return "float32";
+        case ElementType::float64:
+            return "float64";
+        case ElementType::uint32:
+            return "uint32";
+    }
+    return "unknown";
+}
+
+const Section* Header::find(std::string_view name) const {
+    const auto found = std::find_if(sections.begin(), sections.end(), [&](const Section& s) { return s.name == name; });
+    return found == sections.end() ? nullptr : &*found;
+}
+
+std::array<std::byte, kHeaderBytes> encode_header(const Header& header) {
+    assert(header.sections.size() <= kMaxSections);
+    std::array<std::byte, kHeaderBytes> bytes{};
+    std::memcpy(bytes.data() + kAtMagic, kMagic.data(), kMagic.size());
+    put(bytes, kAtVersion, kVersion);
+    put(bytes, kAtHeaderBytes, static_cast<std::uint32_t>(kHeaderBytes));
+    put(bytes, kAtRows, header.rows);
+    put(bytes, kAtDim, header.dim);
+    put(bytes, kAtSectionCount, static_cast<std::uint32_t>(header.sections.size()));
+    put(bytes, kAtGeneration, header.generation);
+    put(bytes, kAtKeysBytes, header.keys_bytes);
+    put(bytes, kAtKeysChecksum, header.keys_checksum);
+    put(bytes, kAtFileBytes, header.file_bytes);
+    for (std::size_t i = 0; i < header.sections.size(); ++i) {
+        const Section& section = header.sections[i];
+        assert(section.name.size() <= kMaxSectionName);
+        const auto entry = std::span(bytes).subspan(kAtSections + i * kSectionEntryBytes, kSectionEntryBytes);
+        std::memcpy(entry.data(), section.name.data(), section.name.size());
+        put(entry, kAtEntryType, static_cast<std::uint32_t>(section.type));
+        put(entry, kAtEntryOffset, section.offset);
+        put(entry, kAtEntryBytes, section.bytes);
+        put(entry, kAtEntryChecksum, section.checksum);
+    }
+    put(bytes, kAtHeaderChecksum, checksum(std::span(bytes).first(kAtHeaderChecksum)));
+    return bytes;
+}
+
+Result<Header> decode_header(std::span<const std::byte> bytes) {
+    if (bytes.size() < kHeaderBytes) {
+        return damaged(fmt::format("{} bytes are too few for a header of {}", bytes.size(), kHeaderBytes));
+    }
+    bytes = bytes.first(kHeaderBytes);
+    if (std::memcmp(bytes.data() + kAtMagic, kMagic.data(), kMagic.size()) != 0) {
+        return damaged("not a gloved values file (the first 8 bytes differ)");
+    }
+    const auto version = get<std::uint32_t>(bytes, kAtVersion);
+    if (version == __builtin_bswap32(kVersion)) {
+        return Error{ErrorCode::unsupported, "written big-endian; gloved files are little-endian"};
+    }
+    const auto stored = get<std::uint64_t>(bytes, kAtHeaderChecksum);
+    const auto computed = checksum(bytes.first(kAtHeaderChecksum));
+    if (stored != computed) {
+        return damaged(fmt::format("the header checksum is {}, the header's bytes give {}", hex(stored), hex(computed)));
+    }
+    if (version != kVersion) {
+        return Error{ErrorCode::unsupported,
+                     fmt::format("format version {}, this program reads version {}; convert the download again", version,
+                                 kVersion)};
+    }
+    if (get<std::uint32_t>(bytes, kAtHeaderBytes) != kHeaderBytes) return damaged("wrong header size");
+
+    Header header;
+    header.rows = get<std::uint64_t>(bytes, kAtRows);
+    header.dim = get<std::uint32_t>(bytes, kAtDim);
+    header.generation = get<std::uint64_t>(bytes, kAtGeneration);
+    header.keys_bytes = get<std::uint64_t>(bytes, kAtKeysBytes);
+    header.keys_checksum = get<std::uint64_t>(bytes, kAtKeysChecksum);
+    header.file_bytes = get<std::uint64_t>(bytes, kAtFileBytes);
+    if (header.rows == 0 || header.rows > kMaxRows) return damaged(fmt::format("impossible row count {}", header.rows));
+    if (header.dim == 0 || header.dim > kMaxDim) return damaged(fmt::format("impossible dimension {}", header.dim));
+
+    auto sections = decode_sections(bytes, header);
+    if (!sections) return sections.error();
+    header.sections = *std::move(sections);
+    for (const std::string_view name : {kNorms, kVectors, kRanks}) {
+        const Section* section = header.find(name);
+        if (section == nullptr) return damaged(fmt::format("section '{}' is missing", name));
+        const auto wanted = required_bytes(name, header.rows, header.dim);
+        if (section->bytes != wanted || section->type != required_type(name)) {
+            return damaged(fmt::format("section '{}' holds {} bytes of {}; {} × {} needs {} bytes of {}", name,
+                                       section->bytes, element_type_name(section->type), header.rows, header.dim, wanted,
+                                       element_type_name(required_type(name))));
+        }
+    }
+    const auto generation = compute_generation(header);
+    if (generation != header.generation) {
+        return damaged(fmt::format("the generation is {}, the content's is {}", hex(header.generation), hex(generation)));
+    }
+    return header;
+}
+
+std::uint64_t compute_generation(const Header& header) {
+    std::vector<std::uint64_t> facts = {header.rows, header.dim, header.keys_bytes, header.keys_checksum};
+    for (const std::string_view name : {kNorms, kVectors, kRanks}) {
+        const Section* section = header.find(name);
+        facts.push_back(section == nullptr ? 0 : section->checksum);
+    }
+    return checksum(std::as_bytes(std::span(facts)));
+}
+
+std::uint64_t checksum(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+Checksum::Checksum() : state_(XXH3_createState()) {
+    if (state_ == nullptr) throw std::bad_alloc();
+    XXH3_64bits_reset(static_cast<XXH3_state_t*>(state_));
+}
+Checksum::Checksum(Checksum&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+Checksum& Checksum::operator=(Checksum&& other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+}
+Checksum::~Checksum() { XXH3_freeState(static_cast<XXH3_state_t*>(state_)); }
+void Checksum::update(std::span<const std::byte> bytes) {
+    XXH3_64bits_update(static_cast<XXH3_state_t*>(state_), bytes.data(), bytes.size());
+}
+std::uint64_t Checksum::value() const { return XXH3_64bits_digest(static_cast<const XXH3_state_t*>(state_)); }
+
+std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
+
+}  // namespace gloved::format

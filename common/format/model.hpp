@@ -1,0 +1,93 @@
+// A published model, opened for reading.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/files.hpp"
+#include "common/format/layout.hpp"
+#include "common/result.hpp"
+
+namespace gloved::format {
+
+/// Rows `first` up to, not including, `last`.
+struct RowRange {
+    std::size_t first = 0;
+    std::size_t last = 0;
+    std::size_t size() const { return last - first; }
+    friend bool operator==(const RowRange&, const RowRange&) = default;
+};
+
+/// Keys, norms, vectors and ranks of one model, mapped read-only. Immutable once open: any number of threads may read.
+/// Every view that it hands out lives as long as the Model.
+class Model {
+  public:
+    /// Opens the model in the directory `path` through one directory handle, so that an exchange of the directory
+    /// between two files cannot mix two models. Checked here: sizes against fstat before anything is mapped, the header
+    /// whole, that the keys file is the one that the header names (size and checksum), that it has `rows` lines, none
+    /// empty, in strictly ascending byte order. Not checked here: the sections' checksums, see `verify_section`.
+    /// Errors (io, damaged, mismatch, unsupported) name the file and the fault; nothing stays open.
+    static Result<Model> open(const std::string& path);
+
+    const std::string& path() const { return path_; }
+    const Header& header() const { return header_; }
+    std::size_t rows() const { return static_cast<std::size_t>(header_.rows); }
+    std::size_t dim() const { return header_.dim; }
+    std::uint64_t generation() const { return header_.generation; }
+
+    /// The word of `row`, without its LF.
+    std::string_view key(std::size_t row) const {
+        return keys_.text().substr(starts_[row], starts_[row + 1] - starts_[row] - 1);
+    }
+    /// The row whose key is exactly `word`; O(log rows).
+    std::optional<Row> find(std::string_view word) const;
+    /// The rows whose keys start with the bytes of `prefix`; all rows for an empty one. O(log rows).
+    RowRange prefix_range(std::string_view prefix) const;
+
+    /// float32, shape (rows, dim), row-major, starting on a page boundary.
+    std::span<const float> vectors() const { return section_as<float>(*vectors_); }
+    /// float32, shape (dim).
+    std::span<const float> vector(std::size_t row) const { return vectors().subspan(row * dim(), dim()); }
+    /// float64, shape (rows): square root of each row's canonical sum of squares.
+    std::span<const double> norms() const { return section_as<double>(*norms_); }
+    /// uint32, shape (rows): how many kept rows stand before each in the source.
+    std::span<const std::uint32_t> ranks() const { return section_as<std::uint32_t>(*ranks_); }
+
+    /// The bytes of a section of this model's header.
+    std::span<const std::byte> section_bytes(const Section& section) const {
+        return values_.bytes().subspan(section.offset, section.bytes);
+    }
+    /// Compares a section's bytes with its checksum; reads all of it. The error is `damaged` and names file and section.
+    Status verify_section(const Section& section) const;
+
+    std::size_t keys_bytes() const { return keys_.size_bytes(); }
+    std::size_t values_bytes() const { return values_.size_bytes(); }
+    std::span<const std::byte> mapped_values() const { return values_.bytes(); }
+
+  private:
+    Model() = default;
+    Status index_keys();
+
+    template <class T>
+    std::span<const T> section_as(const Section& section) const {
+        const auto bytes = section_bytes(section);
+        return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+    }
+
+    std::string path_;
+    Header header_;
+    MappedFile keys_;
+    MappedFile values_;
+    std::vector<std::uint64_t> starts_;  // rows + 1 offsets into the keys file
+    // Into header_.sections, whose heap storage does not move with the Model.
+    const Section* norms_ = nullptr;
+    const Section* vectors_ = nullptr;
+    const Section* ranks_ = nullptr;
+};
+
+}  // namespace gloved::format

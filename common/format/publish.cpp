@@ -1,0 +1,195 @@
+#include "common/format/publish.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "common/format/layout.hpp"
+
+namespace gloved::format {
+namespace {
+
+/// Every file that a model or a staging directory may hold. Nothing else is ever removed.
+constexpr std::array<std::string_view, 4> kOwnFiles = {kKeysFile, kValuesFile, kReportFile, "spool"};
+
+bool is_own_file(std::string_view name) {
+    return std::find(kOwnFiles.begin(), kOwnFiles.end(), name) != kOwnFiles.end();
+}
+
+Result<std::vector<std::string>> list_directory(int fd, const std::string& path) {
+    // A second open: fdopendir takes the descriptor over and moves its position.
+    UniqueFd own(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!own) return system_error(path, "cannot list", errno);
+    const std::unique_ptr<DIR, int (*)(DIR*)> directory(::fdopendir(own.get()), ::closedir);
+    if (!directory) return system_error(path, "cannot list", errno);
+    own.release();
+    std::vector<std::string> names;
+    while (const dirent* entry = ::readdir(directory.get())) {
+        const std::string_view name = entry->d_name;
+        if (name != "." && name != "..") names.emplace_back(name);
+    }
+    return names;
+}
+
+/// Removes the directory `name` and the model files in it. A directory that holds anything else stays, with that content.
+Status remove_model_directory(int parent, const std::string& name, const std::string& path) {
+    const UniqueFd directory(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!directory) return system_error(path, "cannot open for removal", errno);
+    for (const std::string_view file : kOwnFiles) {
+        if (::unlinkat(directory.get(), std::string(file).c_str(), 0) != 0 && errno != ENOENT) {
+            return system_error(path, fmt::format("cannot remove '{}' in it", file), errno);
+        }
+    }
+    if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0) return system_error(path, "cannot remove", errno);
+    return {};
+}
+
+std::string stray_prefix(const std::string& target_name) { return "." + target_name + ".gloved-"; }
+
+/// Removes staging directories of this target whose maker is gone: nobody holds their lock. What cannot be removed (another
+/// user's, say) is left: it is in nobody's way.
+void sweep_strays(int parent, const std::string& parent_path, const std::string& target_name) {
+    const auto names = list_directory(parent, parent_path);
+    if (!names) return;
+    const std::string prefix = stray_prefix(target_name);
+    for (const std::string& name : *names) {
+        if (name.rfind(prefix, 0) != 0) continue;
+        if (name.find_first_not_of("0123456789-", prefix.size()) != std::string::npos) continue;
+        const UniqueFd stray(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+        if (!stray || ::flock(stray.get(), LOCK_EX | LOCK_NB) != 0) continue;
+        (void)remove_model_directory(parent, name, parent_path + "/" + name);
+    }
+}
+
+Status check_target(int parent, const std::string& name, const std::string& target) {
+    struct stat status {};
+    if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno == ENOENT) return {};
+        return system_error(target, "cannot stat", errno);
+    }
+    if (!S_ISDIR(status.st_mode)) {
+        return Error{ErrorCode::conflict,
+                     fmt::format("{}: exists and is not a directory; choose another name or remove it", target)};
+    }
+    const UniqueFd directory(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!directory) return system_error(target, "cannot open the directory", errno);
+    const auto names = list_directory(directory.get(), target);
+    if (!names) return names.error();
+    for (const std::string& entry : *names) {
+        if (!is_own_file(entry)) {
+            return Error{ErrorCode::conflict,
+                         fmt::format("{}: exists and holds '{}', which is no part of a model; choose another directory, "
+                                     "replacing this one would remove it",
+                                     target, entry)};
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<Staging> Staging::create(const std::string& target) {
+    std::string trimmed = target;
+    while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
+    const std::size_t slash = trimmed.rfind('/');
+    Staging staging;
+    staging.target_ = trimmed;
+    staging.parent_path_ = slash == std::string::npos ? "." : slash == 0 ? "/" : trimmed.substr(0, slash);
+    staging.target_name_ = slash == std::string::npos ? trimmed : trimmed.substr(slash + 1);
+    if (staging.target_name_.empty() || staging.target_name_ == "." || staging.target_name_ == "..") {
+        return Error{ErrorCode::conflict,
+                     fmt::format("'{}': a model directory needs a name of its own, such as models/glove", target)};
+    }
+    auto parent = open_directory(staging.parent_path_);
+    if (!parent) return parent.error();
+    staging.parent_ = *std::move(parent);
+    if (Status checked = check_target(staging.parent_.get(), staging.target_name_, trimmed); !checked) {
+        return checked.error();
+    }
+
+    // The parent's lock is held from the sweep until the new directory is locked itself: otherwise another process could
+    // sweep it in the moment between its making and its locking. Advisory, and held for microseconds.
+    const UniqueFd lock(::openat(staging.parent_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!lock) return system_error(staging.parent_path_, "cannot open for locking", errno);
+    while (::flock(lock.get(), LOCK_EX) != 0) {
+        if (errno != EINTR) return system_error(staging.parent_path_, "cannot lock", errno);
+    }
+    sweep_strays(staging.parent_.get(), staging.parent_path_, staging.target_name_);
+
+    for (int attempt = 0;; ++attempt) {
+        staging.name_ = fmt::format("{}{}-{}", stray_prefix(staging.target_name_), ::getpid(), attempt);
+        if (::mkdirat(staging.parent_.get(), staging.name_.c_str(), 0755) == 0) break;
+        if (errno != EEXIST || attempt == 100) {
+            return system_error(staging.parent_path_, "cannot create a directory in it", errno);
+        }
+    }
+    staging.path_ = staging.parent_path_ + "/" + staging.name_;
+    staging.directory_ =
+        UniqueFd(::openat(staging.parent_.get(), staging.name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!staging.directory_) return system_error(staging.path_, "cannot open", errno);
+    if (::flock(staging.directory_.get(), LOCK_EX | LOCK_NB) != 0) {
+        return system_error(staging.path_, "cannot lock", errno);
+    }
+    return staging;
+}
+
+Staging::~Staging() {
+    if (!directory_ || name_.empty()) return;
+    (void)remove_model_directory(parent_.get(), name_, path_);
+}
+
+Status Staging::publish(const std::function<void(const std::string&)>& warn) {
+    if (Status synced = sync_to_disk(directory_.get(), path_); !synced) return synced;
+    const int parent = parent_.get();
+    bool replaced = false;
+    if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_NOREPLACE) != 0) {
+        if (errno != EEXIST && errno != EINVAL && errno != ENOSYS) return system_error(target_, "cannot publish", errno);
+        // Looked at again: hours may have passed since the first look.
+        if (Status checked = check_target(parent, target_name_, target_); !checked) return checked;
+        if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_EXCHANGE) == 0) {
+            replaced = true;
+        } else if (errno == EINVAL || errno == ENOSYS || errno == ENOENT) {
+            const std::string aside = name_ + "-0";
+            if (::renameat(parent, target_name_.c_str(), parent, aside.c_str()) == 0) {
+                warn(fmt::format("{}: this filesystem cannot exchange directories; the old model was moved aside first, so "
+                                 "the name was missing for a moment",
+                                 target_));
+                replaced = true;
+            } else if (errno != ENOENT) {
+                return system_error(target_, "cannot move the old model aside", errno);
+            }
+            if (::renameat(parent, name_.c_str(), parent, target_name_.c_str()) != 0) {
+                const int reason = errno;
+                if (replaced) (void)::renameat(parent, aside.c_str(), parent, target_name_.c_str());
+                return system_error(target_, "cannot publish", reason);
+            }
+            name_ = aside;
+        } else {
+            return system_error(target_, "cannot exchange with the old model", errno);
+        }
+    }
+    // Without this a power cut could lose the rename after the program said that it was done.
+    // The old model is removed only after that: until then a power cut may still bring its name back.
+    const std::string old = std::exchange(name_, {});
+    if (Status synced = sync_to_disk(parent, parent_path_); !synced) return synced;
+    if (replaced) {
+        if (Status removed = remove_model_directory(parent, old, parent_path_ + "/" + old); !removed) {
+            warn(removed.error().message + "; the next conversion to this name sweeps it");
+        }
+    }
+    return {};
+}
+
+}  // namespace gloved::format

@@ -1,0 +1,118 @@
+#include "common/format/writer.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace gloved::format {
+namespace {
+
+constexpr std::size_t kKeysBufferBytes = 1 << 20;
+
+std::uint64_t aligned(std::uint64_t offset) {
+    return (offset + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
+}
+
+Result<UniqueFd> create_file(int directory_fd, const char* name, const std::string& path) {
+    UniqueFd fd(::openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (!fd) return system_error(path, "cannot create", errno);
+    return fd;
+}
+
+Status seal(int fd, const std::string& path) {
+    if (::fchmod(fd, 0444) != 0) return system_error(path, "cannot make read-only", errno);
+    return sync_to_disk(fd, path);
+}
+
+}  // namespace
+
+Result<ModelWriter> ModelWriter::create(int directory_fd, const std::string& path, std::uint64_t rows, std::uint32_t dim) {
+    assert(rows >= 1 && rows <= kMaxRows && dim >= 1 && dim <= kMaxDim);
+    ModelWriter writer;
+    writer.rows_ = rows;
+    writer.dim_ = dim;
+    writer.values_path_ = path + "/" + kValuesFile;
+    writer.keys_path_ = path + "/" + kKeysFile;
+    auto values = create_file(directory_fd, kValuesFile, writer.values_path_);
+    if (!values) return values.error();
+    writer.values_fd_ = *std::move(values);
+    auto keys = create_file(directory_fd, kKeysFile, writer.keys_path_);
+    if (!keys) return keys.error();
+    writer.keys_fd_ = *std::move(keys);
+
+    std::uint64_t offset = kHeaderBytes;
+    const auto lay = [&](Cursor& cursor, std::string_view name, ElementType type, std::uint64_t bytes) {
+        cursor.section.name = name;
+        cursor.section.type = type;
+        cursor.section.offset = offset;
+        cursor.section.bytes = bytes;
+        offset = aligned(offset + bytes);
+    };
+    lay(writer.norms_, kNorms, ElementType::float64, rows * sizeof(double));
+    lay(writer.vectors_, kVectors, ElementType::float32, rows * dim * sizeof(float));
+    lay(writer.ranks_, kRanks, ElementType::uint32, rows * sizeof(std::uint32_t));
+    writer.file_bytes_ = offset;
+    // The full size at once: gaps between sections read as zeros, and a full disk is likely to show early.
+    if (::ftruncate(writer.values_fd_.get(), static_cast<off_t>(offset)) != 0) {
+        return system_error(writer.values_path_, "cannot set the size", errno);
+    }
+    return writer;
+}
+
+Status ModelWriter::append(Cursor& cursor, std::span<const std::byte> bytes) {
+    assert(bytes.size() <= cursor.section.bytes - cursor.written);
+    cursor.checksum.update(bytes);
+    Status written = write_all_at(values_fd_.get(), bytes, cursor.section.offset + cursor.written, values_path_);
+    cursor.written += bytes.size();
+    return written;
+}
+
+Status ModelWriter::append_vectors(std::span<const float> values) { return append(vectors_, std::as_bytes(values)); }
+Status ModelWriter::append_norms(std::span<const double> norms) { return append(norms_, std::as_bytes(norms)); }
+Status ModelWriter::append_ranks(std::span<const std::uint32_t> ranks) { return append(ranks_, std::as_bytes(ranks)); }
+
+Status ModelWriter::append_key(std::string_view key) {
+    assert(last_key_ < key && key.find_first_of(std::string_view("\0\t\n\r", 4)) == std::string_view::npos);
+    last_key_ = key;
+    keys_buffer_ += key;
+    keys_buffer_ += '\n';
+    ++keys_written_;
+    if (keys_buffer_.size() >= kKeysBufferBytes) return flush_keys();
+    return {};
+}
+
+Status ModelWriter::flush_keys() {
+    const auto bytes = std::as_bytes(std::span(keys_buffer_));
+    keys_checksum_.update(bytes);
+    Status written = write_all_at(keys_fd_.get(), bytes, keys_bytes_, keys_path_);
+    keys_bytes_ += bytes.size();
+    keys_buffer_.clear();
+    return written;
+}
+
+Result<Header> ModelWriter::finish() {
+    if (Status flushed = flush_keys(); !flushed) return flushed.error();
+    assert(keys_written_ == rows_);
+    Header header;
+    header.rows = rows_;
+    header.dim = dim_;
+    header.keys_bytes = keys_bytes_;
+    header.keys_checksum = keys_checksum_.value();
+    header.file_bytes = file_bytes_;
+    for (Cursor* cursor : {&norms_, &vectors_, &ranks_}) {
+        assert(cursor->written == cursor->section.bytes);
+        cursor->section.checksum = cursor->checksum.value();
+        header.sections.push_back(cursor->section);
+    }
+    header.generation = compute_generation(header);
+    const auto bytes = encode_header(header);
+    if (Status written = write_all_at(values_fd_.get(), bytes, 0, values_path_); !written) return written.error();
+    if (Status sealed = seal(values_fd_.get(), values_path_); !sealed) return sealed.error();
+    if (Status sealed = seal(keys_fd_.get(), keys_path_); !sealed) return sealed.error();
+    return header;
+}
+
+}  // namespace gloved::format

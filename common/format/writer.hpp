@@ -1,0 +1,62 @@
+// Writes the files of a model into a directory that nobody else reads yet (see publish.hpp).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/files.hpp"
+#include "common/format/layout.hpp"
+#include "common/result.hpp"
+
+namespace gloved::format {
+
+/// Writes `keys` and `values` of a model whose shape is known. Sections are appended to independently of each other and
+/// in any order; each must be complete before `finish`. Not safe for concurrent use. After an error the files are
+/// unusable and the directory should be discarded.
+class ModelWriter {
+  public:
+    /// Creates both files in `directory_fd`; `path` is what messages call the directory. rows in [1, kMaxRows] and dim in
+    /// [1, kMaxDim] are the caller's duty.
+    static Result<ModelWriter> create(int directory_fd, const std::string& path, std::uint64_t rows, std::uint32_t dim);
+
+    /// Appends the next key; keys must come in strictly ascending byte order, non-empty, without NUL, TAB, LF, CR.
+    Status append_key(std::string_view key);
+    /// Appends whole rows, shape (n, dim).
+    Status append_vectors(std::span<const float> values);
+    Status append_norms(std::span<const double> norms);
+    Status append_ranks(std::span<const std::uint32_t> ranks);
+
+    /// Writes the header, makes both files read-only (0444) and durable (fsync), and returns the header written.
+    Result<Header> finish();
+
+  private:
+    struct Cursor {
+        Section section;
+        std::uint64_t written = 0;
+        Checksum checksum;
+    };
+
+    ModelWriter() = default;
+    Status append(Cursor& cursor, std::span<const std::byte> bytes);
+    Status flush_keys();
+
+    std::uint64_t rows_ = 0;
+    std::uint32_t dim_ = 0;
+    std::string values_path_;
+    std::string keys_path_;
+    UniqueFd values_fd_;
+    UniqueFd keys_fd_;
+    std::uint64_t file_bytes_ = 0;
+    Cursor norms_;
+    Cursor vectors_;
+    Cursor ranks_;
+    std::string keys_buffer_;
+    std::string last_key_;
+    std::uint64_t keys_written_ = 0;
+    std::uint64_t keys_bytes_ = 0;
+    Checksum keys_checksum_;
+};
+
+}  // namespace gloved::format

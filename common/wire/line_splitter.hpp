@@ -1,0 +1,42 @@
+// Cuts a byte stream into lines, in bounded memory.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/wire/request.hpp"
+
+namespace gloved::wire {
+
+/// Feed it what arrives, take lines out. Holds at most one line and what was appended after it.
+class LineSplitter {
+  public:
+    explicit LineSplitter(std::size_t max_line_bytes = kMaxLineBytes) : max_line_bytes_(max_line_bytes) {}
+
+    /// Adds bytes. Invalidates views that `next` returned.
+    void append(std::string_view bytes);
+
+    /// The next whole line, without its LF or CR LF; nothing when none is complete or the line is too long. The view is
+    /// valid until the next append.
+    std::optional<std::string_view> next();
+
+    /// Whether the line at hand is longer than allowed, complete or not. Stays so: the stream cannot be trusted further.
+    bool too_long() const { return too_long_; }
+
+    /// Bytes of a line that has begun and not ended.
+    std::string_view partial() const { return std::string_view(buffer_).substr(begin_); }
+
+    /// The bytes after the last line end, as a last line without one; empties the splitter.
+    std::optional<std::string> take_rest();
+
+  private:
+    std::size_t max_line_bytes_;
+    std::string buffer_;
+    std::size_t begin_ = 0;    // of the line at hand
+    std::size_t scanned_ = 0;  // no LF before this
+    bool too_long_ = false;
+};
+
+}  // namespace gloved::wire

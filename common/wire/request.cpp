@@ -1,0 +1,214 @@
+#include "common/wire/request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "common/quoting.hpp"
+
+namespace gloved::wire {
+namespace {
+
+using expr::Option;
+using expr::Tokenizer;
+
+struct VerbEntry {
+    std::string_view name;
+    Verb verb;
+    std::string_view options;  ///< those it takes, each between spaces
+    std::size_t min_words;
+    std::size_t max_words;
+};
+
+constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
+
+/// The one list of verbs. For verbs that this version does not answer yet, options and words are not looked at.
+constexpr std::array kVerbs = {
+    VerbEntry{"NEAR", Verb::near, " k min top prefix norm exclude engine model fields certify ", 0, kAny},
+    VerbEntry{"SIM", Verb::sim, " model ", 2, 2},
+    VerbEntry{"DIST", Verb::dist, "", 0, kAny},
+    VerbEntry{"VEC", Verb::vec, "", 0, kAny},
+    VerbEntry{"ANALOGY", Verb::analogy, "", 0, kAny},
+    VerbEntry{"ODD", Verb::odd, "", 0, kAny},
+    VerbEntry{"RANK", Verb::rank, "", 0, kAny},
+    VerbEntry{"MATRIX", Verb::matrix, "", 0, kAny},
+    VerbEntry{"PREFIX", Verb::prefix, "", 0, kAny},
+    VerbEntry{"NEARVEC", Verb::nearvec, "", 0, kAny},
+    VerbEntry{"HAS", Verb::has, " model ", 1, kAny},
+    VerbEntry{"MODELS", Verb::models, "", 0, kAny},
+    VerbEntry{"USE", Verb::use, "", 0, kAny},
+    VerbEntry{"STATS", Verb::stats, "", 0, 0},
+    VerbEntry{"PING", Verb::ping, "", 0, 0},
+    VerbEntry{"FORMAT", Verb::format, "", 0, kAny},
+    VerbEntry{"RELOAD", Verb::reload, "", 0, kAny},
+    VerbEntry{"HELP", Verb::help, "", 0, 0},
+    VerbEntry{"QUIT", Verb::quit, "", 0, 0},
+};
+
+bool is_answered(Verb verb) {
+    switch (verb) {
+        case Verb::near:
+        case Verb::sim:
+        case Verb::has:
+        case Verb::stats:
+        case Verb::ping:
+        case Verb::help:
+        case Verb::quit:
+            return true;
+        default:
+            return false;
+    }
+}
+
+const VerbEntry& entry_of(Verb verb) {
+    return *std::find_if(kVerbs.begin(), kVerbs.end(), [&](const VerbEntry& e) { return e.verb == verb; });
+}
+
+Error bad_request(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
+
+Result<std::uint64_t> parse_count(const Option& option, std::uint64_t low, std::uint64_t high) {
+    std::uint64_t value = 0;
+    const char* end = option.value.data() + option.value.size();
+    const auto [stop, fault] = std::from_chars(option.value.data(), end, value);
+    if (fault != std::errc() || stop != end || value < low || value > high) {
+        return bad_request(fmt::format("{}= takes a whole number from {} to {}, not {}", option.name, low, high,
+                                       printable(option.value)));
+    }
+    return value;
+}
+
+Result<bool> parse_choice(const Option& option, std::string_view off, std::string_view on) {
+    if (option.value == on) return true;
+    if (option.value == off) return false;
+    return bad_request(fmt::format("{}= takes '{}' or '{}', not {}", option.name, off, on, printable(option.value)));
+}
+
+Result<std::vector<Field>> parse_fields(const Option& option) {
+    std::vector<Field> fields;
+    std::string_view rest = option.value;
+    while (true) {
+        const std::size_t comma = std::min(rest.find(','), rest.size());
+        const std::string_view name = rest.substr(0, comma);
+        Field field;
+        if (name == "row") {
+            field = Field::row;
+        } else if (name == "rank") {
+            field = Field::rank;
+        } else if (name == "norm") {
+            field = Field::norm;
+        } else {
+            return bad_request(fmt::format("fields= takes row, rank and norm between commas, not {}", printable(name)));
+        }
+        if (std::find(fields.begin(), fields.end(), field) != fields.end()) {
+            return bad_request(fmt::format("fields= names '{}' twice", name));
+        }
+        fields.push_back(field);
+        if (comma == rest.size()) return fields;
+        rest.remove_prefix(comma + 1);
+    }
+}
+
+Status apply(const Option& option, Options& options) {
+    const auto store = [](auto result, auto& target) -> Status {
+        if (!result) return result.error();
+        target = *std::move(result);
+        return {};
+    };
+    if (option.name == "k") return store(parse_count(option, 1, kMaxLineBytes * 65536ULL), options.k);
+    if (option.name == "top") return store(parse_count(option, 1, 0xFFFFFFFF), options.top);
+    if (option.name == "exclude") return store(parse_choice(option, "none", "inputs"), options.exclude_inputs);
+    if (option.name == "certify") return store(parse_choice(option, "0", "1"), options.certify);
+    if (option.name == "fields") return store(parse_fields(option), options.fields);
+    if (option.name == "min") {
+        auto number = expr::parse_number(option.value);
+        if (!number) return bad_request("min=: " + number.error().message);
+        options.min = *number;
+        return {};
+    }
+    if (option.name == "norm") {
+        auto unit = parse_choice(option, "raw", "unit");
+        if (!unit) return unit.error();
+        options.norm = *unit ? Norm::unit : Norm::raw;
+        return {};
+    }
+    std::string& text = option.name == "prefix" ? options.prefix : option.name == "engine" ? options.engine : options.model;
+    if (option.value.empty()) return bad_request(fmt::format("{}= needs a value", option.name));
+    text = option.value;
+    return {};
+}
+
+Status parse_options(Tokenizer& tokens, const VerbEntry& entry, Options& options) {
+    std::vector<std::string> seen;
+    while (true) {
+        auto option = tokens.next_option();
+        if (!option) return option.error();
+        if (!option->has_value()) return {};
+        const std::string& name = (*option)->name;
+        if (entry.options.find(" " + name + " ") == std::string_view::npos) {
+            return bad_request(fmt::format("{} has no option {}=; to mean a word, quote it: {}", entry.name, printable(name),
+                                           printable(name + "=" + (*option)->value)));
+        }
+        if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
+            return bad_request(fmt::format("{}= is given twice", name));
+        }
+        seen.push_back(name);
+        if (Status applied = apply(**option, options); !applied) return applied;
+    }
+}
+
+}  // namespace
+
+std::string_view verb_name(Verb verb) { return entry_of(verb).name; }
+
+std::optional<Verb> find_verb(std::string_view token) {
+    const auto found = std::find_if(kVerbs.begin(), kVerbs.end(), [&](const VerbEntry& e) { return e.name == token; });
+    if (found == kVerbs.end()) return std::nullopt;
+    return found->verb;
+}
+
+Result<Request> parse_request(std::string_view line) {
+    if (line.find('\0') != std::string_view::npos) return bad_request("a NUL byte in the line");
+    if (line.find('\r') != std::string_view::npos) return bad_request("a CR inside the line; lines end with LF or CR LF");
+
+    Tokenizer tokens(line);
+    auto first = tokens.next();
+    if (!first) return first.error();
+    if (!first->has_value()) return bad_request("an empty line; try HELP");
+
+    Request request;
+    const auto verb = (*first)->quoted ? std::nullopt : find_verb((*first)->text);
+    if (!verb) {
+        auto terms = expr::parse_expression(line);
+        if (!terms) return terms.error();
+        request.terms = *std::move(terms);
+        return request;
+    }
+    request.verb = *verb;
+    if (!is_answered(*verb)) return bad_request(fmt::format("{} is not answered by this version", verb_name(*verb)));
+
+    const VerbEntry& entry = entry_of(*verb);
+    if (Status parsed = parse_options(tokens, entry, request.options); !parsed) return parsed.error();
+    if (*verb == Verb::near) {
+        auto terms = expr::parse_expression(tokens);
+        if (!terms) return terms.error();
+        request.terms = *std::move(terms);
+        return request;
+    }
+    while (true) {
+        auto token = tokens.next();
+        if (!token) return token.error();
+        if (!token->has_value()) break;
+        if ((*token)->text.empty()) return bad_request("an empty word");
+        request.words.push_back(std::move((*token)->text));
+    }
+    if (request.words.size() < entry.min_words || request.words.size() > entry.max_words) {
+        const std::string wanted = entry.min_words == entry.max_words ? fmt::format("{}", entry.min_words)
+                                                                      : fmt::format("at least {}", entry.min_words);
+        return bad_request(fmt::format("{} takes {} word(s), not {}", entry.name, wanted, request.words.size()));
+    }
+    return request;
+}
+
+}  // namespace gloved::wire

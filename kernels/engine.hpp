@@ -1,0 +1,107 @@
+// What scans a model: one interface, whatever the hardware.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/format/model.hpp"
+#include "common/result.hpp"
+
+namespace gloved::kernels {
+
+using format::Row;
+using format::RowRange;
+
+/// One answer. Order of answers: score descending, then row ascending.
+struct Hit {
+    Row row = 0;
+    double score = 0;
+    friend bool operator==(const Hit&, const Hit&) = default;
+};
+
+/// Whether `a` stands before `b` in an answer. A strict total order on hits of distinct rows.
+inline bool comes_before(const Hit& a, const Hit& b) { return a.score != b.score ? a.score > b.score : a.row < b.row; }
+
+/// A float32 vector of `dim` elements with its canonical norm, which is finite and not 0.
+struct QueryVector {
+    std::vector<float> values;
+    double norm = 0;
+};
+
+/// The k rows of largest cosine to `vector`.
+struct Cosine {
+    QueryVector vector;
+};
+
+/// The k rows of largest Π((1+cos)/2 of positives) / (Π((1+cos)/2 of negatives) + 1e-6), float64, in argument order:
+/// 3CosMul of Levy and Goldberg 2014, «Linguistic Regularities in Sparse and Explicit Word Representations».
+struct CosMul {
+    std::vector<QueryVector> positives;
+    std::vector<QueryVector> negatives;
+};
+
+/// How many eligible rows come before `row` in the answer to Cosine{vector}, `row` itself not counted.
+struct CountBefore {
+    QueryVector vector;
+    Row row = 0;
+};
+
+/// Which rows are eligible: all of the conditions hold.
+struct Filter {
+    std::uint32_t rank_below = std::numeric_limits<std::uint32_t>::max();  ///< rank < rank_below
+    std::optional<RowRange> rows;                                          ///< first <= row < last
+    double min_score = -std::numeric_limits<double>::infinity();           ///< score >= min_score
+};
+
+struct Query {
+    std::variant<Cosine, CosMul, CountBefore> kind;
+    std::size_t k = 10;         ///< at least 1; more than are eligible returns all that are (CountBefore: ignored)
+    std::vector<Row> excluded;  ///< rows that are not eligible, in any order
+    Filter filter;
+};
+
+/// How an answer was found. Not part of the answer: may differ from run to run.
+struct Certificate {
+    std::uint64_t scanned = 0;   ///< rows whose score was bounded
+    std::uint64_t rescored = 0;  ///< rows whose canonical score was computed
+    /// Every row that was not rescored has a canonical score below this (-infinity: there are none).
+    double rejected_below = -std::numeric_limits<double>::infinity();
+};
+
+struct Answer {
+    std::vector<Hit> hits;    ///< Cosine and CosMul, in order
+    std::uint64_t count = 0;  ///< CountBefore
+    Certificate certificate;
+};
+
+/// Answers queries on one model. `run` is for one thread at a time (the engine has its own threads inside); different
+/// engines on one model may run at once.
+class Engine {
+  public:
+    virtual ~Engine() = default;
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+
+    /// «cpu», «cuda»: as --engine and the wire call it.
+    virtual std::string name() const = 0;
+    /// One line for people: instruction set or device, threads.
+    virtual std::string description() const = 0;
+    /// Answers all queries, in their order, in as few passes over the model as they fit. Each answer depends on the model and
+    /// its query alone, not on what else is in the batch. Every row named must be of the model, every vector of its dim.
+    virtual std::vector<Answer> run(std::span<const Query> queries) = 0;
+
+  protected:
+    Engine() = default;
+};
+
+/// How many vectors a query sends through a pass: what its cost grows with.
+std::size_t vectors_of(const Query& query);
+
+}  // namespace gloved::kernels

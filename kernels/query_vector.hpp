@@ -1,0 +1,25 @@
+// From words to the vector that is searched for.
+#pragma once
+
+#include <span>
+
+#include "common/format/model.hpp"
+#include "common/result.hpp"
+#include "kernels/engine.hpp"
+
+namespace gloved::kernels {
+
+/// A coefficient and the row that it multiplies.
+struct WeightedRow {
+    double coefficient = 1.0;
+    Row row = 0;
+};
+
+/// Σ coefficient × row in float64 in the given order, rounded once to float32; with `unit` each row is divided by its norm
+/// first and a zero row contributes nothing. Errors: bad_request when an element is not finite, zero_vector when the norm is 0.
+Result<QueryVector> make_query_vector(const format::Model& model, std::span<const WeightedRow> terms, bool unit);
+
+/// A vector as it is, with its canonical norm. Same errors.
+Result<QueryVector> make_query_vector(std::vector<float> values);
+
+}  // namespace gloved::kernels

@@ -1,0 +1,60 @@
+#include "tests/support/small_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+
+#include "common/format/publish.hpp"
+#include "common/format/writer.hpp"
+#include "kernels/canonical.hpp"
+
+namespace gloved::tests {
+namespace {
+
+template <class R>
+decltype(auto) require(R&& result) {
+    if (!result) throw std::runtime_error(result.error().message);
+    return std::forward<R>(result);
+}
+
+}  // namespace
+
+format::Model make_model(const std::string& directory, const std::vector<Entry>& entries) {
+    std::vector<std::uint32_t> order(entries.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return entries[a].first < entries[b].first; });
+
+    const std::size_t dim = entries.at(0).second.size();
+    auto staging = *require(format::Staging::create(directory));
+    auto writer = *require(format::ModelWriter::create(staging.directory_fd(), staging.path(), entries.size(),
+                                                       static_cast<std::uint32_t>(dim)));
+    for (const std::uint32_t rank : order) {
+        const auto& [word, vector] = entries[rank];
+        const double norm = kernels::canonical_norm(vector.data(), dim);
+        require(writer.append_key(word));
+        require(writer.append_vectors(vector));
+        require(writer.append_norms(std::span(&norm, 1)));
+        require(writer.append_ranks(std::span(&rank, 1)));
+    }
+    require(writer.finish());
+    require(staging.publish([](const std::string&) {}));
+    return *require(format::Model::open(directory));
+}
+
+std::vector<Entry> random_entries(std::size_t rows, std::size_t dim, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<float> component(0.0F, 0.4F);
+    std::vector<Entry> entries(rows);
+    for (std::size_t i = 0; i < rows; ++i) {
+        entries[i].first = fmt::format("w{}", i);
+        entries[i].second.resize(dim);
+        for (float& value : entries[i].second) value = component(random);
+    }
+    return entries;
+}
+
+}  // namespace gloved::tests

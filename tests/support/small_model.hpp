@@ -1,0 +1,22 @@
+// Small models, made by the real writer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/format/model.hpp"
+
+namespace gloved::tests {
+
+/// A word and its vector, in the order of a source file (so the position is the rank).
+using Entry = std::pair<std::string, std::vector<float>>;
+
+/// Publishes a model of these entries as `directory` and opens it. Throws std::runtime_error when that fails.
+format::Model make_model(const std::string& directory, const std::vector<Entry>& entries);
+
+/// `rows` words «w0», «w1», … with normally distributed components, the same for the same seed.
+std::vector<Entry> random_entries(std::size_t rows, std::size_t dim, std::uint64_t seed);
+
+}  // namespace gloved::tests
