@@ -1,0 +1,160 @@
+#include "client/connection.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <system_error>
+
+namespace gloved::client {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How long to leave a full backlog alone: a Unix socket has no event for «room again» before it is connected.
+constexpr auto kBacklogPause = 10ms;
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+}
+
+std::string reason(int error_number) { return std::generic_category().message(error_number); }
+
+/// A connected, non-blocking socket; or the errno that kept it from being one.
+std::pair<UniqueFd, int> connect_once(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof address.sun_path) return {UniqueFd(), ENAMETOOLONG};
+    std::memcpy(address.sun_path, path.data(), path.size());
+
+    UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket) return {UniqueFd(), errno};
+    // Connecting a Unix socket never is «in progress»: it is done, or refused.
+    while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+        if (errno != EINTR) return {UniqueFd(), errno};
+    }
+    return {std::move(socket), 0};
+}
+
+std::string seconds(std::chrono::milliseconds time) {
+    return fmt::format("{:g} s", static_cast<double>(time.count()) / 1e3);
+}
+
+}  // namespace
+
+std::vector<std::string> socket_paths(const std::string& given) {
+    if (!given.empty()) return {given};
+    if (std::string named = environment("GLOVED_SOCKET"); !named.empty()) return {std::move(named)};
+    std::vector<std::string> paths = {"/run/gloved/gloved.sock"};
+    if (const std::string runtime = environment("XDG_RUNTIME_DIR"); !runtime.empty())
+        paths.push_back(runtime + "/gloved.sock");
+    return paths;
+}
+
+Result<Connection> Connection::open(const std::vector<std::string>& paths, std::chrono::milliseconds timeout) {
+    const auto deadline = Clock::now() + timeout;
+    std::string tried;
+    bool denied = false;
+    for (const std::string& path : paths) {
+        auto [socket, fault] = connect_once(path);
+        while (fault == EAGAIN) {
+            if (Clock::now() >= deadline) {
+                return Error{ErrorCode::timeout,
+                             fmt::format("{}: the daemon took no connection for {}", path, seconds(timeout))};
+            }
+            ::poll(nullptr, 0, static_cast<int>(kBacklogPause.count()));
+            std::tie(socket, fault) = connect_once(path);
+        }
+        if (fault == 0) return Connection(std::move(socket), path, timeout);
+        tried += fmt::format("{}{} ({})", tried.empty() ? "" : ", ", path, reason(fault));
+        denied = denied || fault == EACCES;
+    }
+    return Error{
+        ErrorCode::unavailable,
+        fmt::format("no daemon to talk to at {}; start one (gloved --model DIR) or name its socket with --socket or "
+                    "$GLOVED_SOCKET{}",
+                    tried, denied ? "; where permission is denied, join the group that owns the socket" : "")};
+}
+
+Result<Reply> Connection::ask(std::string_view line) {
+    const auto deadline = Clock::now() + timeout_;
+    if (Status sent = send_all(std::string(line) + '\n', deadline); !sent) return sent.error();
+
+    auto first = next_line(deadline);
+    if (!first) return first.error();
+    auto status = wire::parse_status_line(*first);
+    if (!status) return Error{status.error().code, path_ + ": " + status.error().message};
+    Reply reply{*std::move(status), {}};
+    while (reply.lines.size() < reply.status.lines) {
+        auto next = next_line(deadline);
+        if (!next) return next.error();
+        reply.lines.push_back(*std::move(next));
+    }
+    return reply;
+}
+
+Status Connection::send_all(std::string_view bytes, Clock::time_point deadline) {
+    while (!bytes.empty()) {
+        const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        if (sent >= 0) {
+            bytes.remove_prefix(static_cast<std::size_t>(sent));
+        } else if (errno == EPIPE || errno == ECONNRESET) {
+            // A daemon that refuses a connection says why before it closes: that is worth reading.
+            return {};
+        } else if (errno == EAGAIN) {
+            if (Status ready = wait_for(POLLOUT, deadline); !ready) return ready;
+        } else if (errno != EINTR) {
+            return lost(reason(errno));
+        }
+    }
+    return {};
+}
+
+Result<std::string> Connection::next_line(Clock::time_point deadline) {
+    std::array<char, 65536> chunk;
+    while (true) {
+        if (const auto line = received_.next()) return std::string(*line);
+        if (received_.too_long()) {
+            return Error{ErrorCode::bad_request,
+                         fmt::format("{}: a line of more than {} bytes: does a gloved answer there?", path_,
+                                     kMaxReplyLineBytes)};
+        }
+        if (Status ready = wait_for(POLLIN, deadline); !ready) return ready.error();
+        const ssize_t got = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
+        if (got > 0) {
+            received_.append({chunk.data(), static_cast<std::size_t>(got)});
+        } else if (got == 0) {
+            return lost("the daemon closed it before its answer was complete");
+        } else if (errno != EAGAIN && errno != EINTR) {
+            return lost(reason(errno));
+        }
+    }
+}
+
+Status Connection::wait_for(short events, Clock::time_point deadline) {
+    pollfd waiting{socket_.get(), events, 0};
+    while (true) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+        const auto most = static_cast<decltype(left)>(std::numeric_limits<int>::max());
+        const int ready = ::poll(&waiting, 1, static_cast<int>(std::clamp(left, decltype(left){0}, most)));
+        if (ready > 0) return {};
+        if (ready < 0 && errno != EINTR) return lost(reason(errno));
+        if (left <= 0) {
+            return Error{ErrorCode::timeout, fmt::format("{}: no answer within {}", path_, seconds(timeout_))};
+        }
+    }
+}
+
+Error Connection::lost(std::string_view how) const {
+    return {ErrorCode::unavailable, fmt::format("{}: connection lost: {}", path_, how)};
+}
+
+}  // namespace gloved::client

@@ -1,0 +1,145 @@
+#include "client/original_session.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <istream>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "client/original_protocol.hpp"
+#include "common/expr/expression.hpp"
+#include "common/wire/request.hpp"
+
+namespace gloved::client {
+namespace {
+
+/// A number of a reply, or 0 where there is none: what is derived from it is then left out.
+double number_or_zero(std::string_view text) {
+    const auto number = expr::parse_number(text);
+    return number ? *number : 0.0;
+}
+
+class Session {
+  public:
+    Session(std::ostream& out, std::ostream& err, const Ask& ask) : out_(out), err_(err), ask_(ask) {}
+
+    /// Model and load times, from STATS.
+    Status introduce() {
+        auto reply = ask_("STATS");
+        if (!reply) return reply.error();
+        if (!reply->status.ok) {
+            refuse(reply->status);
+            return {};
+        }
+        const auto value = [&](std::string_view key) {
+            for (const std::string_view line : reply->lines) {
+                if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == '\t') {
+                    return line.substr(key.size() + 1);
+                }
+            }
+            return std::string_view("?");
+        };
+        rows_ = number_or_zero(value("rows"));
+        fmt::print(out_, "model {}: {} words, {} numbers each; engine {}\n", value("model"), value("rows"),
+                   value("dim"), value("engine"));
+        fmt::print(out_, "loaded: keys in {} ms, values in {} ms\n", value("load_keys_ms"), value("load_values_ms"));
+        out_.flush();
+        return {};
+    }
+
+    Status answer(const OriginalQuery& query) {
+        if (!query.compare) {
+            auto reply = ask_near(query, "");
+            if (!reply) return reply.error();
+            if (*reply) print(query, **reply);
+            return {};
+        }
+        auto cpu = ask_near(query, "cpu");
+        if (!cpu) return cpu.error();
+        if (!*cpu) return {};
+        fmt::print(out_, "cpu\n");
+        print(query, **cpu);
+        auto own = ask_near(query, "");
+        if (!own) return own.error();
+        if (!*own) return {};
+        fmt::print(out_, "{}\n", (*own)->status.field("engine"));
+        print(query, **own);
+        // Words and scores: the whole of what the exactness contract covers.
+        fmt::print(out_, "{}\n", (*cpu)->lines == (*own)->lines ? "the answers are identical" : "THE ANSWERS DIFFER");
+        return {};
+    }
+
+    void complain(std::string_view message) { fmt::print(err_, "gloved-client: {}\n", message); }
+
+  private:
+    /// The reply, or nothing when the query was refused; that is said then.
+    Result<std::optional<Reply>> ask_near(const OriginalQuery& query, std::string_view engine) {
+        const std::string line = original_request(query, engine);
+        if (line.size() > wire::kMaxLineBytes) {
+            // The daemon would close the connection on it, and the queries that follow would be lost too.
+            complain(fmt::format("too_long: the query takes {} bytes, the daemon at most {}", line.size(),
+                                 wire::kMaxLineBytes));
+            return std::optional<Reply>();
+        }
+        auto reply = ask_(line);
+        if (!reply) return reply.error();
+        if (reply->status.ok) return std::optional<Reply>(*std::move(reply));
+        refuse(reply->status);
+        return std::optional<Reply>();
+    }
+
+    void refuse(const wire::StatusLine& status) {
+        if (status.code == wire::code_name(ErrorCode::unknown_word)) {
+            fmt::print(out_, "not found: {}\n", status.message);
+        } else {
+            complain(fmt::format("{}: {}", status.code, status.message));
+        }
+    }
+
+    void print(const OriginalQuery& query, const Reply& reply) {
+        for (const std::string_view word : original_words(reply.lines, query.words.front().word)) {
+            fmt::print(out_, "{}\n", word);
+        }
+        const double ms = number_or_zero(reply.status.field("us")) / 1000;
+        if (ms > 0 && rows_ > 0) {
+            fmt::print(out_, "{:.3f} ms, {:.0f} distances per ms\n", ms, rows_ / ms);
+        } else {
+            fmt::print(out_, "{:.3f} ms\n", ms);
+        }
+    }
+
+    std::ostream& out_;
+    std::ostream& err_;
+    const Ask& ask_;
+    double rows_ = 0;
+};
+
+}  // namespace
+
+Result<bool> run_original_session(std::istream& in, std::ostream& out, std::ostream& err, const Ask& ask) {
+    Session session(out, err, ask);
+    if (Status introduced = session.introduce(); !introduced) return introduced.error();
+
+    bool well_formed = true;
+    const auto reject = [&](const Error& error) {
+        well_formed = false;
+        session.complain(error.message);
+    };
+    OriginalReader reader;
+    for (std::string token; in >> token;) {
+        auto query = reader.feed(token);
+        if (!query) {
+            reject(query.error());
+        } else if (*query) {
+            if (Status answered = session.answer(**query); !answered) return answered.error();
+            out.flush();
+        }
+        if (!out) return Error{ErrorCode::io, "cannot write the answer"};
+    }
+    if (Status finished = reader.finish(); !finished) reject(finished.error());
+    return well_formed;
+}
+
+}  // namespace gloved::client

@@ -1,0 +1,85 @@
+#include "kernels/thread_pool.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+namespace gloved::kernels {
+
+unsigned usable_processors() {
+    cpu_set_t set;
+    if (::sched_getaffinity(0, sizeof set, &set) != 0) return std::max(1U, std::thread::hardware_concurrency());
+    return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+}
+
+ThreadPool::ThreadPool(unsigned threads) {
+    if (threads == 0) threads = usable_processors();
+    for (unsigned worker = 1; worker < threads; ++worker) {
+        threads_.emplace_back([this, worker] { loop(worker); });
+    }
+}
+
+ThreadPool::~ThreadPool() {
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+    }
+    start_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+}
+
+void ThreadPool::run(const std::function<void(unsigned)>& work) {
+    {
+        const std::lock_guard lock(mutex_);
+        work_ = &work;
+        unfinished_ = threads_.size();
+        ++generation_;
+    }
+    start_.notify_all();
+    call(0);
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return unfinished_ == 0; });
+    work_ = nullptr;
+    if (auto fault = std::exchange(fault_, nullptr)) std::rethrow_exception(fault);
+}
+
+void ThreadPool::for_ranges(std::size_t count, std::size_t grain,
+                            const std::function<void(std::size_t, std::size_t)>& work) {
+    if (count <= grain) {
+        if (count > 0) work(0, count);
+        return;
+    }
+    std::atomic<std::size_t> next = 0;
+    run([&](unsigned) {
+        for (std::size_t begin; (begin = next.fetch_add(grain, std::memory_order_relaxed)) < count;) {
+            work(begin, std::min(begin + grain, count));
+        }
+    });
+}
+
+void ThreadPool::loop(unsigned worker) {
+    std::size_t seen = 0;
+    std::unique_lock lock(mutex_);
+    while (true) {
+        start_.wait(lock, [&] { return stopping_ || generation_ != seen; });
+        if (stopping_) return;
+        seen = generation_;
+        lock.unlock();
+        call(worker);
+        lock.lock();
+        if (--unfinished_ == 0) done_.notify_one();
+    }
+}
+
+void ThreadPool::call(unsigned worker) noexcept {
+    try {
+        (*work_)(worker);
+    } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!fault_) fault_ = std::current_exception();
+    }
+}
+
+}  // namespace gloved::kernels
