@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <system_error>
+#include <tuple>
 
 namespace gloved::client {
 namespace {
@@ -142,9 +144,9 @@ Result<std::string> Connection::next_line(Clock::time_point deadline) {
 Status Connection::wait_for(short events, Clock::time_point deadline) {
     pollfd waiting{socket_.get(), events, 0};
     while (true) {
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-        const auto most = static_cast<decltype(left)>(std::numeric_limits<int>::max());
-        const int ready = ::poll(&waiting, 1, static_cast<int>(std::clamp(left, decltype(left){0}, most)));
+        const std::int64_t left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+        const auto wait_ms = std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max());
+        const int ready = ::poll(&waiting, 1, static_cast<int>(wait_ms));
         if (ready > 0) return {};
         if (ready < 0 && errno != EINTR) return lost(reason(errno));
         if (left <= 0) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <charconv>
 #include <chrono>
@@ -27,11 +28,11 @@ constexpr int kDone = 0;
 constexpr int kAtFault = 1;
 constexpr int kUsage = 2;
 
-constexpr double kDefaultTimeoutSeconds = 10;
 constexpr double kMaxTimeoutSeconds = 86400;
 
 constexpr const char* kSynopsis = R"(Usage: gloved-client [OPTIONS] [EXPR | VERB ...]
 Asks a gloved for the words nearest to an expression, or sends it any request.
+
 )";
 
 constexpr const char* kExamples = R"(
@@ -58,20 +59,17 @@ int fail(int code, const std::string& message) {
     return code;
 }
 
-/// Ends the options at the first argument that is none, so that `king - man` and `- man` reach the query unharmed.
-std::vector<po::option> take_query(std::vector<std::string>& arguments) {
-    const std::string& first = arguments.front();
-    if (first.size() > 1 && first.front() == '-' && first != "--") return {};
-    if (first == "--") arguments.erase(arguments.begin());
-    std::vector<po::option> query;
-    for (const std::string& argument : arguments) {
-        po::option word;
-        word.value.push_back(argument);
-        word.original_tokens.push_back(argument);
-        query.push_back(std::move(word));
+/// How many leading arguments are options and their values. The query begins at the first that is neither, so that
+/// `king - man` reaches it unharmed.
+std::size_t option_arguments(const std::vector<std::string>& arguments, const po::options_description& options) {
+    std::size_t i = 0;
+    while (i < arguments.size() && arguments[i].size() > 1 && arguments[i].front() == '-' && arguments[i] != "--") {
+        // No value follows a «--name=value», which is no option's name either.
+        const auto* option =
+            arguments[i].starts_with("--") ? options.find_nothrow(arguments[i].substr(2), false) : nullptr;
+        i += option != nullptr && option->semantic()->max_tokens() > 0 ? 2U : 1U;
     }
-    arguments.clear();
-    return query;
+    return std::min(i, arguments.size());
 }
 
 Result<std::size_t> parse_count(const std::string& text) {
@@ -120,60 +118,52 @@ int main(int argc, char** argv) {
     // A peer or a pager that goes away is an error to report, not a reason to die silently.
     ::signal(SIGPIPE, SIG_IGN);
 
-    po::options_description options("Options");
-    options.add_options()                                                                     //
-        ("socket", po::value<std::string>()->value_name("PATH"),                              //
-         "the daemon's socket; default: $GLOVED_SOCKET, else /run/gloved/gloved.sock, else "  //
-         "$XDG_RUNTIME_DIR/gloved.sock")                                                      //
-        ("count", po::value<std::string>()->value_name("K"),
-         "how many words an expression's answer has; default 10")  //
-        ("timeout", po::value<std::string>()->value_name("S"),
-         "seconds to wait for the connection, and for each answer; default 10")  //
-        ("help", "this text")("version", "the version");
-    po::options_description all;
-    all.add(options).add_options()("query", po::value<std::vector<std::string>>());
-    po::positional_options_description positional;
-    positional.add("query", -1);
-
     Settings settings;
+    std::string count;
+    std::string timeout = "10";
+    po::options_description options("Options");
+    auto add = options.add_options();
+    add("socket", po::value(&settings.socket)->value_name("PATH"),
+        "where the daemon listens; default: $GLOVED_SOCKET, else /run/gloved/gloved.sock, else "
+        "$XDG_RUNTIME_DIR/gloved.sock");
+    add("count", po::value(&count)->value_name("K"), "how many words answer an expression; default 10");
+    add("timeout", po::value(&timeout)->value_name("S"),
+        "seconds to wait for a connection, and for each answer; default 10");
+    add("help", "this text");
+    add("version", "the version");
+
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    const auto begin_of_query = arguments.begin() + static_cast<std::ptrdiff_t>(option_arguments(arguments, options));
+    settings.query.assign(begin_of_query, arguments.end());
+    if (!settings.query.empty() && settings.query.front() == "--") settings.query.erase(settings.query.begin());
+    arguments.erase(begin_of_query, arguments.end());
+
+    po::variables_map given;
     try {
-        po::variables_map values;
-        po::store(po::command_line_parser(argc, argv)
-                      .options(all)
-                      .positional(positional)
-                      .style(po::command_line_style::default_style & ~po::command_line_style::allow_guessing)
-                      .extra_style_parser(take_query)
-                      .run(),
-                  values);
-        if (values.count("help") != 0) {
-            std::cout << kSynopsis << '\n' << options << kExamples;
-            return kDone;
-        }
-        if (values.count("version") != 0) {
-            std::cout << "gloved-client " << kProgramVersion << '\n';
-            return kDone;
-        }
-        const auto text = [&](const char* name) {
-            return values.count(name) != 0 ? values[name].as<std::string>() : "";
-        };
-        settings.socket = text("socket");
-        if (values.count("socket") != 0 && settings.socket.empty()) return fail(kUsage, "--socket needs a path");
-        if (values.count("count") != 0) {
-            const auto count = parse_count(text("count"));
-            if (!count) return fail(kUsage, count.error().message);
-            settings.count = *count;
-        }
-        const auto timeout =
-            parse_timeout(values.count("timeout") != 0 ? text("timeout") : fmt::to_string(kDefaultTimeoutSeconds));
-        if (!timeout) return fail(kUsage, timeout.error().message);
-        settings.timeout = *timeout;
-        if (values.count("query") != 0) settings.query = values["query"].as<std::vector<std::string>>();
+        const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+        po::store(po::command_line_parser(arguments).options(options).style(style).run(), given);
+        po::notify(given);
     } catch (const po::error& error) {
         return fail(kUsage, fmt::format("{}; try --help", error.what()));
     }
+    if (given.count("help") != 0) {
+        std::cout << kSynopsis << options << kExamples;
+        return kDone;
+    }
+    if (given.count("version") != 0) {
+        std::cout << "gloved-client " << kProgramVersion << '\n';
+        return kDone;
+    }
+    if (given.count("socket") != 0 && settings.socket.empty()) return fail(kUsage, "--socket needs a path");
+    if (given.count("count") != 0) {
+        const auto parsed = parse_count(count);
+        if (!parsed) return fail(kUsage, parsed.error().message);
+        if (settings.query.empty()) return fail(kUsage, "--count needs a query; on stdin every answer has ten words");
+        settings.count = *parsed;
+    }
+    const auto parsed = parse_timeout(timeout);
+    if (!parsed) return fail(kUsage, parsed.error().message);
+    settings.timeout = *parsed;
 
-    if (!settings.query.empty()) return ask_once(settings);
-    if (settings.count)
-        return fail(kUsage, "--count goes with an expression; the original protocol always has ten words");
-    return run_original(settings);
+    return settings.query.empty() ? run_original(settings) : ask_once(settings);
 }

@@ -69,7 +69,8 @@ class Parser {
             }
         }
         if (tokens_[at_].text.empty()) return bad_request("an empty word");
-        terms_.push_back({coefficient, std::move(tokens_[at_++].text)});
+        // Copied, not moved: a message about the next token names this one.
+        terms_.push_back({coefficient, tokens_[at_++].text});
         return {};
     }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "common/quoting.hpp"
@@ -18,64 +19,80 @@ Error with_path(const std::string& path, Error error) {
 }  // namespace
 
 Result<Model> Model::open(const std::string& path) {
+    using Clock = std::chrono::steady_clock;
+    const auto elapsed_ms = [](Clock::time_point since) {
+        return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
+    };
     auto directory = open_directory(path);
     if (!directory) return directory.error();
-    const std::string values_path = path + "/" + kValuesFile;
-    const std::string keys_path = path + "/" + kKeysFile;
-
     Model model;
     model.path_ = path;
+    const auto begun = Clock::now();
+    if (Status opened = model.open_values(directory->get()); !opened) return opened.error();
+    model.load_values_ms_ = elapsed_ms(begun);
+    const auto values_open = Clock::now();
+    if (Status opened = model.open_keys(directory->get()); !opened) return opened.error();
+    model.load_keys_ms_ = elapsed_ms(values_open);
+    return model;
+}
 
-    auto values_fd = open_file_at(directory->get(), kValuesFile, values_path);
-    if (!values_fd) return values_fd.error();
-    auto values_status = file_status(values_fd->get(), values_path);
-    if (!values_status) return values_status.error();
-    const auto values_size = static_cast<std::uint64_t>(values_status->st_size);
-    if (values_size < kHeaderBytes) {
-        return Error{ErrorCode::damaged, fmt::format("{}: {} bytes are too few for a header of {}; convert the download again",
-                                                     values_path, values_size, kHeaderBytes)};
+Status Model::open_values(int directory_fd) {
+    const std::string path = path_ + "/" + kValuesFile;
+    auto fd = open_file_at(directory_fd, kValuesFile, path);
+    if (!fd) return fd.error();
+    auto status = file_status(fd->get(), path);
+    if (!status) return status.error();
+    const auto size = static_cast<std::uint64_t>(status->st_size);
+    if (size < kHeaderBytes) {
+        return Error{ErrorCode::damaged,
+                     fmt::format("{}: {} bytes are too few for a header of {}; convert the download again", path, size,
+                                 kHeaderBytes)};
     }
-    auto values = MappedFile::map(values_fd->get(), values_size, values_path);
+    auto values = MappedFile::map(fd->get(), size, path);
     if (!values) return values.error();
-    model.values_ = *std::move(values);
+    values_ = *std::move(values);
 
-    auto header = decode_header(model.values_.bytes());
-    if (!header) return with_path(values_path, header.error());
-    model.header_ = *std::move(header);
-    if (model.header_.file_bytes != values_size) {
+    auto header = decode_header(values_.bytes());
+    if (!header) return with_path(path, header.error());
+    header_ = *std::move(header);
+    if (header_.file_bytes != size) {
         return Error{ErrorCode::damaged,
                      fmt::format("{}: the file has {} bytes, its header says {} (truncated or appended to); convert the "
                                  "download again",
-                                 values_path, values_size, model.header_.file_bytes)};
+                                 path, size, header_.file_bytes)};
     }
-    model.norms_ = model.header_.find(kNorms);
-    model.vectors_ = model.header_.find(kVectors);
-    model.ranks_ = model.header_.find(kRanks);
+    norms_ = header_.find(kNorms);
+    vectors_ = header_.find(kVectors);
+    ranks_ = header_.find(kRanks);
+    return {};
+}
 
-    auto keys_fd = open_file_at(directory->get(), kKeysFile, keys_path);
-    if (!keys_fd) return keys_fd.error();
-    auto keys_status = file_status(keys_fd->get(), keys_path);
-    if (!keys_status) return keys_status.error();
-    const auto keys_size = static_cast<std::uint64_t>(keys_status->st_size);
-    if (keys_size != model.header_.keys_bytes) {
+Status Model::open_keys(int directory_fd) {
+    const std::string path = path_ + "/" + kKeysFile;
+    auto fd = open_file_at(directory_fd, kKeysFile, path);
+    if (!fd) return fd.error();
+    auto status = file_status(fd->get(), path);
+    if (!status) return status.error();
+    const auto size = static_cast<std::uint64_t>(status->st_size);
+    if (size != header_.keys_bytes) {
         return Error{ErrorCode::mismatch,
-                     fmt::format("{}: {} bytes, but {} belongs to a keys file of {} bytes: keys and values are not of one "
-                                 "model",
-                                 keys_path, keys_size, values_path, model.header_.keys_bytes)};
-    }
-    auto keys = MappedFile::map(keys_fd->get(), keys_size, keys_path);
-    if (!keys) return keys.error();
-    model.keys_ = *std::move(keys);
-
-    const auto computed = checksum(model.keys_.bytes());
-    if (computed != model.header_.keys_checksum) {
-        return Error{ErrorCode::mismatch,
-                     fmt::format("{}: checksum {}, but {} belongs to keys of checksum {}: the file is damaged or of "
+                     fmt::format("{}: {} bytes, but the values file beside it belongs to keys of {} bytes: truncated, or of "
                                  "another model",
-                                 keys_path, hex(computed), values_path, hex(model.header_.keys_checksum))};
+                                 path, size, header_.keys_bytes)};
     }
-    if (Status indexed = model.index_keys(); !indexed) return with_path(keys_path, indexed.error());
-    return model;
+    auto keys = MappedFile::map(fd->get(), size, path);
+    if (!keys) return keys.error();
+    keys_ = *std::move(keys);
+
+    const auto computed = checksum(keys_.bytes());
+    if (computed != header_.keys_checksum) {
+        return Error{ErrorCode::mismatch,
+                     fmt::format("{}: checksum {}, but the values file beside it belongs to keys of checksum {}: damaged, or "
+                                 "of another model",
+                                 path, hex(computed), hex(header_.keys_checksum))};
+    }
+    if (Status indexed = index_keys(); !indexed) return with_path(path, indexed.error());
+    return {};
 }
 
 Status Model::index_keys() {

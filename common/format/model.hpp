@@ -65,12 +65,16 @@ class Model {
     /// Compares a section's bytes with its checksum; reads all of it. The error is `damaged` and names file and section.
     Status verify_section(const Section& section) const;
 
-    std::size_t keys_bytes() const { return keys_.size_bytes(); }
-    std::size_t values_bytes() const { return values_.size_bytes(); }
+    /// The whole values file, header included, as it is mapped.
     std::span<const std::byte> mapped_values() const { return values_.bytes(); }
+    /// How long `open` took for each file, in milliseconds.
+    double load_values_ms() const { return load_values_ms_; }
+    double load_keys_ms() const { return load_keys_ms_; }
 
   private:
     Model() = default;
+    Status open_values(int directory_fd);
+    Status open_keys(int directory_fd);
     Status index_keys();
 
     template <class T>
@@ -80,6 +84,8 @@ class Model {
     }
 
     std::string path_;
+    double load_values_ms_ = 0;
+    double load_keys_ms_ = 0;
     Header header_;
     MappedFile keys_;
     MappedFile values_;

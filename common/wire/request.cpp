@@ -116,7 +116,7 @@ Status apply(const Option& option, Options& options) {
         target = *std::move(result);
         return {};
     };
-    if (option.name == "k") return store(parse_count(option, 1, kMaxLineBytes * 65536ULL), options.k);
+    if (option.name == "k") return store(parse_count(option, 1, 0xFFFFFFFF), options.k);
     if (option.name == "top") return store(parse_count(option, 1, 0xFFFFFFFF), options.top);
     if (option.name == "exclude") return store(parse_choice(option, "none", "inputs"), options.exclude_inputs);
     if (option.name == "certify") return store(parse_choice(option, "0", "1"), options.certify);

@@ -1,0 +1,36 @@
+// Boost.Asio, included in one way everywhere.
+#pragma once
+
+// Before Asio: Boost 1.74 uses std::exchange without including it.
+#include <utility>
+
+// ThreadSanitizer does not understand fences.
+#ifdef __SANITIZE_THREAD__
+#define BOOST_ASIO_DISABLE_FENCED_BLOCK 1
+#endif
+
+#include <boost/asio.hpp>
+
+namespace gloved::daemon {
+
+namespace asio = boost::asio;
+using Socket = asio::local::stream_protocol::socket;
+using boost::system::error_code;
+
+/// Something that a coroutine waits for on the loop thread: `notify` wakes whoever waits now. No notification is stored, so the
+/// condition is to be looked at before each wait; on one thread nothing can come between.
+class Signal {
+  public:
+    explicit Signal(const asio::any_io_executor& executor) : timer_(executor, asio::steady_timer::time_point::max()) {}
+
+    asio::awaitable<void> wait() {
+        error_code ignored;
+        co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    }
+    void notify() { timer_.cancel(); }
+
+  private:
+    asio::steady_timer timer_;
+};
+
+}  // namespace gloved::daemon

@@ -1,0 +1,84 @@
+// One model, its engine, and the thread that runs it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/format/model.hpp"
+#include "common/wire/request.hpp"
+#include "daemon/cost_model.hpp"
+#include "daemon/fair_queue.hpp"
+#include "daemon/reply.hpp"
+#include "daemon/settings.hpp"
+#include "kernels/engine.hpp"
+
+namespace gloved::daemon {
+
+/// A request that waits for its answer.
+struct Job {
+    std::uint64_t connection = 0;
+    wire::Request request;
+    Clock::time_point arrived;
+    /// True when nobody waits any more.
+    std::shared_ptr<const std::atomic<bool>> abandoned;
+    /// Called once, on the compute thread.
+    std::function<void(Reply)> done;
+};
+
+/// Counters that any thread may read.
+struct ComputeCounts {
+    std::atomic<std::uint64_t> queries = 0;
+    std::atomic<std::uint64_t> errors = 0;
+    std::atomic<std::uint64_t> batches = 0;
+    std::atomic<std::uint64_t> largest_batch = 0;
+    std::atomic<std::uint64_t> single_us = 0;  ///< predicted for one query
+};
+
+/// Answers jobs in batches: those that wait together are scanned together, taken round-robin by connection until the batch's
+/// predicted cost passes the budget. A lone query never waits for company.
+class Compute {
+  public:
+    Compute(std::shared_ptr<const format::Model> model, std::unique_ptr<kernels::Engine> engine, const Settings& settings);
+    Compute(const Compute&) = delete;
+    Compute& operator=(const Compute&) = delete;
+    /// Answers what waits, then stops.
+    ~Compute();
+
+    /// Queues a job; false, and `job` is left alone, when the queue is full. Any thread.
+    bool submit(Job&& job) { return queue_.push(job.connection, std::move(job)); }
+
+    const format::Model& model() const { return *model_; }
+    std::shared_ptr<const format::Model> share_model() const { return model_; }
+    const kernels::Engine& engine() const { return *engine_; }
+    const ComputeCounts& counts() const { return counts_; }
+    std::size_t waiting() const { return queue_.size(); }
+
+  private:
+    struct Scan {
+        Job job;
+        kernels::Query query;
+    };
+
+    void loop();
+    /// Answers the job at once, or adds it to `batch`; returns its predicted cost in milliseconds.
+    double prepare(Job job, std::vector<Scan>& batch);
+    double predicted_ms(const kernels::Query& query, bool first) const;
+    void answer(std::vector<Scan>& batch);
+    void fail(const Job& job, const Error& error);
+    double budget_ms() const { return settings_.batch_ms > 0 ? settings_.batch_ms : 2 * costs_.single_ms(); }
+
+    const std::shared_ptr<const format::Model> model_;
+    const std::unique_ptr<kernels::Engine> engine_;
+    const Settings& settings_;
+    CostModel costs_;
+    ComputeCounts counts_;
+    FairQueue<Job> queue_;
+    std::thread thread_;
+};
+
+}  // namespace gloved::daemon

@@ -1,0 +1,267 @@
+// gloved: options in, exit code out. Everything else is in the library beside it.
+#include <signal.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/program_options.hpp>
+
+#include "common/format/model.hpp"
+#include "common/quoting.hpp"
+#include "common/version.hpp"
+#include "daemon/server.hpp"
+#include "kernels/registry.hpp"
+
+namespace {
+
+namespace po = boost::program_options;
+using namespace gloved;
+using daemon::Settings;
+
+constexpr int kDone = 0;
+constexpr int kFault = 1;
+constexpr int kUsage = 2;
+
+constexpr const char* kIntroduction =
+    "Usage: gloved --model [NAME=]DIR [options]\n"
+    "\n"
+    "Serves nearest-word queries on a model made by gloved-convert, over a Unix socket.\n"
+    "\n"
+    "  gloved --model models/glove --socket /tmp/gloved.sock\n"
+    "  echo 'king - man + woman' | socat -t60 - UNIX-CONNECT:/tmp/gloved.sock\n"
+    "\n"
+    "SIGTERM answers what has been asked and stops.\n\n";
+
+struct Arguments {
+    Settings settings;
+    bool check = false;
+};
+
+/// --socket, else $GLOVED_SOCKET, else /run/gloved/gloved.sock for root and for a service, else the user's runtime directory.
+Result<std::string> default_socket() {
+    const auto variable = [](const char* name) {
+        const char* value = std::getenv(name);
+        return std::string(value == nullptr ? "" : value);
+    };
+    if (const auto path = variable("GLOVED_SOCKET"); !path.empty()) return path;
+    if (const auto directory = variable("RUNTIME_DIRECTORY"); !directory.empty()) return directory + "/gloved.sock";
+    if (::geteuid() == 0) {
+        // What a service manager would make. If it fails, binding says why.
+        (void)::mkdir("/run/gloved", 0755);
+        return std::string("/run/gloved/gloved.sock");
+    }
+    if (const auto directory = variable("XDG_RUNTIME_DIR"); !directory.empty()) return directory + "/gloved.sock";
+    return Error{ErrorCode::io, "no place for the socket: say --socket PATH or set GLOVED_SOCKET"};
+}
+
+bool is_model_name(const std::string& name) {
+    return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+        return std::isalnum(c) || c == '.' || c == '_' || c == '-';
+    });
+}
+
+void set_model(const std::string& text, Settings& settings) {
+    const std::size_t equals = text.find('=');
+    const std::size_t slash = text.find('/');
+    // «a/b=c» is a path: a name has no slash.
+    if (equals != std::string::npos && (slash == std::string::npos || equals < slash)) {
+        settings.model_name = text.substr(0, equals);
+        settings.model_path = text.substr(equals + 1);
+    } else {
+        settings.model_path = text;
+        std::string trimmed = text;
+        while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
+        settings.model_name = trimmed.substr(trimmed.rfind('/') + 1);
+    }
+    if (settings.model_path.empty()) throw po::error("--model needs a directory");
+    if (!is_model_name(settings.model_name)) {
+        throw po::error("--model: " + printable(settings.model_name) +
+                        " is no model name (letters, digits, '.', '_', '-'); say --model NAME=DIR");
+    }
+}
+
+/// Reads the command line and the configuration file. Throws po::error for wrong usage. Nothing when help was all.
+std::optional<Arguments> parse(int argc, char** argv) {
+    Arguments arguments;
+    Settings& settings = arguments.settings;
+    daemon::Limits& limits = settings.limits;
+    std::vector<std::string> models;
+    std::string config;
+    std::string pin = "auto";
+    const auto seconds = [](std::chrono::milliseconds& target) {
+        return po::value<double>()
+            ->default_value(std::chrono::duration<double>(target).count())
+            ->value_name("S")
+            ->notifier([&target](double value) {
+                if (!(value >= 0 && value <= 1e9)) throw po::error("a time is between 0 and 1e9 seconds");
+                target = std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
+            });
+    };
+    const auto count = [](std::size_t& target) { return po::value(&target)->default_value(target)->value_name("N"); };
+
+    po::options_description served("What is served");
+    served.add_options()
+        ("model", po::value(&models)->value_name("[NAME=]DIR"), "the model; NAME is the directory's by default")
+        ("socket", po::value(&settings.socket_path)->value_name("PATH"),
+         "where to listen; default $GLOVED_SOCKET, else /run/gloved/gloved.sock (root), else $XDG_RUNTIME_DIR/gloved.sock")
+        ("config", po::value(&config)->value_name("FILE"), "options as lines 'name = value'; the command line goes first");
+    po::options_description computing("How it is computed");
+    computing.add_options()
+        ("engine", po::value(&settings.engine)->default_value("auto")->value_name("NAME"), "auto, cuda or cpu")
+        ("simd", po::value(&settings.simd)->value_name("NAME"), "cpu: avx512, avx2 or baseline; default the best")
+        ("threads", po::value(&settings.threads)->default_value(0)->value_name("T"), "0: one a processor")
+        ("pin", po::value(&pin)->default_value("auto")->value_name("auto|on|off"), "lock the model in memory")
+        ("batch-ms", po::value(&settings.batch_ms)->default_value(0)->value_name("MS"),
+         "predicted time of a batch; 0: twice that of a single query");
+    po::options_description bounds("Limits");
+    bounds.add_options()
+        ("max-k", count(limits.max_k), "largest k= of a request")
+        ("max-connections", count(limits.max_connections), "connections open at once")
+        ("queue-length", count(limits.queue_length), "requests that may wait for an engine")
+        ("request-timeout", seconds(limits.request_timeout), "longest wait for an engine")
+        ("line-timeout", seconds(limits.line_timeout), "from a line's first byte to its end")
+        ("idle-timeout", seconds(limits.idle_timeout), "between requests; 0: for ever")
+        ("write-timeout", seconds(limits.write_timeout), "for a peer to take 64 KiB of its answers")
+        ("drain-timeout", seconds(limits.drain_timeout), "from SIGTERM to cutting what is left");
+    po::options_description other("Other");
+    other.add_options()
+        ("check", "verify the model's checksums, answer one query, exit")
+        ("help", "this text")
+        ("version", "the version");
+    po::options_description all;
+    all.add(served).add(computing).add(bounds).add(other);
+
+    po::variables_map given;
+    po::store(po::command_line_parser(argc, argv).options(all).positional({}).run(), given);
+    if (given.count("help") != 0) {
+        std::cout << kIntroduction << all;
+        return std::nullopt;
+    }
+    if (given.count("version") != 0) {
+        std::cout << "gloved " << kProgramVersion << "\n";
+        return std::nullopt;
+    }
+    if (given.count("config") != 0) {
+        const auto path = given["config"].as<std::string>();
+        std::ifstream file(path);
+        if (!file) throw po::error("--config: cannot read " + path);
+        po::options_description configurable;
+        configurable.add(served).add(computing).add(bounds);
+        po::store(po::parse_config_file(file, configurable), given);
+    }
+    po::notify(given);
+    arguments.check = given.count("check") != 0;
+    if (models.empty()) throw po::error("--model is needed");
+    if (models.size() > 1) throw po::error("this version serves one --model at a time");
+    set_model(models[0], settings);
+    if (pin != "auto" && pin != "on" && pin != "off") throw po::error("--pin takes auto, on or off, not " + printable(pin));
+    settings.pin = pin == "auto" ? daemon::Pin::automatic : pin == "on" ? daemon::Pin::on : daemon::Pin::off;
+    if (settings.threads > 4096) throw po::error("--threads is at most 4096");
+    if (!(settings.batch_ms >= 0)) throw po::error("--batch-ms is not negative");
+    if (limits.max_k == 0 || limits.max_connections == 0 || limits.queue_length == 0) {
+        throw po::error("--max-k, --max-connections and --queue-length are at least 1");
+    }
+    return arguments;
+}
+
+/// Connections are descriptors: as many as the system lets this process have.
+void raise_descriptor_limit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+Result<std::unique_ptr<daemon::Compute>> make_compute(const Settings& settings) {
+    auto opened = format::Model::open(settings.model_path);
+    if (!opened) return opened.error();
+    auto model = std::make_shared<const format::Model>(*std::move(opened));
+    auto engine = kernels::make_engine(settings.engine, *model, {settings.threads, settings.simd});
+    if (!engine) return engine.error();
+    spdlog::info("model {}: {} words × {}, generation {}", settings.model_name, model->rows(), model->dim(),
+                 format::hex(model->generation()));
+    for (const kernels::EngineEntry& entry : kernels::list_engines()) {
+        if (settings.engine == "auto" && !entry.unavailable.empty()) spdlog::info("engine {}: {}", entry.name, entry.unavailable);
+    }
+    spdlog::info("engine {}: {}", (*engine)->name(), (*engine)->description());
+    return std::make_unique<daemon::Compute>(std::move(model), *std::move(engine), settings);
+}
+
+/// --check: everything that can be wrong with the model, and one query whose answer is known.
+Status check(const Settings& settings) {
+    auto model = format::Model::open(settings.model_path);
+    if (!model) return model.error();
+    for (const format::Section& section : model->header().sections) {
+        if (Status verified = model->verify_section(section); !verified) return verified;
+    }
+    auto engine = kernels::make_engine(settings.engine, *model, {settings.threads, settings.simd});
+    if (!engine) return engine.error();
+    for (std::size_t row = 0; row < model->rows(); ++row) {
+        if (model->norms()[row] == 0) continue;
+        const auto vector = model->vector(row);
+        kernels::Query query{kernels::Cosine{{{vector.begin(), vector.end()}, model->norms()[row]}}, 1, {}, {}};
+        const auto answers = (*engine)->run(std::span(&query, 1));
+        // A word is nearest to itself, but for words of the same direction.
+        if (answers[0].hits.empty() || !(answers[0].hits[0].score > 0.999999)) {
+            return Error{ErrorCode::internal, "engine " + (*engine)->name() + " does not find " + printable(model->key(row))};
+        }
+        break;
+    }
+    std::cout << settings.model_path << ": " << model->rows() << " words x " << model->dim() << ", generation "
+              << format::hex(model->generation()) << ", checksums hold, engine " << (*engine)->name() << " ("
+              << (*engine)->description() << ") answers\n";
+    return {};
+}
+
+Status serve(Settings& settings) {
+    if (settings.socket_path.empty()) {
+        auto path = default_socket();
+        if (!path) return path.error();
+        settings.socket_path = *std::move(path);
+    }
+    // First the socket: a second daemon finds out at once, and clients may already line up while the model loads.
+    auto listening = daemon::ListeningSocket::bind(settings.socket_path);
+    if (!listening) return listening.error();
+    auto compute = make_compute(settings);
+    if (!compute) return compute.error();
+    daemon::Server server(settings, *std::move(compute), *std::move(listening));
+    spdlog::info("listening on {}", settings.socket_path);
+    server.run();
+    spdlog::info("stopped");
+    return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    spdlog::set_default_logger(spdlog::stderr_color_mt("gloved"));
+    spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l: %v");
+    std::optional<Arguments> arguments;
+    try {
+        arguments = parse(argc, argv);
+    } catch (const po::error& error) {
+        std::cerr << "gloved: " << error.what() << "\nTry 'gloved --help'.\n";
+        return kUsage;
+    }
+    if (!arguments) return kDone;
+    ::signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit();
+    try {
+        const Status done = arguments->check ? check(arguments->settings) : serve(arguments->settings);
+        if (done) return kDone;
+        spdlog::error("{}", done.error().message);
+    } catch (const std::exception& error) {
+        spdlog::error("{}", error.what());
+    }
+    return kFault;
+}

@@ -1,0 +1,69 @@
+// The daemon as a library: a listening socket, its sessions, and the life of both.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "common/result.hpp"
+#include "common/wire/request.hpp"
+#include "daemon/asio.hpp"
+#include "daemon/compute.hpp"
+#include "daemon/pin.hpp"
+#include "daemon/settings.hpp"
+#include "daemon/socket_path.hpp"
+
+namespace gloved::daemon {
+
+class Session;
+
+/// Everything here runs on the one thread that calls `run`.
+class Server {
+  public:
+    Server(const Settings& settings, std::unique_ptr<Compute> compute, ListeningSocket listening);
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+    ~Server();
+
+    /// Serves until SIGTERM or SIGINT, then answers what has been asked and returns.
+    void run();
+
+    const Settings& settings() const { return settings_; }
+    Compute& compute() { return *compute_; }
+    /// Where a session reads into; its content is good until the session waits for anything.
+    std::array<char, 65536>& read_buffer() { return read_buffer_; }
+
+    /// What can be refused without looking at the model: bounds, names. Errors: bad_request, unknown_model, unavailable.
+    Status check(const wire::Request& request) const;
+    /// The reply to STATS.
+    std::string stats() const;
+    void count_refused() { ++refused_; }
+    /// A session is gone.
+    void forget(std::uint64_t id);
+
+  private:
+    asio::awaitable<void> accept_connections();
+    asio::awaitable<void> keep_deadlines();
+    asio::awaitable<void> handle_signals();
+    void begin_drain();
+
+    const Settings& settings_;
+    std::unique_ptr<Compute> compute_;
+    Pinning pinning_;
+    ListeningSocket listening_;
+    asio::io_context loop_{1};
+    asio::local::stream_protocol::acceptor acceptor_;
+    asio::signal_set signals_;
+    asio::steady_timer tick_;
+    std::unordered_map<std::uint64_t, std::weak_ptr<Session>> sessions_;
+    std::uint64_t next_id_ = 1;
+    std::uint64_t refused_ = 0;
+    bool draining_ = false;
+    Clock::time_point drain_deadline_ = Clock::time_point::max();
+    const Clock::time_point started_ = Clock::now();
+    std::array<char, 65536> read_buffer_;
+};
+
+}  // namespace gloved::daemon

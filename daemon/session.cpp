@@ -1,0 +1,276 @@
+#include "daemon/session.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+
+#include "common/wire/reply.hpp"
+#include "common/wire/request.hpp"
+#include "daemon/server.hpp"
+
+namespace gloved::daemon {
+namespace {
+
+/// What a peer may leave unread before its further requests wait.
+constexpr std::size_t kMaxUnreadBytes = 256 * 1024;
+/// Requests of one connection that are taken on at once.
+constexpr std::size_t kMaxUnanswered = 256;
+constexpr std::size_t kWriteBytes = 64 * 1024;
+/// After the last answer to a lost peer: how long its input is still read, so that it gets to see that answer.
+constexpr std::chrono::seconds kLinger{2};
+/// A guess at a hit's line; only used to bound memory.
+constexpr std::size_t kHitLineBytes = 32;
+constexpr std::size_t kSmallReplyBytes = 128;
+
+constexpr std::string_view kHelp =
+    "NEAR [k=N] [min=SCORE] [top=N] [prefix=TEXT] [norm=raw|unit] [exclude=inputs|none] [engine=NAME] [model=NAME] "
+    "[fields=row,rank,norm] [certify=0|1] EXPR\n"
+    "SIM [model=NAME] WORD WORD\n"
+    "HAS [model=NAME] WORD ...\n"
+    "STATS\n"
+    "PING\n"
+    "HELP\n"
+    "QUIT\n"
+    "EXPR adds and subtracts words: king - man + woman, 2 * paris - ( france + germany )\n"
+    "A line that does not start with one of the words above is NEAR's EXPR.\n"
+    "Quote a word that looks like an operator, a verb or an option: \"NEAR\" \"-\" \"a b\" \"\\x22\"\n";
+
+auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
+
+std::size_t expected_bytes_of(const wire::Request& request, const format::Model& model) {
+    if (request.verb == wire::Verb::near) return kSmallReplyBytes + std::min(request.options.k, model.rows()) * kHitLineBytes;
+    return kSmallReplyBytes + request.words.size() * kHitLineBytes;
+}
+
+}  // namespace
+
+Session::Session(Server& server, Socket socket, std::uint64_t id)
+    : server_(server),
+      socket_(std::move(socket)),
+      id_(id),
+      answered_(socket_.get_executor()),
+      taken_(socket_.get_executor()) {}
+
+Session::~Session() { server_.forget(id_); }
+
+void Session::start() {
+    error_code ignored;
+    socket_.non_blocking(true, ignored);
+    set_read_deadline();
+    // A session that fails in an unforeseen way ends alone.
+    const auto ended = [self = shared_from_this()](const std::exception_ptr& fault) {
+        if (!fault) return;
+        try {
+            std::rethrow_exception(fault);
+        } catch (const std::exception& error) {
+            spdlog::error("connection {}: {}", self->id_, error.what());
+        }
+        self->close();
+    };
+    asio::co_spawn(
+        socket_.get_executor(), [self = shared_from_this()] { return self->read_requests(); }, ended);
+    asio::co_spawn(
+        socket_.get_executor(), [self = shared_from_this()] { return self->write_answers(); }, ended);
+}
+
+bool Session::has_room() const {
+    return slots_.empty() || (slots_.size() < kMaxUnanswered && expected_bytes_ < kMaxUnreadBytes);
+}
+
+asio::awaitable<void> Session::read_requests() {
+    const auto self = shared_from_this();
+    while (!peer_is_lost_ && !reading_ended_) {
+        while (has_room() && !reading_ended_) {
+            const auto line = lines_.next();
+            if (!line) break;
+            line_began_ = Clock::time_point::max();
+            handle_line(*line);
+        }
+        if (reading_ended_) break;
+        if (lines_.too_long()) {
+            answer_now(Reply(Error{ErrorCode::too_long, fmt::format("a line has at most {} bytes; closing", wire::kMaxLineBytes)}));
+            peer_is_lost_ = true;
+            break;
+        }
+        if (!has_room()) {
+            // The peer does not read its answers, or sends faster than they come: the kernel holds the rest of its input.
+            read_deadline_ = Clock::time_point::max();
+            co_await taken_.wait();
+            continue;
+        }
+        set_read_deadline();
+        error_code error;
+        co_await socket_.async_wait(Socket::wait_read, ignoring(error));
+        if (error || reading_ended_) break;
+        // Into a buffer of the loop's: ten thousand idle connections hold no buffers of their own.
+        auto& buffer = server_.read_buffer();
+        const std::size_t size = socket_.read_some(asio::buffer(buffer), error);
+        if (error == asio::error::would_block) continue;
+        if (error == asio::error::eof) {
+            // A peer that half-closes after a line without its LF still gets its answer.
+            if (const auto rest = lines_.take_rest()) handle_line(*rest);
+            break;
+        }
+        if (error) break;
+        lines_.append({buffer.data(), size});
+    }
+    reading_ended_ = true;
+    read_deadline_ = Clock::time_point::max();
+    answered_.notify();
+}
+
+void Session::handle_line(std::string_view line) {
+    auto request = wire::parse_request(line);
+    if (!request) {
+        server_.count_refused();
+        return answer_now(Reply(request.error()));
+    }
+    switch (request->verb) {
+        case wire::Verb::ping:
+            return answer_now(Reply(wire::ok_line(0)));
+        case wire::Verb::help:
+            return answer_now(Reply(
+                wire::ok_line(static_cast<std::size_t>(std::count(kHelp.begin(), kHelp.end(), '\n'))) + std::string(kHelp)));
+        case wire::Verb::stats:
+            return answer_now(Reply(server_.stats()));
+        case wire::Verb::quit:
+            answer_now(Reply(wire::ok_line(0)));
+            reading_ended_ = true;
+            peer_is_lost_ = true;  // what it sends after QUIT is not read
+            return;
+        default:
+            return submit(*std::move(request));
+    }
+}
+
+void Session::answer_now(Reply reply) {
+    auto slot = std::make_shared<Slot>();
+    slot->reply = std::move(reply);
+    slot->ready = true;
+    slots_.push_back(std::move(slot));
+    answered_.notify();
+}
+
+void Session::submit(wire::Request request) {
+    if (Status accepted = server_.check(request); !accepted) {
+        server_.count_refused();
+        return answer_now(Reply(accepted.error()));
+    }
+    auto slot = std::make_shared<Slot>();
+    slot->expected_bytes = expected_bytes_of(request, server_.compute().model());
+    Job job;
+    job.connection = id_;
+    job.request = std::move(request);
+    job.arrived = Clock::now();
+    job.abandoned = abandoned_;
+    // The slot, not the session, is kept alive: a connection that is gone frees everything else at once.
+    job.done = [slot, session = weak_from_this(), executor = socket_.get_executor()](Reply reply) {
+        asio::post(executor, [slot, session, reply = std::move(reply)]() mutable {
+            slot->reply = std::move(reply);
+            slot->ready = true;
+            if (const auto self = session.lock()) self->answered_.notify();
+        });
+    };
+    if (!server_.compute().submit(std::move(job))) {
+        server_.count_refused();
+        return answer_now(Reply(Error{ErrorCode::busy, "too many requests are waiting; try again"}));
+    }
+    expected_bytes_ += slot->expected_bytes;
+    slots_.push_back(std::move(slot));
+}
+
+asio::awaitable<void> Session::write_answers() {
+    const auto self = shared_from_this();
+    std::string chunk;
+    error_code error;
+    while (!error) {
+        if (slots_.empty() && reading_ended_) break;
+        if (slots_.empty() || !slots_.front()->ready) {
+            co_await answered_.wait();
+            continue;
+        }
+        chunk.clear();
+        while (!slots_.empty() && slots_.front()->ready && chunk.size() < kWriteBytes) {
+            Slot& slot = *slots_.front();
+            slot.reply.append_to(chunk, kWriteBytes);
+            if (!slot.reply.finished()) break;
+            expected_bytes_ -= slot.expected_bytes;
+            slots_.pop_front();
+        }
+        write_deadline_ = Clock::now() + server_.settings().limits.write_timeout;
+        co_await asio::async_write(socket_, asio::buffer(chunk), ignoring(error));
+        write_deadline_ = Clock::time_point::max();
+        // An idle connection should not hold on to the room of its largest answer.
+        if (chunk.capacity() > 4096) chunk = {};
+        taken_.notify();
+        if (slots_.empty()) set_read_deadline();
+    }
+    if (!error && peer_is_lost_) {
+        socket_.shutdown(Socket::shutdown_send, error);
+        co_await discard_input();
+    }
+    close();
+}
+
+/// Closing with unread input would make the peer's system drop the last answer: reads and drops until the peer closes.
+asio::awaitable<void> Session::discard_input() {
+    read_deadline_ = Clock::now() + kLinger;
+    error_code error;
+    while (!error) {
+        co_await socket_.async_wait(Socket::wait_read, ignoring(error));
+        if (error) break;
+        socket_.read_some(asio::buffer(server_.read_buffer()), error);
+        if (error == asio::error::would_block) error = {};
+    }
+}
+
+void Session::set_read_deadline() {
+    const Limits& limits = server_.settings().limits;
+    const auto now = Clock::now();
+    if (reading_ended_) return;
+    if (!lines_.partial().empty()) {
+        // From the line's first byte: a peer that sends one byte a second does not push it further.
+        if (line_began_ == Clock::time_point::max()) line_began_ = now;
+        read_deadline_ = line_began_ + limits.line_timeout;
+    } else if (limits.idle_timeout.count() > 0 && slots_.empty()) {
+        read_deadline_ = now + limits.idle_timeout;
+    } else {
+        read_deadline_ = Clock::time_point::max();
+    }
+}
+
+void Session::enforce_deadlines(Clock::time_point now) {
+    if (now >= write_deadline_) return close();
+    if (now < read_deadline_) return;
+    if (reading_ended_) return close();  // lingering
+    server_.count_refused();
+    answer_now(Reply(Error{ErrorCode::timeout, lines_.partial().empty() ? "idle for too long; closing"
+                                                                        : "the line did not end in time; closing"}));
+    reading_ended_ = true;
+    peer_is_lost_ = true;
+    read_deadline_ = Clock::time_point::max();
+    // Ends the reader's wait; its pending write, if any, goes on.
+    error_code ignored;
+    socket_.shutdown(Socket::shutdown_receive, ignored);
+    taken_.notify();
+}
+
+void Session::begin_drain() {
+    // The reader sees what had already arrived, then the end of input.
+    error_code ignored;
+    socket_.shutdown(Socket::shutdown_receive, ignored);
+}
+
+void Session::close() {
+    abandoned_->store(true, std::memory_order_relaxed);
+    reading_ended_ = true;
+    error_code ignored;
+    socket_.close(ignored);
+    slots_.clear();
+    answered_.notify();
+    taken_.notify();
+}
+
+}  // namespace gloved::daemon

@@ -1,0 +1,70 @@
+// One connection.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "common/wire/line_splitter.hpp"
+#include "daemon/asio.hpp"
+#include "daemon/compute.hpp"
+#include "daemon/reply.hpp"
+#include "daemon/settings.hpp"
+
+namespace gloved::daemon {
+
+class Server;
+
+/// Reads requests, keeps their answers in order, writes them. Lives on the loop thread alone, as two coroutines that share
+/// it: one reads and submits, one writes what is ready at the head of the line.
+class Session : public std::enable_shared_from_this<Session> {
+  public:
+    Session(Server& server, Socket socket, std::uint64_t id);
+    ~Session();
+
+    /// Starts both coroutines.
+    void start();
+    /// Cuts the connection if it has passed one of its deadlines. Called a few times a second.
+    void enforce_deadlines(Clock::time_point now);
+    /// Lets what was sent already be answered, then closes.
+    void begin_drain();
+    /// Closes at once.
+    void close();
+
+  private:
+    /// A request's place in the line of answers.
+    struct Slot {
+        Reply reply;
+        bool ready = false;
+        std::size_t expected_bytes = 0;
+    };
+
+    asio::awaitable<void> read_requests();
+    asio::awaitable<void> write_answers();
+    asio::awaitable<void> discard_input();
+    void handle_line(std::string_view line);
+    void answer_now(Reply reply);
+    void submit(wire::Request request);
+    void set_read_deadline();
+    /// Whether another request may be taken on.
+    bool has_room() const;
+
+    Server& server_;
+    Socket socket_;
+    const std::uint64_t id_;
+    wire::LineSplitter lines_;
+    std::deque<std::shared_ptr<Slot>> slots_;  // oldest first
+    std::size_t expected_bytes_ = 0;           // of all slots
+    Signal answered_;                          // to the writer: the head may be ready, or reading has ended
+    Signal taken_;                             // to the reader: there may be room again
+    bool reading_ended_ = false;
+    bool peer_is_lost_ = false;  // desynchronised or too slow: what it still sends is discarded
+    std::shared_ptr<std::atomic<bool>> abandoned_ = std::make_shared<std::atomic<bool>>(false);
+    Clock::time_point read_deadline_ = Clock::time_point::max();
+    Clock::time_point write_deadline_ = Clock::time_point::max();
+    Clock::time_point line_began_ = Clock::time_point::max();
+};
+
+}  // namespace gloved::daemon

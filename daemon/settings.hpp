@@ -1,0 +1,38 @@
+// What the daemon may be told.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace gloved::daemon {
+
+using Clock = std::chrono::steady_clock;
+
+/// Bounds on what a peer can make the daemon hold or wait for.
+struct Limits {
+    std::size_t max_k = 65536;
+    std::size_t max_connections = 10000;
+    std::size_t queue_length = 8192;                   ///< requests that wait for an engine; more are answered busy
+    std::chrono::milliseconds request_timeout{10000};  ///< from reading a request to starting on it
+    std::chrono::milliseconds line_timeout{30000};     ///< from a line's first byte to its end
+    std::chrono::milliseconds idle_timeout{3600000};   ///< between requests; 0: for ever
+    std::chrono::milliseconds write_timeout{30000};    ///< for a peer to take the next 64 KiB of its answers
+    std::chrono::milliseconds drain_timeout{10000};    ///< from SIGTERM to cutting what is left
+};
+
+enum class Pin { automatic, on, off };
+
+struct Settings {
+    std::string model_name;
+    std::string model_path;
+    std::string socket_path;
+    std::string engine = "auto";
+    std::string simd;
+    unsigned threads = 0;
+    Pin pin = Pin::automatic;
+    double batch_ms = 0;  ///< 0: twice what a single query takes
+    Limits limits;
+};
+
+}  // namespace gloved::daemon

@@ -1,0 +1,105 @@
+#include "daemon/socket_path.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace gloved::daemon {
+namespace {
+
+Result<UniqueFd> lock_directory(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+    auto fd = open_directory(directory);
+    if (!fd) return Error{ErrorCode::io, fd.error().message + "; the socket's directory must exist"};
+    // Whoever holds it does so for microseconds, unless it is somebody else's lock for another purpose.
+    for (int attempt = 0; ::flock(fd->get(), LOCK_EX | LOCK_NB) != 0; ++attempt) {
+        if (attempt == 50) return system_error(directory, "cannot lock, another program holds its lock", errno);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return fd;
+}
+
+/// Whether a daemon listens there. The address is that of the path.
+bool somebody_listens(const sockaddr_un& address) {
+    const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
+    // EAGAIN: its backlog is full. EPROTOTYPE: a datagram socket. Only a refusal says that it is dead.
+    return errno != ECONNREFUSED && errno != ENOENT;
+}
+
+Status clear_path(const std::string& path, const sockaddr_un& address) {
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) != 0) {
+        if (errno == ENOENT) return {};
+        return system_error(path, "cannot stat", errno);
+    }
+    if (!S_ISSOCK(status.st_mode)) {
+        return Error{ErrorCode::conflict,
+                     fmt::format("{}: exists and is not a socket; it is left alone, choose another --socket", path)};
+    }
+    if (somebody_listens(address)) {
+        return Error{ErrorCode::conflict,
+                     fmt::format("{}: another daemon answers there; stop it or choose another --socket", path)};
+    }
+    if (status.st_uid != ::geteuid()) {
+        return Error{ErrorCode::conflict, fmt::format("{}: a dead socket of user {}; remove it if nobody needs it", path,
+                                                      status.st_uid)};
+    }
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_error(path, "cannot remove the dead socket", errno);
+    return {};
+}
+
+}  // namespace
+
+Result<ListeningSocket> ListeningSocket::bind(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.empty() || path.size() >= sizeof address.sun_path) {
+        return Error{ErrorCode::io, fmt::format("{}: a socket path has 1 to {} bytes, this one has {}", path,
+                                                sizeof address.sun_path - 1, path.size())};
+    }
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+
+    const auto lock = lock_directory(path);
+    if (!lock) return lock.error();
+    if (Status cleared = clear_path(path, address); !cleared) return cleared.error();
+
+    ListeningSocket socket;
+    socket.fd_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!socket.fd_) return system_error(path, "cannot create a socket", errno);
+    // The mode comes from the umask: changing it after bind would leave a moment in which anybody could connect.
+    const mode_t old_mask = ::umask(0117);
+    const int bound = ::bind(socket.fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    const int reason = errno;
+    ::umask(old_mask);
+    if (bound != 0) return system_error(path, "cannot bind", reason);
+
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) != 0) return system_error(path, "cannot stat", errno);
+    socket.path_ = path;
+    socket.device_ = status.st_dev;
+    socket.inode_ = status.st_ino;
+    if (::listen(socket.fd_.get(), SOMAXCONN) != 0) return system_error(path, "cannot listen", errno);
+    return socket;
+}
+
+void ListeningSocket::remove_path() {
+    if (path_.empty()) return;
+    struct stat status {};
+    if (::lstat(path_.c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) {
+        ::unlink(path_.c_str());
+    }
+    path_.clear();
+}
+
+}  // namespace gloved::daemon

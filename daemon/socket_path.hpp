@@ -1,0 +1,50 @@
+// A Unix socket bound to a path, without harm to whatever else may be there.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <utility>
+
+#include "common/files.hpp"
+#include "common/result.hpp"
+
+namespace gloved::daemon {
+
+/// A listening socket at a path. At its end the path is removed, if it still is this very socket.
+class ListeningSocket {
+  public:
+    /// Binds and listens, mode 0660. What stands at the path decides:
+    ///  - nothing: it is taken;
+    ///  - a socket of this user that nobody listens on (its daemon was killed): it is replaced;
+    ///  - a socket that somebody listens on, another user's socket, or anything that is no socket, a symlink included: left
+    ///    alone, error conflict.
+    /// Daemons that start at once are serialised by a lock on the directory, so that none can take another's fresh socket for
+    /// a dead one. Errors: conflict, or io with the remedy.
+    static Result<ListeningSocket> bind(const std::string& path);
+
+    ListeningSocket(ListeningSocket&& other) noexcept
+        : path_(std::exchange(other.path_, {})),
+          fd_(std::move(other.fd_)),
+          device_(other.device_),
+          inode_(other.inode_) {}
+    ListeningSocket& operator=(ListeningSocket&&) = delete;
+    ~ListeningSocket() { remove_path(); }
+
+    int fd() const { return fd_.get(); }
+    /// Hands the descriptor over; the path stays this object's to remove.
+    int release_fd() { return fd_.release(); }
+    const std::string& path() const { return path_; }
+    /// Removes the path if it still is this socket, once.
+    void remove_path();
+
+  private:
+    ListeningSocket() = default;
+
+    std::string path_;
+    UniqueFd fd_;
+    dev_t device_ = 0;
+    ino_t inode_ = 0;
+};
+
+}  // namespace gloved::daemon

@@ -1,0 +1,52 @@
+# shellcheck shell=bash
+# The Debian packages that gloved needs, by purpose. Sourced by the other scripts.
+
+packages_of() {
+    case $1 in
+        build)
+            echo g++ cmake ninja-build libboost-dev libboost-program-options-dev libfmt-dev libspdlog-dev libxxhash-dev \
+                nlohmann-json3-dev zlib1g-dev
+            ;;
+        try) echo socat ;;
+        test) echo libgtest-dev netcat-openbsd socat ;;
+        fuzz) echo clang libclang-rt-dev ;;
+        ci) echo clang-format clang-tidy git shellcheck ;;
+        *)
+            echo "no list of packages is called '$1'" >&2
+            return 2
+            ;;
+    esac
+}
+
+is_installed() {
+    [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+}
+
+# install_packages LIST...: installs what is missing of the named lists, and touches nothing when nothing is.
+install_packages() {
+    local list names package as_root=() missing=()
+    if ! command -v dpkg-query apt-get >/dev/null; then
+        echo "This is no Debian system: install by hand what these packages of Debian 12 hold, if it is not there yet:" >&2
+        for list; do packages_of "$list" >&2 || return; done
+        return 0
+    fi
+    for list; do
+        names=$(packages_of "$list") || return
+        for package in $names; do
+            is_installed "$package" || missing+=("$package")
+        done
+    done
+    ((${#missing[@]})) || return 0
+
+    if ((EUID != 0)); then
+        if ! command -v sudo >/dev/null; then
+            echo "These packages are missing, and installing them needs root or sudo: ${missing[*]}" >&2
+            return 1
+        fi
+        as_root=(sudo)
+    fi
+    echo "Installing ${missing[*]}" >&2
+    # env, because sudo may drop variables of ours.
+    "${as_root[@]}" apt-get update -qq &&
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+}

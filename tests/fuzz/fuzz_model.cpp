@@ -1,0 +1,188 @@
+// Any bytes as a model's files. Whatever opens can be read to its last byte, and its lookups agree with its keys.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/files.hpp"
+#include "common/format/layout.hpp"
+#include "common/format/model.hpp"
+#include "tests/fuzz/check.hpp"
+#include "tests/fuzz/model_input.hpp"
+
+using namespace gloved;
+
+namespace {
+
+using HeaderBytes = std::array<std::byte, format::kHeaderBytes>;
+
+/// Values files larger than this are cut to it: their headers promise more than there is.
+constexpr std::uint64_t kMaxValuesBytes = 1 << 16;
+
+template <class T>
+T get(const HeaderBytes& bytes, std::size_t offset) {
+    T value;
+    std::memcpy(&value, bytes.data() + offset, sizeof value);
+    return value;
+}
+
+template <class T>
+void put(HeaderBytes& bytes, std::size_t offset, T value) {
+    std::memcpy(bytes.data() + offset, &value, sizeof value);
+}
+
+/// The generation of bytes that need not be a header.
+std::uint64_t generation_of(const HeaderBytes& bytes) {
+    format::Header header;
+    header.rows = get<std::uint64_t>(bytes, fuzz::kAtRows);
+    header.dim = get<std::uint32_t>(bytes, fuzz::kAtDim);
+    header.keys_bytes = get<std::uint64_t>(bytes, fuzz::kAtKeysBytes);
+    header.keys_checksum = get<std::uint64_t>(bytes, fuzz::kAtKeysChecksum);
+    const std::size_t count =
+        std::min<std::size_t>(get<std::uint32_t>(bytes, fuzz::kAtSectionCount), format::kMaxSections);
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t entry = fuzz::kFixedBytes + i * fuzz::kEntryBytes;
+        const auto* name = reinterpret_cast<const char*>(bytes.data() + entry);
+        format::Section section;
+        section.name.assign(name, ::strnlen(name, format::kMaxSectionName));
+        section.checksum = get<std::uint64_t>(bytes, entry + fuzz::kAtEntryChecksum);
+        header.sections.push_back(std::move(section));
+    }
+    return format::compute_generation(header);
+}
+
+void repair(HeaderBytes& bytes, std::uint8_t what, std::string_view keys) {
+    if ((what & fuzz::kRepairKeys) != 0) {
+        put<std::uint64_t>(bytes, fuzz::kAtKeysBytes, keys.size());
+        put(bytes, fuzz::kAtKeysChecksum, format::checksum(std::as_bytes(std::span(keys))));
+    }
+    if ((what & fuzz::kRepairGeneration) != 0) put(bytes, fuzz::kAtGeneration, generation_of(bytes));
+    if ((what & fuzz::kRepairChecksum) != 0) {
+        put(bytes, fuzz::kAtHeaderChecksum, format::checksum(std::span(bytes).first(fuzz::kAtHeaderChecksum)));
+    }
+}
+
+/// A model's directory in memory, made once; its files are written over for each input.
+class Files {
+  public:
+    Files() {
+        path_ = (::access("/dev/shm", W_OK) == 0    ? "/dev/shm"
+                 : std::getenv("TMPDIR") != nullptr ? std::getenv("TMPDIR")
+                                                    : "/tmp");
+        path_ += "/gloved-fuzz-XXXXXX";
+        GLOVED_CHECK(::mkdtemp(path_.data()) != nullptr);
+        values_ = create(format::kValuesFile);
+        keys_ = create(format::kKeysFile);
+    }
+    Files(const Files&) = delete;
+    Files& operator=(const Files&) = delete;
+    ~Files() {
+        ::unlink((path_ + "/" + format::kValuesFile).c_str());
+        ::unlink((path_ + "/" + format::kKeysFile).c_str());
+        ::rmdir(path_.c_str());
+    }
+
+    const std::string& path() const { return path_; }
+
+    void write(const HeaderBytes& header, std::uint64_t values_bytes, std::string_view keys) {
+        const auto head = std::span(header).first(std::min<std::uint64_t>(header.size(), values_bytes));
+        GLOVED_CHECK(write_all_at(values_.get(), head, 0, path_));
+        GLOVED_CHECK(::ftruncate(values_.get(), static_cast<off_t>(values_bytes)) == 0);
+        GLOVED_CHECK(write_all_at(keys_.get(), std::as_bytes(std::span(keys)), 0, path_));
+        GLOVED_CHECK(::ftruncate(keys_.get(), static_cast<off_t>(keys.size())) == 0);
+    }
+
+  private:
+    UniqueFd create(const char* name) {
+        UniqueFd fd(::open((path_ + "/" + name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        GLOVED_CHECK(fd);
+        return fd;
+    }
+
+    std::string path_;
+    UniqueFd values_;
+    UniqueFd keys_;
+};
+
+/// Reads each byte and asks each question that a daemon would.
+void use(const format::Model& model) {
+    GLOVED_CHECK(model.vectors().size() == model.rows() * model.dim());
+    GLOVED_CHECK(model.norms().size() == model.rows());
+    GLOVED_CHECK(model.ranks().size() == model.rows());
+    double sum = 0;
+    for (const float value : model.vectors())
+        sum += static_cast<double>(value);
+    for (const double norm : model.norms())
+        sum += norm;
+    for (const std::uint32_t rank : model.ranks())
+        sum += rank;
+    volatile double sink = sum;  // so that the reads are made
+    static_cast<void>(sink);
+    for (const format::Section& section : model.header().sections)
+        static_cast<void>(bool(model.verify_section(section)));
+
+    for (std::size_t row = 0; row < model.rows(); ++row) {
+        const std::string_view key = model.key(row);
+        GLOVED_CHECK(!key.empty() && key.find('\n') == std::string_view::npos);
+        GLOVED_CHECK(model.find(key) == static_cast<format::Row>(row));
+        const auto range = model.prefix_range(key);
+        GLOVED_CHECK(range.first == row && range.last > row && range.last <= model.rows());
+        GLOVED_CHECK(model.key(range.last - 1).starts_with(key));
+        GLOVED_CHECK(range.last == model.rows() || !model.key(range.last).starts_with(key));
+    }
+    GLOVED_CHECK(model.prefix_range("").size() == model.rows());
+    GLOVED_CHECK(!model.find(""));
+    GLOVED_CHECK(!model.find(std::string(model.key(model.rows() - 1)) + "\n"));
+}
+
+}  // namespace
+
+/// Refuses to start when this file's idea of the header is not the format's: then every repair would be damage.
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+    HeaderBytes bytes = format::encode_header(fuzz::seed_header(2, 3));
+    GLOVED_CHECK(format::decode_header(bytes));
+    put<std::uint64_t>(bytes, fuzz::kAtGeneration, 0);
+    put<std::uint64_t>(bytes, fuzz::kFixedBytes + fuzz::kAtEntryChecksum, 1);
+    GLOVED_CHECK(!format::decode_header(bytes));
+    repair(bytes, fuzz::kRepairAll, "a\nb\n");
+    const auto header = format::decode_header(bytes);
+    GLOVED_CHECK(header && header->keys_bytes == 4 &&
+                 header->file_bytes == get<std::uint64_t>(bytes, fuzz::kAtFileBytes));
+    return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    static Files files;
+    if (size < 2) return 0;
+    const std::uint8_t what = data[0];
+    const std::size_t entries = data[1] % (format::kMaxSections + 2);
+    const std::span<const std::uint8_t> rest(data + 2, size - 2);
+    const auto head = rest.first(std::min(rest.size(), fuzz::kFixedBytes + entries * fuzz::kEntryBytes));
+    const std::string_view keys(reinterpret_cast<const char*>(rest.data() + head.size()), rest.size() - head.size());
+
+    HeaderBytes header{};
+    std::memcpy(header.data(), head.data(), head.size());
+    repair(header, what, keys);
+    const auto decoded = format::decode_header(header);
+    if (decoded) GLOVED_CHECK(format::decode_header(format::encode_header(*decoded)));
+
+    std::uint64_t values_bytes = std::min(get<std::uint64_t>(header, fuzz::kAtFileBytes), kMaxValuesBytes);
+    if ((what & fuzz::kOneByteLess) != 0 && values_bytes > 0) --values_bytes;
+    files.write(header, values_bytes, keys);
+    const auto model = format::Model::open(files.path());
+    if (model) {
+        GLOVED_CHECK(decoded && decoded->file_bytes == values_bytes);
+        use(*model);
+    }
+    return 0;
+}

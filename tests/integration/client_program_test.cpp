@@ -1,0 +1,259 @@
+// gloved-client with a query in its arguments.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/integration/client_fake_daemon.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gloved::tests {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The client in an environment without a socket of its own, plus `environment` («NAME=value»).
+Finished client(std::vector<std::string> arguments, const std::vector<std::string>& environment = {}) {
+    std::vector<std::string> command = {"env", "-u", "GLOVED_SOCKET", "-u", "XDG_RUNTIME_DIR"};
+    command.insert(command.end(), environment.begin(), environment.end());
+    command.push_back(program("gloved-client"));
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return run(command);
+}
+
+Action two_hits(const std::string&) { return {"OK 2 us=5 engine=cpu\nqueen\t0.700000\nprince\t0.600000\n"}; }
+
+class ClientProgram : public testing::Test {
+  protected:
+    /// The client against a fake daemon that follows `script`.
+    Finished ask(FakeDaemon::Script script, std::vector<std::string> arguments) {
+        FakeDaemon daemon(socket_, std::move(script));
+        arguments.insert(arguments.begin(), {"--socket", socket_});
+        Finished finished = client(std::move(arguments));
+        asked_ = daemon.lines();
+        return finished;
+    }
+
+    TempDir dir_;
+    const std::string socket_ = dir_ / "s";
+    std::vector<std::string> asked_;
+};
+
+using Lines = std::vector<std::string>;
+
+TEST_F(ClientProgram, PrintsTheRepliesLines) {
+    const Finished f = ask(two_hits, {"--count", "2", "king", "-", "man"});
+    EXPECT_EQ(f.exit_code, 0) << f.err;
+    EXPECT_EQ(f.out, "queen\t0.700000\nprince\t0.600000\n");
+    EXPECT_EQ(f.err, "");
+    EXPECT_EQ(asked_, (Lines{"NEAR k=2 king - man"}));
+}
+
+TEST_F(ClientProgram, OptionsEndWhereTheQueryBegins) {
+    ask(two_hits, {"-", "--count", "-x"});
+    EXPECT_EQ(asked_, (Lines{"NEAR - --count -x"}));
+}
+
+TEST_F(ClientProgram, ADoubleDashEndsTheOptions) {
+    ask(two_hits, {"--count=3", "--", "--help", "--"});
+    EXPECT_EQ(asked_, (Lines{"NEAR k=3 --help --"}));
+}
+
+TEST_F(ClientProgram, SendsAVerbAsItIs) {
+    ask(two_hits, {"NEAR", "k=1", "norm=unit", "\"a  b\""});
+    EXPECT_EQ(asked_, (Lines{"NEAR k=1 norm=unit \"a  b\""}));
+}
+
+TEST_F(ClientProgram, AnErrGoesToStderr) {
+    const Finished f =
+        ask([](const std::string&) { return Action{"ERR unknown_word \"nix\" is not there\n"}; }, {"nix"});
+    EXPECT_EQ(f.exit_code, 1);
+    EXPECT_EQ(f.out, "");
+    EXPECT_EQ(f.err, "gloved-client: unknown_word: \"nix\" is not there\n");
+}
+
+TEST_F(ClientProgram, ALargeReplyArrivesWhole) {
+    std::string lines;
+    for (int i = 0; i < 65536; ++i)
+        lines += "word" + std::to_string(i) + "\t0.500000\n";
+    const Finished f = ask([&](const std::string&) { return Action{"OK 65536 us=1\n" + lines}; }, {"king"});
+    EXPECT_EQ(f.exit_code, 0) << f.err;
+    EXPECT_EQ(f.out, lines);
+}
+
+TEST_F(ClientProgram, AForeignPeerIsNamed) {
+    for (const char* garbage : {"HTTP/1.1 400 Bad Request\r\n\r\n", "\x16\x03\x01\n", "OK many\n", "\n"}) {
+        const Finished f = ask([&](const std::string&) { return Action{garbage}; }, {"king"});
+        EXPECT_EQ(f.exit_code, 1);
+        EXPECT_EQ(f.out, "");
+        EXPECT_NE(f.err.find("does a gloved answer there?"), std::string::npos) << f.err;
+        ::unlink(socket_.c_str());
+    }
+}
+
+TEST_F(ClientProgram, ALineWithoutEndIsGivenUp) {
+    const Finished f = ask([](const std::string&) { return Action{std::string(5 << 20, 'a')}; }, {"king"});
+    EXPECT_EQ(f.exit_code, 1);
+    EXPECT_NE(f.err.find("does a gloved answer there?"), std::string::npos) << f.err;
+}
+
+TEST_F(ClientProgram, HalfAReplyIsNoReply) {
+    for (const char* half : {"", "OK", "OK 2 us=5\n", "OK 2 us=5\nqueen\t0.7\n", "OK 2 us=5\nqueen\t0.7\nprince",
+                             "OK 18446744073709551615\na\n"}) {
+        const Finished f = ask([&](const std::string&) { return Action{half, true}; }, {"king"});
+        EXPECT_EQ(f.exit_code, 1) << half;
+        EXPECT_EQ(f.out, "") << half;
+        EXPECT_NE(f.err.find("connection lost"), std::string::npos) << f.err;
+        ::unlink(socket_.c_str());
+    }
+}
+
+TEST_F(ClientProgram, SilenceEndsAtTheTimeout) {
+    for (const char* partial : {"", "OK 1 us=5\n"}) {
+        const auto start = std::chrono::steady_clock::now();
+        const Finished f = ask([&](const std::string&) { return Action{partial}; }, {"--timeout", "0.3", "king"});
+        const auto took = std::chrono::steady_clock::now() - start;
+        EXPECT_EQ(f.exit_code, 1);
+        EXPECT_NE(f.err.find("no answer within 0.3 s"), std::string::npos) << f.err;
+        EXPECT_GE(took, 300ms);
+        EXPECT_LT(took, 10s);
+        ::unlink(socket_.c_str());
+    }
+}
+
+TEST_F(ClientProgram, ReadsWhyItWasTurnedAway) {
+    // The peer answers and hangs up without reading: sending fails, and the reason is there to read all the same.
+    const UniqueFd listener = listen_at(socket_, 1);
+    std::thread refuse([&] {
+        const UniqueFd connection(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        const std::string reply = "ERR busy too many connections\n";
+        EXPECT_GT(::send(connection.get(), reply.data(), reply.size(), MSG_NOSIGNAL), 0);
+    });
+    const Finished f = client({"--socket", socket_, std::string(100000, 'a')});
+    refuse.join();
+    EXPECT_EQ(f.exit_code, 1);
+    EXPECT_EQ(f.err, "gloved-client: busy: too many connections\n");
+}
+
+/// Connections that fill the backlog of a listener which does not accept.
+std::vector<UniqueFd> fill_backlog(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    std::vector<UniqueFd> waiting;
+    while (true) {
+        UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return waiting;
+        waiting.push_back(std::move(socket));
+    }
+}
+
+TEST_F(ClientProgram, WaitsOutAFullBacklog) {
+    const UniqueFd listener = listen_at(socket_, 1);
+    const std::vector<UniqueFd> waiting = fill_backlog(socket_);
+    ASSERT_FALSE(waiting.empty());
+    std::thread accepting([&] {
+        std::this_thread::sleep_for(200ms);
+        for (std::size_t i = 0; i < waiting.size(); ++i)
+            UniqueFd(::accept(listener.get(), nullptr, nullptr));
+        const UniqueFd connection(::accept(listener.get(), nullptr, nullptr));
+        const std::string reply = "OK 0\n";
+        EXPECT_GT(::send(connection.get(), reply.data(), reply.size(), MSG_NOSIGNAL), 0);
+    });
+    const Finished f = client({"--socket", socket_, "PING"});
+    accepting.join();
+    EXPECT_EQ(f.exit_code, 0) << f.err;
+}
+
+TEST_F(ClientProgram, AFullBacklogEndsAtTheTimeout) {
+    const UniqueFd listener = listen_at(socket_, 1);
+    const std::vector<UniqueFd> waiting = fill_backlog(socket_);
+    const Finished f = client({"--socket", socket_, "--timeout", "0.2", "PING"});
+    EXPECT_EQ(f.exit_code, 1);
+    EXPECT_NE(f.err.find("took no connection for 0.2 s"), std::string::npos) << f.err;
+}
+
+TEST_F(ClientProgram, NamesEveryPlaceItLookedAndTheRemedy) {
+    const Finished named = client({"--socket", socket_, "PING"});
+    EXPECT_EQ(named.exit_code, 1);
+    EXPECT_NE(named.err.find(socket_ + " (No such file or directory)"), std::string::npos) << named.err;
+    EXPECT_NE(named.err.find("gloved --model"), std::string::npos);
+
+    { const UniqueFd dead = listen_at(socket_, 1); }
+    const Finished stale = client({"PING"}, {"GLOVED_SOCKET=" + socket_});
+    EXPECT_EQ(stale.exit_code, 1);
+    EXPECT_NE(stale.err.find(socket_ + " (Connection refused)"), std::string::npos) << stale.err;
+    EXPECT_EQ(stale.err.find("/run/gloved"), std::string::npos) << "a named daemon is the only one that is asked";
+
+    const Finished defaults = client({"PING"}, {"XDG_RUNTIME_DIR=" + dir_.path()});
+    EXPECT_EQ(defaults.exit_code, 1);
+    EXPECT_NE(defaults.err.find("/run/gloved/gloved.sock ("), std::string::npos) << defaults.err;
+    EXPECT_NE(defaults.err.find(dir_ / "gloved.sock"), std::string::npos) << defaults.err;
+
+    const std::string endless = "/" + std::string(200, 'a');
+    EXPECT_NE(client({"--socket", endless, "PING"}).err.find("(File name too long)"), std::string::npos);
+}
+
+TEST_F(ClientProgram, FindsTheDaemonByEnvironment) {
+    FakeDaemon daemon(dir_ / "gloved.sock", two_hits);
+    EXPECT_EQ(client({"king"}, {"GLOVED_SOCKET=" + (dir_ / "gloved.sock")}).exit_code, 0);
+    EXPECT_EQ(client({"king"}, {"XDG_RUNTIME_DIR=" + dir_.path()}).exit_code, 0);
+    EXPECT_EQ(client({"king"}, {"XDG_RUNTIME_DIR=" + dir_.path(), "GLOVED_SOCKET=" + socket_}).exit_code, 1);
+    EXPECT_EQ(client({"--socket", dir_ / "gloved.sock", "king"}, {"GLOVED_SOCKET=" + socket_}).exit_code, 0);
+}
+
+TEST_F(ClientProgram, WrongUsageExitsWithTwoBeforeConnecting) {
+    const std::vector<Lines> wrong = {{"--no-such-option"},
+                                      {"-x"},
+                                      {"--sock", socket_, "PING"},
+                                      {"--socket"},
+                                      {"--socket=", "PING"},
+                                      {"--count"},
+                                      {"--count", "0", "a"},
+                                      {"--count", "-1", "a"},
+                                      {"--count", "1e3", "a"},
+                                      {"--count", "18446744073709551616", "a"},
+                                      {"--count", "3"},
+                                      {"--count", "3", "PING"},
+                                      {"--timeout", "0", "a"},
+                                      {"--timeout", "nan", "a"},
+                                      {"--timeout", "-1", "a"},
+                                      {"--timeout", "1e99", "a"},
+                                      {"a\nb"},
+                                      {"a\r"},
+                                      {"--count", "1", "--count", "2", "a"}};
+    for (const Lines& arguments : wrong) {
+        const Finished f = client(arguments);
+        EXPECT_EQ(f.exit_code, 2) << testing::PrintToString(arguments) << f.err;
+        EXPECT_EQ(f.out, "");
+        EXPECT_EQ(f.err.substr(0, 15), "gloved-client: ") << f.err;
+    }
+}
+
+TEST_F(ClientProgram, ExplainsItself) {
+    const Finished help = client({"--help"});
+    EXPECT_EQ(help.exit_code, 0);
+    for (const char* part : {"Usage:", "--socket", "--count", "--timeout", "king - man + woman", "! 1"}) {
+        EXPECT_NE(help.out.find(part), std::string::npos) << part;
+    }
+    const Finished version = client({"--version"});
+    EXPECT_EQ(version.exit_code, 0);
+    EXPECT_EQ(version.out.substr(0, 14), "gloved-client ");
+}
+
+TEST_F(ClientProgram, ReportsOutputThatCannotBeWritten) {
+    FakeDaemon daemon(socket_, two_hits);
+    const Finished f =
+        run({"sh", "-c", "exec \"$0\" --socket \"$1\" king > /dev/full", program("gloved-client"), socket_});
+    EXPECT_EQ(f.exit_code, 1);
+    EXPECT_NE(f.err.find("cannot write"), std::string::npos) << f.err;
+}
+
+}  // namespace
+}  // namespace gloved::tests

@@ -1,0 +1,524 @@
+// The daemon as its users meet it: over a socket, with its real model and its real limits.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <regex>
+#include <thread>
+
+#include "kernels/registry.hpp"
+#include "tests/support/daemon.hpp"
+#include "tests/support/small_model.hpp"
+
+namespace gloved::tests {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+struct Exchange {
+    std::string request;
+    std::string reply;
+};
+
+/// The exchanges of PROTOCOL.md's transcript blocks, a list a block.
+std::vector<std::vector<Exchange>> transcripts() {
+    std::vector<std::vector<Exchange>> blocks;
+    std::istringstream page(read_file(source_path("common/wire/PROTOCOL.md")));
+    bool inside = false;
+    for (std::string line; std::getline(page, line);) {
+        if (line == "```transcript") {
+            inside = true;
+            blocks.emplace_back();
+        } else if (line == "```") {
+            inside = false;
+        } else if (inside && line.rfind("> ", 0) == 0) {
+            blocks.back().push_back({line.substr(2), {}});
+        } else if (inside && line.rfind("< ", 0) == 0) {
+            std::string& reply = blocks.back().back().reply;
+            reply += (reply.empty() ? "" : "\n") + line.substr(2);
+        }
+    }
+    return blocks;
+}
+
+std::string without_us(std::string text) { return std::regex_replace(text, std::regex(" us=[0-9]+"), " us=N"); }
+
+class ProtocolPage : public testing::Test {
+  protected:
+    Daemon daemon_{sample_model()};
+};
+
+TEST_F(ProtocolPage, TranscriptsHoldOneByOne) {
+    std::size_t exchanges = 0;
+    for (const auto& block : transcripts()) {
+        Connection connection(daemon_.socket_path());
+        for (const auto& [request, reply] : block) {
+            EXPECT_EQ(connection.ask(request).normalised(), reply) << "> " << request;
+            ++exchanges;
+        }
+    }
+    EXPECT_GE(exchanges, 15U);
+}
+
+/// A whole block through a program of the system, as a user types it.
+void replay_through(const std::vector<std::string>& command) {
+    for (const auto& block : transcripts()) {
+        std::string input;
+        std::string wanted;
+        for (const auto& [request, reply] : block) {
+            input += request + "\n";
+            wanted += reply + "\n";
+        }
+        const Finished finished = run(command, input);
+        EXPECT_EQ(finished.exit_code, 0) << finished.err;
+        EXPECT_EQ(without_us(finished.out), wanted);
+    }
+}
+
+TEST_F(ProtocolPage, TranscriptsHoldThroughSocat) {
+    replay_through({"socat", "-t60", "-", "UNIX-CONNECT:" + daemon_.socket_path()});
+}
+
+TEST_F(ProtocolPage, TranscriptsHoldThroughNetcat) { replay_through({"nc", "-N", "-U", daemon_.socket_path()}); }
+
+TEST(Daemon, AnswersAThousandPipelinedRequestsInOrder) {
+    const Daemon daemon(sample_model());
+    Connection connection(daemon.socket_path());
+    std::string input;
+    for (int i = 0; i < 1000; ++i) {
+        // Slow, quick and failing requests mixed: order must not come from speed.
+        input += i % 4 == 0 ? "NEAR k=" + std::to_string(i + 1) + " the\n"
+                 : i % 4 == 1 ? std::string("PING\n")
+                 : i % 4 == 2 ? "HAS w" + std::to_string(i) + "\n"
+                              : "NEAR nothing-" + std::to_string(i) + "\n";
+    }
+    std::thread writer([&] { EXPECT_TRUE(connection.send(input)); });
+    for (int i = 0; i < 1000; ++i) {
+        const ReplyText reply = connection.read_reply();
+        if (i % 4 == 0) {
+            ASSERT_EQ(reply.lines.size(), static_cast<std::size_t>(i + 1));
+        } else if (i % 4 == 1) {
+            ASSERT_EQ(reply.status, "OK 0");
+        } else if (i % 4 == 2) {
+            ASSERT_EQ(reply.lines, std::vector<std::string>{"w" + std::to_string(i) + "\t0"});
+        } else {
+            ASSERT_EQ(reply.status, "ERR unknown_word \"nothing-" + std::to_string(i) + "\" is not in the model");
+        }
+    }
+    writer.join();
+}
+
+TEST(Daemon, AnswersEveryOddLineOnceAndLeavesOthersAlone) {
+    const Daemon daemon(sample_model());
+    Connection bystander(daemon.socket_path());
+    const std::string wanted = bystander.ask("king").normalised();
+    const std::vector<std::pair<std::string, std::string>> odd = {
+        {"no-such-word", "ERR unknown_word "},
+        {"king - king", "ERR zero_vector "},
+        {"", "ERR bad_request "},
+        {"   \t ", "ERR bad_request "},
+        {std::string("ki\0ng", 5), "ERR bad_request "},
+        {"king\rqueen", "ERR bad_request "},
+        {"\r\r", "ERR bad_request "},
+        {"\xFF\xFE\x01\x7F\x80", "ERR unknown_word \"\\xFF\\xFE\\x01\\x7F\\x80\""},
+        {"\xEF\xBB\xBFking", "ERR unknown_word "},
+        {"\xC0\xAF", "ERR unknown_word "},
+        {"\xED\xA0\x80", "ERR unknown_word "},
+        {"king +", "ERR bad_request "},
+        {"* king", "ERR bad_request "},
+        {"( king", "ERR bad_request "},
+        {"king )", "ERR bad_request "},
+        {"\"king", "ERR bad_request "},
+        {"inf * king", "ERR bad_request "},
+        {"nan * king", "ERR bad_request "},
+        {"1e999 * king", "ERR bad_request "},
+        {"1e300 * ( 1e300 * king )", "ERR bad_request "},
+        {"1e39 * king", "ERR bad_request "},
+        {"0x10 * king", "ERR bad_request "},
+        {"NEAR k=-1 king", "ERR bad_request "},
+        {"NEAR k=0 king", "ERR bad_request "},
+        {"NEAR k=+5 king", "ERR bad_request "},
+        {"NEAR k=1e3 king", "ERR bad_request "},
+        {"NEAR k=2147483648 king", "ERR bad_request "},
+        {"NEAR k=4294967296 king", "ERR bad_request "},
+        {"NEAR k=9223372036854775808 king", "ERR bad_request "},
+        {"NEAR k=18446744073709551616 king", "ERR bad_request "},
+        {"NEAR k=65537 king", "ERR bad_request k= is at most 65536"},
+        {"NEAR k=5 k=5 king", "ERR bad_request "},
+        {"NEAR min=nan king", "ERR bad_request "},
+        {"NEAR model=other king", "ERR unknown_model "},
+        {"NEAR engine=abacus king", "ERR unavailable "},
+        {"NEAR", "ERR bad_request "},
+        {"SIM king", "ERR bad_request "},
+        {"SIM king queen rook", "ERR bad_request "},
+        {"HAS", "ERR bad_request "},
+        {"PING PONG", "ERR bad_request "},
+        {"VEC king", "ERR bad_request VEC"},
+        {"GET / HTTP/1.1", "ERR unknown_word \"GET\""},
+        {"*1", "ERR unknown_word "},
+        {"\x16\x03\x01\x02", "ERR unknown_word "},
+    };
+    Connection connection(daemon.socket_path());
+    for (const auto& [line, wanted_start] : odd) {
+        const ReplyText reply = connection.ask(line);
+        EXPECT_EQ(reply.status.rfind(wanted_start, 0), 0U) << "for " << testing::PrintToString(line) << ": " << reply.status;
+        EXPECT_EQ(connection.ask("PING").status, "OK 0") << "after " << testing::PrintToString(line);
+        EXPECT_EQ(bystander.ask("king").normalised(), wanted);
+    }
+}
+
+TEST(Daemon, TakesLinesUpToTheLimitAndClosesBeyondIt) {
+    const Daemon daemon(sample_model());
+    Connection bystander(daemon.socket_path());
+    const std::string longest = "HAS " + std::string(65536 - 4, 'x');
+    Connection fits(daemon.socket_path());
+    EXPECT_EQ(fits.ask(longest).status, "OK 1");
+    EXPECT_EQ(fits.ask("PING").status, "OK 0");
+
+    for (const std::string& ending : {std::string("\n"), std::string()}) {
+        Connection over(daemon.socket_path());
+        over.send(longest + "x" + ending);
+        EXPECT_EQ(over.read_reply().status, "ERR too_long a line has at most 65536 bytes; closing");
+        EXPECT_TRUE(over.closed_by_peer());
+    }
+    // One that goes on for a megabyte after that still gets to read its ERR.
+    Connection flood(daemon.socket_path());
+    std::thread writer([&] { flood.send(std::string(1 << 20, 'x')); });
+    EXPECT_EQ(flood.read_reply().status, "ERR too_long a line has at most 65536 bytes; closing");
+    writer.join();
+    EXPECT_EQ(bystander.ask("PING").status, "OK 0");
+}
+
+TEST(Daemon, AnswersALastLineWithoutItsEnd) {
+    const Daemon daemon(sample_model());
+    Connection connection(daemon.socket_path());
+    connection.send("PING\r\nSIM king queen");
+    connection.finish_sending();
+    EXPECT_EQ(connection.read_reply().status, "OK 0");
+    EXPECT_EQ(connection.read_reply().normalised(), "OK 1\n0.750769");
+    EXPECT_TRUE(connection.closed_by_peer());
+}
+
+TEST(Daemon, AnswersBytesThatComeOneByOne) {
+    const Daemon daemon(sample_model());
+    Connection connection(daemon.socket_path());
+    for (const char c : std::string("NEAR k=1 king\nPING\n")) ASSERT_TRUE(connection.send({&c, 1}));
+    EXPECT_EQ(connection.read_reply().lines.size(), 1U);
+    EXPECT_EQ(connection.read_reply().status, "OK 0");
+}
+
+TEST(Daemon, CutsSlowLinesIdleAndUnreadConnections) {
+    const Daemon daemon(sample_model(), {"--line-timeout", "1", "--idle-timeout", "2", "--write-timeout", "1"});
+    Connection slow(daemon.socket_path());
+    Connection idle(daemon.socket_path());
+    Connection never_reads(daemon.socket_path());
+    const auto begun = Clock::now();
+    std::thread trickle([&] {
+        for (int i = 0; i < 12 && slow.send("x"); ++i) std::this_thread::sleep_for(milliseconds(150));
+    });
+    std::thread flood([&] {
+        // More answers than every buffer between us holds: the daemon stops reading, then cuts.
+        std::string requests;
+        for (int i = 0; i < 200; ++i) requests += "NEAR k=10000 the\n";
+        for (int i = 0; i < 20 && never_reads.send(requests); ++i) {
+        }
+    });
+    EXPECT_EQ(slow.read_reply().status, "ERR timeout the line did not end in time; closing");
+    const auto after = Clock::now() - begun;
+    EXPECT_GE(after, milliseconds(900));
+    EXPECT_LE(after, milliseconds(2000));
+    trickle.join();
+    EXPECT_EQ(idle.read_reply().status, "ERR timeout idle for too long; closing");
+    EXPECT_TRUE(idle.closed_by_peer());
+    flood.join();
+    EXPECT_LE(Clock::now() - begun, seconds(15));
+    EXPECT_EQ(Connection(daemon.socket_path()).ask("PING").status, "OK 0");
+}
+
+TEST(Daemon, SingleRequestsPassByPipelines) {
+    const Daemon daemon(sample_model(), {"--threads", "1"});
+    Connection greedy(daemon.socket_path());
+    std::string requests;
+    for (int i = 0; i < 20000; ++i) requests += "NEAR k=1000 the\n";
+    std::atomic<std::size_t> answered = 0;
+    std::thread writer([&] { greedy.send(requests); });
+    std::thread reader([&] {
+        while (answered < 20000 && greedy.read_reply().lines.size() == 1000) ++answered;
+    });
+    while (answered == 0) std::this_thread::sleep_for(milliseconds(1));
+    Connection modest(daemon.socket_path());
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(modest.ask("NEAR k=1 king").lines.size(), 1U);
+    // The modest one was served while the greedy one still waited for most of its answers.
+    EXPECT_LT(answered, 15000U);
+    writer.join();
+    reader.join();
+    EXPECT_EQ(answered, 20000U);
+}
+
+TEST(Daemon, SaysBusyWhenItsQueueIsFull) {
+    const Daemon daemon(sample_model(), {"--queue-length", "4", "--threads", "1"});
+    Connection connection(daemon.socket_path());
+    std::string requests;
+    for (int i = 0; i < 200; ++i) requests += "NEAR k=5 the\n";
+    connection.send(requests);
+    int ok = 0;
+    int busy = 0;
+    for (int i = 0; i < 200; ++i) {
+        const ReplyText reply = connection.read_reply();
+        if (reply.lines.size() == 5) ++ok;
+        if (reply.status.rfind("ERR busy ", 0) == 0) ++busy;
+    }
+    EXPECT_EQ(ok + busy, 200);
+    EXPECT_GT(ok, 0);
+    EXPECT_GT(busy, 0);
+    EXPECT_EQ(connection.ask("NEAR k=5 the").lines.size(), 5U);
+}
+
+TEST(Daemon, RefusesConnectionsBeyondItsLimit) {
+    const Daemon daemon(sample_model(), {"--max-connections", "2"});
+    // The one that asked whether the daemon is ready may still be closing.
+    std::this_thread::sleep_for(milliseconds(50));
+    Connection first(daemon.socket_path());
+    Connection second(daemon.socket_path());
+    EXPECT_EQ(first.ask("PING").status, "OK 0");
+    EXPECT_EQ(second.ask("PING").status, "OK 0");
+    Connection third(daemon.socket_path());
+    EXPECT_EQ(third.read_reply().status.rfind("ERR busy ", 0), 0U);
+    EXPECT_TRUE(third.closed_by_peer());
+    EXPECT_EQ(first.ask("PING").status, "OK 0");
+}
+
+TEST(Daemon, SurvivesClientsThatVanish) {
+    Daemon daemon(sample_model());
+    const auto descriptors = [&] {
+        const auto path = "/proc/" + std::to_string(daemon.process().pid()) + "/fd";
+        return std::distance(std::filesystem::directory_iterator(path), std::filesystem::directory_iterator());
+    };
+    std::this_thread::sleep_for(milliseconds(50));
+    const auto before = descriptors();
+    for (int i = 0; i < 300; ++i) {
+        Connection connection(daemon.socket_path());
+        connection.send("NEAR k=10000 the\nNEAR k=10000 of\nNEAR k=10");
+    }
+    EXPECT_EQ(Connection(daemon.socket_path()).ask("PING").status, "OK 0");
+    for (int i = 0; i < 200 && descriptors() != before; ++i) std::this_thread::sleep_for(milliseconds(10));
+    EXPECT_EQ(descriptors(), before);
+}
+
+TEST(Daemon, DrainsOnSigterm) {
+    Daemon daemon(sample_model());
+    Connection connection(daemon.socket_path());
+    Connection idle(daemon.socket_path());
+    EXPECT_EQ(idle.ask("PING").status, "OK 0");
+    std::string requests;
+    for (int i = 0; i < 200; ++i) requests += "NEAR k=100 the\n";
+    connection.send(requests);
+    EXPECT_EQ(connection.read_reply().lines.size(), 100U);
+    daemon.process().signal(SIGTERM);
+    for (int i = 1; i < 200; ++i) ASSERT_EQ(connection.read_reply().lines.size(), 100U) << i;
+    EXPECT_TRUE(connection.closed_by_peer());
+    EXPECT_TRUE(idle.closed_by_peer());
+    const Finished finished = daemon.process().wait();
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_FALSE(std::filesystem::exists(daemon.socket_path()));
+    (void)daemon.stop();
+}
+
+// ---- Same bytes, whatever computes them
+
+/// The answers to many requests, without us=: asked one by one, or all at once.
+std::string answers_of(const std::string& model, const std::vector<std::string>& options, bool pipelined) {
+    const Daemon daemon(model, options);
+    Connection connection(daemon.socket_path());
+    std::mt19937 random(11);
+    const std::vector<std::string> words = {"the", "king", "queen", "messi", "barca", "snake", "of", "paris", "3", "dog", "ship"};
+    std::vector<std::string> requests;
+    const auto word = [&] { return words[random() % words.size()]; };
+    for (int i = 0; i < 192; ++i) {
+        std::string request = "NEAR k=" + std::to_string(1 + random() % 30);
+        if (i % 5 == 1) request += " norm=unit";
+        if (i % 7 == 2) request += " top=3000";
+        if (i % 11 == 3) request += " prefix=s";
+        if (i % 13 == 4) request += " min=0.4 exclude=none";
+        requests.push_back(request + " fields=row,rank,norm " + word() + " - 0.3 * " + word() + " + " + word() + "x");
+        requests.back().pop_back();
+    }
+    std::string all;
+    if (pipelined) {
+        std::string input;
+        for (const auto& request : requests) input += request + "\n";
+        connection.send(input);
+    }
+    for (const auto& request : requests) {
+        all += (pipelined ? connection.read_reply() : connection.ask(request)).normalised() + "\n";
+    }
+    return all;
+}
+
+TEST(Answers, AreTheSameBytesForThreadsSimdAndBatches) {
+    const std::string wanted = answers_of(sample_model(), {"--threads", "1", "--simd", "baseline"}, false);
+    EXPECT_GT(wanted.size(), 20000U);
+    EXPECT_EQ(wanted.find("ERR"), std::string::npos) << wanted.substr(wanted.find("ERR"), 200);
+    for (const std::string threads : {"1", "2"}) {
+        for (const auto& simd : kernels::simd_names()) {
+            for (const bool pipelined : {false, true}) {
+                EXPECT_EQ(answers_of(sample_model(), {"--threads", threads, "--simd", simd}, pipelined), wanted)
+                    << threads << " threads, " << simd << (pipelined ? ", pipelined" : "");
+            }
+        }
+    }
+}
+
+// ---- The socket's path
+
+std::string bind_unix(const std::string& path, int& fd) {
+    fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    EXPECT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return path;
+}
+
+Finished start_on(const std::string& socket_path) {
+    return run({program("gloved"), "--model", sample_model(), "--socket", socket_path}, {}, seconds(20));
+}
+
+TEST(SocketPath, ASecondDaemonIsRefusedAndTheFirstUnharmed) {
+    const Daemon daemon(sample_model());
+    const auto begun = Clock::now();
+    const Finished second = start_on(daemon.socket_path());
+    EXPECT_EQ(second.exit_code, 1);
+    EXPECT_NE(second.err.find("another daemon answers there"), std::string::npos) << second.err;
+    EXPECT_LE(Clock::now() - begun, seconds(5));
+    EXPECT_EQ(Connection(daemon.socket_path()).ask("PING").status, "OK 0");
+}
+
+TEST(SocketPath, ADeadDaemonsSocketIsReplaced) {
+    const TempDir dir;
+    const std::string path = dir / "s";
+    int fd = -1;
+    bind_unix(path, fd);
+    ::close(fd);
+    Background daemon({program("gloved"), "--model", sample_model(), "--socket", path});
+    for (int i = 0; i < 1000; ++i) {
+        try {
+            EXPECT_EQ(Connection(path).ask("PING").status, "OK 0");
+            break;
+        } catch (const std::runtime_error&) {
+            ASSERT_LT(i, 999) << daemon.output();
+            std::this_thread::sleep_for(milliseconds(5));
+        }
+    }
+    struct stat status {};
+    ASSERT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0660U);
+    daemon.signal(SIGTERM);
+    EXPECT_EQ(daemon.wait().exit_code, 0);
+}
+
+TEST(SocketPath, WhatIsNoDeadSocketIsLeftAlone) {
+    const TempDir dir;
+    write_file(dir / "file", "precious");
+    std::filesystem::create_directory(dir / "directory");
+    int fd = -1;
+    bind_unix(dir / "dead", fd);
+    ::close(fd);
+    std::filesystem::create_symlink(dir / "dead", dir / "link");
+    for (const std::string name : {"file", "directory", "link"}) {
+        const Finished finished = start_on(dir / name);
+        EXPECT_EQ(finished.exit_code, 1) << name;
+        EXPECT_NE(finished.err.find("is not a socket"), std::string::npos) << finished.err;
+    }
+    EXPECT_EQ(read_file(dir / "file"), "precious");
+    EXPECT_TRUE(std::filesystem::is_symlink(dir / "link"));
+    EXPECT_TRUE(std::filesystem::exists(dir / "dead"));
+
+    // Somebody listens, though not with our protocol, and though its backlog is full.
+    int listener = -1;
+    bind_unix(dir / "live", listener);
+    ASSERT_EQ(::listen(listener, 0), 0);
+    EXPECT_EQ(start_on(dir / "live").exit_code, 1);
+    EXPECT_TRUE(std::filesystem::exists(dir / "live"));
+    ::close(listener);
+
+    EXPECT_EQ(start_on(dir / std::string(120, 'x')).exit_code, 1);
+    EXPECT_EQ(start_on(dir / "no/such/directory/s").exit_code, 1);
+}
+
+TEST(SocketPath, AStrangersSocketAtOurPathOutlivesUs) {
+    Daemon daemon(sample_model());
+    ASSERT_EQ(::unlink(daemon.socket_path().c_str()), 0);
+    int fd = -1;
+    bind_unix(daemon.socket_path(), fd);
+    EXPECT_EQ(daemon.stop().exit_code, 0);
+    EXPECT_TRUE(std::filesystem::exists(daemon.socket_path()));
+    ::close(fd);
+}
+
+TEST(CommandLine, WrongUsageIsTwoAndABadModelIsOne) {
+    const auto exit_of = [](std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), program("gloved"));
+        return run(arguments);
+    };
+    EXPECT_EQ(exit_of({"--help"}).exit_code, 0);
+    EXPECT_EQ(exit_of({"--version"}).exit_code, 0);
+    for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
+             {}, {"--colour"}, {"--model", "a", "--model", "b"}, {"--model", "a", "--pin", "maybe"},
+             {"--model", "a", "--threads", "-1"}, {"--model", "a b=c"}, {"--model", "a", "--max-k", "0"},
+             {"--model", "a", "--line-timeout", "nan"}, {"--model", "a", "stray"}, {"--config", "/no/such/file"}}) {
+        EXPECT_EQ(exit_of(wrong).exit_code, 2) << testing::PrintToString(wrong);
+    }
+    const TempDir dir;
+    const Finished missing = exit_of({"--model", dir / "none", "--socket", dir / "s"});
+    EXPECT_EQ(missing.exit_code, 1);
+    EXPECT_NE(missing.err.find(dir / "none"), std::string::npos) << missing.err;
+    EXPECT_FALSE(std::filesystem::exists(dir / "s"));
+    EXPECT_EQ(exit_of({"--model", sample_model(), "--socket", dir / "s", "--engine", "cuda"}).exit_code, 1);
+    EXPECT_EQ(exit_of({"--model", sample_model(), "--socket", dir / "s", "--simd", "mmx"}).exit_code, 1);
+}
+
+TEST(CommandLine, ConfigurationFileIsReadAndTheCommandLineGoesFirst) {
+    const TempDir dir;
+    write_file(dir / "gloved.conf", "# a comment\nmodel = words=" + sample_model() + "\nmax-k = 7\nthreads = 1\n");
+    Background daemon({program("gloved"), "--config", dir / "gloved.conf", "--socket", dir / "s", "--max-k", "9"});
+    for (int i = 0; i < 1000; ++i) {
+        try {
+            Connection connection(dir / "s");
+            EXPECT_EQ(connection.ask("NEAR model=words k=9 king").lines.size(), 9U);
+            EXPECT_EQ(connection.ask("NEAR k=10 king").status, "ERR bad_request k= is at most 9 here, not 10");
+            break;
+        } catch (const std::runtime_error&) {
+            ASSERT_LT(i, 999) << daemon.output();
+            std::this_thread::sleep_for(milliseconds(5));
+        }
+    }
+}
+
+TEST(Check, FindsABitThatTurned) {
+    const TempDir dir;
+    std::filesystem::copy(sample_model(), dir / "model", std::filesystem::copy_options::recursive);
+    const std::string values = dir / "model/values";
+    ASSERT_EQ(::chmod(values.c_str(), 0644), 0);
+    const auto check = [&] { return run({program("gloved"), "--check", "--model", dir / "model"}); };
+    EXPECT_EQ(check().exit_code, 0) << check().err;
+    std::string bytes = read_file(values);
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+    write_file(values, bytes);
+    const Finished finished = check();
+    EXPECT_EQ(finished.exit_code, 1);
+    EXPECT_NE(finished.err.find("section 'vectors'"), std::string::npos) << finished.err;
+}
+
+}  // namespace
+}  // namespace gloved::tests

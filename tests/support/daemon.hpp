@@ -1,0 +1,73 @@
+// A gloved of this build on a socket in a temporary directory, and connections to it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gloved::tests {
+
+/// A reply: the status line and what follows, without line ends.
+struct ReplyText {
+    std::string status;
+    std::vector<std::string> lines;
+    /// The whole reply as text; `us=` is replaced by «us=N», since it differs from run to run.
+    std::string normalised() const;
+};
+
+/// A blocking connection whose every wait ends after `timeout`.
+class Connection {
+  public:
+    /// Throws std::runtime_error when nobody answers there.
+    explicit Connection(const std::string& socket_path, std::chrono::seconds timeout = std::chrono::seconds(20));
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+    ~Connection();
+
+    /// Sends all bytes; false when the peer closed.
+    bool send(std::string_view bytes);
+    /// The next line without its LF; nothing at the end of the stream (or after `timeout`).
+    std::optional<std::string> read_line();
+    /// A whole reply; fails the running test when the stream ends early.
+    ReplyText read_reply();
+    /// Sends one request line and reads its reply.
+    ReplyText ask(const std::string& line);
+    /// Ends our side of the stream.
+    void finish_sending();
+    /// Whether the peer has closed (waits up to the timeout for it).
+    bool closed_by_peer();
+
+  private:
+    int fd_ = -1;
+    std::string buffer_;
+};
+
+/// Starts on construction, is ready when it returns, and is stopped with SIGTERM at the end (which must exit 0).
+class Daemon {
+  public:
+    explicit Daemon(const std::string& model, std::vector<std::string> options = {});
+    Daemon(const Daemon&) = delete;
+    Daemon& operator=(const Daemon&) = delete;
+    ~Daemon();
+
+    const std::string& socket_path() const { return socket_path_; }
+    Background& process() { return *process_; }
+    /// SIGTERM, and what it left.
+    Finished stop();
+
+  private:
+    TempDir dir_;
+    std::string socket_path_;
+    std::unique_ptr<Background> process_;
+    bool stopped_ = false;
+};
+
+/// The data sample, converted once for the whole program.
+const std::string& sample_model();
+
+}  // namespace gloved::tests

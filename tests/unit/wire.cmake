@@ -1,0 +1,15 @@
+# The languages that people and programs speak to gloved: expressions, requests, replies, the original protocol.
+gloved_add_test(expr_test
+  LABELS unit
+  SOURCES expr_expression_test.cpp expr_token_test.cpp
+  LIBRARIES gloved_common)
+
+gloved_add_test(wire_test
+  LABELS unit
+  SOURCES wire_line_splitter_test.cpp wire_reply_test.cpp wire_request_test.cpp
+  LIBRARIES gloved_common)
+
+gloved_add_test(client_test
+  LABELS unit
+  SOURCES client_original_protocol_test.cpp client_original_session_test.cpp client_query_line_test.cpp
+  LIBRARIES gloved_client_lib gloved_common)

@@ -1,0 +1,170 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/wire/request.hpp"
+
+namespace gloved::wire {
+namespace {
+
+Request request_of(std::string_view line) {
+    auto request = parse_request(line);
+    EXPECT_TRUE(request) << line << ": " << request.error().message;
+    return request ? *std::move(request) : Request();
+}
+
+std::string error_of(std::string_view line) {
+    const auto request = parse_request(line);
+    EXPECT_FALSE(request) << line;
+    if (request) return "";
+    EXPECT_EQ(request.error().code, ErrorCode::bad_request) << line;
+    EXPECT_FALSE(request.error().message.empty()) << line;
+    EXPECT_EQ(request.error().message.find('\n'), std::string::npos) << line;
+    return request.error().message;
+}
+
+using Terms = std::vector<expr::Term>;
+using Words = std::vector<std::string>;
+
+TEST(Request, ALineWithoutAVerbIsNearsExpression) {
+    const Request request = request_of("king - man + woman");
+    EXPECT_EQ(request.verb, Verb::near);
+    EXPECT_EQ(request.terms, (Terms{{1, "king"}, {-1, "man"}, {1, "woman"}}));
+    EXPECT_EQ(request.options.k, kDefaultK);
+    EXPECT_TRUE(request.options.exclude_inputs);
+    EXPECT_EQ(request.options.norm, Norm::raw);
+    EXPECT_EQ(request_of("k=5 near").terms, (Terms{{1, "k=5"}, {1, "near"}})) << "options need the verb";
+    EXPECT_EQ(request_of("NEARBY").terms, (Terms{{1, "NEARBY"}}));
+    EXPECT_EQ(request_of("king NEAR").terms, (Terms{{1, "king"}, {1, "NEAR"}})) << "only the first token is a verb";
+    EXPECT_EQ(request_of("\"PING\"").terms, (Terms{{1, "PING"}}));
+}
+
+TEST(Request, TakesEachOptionOfNear) {
+    const Request request = request_of(
+        "NEAR k=3 min=-0.5 top=1000 prefix=\"new \" norm=unit exclude=none engine=cpu model=glove fields=norm,row,rank "
+        "certify=1 a b");
+    EXPECT_EQ(request.options.k, 3U);
+    EXPECT_EQ(request.options.min, -0.5);
+    EXPECT_EQ(request.options.top, 1000U);
+    EXPECT_EQ(request.options.prefix, "new ");
+    EXPECT_EQ(request.options.norm, Norm::unit);
+    EXPECT_FALSE(request.options.exclude_inputs);
+    EXPECT_EQ(request.options.engine, "cpu");
+    EXPECT_EQ(request.options.model, "glove");
+    EXPECT_EQ(request.options.fields, (std::vector<Field>{Field::norm, Field::row, Field::rank}));
+    EXPECT_TRUE(request.options.certify);
+    EXPECT_EQ(request.terms, (Terms{{1, "a"}, {1, "b"}}));
+
+    const Request defaults = request_of("NEAR norm=raw exclude=inputs certify=0 a");
+    EXPECT_EQ(defaults.options.norm, Norm::raw);
+    EXPECT_TRUE(defaults.options.exclude_inputs);
+    EXPECT_FALSE(defaults.options.certify);
+}
+
+TEST(Request, OptionsEndAtTheFirstOtherToken) {
+    EXPECT_EQ(request_of("NEAR k=2 a k=3").terms, (Terms{{1, "a"}, {1, "k=3"}}));
+    EXPECT_EQ(request_of("NEAR \"k=3\"").terms, (Terms{{1, "k=3"}}));
+    EXPECT_EQ(request_of("NEAR K=3").terms, (Terms{{1, "K=3"}}));
+}
+
+TEST(Request, RefusesOptionsItDoesNotKnowOrSeesTwice) {
+    EXPECT_NE(error_of("NEAR x=1 a").find("quote it: \"x=1\""), std::string::npos);
+    EXPECT_NE(error_of("NEAR k=1 k=1 a").find("twice"), std::string::npos);
+    EXPECT_NE(error_of("NEAR fields=row,row a").find("twice"), std::string::npos);
+    EXPECT_NE(error_of("SIM k=1 a b").find("no option \"k\"="), std::string::npos);
+    EXPECT_NE(error_of("PING model=a").find("no option \"model\"="), std::string::npos);
+    EXPECT_EQ(request_of("SIM model=m a b").options.model, "m");
+}
+
+TEST(Request, HoldsNumbersToTheirBounds) {
+    for (const char* k : {"-1", "0", "1e999", "1e3", "nan", "inf", "0x10", "+5", "1.0", "\"5 \"", "",
+                          "18446744073709551616", "18446744073709551615", "4294967297", "\"\"", "\" 5\"", "٣"}) {
+        error_of(std::string("NEAR k=") + k + " a");
+    }
+    EXPECT_EQ(request_of("NEAR k=1 a").options.k, 1U);
+    EXPECT_EQ(request_of("NEAR k=\"7\" a").options.k, 7U);
+    EXPECT_EQ(request_of("NEAR k=4294967296 a").options.k, 4294967296U) << "the daemon's --max-k is what bounds it";
+
+    for (const char* top : {"-1", "0", "1e999", "nan", "inf", "0x10", "+5", "4294967296", "18446744073709551616"}) {
+        error_of(std::string("NEAR top=") + top + " a");
+    }
+    EXPECT_EQ(request_of("NEAR top=1 a").options.top, 1U);
+    EXPECT_EQ(request_of("NEAR top=4294967295 a").options.top, 4294967295U);
+
+    for (const char* min : {"1e999", "-1e999", "nan", "-nan", "inf", "-inf", "0x1p3", "", "half"}) {
+        error_of(std::string("NEAR min=") + min + " a");
+    }
+    EXPECT_EQ(request_of("NEAR min=-1 a").options.min, -1.0);
+    EXPECT_EQ(request_of("NEAR min=+0.5 a").options.min, 0.5);
+}
+
+TEST(Request, RefusesChoicesItDoesNotHave) {
+    for (const char* option : {"norm=", "norm=l2", "norm=RAW", "exclude=all", "exclude=", "certify=2", "certify=yes",
+                               "fields=", "fields=row,", "fields=,row", "fields=score", "fields=row;rank",
+                               "engine=", "model=", "prefix=", "prefix=\"\"", "prefix=\"a", "model=\"a\"b"}) {
+        error_of(std::string("NEAR ") + option + " a");
+    }
+}
+
+TEST(Request, RefusesWhatIsNoLine) {
+    EXPECT_NE(error_of("").find("empty"), std::string::npos);
+    error_of(" ");
+    error_of("\t \t");
+    EXPECT_NE(error_of(std::string_view("a\0b", 3)).find("NUL"), std::string::npos);
+    EXPECT_NE(error_of(std::string_view("PING\0", 5)).find("NUL"), std::string::npos);
+    EXPECT_NE(error_of("a\rb").find("CR"), std::string::npos);
+    EXPECT_NE(error_of("\r").find("CR"), std::string::npos);
+    error_of("\"a");
+    error_of("NEAR");
+    error_of("NEAR k=1");
+    error_of("NEAR a +");
+}
+
+TEST(Request, CountsTheWordsOfEachVerb) {
+    EXPECT_EQ(request_of("SIM king \"new york\"").words, (Words{"king", "new york"}));
+    EXPECT_EQ(request_of("HAS a + \"\\x00\"").words, (Words{"a", "+", std::string(1, '\0')}));
+    for (const char* line :
+         {"SIM", "SIM a", "SIM a b c", "SIM a \"\"", "HAS", "HAS \"\"", "PING a", "STATS a", "HELP a", "QUIT a"}) {
+        error_of(line);
+    }
+    for (const char* line : {"PING", "STATS", "HELP", "QUIT", " PING ", "\tSTATS"})
+        request_of(line);
+    EXPECT_EQ(request_of("HAS" +
+                         [] {
+                             std::string words;
+                             for (int i = 0; i < 10000; ++i)
+                                 words += " w";
+                             return words;
+                         }())
+                  .words.size(),
+              10000U);
+}
+
+TEST(Request, EveryVerbIsReservedWhetherAnsweredOrNot) {
+    for (const char* name : {"NEAR", "SIM", "DIST", "VEC", "ANALOGY", "ODD", "RANK", "MATRIX", "PREFIX", "NEARVEC",
+                             "HAS", "MODELS", "USE", "STATS", "PING", "FORMAT", "RELOAD", "HELP", "QUIT"}) {
+        const auto verb = find_verb(name);
+        ASSERT_TRUE(verb) << name;
+        EXPECT_EQ(verb_name(*verb), name);
+        std::string lower = name;
+        for (char& c : lower)
+            c = static_cast<char>(c - 'A' + 'a');
+        EXPECT_FALSE(find_verb(lower));
+        EXPECT_EQ(request_of(lower).terms, (Terms{{1, lower}}));
+    }
+    for (const char* name : {"", " ", "NEAR ", " NEAR", "NEA", "NEARS"})
+        EXPECT_FALSE(find_verb(name)) << name;
+}
+
+TEST(Request, BytesThatMeanNothingHereAreWords) {
+    for (const char* line : {"* 1", "HELLO )", "( GET", "+ +"})
+        error_of(line);  // operators stay operators
+    EXPECT_EQ(request_of("GET / HTTP/1.1").terms.size(), 3U)
+        << "a foreign line of words is words; the model knows none";
+    EXPECT_EQ(request_of("\xEF\xBB\xBFking").terms, (Terms{{1, "\xEF\xBB\xBFking"}})) << "no byte is taken away";
+    EXPECT_EQ(request_of("\xC0\xAF\xED\xA0\x80\xE2\x82").terms.size(), 1U) << "keys need not be UTF-8";
+}
+
+}  // namespace
+}  // namespace gloved::wire

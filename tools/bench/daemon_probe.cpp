@@ -1,0 +1,294 @@
+#include "tools/bench/daemon_probe.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "common/files.hpp"
+#include "common/wire/line_splitter.hpp"
+#include "common/wire/reply.hpp"
+#include "tools/bench/words.hpp"
+
+namespace gloved::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kConnectEvery = std::chrono::microseconds(500);
+constexpr auto kPatience = std::chrono::seconds(60);
+constexpr std::size_t kMaxReplyLineBytes = 1 << 20;
+
+/// One connection. What it waits for it waits for at most kPatience.
+class Connection {
+  public:
+    /// Nothing while nobody listens at `path`.
+    static std::optional<Connection> open(const std::string& path) {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        if (path.size() >= sizeof address.sun_path) return std::nullopt;
+        std::memcpy(address.sun_path, path.data(), path.size());
+        UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+            return std::nullopt;
+        const timeval patience{std::chrono::seconds(kPatience).count(), 0};
+        ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+        ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+        return Connection(std::move(fd));
+    }
+
+    Status send(std::string_view bytes) {
+        while (!bytes.empty()) {
+            const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+            if (sent < 0) return lost("cannot send", errno);
+            bytes.remove_prefix(static_cast<std::size_t>(sent));
+        }
+        return {};
+    }
+
+    /// Reads one reply to its end. An ERR is an error here.
+    Status skip_reply() {
+        const auto first = line();
+        if (!first) return first.error();
+        const auto status = wire::parse_status_line(*first);
+        if (!status) return status.error();
+        if (!status->ok) {
+            return Error{ErrorCode::unavailable,
+                         fmt::format("the daemon answers {}: {}", status->code, status->message)};
+        }
+        for (std::size_t left = status->lines; left > 0; --left) {
+            if (const auto skipped = line(); !skipped) return skipped.error();
+        }
+        return {};
+    }
+
+    Status ask(std::string_view request) {
+        if (Status sent = send(request); !sent) return sent;
+        return skip_reply();
+    }
+
+  private:
+    explicit Connection(UniqueFd fd) : fd_(std::move(fd)) {}
+
+    static Error lost(std::string_view what, int reason) {
+        if (reason == EINTR) return Error{ErrorCode::interrupted, "interrupted"};
+        return system_error("the daemon's socket", what, reason);
+    }
+
+    /// Valid until the next call.
+    Result<std::string_view> line() {
+        while (true) {
+            if (const auto whole = received_.next()) return *whole;
+            std::array<char, 65536> buffer;
+            const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
+            if (got < 0) return lost("no answer", errno);
+            if (got == 0 || received_.too_long()) {
+                return Error{ErrorCode::unavailable, "the daemon closed the connection in the middle of a reply"};
+            }
+            received_.append({buffer.data(), static_cast<std::size_t>(got)});
+        }
+    }
+
+    UniqueFd fd_;
+    wire::LineSplitter received_{kMaxReplyLineBytes};
+};
+
+/// A running gloved. Ended at the latest by the destructor.
+class Daemon {
+  public:
+    static Result<Daemon> start(const format::Model& model, const DaemonOptions& options) {
+        Daemon daemon;
+        daemon.socket_ = options.directory + "/socket";
+        daemon.log_ = options.directory + "/log";
+        ::unlink(daemon.socket_.c_str());
+        std::array<std::string, 7> arguments = {
+            options.program, "--model",   "bench=" + model.path(),        "--socket",
+            daemon.socket_,  "--threads", std::to_string(options.threads)};
+        std::array<char*, arguments.size() + 1> argv{};
+        for (std::size_t i = 0; i < arguments.size(); ++i)
+            argv[i] = arguments[i].data();
+        // spawn and not fork: a copy of this process's page tables would be timed along.
+        posix_spawn_file_actions_t actions;
+        ::posix_spawn_file_actions_init(&actions);
+        ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, daemon.log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                           0600);
+        ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+        const int fault = ::posix_spawnp(&daemon.pid_, argv[0], &actions, nullptr, argv.data(), environ);
+        ::posix_spawn_file_actions_destroy(&actions);
+        if (fault != 0) {
+            daemon.pid_ = -1;
+            return Error{ErrorCode::unavailable,
+                         fmt::format("{}: cannot start: {}", options.program, std::strerror(fault))};
+        }
+        return daemon;
+    }
+
+    Daemon(Daemon&& other) noexcept
+        : pid_(std::exchange(other.pid_, -1)), socket_(std::move(other.socket_)), log_(std::move(other.log_)) {}
+    Daemon& operator=(Daemon&&) = delete;
+    ~Daemon() {
+        if (pid_ < 0) return;
+        ::kill(pid_, SIGTERM);
+        for (const auto give_up = Clock::now() + std::chrono::seconds(10); !ended();) {
+            if (Clock::now() > give_up) ::kill(pid_, SIGKILL);
+            std::this_thread::sleep_for(kConnectEvery);
+        }
+    }
+
+    /// Waits until it listens.
+    Result<Connection> connect(const std::function<bool()>& interrupted) {
+        for (const auto give_up = Clock::now() + kPatience; Clock::now() < give_up;) {
+            if (auto connection = Connection::open(socket_)) return *std::move(connection);
+            if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+            if (ended()) {
+                pid_ = -1;
+                return Error{ErrorCode::unavailable, "the daemon ended by itself; it said: " + end_of_log()};
+            }
+            std::this_thread::sleep_for(kConnectEvery);
+        }
+        return Error{ErrorCode::unavailable, "the daemon does not listen; it said: " + end_of_log()};
+    }
+
+    /// Memory that is its own: not the pages of mapped files.
+    Result<std::uint64_t> own_bytes() const {
+        const std::string path = fmt::format("/proc/{}/status", pid_);
+        std::ifstream status(path);
+        std::uint64_t kibibytes = 0;
+        int found = 0;
+        for (std::string key, rest; status >> key && std::getline(status, rest);) {
+            if (key != "RssAnon:" && key != "RssShmem:") continue;
+            kibibytes += std::stoull(rest);
+            ++found;
+        }
+        if (found != 2) return Error{ErrorCode::unavailable, path + ": RssAnon and RssShmem are not there"};
+        return kibibytes * 1024;
+    }
+
+  private:
+    Daemon() = default;
+    bool ended() const { return ::waitpid(pid_, nullptr, WNOHANG) == pid_; }
+    std::string end_of_log() const {
+        std::ifstream file(log_);
+        const std::string text{std::istreambuf_iterator<char>(file), {}};
+        return text.size() > 1000 ? "…" + text.substr(text.size() - 1000) : text;
+    }
+
+    pid_t pid_ = -1;
+    std::string socket_;
+    std::string log_;
+};
+
+/// Whole NEAR lines for random words.
+class Requests {
+  public:
+    Requests(const format::Model& model, std::uint64_t seed) : words_(model, seed), model_(model) {}
+
+    std::string next(std::size_t k) {
+        return fmt::format("NEAR k={} {}\n", k, wire::quote_word(model_.key(words_.next())));
+    }
+
+  private:
+    RandomWords words_;
+    const format::Model& model_;
+};
+
+}  // namespace
+
+Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOptions& options,
+                                     const std::function<bool()>& interrupted) {
+    DaemonFigures figures;
+    kernels::ThreadPool pool(options.threads);
+    Requests requests(model, options.seed);
+    std::string request;
+    std::optional<Daemon> daemon;
+    MappedFile mapping;
+    const std::string values = model.path() + "/" + format::kValuesFile;
+    // Both start from nothing but the page cache: no daemon runs while the file is read, and nothing is mapped twice.
+    const auto clear = [&](std::size_t) {
+        daemon.reset();
+        mapping = {};
+        request = requests.next(options.k);
+    };
+    const std::array<Contender, 2> contenders = {{
+        {"first read of a fresh mapping", 0, clear,
+         [&]() -> Status {
+             const UniqueFd fd(::open(values.c_str(), O_RDONLY | O_CLOEXEC));
+             if (!fd) return system_error(values, "cannot open", errno);
+             auto mapped = MappedFile::map(fd.get(), model.mapped_values().size(), values);
+             if (!mapped) return mapped.error();
+             mapping = *std::move(mapped);
+             read_all(pool, mapping.bytes());
+             return {};
+         }},
+        {"daemon: exec to first answer", 1, clear,
+         [&]() -> Status {
+             auto started = Daemon::start(model, options);
+             if (!started) return started.error();
+             daemon.emplace(*std::move(started));
+             auto connection = daemon->connect(interrupted);
+             if (!connection) return connection.error();
+             return connection->ask(request);
+         }},
+    }};
+    auto starts = measure(contenders, options.rounds, interrupted);
+    if (!starts) return starts.error();
+    figures.fresh_read = std::move((*starts)[0]);
+    figures.first_answer = std::move((*starts)[1]);
+
+    clear(0);
+    auto started = Daemon::start(model, options);
+    if (!started) return started.error();
+    daemon.emplace(*std::move(started));
+    auto connection = daemon->connect(interrupted);
+    if (!connection) return connection.error();
+    if (Status asked = connection->ask(request); !asked) return asked.error();  // warms up
+
+    figures.single = {"daemon: one query at a time", 1};
+    for (std::size_t i = 0; i < kQueriesBeforeMemory; ++i) {
+        if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+        const bool large = i % (kQueriesBeforeMemory / kLargeQueries) == 0;
+        request = requests.next(large ? kLargeK : options.k);
+        Status asked;
+        const double ms = time_ms([&] { asked = connection->ask(request); });
+        if (!asked) return asked.error();
+        if (!large) figures.single.ms.push_back(ms);
+    }
+    auto own_bytes = daemon->own_bytes();
+    if (!own_bytes) return own_bytes.error();
+    figures.own_bytes = *own_bytes;
+
+    const Contender pipelined{fmt::format("daemon: {} pipelined", kPipelined), kPipelined,
+                              [&](std::size_t) {
+                                  request.clear();
+                                  for (std::size_t i = 0; i < kPipelined; ++i)
+                                      request += requests.next(options.k);
+                              },
+                              [&]() -> Status {
+                                  if (Status sent = connection->send(request); !sent) return sent;
+                                  for (std::size_t i = 0; i < kPipelined; ++i) {
+                                      if (Status read = connection->skip_reply(); !read) return read;
+                                  }
+                                  return {};
+                              }};
+    auto bursts = measure(std::span(&pipelined, 1), options.rounds, interrupted);
+    if (!bursts) return bursts.error();
+    figures.pipelined = std::move((*bursts)[0]);
+    return figures;
+}
+
+}  // namespace gloved::bench

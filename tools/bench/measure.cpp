@@ -1,0 +1,124 @@
+#include "tools/bench/measure.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+namespace gloved::bench {
+namespace {
+
+/// What a thread reads at a time.
+constexpr std::size_t kReadGrain = 1 << 20;
+
+// Sixteen bytes a load are enough: eight loads under way at once saturate the memory of a core. Wider ones, with target
+// attributes, measured no faster.
+using Words = std::uint64_t __attribute__((vector_size(16)));
+constexpr std::size_t kAccumulators = 8;
+
+/// Bitwise exclusive or of the 8-byte words of `bytes`, a tail of less than 128 bytes left out.
+std::uint64_t fold(std::span<const std::byte> bytes) {
+    Words sums[kAccumulators] = {};
+    for (std::size_t i = 0; i + sizeof sums <= bytes.size(); i += sizeof sums) {
+#pragma GCC unroll 8
+        for (std::size_t a = 0; a < kAccumulators; ++a) {
+            Words words;
+            std::memcpy(&words, bytes.data() + i + a * sizeof words, sizeof words);
+            sums[a] ^= words;
+        }
+    }
+    for (std::size_t a = 1; a < kAccumulators; ++a)
+        sums[0] ^= sums[a];
+    return sums[0][0] ^ sums[0][1];
+}
+
+std::vector<double> sorted(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values;
+}
+
+}  // namespace
+
+double Series::median() const {
+    assert(!ms.empty());
+    const auto values = sorted(ms);
+    return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+double Series::least() const { return *std::min_element(ms.begin(), ms.end()); }
+
+double Series::percentile(double share) const {
+    assert(!ms.empty() && share > 0 && share <= 1);
+    return sorted(ms)[static_cast<std::size_t>(std::ceil(share * static_cast<double>(ms.size()))) - 1];
+}
+
+double time_ms(const std::function<void()>& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
+
+Result<std::vector<Series>> measure(std::span<const Contender> contenders, std::size_t rounds,
+                                    const std::function<bool()>& interrupted) {
+    std::vector<Series> all;
+    for (const Contender& contender : contenders)
+        all.push_back({contender.what, contender.queries});
+    for (std::size_t round = 0; round <= rounds; ++round) {
+        for (std::size_t i = 0; i < contenders.size(); ++i) {
+            const std::size_t c = (i + round) % contenders.size();
+            if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+            if (contenders[c].prepare) contenders[c].prepare(round);
+            Status done;
+            const double ms = time_ms([&] { done = contenders[c].run(); });
+            if (!done) return done.error();
+            if (round > 0) all[c].ms.push_back(ms);
+        }
+    }
+    return all;
+}
+
+void read_all(kernels::ThreadPool& pool, std::span<const std::byte> bytes) {
+    std::atomic<std::uint64_t> folded = 0;
+    pool.for_ranges(bytes.size(), kReadGrain, [&](std::size_t begin, std::size_t end) {
+        folded.fetch_xor(fold(bytes.subspan(begin, end - begin)), std::memory_order_relaxed);
+    });
+    // Somebody has to want the result, or no byte would be read.
+    volatile std::uint64_t wanted = folded.load();
+    (void)wanted;
+}
+
+Result<OpenBlas> OpenBlas::load(unsigned threads) {
+    // Its idle threads spin for 2^26 cycles by default and would take processors from whatever is timed next.
+    ::setenv("OPENBLAS_THREAD_TIMEOUT", "4", 0);
+    void* library = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return Error{ErrorCode::unavailable, ::dlerror()};
+    // Never closed: its threads live in its code.
+    const auto find = [&](const char* name) { return ::dlsym(library, name); };
+    const auto set_threads = reinterpret_cast<void (*)(int)>(find("openblas_set_num_threads"));
+    const auto get_config = reinterpret_cast<char* (*)()>(find("openblas_get_config"));
+    OpenBlas blas;
+    blas.sgemv_ = reinterpret_cast<Sgemv>(find("cblas_sgemv"));
+    if (blas.sgemv_ == nullptr || set_threads == nullptr) {
+        return Error{ErrorCode::unavailable, "libopenblas.so.0 has no cblas_sgemv or openblas_set_num_threads"};
+    }
+    set_threads(static_cast<int>(threads));
+    blas.description_ = fmt::format("{}, {} thread{}", get_config == nullptr ? "OpenBLAS" : get_config(), threads,
+                                    threads == 1 ? "" : "s");
+    return blas;
+}
+
+void OpenBlas::sgemv(const float* matrix, std::size_t rows, std::size_t dim, const float* query, float* out) const {
+    constexpr int kRowMajor = 101;
+    constexpr int kNoTranspose = 111;
+    sgemv_(kRowMajor, kNoTranspose, static_cast<int>(rows), static_cast<int>(dim), 1.0F, matrix, static_cast<int>(dim),
+           query, 1, 0.0F, out, 1);
+}
+
+}  // namespace gloved::bench

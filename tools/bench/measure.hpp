@@ -1,0 +1,68 @@
+// Timing things side by side, and the peers that stand beside the engines.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/result.hpp"
+#include "kernels/thread_pool.hpp"
+
+namespace gloved::bench {
+
+/// One thing to be timed.
+struct Contender {
+    std::string what;
+    std::size_t queries = 0;                           ///< that one run answers; 0: it is no query
+    std::function<void(std::size_t round)> prepare{};  ///< not timed; may be empty
+    std::function<Status()> run{};
+};
+
+/// A contender's times, one a round.
+struct Series {
+    std::string what;
+    std::size_t queries = 0;
+    std::vector<double> ms{};
+
+    double median() const;
+    double least() const;
+    /// The time that `share` of the rounds do not exceed.
+    double percentile(double share) const;
+};
+
+/// Runs every contender once a round, each round beginning with another one, so that what disturbs the machine for a
+/// while disturbs all alike. One round before the first is not counted. Errors: interrupted, or a contender's own.
+Result<std::vector<Series>> measure(std::span<const Contender> contenders, std::size_t rounds,
+                                    const std::function<bool()>& interrupted);
+
+/// Milliseconds that `work` takes.
+double time_ms(const std::function<void()>& work);
+
+/// Reads all of `bytes` with all threads of `pool`, as fast as memory gives them, and does next to nothing else.
+void read_all(kernels::ThreadPool& pool, std::span<const std::byte> bytes);
+
+/// OpenBLAS, where the machine has it: loaded at run time, so that nothing of the project depends on it.
+class OpenBlas {
+  public:
+    /// Loads libopenblas.so.0 and sets its number of threads. Error: unavailable, with the loader's reason.
+    static Result<OpenBlas> load(unsigned threads);
+
+    /// out[r] = row r · query, for a row-major float32 matrix of shape (rows, dim), with cblas_sgemv. rows fits an int.
+    void sgemv(const float* matrix, std::size_t rows, std::size_t dim, const float* query, float* out) const;
+
+    /// «OpenBLAS 0.3.21 … Zen, 2 threads»
+    const std::string& description() const { return description_; }
+
+  private:
+    using Sgemv = void (*)(int order, int transpose, int m, int n, float alpha, const float* a, int lda, const float* x,
+                           int incx, float beta, float* y, int incy);
+    OpenBlas() = default;
+
+    Sgemv sgemv_ = nullptr;
+    std::string description_;
+};
+
+}  // namespace gloved::bench

@@ -1,0 +1,160 @@
+#include "tools/convert/input.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+namespace gloved::convert {
+namespace {
+
+constexpr std::size_t kBlockBytes = 1 << 18;
+constexpr int kPollMs = 200;
+constexpr std::string_view kGzipMagic = "\x1f\x8b";
+
+}  // namespace
+
+struct Input::Inflater {
+    Inflater() {
+        // 16: gzip only. zlib's automatic detection would also take zlib streams, which no download is.
+        if (::inflateInit2(&stream, 15 + 16) != Z_OK) throw std::bad_alloc();
+    }
+    Inflater(const Inflater&) = delete;
+    Inflater& operator=(const Inflater&) = delete;
+    ~Inflater() { ::inflateEnd(&stream); }
+
+    z_stream stream{};
+    bool member_ended = false;
+    bool ended = false;
+};
+
+Input::Input(std::string name, const std::atomic<bool>& stop) : name_(std::move(name)), stop_(&stop) {}
+Input::Input(Input&&) noexcept = default;
+Input::~Input() = default;
+
+Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop) {
+    Input input(path, stop);
+    input.fd_ = STDIN_FILENO;
+    if (path != "-") {
+        // A FIFO is welcome here, so no O_NONBLOCK: opening it waits for its writer, and a signal ends the wait.
+        input.owned_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+        if (!input.owned_) {
+            if (errno == EINTR) return Error{ErrorCode::interrupted, "interrupted"};
+            return system_error(path, "cannot open", errno);
+        }
+        input.fd_ = input.owned_.get();
+    }
+    auto status = file_status(input.fd_, path);
+    if (!status) return status.error();
+    if (S_ISDIR(status->st_mode)) return Error{ErrorCode::io, fmt::format("{}: is a directory, not a download", path)};
+    if (S_ISREG(status->st_mode)) {
+        input.total_bytes_ = static_cast<std::uint64_t>(status->st_size);
+        (void)::posix_fadvise(input.fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
+    }
+    if (Status filled = input.refill(); !filled) return filled.error();
+    if (input.block_.starts_with(kGzipMagic)) input.inflater_ = std::make_unique<Inflater>();
+    return input;
+}
+
+Result<std::size_t> Input::read_source(std::span<char> buffer) {
+    std::size_t filled = 0;
+    while (filled < buffer.size()) {
+        // poll with a deadline: a signal that comes between the look at the flag and read() would otherwise be noticed only
+        // when the pipe's writer says something.
+        pollfd waiting{fd_, POLLIN, 0};
+        int ready = 0;
+        do {
+            if (stop_->load(std::memory_order_relaxed)) return Error{ErrorCode::interrupted, "interrupted"};
+            ready = ::poll(&waiting, 1, kPollMs);
+        } while (ready == 0 || (ready < 0 && errno == EINTR));
+        const ssize_t got = ::read(fd_, buffer.data() + filled, buffer.size() - filled);
+        if (got < 0) {
+            if (errno == EINTR || errno == EAGAIN) continue;
+            return system_error(name_, "cannot read", errno);
+        }
+        if (got == 0) break;
+        filled += static_cast<std::size_t>(got);
+    }
+    checksum_.update(std::as_bytes(buffer.first(filled)));
+    source_bytes_ += filled;
+    return filled;
+}
+
+Status Input::refill() {
+    block_.resize(kBlockBytes);
+    block_used_ = 0;
+    auto got = read_source(block_);
+    block_.resize(got ? *got : 0);
+    return got ? Status() : Status(got.error());
+}
+
+Result<std::size_t> Input::take(std::span<char> buffer) {
+    const std::size_t kept = std::min(buffer.size(), block_.size() - block_used_);
+    std::memcpy(buffer.data(), block_.data() + block_used_, kept);
+    block_used_ += kept;
+    if (kept == buffer.size()) return kept;
+    auto more = read_source(buffer.subspan(kept));
+    if (!more) return more;
+    return kept + *more;
+}
+
+Result<std::size_t> Input::inflate(std::span<char> buffer) {
+    z_stream& stream = inflater_->stream;
+    std::size_t filled = 0;
+    while (filled < buffer.size() && !inflater_->ended) {
+        if (block_used_ == block_.size()) {
+            if (Status got = refill(); !got) return got.error();
+            if (block_.empty()) {
+                inflater_->ended = true;
+                if (inflater_->member_ended) break;
+                return Error{ErrorCode::bad_source,
+                             fmt::format("{}: the gzip data ends too early, at byte {}; the download is not complete, fetch "
+                                         "it again",
+                                         name_, source_bytes_)};
+            }
+        }
+        const std::uint64_t at = source_bytes_ - (block_.size() - block_used_);
+        if (inflater_->member_ended) {
+            // Further members are part of the text; zeros are the padding of tapes and block devices.
+            if (block_[block_used_] == '\0') {
+                ++block_used_;
+                continue;
+            }
+            if (block_[block_used_] != kGzipMagic[0]) {
+                return Error{ErrorCode::bad_source, fmt::format("{}: other data follows the gzip data at byte {}", name_, at)};
+            }
+            ::inflateReset(&stream);
+            inflater_->member_ended = false;
+        }
+        stream.next_in = reinterpret_cast<Bytef*>(block_.data() + block_used_);
+        stream.avail_in = static_cast<uInt>(block_.size() - block_used_);
+        stream.next_out = reinterpret_cast<Bytef*>(buffer.data() + filled);
+        stream.avail_out = static_cast<uInt>(std::min<std::size_t>(buffer.size() - filled, 1U << 30));
+        const uInt offered = stream.avail_out;
+        const int state = ::inflate(&stream, Z_NO_FLUSH);
+        filled += offered - stream.avail_out;
+        block_used_ = block_.size() - stream.avail_in;
+        if (state == Z_STREAM_END) {
+            inflater_->member_ended = true;
+        } else if (state == Z_MEM_ERROR) {
+            throw std::bad_alloc();
+        } else if (state != Z_OK && state != Z_BUF_ERROR) {
+            return Error{ErrorCode::bad_source,
+                         fmt::format("{}: the gzip data is damaged near byte {} ({}); fetch the download again", name_,
+                                     source_bytes_ - stream.avail_in,
+                                     stream.msg == nullptr ? "preset dictionary" : stream.msg)};
+        }
+    }
+    return filled;
+}
+
+Result<std::size_t> Input::read(std::span<char> buffer) { return inflater_ == nullptr ? take(buffer) : inflate(buffer); }
+
+}  // namespace gloved::convert

@@ -1,0 +1,115 @@
+#include "tools/convert/line.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/quoting.hpp"
+#include "tools/convert/number.hpp"
+
+namespace gloved::convert {
+namespace {
+
+/// Takes a line whose key holds no blank, which nearly every line is. False for any other, right or wrong.
+bool parse_plain_line(std::string_view line, std::size_t dim, std::string_view& key, float* values) {
+    const std::size_t blank = line.find(' ');
+    if (blank == std::string_view::npos) return false;
+    key = line.substr(0, blank);
+    const char* p = line.data() + blank;
+    const char* const last = line.data() + line.size();
+    for (std::size_t i = 0; i < dim; ++i) {
+        if (p == last || *p != ' ') return false;
+        const Number number = parse_number(p + 1, last);
+        if (number.fault != NumberFault::none) return false;
+        values[i] = number.value;
+        p = number.end;
+    }
+    return p == last;
+}
+
+std::optional<LineProblem> check_key(std::string_view key) {
+    if (key.empty()) return LineProblem{LineFault::bad_key, "the word before the numbers is empty"};
+    const auto forbidden = [](char c) { return c == '\0' || c == '\t' || c == '\n' || c == '\r'; };
+    const auto found = std::find_if(key.begin(), key.end(), forbidden);
+    if (found == key.end()) return std::nullopt;
+    const char* what = *found == '\0' ? "a NUL byte" : *found == '\t' ? "a TAB" : "a CR";
+    return LineProblem{LineFault::bad_key, fmt::format("the word {} holds {}, which no key may", printable(key), what)};
+}
+
+/// Whether the whole of `text` is a number.
+bool is_number(std::string_view text) {
+    const Number number = parse_number(text.data(), text.data() + text.size());
+    return number.fault != NumberFault::malformed && number.end == text.data() + text.size();
+}
+
+bool names_no_finite_value(std::string_view text) {
+    if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+    std::string lower(text.substr(0, 9));
+    std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+    return lower == "inf" || lower == "infinity" || lower.starts_with("nan");
+}
+
+LineProblem bad_field(std::string_view token, std::size_t field, std::size_t fields, std::string_view key) {
+    const auto problem = [&](LineFault fault, std::string_view what) {
+        return LineProblem{fault, fmt::format("field {} of {} is {}, {} (the word is {})", field, fields, printable(token),
+                                              what, printable(key))};
+    };
+    if (token.empty()) return problem(LineFault::bad_number, "where a number should be: two blanks in a row");
+    if (names_no_finite_value(token)) return problem(LineFault::not_finite, "which is not finite");
+    if (is_number(token)) return problem(LineFault::overflow, "which is too large for float32");
+    return problem(LineFault::bad_number, "which is not a number");
+}
+
+LineProblem too_few_fields(std::string_view line, std::size_t dim, std::size_t fields) {
+    const bool tabs = fields == 1 && line.find('\t') != std::string_view::npos;
+    const std::string_view first = line.substr(0, std::min(line.find(' '), line.size()));
+    return {LineFault::too_few_fields,
+            fmt::format("{} field{} found, a word and {} number{} expected; the line starts with {}{}", fields,
+                        fields == 1 ? "" : "s", dim, dim == 1 ? "" : "s", printable(first, 40),
+                        tabs ? "; it is separated by TABs: replace them with blanks first (tr '\\t' ' ')" : "")};
+}
+
+}  // namespace
+
+std::string_view trim_line_end(std::string_view line) {
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.remove_suffix(1);
+    return line;
+}
+
+std::size_t count_fields(std::string_view line) {
+    return line.empty() ? 0 : 1 + static_cast<std::size_t>(std::count(line.begin(), line.end(), ' '));
+}
+
+std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, std::string_view& key, float* values) {
+    if (parse_plain_line(line, dim, key, values)) return check_key(key);
+
+    if (line.empty()) return LineProblem{LineFault::blank, "the line is blank"};
+    const std::size_t fields = count_fields(line);
+    if (fields < dim + 1) return too_few_fields(line, dim, fields);
+    std::size_t split = line.size();
+    for (std::size_t i = 0; i < dim; ++i) split = line.rfind(' ', split - 1);
+    key = line.substr(0, split);
+
+    std::size_t at = split + 1;
+    for (std::size_t i = 0; i < dim; ++i) {
+        const std::string_view token = line.substr(at, std::min(line.find(' ', at), line.size()) - at);
+        const Number number = parse_number(token.data(), token.data() + token.size());
+        if (number.fault != NumberFault::none || number.end != token.data() + token.size()) {
+            return bad_field(token, fields - dim + i + 1, fields, key);
+        }
+        values[i] = number.value;
+        at += token.size() + 1;
+    }
+    const std::size_t blank = key.rfind(' ');
+    const std::string_view tail = blank == std::string_view::npos ? std::string_view() : key.substr(blank + 1);
+    if (tail.find_first_of(".eE") != std::string_view::npos && is_number(tail)) {
+        return LineProblem{LineFault::too_many_fields,
+                           fmt::format("{} fields found, a word and {} numbers expected: the number {} stands before the last "
+                                       "{}; give --dim if the file has more numbers a line",
+                                       fields, dim, printable(tail, 40), dim)};
+    }
+    return check_key(key);
+}
+
+}  // namespace gloved::convert

@@ -1,0 +1,93 @@
+// Decimal text to float32, correctly rounded, at the speed at which GloVe files must be read.
+#pragma once
+
+#include <bit>
+#include <cfloat>
+#include <cstddef>
+#include <cstdint>
+
+namespace gloved::convert {
+
+enum class NumberFault {
+    none,
+    malformed,  ///< no number starts here
+    overflow,   ///< a number, but rounding it gives an infinity
+};
+
+struct Number {
+    float value = 0;
+    const char* end = nullptr;  ///< behind the last byte that belongs to the number
+    NumberFault fault = NumberFault::none;
+};
+
+namespace detail {
+/// `first` and `last` enclose a whole number without its sign.
+Number parse_number_slowly(const char* first, const char* last, bool negative);
+/// The value of the digits behind the «e», held at a trillion: no line has digits enough to make up for that.
+inline constexpr std::int64_t kExponentLimit = 1'000'000'000'000;
+
+inline constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                          1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+inline constexpr int kExactPower = 22;  // 10^22 = 2^22 · 5^22, and 5^22 < 2^53
+inline constexpr std::uint64_t kExactInteger = std::uint64_t{1} << 53;
+inline constexpr int kUint64Digits = 19;
+
+inline bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+}  // namespace detail
+
+/// Reads the longest prefix of [first, last) that is [+-] digits [. digits] [(e|E) [+-] digits], where either side of the
+/// point may be empty but not both; nothing else is a number: no «nan», no «inf», no hexadecimal, no blanks. The value is
+/// the float32 nearest to the decimal, ties to even, whatever the locale; a tiny one gives a denormal or a signed zero.
+///
+/// The fast path (all but a few of the numbers in a GloVe file): the digits as an integer w <= 2^53 and a power of ten up
+/// to 10^22 are both exact in float64, so one division or multiplication gives d, the correctly rounded float64 of the
+/// decimal x. Rounding d to float32 can differ from rounding x only if a midpoint m between two neighbouring float32
+/// separates them. m itself is a float64 and rounding is monotonic, so x < m gives d <= m: d is on x's side of m, or d
+/// is m. So only d == m is in doubt. For normal float32 the midpoints are the float64 whose low 29 bits (53 − 24) are
+/// 1 0…0; they, and all that would be a denormal float32, go the slow way (std::from_chars).
+inline Number parse_number(const char* first, const char* last) {
+    using namespace detail;
+    const char* p = first;
+    const bool negative = p != last && *p == '-';
+    if (p != last && (*p == '-' || *p == '+')) ++p;
+    const char* const unsigned_first = p;
+
+    std::uint64_t digits = 0;  // wraps beyond 19 digits, and is not used then
+    for (; p != last && digit(*p); ++p) digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
+    std::ptrdiff_t digit_count = p - unsigned_first;
+    std::int64_t exponent = 0;
+    if (p != last && *p == '.') {
+        const char* const fraction = ++p;
+        for (; p != last && digit(*p); ++p) digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
+        exponent = fraction - p;
+        digit_count += p - fraction;
+    }
+    if (digit_count == 0) return {0, first, NumberFault::malformed};
+    if (p != last && (*p == 'e' || *p == 'E')) {
+        const char* q = p + 1;
+        const bool minus = q != last && *q == '-';
+        if (q != last && (*q == '-' || *q == '+')) ++q;
+        if (q != last && digit(*q)) {
+            std::int64_t written = 0;
+            for (; q != last && digit(*q); ++q) {
+                if (written < kExponentLimit) written = written * 10 + (*q - '0');
+            }
+            exponent += minus ? -written : written;
+            p = q;
+        }
+    }
+
+    if (digit_count <= kUint64Digits && digits <= kExactInteger && exponent >= -kExactPower && exponent <= kExactPower) {
+        const auto integer = static_cast<double>(digits);
+        const double d = exponent < 0 ? integer / kPowersOfTen[-exponent] : integer * kPowersOfTen[exponent];
+        constexpr std::uint64_t kLow29 = (std::uint64_t{1} << 29) - 1;
+        const bool midpoint = (std::bit_cast<std::uint64_t>(d) & kLow29) == std::uint64_t{1} << 28;
+        if (digits == 0 || (d >= static_cast<double>(FLT_MIN) && !midpoint && d <= static_cast<double>(FLT_MAX))) {
+            const auto value = static_cast<float>(d);
+            return {negative ? -value : value, p, NumberFault::none};
+        }
+    }
+    return parse_number_slowly(unsigned_first, p, negative);
+}
+
+}  // namespace gloved::convert

@@ -1,0 +1,107 @@
+// Work on a stream of items by several threads, with results in the order of the stream.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "common/result.hpp"
+
+namespace gloved::convert {
+
+/// Calls `produce(item)`, `work(item)` and `consume(item)` for each item of a stream.
+///
+/// `Result<bool> produce(Item&)` fills an item, or returns false at the end; `Status consume(Item&)` takes the results in the
+/// order in which they were produced. Both run on the calling thread. `void work(Item&)` runs on one of `threads` workers.
+/// Items live in a ring of 2 · threads + 2 and are used again and again, so that their buffers are allocated once and memory
+/// is bounded.
+///
+/// Ends early at the first fault in stream order: an error of `produce` is returned only after all that was produced before it
+/// has been consumed. What `work` throws is thrown again here.
+template <class Item, class Produce, class Work, class Consume>
+Status run_ordered(std::size_t threads, Produce produce, Work work, Consume consume) {
+    struct Slot {
+        Item item;
+        bool done = false;
+        std::exception_ptr thrown;
+    };
+    std::vector<Slot> ring(2 * threads + 2);
+    std::mutex mutex;
+    std::condition_variable to_workers;
+    std::condition_variable to_caller;
+    std::size_t produced = 0;  // changed by this thread only, under the mutex
+    std::size_t taken = 0;
+    std::size_t consumed = 0;
+    bool closed = false;
+
+    const auto worker = [&] {
+        std::unique_lock lock(mutex);
+        for (;;) {
+            to_workers.wait(lock, [&] { return closed || taken < produced; });
+            if (closed) return;
+            Slot& slot = ring[taken++ % ring.size()];
+            lock.unlock();
+            try {
+                work(slot.item);
+            } catch (...) {
+                slot.thrown = std::current_exception();
+            }
+            lock.lock();
+            slot.done = true;
+            to_caller.notify_one();
+        }
+    };
+    // Declared in this order: the door closes first, then the threads are joined, whatever way leads out of here.
+    std::vector<std::jthread> workers;
+    struct Door {
+        ~Door() {
+            {
+                const std::lock_guard lock(mutex);
+                closed = true;
+            }
+            to_workers.notify_all();
+        }
+        std::mutex& mutex;
+        bool& closed;
+        std::condition_variable& to_workers;
+    };
+    const Door door{mutex, closed, to_workers};
+    for (std::size_t i = 0; i < threads; ++i) workers.emplace_back(worker);
+
+    bool ended = false;
+    Status last;
+    while (!ended || consumed < produced) {
+        Slot& front = ring[consumed % ring.size()];
+        bool front_done = false;
+        {
+            std::unique_lock lock(mutex);
+            const bool full = produced - consumed == ring.size();
+            if (consumed < produced && (full || ended)) to_caller.wait(lock, [&] { return front.done; });
+            front_done = consumed < produced && front.done;
+        }
+        if (front_done) {
+            if (front.thrown) std::rethrow_exception(front.thrown);
+            if (Status taken_in = consume(front.item); !taken_in) return taken_in;
+            front.done = false;
+            ++consumed;
+            continue;
+        }
+        Result<bool> more = produce(ring[produced % ring.size()].item);
+        if (!more) last = more.error();
+        if (!more || !*more) {
+            ended = true;
+            continue;
+        }
+        {
+            const std::lock_guard lock(mutex);
+            ++produced;
+        }
+        to_workers.notify_one();
+    }
+    return last;
+}
+
+}  // namespace gloved::convert

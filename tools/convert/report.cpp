@@ -1,0 +1,89 @@
+#include "tools/convert/report.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "common/format/layout.hpp"
+#include "common/version.hpp"
+
+namespace gloved::convert {
+namespace {
+
+constexpr std::string_view kDuplicatesNames[] = {"first", "last", "error"};
+constexpr std::string_view kOnErrorNames[] = {"stop", "skip"};
+
+template <class Enum, std::size_t n>
+std::optional<Enum> from_name(const std::string_view (&names)[n], std::string_view name) {
+    const auto found = std::find(std::begin(names), std::end(names), name);
+    if (found == std::end(names)) return std::nullopt;
+    return static_cast<Enum>(found - std::begin(names));
+}
+
+}  // namespace
+
+std::string_view name_of(Duplicates rule) { return kDuplicatesNames[static_cast<std::size_t>(rule)]; }
+std::string_view name_of(OnError rule) { return kOnErrorNames[static_cast<std::size_t>(rule)]; }
+std::optional<Duplicates> duplicates_from(std::string_view name) { return from_name<Duplicates>(kDuplicatesNames, name); }
+std::optional<OnError> on_error_from(std::string_view name) { return from_name<OnError>(kOnErrorNames, name); }
+
+std::string to_json(const Report& report) {
+    using Json = nlohmann::ordered_json;
+    Json duplicates = Json::array();
+    for (const Duplicate& duplicate : report.duplicate_examples) {
+        duplicates.push_back(
+            {{"key", duplicate.key}, {"kept_line", duplicate.kept_line}, {"dropped_line", duplicate.dropped_line}});
+    }
+    Json reasons = Json::object();
+    for (std::size_t i = 0; i < kLineFaults; ++i) {
+        if (report.source.skipped[i] != 0) reasons[std::string(kLineFaultNames[i])] = report.source.skipped[i];
+    }
+    Json seconds = Json::object();
+    for (const auto& [stage, value] : report.seconds) seconds[stage] = value;
+    const Json json = {
+        {"tool", "gloved-convert"},
+        {"version", kProgramVersion},
+        {"source",
+         {{"name", report.source_name},
+          {"bytes", report.source_bytes},
+          {"xxh3", report.source_checksum ? Json(format::hex(*report.source_checksum)) : Json(nullptr)},
+          {"compression", report.compression},
+          {"whole", report.source.whole},
+          {"final_newline", report.source.final_newline}}},
+        {"format", "glove"},
+        {"dim", report.source.dim},
+        {"dim_found", report.source.dim_found},
+        {"limit", report.limit},
+        {"lines_read", report.source.lines},
+        {"rows_kept", report.rows_kept},
+        {"duplicates", {{"rule", name_of(report.duplicates_rule)}, {"count", report.duplicates}, {"lines", duplicates}}},
+        {"skipped",
+         {{"rule", name_of(report.on_error)},
+          {"count", report.source.skipped_lines()},
+          {"reasons", reasons},
+          {"first", report.source.skipped_examples}}},
+        {"generation", format::hex(report.generation)},
+        {"seconds", seconds},
+    };
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<ReadingRules> read_rules(std::string_view text) {
+    const auto json = nlohmann::json::parse(text, nullptr, false);
+    try {
+        ReadingRules rules;
+        const auto duplicates = duplicates_from(json.at("duplicates").at("rule").get<std::string>());
+        const auto on_error = on_error_from(json.at("skipped").at("rule").get<std::string>());
+        if (!duplicates || !on_error) return Error{ErrorCode::damaged, "it names a rule that this version does not know"};
+        rules.duplicates = *duplicates;
+        rules.on_error = *on_error;
+        rules.limit = json.at("limit").get<std::uint64_t>();
+        rules.rows = json.at("rows_kept").get<std::uint64_t>();
+        rules.generation = json.at("generation").get<std::string>();
+        return rules;
+    } catch (const nlohmann::json::exception&) {
+        return Error{ErrorCode::damaged, "it is no report of gloved-convert"};
+    }
+}
+
+}  // namespace gloved::convert

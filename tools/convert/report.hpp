@@ -1,0 +1,65 @@
+// report.json: how a model came to be. For people and for gloved-verify; nothing that serves a model reads it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/result.hpp"
+#include "tools/convert/source.hpp"
+
+namespace gloved::convert {
+
+/// Which line wins when several have one key.
+enum class Duplicates { first, last, error };
+
+std::string_view name_of(Duplicates rule);
+std::string_view name_of(OnError rule);
+std::optional<Duplicates> duplicates_from(std::string_view name);
+std::optional<OnError> on_error_from(std::string_view name);
+
+/// A line that was left out for another with the same key. Line numbers count from 1.
+struct Duplicate {
+    std::uint64_t kept_line = 0;
+    std::uint64_t dropped_line = 0;
+    std::string key;
+};
+
+/// Duplicates that a report lists; all are counted.
+inline constexpr std::size_t kListedDuplicates = 1000;
+
+struct Report {
+    std::string source_name;
+    std::uint64_t source_bytes = 0;
+    std::optional<std::uint64_t> source_checksum;  ///< absent when the source was not read to its end
+    std::string compression;
+    SourceSummary source;
+    Duplicates duplicates_rule = Duplicates::first;
+    OnError on_error = OnError::stop;
+    std::uint64_t limit = 0;
+    std::uint64_t rows_kept = 0;
+    std::uint64_t duplicates = 0;
+    std::vector<Duplicate> duplicate_examples;  ///< by dropped line, at most kListedDuplicates
+    std::uint64_t generation = 0;
+    std::vector<std::pair<std::string, double>> seconds;  ///< by stage, in order
+};
+
+/// The report as JSON text. Bytes that are not UTF-8 are replaced.
+std::string to_json(const Report& report);
+
+/// What of a report tells how to read its source again.
+struct ReadingRules {
+    Duplicates duplicates = Duplicates::first;
+    OnError on_error = OnError::stop;
+    std::uint64_t limit = 0;
+    std::uint64_t rows = 0;
+    std::string generation;
+};
+
+/// Reads the rules from a report's text. Error: damaged.
+Result<ReadingRules> read_rules(std::string_view json);
+
+}  // namespace gloved::convert

@@ -1,0 +1,146 @@
+// gloved-verify: command line and output. The checks are in verify.cpp.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/program_options.hpp>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/format/layout.hpp"
+#include "common/version.hpp"
+#include "tools/verify/verify.hpp"
+
+namespace {
+
+using namespace gloved;
+namespace po = boost::program_options;
+
+constexpr int kSound = 0;
+constexpr int kFault = 1;
+constexpr int kUsage = 2;
+constexpr std::int64_t kMaxThreads = 256;
+
+std::atomic<bool> stop{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
+
+constexpr const char* kHelpHead =
+    "Usage: gloved-verify [options] MODEL_DIR\n"
+    "Checks that a model is whole: header, pairing, sizes, keys, checksums, norms, ranks. One line a check on stdout.\n\n";
+constexpr const char* kHelpTail =
+    "\nExamples:\n"
+    "  gloved-verify models/glove\n"
+    "  gloved-verify --source glove.6B.100d.txt.gz models/glove\n\n"
+    "Exit status: 0 all is well, 1 a check failed, 2 wrong usage.\n";
+
+int wrong_usage(const std::string& what) {
+    fmt::print(stderr, "gloved-verify: {}; gloved-verify --help explains\n", what);
+    return kUsage;
+}
+
+struct CommandLine {
+    verify::VerifyOptions options;
+    bool json = false;
+};
+
+/// What the command line asks for, or the exit status to end with.
+int parse(int argc, char** argv, std::optional<CommandLine>& parsed) {
+    CommandLine line;
+    std::int64_t threads = 0;
+    po::options_description visible("Options");
+    visible.add_options()                                                                                   //
+        ("source", po::value(&line.options.source)->value_name("INPUT"),
+         "the download: compare each word, number and rank with it (- reads stdin)")                        //
+        ("quick", po::bool_switch(&line.options.quick), "only header, pairing, sizes and keys")             //
+        ("json", po::bool_switch(&line.json), "one JSON object instead of lines")                           //
+        ("threads", po::value(&threads)->value_name("T"), "threads that check (default: one a core)")       //
+        ("help", "show this")("version", "show the version");
+    po::options_description all;
+    all.add(visible).add_options()("model-dir", po::value(&line.options.model_dir));
+    po::positional_options_description positional;
+    positional.add("model-dir", 1);
+
+    po::variables_map values;
+    try {
+        constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+        po::store(po::command_line_parser(argc, argv).options(all).positional(positional).style(kStyle).run(), values);
+        po::notify(values);
+    } catch (const po::error& error) {
+        return wrong_usage(error.what());
+    }
+    if (values.count("help") != 0) {
+        std::cout << kHelpHead << visible << kHelpTail;
+        return kSound;
+    }
+    if (values.count("version") != 0) {
+        std::cout << "gloved-verify " << kProgramVersion << "\n";
+        return kSound;
+    }
+    if (line.options.model_dir.empty()) return wrong_usage("MODEL_DIR is needed");
+    if (line.options.quick && !line.options.source.empty()) return wrong_usage("--quick and --source exclude each other");
+    if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
+        return wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
+    }
+    line.options.threads =
+        threads != 0 ? static_cast<std::size_t>(threads) : std::max(1U, std::thread::hardware_concurrency());
+    parsed = std::move(line);
+    return kSound;
+}
+
+void print_json(const verify::VerifyOptions& options, const verify::ModelFacts& facts,
+                const std::vector<verify::Check>& checks, bool sound) {
+    using Json = nlohmann::ordered_json;
+    Json list = Json::array();
+    for (const verify::Check& check : checks) {
+        list.push_back({{"name", check.name}, {"ok", check.ok}, {"detail", check.detail}});
+    }
+    const bool opened = facts.rows != 0;
+    const Json json = {{"model", options.model_dir},
+                       {"ok", sound},
+                       {"rows", opened ? Json(facts.rows) : Json(nullptr)},
+                       {"dim", opened ? Json(facts.dim) : Json(nullptr)},
+                       {"generation", opened ? Json(format::hex(facts.generation)) : Json(nullptr)},
+                       {"checks", list}};
+    fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    std::optional<CommandLine> line;
+    if (const int status = parse(argc, argv, line); !line) return status;
+    struct sigaction action {};
+    action.sa_handler = [](int) { stop.store(true, std::memory_order_relaxed); };
+    for (const int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
+
+    std::vector<verify::Check> checks;
+    const auto facts = verify::verify(line->options, stop, [&](const verify::Check& check) {
+        checks.push_back(check);
+        if (line->json) return;
+        fmt::print("{:<7} {}: {}\n", check.ok ? "ok" : "FAILED", check.name, check.detail);
+        std::fflush(stdout);
+    });
+    if (!facts) {
+        fmt::print(stderr, "gloved-verify: {}\n", facts.error().message);
+        return kFault;
+    }
+    const auto failed = std::count_if(checks.begin(), checks.end(), [](const verify::Check& check) { return !check.ok; });
+    if (line->json) {
+        print_json(line->options, *facts, checks, failed == 0);
+    } else if (failed == 0) {
+        fmt::print("{}: sound, {} checks\n", line->options.model_dir, checks.size());
+    } else {
+        fmt::print("{}: NOT sound, {} of {} checks failed\n", line->options.model_dir, failed, checks.size());
+    }
+    return failed == 0 ? kSound : kFault;
+} catch (const std::exception& error) {
+    fmt::print(stderr, "gloved-verify: {}\n", error.what());
+    return kFault;
+}

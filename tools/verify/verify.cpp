@@ -1,0 +1,341 @@
+#include "tools/verify/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "common/files.hpp"
+#include "common/format/model.hpp"
+#include "common/progress.hpp"
+#include "common/quoting.hpp"
+#include "kernels/canonical.hpp"
+#include "tools/convert/input.hpp"
+#include "tools/convert/ordered_pipeline.hpp"
+#include "tools/convert/report.hpp"
+#include "tools/convert/source.hpp"
+
+namespace gloved::verify {
+namespace {
+
+using convert::ReadingRules;
+using format::Model;
+using Reporter = std::function<void(const Check&)>;
+
+constexpr std::size_t kBlockBytes = 4 << 20;
+constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
+
+/// «row 17 ("the")».
+std::string row_name(const Model& model, std::size_t row) { return fmt::format("row {} ({})", row, printable(model.key(row))); }
+
+void report_opened(const Model& model, const Reporter& report) {
+    const format::Header& header = model.header();
+    report({"header", true,
+            fmt::format("version {}, {} × {}, {} sections, generation {}", format::kVersion, header.rows, header.dim,
+                        header.sections.size(), format::hex(header.generation))});
+    report({"sizes", true, fmt::format("values {} bytes, keys {} bytes", header.file_bytes, header.keys_bytes)});
+    report({"pairing", true, fmt::format("keys have the checksum that values name, {}", format::hex(header.keys_checksum))});
+    report({"keys", true, fmt::format("{} distinct words in byte order", header.rows)});
+}
+
+/// What report.json says, as far as it matters here; the defaults where there is none.
+ReadingRules check_report(const Model& model, const Reporter& report) {
+    const std::string path = model.path() + "/" + format::kReportFile;
+    const auto text = [&]() -> Result<std::string> {
+        auto directory = open_directory(model.path());
+        if (!directory) return directory.error();
+        auto fd = open_file_at(directory->get(), format::kReportFile, path);
+        if (!fd) return fd.error();
+        auto status = file_status(fd->get(), path);
+        if (!status) return status.error();
+        auto mapped = MappedFile::map(fd->get(), static_cast<std::size_t>(status->st_size), path);
+        if (!mapped) return mapped.error();
+        return std::string(mapped->text());
+    }();
+    if (!text) {
+        // A model serves without it, and models that were not converted from a download have none.
+        report({"report", true, text.error().message});
+        return {};
+    }
+    auto rules = convert::read_rules(*text);
+    if (!rules) {
+        report({"report", false, fmt::format("{}: {}", path, rules.error().message)});
+        return {};
+    }
+    const std::string generation = format::hex(model.generation());
+    const bool agrees = rules->generation == generation && rules->rows == model.rows();
+    report({"report", agrees,
+            agrees ? fmt::format("belongs to this model; duplicates: {}", convert::name_of(rules->duplicates))
+                   : fmt::format("{}: of another model: {} rows, generation {}; this one has {} and {}", path, rules->rows,
+                                 rules->generation, model.rows(), generation)});
+    return *std::move(rules);
+}
+
+Status check_sections(const Model& model, const std::atomic<bool>& stop, const Reporter& report) {
+    for (const format::Section& section : model.header().sections) {
+        if (stop) return interrupted();
+        const Status verified = model.verify_section(section);
+        report({"checksum of " + section.name, static_cast<bool>(verified),
+                verified ? format::hex(section.checksum) : verified.error().message});
+    }
+    return {};
+}
+
+/// The bytes between sections belong to no checksum, so they have one value only.
+void check_padding(const Model& model, const Reporter& report) {
+    const auto bytes = model.mapped_values();
+    std::uint64_t at = format::kHeaderBytes;
+    std::uint64_t padding = 0;
+    const auto check_to = [&](std::uint64_t end) -> std::optional<std::uint64_t> {
+        const auto gap = bytes.subspan(at, end - at);
+        padding += gap.size();
+        const auto found = std::find_if(gap.begin(), gap.end(), [](std::byte byte) { return byte != std::byte{0}; });
+        if (found == gap.end()) return std::nullopt;
+        return at + static_cast<std::uint64_t>(found - gap.begin());
+    };
+    std::optional<std::uint64_t> bad;
+    for (const format::Section& section : model.header().sections) {
+        if (!bad) bad = check_to(section.offset);
+        at = section.offset + section.bytes;
+    }
+    if (!bad) bad = check_to(bytes.size());
+    report({"padding", !bad,
+            bad ? fmt::format("{}/{}: byte {} lies between sections and is not zero", model.path(), format::kValuesFile, *bad)
+                : fmt::format("{} bytes between sections, all zero", padding)});
+}
+
+/// A smallest and a largest number, with the rows where they stand.
+template <class T>
+struct Range {
+    T low = std::numeric_limits<T>::infinity();
+    T high = -std::numeric_limits<T>::infinity();
+    std::size_t low_row = 0;
+    std::size_t high_row = 0;
+
+    void add(T value, std::size_t row) {
+        if (value < low) std::tie(low, low_row) = std::pair(value, row);
+        if (value > high) std::tie(high, high_row) = std::pair(value, row);
+    }
+    void add(const Range& other) {
+        add(other.low, other.low_row);
+        add(other.high, other.high_row);
+    }
+    std::string text(const Model& model) const {
+        return fmt::format("{:.6g} at {} to {:.6g} at {}", low, row_name(model, low_row), high, row_name(model, high_row));
+    }
+};
+
+struct RowBlock {
+    std::size_t first = 0;
+    std::size_t last = 0;
+    std::size_t bad_norm = kNone;  // first row whose norm is not the canonical one
+    std::size_t bad_norms = 0;
+    std::size_t not_finite = kNone;  // first row with a component that is not
+    Range<float> components;
+    Range<double> norms;
+};
+
+void scan_rows(const Model& model, RowBlock& block) {
+    for (std::size_t row = block.first; row < block.last; ++row) {
+        const auto vector = model.vector(row);
+        const double stored = model.norms()[row];
+        const double computed = kernels::canonical_norm(vector.data(), vector.size());
+        // By bits: NaN would compare unequal to itself, and −0 equal to 0.
+        if (std::bit_cast<std::uint64_t>(stored) != std::bit_cast<std::uint64_t>(computed)) {
+            block.bad_norm = std::min(block.bad_norm, row);
+            ++block.bad_norms;
+        }
+        for (const float component : vector) {
+            if (!std::isfinite(component)) block.not_finite = std::min(block.not_finite, row);
+            block.components.add(component, row);
+        }
+        block.norms.add(stored, row);
+    }
+}
+
+Status check_rows(const Model& model, std::size_t threads, const std::atomic<bool>& stop, const Reporter& report) {
+    const std::size_t row_bytes = model.dim() * sizeof(float);
+    const std::size_t block_rows = std::max<std::size_t>(1, kBlockBytes / row_bytes);
+    Progress progress("verifying", model.rows() * row_bytes);
+    RowBlock all;
+    std::size_t next = 0;
+    const auto produce = [&](RowBlock& block) -> Result<bool> {
+        if (stop) return interrupted();
+        block = {};
+        block.first = next;
+        block.last = next = std::min(next + block_rows, model.rows());
+        return block.first != block.last;
+    };
+    const auto merge = [&](RowBlock& block) -> Status {
+        all.bad_norm = std::min(all.bad_norm, block.bad_norm);
+        all.bad_norms += block.bad_norms;
+        all.not_finite = std::min(all.not_finite, block.not_finite);
+        all.components.add(block.components);
+        all.norms.add(block.norms);
+        progress.update(block.last * row_bytes);
+        return {};
+    };
+    const auto scan = [&](RowBlock& block) { scan_rows(model, block); };
+    if (Status scanned = convert::run_ordered<RowBlock>(threads, produce, scan, merge); !scanned) return scanned;
+
+    if (all.bad_norm == kNone) {
+        report({"norms", true, "equal to the canonical ones, bit for bit"});
+    } else {
+        const auto vector = model.vector(all.bad_norm);
+        report({"norms", false,
+                fmt::format("{} wrong; the first: {} has {}, its vector gives {}", all.bad_norms,
+                            row_name(model, all.bad_norm), model.norms()[all.bad_norm],
+                            kernels::canonical_norm(vector.data(), vector.size()))});
+    }
+    report({"finite", all.not_finite == kNone,
+            all.not_finite == kNone ? "no NaN, no infinity"
+                                    : row_name(model, all.not_finite) + " has a component that is not finite"});
+    report({"components", true, all.components.text(model)});
+    report({"range of norms", true, all.norms.text(model)});
+    return {};
+}
+
+/// The rows by rank; empty when the ranks are no permutation.
+std::vector<format::Row> check_ranks(const Model& model, const Reporter& report) {
+    constexpr auto kFree = std::numeric_limits<format::Row>::max();
+    std::vector<format::Row> by_rank(model.rows(), kFree);
+    for (std::size_t row = 0; row < model.rows(); ++row) {
+        const std::uint32_t rank = model.ranks()[row];
+        if (rank < by_rank.size() && by_rank[rank] == kFree) {
+            by_rank[rank] = static_cast<format::Row>(row);
+            continue;
+        }
+        report({"ranks", false,
+                rank >= by_rank.size()
+                    ? fmt::format("{} has rank {}, there are {} rows", row_name(model, row), rank, model.rows())
+                    : fmt::format("{} has rank {}, which is that of {}", row_name(model, row), rank,
+                                  row_name(model, by_rank[rank]))});
+        return {};
+    }
+    report({"ranks", true, fmt::format("a permutation of 0 to {}", model.rows() - 1)});
+    return by_rank;
+}
+
+Status check_source(const Model& model, const VerifyOptions& options, const ReadingRules& rules,
+                    const std::vector<format::Row>& by_rank, const std::atomic<bool>& stop, const Reporter& report) {
+    const auto failed = [&](const Error& error) -> Status {
+        if (error.code == ErrorCode::interrupted) return error;
+        report({"source", false, error.message});
+        return {};
+    };
+    auto input = convert::Input::open(options.source, stop);
+    if (!input) return failed(input.error());
+    Progress progress("comparing", input->total_bytes());
+
+    convert::SourceOptions source_options;
+    source_options.format = convert::SourceFormat::glove;
+    source_options.dim = model.dim();
+    source_options.limit = rules.limit;
+    source_options.on_error = rules.on_error;
+    source_options.threads = options.threads;
+
+    // Of each model row: the source line that counts (from 1; 0: none yet), and whether its numbers are the model's.
+    std::vector<std::uint64_t> line_of(model.rows(), 0);
+    std::vector<bool> equal(model.rows(), false);
+    std::uint64_t unknown = 0;
+    std::string first_unknown;
+
+    constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
+    convert::SourceSink sink;
+    sink.inspect = [&](convert::Batch& batch) {
+        batch.scratch.clear();
+        for (std::size_t i = 0; i < batch.rows(); ++i) {
+            const auto row = model.find(batch.key(i));
+            const auto read = std::as_bytes(std::span(batch.values).subspan(i * model.dim(), model.dim()));
+            const bool same = row && std::ranges::equal(read, std::as_bytes(model.vector(*row)));
+            batch.scratch.push_back(row ? 2 * std::uint64_t{*row} + (same ? 1 : 0) : kUnknown);
+        }
+    };
+    sink.commit = [&](convert::Batch& batch) -> Status {
+        for (std::size_t i = 0; i < batch.rows(); ++i) {
+            const std::uint64_t line = batch.first_line + batch.line_numbers[i] + 1;
+            if (batch.scratch[i] == kUnknown) {
+                if (unknown++ == 0) first_unknown = fmt::format("{} on line {}", printable(batch.key(i)), line);
+                continue;
+            }
+            const std::size_t row = batch.scratch[i] / 2;
+            if (line_of[row] != 0 && rules.duplicates != convert::Duplicates::last) continue;
+            line_of[row] = line;
+            equal[row] = batch.scratch[i] % 2 == 1;
+        }
+        progress.update(input->source_bytes());
+        return {};
+    };
+    const auto summary = convert::read_source(*input, source_options, sink);
+    if (!summary) return failed(summary.error());
+
+    const auto missing = std::find(line_of.begin(), line_of.end(), 0);
+    if (unknown != 0) {
+        report({"source keys", false, fmt::format("{} lines' words are not in the model; the first: {}", unknown, first_unknown)});
+    } else if (missing != line_of.end()) {
+        report({"source keys", false,
+                fmt::format("{} is not in {}", row_name(model, static_cast<std::size_t>(missing - line_of.begin())),
+                            input->name())});
+    } else {
+        report({"source keys", true, fmt::format("all {} words, from {} lines", model.rows(), summary->lines)});
+    }
+
+    // In the source's order, so that «the first» is the first of the file.
+    std::uint64_t differing = 0;
+    std::size_t first_differing = kNone;
+    for (std::size_t row = 0; row < model.rows(); ++row) {
+        if (line_of[row] == 0 || equal[row]) continue;
+        ++differing;
+        if (first_differing == kNone || line_of[row] < line_of[first_differing]) first_differing = row;
+    }
+    report({"source numbers", differing == 0,
+            differing == 0 ? "equal bit for bit"
+                           : fmt::format("{} rows differ; the first: {}, line {}", differing,
+                                         row_name(model, first_differing), line_of[first_differing])});
+
+    // Ranks are those of the source if lines ascend with rank.
+    for (std::size_t rank = 1; rank < by_rank.size(); ++rank) {
+        const std::size_t before = by_rank[rank - 1];
+        const std::size_t row = by_rank[rank];
+        if (line_of[before] < line_of[row]) continue;
+        report({"source ranks", false,
+                fmt::format("{} has rank {} and line {}, {} has rank {} and line {}", row_name(model, before), rank - 1,
+                            line_of[before], row_name(model, row), rank, line_of[row])});
+        return {};
+    }
+    report({"source ranks", !by_rank.empty(), by_rank.empty() ? "the ranks are no permutation" : "in the order of the source"});
+    return {};
+}
+
+}  // namespace
+
+Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>& stop, const Reporter& report) {
+    const auto model = Model::open(options.model_dir);
+    if (!model) {
+        report({"open", false, model.error().message});
+        return ModelFacts();
+    }
+    const ModelFacts facts{model->rows(), model->dim(), model->generation()};
+    report_opened(*model, report);
+    if (options.quick) return facts;
+
+    const ReadingRules rules = check_report(*model, report);
+    if (Status checked = check_sections(*model, stop, report); !checked) return checked.error();
+    check_padding(*model, report);
+    if (Status checked = check_rows(*model, options.threads, stop, report); !checked) return checked.error();
+    const auto by_rank = check_ranks(*model, report);
+    if (!options.source.empty()) {
+        if (Status checked = check_source(*model, options, rules, by_rank, stop, report); !checked) return checked.error();
+    }
+    return facts;
+}
+
+}  // namespace gloved::verify

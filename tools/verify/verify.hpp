@@ -1,0 +1,42 @@
+// Whether a model is what it says it is, and what its download said.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "common/result.hpp"
+
+namespace gloved::verify {
+
+/// The outcome of one check. `detail` says what was found: the fault where there is one, else figures.
+struct Check {
+    std::string name;
+    bool ok = true;
+    std::string detail;
+};
+
+struct VerifyOptions {
+    std::string model_dir;
+    std::string source;  ///< the download to compare with; «-» for stdin; empty for none
+    bool quick = false;  ///< only what a daemon checks when it opens a model
+    std::size_t threads = 1;
+};
+
+/// The model, as far as it could be opened.
+struct ModelFacts {
+    std::uint64_t rows = 0;
+    std::size_t dim = 0;
+    std::uint64_t generation = 0;
+};
+
+/// Checks options.model_dir and tells `report` each outcome, on the calling thread and in an order that is always the same.
+/// A fault in one check does not keep the others from being made, unless the model cannot be opened at all. With a source,
+/// each key, each bit of each number and each rank is compared, under the rules that the model's report.json names (without
+/// one: the first of several lines with one key counts). Nothing is changed on disk. Error: interrupted once `stop` is set.
+Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>& stop,
+                          const std::function<void(const Check&)>& report);
+
+}  // namespace gloved::verify
