@@ -8,7 +8,8 @@
 
 namespace gloved {
 
-/// «reading  41 %  212 MB/s  ETA 0:37». Without a total (0) there is neither percent nor ETA: «reading  1234 MB  212 MB/s».
+/// «reading  41 %  212 MB/s  ETA 0:37». Without a total (0) there is neither percent nor ETA: «reading  1234 MB  212
+/// MB/s».
 std::string progress_line(std::string_view label, std::uint64_t done_bytes, std::uint64_t total_bytes, double seconds);
 
 /// One line on stderr that is written over itself at most ten times a second, and wiped at the end. Does nothing where

@@ -17,8 +17,8 @@ namespace asio = boost::asio;
 using Socket = asio::local::stream_protocol::socket;
 using boost::system::error_code;
 
-/// Something that a coroutine waits for on the loop thread: `notify` wakes whoever waits now. No notification is stored, so the
-/// condition is to be looked at before each wait; on one thread nothing can come between.
+/// Something that a coroutine waits for on the loop thread: `notify` wakes whoever waits now. No notification is
+/// stored, so the condition is to be looked at before each wait; on one thread nothing can come between.
 class Signal {
   public:
     explicit Signal(const asio::any_io_executor& executor) : timer_(executor, asio::steady_timer::time_point::max()) {}

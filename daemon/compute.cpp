@@ -53,7 +53,8 @@ void Compute::loop() {
         try {
             answer(batch);
         } catch (const std::bad_alloc&) {
-            // A batch too large for the memory that is left. Answers already given stay given: `done` takes the job's place.
+            // A batch too large for the memory that is left. Answers already given stay given: `done` takes the job's
+            // place.
             spdlog::error("out of memory while answering {} queries", batch.size());
             for (const Scan& scan : batch) {
                 if (scan.job.done) fail(scan.job, {ErrorCode::unavailable, "out of memory; try a smaller k"});

@@ -39,11 +39,12 @@ struct ComputeCounts {
     std::atomic<std::uint64_t> single_us = 0;  ///< predicted for one query
 };
 
-/// Answers jobs in batches: those that wait together are scanned together, taken round-robin by connection until the batch's
-/// predicted cost passes the budget. A lone query never waits for company.
+/// Answers jobs in batches: those that wait together are scanned together, taken round-robin by connection until the
+/// batch's predicted cost passes the budget. A lone query never waits for company.
 class Compute {
   public:
-    Compute(std::shared_ptr<const format::Model> model, std::unique_ptr<kernels::Engine> engine, const Settings& settings);
+    Compute(std::shared_ptr<const format::Model> model, std::unique_ptr<kernels::Engine> engine,
+            const Settings& settings);
     Compute(const Compute&) = delete;
     Compute& operator=(const Compute&) = delete;
     /// Answers what waits, then stops.

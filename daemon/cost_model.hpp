@@ -6,8 +6,8 @@
 
 namespace gloved::daemon {
 
-/// A batch of n vectors over all rows is predicted to take single + (n − 1) × further milliseconds. Both are moving averages of
-/// what was measured. Not safe for concurrent use.
+/// A batch of n vectors over all rows is predicted to take single + (n − 1) × further milliseconds. Both are moving
+/// averages of what was measured. Not safe for concurrent use.
 class CostModel {
   public:
     /// `first_guess_ms` is used until a single query has been measured.

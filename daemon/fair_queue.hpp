@@ -12,8 +12,9 @@
 
 namespace gloved::daemon {
 
-/// A bounded queue of T with one lane a source. `pop` serves the sources that have something waiting round-robin, each in
-/// its own order, so that a source with ten thousand entries delays another's single one by one entry. Any thread may call.
+/// A bounded queue of T with one lane a source. `pop` serves the sources that have something waiting round-robin, each
+/// in its own order, so that a source with ten thousand entries delays another's single one by one entry. Any thread
+/// may call.
 template <class T>
 class FairQueue {
   public:

@@ -47,7 +47,8 @@ struct Arguments {
     bool check = false;
 };
 
-/// --socket, else $GLOVED_SOCKET, else /run/gloved/gloved.sock for root and for a service, else the user's runtime directory.
+/// --socket, else $GLOVED_SOCKET, else /run/gloved/gloved.sock for root and for a service, else the user's runtime
+/// directory.
 Result<std::string> default_socket() {
     const auto variable = [](const char* name) {
         const char* value = std::getenv(name);
@@ -80,7 +81,8 @@ void set_model(const std::string& text, Settings& settings) {
     } else {
         settings.model_path = text;
         std::string trimmed = text;
-        while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
+        while (trimmed.size() > 1 && trimmed.back() == '/')
+            trimmed.pop_back();
         settings.model_name = trimmed.substr(trimmed.rfind('/') + 1);
     }
     if (settings.model_path.empty()) throw po::error("--model needs a directory");
@@ -109,6 +111,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
     };
     const auto count = [](std::size_t& target) { return po::value(&target)->default_value(target)->value_name("N"); };
 
+    // clang-format off
     po::options_description served("What is served");
     served.add_options()
         ("model", po::value(&models)->value_name("[NAME=]DIR"), "the model; NAME is the directory's by default")
@@ -138,6 +141,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
         ("check", "verify the model's checksums, answer one query, exit")
         ("help", "this text")
         ("version", "the version");
+    // clang-format on
     po::options_description all;
     all.add(served).add(computing).add(bounds).add(other);
 
@@ -164,7 +168,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
     if (models.empty()) throw po::error("--model is needed");
     if (models.size() > 1) throw po::error("this version serves one --model at a time");
     set_model(models[0], settings);
-    if (pin != "auto" && pin != "on" && pin != "off") throw po::error("--pin takes auto, on or off, not " + printable(pin));
+    if (pin != "auto" && pin != "on" && pin != "off")
+        throw po::error("--pin takes auto, on or off, not " + printable(pin));
     settings.pin = pin == "auto" ? daemon::Pin::automatic : pin == "on" ? daemon::Pin::on : daemon::Pin::off;
     if (settings.threads > 4096) throw po::error("--threads is at most 4096");
     if (!(settings.batch_ms >= 0)) throw po::error("--batch-ms is not negative");
@@ -191,7 +196,8 @@ Result<std::unique_ptr<daemon::Compute>> make_compute(const Settings& settings) 
     spdlog::info("model {}: {} words × {}, generation {}", settings.model_name, model->rows(), model->dim(),
                  format::hex(model->generation()));
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {
-        if (settings.engine == "auto" && !entry.unavailable.empty()) spdlog::info("engine {}: {}", entry.name, entry.unavailable);
+        if (settings.engine == "auto" && !entry.unavailable.empty())
+            spdlog::info("engine {}: {}", entry.name, entry.unavailable);
     }
     spdlog::info("engine {}: {}", (*engine)->name(), (*engine)->description());
     return std::make_unique<daemon::Compute>(std::move(model), *std::move(engine), settings);
@@ -213,7 +219,8 @@ Status check(const Settings& settings) {
         const auto answers = (*engine)->run(std::span(&query, 1));
         // A word is nearest to itself, but for words of the same direction.
         if (answers[0].hits.empty() || !(answers[0].hits[0].score > 0.999999)) {
-            return Error{ErrorCode::internal, "engine " + (*engine)->name() + " does not find " + printable(model->key(row))};
+            return Error{ErrorCode::internal,
+                         "engine " + (*engine)->name() + " does not find " + printable(model->key(row))};
         }
         break;
     }

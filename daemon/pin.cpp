@@ -35,7 +35,8 @@ void Pinning::lock_pages(std::span<const std::byte> pages, bool asked_for) {
         ::munlock(pages.data(), pages.size());
         state_ = "refused";
         spdlog::log(asked_for ? spdlog::level::warn : spdlog::level::info,
-                    "the model is not locked in memory ({}): raise the limit with LimitMEMLOCK= or `ulimit -l`, or say --pin off",
+                    "the model is not locked in memory ({}): raise the limit with LimitMEMLOCK= or `ulimit -l`, or say "
+                    "--pin off",
                     reason);
         return;
     }

@@ -11,8 +11,8 @@
 
 namespace gloved::daemon {
 
-/// Locks the mapped values with mlock on a thread of its own, since that reads the whole file the first time, and answers
-/// need not wait for it. The state is «off», «pending», «on» or «refused».
+/// Locks the mapped values with mlock on a thread of its own, since that reads the whole file the first time, and
+/// answers need not wait for it. The state is «off», «pending», «on» or «refused».
 class Pinning {
   public:
     Pinning(std::shared_ptr<const format::Model> model, Pin pin);

@@ -28,9 +28,8 @@ Result<std::string> similarity(const wire::Request& request, const format::Model
     if (!second) return second.error();
     const double norm = model.norms()[*first];
     if (norm == 0) {
-        return Error{ErrorCode::zero_vector,
-                     fmt::format("{} has a zero vector: it has no direction to compare with",
-                                 printable(request.words[0], kWordInMessage))};
+        return Error{ErrorCode::zero_vector, fmt::format("{} has a zero vector: it has no direction to compare with",
+                                                         printable(request.words[0], kWordInMessage))};
     }
     std::string reply = wire::ok_line(1);
     wire::append_score(reply, kernels::canonical_score(model.vector(*first).data(), norm, model.vector(*second).data(),
@@ -55,9 +54,8 @@ std::string presence(const wire::Request& request, const format::Model& model) {
 Error unknown_word(std::string_view word, const format::Model& model) {
     std::string message = fmt::format("{} is not in the model", printable(word, kWordInMessage));
     std::string lower(word);
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) {
-        return static_cast<char>(c < 0x80 ? std::tolower(c) : c);
-    });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(c < 0x80 ? std::tolower(c) : c); });
     if (lower != word && model.find(lower)) message += fmt::format("; {} is", printable(lower, kWordInMessage));
     return {ErrorCode::unknown_word, std::move(message)};
 }

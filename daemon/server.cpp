@@ -38,8 +38,8 @@ Server::Server(const Settings& settings, std::unique_ptr<Compute> compute, Liste
 }
 
 Server::~Server() {
-    // Jobs call back into the loop, so their thread ends first; sessions unregister themselves, so the loop's coroutines end
-    // before the members that they use.
+    // Jobs call back into the loop, so their thread ends first; sessions unregister themselves, so the loop's
+    // coroutines end before the members that they use.
     compute_.reset();
     for (const auto& [id, session] : sessions_) {
         if (const auto alive = session.lock()) alive->close();
@@ -49,9 +49,12 @@ Server::~Server() {
 }
 
 void Server::run() {
-    asio::co_spawn(loop_, [this] { return accept_connections(); }, asio::detached);
-    asio::co_spawn(loop_, [this] { return keep_deadlines(); }, asio::detached);
-    asio::co_spawn(loop_, [this] { return handle_signals(); }, asio::detached);
+    asio::co_spawn(
+        loop_, [this] { return accept_connections(); }, asio::detached);
+    asio::co_spawn(
+        loop_, [this] { return keep_deadlines(); }, asio::detached);
+    asio::co_spawn(
+        loop_, [this] { return handle_signals(); }, asio::detached);
     loop_.run();
 }
 
@@ -142,7 +145,8 @@ void Server::forget(std::uint64_t id) {
 Status Server::check(const wire::Request& request) const {
     const wire::Options& options = request.options;
     if (options.k > settings_.limits.max_k) {
-        return Error{ErrorCode::bad_request, fmt::format("k= is at most {} here, not {}", settings_.limits.max_k, options.k)};
+        return Error{ErrorCode::bad_request,
+                     fmt::format("k= is at most {} here, not {}", settings_.limits.max_k, options.k)};
     }
     if (!options.model.empty() && options.model != settings_.model_name) {
         return Error{ErrorCode::unknown_model,
@@ -150,7 +154,8 @@ Status Server::check(const wire::Request& request) const {
     }
     const std::string engine = compute_->engine().name();
     if (!options.engine.empty() && options.engine != engine && options.engine != "auto") {
-        return Error{ErrorCode::unavailable, fmt::format("no engine {} here: there is {}", printable(options.engine), engine)};
+        return Error{ErrorCode::unavailable,
+                     fmt::format("no engine {} here: there is {}", printable(options.engine), engine)};
     }
     return {};
 }
@@ -184,7 +189,8 @@ std::string Server::stats() const {
         {"max_k", std::to_string(settings_.limits.max_k)},
     };
     std::string reply = wire::ok_line(lines.size());
-    for (const auto& [key, value] : lines) reply += fmt::format("{}\t{}\n", key, value);
+    for (const auto& [key, value] : lines)
+        reply += fmt::format("{}\t{}\n", key, value);
     return reply;
 }
 

@@ -35,7 +35,8 @@ class Server {
     /// Where a session reads into; its content is good until the session waits for anything.
     std::array<char, 65536>& read_buffer() { return read_buffer_; }
 
-    /// What can be refused without looking at the model: bounds, names. Errors: bad_request, unknown_model, unavailable.
+    /// What can be refused without looking at the model: bounds, names. Errors: bad_request, unknown_model,
+    /// unavailable.
     Status check(const wire::Request& request) const;
     /// The reply to STATS.
     std::string stats() const;

@@ -14,10 +14,10 @@ namespace gloved::daemon {
 namespace {
 
 /// What a peer may leave unread before its further requests wait.
-constexpr std::size_t kMaxUnreadBytes = 256 * 1024;
+constexpr std::size_t kMaxUnreadBytes = std::size_t{256} * 1024;
 /// Requests of one connection that are taken on at once.
 constexpr std::size_t kMaxUnanswered = 256;
-constexpr std::size_t kWriteBytes = 64 * 1024;
+constexpr std::size_t kWriteBytes = std::size_t{64} * 1024;
 /// After the last answer to a lost peer: how long its input is still read, so that it gets to see that answer.
 constexpr std::chrono::seconds kLinger{2};
 /// A guess at a hit's line; only used to bound memory.
@@ -40,7 +40,8 @@ constexpr std::string_view kHelp =
 auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
 std::size_t expected_bytes_of(const wire::Request& request, const format::Model& model) {
-    if (request.verb == wire::Verb::near) return kSmallReplyBytes + std::min(request.options.k, model.rows()) * kHitLineBytes;
+    if (request.verb == wire::Verb::near)
+        return kSmallReplyBytes + std::min(request.options.k, model.rows()) * kHitLineBytes;
     return kSmallReplyBytes + request.words.size() * kHitLineBytes;
 }
 
@@ -90,12 +91,14 @@ asio::awaitable<void> Session::read_requests() {
         }
         if (reading_ended_) break;
         if (lines_.too_long()) {
-            answer_now(Reply(Error{ErrorCode::too_long, fmt::format("a line has at most {} bytes; closing", wire::kMaxLineBytes)}));
+            answer_now(Reply(
+                Error{ErrorCode::too_long, fmt::format("a line has at most {} bytes; closing", wire::kMaxLineBytes)}));
             peer_is_lost_ = true;
             break;
         }
         if (!has_room()) {
-            // The peer does not read its answers, or sends faster than they come: the kernel holds the rest of its input.
+            // The peer does not read its answers, or sends faster than they come: the kernel holds the rest of its
+            // input.
             read_deadline_ = Clock::time_point::max();
             co_await taken_.wait();
             continue;
@@ -131,8 +134,9 @@ void Session::handle_line(std::string_view line) {
         case wire::Verb::ping:
             return answer_now(Reply(wire::ok_line(0)));
         case wire::Verb::help:
-            return answer_now(Reply(
-                wire::ok_line(static_cast<std::size_t>(std::count(kHelp.begin(), kHelp.end(), '\n'))) + std::string(kHelp)));
+            return answer_now(
+                Reply(wire::ok_line(static_cast<std::size_t>(std::count(kHelp.begin(), kHelp.end(), '\n'))) +
+                      std::string(kHelp)));
         case wire::Verb::stats:
             return answer_now(Reply(server_.stats()));
         case wire::Verb::quit:

@@ -17,8 +17,8 @@ namespace gloved::daemon {
 
 class Server;
 
-/// Reads requests, keeps their answers in order, writes them. Lives on the loop thread alone, as two coroutines that share
-/// it: one reads and submits, one writes what is ready at the head of the line.
+/// Reads requests, keeps their answers in order, writes them. Lives on the loop thread alone, as two coroutines that
+/// share it: one reads and submits, one writes what is ready at the head of the line.
 class Session : public std::enable_shared_from_this<Session> {
   public:
     Session(Server& server, Socket socket, std::uint64_t id);

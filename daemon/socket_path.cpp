@@ -52,10 +52,11 @@ Status clear_path(const std::string& path, const sockaddr_un& address) {
                      fmt::format("{}: another daemon answers there; stop it or choose another --socket", path)};
     }
     if (status.st_uid != ::geteuid()) {
-        return Error{ErrorCode::conflict, fmt::format("{}: a dead socket of user {}; remove it if nobody needs it", path,
-                                                      status.st_uid)};
+        return Error{ErrorCode::conflict,
+                     fmt::format("{}: a dead socket of user {}; remove it if nobody needs it", path, status.st_uid)};
     }
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_error(path, "cannot remove the dead socket", errno);
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+        return system_error(path, "cannot remove the dead socket", errno);
     return {};
 }
 

@@ -1,8 +1,8 @@
 // The canonical arithmetic: the one definition of a score, shared by every engine, the tools and (later) device code.
 //
-// Product of two float32: exact in float64 (24 + 24 <= 53 bits). Eight partial sums that start at +0.0, element i into lane
-// i mod 8, combined as ((l0+l4)+(l2+l6)) + ((l1+l5)+(l3+l7)). No operation may be contracted: this header is only to be
-// compiled with -ffp-contract=off (nvcc: --fmad=false), and never with fast-math.
+// Product of two float32: exact in float64 (24 + 24 <= 53 bits). Eight partial sums that start at +0.0, element i into
+// lane i mod 8, combined as ((l0+l4)+(l2+l6)) + ((l1+l5)+(l3+l7)). No operation may be contracted: this header is only
+// to be compiled with -ffp-contract=off (nvcc: --fmad=false), and never with fast-math.
 #pragma once
 
 #include <cmath>
@@ -31,12 +31,15 @@ GLOVED_HOST_DEVICE inline double canonical_dot(const float* a, const float* b, s
             lane[l] += static_cast<double>(a[i + l]) * static_cast<double>(b[i + l]);
         }
     }
-    for (std::size_t l = 0; i + l < dim; ++l) lane[l] += static_cast<double>(a[i + l]) * static_cast<double>(b[i + l]);
+    for (std::size_t l = 0; i + l < dim; ++l)
+        lane[l] += static_cast<double>(a[i + l]) * static_cast<double>(b[i + l]);
     return combine_lanes(lane);
 }
 
 /// Square root of the canonical sum of squares.
-GLOVED_HOST_DEVICE inline double canonical_norm(const float* a, std::size_t dim) { return std::sqrt(canonical_dot(a, a, dim)); }
+GLOVED_HOST_DEVICE inline double canonical_norm(const float* a, std::size_t dim) {
+    return std::sqrt(canonical_dot(a, a, dim));
+}
 
 /// Canonical squared Euclidean distance: each difference rounded to float64, then its square, same lanes.
 GLOVED_HOST_DEVICE inline double canonical_squared_distance(const float* a, const float* b, std::size_t dim) {
@@ -56,8 +59,8 @@ GLOVED_HOST_DEVICE inline double score_from_dot(double dot, double query_norm, d
     return score > 1.0 ? 1.0 : score < -1.0 ? -1.0 : score;
 }
 
-GLOVED_HOST_DEVICE inline double canonical_score(const float* query, double query_norm, const float* row, double row_norm,
-                                                 std::size_t dim) {
+GLOVED_HOST_DEVICE inline double canonical_score(const float* query, double query_norm, const float* row,
+                                                 double row_norm, std::size_t dim) {
     return score_from_dot(canonical_dot(query, row, dim), query_norm, row_norm);
 }
 

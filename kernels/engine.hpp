@@ -93,8 +93,9 @@ class Engine {
     virtual std::string name() const = 0;
     /// One line for people: instruction set or device, threads.
     virtual std::string description() const = 0;
-    /// Answers all queries, in their order, in as few passes over the model as they fit. Each answer depends on the model and
-    /// its query alone, not on what else is in the batch. Every row named must be of the model, every vector of its dim.
+    /// Answers all queries, in their order, in as few passes over the model as they fit. Each answer depends on the
+    /// model and its query alone, not on what else is in the batch. Every row named must be of the model, every vector
+    /// of its dim.
     virtual std::vector<Answer> run(std::span<const Query> queries) = 0;
 
   protected:

@@ -27,8 +27,8 @@ struct EngineEntry {
 /// Every engine that this build knows of, in order of preference; `auto` takes the first that is available.
 std::vector<EngineEntry> list_engines();
 
-/// Makes the engine `name`, or for "auto" the first available one. The model must outlive it. Errors: unavailable, for a name
-/// that does not exist or cannot run here; never another engine than the one that was asked for.
+/// Makes the engine `name`, or for "auto" the first available one. The model must outlive it. Errors: unavailable, for
+/// a name that does not exist or cannot run here; never another engine than the one that was asked for.
 Result<std::unique_ptr<Engine>> make_engine(const std::string& name, const format::Model& model,
                                             const EngineOptions& options);
 

@@ -22,8 +22,8 @@ class ThreadPool {
 
     unsigned size() const { return static_cast<unsigned>(threads_.size()) + 1; }
 
-    /// Calls work(0) … work(size() − 1), each on a thread of its own, and returns when all have. The first exception that one
-    /// of them threw is thrown again here.
+    /// Calls work(0) … work(size() − 1), each on a thread of its own, and returns when all have. The first exception
+    /// that one of them threw is thrown again here.
     void run(const std::function<void(unsigned worker)>& work);
 
     /// Calls work(begin, end) for disjoint pieces of [0, count) of about `grain`, as threads become free.

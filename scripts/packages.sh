@@ -25,7 +25,7 @@ is_installed() {
 # install_packages LIST...: installs what is missing of the named lists, and touches nothing when nothing is.
 install_packages() {
     local list names package as_root=() missing=()
-    if ! command -v dpkg-query apt-get >/dev/null; then
+    if ! { command -v dpkg-query && command -v apt-get; } >/dev/null; then
         echo "This is no Debian system: install by hand what these packages of Debian 12 hold, if it is not there yet:" >&2
         for list; do packages_of "$list" >&2 || return; done
         return 0

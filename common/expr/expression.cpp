@@ -42,7 +42,8 @@ class Parser {
     Status term(double outer, int depth) {
         double coefficient = outer;
         if (peek(1) != nullptr && peek(1)->is("*") && !at("(") && !at(")")) {
-            if (tokens_[at_].quoted) return bad_request("a quoted word before '*': a number must stand there, unquoted");
+            if (tokens_[at_].quoted)
+                return bad_request("a quoted word before '*': a number must stand there, unquoted");
             auto number = parse_number(tokens_[at_].text);
             if (!number) {
                 return bad_request(fmt::format("before '*': {}", number.error().message));
@@ -52,7 +53,8 @@ class Parser {
             at_ += 2;
         }
         if (peek() == nullptr) {
-            return bad_request(at_ == 0 ? "an expression needs a word" : fmt::format("a word must follow {}", before()));
+            return bad_request(at_ == 0 ? "an expression needs a word"
+                                        : fmt::format("a word must follow {}", before()));
         }
         if (at("(")) {
             if (depth == kMaxNesting) return bad_request(fmt::format("more than {} nested parentheses", kMaxNesting));

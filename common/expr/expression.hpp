@@ -24,8 +24,8 @@ inline constexpr int kMaxNesting = 64;
 ///     expr = [+|-] term { [+|-] term }
 ///     term = [ number * ] ( word | "(" expr ")" )
 ///
-/// Nested coefficients multiply in float64, outermost first. Never empty. Errors, all bad_request: what does not follow the
-/// grammar, more than kMaxNesting parentheses deep, a coefficient that is not finite.
+/// Nested coefficients multiply in float64, outermost first. Never empty. Errors, all bad_request: what does not follow
+/// the grammar, more than kMaxNesting parentheses deep, a coefficient that is not finite.
 Result<std::vector<Term>> parse_expression(Tokenizer& tokens);
 Result<std::vector<Term>> parse_expression(std::string_view text);
 

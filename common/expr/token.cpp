@@ -22,9 +22,7 @@ int hex_digit(char c) {
 
 }  // namespace
 
-void Tokenizer::skip_separators() {
-    rest_.remove_prefix(std::min(rest_.find_first_not_of(kSeparators), rest_.size()));
-}
+void Tokenizer::skip_separators() { rest_.remove_prefix(std::min(rest_.find_first_not_of(kSeparators), rest_.size())); }
 
 std::string Tokenizer::take_bare() {
     const std::size_t length = std::min(rest_.find_first_of(kSeparators), rest_.size());
@@ -54,7 +52,8 @@ Result<std::string> Tokenizer::take_quoted() {
         }
     }
     if (rest_.empty()) {
-        return bad_request(fmt::format("no closing quote in {}; the word '\"' itself is written \"\\\"\"", printable(whole)));
+        return bad_request(
+            fmt::format("no closing quote in {}; the word '\"' itself is written \"\\\"\"", printable(whole)));
     }
     rest_.remove_prefix(1);
     if (!rest_.empty() && kSeparators.find(rest_.front()) == std::string_view::npos) {
@@ -75,7 +74,8 @@ Result<std::optional<Token>> Tokenizer::next() {
 Result<std::optional<Option>> Tokenizer::next_option() {
     skip_separators();
     std::size_t length = 0;
-    while (length < rest_.size() && rest_[length] >= 'a' && rest_[length] <= 'z') ++length;
+    while (length < rest_.size() && rest_[length] >= 'a' && rest_[length] <= 'z')
+        ++length;
     if (length == 0 || length == rest_.size() || rest_[length] != '=') return std::optional<Option>();
     Option option;
     option.name = rest_.substr(0, length);

@@ -62,7 +62,8 @@ ElementType required_type(std::string_view name) {
 
 Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes, const Header& header) {
     const auto count = get<std::uint32_t>(bytes, kAtSectionCount);
-    if (count > kMaxSections) return damaged(fmt::format("header lists {} sections, at most {} fit", count, kMaxSections));
+    if (count > kMaxSections)
+        return damaged(fmt::format("header lists {} sections, at most {} fit", count, kMaxSections));
     std::vector<Section> sections;
     std::uint64_t free_from = kHeaderBytes;
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -79,8 +80,8 @@ Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes, c
         section.bytes = get<std::uint64_t>(entry, kAtEntryBytes);
         section.checksum = get<std::uint64_t>(entry, kAtEntryChecksum);
         if (section.offset % kSectionAlignment != 0 || section.offset < free_from) {
-            return damaged(fmt::format("section '{}' starts at byte {}, which is not a free multiple of {}", section.name,
-                                       section.offset, kSectionAlignment));
+            return damaged(fmt::format("section '{}' starts at byte {}, which is not a free multiple of {}",
+                                       section.name, section.offset, kSectionAlignment));
         }
         if (section.offset > header.file_bytes || section.bytes > header.file_bytes - section.offset) {
             return damaged(fmt::format("section '{}' ({} bytes at {}) runs past the end of the file ({} bytes)",
@@ -158,12 +159,13 @@ Result<Header> decode_header(std::span<const std::byte> bytes) {
     const auto stored = get<std::uint64_t>(bytes, kAtHeaderChecksum);
     const auto computed = checksum(bytes.first(kAtHeaderChecksum));
     if (stored != computed) {
-        return damaged(fmt::format("the header checksum is {}, the header's bytes give {}", hex(stored), hex(computed)));
+        return damaged(
+            fmt::format("the header checksum is {}, the header's bytes give {}", hex(stored), hex(computed)));
     }
     if (version != kVersion) {
         return Error{ErrorCode::unsupported,
-                     fmt::format("format version {}, this program reads version {}; convert the download again", version,
-                                 kVersion)};
+                     fmt::format("format version {}, this program reads version {}; convert the download again",
+                                 version, kVersion)};
     }
     if (get<std::uint32_t>(bytes, kAtHeaderBytes) != kHeaderBytes) return damaged("wrong header size");
 
@@ -186,13 +188,14 @@ Result<Header> decode_header(std::span<const std::byte> bytes) {
         const auto wanted = required_bytes(name, header.rows, header.dim);
         if (section->bytes != wanted || section->type != required_type(name)) {
             return damaged(fmt::format("section '{}' holds {} bytes of {}; {} × {} needs {} bytes of {}", name,
-                                       section->bytes, element_type_name(section->type), header.rows, header.dim, wanted,
-                                       element_type_name(required_type(name))));
+                                       section->bytes, element_type_name(section->type), header.rows, header.dim,
+                                       wanted, element_type_name(required_type(name))));
         }
     }
     const auto generation = compute_generation(header);
     if (generation != header.generation) {
-        return damaged(fmt::format("the generation is {}, the content's is {}", hex(header.generation), hex(generation)));
+        return damaged(
+            fmt::format("the generation is {}, the content's is {}", hex(header.generation), hex(generation)));
     }
     return header;
 }

@@ -77,8 +77,8 @@ std::array<std::byte, kHeaderBytes> encode_header(const Header& header);
 /// inside `file_bytes`. Errors: damaged or unsupported, without the path (the caller knows it).
 Result<Header> decode_header(std::span<const std::byte> bytes);
 
-/// The generation that belongs to a header's content: XXH3-64 of shape and checksums, so that equal content has an equal
-/// generation however it was made.
+/// The generation that belongs to a header's content: XXH3-64 of shape and checksums, so that equal content has an
+/// equal generation however it was made.
 std::uint64_t compute_generation(const Header& header);
 
 /// XXH3-64 with seed 0.

@@ -56,10 +56,11 @@ Status Model::open_values(int directory_fd) {
     if (!header) return with_path(path, header.error());
     header_ = *std::move(header);
     if (header_.file_bytes != size) {
-        return Error{ErrorCode::damaged,
-                     fmt::format("{}: the file has {} bytes, its header says {} (truncated or appended to); convert the "
-                                 "download again",
-                                 path, size, header_.file_bytes)};
+        return Error{
+            ErrorCode::damaged,
+            fmt::format("{}: the file has {} bytes, its header says {} (truncated or appended to); convert the "
+                        "download again",
+                        path, size, header_.file_bytes)};
     }
     norms_ = header_.find(kNorms);
     vectors_ = header_.find(kVectors);
@@ -75,10 +76,11 @@ Status Model::open_keys(int directory_fd) {
     if (!status) return status.error();
     const auto size = static_cast<std::uint64_t>(status->st_size);
     if (size != header_.keys_bytes) {
-        return Error{ErrorCode::mismatch,
-                     fmt::format("{}: {} bytes, but the values file beside it belongs to keys of {} bytes: truncated, or of "
-                                 "another model",
-                                 path, size, header_.keys_bytes)};
+        return Error{
+            ErrorCode::mismatch,
+            fmt::format("{}: {} bytes, but the values file beside it belongs to keys of {} bytes: truncated, or of "
+                        "another model",
+                        path, size, header_.keys_bytes)};
     }
     auto keys = MappedFile::map(fd->get(), size, path);
     if (!keys) return keys.error();
@@ -86,10 +88,11 @@ Status Model::open_keys(int directory_fd) {
 
     const auto computed = checksum(keys_.bytes());
     if (computed != header_.keys_checksum) {
-        return Error{ErrorCode::mismatch,
-                     fmt::format("{}: checksum {}, but the values file beside it belongs to keys of checksum {}: damaged, or "
-                                 "of another model",
-                                 path, hex(computed), hex(header_.keys_checksum))};
+        return Error{
+            ErrorCode::mismatch,
+            fmt::format("{}: checksum {}, but the values file beside it belongs to keys of checksum {}: damaged, or "
+                        "of another model",
+                        path, hex(computed), hex(header_.keys_checksum))};
     }
     if (Status indexed = index_keys(); !indexed) return with_path(path, indexed.error());
     return {};
@@ -114,8 +117,8 @@ Status Model::index_keys() {
         if (row == rows) return Error{ErrorCode::damaged, fmt::format("more than the header's {} lines", rows)};
         // An empty first line equals the empty `previous`, so this finds empty keys too.
         if (!(previous < key)) {
-            return Error{ErrorCode::damaged,
-                         fmt::format("line {}: {} does not sort after {}", row + 1, printable(key), printable(previous))};
+            return Error{ErrorCode::damaged, fmt::format("line {}: {} does not sort after {}", row + 1, printable(key),
+                                                         printable(previous))};
         }
         previous = key;
         at += key.size() + 1;

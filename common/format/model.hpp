@@ -62,7 +62,8 @@ class Model {
     std::span<const std::byte> section_bytes(const Section& section) const {
         return values_.bytes().subspan(section.offset, section.bytes);
     }
-    /// Compares a section's bytes with its checksum; reads all of it. The error is `damaged` and names file and section.
+    /// Compares a section's bytes with its checksum; reads all of it. The error is `damaged` and names file and
+    /// section.
     Status verify_section(const Section& section) const;
 
     /// The whole values file, header included, as it is mapped.

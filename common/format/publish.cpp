@@ -43,7 +43,8 @@ Result<std::vector<std::string>> list_directory(int fd, const std::string& path)
     return names;
 }
 
-/// Removes the directory `name` and the model files in it. A directory that holds anything else stays, with that content.
+/// Removes the directory `name` and the model files in it. A directory that holds anything else stays, with that
+/// content.
 Status remove_model_directory(int parent, const std::string& name, const std::string& path) {
     const UniqueFd directory(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (!directory) return system_error(path, "cannot open for removal", errno);
@@ -58,8 +59,27 @@ Status remove_model_directory(int parent, const std::string& name, const std::st
 
 std::string stray_prefix(const std::string& target_name) { return "." + target_name + ".gloved-"; }
 
-/// Removes staging directories of this target whose maker is gone: nobody holds their lock. What cannot be removed (another
-/// user's, say) is left: it is in nobody's way.
+/// Locks a directory until the result is destroyed. Advisory; a second open, because a lock belongs to one.
+Result<UniqueFd> lock_directory(int fd, const std::string& path) {
+    UniqueFd lock(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!lock) return system_error(path, "cannot open for locking", errno);
+    while (::flock(lock.get(), LOCK_EX) != 0) {
+        if (errno != EINTR) return system_error(path, "cannot lock", errno);
+    }
+    return lock;
+}
+
+/// What publish() appends to a staging directory's name «.NAME.gloved-PID-N» for an old model that it moves aside.
+constexpr std::string_view kAsideSuffix = "-0";
+
+/// Whether `name` is that of an old model moved aside: three numbers behind the prefix, not two.
+bool is_aside(std::string_view name, std::size_t prefix_length) {
+    return std::count(name.begin() + static_cast<std::ptrdiff_t>(prefix_length), name.end(), '-') == 2;
+}
+
+/// Removes staging directories of this target whose maker is gone: nobody holds their lock. What cannot be removed
+/// (another user's, say) is left: it is in nobody's way. An old model that was moved aside by a process that died
+/// before the new one had the name gets the name back: it is the only one there is. The parent is locked.
 void sweep_strays(int parent, const std::string& parent_path, const std::string& target_name) {
     const auto names = list_directory(parent, parent_path);
     if (!names) return;
@@ -69,6 +89,9 @@ void sweep_strays(int parent, const std::string& parent_path, const std::string&
         if (name.find_first_not_of("0123456789-", prefix.size()) != std::string::npos) continue;
         const UniqueFd stray(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
         if (!stray || ::flock(stray.get(), LOCK_EX | LOCK_NB) != 0) continue;
+        // Fails where the name is taken by a directory that is not empty.
+        if (is_aside(name, prefix.size()) && ::renameat(parent, name.c_str(), parent, target_name.c_str()) == 0)
+            continue;
         (void)remove_model_directory(parent, name, parent_path + "/" + name);
     }
 }
@@ -89,10 +112,11 @@ Status check_target(int parent, const std::string& name, const std::string& targ
     if (!names) return names.error();
     for (const std::string& entry : *names) {
         if (!is_own_file(entry)) {
-            return Error{ErrorCode::conflict,
-                         fmt::format("{}: exists and holds '{}', which is no part of a model; choose another directory, "
-                                     "replacing this one would remove it",
-                                     target, entry)};
+            return Error{
+                ErrorCode::conflict,
+                fmt::format("{}: exists and holds '{}', which is no part of a model; choose another directory, "
+                            "replacing this one would remove it",
+                            target, entry)};
         }
     }
     return {};
@@ -102,7 +126,8 @@ Status check_target(int parent, const std::string& name, const std::string& targ
 
 Result<Staging> Staging::create(const std::string& target) {
     std::string trimmed = target;
-    while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
+    while (trimmed.size() > 1 && trimmed.back() == '/')
+        trimmed.pop_back();
     const std::size_t slash = trimmed.rfind('/');
     Staging staging;
     staging.target_ = trimmed;
@@ -119,13 +144,10 @@ Result<Staging> Staging::create(const std::string& target) {
         return checked.error();
     }
 
-    // The parent's lock is held from the sweep until the new directory is locked itself: otherwise another process could
-    // sweep it in the moment between its making and its locking. Advisory, and held for microseconds.
-    const UniqueFd lock(::openat(staging.parent_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!lock) return system_error(staging.parent_path_, "cannot open for locking", errno);
-    while (::flock(lock.get(), LOCK_EX) != 0) {
-        if (errno != EINTR) return system_error(staging.parent_path_, "cannot lock", errno);
-    }
+    // The parent's lock is held from the sweep until the new directory is locked itself: otherwise another process
+    // could sweep it in the moment between its making and its locking. Held for microseconds.
+    const auto lock = lock_directory(staging.parent_.get(), staging.parent_path_);
+    if (!lock) return lock.error();
     sweep_strays(staging.parent_.get(), staging.parent_path_, staging.target_name_);
 
     for (int attempt = 0;; ++attempt) {
@@ -136,8 +158,8 @@ Result<Staging> Staging::create(const std::string& target) {
         }
     }
     staging.path_ = staging.parent_path_ + "/" + staging.name_;
-    staging.directory_ =
-        UniqueFd(::openat(staging.parent_.get(), staging.name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    staging.directory_ = UniqueFd(
+        ::openat(staging.parent_.get(), staging.name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (!staging.directory_) return system_error(staging.path_, "cannot open", errno);
     if (::flock(staging.directory_.get(), LOCK_EX | LOCK_NB) != 0) {
         return system_error(staging.path_, "cannot lock", errno);
@@ -155,17 +177,22 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
     const int parent = parent_.get();
     bool replaced = false;
     if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_NOREPLACE) != 0) {
-        if (errno != EEXIST && errno != EINVAL && errno != ENOSYS) return system_error(target_, "cannot publish", errno);
+        if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
+            return system_error(target_, "cannot publish", errno);
         // Looked at again: hours may have passed since the first look.
         if (Status checked = check_target(parent, target_name_, target_); !checked) return checked;
         if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_EXCHANGE) == 0) {
             replaced = true;
         } else if (errno == EINVAL || errno == ENOSYS || errno == ENOENT) {
-            const std::string aside = name_ + "-0";
+            // A sweep between the two renames would give the old model its name back.
+            const auto lock = lock_directory(parent, parent_path_);
+            if (!lock) return lock.error();
+            const std::string aside = name_ + std::string(kAsideSuffix);
             if (::renameat(parent, target_name_.c_str(), parent, aside.c_str()) == 0) {
-                warn(fmt::format("{}: this filesystem cannot exchange directories; the old model was moved aside first, so "
-                                 "the name was missing for a moment",
-                                 target_));
+                warn(fmt::format(
+                    "{}: this filesystem cannot exchange directories; the old model was moved aside first, so "
+                    "the name was missing for a moment",
+                    target_));
                 replaced = true;
             } else if (errno != ENOENT) {
                 return system_error(target_, "cannot move the old model aside", errno);

@@ -11,9 +11,9 @@ namespace gloved::format {
 
 /// A hidden directory beside the target, in which a model is made, and which then takes the target's name.
 ///
-/// The directory is `.NAME.gloved-PID-N` and is held under an exclusive flock, so that a later run can tell a stray of a dead
-/// process from one that is being written. Creating a Staging sweeps the strays of its target. A process that is killed at
-/// any instruction leaves the old model or the new one under the target's name, whole, and at most one stray.
+/// The directory is `.NAME.gloved-PID-N` and is held under an exclusive flock, so that a later run can tell a stray of
+/// a dead process from one that is being written. Creating a Staging sweeps the strays of its target. A process that is
+/// killed at any instruction leaves the old model or the new one under the target's name, whole, and at most one stray.
 /// Not safe for concurrent use; several processes may stage for one target at once, the last to publish wins.
 class Staging {
   public:
@@ -29,10 +29,10 @@ class Staging {
     int directory_fd() const { return directory_.get(); }
     const std::string& path() const { return path_; }
 
-    /// Makes the directory durable and gives it the target's name: by renaming, or by exchanging it with the model that is
-    /// there (renameat2 RENAME_EXCHANGE), which is then removed. Where the filesystem refuses to exchange, the old one is
-    /// renamed aside first and `warn` is told: between two renames the target is missing then.
-    /// The files in it must have been synced by who wrote them.
+    /// Makes the directory durable and gives it the target's name: by renaming, or by exchanging it with the model that
+    /// is there (renameat2 RENAME_EXCHANGE), which is then removed. Where the filesystem refuses to exchange, the old
+    /// one is renamed aside first and `warn` is told: between two renames the target is missing then. The files in it
+    /// must have been synced by who wrote them.
     Status publish(const std::function<void(const std::string&)>& warn);
 
   private:

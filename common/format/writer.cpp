@@ -29,7 +29,8 @@ Status seal(int fd, const std::string& path) {
 
 }  // namespace
 
-Result<ModelWriter> ModelWriter::create(int directory_fd, const std::string& path, std::uint64_t rows, std::uint32_t dim) {
+Result<ModelWriter> ModelWriter::create(int directory_fd, const std::string& path, std::uint64_t rows,
+                                        std::uint32_t dim) {
     assert(rows >= 1 && rows <= kMaxRows && dim >= 1 && dim <= kMaxDim);
     ModelWriter writer;
     writer.rows_ = rows;

@@ -17,8 +17,8 @@ namespace gloved::format {
 /// unusable and the directory should be discarded.
 class ModelWriter {
   public:
-    /// Creates both files in `directory_fd`; `path` is what messages call the directory. rows in [1, kMaxRows] and dim in
-    /// [1, kMaxDim] are the caller's duty.
+    /// Creates both files in `directory_fd`; `path` is what messages call the directory. rows in [1, kMaxRows] and dim
+    /// in [1, kMaxDim] are the caller's duty.
     static Result<ModelWriter> create(int directory_fd, const std::string& path, std::uint64_t rows, std::uint32_t dim);
 
     /// Appends the next key; keys must come in strictly ascending byte order, non-empty, without NUL, TAB, LF, CR.

@@ -22,7 +22,8 @@ class LineSplitter {
     /// valid until the next call of append, next or take_rest.
     std::optional<std::string_view> next();
 
-    /// Whether the line at hand is longer than allowed, complete or not. Stays so: the stream cannot be trusted further.
+    /// Whether the line at hand is longer than allowed, complete or not. Stays so: the stream cannot be trusted
+    /// further.
     bool too_long() const { return too_long_; }
 
     /// Bytes of a line that has begun and not ended.

@@ -68,7 +68,8 @@ std::string ok_line(std::size_t lines, const std::vector<StatusField>& fields) {
 
 std::string error_line(const Error& error) {
     std::string line = fmt::format("ERR {} {}", code_name(error.code), error.message);
-    std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    std::replace_if(
+        line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
     line += '\n';
     return line;
 }

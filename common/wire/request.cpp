@@ -133,7 +133,9 @@ Status apply(const Option& option, Options& options) {
         options.norm = *unit ? Norm::unit : Norm::raw;
         return {};
     }
-    std::string& text = option.name == "prefix" ? options.prefix : option.name == "engine" ? options.engine : options.model;
+    std::string& text = option.name == "prefix"   ? options.prefix
+                        : option.name == "engine" ? options.engine
+                                                  : options.model;
     if (option.value.empty()) return bad_request(fmt::format("{}= needs a value", option.name));
     text = option.value;
     return {};
@@ -147,8 +149,8 @@ Status parse_options(Tokenizer& tokens, const VerbEntry& entry, Options& options
         if (!option->has_value()) return {};
         const std::string& name = (*option)->name;
         if (entry.options.find(" " + name + " ") == std::string_view::npos) {
-            return bad_request(fmt::format("{} has no option {}=; to mean a word, quote it: {}", entry.name, printable(name),
-                                           printable(name + "=" + (*option)->value)));
+            return bad_request(fmt::format("{} has no option {}=; to mean a word, quote it: {}", entry.name,
+                                           printable(name), printable(name + "=" + (*option)->value)));
         }
         if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
             return bad_request(fmt::format("{}= is given twice", name));
@@ -170,7 +172,8 @@ std::optional<Verb> find_verb(std::string_view token) {
 
 Result<Request> parse_request(std::string_view line) {
     if (line.find('\0') != std::string_view::npos) return bad_request("a NUL byte in the line");
-    if (line.find('\r') != std::string_view::npos) return bad_request("a CR inside the line; lines end with LF or CR LF");
+    if (line.find('\r') != std::string_view::npos)
+        return bad_request("a CR inside the line; lines end with LF or CR LF");
 
     Tokenizer tokens(line);
     auto first = tokens.next();

@@ -17,8 +17,8 @@ struct Candidate {
     double upper = 0;
 };
 
-/// A score that k eligible rows reach: what lies below it for certain is no part of the answer. Only rises. Shared by the
-/// threads of a scan; relaxed order is enough, since a stale value only keeps more rows.
+/// A score that k eligible rows reach: what lies below it for certain is no part of the answer. Only rises. Shared by
+/// the threads of a scan; relaxed order is enough, since a stale value only keeps more rows.
 class Threshold {
   public:
     explicit Threshold(double at_least) : value_(at_least) {}
@@ -33,11 +33,12 @@ class Threshold {
     std::atomic<double> value_;
 };
 
-/// One thread's candidates for one query. Keeps every row whose upper bound reaches the threshold, and raises the threshold to
-/// the k-th largest lower bound that it has seen.
+/// One thread's candidates for one query. Keeps every row whose upper bound reaches the threshold, and raises the
+/// threshold to the k-th largest lower bound that it has seen.
 class CandidateList {
   public:
-    explicit CandidateList(std::size_t k) : k_(k), prune_at_(std::max(2 * std::min(k, std::size_t{1} << 20), kFirstPrune)) {}
+    explicit CandidateList(std::size_t k)
+        : k_(k), prune_at_(std::max(2 * std::min(k, std::size_t{1} << 20), kFirstPrune)) {}
 
     void offer(const Candidate& candidate, Threshold& threshold) {
         // Written so that NaN (a damaged norm) is left out.

@@ -27,7 +27,7 @@ constexpr std::size_t kMaxLanesOfPass = 256;
 /// Up to here each vector is multiplied on its own: a packed group costs at least as much as these together.
 constexpr std::size_t kMaxUnpackedLanes = 4;
 /// Rows of a tile: its vectors should stay in the L2 cache while group after group of queries meets them.
-constexpr std::size_t kTileBytes = 64 * 1024;
+constexpr std::size_t kTileBytes = std::size_t{64} * 1024;
 /// What a thread takes at a time.
 constexpr std::size_t kTilesOfRange = 8;
 /// Candidates that are worth a second thread.
@@ -101,7 +101,8 @@ class CpuEngine final : public Engine {
     void pick_candidates(Pass& pass, Worker& worker, std::size_t first_row, std::size_t rows) const;
     void bound_every_row(Pass& pass, Worker& worker, std::size_t task, std::size_t first_row, std::size_t rows) const;
     void offer(Pass& pass, Worker& worker, std::size_t task, std::size_t row, const Bounds& bounds) const;
-    Bounds estimate(const Pass& pass, const Worker& worker, const Task& task, std::size_t first_row, std::size_t r) const;
+    Bounds estimate(const Pass& pass, const Worker& worker, const Task& task, std::size_t first_row,
+                    std::size_t r) const;
     double canonical(const Query& query, std::size_t row) const;
     double cosine(const QueryVector& vector, std::size_t row) const {
         return canonical_score(vector.values.data(), vector.norm, model_.vector(row).data(), model_.norms()[row],
@@ -120,8 +121,8 @@ class CpuEngine final : public Engine {
 struct CpuEngine::Pass {
     std::deque<Task> tasks;  // a deque: a Task holds an atomic and cannot move
     std::vector<Lane> lanes;
-    std::vector<Group> groups;      // empty: lanes go one by one
-    std::size_t padded_lanes = 0;   // sum of the groups' widths, or the number of lanes
+    std::vector<Group> groups;     // empty: lanes go one by one
+    std::size_t padded_lanes = 0;  // sum of the groups' widths, or the number of lanes
     bool all_cosine = true;
 };
 
@@ -143,7 +144,8 @@ struct CpuEngine::Worker {
           norms(tile_rows),
           cuts(pass.padded_lanes, kNever),
           picks(pass.padded_lanes * tile_rows) {
-        for (const Task& task : pass.tasks) lists.emplace_back(task.query->k);
+        for (const Task& task : pass.tasks)
+            lists.emplace_back(task.query->k);
     }
 };
 
@@ -179,7 +181,8 @@ void CpuEngine::run_pass(std::span<const Query> queries, std::span<const std::si
     }
     lay_out_lanes(pass);
     std::vector<Worker> workers;
-    for (unsigned w = 0; w < pool_.size(); ++w) workers.emplace_back(pass, tile_rows_);
+    for (unsigned w = 0; w < pool_.size(); ++w)
+        workers.emplace_back(pass, tile_rows_);
 
     const std::size_t grain = tile_rows_ * kTilesOfRange;
     std::atomic<std::size_t> next = range.first;
@@ -209,7 +212,8 @@ void CpuEngine::lay_out_lanes(Pass& pass) const {
             assert(vector.values.size() == model_.dim() && vector.norm > 0);
             Lane lane{&vector, vector.values, 0, t};
             const int exponent = scale_exponent(vector.norm);
-            for (float& value : lane.scaled) value = std::ldexp(value, exponent);
+            for (float& value : lane.scaled)
+                value = std::ldexp(value, exponent);
             lane.scaled_norm = canonical_norm(lane.scaled.data(), lane.scaled.size());
             pass.lanes.push_back(std::move(lane));
         };
@@ -220,8 +224,10 @@ void CpuEngine::lay_out_lanes(Pass& pass) const {
             task.target = {count->row, this->cosine(count->vector, count->row)};
         } else {
             const auto& product = std::get<CosMul>(task.query->kind);
-            for (const QueryVector& vector : product.positives) add(vector);
-            for (const QueryVector& vector : product.negatives) add(vector);
+            for (const QueryVector& vector : product.positives)
+                add(vector);
+            for (const QueryVector& vector : product.negatives)
+                add(vector);
         }
     }
     pass.padded_lanes = pass.lanes.size();
@@ -238,7 +244,8 @@ void CpuEngine::lay_out_lanes(Pass& pass) const {
         group.packed.assign(model_.dim() * group.width, 0.0F);
         for (std::size_t l = 0; l < std::min(left, group.width); ++l) {
             const auto& values = pass.lanes[lane + l].scaled;
-            for (std::size_t i = 0; i < values.size(); ++i) group.packed[i * group.width + l] = values[i];
+            for (std::size_t i = 0; i < values.size(); ++i)
+                group.packed[i * group.width + l] = values[i];
         }
         lane += group.width;
         pass.padded_lanes += group.width;
@@ -280,7 +287,8 @@ void CpuEngine::scan_tile(Pass& pass, Worker& worker, std::size_t first_row, std
     }
 }
 
-/// Cosine queries: compares every dot product with the cut of its lane in float32, and looks closer at the few that reach it.
+/// Cosine queries: compares every dot product with the cut of its lane in float32, and looks closer at the few that
+/// reach it.
 void CpuEngine::pick_candidates(Pass& pass, Worker& worker, std::size_t first_row, std::size_t rows) const {
     for (std::size_t lane = 0; lane < pass.lanes.size(); ++lane) {
         const Task& task = pass.tasks[pass.lanes[lane].query];
@@ -290,8 +298,7 @@ void CpuEngine::pick_candidates(Pass& pass, Worker& worker, std::size_t first_ro
         for (std::size_t p = 0; p < count; ++p) {
             const Pick pick = worker.picks[p];
             const std::size_t t = pass.lanes[pick.lane].query;
-            offer(pass, worker, t, first_row + pick.row,
-                  estimate(pass, worker, pass.tasks[t], first_row, pick.row));
+            offer(pass, worker, t, first_row + pick.row, estimate(pass, worker, pass.tasks[t], first_row, pick.row));
         }
     };
     for (const Group& group : pass.groups) {
@@ -320,8 +327,8 @@ Bounds CpuEngine::estimate(const Pass& pass, const Worker& worker, const Task& t
                            std::size_t r) const {
     const double row_norm = model_.norms()[first_row + r];
     const auto cosine_of = [&](std::size_t lane) {
-        const float dot = pass.groups.empty() ? worker.dots[lane * tile_rows_ + r]
-                                              : worker.dots[r * pass.padded_lanes + lane];
+        const float dot =
+            pass.groups.empty() ? worker.dots[lane * tile_rows_ + r] : worker.dots[r * pass.padded_lanes + lane];
         return static_cast<double>(dot) / (pass.lanes[lane].scaled_norm * row_norm);
     };
     const auto* product = std::get_if<CosMul>(&task.query->kind);
@@ -329,8 +336,8 @@ Bounds CpuEngine::estimate(const Pass& pass, const Worker& worker, const Task& t
         const double cosine = cosine_of(task.first_lane);
         return {cosine - bound_, cosine + bound_};
     }
-    // The canonical operations on both ends of each interval: every one of them is monotone in each of its arguments, and so
-    // is rounding, hence the ends bound the canonical result without a margin of their own.
+    // The canonical operations on both ends of each interval: every one of them is monotone in each of its arguments,
+    // and so is rounding, hence the ends bound the canonical result without a margin of their own.
     Bounds above{1.0, 1.0};
     Bounds below{1.0, 1.0};
     std::size_t lane = task.first_lane;
@@ -339,8 +346,10 @@ Bounds CpuEngine::estimate(const Pass& pass, const Worker& worker, const Task& t
         into.lower *= cosmul_part(std::clamp(cosine - bound_, -1.0, 1.0));
         into.upper *= cosmul_part(std::clamp(cosine + bound_, -1.0, 1.0));
     };
-    for (std::size_t i = 0; i < product->positives.size(); ++i) multiply(above);
-    for (std::size_t i = 0; i < product->negatives.size(); ++i) multiply(below);
+    for (std::size_t i = 0; i < product->positives.size(); ++i)
+        multiply(above);
+    for (std::size_t i = 0; i < product->negatives.size(); ++i)
+        multiply(below);
     return {above.lower / (below.upper + kCosMulGuard), above.upper / (below.lower + kCosMulGuard)};
 }
 
@@ -371,8 +380,10 @@ double CpuEngine::canonical(const Query& query, std::size_t row) const {
     const auto& product = std::get<CosMul>(query.kind);
     double above = 1.0;
     double below = 1.0;
-    for (const QueryVector& vector : product.positives) above *= cosmul_part(cosine(vector, row));
-    for (const QueryVector& vector : product.negatives) below *= cosmul_part(cosine(vector, row));
+    for (const QueryVector& vector : product.positives)
+        above *= cosmul_part(cosine(vector, row));
+    for (const QueryVector& vector : product.negatives)
+        below *= cosmul_part(cosine(vector, row));
     return above / (below + kCosMulGuard);
 }
 
@@ -392,7 +403,8 @@ Answer CpuEngine::finish(Pass& pass, std::size_t task_index, std::vector<Worker>
     CandidateList::prune(candidates, query.k, task.threshold);
     std::vector<Hit> hits(candidates.size());
     pool_.for_ranges(hits.size(), kRescoreGrain, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) hits[i] = {candidates[i].row, canonical(query, candidates[i].row)};
+        for (std::size_t i = begin; i < end; ++i)
+            hits[i] = {candidates[i].row, canonical(query, candidates[i].row)};
     });
     std::erase_if(hits, [&](const Hit& hit) { return !(hit.score >= query.filter.min_score); });
     const std::size_t wanted = std::min(query.k, hits.size());
@@ -413,7 +425,8 @@ Result<std::unique_ptr<Engine>> make_cpu_engine(const format::Model& model, cons
         if (supported && (options.simd.empty() || options.simd == kernels->name)) {
             return std::unique_ptr<Engine>(std::make_unique<CpuEngine>(model, *kernels, options.threads));
         }
-        names += fmt::format("{}{}{}", names.empty() ? "" : ", ", kernels->name, supported ? "" : " (not on this processor)");
+        names += fmt::format("{}{}{}", names.empty() ? "" : ", ", kernels->name,
+                             supported ? "" : " (not on this processor)");
     }
     return Error{ErrorCode::unavailable, fmt::format("no instruction set '{}': there are {}", options.simd, names)};
 }

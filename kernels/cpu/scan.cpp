@@ -1,6 +1,6 @@
-// Includes scan_loops.inc once per instruction set, between target pragmas. Nothing but the loops may stand between them: an
-// inline function of a header, first used there, would be compiled for that instruction set and could be linked into code
-// that runs on processors without it.
+// Includes scan_loops.inc once per instruction set, between target pragmas. Nothing but the loops may stand between
+// them: an inline function of a header, first used there, would be compiled for that instruction set and could be
+// linked into code that runs on processors without it.
 #include "kernels/cpu/scan.hpp"
 
 #include <immintrin.h>
@@ -15,7 +15,8 @@
 #define GLOVED_LANES 16
 #define GLOVED_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define GLOVED_REACHES(a, b) static_cast<unsigned>(_mm512_cmp_ps_mask(a, b, _CMP_GE_OQ))
-#define GLOVED_WIDTHS {16, 32, 64}
+#define GLOVED_WIDTHS \
+    { 16, 32, 64 }
 #define GLOVED_ROWS_1 12
 #define GLOVED_ROWS_2 12
 #define GLOVED_ROWS_4 6
@@ -30,7 +31,8 @@
 #define GLOVED_LANES 8
 #define GLOVED_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define GLOVED_REACHES(a, b) static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ)))
-#define GLOVED_WIDTHS {8, 16}
+#define GLOVED_WIDTHS \
+    { 8, 16 }
 #define GLOVED_ROWS_1 10
 #define GLOVED_ROWS_2 6
 #include "kernels/cpu/scan_loops.inc"
@@ -42,7 +44,8 @@
 #define GLOVED_LANES 4
 #define GLOVED_FMA(a, b, c) ((a) * (b) + (c))
 #define GLOVED_REACHES(a, b) static_cast<unsigned>(_mm_movemask_ps(_mm_cmpge_ps(a, b)))
-#define GLOVED_WIDTHS {4, 8}
+#define GLOVED_WIDTHS \
+    { 4, 8 }
 #define GLOVED_ROWS_1 8
 #define GLOVED_ROWS_2 4
 #include "kernels/cpu/scan_loops.inc"
@@ -51,18 +54,19 @@ namespace gloved::kernels::cpu {
 namespace {
 
 bool has_avx512() {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 bool has_baseline() { return true; }
 
-constexpr ScanKernels kAvx512 = {"avx512",           avx512::kWidths,    has_avx512,         avx512::dots,
-                                 avx512::dots_packed, avx512::pick_rows, avx512::pick_packed};
-constexpr ScanKernels kAvx2 = {"avx2",           avx2::kWidths,    has_avx2,         avx2::dots,
-                               avx2::dots_packed, avx2::pick_rows, avx2::pick_packed};
-constexpr ScanKernels kBaseline = {"baseline",           baseline::kWidths,    has_baseline,         baseline::dots,
-                                   baseline::dots_packed, baseline::pick_rows, baseline::pick_packed};
+constexpr ScanKernels kAvx512 = {"avx512",          avx512::kWidths,    has_avx512, avx512::dots, avx512::dots_packed,
+                                 avx512::pick_rows, avx512::pick_packed};
+constexpr ScanKernels kAvx2 = {"avx2",          avx2::kWidths,    has_avx2, avx2::dots, avx2::dots_packed,
+                               avx2::pick_rows, avx2::pick_packed};
+constexpr ScanKernels kBaseline = {"baseline",           baseline::kWidths,     has_baseline,
+                                   baseline::dots,       baseline::dots_packed, baseline::pick_rows,
+                                   baseline::pick_packed};
 
 constexpr std::array<const ScanKernels*, 3> kAll = {&kAvx512, &kAvx2, &kBaseline};
 

@@ -51,11 +51,13 @@ std::vector<Entry> awkward_entries(std::size_t rows, std::size_t dim, std::uint6
         auto& base = entries[i].second;
         entries[i + 1].second = base;
         entries[i + 2].second = base;
-        for (float& value : entries[i + 2].second) value *= 4.0F;
+        for (float& value : entries[i + 2].second)
+            value *= 4.0F;
         entries[i + 3].second = base;
         entries[i + 3].second[i % dim] = std::nextafter(base[i % dim], 9.0F);
         entries[i + 4].second = base;
-        for (float& value : entries[i + 4].second) value = -value;
+        for (float& value : entries[i + 4].second)
+            value = -value;
         entries[i + 5].second.assign(dim, 0.0F);
         entries[i + 6].second.assign(dim, 1e-42F);
         entries[i + 7].second.assign(dim, 3e38F);
@@ -63,7 +65,8 @@ std::vector<Entry> awkward_entries(std::size_t rows, std::size_t dim, std::uint6
         entries[i + 8].second[i % dim] = 1.0F;
         entries[i + 9].second.assign(dim, 0.25F);
         entries[i + 10].second = base;
-        for (float& value : entries[i + 10].second) value *= 1e-20F;
+        for (float& value : entries[i + 10].second)
+            value *= 1e-20F;
     }
     return entries;
 }
@@ -92,7 +95,8 @@ class EveryPath : public testing::TestWithParam<std::tuple<std::string, unsigned
         }
         for (const float scale : {1.0F, 1e-38F, 1e37F}) {
             std::vector<float> vector(model_->dim());
-            for (float& value : vector) value = component(random) * scale;
+            for (float& value : vector)
+                value = component(random) * scale;
             list.push_back(vector);
         }
         return list;
@@ -106,7 +110,8 @@ class EveryPath : public testing::TestWithParam<std::tuple<std::string, unsigned
 TEST_P(EveryPath, CosineEqualsTheOracleForEveryK) {
     for (const auto& vector : vectors()) {
         const auto scores = oracle_scores(*model_, vector);
-        for (const std::size_t k : {std::size_t{1}, std::size_t{10}, model_->rows() / 2 + 1, model_->rows(), model_->rows() + 5}) {
+        for (const std::size_t k :
+             {std::size_t{1}, std::size_t{10}, model_->rows() / 2 + 1, model_->rows(), model_->rows() + 5}) {
             const Query query{kernels::Cosine{vector_of(vector)}, k, {}, {}};
             const auto answers = engine_->run(std::span(&query, 1));
             ASSERT_EQ(answers.size(), 1U);
@@ -122,14 +127,14 @@ TEST_P(EveryPath, BatchesEqualSingleQueries) {
         const auto& vector = list[i % list.size()];
         queries.push_back({kernels::Cosine{vector_of(vector)}, 1 + i % 23, {static_cast<Row>(i % model_->rows())}, {}});
     }
-    for (const std::size_t size : {std::size_t{2}, std::size_t{5}, std::size_t{17}, std::size_t{33}, std::size_t{64}, std::size_t{300}}) {
+    for (const std::size_t size :
+         {std::size_t{2}, std::size_t{5}, std::size_t{17}, std::size_t{33}, std::size_t{64}, std::size_t{300}}) {
         const auto answers = engine_->run(std::span(queries).first(size));
         ASSERT_EQ(answers.size(), size);
         for (std::size_t i = 0; i < size; ++i) {
             const auto& vector = list[i % list.size()];
-            const auto wanted = oracle_top(oracle_scores(*model_, vector), queries[i].k, [&](std::uint32_t row, double) {
-                return row != queries[i].excluded[0];
-            });
+            const auto wanted = oracle_top(oracle_scores(*model_, vector), queries[i].k,
+                                           [&](std::uint32_t row, double) { return row != queries[i].excluded[0]; });
             expect_identical(answers[i].hits, wanted, "query " + std::to_string(i) + " of " + std::to_string(size));
         }
     }
@@ -171,7 +176,8 @@ TEST_P(EveryPath, CosMulEqualsTheOracle) {
         const kernels::CosMul kind{{vector_of(list[i]), vector_of(list[i + 1])}, {vector_of(list[i + 2])}};
         const auto scores = oracle_cosmul(*model_, {list[i], list[i + 1]}, {list[i + 2]});
         // Beside a cosine query, so that lanes of different kinds share a pass.
-        const std::vector<Query> queries = {{kind, 10, {}, {}}, {kernels::Cosine{vector_of(list[i])}, 3, {}, {}}, {kind, model_->rows(), {}, {}}};
+        const std::vector<Query> queries = {
+            {kind, 10, {}, {}}, {kernels::Cosine{vector_of(list[i])}, 3, {}, {}}, {kind, model_->rows(), {}, {}}};
         const auto answers = engine_->run(queries);
         expect_identical(answers[0].hits, oracle_top(scores, 10, everyone), "cosmul");
         expect_identical(answers[1].hits, oracle_top(oracle_scores(*model_, list[i]), 3, everyone), "cosine beside it");
@@ -186,15 +192,15 @@ TEST_P(EveryPath, CountBeforeEqualsTheOracle) {
     for (std::size_t i = 0; i < list.size(); ++i) {
         const auto row = static_cast<Row>(i * 7 % model_->rows());
         const Row excluded = static_cast<Row>(i % model_->rows());
-        const auto order = oracle_top(oracle_scores(*model_, list[i]), model_->rows(), [&](std::uint32_t other, double) {
-            return other != excluded || other == row;
-        });
+        const auto order = oracle_top(oracle_scores(*model_, list[i]), model_->rows(),
+                                      [&](std::uint32_t other, double) { return other != excluded || other == row; });
         const auto place = std::find_if(order.begin(), order.end(), [&](const Hit& hit) { return hit.row == row; });
         wanted.push_back(static_cast<std::uint64_t>(place - order.begin()));
         queries.push_back({kernels::CountBefore{vector_of(list[i]), row}, 1, {excluded}, {}});
     }
     const auto answers = engine_->run(queries);
-    for (std::size_t i = 0; i < queries.size(); ++i) EXPECT_EQ(answers[i].count, wanted[i]) << "query " << i;
+    for (std::size_t i = 0; i < queries.size(); ++i)
+        EXPECT_EQ(answers[i].count, wanted[i]) << "query " << i;
 }
 
 TEST_P(EveryPath, CertificateHolds) {
@@ -212,7 +218,8 @@ TEST_P(EveryPath, CertificateHolds) {
 
 std::string path_name(const testing::TestParamInfo<EveryPath::ParamType>& info) {
     const auto& [simd, threads, shape] = info.param;
-    return simd + "_" + std::to_string(threads) + "threads_" + std::to_string(shape.rows) + "x" + std::to_string(shape.dim);
+    return simd + "_" + std::to_string(threads) + "threads_" + std::to_string(shape.rows) + "x" +
+           std::to_string(shape.dim);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, EveryPath,
@@ -234,8 +241,10 @@ TEST(Engines, RefuseWhatIsNotThere) {
 
 TEST(QueryVectors, RefuseZeroAndInfinity) {
     EXPECT_EQ(kernels::make_query_vector({0.0F, -0.0F}).error().code, ErrorCode::zero_vector);
-    EXPECT_EQ(kernels::make_query_vector({1.0F, std::numeric_limits<float>::infinity()}).error().code, ErrorCode::bad_request);
-    EXPECT_EQ(kernels::make_query_vector({std::numeric_limits<float>::quiet_NaN()}).error().code, ErrorCode::bad_request);
+    EXPECT_EQ(kernels::make_query_vector({1.0F, std::numeric_limits<float>::infinity()}).error().code,
+              ErrorCode::bad_request);
+    EXPECT_EQ(kernels::make_query_vector({std::numeric_limits<float>::quiet_NaN()}).error().code,
+              ErrorCode::bad_request);
 }
 
 TEST(QueryVectors, EqualTheOracleRawAndUnit) {

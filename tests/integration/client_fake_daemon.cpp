@@ -26,6 +26,12 @@ UniqueFd listen_at(const std::string& path, int backlog) {
     return listener;
 }
 
+UniqueFd accept_from(const UniqueFd& listener) {
+    pollfd waiting{listener.get(), POLLIN, 0};
+    if (::poll(&waiting, 1, 10000) != 1) return UniqueFd();
+    return UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+}
+
 FakeDaemon::FakeDaemon(const std::string& path, Script script)
     : script_(std::move(script)), listener_(listen_at(path, 16)) {
     std::array<int, 2> ends{};

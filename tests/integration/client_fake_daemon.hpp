@@ -47,5 +47,7 @@ class FakeDaemon {
 
 /// A socket that listens at `path` with room for `backlog` connections that nobody has accepted.
 UniqueFd listen_at(const std::string& path, int backlog);
+/// The next connection to `listener`; none if nobody comes for ten seconds.
+UniqueFd accept_from(const UniqueFd& listener);
 
 }  // namespace gloved::tests

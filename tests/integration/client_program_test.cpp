@@ -131,11 +131,13 @@ TEST_F(ClientProgram, ReadsWhyItWasTurnedAway) {
     // The peer answers and hangs up without reading: sending fails, and the reason is there to read all the same.
     const UniqueFd listener = listen_at(socket_, 1);
     std::thread refuse([&] {
-        const UniqueFd connection(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        const UniqueFd connection = accept_from(listener);
         const std::string reply = "ERR busy too many connections\n";
         EXPECT_GT(::send(connection.get(), reply.data(), reply.size(), MSG_NOSIGNAL), 0);
     });
-    const Finished f = client({"--socket", socket_, std::string(100000, 'a')});
+    std::vector<std::string> arguments(20, std::string(100000, 'a'));  // far more than a socket holds
+    arguments.insert(arguments.begin(), {"--socket", socket_});
+    const Finished f = client(std::move(arguments));
     refuse.join();
     EXPECT_EQ(f.exit_code, 1);
     EXPECT_EQ(f.err, "gloved-client: busy: too many connections\n");
@@ -161,8 +163,8 @@ TEST_F(ClientProgram, WaitsOutAFullBacklog) {
     std::thread accepting([&] {
         std::this_thread::sleep_for(200ms);
         for (std::size_t i = 0; i < waiting.size(); ++i)
-            UniqueFd(::accept(listener.get(), nullptr, nullptr));
-        const UniqueFd connection(::accept(listener.get(), nullptr, nullptr));
+            accept_from(listener);
+        const UniqueFd connection = accept_from(listener);
         const std::string reply = "OK 0\n";
         EXPECT_GT(::send(connection.get(), reply.data(), reply.size(), MSG_NOSIGNAL), 0);
     });

@@ -21,7 +21,8 @@ std::string ReplyText::normalised() const {
         const auto end = text.find_first_not_of("0123456789", at + 4);
         text = text.substr(0, at) + " us=N" + (end == std::string::npos ? "" : text.substr(end));
     }
-    for (const std::string& line : lines) text += "\n" + line;
+    for (const std::string& line : lines)
+        text += "\n" + line;
     return text;
 }
 
@@ -52,11 +53,13 @@ bool Connection::send(std::string_view bytes) {
 
 std::optional<std::string> Connection::read_line() {
     while (true) {
-        if (const auto end = buffer_.find('\n'); end != std::string::npos) {
-            std::string line = buffer_.substr(0, end);
-            buffer_.erase(0, end + 1);
+        if (const auto end = buffer_.find('\n', begin_); end != std::string::npos) {
+            std::string line = buffer_.substr(begin_, end - begin_);
+            begin_ = end + 1;
             return line;
         }
+        buffer_.erase(0, begin_);
+        begin_ = 0;
         char bytes[65536];
         const ssize_t size = ::recv(fd_, bytes, sizeof bytes, 0);
         if (size <= 0) return std::nullopt;
@@ -96,7 +99,7 @@ ReplyText Connection::ask(const std::string& line) {
 void Connection::finish_sending() { ::shutdown(fd_, SHUT_WR); }
 
 bool Connection::closed_by_peer() {
-    if (!buffer_.empty()) return false;
+    if (begin_ < buffer_.size()) return false;
     char byte;
     const ssize_t size = ::recv(fd_, &byte, 1, 0);
     return size == 0 || (size < 0 && errno == ECONNRESET);

@@ -45,6 +45,7 @@ class Connection {
   private:
     int fd_ = -1;
     std::string buffer_;
+    std::size_t begin_ = 0;
 };
 
 /// Starts on construction, is ready when it returns, and is stopped with SIGTERM at the end (which must exit 0).

@@ -1,4 +1,5 @@
-// The oracle: nearest words by one plain float64 loop over all rows. It shares nothing with the engines but the hit type.
+// The oracle: nearest words by one plain float64 loop over all rows. It shares nothing with the engines but the hit
+// type.
 #pragma once
 
 #include <cstdint>

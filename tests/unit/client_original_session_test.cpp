@@ -96,6 +96,29 @@ TEST(OriginalSession, DoesNotSendWhatTheDaemonWouldHangUpOn) {
     EXPECT_NE(r.out.find("queen\n"), std::string::npos);
 }
 
+TEST(OriginalSession, FlushesBeforeItReadsOn) {
+    struct : std::stringbuf {
+        std::string flushed;
+        int sync() override {
+            flushed = str();
+            return 0;
+        }
+    } buffer;
+    std::ostream out(&buffer);
+    std::istringstream in("king 0 nix 0");
+    std::vector<std::string> flushed_when_asked;
+    const auto result = run_original_session(in, out, out, [&](std::string_view line) -> Result<Reply> {
+        flushed_when_asked.push_back(buffer.flushed);
+        if (line == "STATS") return kStats;
+        return line.find("nix") == std::string_view::npos ? reply("OK 1 us=500", {"queen\t0.7"})
+                                                          : reply("ERR unknown_word x");
+    });
+    ASSERT_TRUE(result);
+    EXPECT_EQ(flushed_when_asked,
+              (std::vector<std::string>{"", kHead, kHead + "queen\n0.500 ms, 2000 distances per ms\n"}));
+    EXPECT_TRUE(buffer.flushed.ends_with("not found: x\n"));
+}
+
 TEST(OriginalSession, EndsWhenTheConnectionIsLost) {
     EXPECT_EQ(session("king 0 queen 0", {}).result, "lost");
     EXPECT_EQ(session("king 1", {reply("OK 0 us=1 engine=cpu")}).result, "lost");

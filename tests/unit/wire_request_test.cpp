@@ -79,12 +79,12 @@ TEST(Request, RefusesOptionsItDoesNotKnowOrSeesTwice) {
 
 TEST(Request, HoldsNumbersToTheirBounds) {
     for (const char* k : {"-1", "0", "1e999", "1e3", "nan", "inf", "0x10", "+5", "1.0", "\"5 \"", "",
-                          "18446744073709551616", "18446744073709551615", "4294967297", "\"\"", "\" 5\"", "٣"}) {
+                          "18446744073709551616", "18446744073709551615", "4294967296", "\"\"", "\" 5\"", "٣"}) {
         error_of(std::string("NEAR k=") + k + " a");
     }
     EXPECT_EQ(request_of("NEAR k=1 a").options.k, 1U);
     EXPECT_EQ(request_of("NEAR k=\"7\" a").options.k, 7U);
-    EXPECT_EQ(request_of("NEAR k=4294967296 a").options.k, 4294967296U) << "the daemon's --max-k is what bounds it";
+    EXPECT_EQ(request_of("NEAR k=4294967295 a").options.k, 4294967295U) << "the daemon's --max-k is what bounds it";
 
     for (const char* top : {"-1", "0", "1e999", "nan", "inf", "0x10", "+5", "4294967296", "18446744073709551616"}) {
         error_of(std::string("NEAR top=") + top + " a");

@@ -77,8 +77,8 @@ class Spool {
         return std::string_view(keys_).substr(first, key_ends_[row] - first);
     }
 
-    /// Reads one vector. Safe for concurrent use. Not mapped: gathering touches every page, and pages of a mapping count
-    /// as the process's own memory.
+    /// Reads one vector. Safe for concurrent use. Not mapped: gathering touches every page, and pages of a mapping
+    /// count as the process's own memory.
     Status read_vector(std::size_t row, std::span<float> vector) const {
         auto bytes = std::as_writable_bytes(vector);
         std::uint64_t offset = row * bytes.size();
@@ -116,7 +116,8 @@ class Spool {
 /// Source rows in the order of their keys, those of one key in the order of the source.
 std::vector<std::uint32_t> sort_by_key(const Spool& spool) {
     struct Entry {
-        std::uint64_t prefix;  // the key's first 8 bytes, big-endian: compares like memcmp, without leaving the cache line
+        std::uint64_t
+            prefix;  // the key's first 8 bytes, big-endian: compares like memcmp, without leaving the cache line
         std::uint32_t row;
     };
     std::vector<Entry> entries(spool.rows());
@@ -145,7 +146,8 @@ Status resolve_duplicates(const Spool& spool, const ConvertOptions& options, std
     std::size_t kept = 0;
     for (std::size_t first = 0; first < order.size();) {
         std::size_t last = first + 1;
-        while (last < order.size() && spool.key(order[last]) == spool.key(order[first])) ++last;
+        while (last < order.size() && spool.key(order[last]) == spool.key(order[first]))
+            ++last;
         const std::size_t winner = options.duplicates == Duplicates::last ? last - 1 : first;
         const std::uint32_t row = order[winner];
         for (std::size_t i = first; i < last; ++i) {
@@ -162,11 +164,12 @@ Status resolve_duplicates(const Spool& spool, const ConvertOptions& options, std
     }
     if (options.duplicates == Duplicates::error && !dropped.empty()) {
         const Duplicate& duplicate = report.duplicate_examples.front();
-        return Error{ErrorCode::bad_source,
-                     fmt::format("{}: line {}: the word {} stands on line {} already ({} such line{}); --duplicates first or "
-                                 "last takes one of them",
-                                 options.input, duplicate.dropped_line, printable(duplicate.key), duplicate.kept_line,
-                                 dropped.size(), dropped.size() == 1 ? "" : "s")};
+        return Error{
+            ErrorCode::bad_source,
+            fmt::format("{}: line {}: the word {} stands on line {} already ({} such line{}); --duplicates first or "
+                        "last takes one of them",
+                        options.input, duplicate.dropped_line, printable(duplicate.key), duplicate.kept_line,
+                        dropped.size(), dropped.size() == 1 ? "" : "s")};
     }
     return {};
 }
@@ -174,9 +177,11 @@ Status resolve_duplicates(const Spool& spool, const ConvertOptions& options, std
 /// For each source row that is kept, the number of kept rows before it.
 std::vector<std::uint32_t> ranks_of(const std::vector<std::uint32_t>& kept, std::size_t source_rows) {
     std::vector<std::uint32_t> ranks(source_rows, 0);
-    for (const std::uint32_t row : kept) ranks[row] = 1;
+    for (const std::uint32_t row : kept)
+        ranks[row] = 1;
     std::uint32_t before = 0;
-    for (std::uint32_t& rank : ranks) before += std::exchange(rank, before);
+    for (std::uint32_t& rank : ranks)
+        before += std::exchange(rank, before);
     return ranks;
 }
 
@@ -271,7 +276,8 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
         };
         sink.commit = [&](Batch& batch) -> Status {
             if (spool->rows() + batch.rows() > format::kMaxRows) {
-                return Error{ErrorCode::bad_source, fmt::format("{}: more than {} words", options.input, format::kMaxRows)};
+                return Error{ErrorCode::bad_source,
+                             fmt::format("{}: more than {} words", options.input, format::kMaxRows)};
             }
             progress.update(input->source_bytes());
             return spool->append(batch, dim);
@@ -282,9 +288,10 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     }
     report.seconds.emplace_back("read", watch.lap());
     if (!report.source.final_newline) {
-        say(fmt::format("warning: {}: no newline at the end of the last line; it has the right width, but its last number may "
-                        "be cut",
-                        options.input));
+        say(fmt::format(
+            "warning: {}: no newline at the end of the last line; it has the right width, but its last number may "
+            "be cut",
+            options.input));
     }
     report.source_name = options.input;
     report.source_bytes = input->source_bytes();

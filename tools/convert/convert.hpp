@@ -18,15 +18,15 @@ struct ConvertOptions {
     Duplicates duplicates = Duplicates::first;
 };
 
-/// Converts options.input to a model and publishes it as options.model_dir, with progress on a terminal. `say` is told, on
-/// the calling thread, what was found and what looks odd.
+/// Converts options.input to a model and publishes it as options.model_dir, with progress on a terminal. `say` is told,
+/// on the calling thread, what was found and what looks odd.
 ///
 /// Three stages: lines are parsed and their vectors appended to a spool file in the staging directory, in source order;
-/// keys, which fit in memory, are sorted; vectors are gathered from the spool in that order. So memory grows with the words,
-/// not with the numbers. The model's bytes do not depend on the number of threads.
+/// keys, which fit in memory, are sorted; vectors are gathered from the spool in that order. So memory grows with the
+/// words, not with the numbers. The model's bytes do not depend on the number of threads.
 ///
-/// Errors: bad_source, conflict, io; interrupted once `stop` is set. After any of them, and after an exception, what was at
-/// options.model_dir is as it was, and no file of the attempt is left.
+/// Errors: bad_source, conflict, io; interrupted once `stop` is set. After any of them, and after an exception, what
+/// was at options.model_dir is as it was, and no file of the attempt is left.
 Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& stop,
                        const std::function<void(const std::string&)>& say);
 

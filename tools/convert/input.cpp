@@ -66,8 +66,8 @@ Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop
 Result<std::size_t> Input::read_source(std::span<char> buffer) {
     std::size_t filled = 0;
     while (filled < buffer.size()) {
-        // poll with a deadline: a signal that comes between the look at the flag and read() would otherwise be noticed only
-        // when the pipe's writer says something.
+        // poll with a deadline: a signal that comes between the look at the flag and read() would otherwise be noticed
+        // only when the pipe's writer says something.
         pollfd waiting{fd_, POLLIN, 0};
         int ready = 0;
         do {
@@ -114,10 +114,11 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
             if (block_.empty()) {
                 inflater_->ended = true;
                 if (inflater_->member_ended) break;
-                return Error{ErrorCode::bad_source,
-                             fmt::format("{}: the gzip data ends too early, at byte {}; the download is not complete, fetch "
-                                         "it again",
-                                         name_, source_bytes_)};
+                return Error{
+                    ErrorCode::bad_source,
+                    fmt::format("{}: the gzip data ends too early, at byte {}; the download is not complete, fetch "
+                                "it again",
+                                name_, source_bytes_)};
             }
         }
         const std::uint64_t at = source_bytes_ - (block_.size() - block_used_);
@@ -128,7 +129,8 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
                 continue;
             }
             if (block_[block_used_] != kGzipMagic[0]) {
-                return Error{ErrorCode::bad_source, fmt::format("{}: other data follows the gzip data at byte {}", name_, at)};
+                return Error{ErrorCode::bad_source,
+                             fmt::format("{}: other data follows the gzip data at byte {}", name_, at)};
             }
             ::inflateReset(&stream);
             inflater_->member_ended = false;
@@ -146,15 +148,17 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
         } else if (state == Z_MEM_ERROR) {
             throw std::bad_alloc();
         } else if (state != Z_OK && state != Z_BUF_ERROR) {
-            return Error{ErrorCode::bad_source,
-                         fmt::format("{}: the gzip data is damaged near byte {} ({}); fetch the download again", name_,
-                                     source_bytes_ - stream.avail_in,
-                                     stream.msg == nullptr ? "preset dictionary" : stream.msg)};
+            return Error{
+                ErrorCode::bad_source,
+                fmt::format("{}: the gzip data is damaged near byte {} ({}); fetch the download again", name_,
+                            source_bytes_ - stream.avail_in, stream.msg == nullptr ? "preset dictionary" : stream.msg)};
         }
     }
     return filled;
 }
 
-Result<std::size_t> Input::read(std::span<char> buffer) { return inflater_ == nullptr ? take(buffer) : inflate(buffer); }
+Result<std::size_t> Input::read(std::span<char> buffer) {
+    return inflater_ == nullptr ? take(buffer) : inflate(buffer);
+}
 
 }  // namespace gloved::convert

@@ -19,9 +19,8 @@ namespace gloved::convert {
 /// Not safe for concurrent use.
 class Input {
   public:
-    /// Opens the file `path`, or stdin for «-», and looks at its first bytes. `stop` is looked at before every read, and at
-    /// least five times a second while a pipe is silent; it outlives the Input.
-    /// Errors: io, interrupted.
+    /// Opens the file `path`, or stdin for «-», and looks at its first bytes. `stop` is looked at before every read,
+    /// and at least five times a second while a pipe is silent; it outlives the Input. Errors: io, interrupted.
     static Result<Input> open(const std::string& path, const std::atomic<bool>& stop);
 
     Input(Input&&) noexcept;

@@ -52,8 +52,8 @@ bool names_no_finite_value(std::string_view text) {
 
 LineProblem bad_field(std::string_view token, std::size_t field, std::size_t fields, std::string_view key) {
     const auto problem = [&](LineFault fault, std::string_view what) {
-        return LineProblem{fault, fmt::format("field {} of {} is {}, {} (the word is {})", field, fields, printable(token),
-                                              what, printable(key))};
+        return LineProblem{fault, fmt::format("field {} of {} is {}, {} (the word is {})", field, fields,
+                                              printable(token), what, printable(key))};
     };
     if (token.empty()) return problem(LineFault::bad_number, "where a number should be: two blanks in a row");
     if (names_no_finite_value(token)) return problem(LineFault::not_finite, "which is not finite");
@@ -73,7 +73,8 @@ LineProblem too_few_fields(std::string_view line, std::size_t dim, std::size_t f
 }  // namespace
 
 std::string_view trim_line_end(std::string_view line) {
-    while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.remove_suffix(1);
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\r'))
+        line.remove_suffix(1);
     return line;
 }
 
@@ -88,7 +89,8 @@ std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, st
     const std::size_t fields = count_fields(line);
     if (fields < dim + 1) return too_few_fields(line, dim, fields);
     std::size_t split = line.size();
-    for (std::size_t i = 0; i < dim; ++i) split = line.rfind(' ', split - 1);
+    for (std::size_t i = 0; i < dim; ++i)
+        split = line.rfind(' ', split - 1);
     key = line.substr(0, split);
 
     std::size_t at = split + 1;
@@ -104,10 +106,11 @@ std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, st
     const std::size_t blank = key.rfind(' ');
     const std::string_view tail = blank == std::string_view::npos ? std::string_view() : key.substr(blank + 1);
     if (tail.find_first_of(".eE") != std::string_view::npos && is_number(tail)) {
-        return LineProblem{LineFault::too_many_fields,
-                           fmt::format("{} fields found, a word and {} numbers expected: the number {} stands before the last "
-                                       "{}; give --dim if the file has more numbers a line",
-                                       fields, dim, printable(tail, 40), dim)};
+        return LineProblem{
+            LineFault::too_many_fields,
+            fmt::format("{} fields found, a word and {} numbers expected: the number {} stands before the last "
+                        "{}; give --dim if the file has more numbers a line",
+                        fields, dim, printable(tail, 40), dim)};
     }
     return check_key(key);
 }

@@ -27,12 +27,13 @@ std::string_view trim_line_end(std::string_view line);
 /// Number of 0x20-separated fields of a trimmed line.
 std::size_t count_fields(std::string_view line);
 
-/// Splits and reads a trimmed line: the last `dim` fields are written to `values` (shape (dim), float32 correctly rounded),
-/// all that stands before them and their separator becomes `key`, a view into `line`, blanks and all. On a problem both are
-/// unspecified. dim >= 1. Safe for concurrent use.
+/// Splits and reads a trimmed line: the last `dim` fields are written to `values` (shape (dim), float32 correctly
+/// rounded), all that stands before them and their separator becomes `key`, a view into `line`, blanks and all. On a
+/// problem both are unspecified. dim >= 1. Safe for concurrent use.
 ///
-/// A line whose key would end in a blank and a number with a point or an exponent is refused as too_many_fields: that is what
-/// a file of more numbers than `dim` looks like, and it would otherwise pass silently with a number in every key.
+/// A line whose key would end in a blank and a number with a point or an exponent is refused as too_many_fields: that
+/// is what a file of more numbers than `dim` looks like, and it would otherwise pass silently with a number in every
+/// key.
 std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, std::string_view& key, float* values);
 
 }  // namespace gloved::convert

@@ -32,7 +32,8 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler")
 void watch_signals() {
     struct sigaction action {};
     action.sa_handler = [](int) { stop.store(true, std::memory_order_relaxed); };
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP})
+        ::sigaction(number, &action, nullptr);
     // A reader of our messages that goes away must not take us with it, before the staging directory is removed.
     ::signal(SIGPIPE, SIG_IGN);
 }
@@ -65,15 +66,15 @@ int parse(int argc, char** argv, std::optional<convert::ConvertOptions>& parsed)
     convert::ConvertOptions options;
 
     po::options_description visible("Options");
-    visible.add_options()                                                                          //
-        ("format", po::value(&format)->default_value("auto")->value_name("auto|glove"),            //
-         "glove: take line 1 as a word, even if it looks like another format's header")            //
+    visible.add_options()                                                                                //
+        ("format", po::value(&format)->default_value("auto")->value_name("auto|glove"),                  //
+         "glove: take line 1 as a word, even if it looks like another format's header")                  //
         ("dim", po::value(&dim)->value_name("D"), "numbers a line (default: found in the first lines)")  //
-        ("limit", po::value(&limit)->value_name("N"), "read only the first N lines")               //
+        ("limit", po::value(&limit)->value_name("N"), "read only the first N lines")                     //
         ("duplicates", po::value(&duplicates)->default_value("first")->value_name("first|last|error"),
-         "which line of a word that stands there twice is kept")                                   //
+         "which line of a word that stands there twice is kept")  //
         ("on-error", po::value(&on_error)->default_value("stop")->value_name("stop|skip"),
-         "what to do at a line that cannot be read")                                               //
+         "what to do at a line that cannot be read")                                                   //
         ("threads", po::value(&threads)->value_name("T"), "threads that parse (default: one a core)")  //
         ("help", "show this")("version", "show the version");
     po::options_description all;
@@ -106,7 +107,8 @@ int parse(int argc, char** argv, std::optional<convert::ConvertOptions>& parsed)
     };
     if (!in_range("dim", dim, format::kMaxDim)) return wrong_usage(fmt::format("--dim is 1 to {}", format::kMaxDim));
     if (!in_range("limit", limit, INT64_MAX)) return wrong_usage("--limit is 1 or more");
-    if (!in_range("threads", threads, kMaxThreads)) return wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
+    if (!in_range("threads", threads, kMaxThreads))
+        return wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
     const auto duplicates_rule = convert::duplicates_from(duplicates);
     if (!duplicates_rule) return wrong_usage("--duplicates is first, last or error");
     const auto on_error_rule = convert::on_error_from(on_error);
@@ -124,12 +126,14 @@ int parse(int argc, char** argv, std::optional<convert::ConvertOptions>& parsed)
 
 void summarize(const convert::ConvertOptions& options, const convert::Report& report) {
     const auto& source = report.source;
-    for (const std::string& skipped : source.skipped_examples) say(fmt::format("skipped: {}: {}", options.input, skipped));
+    for (const std::string& skipped : source.skipped_examples)
+        say(fmt::format("skipped: {}: {}", options.input, skipped));
     if (source.skipped_lines() != 0) {
         std::string reasons;
         for (std::size_t i = 0; i < convert::kLineFaults; ++i) {
             if (source.skipped[i] == 0) continue;
-            reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", source.skipped[i], convert::kLineFaultNames[i]);
+            reasons +=
+                fmt::format("{}{} {}", reasons.empty() ? "" : ", ", source.skipped[i], convert::kLineFaultNames[i]);
         }
         say(fmt::format("{}: {} line(s) skipped: {}", options.input, source.skipped_lines(), reasons));
     }
@@ -141,12 +145,14 @@ void summarize(const convert::ConvertOptions& options, const convert::Report& re
     }
     if (report.duplicates > shown) say(fmt::format("{}: … {} duplicates in all", options.input, report.duplicates));
     double seconds = 0;
-    for (const auto& [stage, value] : report.seconds) seconds += value;
-    say(fmt::format("{}: {} words of {} numbers from {} lines, {} duplicate(s), {} skipped; {:.1f} s, {:.0f} MB/s; "
-                    "generation {}",
-                    options.model_dir, report.rows_kept, source.dim, source.lines, report.duplicates,
-                    source.skipped_lines(), seconds, static_cast<double>(source.text_bytes) / 1e6 / std::max(seconds, 1e-3),
-                    format::hex(report.generation)));
+    for (const auto& [stage, value] : report.seconds)
+        seconds += value;
+    say(fmt::format(
+        "{}: {} words of {} numbers from {} lines, {} duplicate(s), {} skipped; {:.1f} s, {:.0f} MB/s; "
+        "generation {}",
+        options.model_dir, report.rows_kept, source.dim, source.lines, report.duplicates, source.skipped_lines(),
+        seconds, static_cast<double>(source.text_bytes) / 1e6 / std::max(seconds, 1e-3),
+        format::hex(report.generation)));
 }
 
 }  // namespace
@@ -158,9 +164,8 @@ int main(int argc, char** argv) try {
     const auto report = convert::convert(*options, stop, say);
     if (!report) {
         const auto& error = report.error();
-        say(error.code == ErrorCode::interrupted
-                ? fmt::format("interrupted; {} is as it was", options->model_dir)
-                : error.message);
+        say(error.code == ErrorCode::interrupted ? fmt::format("interrupted; {} is as it was", options->model_dir)
+                                                 : error.message);
         return kFault;
     }
     summarize(*options, *report);

@@ -7,8 +7,8 @@
 namespace gloved::convert::detail {
 namespace {
 
-/// Whether the decimal is below one; `first` and `last` as for parse_number_slowly. std::from_chars calls both ends of the
-/// range «out of range» and leaves the value alone.
+/// Whether the decimal is below one; `first` and `last` as for parse_number_slowly. std::from_chars calls both ends of
+/// the range «out of range» and leaves the value alone.
 bool below_one(const char* first, const char* last) {
     const char* const mantissa_end = std::find_if(first, last, [](char c) { return c == 'e' || c == 'E'; });
     const char* const point = std::find(first, mantissa_end, '.');
@@ -21,7 +21,8 @@ bool below_one(const char* first, const char* last) {
         const bool minus = *p == '-';
         if (*p == '-' || *p == '+') ++p;
         std::int64_t written = 0;
-        for (; p != last && written < kExponentLimit; ++p) written = written * 10 + (*p - '0');
+        for (; p != last && written < kExponentLimit; ++p)
+            written = written * 10 + (*p - '0');
         magnitude += minus ? -written : written;
     }
     return magnitude < 0;

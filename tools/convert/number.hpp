@@ -35,16 +35,17 @@ inline constexpr int kUint64Digits = 19;
 inline bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 }  // namespace detail
 
-/// Reads the longest prefix of [first, last) that is [+-] digits [. digits] [(e|E) [+-] digits], where either side of the
-/// point may be empty but not both; nothing else is a number: no «nan», no «inf», no hexadecimal, no blanks. The value is
-/// the float32 nearest to the decimal, ties to even, whatever the locale; a tiny one gives a denormal or a signed zero.
+/// Reads the longest prefix of [first, last) that is [+-] digits [. digits] [(e|E) [+-] digits], where either side of
+/// the point may be empty but not both; nothing else is a number: no «nan», no «inf», no hexadecimal, no blanks. The
+/// value is the float32 nearest to the decimal, ties to even, whatever the locale; a tiny one gives a denormal or a
+/// signed zero.
 ///
-/// The fast path (all but a few of the numbers in a GloVe file): the digits as an integer w <= 2^53 and a power of ten up
-/// to 10^22 are both exact in float64, so one division or multiplication gives d, the correctly rounded float64 of the
-/// decimal x. Rounding d to float32 can differ from rounding x only if a midpoint m between two neighbouring float32
-/// separates them. m itself is a float64 and rounding is monotonic, so x < m gives d <= m: d is on x's side of m, or d
-/// is m. So only d == m is in doubt. For normal float32 the midpoints are the float64 whose low 29 bits (53 − 24) are
-/// 1 0…0; they, and all that would be a denormal float32, go the slow way (std::from_chars).
+/// The fast path (all but a few of the numbers in a GloVe file): the digits as an integer w <= 2^53 and a power of ten
+/// up to 10^22 are both exact in float64, so one division or multiplication gives d, the correctly rounded float64 of
+/// the decimal x. Rounding d to float32 can differ from rounding x only if a midpoint m between two neighbouring
+/// float32 separates them. m itself is a float64 and rounding is monotonic, so x < m gives d <= m: d is on x's side of
+/// m, or d is m. So only d == m is in doubt. For normal float32 the midpoints are the float64 whose low 29 bits (53 −
+/// 24) are 1 0…0; they, and all that would be a denormal float32, go the slow way (std::from_chars).
 inline Number parse_number(const char* first, const char* last) {
     using namespace detail;
     const char* p = first;
@@ -53,12 +54,14 @@ inline Number parse_number(const char* first, const char* last) {
     const char* const unsigned_first = p;
 
     std::uint64_t digits = 0;  // wraps beyond 19 digits, and is not used then
-    for (; p != last && digit(*p); ++p) digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
+    for (; p != last && digit(*p); ++p)
+        digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
     std::ptrdiff_t digit_count = p - unsigned_first;
     std::int64_t exponent = 0;
     if (p != last && *p == '.') {
         const char* const fraction = ++p;
-        for (; p != last && digit(*p); ++p) digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
+        for (; p != last && digit(*p); ++p)
+            digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
         exponent = fraction - p;
         digit_count += p - fraction;
     }
@@ -77,7 +80,8 @@ inline Number parse_number(const char* first, const char* last) {
         }
     }
 
-    if (digit_count <= kUint64Digits && digits <= kExactInteger && exponent >= -kExactPower && exponent <= kExactPower) {
+    if (digit_count <= kUint64Digits && digits <= kExactInteger && exponent >= -kExactPower &&
+        exponent <= kExactPower) {
         const auto integer = static_cast<double>(digits);
         const double d = exponent < 0 ? integer / kPowersOfTen[-exponent] : integer * kPowersOfTen[exponent];
         constexpr std::uint64_t kLow29 = (std::uint64_t{1} << 29) - 1;

@@ -14,13 +14,13 @@ namespace gloved::convert {
 
 /// Calls `produce(item)`, `work(item)` and `consume(item)` for each item of a stream.
 ///
-/// `Result<bool> produce(Item&)` fills an item, or returns false at the end; `Status consume(Item&)` takes the results in the
-/// order in which they were produced. Both run on the calling thread. `void work(Item&)` runs on one of `threads` workers.
-/// Items live in a ring of 2 · threads + 2 and are used again and again, so that their buffers are allocated once and memory
-/// is bounded.
+/// `Result<bool> produce(Item&)` fills an item, or returns false at the end; `Status consume(Item&)` takes the results
+/// in the order in which they were produced. Both run on the calling thread. `void work(Item&)` runs on one of
+/// `threads` workers. Items live in a ring of 2 · threads + 2 and are used again and again, so that their buffers are
+/// allocated once and memory is bounded.
 ///
-/// Ends early at the first fault in stream order: an error of `produce` is returned only after all that was produced before it
-/// has been consumed. What `work` throws is thrown again here.
+/// Ends early at the first fault in stream order: an error of `produce` is returned only after all that was produced
+/// before it has been consumed. What `work` throws is thrown again here.
 template <class Item, class Produce, class Work, class Consume>
 Status run_ordered(std::size_t threads, Produce produce, Work work, Consume consume) {
     struct Slot {
@@ -69,7 +69,8 @@ Status run_ordered(std::size_t threads, Produce produce, Work work, Consume cons
         std::condition_variable& to_workers;
     };
     const Door door{mutex, closed, to_workers};
-    for (std::size_t i = 0; i < threads; ++i) workers.emplace_back(worker);
+    for (std::size_t i = 0; i < threads; ++i)
+        workers.emplace_back(worker);
 
     bool ended = false;
     Status last;

@@ -24,7 +24,9 @@ std::optional<Enum> from_name(const std::string_view (&names)[n], std::string_vi
 
 std::string_view name_of(Duplicates rule) { return kDuplicatesNames[static_cast<std::size_t>(rule)]; }
 std::string_view name_of(OnError rule) { return kOnErrorNames[static_cast<std::size_t>(rule)]; }
-std::optional<Duplicates> duplicates_from(std::string_view name) { return from_name<Duplicates>(kDuplicatesNames, name); }
+std::optional<Duplicates> duplicates_from(std::string_view name) {
+    return from_name<Duplicates>(kDuplicatesNames, name);
+}
 std::optional<OnError> on_error_from(std::string_view name) { return from_name<OnError>(kOnErrorNames, name); }
 
 std::string to_json(const Report& report) {
@@ -39,7 +41,8 @@ std::string to_json(const Report& report) {
         if (report.source.skipped[i] != 0) reasons[std::string(kLineFaultNames[i])] = report.source.skipped[i];
     }
     Json seconds = Json::object();
-    for (const auto& [stage, value] : report.seconds) seconds[stage] = value;
+    for (const auto& [stage, value] : report.seconds)
+        seconds[stage] = value;
     const Json json = {
         {"tool", "gloved-convert"},
         {"version", kProgramVersion},
@@ -56,7 +59,8 @@ std::string to_json(const Report& report) {
         {"limit", report.limit},
         {"lines_read", report.source.lines},
         {"rows_kept", report.rows_kept},
-        {"duplicates", {{"rule", name_of(report.duplicates_rule)}, {"count", report.duplicates}, {"lines", duplicates}}},
+        {"duplicates",
+         {{"rule", name_of(report.duplicates_rule)}, {"count", report.duplicates}, {"lines", duplicates}}},
         {"skipped",
          {{"rule", name_of(report.on_error)},
           {"count", report.source.skipped_lines()},
@@ -74,7 +78,8 @@ Result<ReadingRules> read_rules(std::string_view text) {
         ReadingRules rules;
         const auto duplicates = duplicates_from(json.at("duplicates").at("rule").get<std::string>());
         const auto on_error = on_error_from(json.at("skipped").at("rule").get<std::string>());
-        if (!duplicates || !on_error) return Error{ErrorCode::damaged, "it names a rule that this version does not know"};
+        if (!duplicates || !on_error)
+            return Error{ErrorCode::damaged, "it names a rule that this version does not know"};
         rules.duplicates = *duplicates;
         rules.on_error = *on_error;
         rules.limit = json.at("limit").get<std::uint64_t>();

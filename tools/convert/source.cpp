@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -31,7 +32,9 @@ constexpr Signature kSignatures[] = {
     {"PK\x03\x04"sv, "a zip archive", "unpack the member you want: unzip -p FILE MEMBER | gloved-convert - MODEL_DIR"},
     {"PK\x05\x06"sv, "an empty zip archive", "fetch the download again"},
     {"\x1f\x8b"sv, "gzip inside gzip", "unpack one layer: zcat FILE | gloved-convert - MODEL_DIR"},
-    {"\xFD" "7zXZ"sv, "xz data", "unpack it: xzcat FILE | gloved-convert - MODEL_DIR"},
+    {"\xFD"
+     "7zXZ"sv,
+     "xz data", "unpack it: xzcat FILE | gloved-convert - MODEL_DIR"},
     {"\x28\xB5\x2F\xFD"sv, "zstd data", "unpack it: zstdcat FILE | gloved-convert - MODEL_DIR"},
     {"7z\xBC\xAF"sv, "a 7z archive", "unpack it first"},
     {"\x93NUMPY"sv, "a NumPy array", "it holds no words; fetch the text file"},
@@ -59,7 +62,8 @@ std::optional<std::string> foreign_content(std::string_view text) {
         }
     }
     if (starts_html(text)) {
-        return "this is an HTML or XML page, not GloVe text: an error page of the download's server, most likely; fetch the "
+        return "this is an HTML or XML page, not GloVe text: an error page of the download's server, most likely; "
+               "fetch the "
                "download again";
     }
     if (text.substr(0, 512).find('\0') != std::string_view::npos) {
@@ -90,21 +94,24 @@ bool has_word2vec_header(const std::vector<std::string_view>& lines) {
     return lines.size() == 1 || count_fields(lines[1]) != 2;
 }
 
-/// Whether every sampled line that has room for `dim` numbers ends in as many.
+/// Whether at least half of the sampled lines of exactly `dim + 1` fields are a word and `dim` numbers.
 bool confirmed(const std::vector<std::string_view>& lines, std::size_t dim) {
     std::vector<float> values(dim);
     std::string_view key;
-    return std::all_of(lines.begin(), lines.end(), [&](std::string_view line) {
-        return count_fields(line) < dim + 1 || !parse_line(line, dim, key, values.data());
-    });
+    std::ptrdiff_t balance = 0;
+    for (const std::string_view line : lines) {
+        if (count_fields(line) == dim + 1) balance += parse_line(line, dim, key, values.data()) ? -1 : 1;
+    }
+    return balance >= 0;
 }
 
-/// The numbers a line holds. Most lines have one field more than that; lines whose words hold blanks have more, cut ones
-/// fewer. So the widths are tried from the most frequent one on (of equally frequent ones the smaller first), and the first
-/// under which all sampled lines that are wide enough can be read is it. Without any, the most frequent: reading on then
-/// names the line that is wrong. 0 when no line holds two fields.
+/// The numbers a line holds. Most lines have one field more than that; lines whose words hold blanks have more, cut
+/// ones fewer. So the widths are tried from the most frequent one on (of equally frequent ones the larger first), and
+/// the first that is confirmed is it: where words with blanks are in the majority, letters stand among what would be
+/// numbers. Without any, the most frequent: reading on then names the line that is wrong. 0 when no line holds two
+/// fields.
 std::size_t find_dim(const std::vector<std::string_view>& lines) {
-    std::map<std::size_t, std::size_t> frequency;
+    std::map<std::size_t, std::size_t, std::greater<>> frequency;
     for (const std::string_view line : lines) {
         const std::size_t fields = count_fields(line);
         if (fields >= 2 && fields <= format::kMaxDim + 1) ++frequency[fields - 1];
@@ -133,7 +140,11 @@ class Chunker {
         std::size_t filled = carry_.size();
         std::size_t end = 0;
         while (end == 0) {
-            if (filled == buffer.size()) buffer.resize(2 * buffer.size());
+            if (filled > kMaxLineBytes) {
+                batch.overlong = ended_ = true;
+                break;
+            }
+            if (filled == buffer.size()) buffer.resize(std::min(2 * buffer.size(), kMaxLineBytes + 1));
             auto got = input_.read(std::span(buffer).subspan(filled));
             if (!got) return got.error();
             const std::size_t searched = filled;
@@ -144,14 +155,12 @@ class Chunker {
                 batch.final_newline = end == 0 || buffer[end - 1] == '\n';
                 break;
             }
-            const auto* newline = static_cast<const char*>(::memrchr(buffer.data() + searched, '\n', filled - searched));
+            const auto* newline =
+                static_cast<const char*>(::memrchr(buffer.data() + searched, '\n', filled - searched));
             if (newline != nullptr) end = static_cast<std::size_t>(newline - buffer.data()) + 1;
-            if (end == 0 && filled > kMaxLineBytes) {
-                batch.overlong = ended_ = true;
-                break;
-            }
         }
-        carry_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end), buffer.begin() + static_cast<std::ptrdiff_t>(filled));
+        carry_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end),
+                      buffer.begin() + static_cast<std::ptrdiff_t>(filled));
         batch.text_bytes = end;
         if (limit_ != 0) cut_at_limit(batch);
         offset_ += batch.text_bytes;
@@ -165,7 +174,8 @@ class Chunker {
     void cut_at_limit(Batch& batch) {
         std::size_t at = 0;
         while (at < batch.text_bytes && lines_left_ > 0) {
-            const auto* newline = static_cast<const char*>(std::memchr(batch.buffer.data() + at, '\n', batch.text_bytes - at));
+            const auto* newline =
+                static_cast<const char*>(std::memchr(batch.buffer.data() + at, '\n', batch.text_bytes - at));
             at = newline == nullptr ? batch.text_bytes : static_cast<std::size_t>(newline - batch.buffer.data()) + 1;
             --lines_left_;
         }
@@ -199,8 +209,10 @@ void parse_batch(Batch& batch, std::size_t dim, OnError on_error) {
     for (std::size_t at = 0; at < text.size(); ++batch.lines) {
         const auto* newline = static_cast<const char*>(std::memchr(text.data() + at, '\n', text.size() - at));
         const std::size_t end = newline == nullptr ? text.size() : static_cast<std::size_t>(newline - text.data());
-        // Grown by doubling and kept for later batches: sized line by line, resize() would first write zeros under every row.
-        if (batch.values.size() < (rows + 1) * dim) batch.values.resize(std::max((rows + 1) * dim, 2 * batch.values.size()));
+        // Grown by doubling and kept for later batches: sized line by line, resize() would first write zeros under
+        // every row.
+        if (batch.values.size() < (rows + 1) * dim)
+            batch.values.resize(std::max((rows + 1) * dim, 2 * batch.values.size()));
         float* const values = batch.values.data() + rows * dim;
         std::string_view key;
         auto problem = parse_line(trim_line_end(text.substr(at, end - at)), dim, key, values);
@@ -246,20 +258,22 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options, co
     summary.dim = options.dim;
     const auto lines = first_lines(head);
     if (options.format == SourceFormat::automatic && options.dim != 1 && has_word2vec_header(lines)) {
-        return bad_source(fmt::format("line 1 is a word2vec header ({}), which this version does not take; pass the rest: tail "
-                                      "-n +2 FILE | gloved-convert - MODEL_DIR",
-                                      printable(lines[0])));
+        return bad_source(
+            fmt::format("line 1 is a word2vec header ({}), which this version does not take; pass the rest: tail "
+                        "-n +2 FILE | gloved-convert - MODEL_DIR",
+                        printable(lines[0])));
     }
     if (summary.dim == 0 && !first.overlong) {
         summary.dim = find_dim(lines);
         summary.dim_found = true;
         if (summary.dim == 0) {
             const bool tabs = lines[0].find('\t') != std::string_view::npos;
-            return bad_source(fmt::format("line 1 (byte 0): no numbers behind a blank in the first {} line{}; line 1 starts "
-                                          "with {}{}",
-                                          lines.size(), lines.size() == 1 ? "" : "s", printable(lines[0], 40),
-                                          tabs ? "; it is separated by TABs: replace them with blanks first (tr '\\t' ' ')"
-                                               : "; this is no GloVe text"));
+            return bad_source(
+                fmt::format("line 1 (byte 0): no numbers behind a blank in the first {} line{}; line 1 starts "
+                            "with {}{}",
+                            lines.size(), lines.size() == 1 ? "" : "s", printable(lines[0], 40),
+                            tabs ? "; it is separated by TABs: replace them with blanks first (tr '\\t' ' ')"
+                                 : "; this is no GloVe text"));
         }
     }
     if (sink.begin && !first.overlong) {
@@ -284,12 +298,11 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options, co
         }
         batch.first_line = summary.lines;
         for (const Batch::Skipped& skipped : batch.skipped) {
-            const std::string what =
-                fmt::format("line {} (byte {}): {}", summary.lines + skipped.line + 1, skipped.offset, skipped.problem.message);
+            const std::string what = fmt::format("line {} (byte {}): {}", summary.lines + skipped.line + 1,
+                                                 skipped.offset, skipped.problem.message);
             if (options.on_error == OnError::stop) {
-                return bad_source(what + (skipped.problem.fault == LineFault::cut
-                                              ? ""
-                                              : "; --on-error skip leaves such lines out"));
+                return bad_source(
+                    what + (skipped.problem.fault == LineFault::cut ? "" : "; --on-error skip leaves such lines out"));
             }
             ++summary.skipped[static_cast<std::size_t>(skipped.problem.fault)];
             if (summary.skipped_examples.size() < kShownProblems) summary.skipped_examples.push_back(what);

@@ -49,7 +49,7 @@ struct Batch {
     std::vector<float> values;                ///< shape (rows, dim)
     std::vector<double> norms;                ///< canonical, one a row
     std::vector<Skipped> skipped;
-    std::uint64_t first_line = 0;  ///< number of lines before this batch; known from `commit` on
+    std::uint64_t first_line = 0;        ///< number of lines before this batch; known from `commit` on
     std::vector<std::uint64_t> scratch;  ///< one a row, for `inspect` to leave something in
 
     std::size_t rows() const { return key_ends.size(); }
@@ -87,8 +87,9 @@ struct SourceSink {
     std::function<Status(Batch&)> commit;
 };
 
-/// Reads `input` to its end. Errors: those of Input::read and of the sink; bad_source for text that is no GloVe text, naming
-/// file, line, byte, token and remedy. Which fault is reported does not depend on the number of threads: the first.
+/// Reads `input` to its end. Errors: those of Input::read and of the sink; bad_source for text that is no GloVe text,
+/// naming file, line, byte, token and remedy. Which fault is reported does not depend on the number of threads: the
+/// first.
 Result<SourceSummary> read_source(Input& input, const SourceOptions& options, const SourceSink& sink);
 
 }  // namespace gloved::convert

@@ -33,7 +33,8 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler")
 
 constexpr const char* kHelpHead =
     "Usage: gloved-verify [options] MODEL_DIR\n"
-    "Checks that a model is whole: header, pairing, sizes, keys, checksums, norms, ranks. One line a check on stdout.\n\n";
+    "Checks that a model is whole: header, pairing, sizes, keys, checksums, norms, ranks. One line a check on "
+    "stdout.\n\n";
 constexpr const char* kHelpTail =
     "\nExamples:\n"
     "  gloved-verify models/glove\n"
@@ -55,12 +56,12 @@ int parse(int argc, char** argv, std::optional<CommandLine>& parsed) {
     CommandLine line;
     std::int64_t threads = 0;
     po::options_description visible("Options");
-    visible.add_options()                                                                                   //
+    visible.add_options()  //
         ("source", po::value(&line.options.source)->value_name("INPUT"),
-         "the download: compare each word, number and rank with it (- reads stdin)")                        //
-        ("quick", po::bool_switch(&line.options.quick), "only header, pairing, sizes and keys")             //
-        ("json", po::bool_switch(&line.json), "one JSON object instead of lines")                           //
-        ("threads", po::value(&threads)->value_name("T"), "threads that check (default: one a core)")       //
+         "the download: compare each word, number and rank with it (- reads stdin)")                   //
+        ("quick", po::bool_switch(&line.options.quick), "only header, pairing, sizes and keys")        //
+        ("json", po::bool_switch(&line.json), "one JSON object instead of lines")                      //
+        ("threads", po::value(&threads)->value_name("T"), "threads that check (default: one a core)")  //
         ("help", "show this")("version", "show the version");
     po::options_description all;
     all.add(visible).add_options()("model-dir", po::value(&line.options.model_dir));
@@ -84,7 +85,8 @@ int parse(int argc, char** argv, std::optional<CommandLine>& parsed) {
         return kSound;
     }
     if (line.options.model_dir.empty()) return wrong_usage("MODEL_DIR is needed");
-    if (line.options.quick && !line.options.source.empty()) return wrong_usage("--quick and --source exclude each other");
+    if (line.options.quick && !line.options.source.empty())
+        return wrong_usage("--quick and --source exclude each other");
     if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
         return wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
     }
@@ -118,7 +120,8 @@ int main(int argc, char** argv) try {
     if (const int status = parse(argc, argv, line); !line) return status;
     struct sigaction action {};
     action.sa_handler = [](int) { stop.store(true, std::memory_order_relaxed); };
-    for (const int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
+    for (const int number : {SIGINT, SIGTERM})
+        ::sigaction(number, &action, nullptr);
 
     std::vector<verify::Check> checks;
     const auto facts = verify::verify(line->options, stop, [&](const verify::Check& check) {
@@ -131,7 +134,8 @@ int main(int argc, char** argv) try {
         fmt::print(stderr, "gloved-verify: {}\n", facts.error().message);
         return kFault;
     }
-    const auto failed = std::count_if(checks.begin(), checks.end(), [](const verify::Check& check) { return !check.ok; });
+    const auto failed =
+        std::count_if(checks.begin(), checks.end(), [](const verify::Check& check) { return !check.ok; });
     if (line->json) {
         print_json(line->options, *facts, checks, failed == 0);
     } else if (failed == 0) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -34,7 +35,9 @@ constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
 
 /// «row 17 ("the")».
-std::string row_name(const Model& model, std::size_t row) { return fmt::format("row {} ({})", row, printable(model.key(row))); }
+std::string row_name(const Model& model, std::size_t row) {
+    return fmt::format("row {} ({})", row, printable(model.key(row)));
+}
 
 void report_opened(const Model& model, const Reporter& report) {
     const format::Header& header = model.header();
@@ -42,7 +45,8 @@ void report_opened(const Model& model, const Reporter& report) {
             fmt::format("version {}, {} × {}, {} sections, generation {}", format::kVersion, header.rows, header.dim,
                         header.sections.size(), format::hex(header.generation))});
     report({"sizes", true, fmt::format("values {} bytes, keys {} bytes", header.file_bytes, header.keys_bytes)});
-    report({"pairing", true, fmt::format("keys have the checksum that values name, {}", format::hex(header.keys_checksum))});
+    report({"pairing", true,
+            fmt::format("keys have the checksum that values name, {}", format::hex(header.keys_checksum))});
     report({"keys", true, fmt::format("{} distinct words in byte order", header.rows)});
 }
 
@@ -74,8 +78,8 @@ ReadingRules check_report(const Model& model, const Reporter& report) {
     const bool agrees = rules->generation == generation && rules->rows == model.rows();
     report({"report", agrees,
             agrees ? fmt::format("belongs to this model; duplicates: {}", convert::name_of(rules->duplicates))
-                   : fmt::format("{}: of another model: {} rows, generation {}; this one has {} and {}", path, rules->rows,
-                                 rules->generation, model.rows(), generation)});
+                   : fmt::format("{}: of another model: {} rows, generation {}; this one has {} and {}", path,
+                                 rules->rows, rules->generation, model.rows(), generation)});
     return *std::move(rules);
 }
 
@@ -108,7 +112,8 @@ void check_padding(const Model& model, const Reporter& report) {
     }
     if (!bad) bad = check_to(bytes.size());
     report({"padding", !bad,
-            bad ? fmt::format("{}/{}: byte {} lies between sections and is not zero", model.path(), format::kValuesFile, *bad)
+            bad ? fmt::format("{}/{}: byte {} lies between sections and is not zero", model.path(), format::kValuesFile,
+                              *bad)
                 : fmt::format("{} bytes between sections, all zero", padding)});
 }
 
@@ -129,7 +134,8 @@ struct Range {
         add(other.high, other.high_row);
     }
     std::string text(const Model& model) const {
-        return fmt::format("{:.6g} at {} to {:.6g} at {}", low, row_name(model, low_row), high, row_name(model, high_row));
+        return fmt::format("{:.6g} at {} to {:.6g} at {}", low, row_name(model, low_row), high,
+                           row_name(model, high_row));
     }
 };
 
@@ -279,7 +285,8 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
 
     const auto missing = std::find(line_of.begin(), line_of.end(), 0);
     if (unknown != 0) {
-        report({"source keys", false, fmt::format("{} lines' words are not in the model; the first: {}", unknown, first_unknown)});
+        report({"source keys", false,
+                fmt::format("{} lines' words are not in the model; the first: {}", unknown, first_unknown)});
     } else if (missing != line_of.end()) {
         report({"source keys", false,
                 fmt::format("{} is not in {}", row_name(model, static_cast<std::size_t>(missing - line_of.begin())),
@@ -311,7 +318,8 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
                             line_of[before], row_name(model, row), rank, line_of[row])});
         return {};
     }
-    report({"source ranks", !by_rank.empty(), by_rank.empty() ? "the ranks are no permutation" : "in the order of the source"});
+    report({"source ranks", !by_rank.empty(),
+            by_rank.empty() ? "the ranks are no permutation" : "in the order of the source"});
     return {};
 }
 
@@ -333,7 +341,8 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
     if (Status checked = check_rows(*model, options.threads, stop, report); !checked) return checked.error();
     const auto by_rank = check_ranks(*model, report);
     if (!options.source.empty()) {
-        if (Status checked = check_source(*model, options, rules, by_rank, stop, report); !checked) return checked.error();
+        if (Status checked = check_source(*model, options, rules, by_rank, stop, report); !checked)
+            return checked.error();
     }
     return facts;
 }

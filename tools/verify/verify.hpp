@@ -32,10 +32,11 @@ struct ModelFacts {
     std::uint64_t generation = 0;
 };
 
-/// Checks options.model_dir and tells `report` each outcome, on the calling thread and in an order that is always the same.
-/// A fault in one check does not keep the others from being made, unless the model cannot be opened at all. With a source,
-/// each key, each bit of each number and each rank is compared, under the rules that the model's report.json names (without
-/// one: the first of several lines with one key counts). Nothing is changed on disk. Error: interrupted once `stop` is set.
+/// Checks options.model_dir and tells `report` each outcome, on the calling thread and in an order that is always the
+/// same. A fault in one check does not keep the others from being made, unless the model cannot be opened at all. With
+/// a source, each key, each bit of each number and each rank is compared, under the rules that the model's report.json
+/// names (without one: the first of several lines with one key counts). Nothing is changed on disk. Error: interrupted
+/// once `stop` is set.
 Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>& stop,
                           const std::function<void(const Check&)>& report);
 

@@ -1,0 +1,11 @@
+# gloved-convert and gloved-verify, run as a user would.
+gloved_add_test(convert_integration_test
+  LABELS integration
+  SOURCES
+    ${CMAKE_CURRENT_LIST_DIR}/convert_kill_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/convert_odd_inputs_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/convert_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/verify_damage_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/verify_source_test.cpp
+  LIBRARIES gloved_common ZLIB::ZLIB nlohmann_json::nlohmann_json
+  NEEDS gloved-convert gloved-verify)

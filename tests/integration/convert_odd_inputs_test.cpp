@@ -1,0 +1,185 @@
+// Sources and command lines that are refused: with a message that names the place and the remedy, and nothing left
+// behind.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/gzip.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gloved::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::string_literals;
+
+struct Odd {
+    const char* name;
+    std::string content;
+    std::vector<std::string> options;
+    std::vector<std::string> fragments;
+};
+
+const std::vector<Odd>& odd_inputs() {
+    static const std::vector<Odd> inputs = {
+        {"empty", "", {}, {"the source is empty"}},
+        {"empty_gzip", gzip(""), {}, {"the source is empty"}},
+        {"html", "<!DOCTYPE html>\n<html><body>404</body></html>\n", {}, {"HTML", "fetch the download again"}},
+        {"html_after_blanks", "\n\n  <HTML>\n", {}, {"HTML"}},
+        {"html_in_gzip", gzip("<html>\n"), {}, {"HTML"}},
+        {"zip", "PK\x03\x04rest of it", {}, {"a zip archive", "unzip -p"}},
+        {"gzip_twice", gzip(gzip("a 1 2\n")), {}, {"gzip inside gzip"}},
+        {"xz",
+         "\xFD"
+         "7zXZ\0\0"s,
+         {},
+         {"xz data"}},
+        {"lfs", "version https://git-lfs.github.com/spec/v1\n", {}, {"Git LFS pointer"}},
+        {"utf16",
+         "\xFF\xFE"
+         "a\0 \0"s,
+         {},
+         {"UTF-16"}},
+        {"binary", "a\0b\0c\n"s, {}, {"binary data"}},
+        {"truncated_gzip", gzip("a 1 2\nb 3 4\n").substr(0, 20), {}, {"gzip data ends too early", "fetch"}},
+        {"word2vec_header", "2 3\na 1 2 3\nb 1 2 3\n", {}, {"line 1 is a word2vec header", "\"2 3\"", "tail -n +2"}},
+        {"word2vec_header_with_dim", "2 3\na 1 2 3\n", {"--dim", "3"}, {"line 1 is a word2vec header"}},
+        {"header_taken_as_a_word",
+         "2 3\na 1 2 3\nb 1 2 3\n",
+         {"--format", "glove"},
+         {"line 1 (byte 0): 2 fields found"}},
+        {"words_only", "apple\npear\n", {}, {"line 1", "no numbers", "\"apple\""}},
+        {"tabs", "a\t1\t2\nb\t1\t2\n", {}, {"TABs", "tr '\\t' ' '"}},
+        {"narrow",
+         "a 1 2 3\nb 1 2\nc 1 2 3\n",
+         {},
+         {"line 2 (byte 8): 3 fields found, a word and 3 numbers expected", "\"b\"", "--on-error skip"}},
+        {"wide",
+         "a 0.1 0.2\nb 0.1 0.2\nc 0.1 0.2 0.3\n",
+         {},
+         {"line 3 (byte 20): 4 fields found", "\"0.1\" stands before the last 2"}},
+        {"other_dim", "a 0.1 0.2 0.3\n", {"--dim", "2"}, {"4 fields found, a word and 2 numbers expected", "--dim"}},
+        {"dim_too_large",
+         "a 0.1 0.2 0.3\n",
+         {"--dim", "4"},
+         {"line 1 (byte 0): 4 fields found, a word and 4 numbers expected"}},
+        {"nan",
+         "a 1 2\nb nan 2\n",
+         {},
+         {"line 2 (byte 6): field 2 of 3 is \"nan\", which is not finite (the word is \"b\")"}},
+        {"infinity", "a 1 2\nb 1 -inf\n", {}, {"field 3 of 3 is \"-inf\", which is not finite"}},
+        {"overflow", "a 1 2\nb 1 3.5e38\n", {}, {"\"3.5e38\", which is too large for float32"}},
+        {"garbage", "a 1 2\nb 1 2x\n", {}, {"\"2x\", which is not a number"}},
+        {"control_bytes", "a 1 2\nb 1 \x1B[31m\n", {}, {"\"\\x1B[31m\""}},
+        {"two_blanks", "a 1 2\nb 1  2\n", {}, {"two blanks in a row"}},
+        {"blank_line", "a 1 2\n\nb 1 2\n", {}, {"line 2 (byte 6): the line is blank"}},
+        {"empty_key", "a 1 2\n 1 2\n", {}, {"line 2 (byte 6): the word before the numbers is empty"}},
+        {"nul_in_key",
+         "a 1 2\n" + std::string(600, 'x') + " 1 2\nb\0c 1 2\n"s,
+         {},
+         {"line 3 (byte 611)", "holds a NUL byte", "\"b\\x00c\""}},
+        {"tab_in_key", "a 1 2\nb\tc 1 2\n", {}, {"holds a TAB"}},
+        {"cr_in_key", "a 1 2\nb\rc 1 2\n", {}, {"holds a CR"}},
+        {"cut_line", "a 1 2\nb 1", {}, {"line 2 (byte 6): the file ends within this line", "fetch it again"}},
+        {"cut_after_sign", "a 1 2\nb 1 -", {}, {"\"-\", which is not a number"}},
+        {"duplicate",
+         "a 1 2\nb 1 2\na 1 2\n",
+         {"--duplicates", "error"},
+         {"line 3: the word \"a\" stands on line 1 already"}},
+        {"nothing_usable", "a x y\nb x y\n", {"--on-error", "skip", "--dim", "2"}, {"none of 2 lines could be taken"}},
+        {"too_many_numbers",
+         "a" +
+             [] {
+                 std::string s;
+                 for (int i = 0; i < 4097; ++i)
+                     s += " 1";
+                 return s;
+             }() +
+             "\n",
+         {},
+         {"no numbers", "line 1"}},
+    };
+    return inputs;
+}
+
+class OddInput : public testing::TestWithParam<Odd> {};
+
+TEST_P(OddInput, IsRefusedAndExplained) {
+    const Odd& odd = GetParam();
+    const TempDir dir;
+    write_file(dir / "download", odd.content);
+    std::vector<std::string> arguments = {program("gloved-convert"), "--threads", "2"};
+    arguments.insert(arguments.end(), odd.options.begin(), odd.options.end());
+    arguments.push_back(dir / "download");
+    arguments.push_back(dir / "m");
+    const Finished finished = run(arguments);
+    EXPECT_EQ(finished.exit_code, 1) << finished.err;
+    EXPECT_EQ(finished.out, "");
+    EXPECT_NE(finished.err.find(dir / "download"), std::string::npos) << finished.err;
+    for (const std::string& fragment : odd.fragments) {
+        EXPECT_NE(finished.err.find(fragment), std::string::npos) << "no «" << fragment << "» in: " << finished.err;
+    }
+    EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator()), 1)
+        << "something was left behind";
+}
+
+INSTANTIATE_TEST_SUITE_P(Convert, OddInput, testing::ValuesIn(odd_inputs()),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+TEST(OddTargets, AreRefused) {
+    const TempDir dir;
+    write_file(dir / "in", "a 1 2\n");
+    write_file(dir / "file", "mine");
+    fs::create_directory(dir / "full");
+    write_file(dir / "full/thesis.tex", "mine");
+    for (const auto& [target, fragment] :
+         std::vector<std::pair<std::string, std::string>>{{dir / "file", "exists and is not a directory"},
+                                                          {dir / "full", "'thesis.tex', which is no part of a model"},
+                                                          {dir / "none/m", "cannot open the directory"},
+                                                          {"/", "a name of its own"}}) {
+        const Finished finished = run({program("gloved-convert"), dir / "in", target});
+        EXPECT_EQ(finished.exit_code, 1);
+        EXPECT_NE(finished.err.find(fragment), std::string::npos) << finished.err;
+    }
+    EXPECT_EQ(read_file(dir / "file"), "mine");
+    EXPECT_EQ(read_file(dir / "full/thesis.tex"), "mine");
+    const Finished missing = run({program("gloved-convert"), dir / "none.txt", dir / "m"});
+    EXPECT_EQ(missing.exit_code, 1);
+    EXPECT_NE(missing.err.find("none.txt: cannot open: No such file"), std::string::npos) << missing.err;
+}
+
+TEST(Usage, IsExitStatusTwo) {
+    for (const std::vector<std::string>& wrong :
+         std::vector<std::vector<std::string>>{{},
+                                               {"in"},
+                                               {"in", "m", "more"},
+                                               {"--nonsense", "in", "m"},
+                                               {"--dim", "0", "in", "m"},
+                                               {"--dim", "-1", "in", "m"},
+                                               {"--dim", "4097", "in", "m"},
+                                               {"--dim", "x", "in", "m"},
+                                               {"--limit", "0", "in", "m"},
+                                               {"--threads", "0", "in", "m"},
+                                               {"--threads", "257", "in", "m"},
+                                               {"--format", "fasttext", "in", "m"},
+                                               {"--duplicates", "none", "in", "m"},
+                                               {"--on-error", "panic", "in", "m"},
+                                               {"--dup", "last", "in", "m"}}) {
+        std::vector<std::string> arguments = {program("gloved-convert")};
+        arguments.insert(arguments.end(), wrong.begin(), wrong.end());
+        const Finished finished = run(arguments);
+        EXPECT_EQ(finished.exit_code, 2) << testing::PrintToString(wrong) << finished.err;
+        EXPECT_NE(finished.err.find("--help explains"), std::string::npos) << finished.err;
+    }
+    EXPECT_EQ(run({program("gloved-verify")}).exit_code, 2);
+    EXPECT_EQ(run({program("gloved-verify"), "--quick", "--source", "x", "m"}).exit_code, 2);
+    EXPECT_EQ(run({program("gloved-verify"), "--help"}).exit_code, 0);
+    EXPECT_EQ(run({program("gloved-verify"), "--version"}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace gloved::tests

@@ -1,0 +1,233 @@
+// Conversions that succeed, and what they leave.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/format/model.hpp"
+#include "tests/support/gzip.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gloved::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSample = "data/glove.6B.100d.sample.txt.gz";
+
+/// Runs gloved-convert with further options; the last two are INPUT and MODEL_DIR.
+Finished convert(std::vector<std::string> arguments, const std::string& input = {}) {
+    arguments.insert(arguments.begin(), program("gloved-convert"));
+    return run(arguments, input);
+}
+
+nlohmann::json report_of(const std::string& model) { return nlohmann::json::parse(read_file(model + "/report.json")); }
+
+/// The sample's text, unpacked by gzip itself.
+std::string sample_text() { return run({"gzip", "-dc", source_path(kSample)}).out; }
+
+TEST(Convert, TakesTheRealSampleHoweverItComes) {
+    const TempDir dir;
+    const std::string text = sample_text();
+    ASSERT_EQ(std::count(text.begin(), text.end(), '\n'), 10'002);
+    write_file(dir / "misnamed.zip", text);
+    write_file(dir / "packed.txt", gzip(text.substr(0, 1'000'000)) + gzip(text.substr(1'000'000)));
+    const auto packed = convert({source_path(kSample), dir / "packed"});
+    ASSERT_EQ(packed.exit_code, 0) << packed.err;
+    EXPECT_EQ(packed.out, "");
+    EXPECT_NE(packed.err.find("10002 words of 100 numbers from 10002 lines"), std::string::npos) << packed.err;
+    ASSERT_EQ(convert({dir / "misnamed.zip", dir / "plain"}).exit_code, 0);
+    ASSERT_EQ(convert({dir / "packed.txt", dir / "members"}).exit_code, 0);
+    ASSERT_EQ(convert({"-", dir / "stdin"}, text).exit_code, 0);
+    ASSERT_EQ(convert({"-", dir / "stdin-packed"}, gzip(text)).exit_code, 0);
+    for (const std::string other : {"plain", "members", "stdin", "stdin-packed"}) {
+        EXPECT_TRUE(read_file(dir / (other + "/keys")) == read_file(dir / "packed/keys")) << other;
+        EXPECT_TRUE(read_file(dir / (other + "/values")) == read_file(dir / "packed/values")) << other;
+    }
+
+    const auto model = format::Model::open(dir / "packed");
+    ASSERT_TRUE(model) << model.error().message;
+    const auto the = model->find("the");
+    ASSERT_TRUE(the);
+    EXPECT_EQ(model->ranks()[*the], 0U);
+    EXPECT_EQ(model->vector(*the)[0], -0.038194F);
+    ASSERT_TRUE(model->find("messi"));
+}
+
+TEST(Convert, GivesTheSameBytesForAnyNumberOfThreads) {
+    const TempDir dir;
+    std::string text = sample_text();
+    text += text;  // every word twice
+    write_file(dir / "in", text);
+    for (const int threads : {1, 2, 3}) {
+        const auto finished =
+            convert({"--threads", std::to_string(threads), dir / "in", dir / std::to_string(threads)});
+        ASSERT_EQ(finished.exit_code, 0) << finished.err;
+        for (const std::string file : {"/keys", "/values"}) {
+            EXPECT_TRUE(read_file(dir / (std::to_string(threads) + file)) == read_file(dir / ("1" + file))) << threads;
+        }
+    }
+    EXPECT_EQ(report_of(dir / "3")["duplicates"]["count"], 10'002);
+}
+
+TEST(Convert, LeavesThreeReadOnlyFilesAndNothingElse) {
+    const TempDir dir;
+    ASSERT_EQ(convert({"-", dir / "m"}, "a 1 2\nb 3 4\n").exit_code, 0);
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(dir / "m")) {
+        names.insert(entry.path().filename());
+        struct stat status {};
+        ASSERT_EQ(::stat(entry.path().c_str(), &status), 0);
+        EXPECT_EQ(status.st_mode & 07777, 0444U) << entry.path();
+    }
+    EXPECT_EQ(names, (std::set<std::string>{"keys", "report.json", "values"}));
+    EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator()), 1);
+}
+
+TEST(Convert, KeepsKeysByteForByteAndSortsThemByBytes) {
+    const TempDir dir;
+    const std::string text =
+        "\xC2\xA0.\xC2\xA0 1\nnew york 2\n\xFF\xFE 3\nab 4\na 5\na b 6\nabcdefgh 7\nabcdefgh\x01 8\nabcdefghi 9\n\x7F "
+        "10\n";
+    const auto finished = convert({"--dim", "1", "-", dir / "m"}, text);
+    ASSERT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_EQ(read_file(dir / "m/keys"),
+              "a\na b\nab\nabcdefgh\nabcdefgh\x01\nabcdefghi\nnew york\n\x7F\n\xC2\xA0.\xC2\xA0\n\xFF\xFE\n");
+}
+
+TEST(Convert, ResolvesDuplicatesByRule) {
+    const TempDir dir;
+    const std::string text = "a 1 1\nb 2 2\na 3 3\nc 4 4\na 5 5\n";
+    struct Case {
+        std::string rule;
+        float value_of_a;
+        std::vector<std::uint32_t> ranks;  // of a, b, c
+    };
+    for (const auto& [rule, value, ranks] : {Case{"first", 1, {0, 1, 2}}, Case{"last", 5, {2, 0, 1}}}) {
+        const auto finished = convert({"--duplicates", rule, "-", dir / rule}, text);
+        ASSERT_EQ(finished.exit_code, 0) << finished.err;
+        EXPECT_NE(
+            finished.err.find("line 3: the word \"a\" stands on line " + std::string(rule == "first" ? "1" : "5")),
+            std::string::npos)
+            << finished.err;
+        const auto model = format::Model::open(dir / rule);
+        ASSERT_TRUE(model);
+        EXPECT_EQ(model->vector(0)[0], value);
+        EXPECT_EQ(std::vector(model->ranks().begin(), model->ranks().end()), ranks);
+        EXPECT_EQ(report_of(dir / rule)["duplicates"]["count"], 2);
+        EXPECT_EQ(report_of(dir / rule)["duplicates"]["lines"].size(), 2U);
+    }
+    const auto refused = convert({"--duplicates", "error", "-", dir / "error"}, text);
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_NE(refused.err.find("line 3: the word \"a\" stands on line 1 already (2 such lines)"), std::string::npos)
+        << refused.err;
+    EXPECT_FALSE(fs::exists(dir / "error"));
+}
+
+TEST(Convert, SkipsAndCountsByReason) {
+    const TempDir dir;
+    std::string text = "a 1 2\n\nb 1\nc nan 2\nd 1 x\ne 1 1e99\nf\tg 1 2\nh 0.5 1 2\nz 3 4\n";
+    for (int i = 0; i < 30; ++i)
+        text += "bad 1 y\n";
+    const auto finished = convert({"--on-error", "skip", "--dim", "2", "-", dir / "m"}, text);
+    ASSERT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_EQ(read_file(dir / "m/keys"), "a\nz\n");
+    const auto skipped = report_of(dir / "m")["skipped"];
+    EXPECT_EQ(skipped["count"], 37);
+    EXPECT_EQ(skipped["first"].size(), 20U);
+    EXPECT_EQ(skipped["reasons"], nlohmann::json({{"blank", 1},
+                                                  {"too_few_fields", 1},
+                                                  {"not_finite", 1},
+                                                  {"bad_number", 31},
+                                                  {"overflow", 1},
+                                                  {"bad_key", 1},
+                                                  {"too_many_fields", 1}}));
+    EXPECT_NE(finished.err.find("line 4 (byte 11): field 2 of 3 is \"nan\""), std::string::npos) << finished.err;
+    const auto model = format::Model::open(dir / "m");
+    ASSERT_TRUE(model);
+    EXPECT_EQ(model->ranks()[1], 1U);
+}
+
+TEST(Convert, ReadsNoFurtherThanTheLimit) {
+    const TempDir dir;
+    const auto finished = convert({"--limit", "2", "-", dir / "m"}, "a 1 2\nb 3 4\nc x y\n");
+    ASSERT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_EQ(read_file(dir / "m/keys"), "a\nb\n");
+    EXPECT_TRUE(report_of(dir / "m")["source"]["xxh3"].is_null());
+}
+
+TEST(Convert, WarnsWhenTheLastNumberMayBeCut) {
+    const TempDir dir;
+    const auto finished = convert({"-", dir / "m"}, "a 1 2\nb 3 4.5");
+    ASSERT_EQ(finished.exit_code, 0);
+    EXPECT_NE(finished.err.find("warning: -: no newline at the end of the last line"), std::string::npos)
+        << finished.err;
+    EXPECT_EQ(report_of(dir / "m")["source"]["final_newline"], false);
+}
+
+TEST(Convert, ReportsBytesThatAreNoText) {
+    const TempDir dir;
+    ASSERT_EQ(convert({"-", dir / "m"}, "\xFF\xFE 1 2\nb 1 2\n\xFF\xFE 3 4\n").exit_code, 1);  // UTF-16's mark
+    ASSERT_EQ(convert({"-", dir / "m"}, "b 1 2\n\xFF\xFE 1 2\n\xFF\xFE 3 4\n").exit_code, 0);
+    EXPECT_EQ(report_of(dir / "m")["duplicates"]["lines"][0]["kept_line"], 2);
+}
+
+TEST(Convert, ExplainsItself) {
+    const auto help = convert({"--help"});
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_NE(help.out.find("gloved-convert glove.6B.100d.txt.gz models/glove"), std::string::npos) << help.out;
+    EXPECT_EQ(convert({"--version"}).exit_code, 0);
+    EXPECT_EQ(convert({"--version"}).out.rfind("gloved-convert ", 0), 0U);
+}
+
+TEST(Convert, CleansUpWhenInterrupted) {
+    const TempDir dir;
+    ASSERT_EQ(convert({"-", dir / "m"}, "old 1 2\n").exit_code, 0);
+    const std::string before = read_file(dir / "m/values");
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+        ASSERT_EQ(::mkfifo((dir / "fifo").c_str(), 0600), 0);
+        Background conversion({program("gloved-convert"), dir / "fifo", dir / "m"});
+        FILE* pipe = std::fopen((dir / "fifo").c_str(), "w");
+        ASSERT_NE(pipe, nullptr);
+        for (int i = 0; i < 200'000; ++i)
+            std::fprintf(pipe, "w%d 0.5 0.25\n", i);
+        std::fflush(pipe);  // and then silence: the program waits in the middle of its input
+        conversion.signal(number);
+        const Finished finished = conversion.wait(std::chrono::seconds(10));
+        std::fclose(pipe);
+        EXPECT_EQ(finished.exit_code, 1);
+        EXPECT_NE(finished.err.find("interrupted"), std::string::npos) << finished.err;
+        EXPECT_TRUE(read_file(dir / "m/values") == before);
+        ::unlink((dir / "fifo").c_str());
+        EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator()), 1);
+    }
+}
+
+TEST(Convert, LeavesTheOldModelWhenTheDiskIsFull) {
+    const TempDir dir;
+    ASSERT_EQ(convert({"-", dir / "m"}, "old 1 2\n").exit_code, 0);
+    const std::string before = read_file(dir / "m/values");
+    std::string text;
+    for (int i = 0; i < 100'000; ++i)
+        text += fmt::format("w{} 0.5 0.25 0.125\n", i);
+    write_file(dir / "in", text);
+    // A file size limit stands in for a full disk: SIGXFSZ ignored, so that writing fails.
+    const auto finished = run({"sh", "-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh", program("gloved-convert"),
+                               dir / "in", dir / "m"});
+    EXPECT_EQ(finished.exit_code, 1) << finished.err;
+    EXPECT_NE(finished.err.find("cannot write"), std::string::npos) << finished.err;
+    EXPECT_TRUE(read_file(dir / "m/values") == before);
+    EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator()), 2);
+}
+
+}  // namespace
+}  // namespace gloved::tests

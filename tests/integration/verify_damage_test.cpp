@@ -1,0 +1,239 @@
+// Damaged models: each is refused or found, with a message that names file and fault, and never by a signal.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/format/layout.hpp"
+#include "common/format/model.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gloved::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+class VerifyDamage : public testing::Test {
+  protected:
+    VerifyDamage() {
+        make_model(model_, random_entries(300, 7, 1));
+        values_ = read_file(model_ + "/values");
+        keys_ = read_file(model_ + "/keys");
+    }
+
+    void put(const std::string& file, const std::string& content) const {
+        fs::remove(model_ + "/" + file);  // it is 0444; and a fresh file, as after a copy
+        write_file(model_ + "/" + file, content);
+    }
+    void put_flipped(std::size_t byte, int bit) const {
+        std::string damaged = values_;
+        damaged[byte] = static_cast<char>(damaged[byte] ^ (1 << bit));
+        put("values", damaged);
+    }
+    Finished verify(std::vector<std::string> options = {}) const {
+        options.insert(options.begin(), program("gloved-verify"));
+        options.push_back(model_);
+        return run(options);
+    }
+    /// Both refuse, and say which file.
+    void expect_refused(const std::string& file, const std::string& what) const {
+        const auto opened = format::Model::open(model_);
+        ASSERT_FALSE(opened) << what;
+        EXPECT_NE(opened.error().message.find(model_ + "/" + file), std::string::npos)
+            << what << ": " << opened.error().message;
+        const Finished finished = verify({"--quick"});
+        EXPECT_EQ(finished.exit_code, 1) << what << ": signal " << finished.signal;
+        EXPECT_NE(finished.out.find("FAILED  open: " + model_ + "/" + file + ": "), std::string::npos)
+            << what << ": " << finished.out;
+    }
+
+    const TempDir dir_;
+    const std::string model_ = dir_ / "m";
+    std::string values_;
+    std::string keys_;
+};
+
+TEST_F(VerifyDamage, SoundModelPasses) {
+    const Finished finished = verify();
+    EXPECT_EQ(finished.exit_code, 0) << finished.out;
+    EXPECT_NE(finished.out.find("ok      norms: "), std::string::npos) << finished.out;
+    EXPECT_NE(finished.out.find("ok      ranks: a permutation of 0 to 299"), std::string::npos) << finished.out;
+    EXPECT_NE(finished.out.find(": sound, "), std::string::npos) << finished.out;
+    const Finished json = verify({"--json"});
+    EXPECT_EQ(json.exit_code, 0);
+    const auto object = nlohmann::json::parse(json.out);
+    EXPECT_EQ(object["ok"], true);
+    EXPECT_EQ(object["rows"], 300);
+    EXPECT_GE(object["checks"].size(), 10U);
+}
+
+TEST_F(VerifyDamage, EveryBitOfTheHeaderMatters) {
+    for (std::size_t byte = 0; byte < format::kHeaderBytes; ++byte) {
+        for (int bit = 0; bit < 8; ++bit) {
+            put_flipped(byte, bit);
+            const auto opened = format::Model::open(model_);
+            ASSERT_FALSE(opened) << "byte " << byte << ", bit " << bit;
+            ASSERT_NE(opened.error().message.find(model_ + "/values: "), std::string::npos) << opened.error().message;
+        }
+    }
+}
+
+// All fields, and samples of the zeros behind them: starting the program 4096 times would take minutes.
+TEST_F(VerifyDamage, HeaderBytesAreLookedAtByTheProgram) {
+    std::mt19937 random(1);
+    for (std::size_t byte = 0; byte < format::kHeaderBytes; ++byte) {
+        if (byte >= 256 && byte < format::kHeaderBytes - 8 && byte % 16 != 5) continue;
+        const int bit = static_cast<int>(random() % 8);
+        put_flipped(byte, bit);
+        expect_refused("values", fmt::format("byte {}, bit {}", byte, bit));
+    }
+}
+
+// A header that is consistent with its own checksum, but lies.
+TEST_F(VerifyDamage, HeaderThatLiesIsRefused) {
+    using format::Header;
+    const auto bytes = std::as_bytes(std::span(values_)).first(format::kHeaderBytes);
+    const Header sound = *format::decode_header(bytes);
+    const auto put_header = [&](Header header, bool renew_generation = true) {
+        if (renew_generation) header.generation = format::compute_generation(header);
+        const auto encoded = format::encode_header(header);
+        std::string damaged = values_;
+        std::copy(encoded.begin(), encoded.end(), reinterpret_cast<std::byte*>(damaged.data()));
+        put("values", damaged);
+    };
+    const std::vector<std::pair<std::string, std::function<void(Header&)>>> lies = {
+        {"no rows", [](Header& h) { h.rows = 0; }},
+        {"too many rows", [](Header& h) { h.rows = ~std::uint64_t{0}; }},
+        {"more rows", [](Header& h) { h.rows = 301; }},
+        {"no dim", [](Header& h) { h.dim = 0; }},
+        {"huge dim", [](Header& h) { h.dim = ~std::uint32_t{0}; }},
+        {"other dim", [](Header& h) { h.dim = 8; }},
+        {"longer file", [](Header& h) { h.file_bytes += 4096; }},
+        {"endless file", [](Header& h) { h.file_bytes = ~std::uint64_t{0}; }},
+        {"section beyond the end", [](Header& h) { h.sections[2].offset = ~std::uint64_t{0} - 4095; }},
+        {"section that wraps", [](Header& h) { h.sections[2].bytes = ~std::uint64_t{0}; }},
+        {"section over another", [](Header& h) { h.sections[1].offset = h.sections[0].offset; }},
+        {"section over the header", [](Header& h) { h.sections[0].offset = 0; }},
+        {"unaligned section", [](Header& h) { h.sections[2].offset += 8; }},
+        {"missing section", [](Header& h) { h.sections.pop_back(); }},
+        {"section twice", [](Header& h) { h.sections[2].name = h.sections[1].name; }},
+        {"wrong type", [](Header& h) { h.sections[0].type = format::ElementType::float32; }},
+    };
+    for (const auto& [what, lie] : lies) {
+        Header header = sound;
+        lie(header);
+        put_header(header);
+        expect_refused("values", what);
+    }
+    Header header = sound;
+    ++header.generation;
+    put_header(header, false);
+    expect_refused("values", "wrong generation");
+}
+
+TEST_F(VerifyDamage, TruncatedOrLongerValuesAreRefused) {
+    std::mt19937_64 random(2);
+    std::vector<std::size_t> lengths = {0, 1, 7, 8, 4095, 4096, 4097, values_.size() - 1, values_.size() - 4096};
+    for (int i = 0; i < 100; ++i)
+        lengths.push_back(random() % values_.size());
+    for (const std::size_t length : lengths) {
+        put("values", values_.substr(0, length));
+        expect_refused("values", fmt::format("{} bytes", length));
+    }
+    put("values", values_ + "x");
+    expect_refused("values", "one byte more");
+}
+
+TEST_F(VerifyDamage, KeysOfAnotherModelAreRefused) {
+    make_model(dir_ / "other", random_entries(299, 7, 2));
+    put("keys", read_file(dir_ / "other/keys"));
+    expect_refused("keys", "other size");
+    std::string same_size = keys_;
+    std::swap(same_size[1], same_size[same_size.size() - 2]);
+    put("keys", same_size);
+    expect_refused("keys", "same size");
+    put("keys", keys_.substr(0, keys_.size() - 1));
+    expect_refused("keys", "cut");
+    put("keys", "");
+    expect_refused("keys", "empty");
+}
+
+TEST_F(VerifyDamage, OddFilesAreRefused) {
+    for (const std::string file : {"keys", "values"}) {
+        const std::string content = file == "keys" ? keys_ : values_;
+        fs::remove(model_ + "/" + file);
+        expect_refused(file, "missing");
+        ASSERT_EQ(::mkfifo((model_ + "/" + file).c_str(), 0600), 0);
+        expect_refused(file, "FIFO");
+        fs::remove(model_ + "/" + file);
+        fs::create_directory(model_ + "/" + file);
+        expect_refused(file, "directory");
+        fs::remove(model_ + "/" + file);
+        put(file, content);
+    }
+    EXPECT_EQ(verify().exit_code, 0);
+    EXPECT_EQ(run({program("gloved-verify"), dir_ / "none"}).exit_code, 1);
+    EXPECT_EQ(run({program("gloved-verify"), model_ + "/values"}).exit_code, 1);
+}
+
+TEST_F(VerifyDamage, FlippedBitsInTheBodyAreFound) {
+    std::mt19937_64 random(3);
+    for (int i = 0; i < 200; ++i) {
+        const std::size_t byte = format::kHeaderBytes + random() % (values_.size() - format::kHeaderBytes);
+        put_flipped(byte, static_cast<int>(random() % 8));
+        ASSERT_TRUE(format::Model::open(model_)) << byte;  // bodies are not checked at open
+        const Finished finished = verify();
+        EXPECT_EQ(finished.exit_code, 1) << "byte " << byte << ", signal " << finished.signal;
+        EXPECT_NE(finished.out.find("FAILED  "), std::string::npos) << byte;
+        EXPECT_NE(finished.out.find("NOT sound"), std::string::npos) << byte;
+    }
+}
+
+// A model whose checksums are right and whose content is not: what a broken converter would write.
+TEST_F(VerifyDamage, WrongContentUnderRightChecksumsIsFound) {
+    const auto sound = *format::decode_header(std::as_bytes(std::span(values_)).first(format::kHeaderBytes));
+    const auto put_changed = [&](const char* section, auto row, auto value) {
+        std::string changed = values_;
+        auto header = sound;
+        for (auto& entry : header.sections) {
+            if (entry.name == section)
+                std::memcpy(changed.data() + entry.offset + row * sizeof value, &value, sizeof value);
+            entry.checksum = format::checksum(std::as_bytes(std::span(changed)).subspan(entry.offset, entry.bytes));
+        }
+        header.generation = format::compute_generation(header);
+        const auto encoded = format::encode_header(header);
+        std::memcpy(changed.data(), encoded.data(), encoded.size());
+        put("values", changed);
+    };
+    const auto expect_found = [&](const std::string& fragment) {
+        const Finished finished = verify();
+        EXPECT_EQ(finished.exit_code, 1);
+        EXPECT_NE(finished.out.find(fragment), std::string::npos) << finished.out;
+    };
+    put_changed("norms", std::size_t{17}, 1.0);
+    expect_found("FAILED  norms: 1 wrong; the first: row 17 (\"w");
+    put_changed("vectors", std::size_t{7 * 5}, std::numeric_limits<float>::quiet_NaN());
+    expect_found("FAILED  finite: row 5 (");
+    put_changed("ranks", std::size_t{3}, std::uint32_t{300});
+    expect_found("FAILED  ranks: row 3 (");
+    const auto model = format::Model::open(model_);
+    ASSERT_TRUE(model);
+    put_changed("ranks", std::size_t{3}, model->ranks()[4]);
+    expect_found("which is that of row 3");
+}
+
+}  // namespace
+}  // namespace gloved::tests

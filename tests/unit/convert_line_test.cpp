@@ -1,0 +1,105 @@
+#include "tools/convert/line.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace gloved::convert {
+namespace {
+
+struct Parsed {
+    std::string key;
+    std::vector<float> values;
+    std::optional<LineProblem> problem;
+};
+
+Parsed parse(std::string_view line, std::size_t dim) {
+    Parsed parsed;
+    parsed.values.assign(dim, 99.0F);
+    std::string_view key;
+    parsed.problem = parse_line(trim_line_end(line), dim, key, parsed.values.data());
+    parsed.key = key;
+    return parsed;
+}
+
+TEST(Line, SplitsKeyAndNumbers) {
+    const Parsed parsed = parse("the 0.5 -1e2 .25", 3);
+    ASSERT_FALSE(parsed.problem);
+    EXPECT_EQ(parsed.key, "the");
+    EXPECT_EQ(parsed.values, (std::vector<float>{0.5F, -100.0F, 0.25F}));
+}
+
+TEST(Line, KeepsTheKeyByteForByte) {
+    const std::string keys[] = {"new york",  // an ASCII space inside
+                                " ",         // one alone
+                                "a ",        // one at the end
+                                " a",        //
+                                "at name@domain.com",
+                                "\xC2\xA0\xC2\xA0",
+                                ".\xC2\xA0.\xC2\xA0.",
+                                "\xC2\x85",
+                                "\xFF\xFE\x80",  // invalid UTF-8
+                                "\x01\x1F\x7F",  // control bytes
+                                "1",
+                                "0.5",
+                                "1 2",  // numbers
+                                "nan",
+                                "<unk>",
+                                "\"",
+                                "\\"};
+    for (const std::string& key : keys) {
+        const Parsed parsed = parse(key + " 1 2", 2);
+        ASSERT_FALSE(parsed.problem) << key << ": " << parsed.problem->message;
+        EXPECT_EQ(parsed.key, key);
+        EXPECT_EQ(parsed.values, (std::vector<float>{1, 2}));
+    }
+}
+
+TEST(Line, LeavesOutBlanksAndCarriageReturnsAtTheEnd) {
+    for (const std::string end : {" ", "   ", "\r", " \r", "\r ", "  \r"}) {
+        const Parsed parsed = parse("the 1 2" + end, 2);
+        ASSERT_FALSE(parsed.problem) << parsed.problem->message;
+        EXPECT_EQ(parsed.key, "the");
+        EXPECT_EQ(parsed.values[1], 2.0F);
+    }
+}
+
+struct Wrong {
+    std::string line;
+    LineFault fault;
+    std::string fragment;
+};
+
+TEST(Line, NamesWhatIsWrong) {
+    const std::vector<Wrong> cases = {
+        {"", LineFault::blank, "blank"},
+        {"  \r", LineFault::blank, "blank"},
+        {"the", LineFault::too_few_fields, "1 field found, a word and 2 numbers expected"},
+        {"the 1", LineFault::too_few_fields, "2 fields found"},
+        {"the\t1\t2", LineFault::too_few_fields, "TABs"},
+        {"the 1.0 2.0 3.0", LineFault::too_many_fields, "\"1.0\" stands before the last 2"},
+        {"the 1 x", LineFault::bad_number, "field 3 of 3 is \"x\", which is not a number (the word is \"the\")"},
+        {"the 1 2f", LineFault::bad_number, "\"2f\""},
+        {"the 0x1 2", LineFault::bad_number, "\"0x1\""},
+        {"the 1,5 2", LineFault::bad_number, "\"1,5\""},
+        {"the 1  2", LineFault::bad_number, "two blanks in a row"},
+        {"the nan 2", LineFault::not_finite, "\"nan\", which is not finite"},
+        {"the 1 -Inf", LineFault::not_finite, "\"-Inf\""},
+        {"the 1 infinity", LineFault::not_finite, "infinity"},
+        {"the 1 1e39", LineFault::overflow, "too large for float32"},
+        {" 1 2", LineFault::bad_key, "empty"},
+        {std::string("a\0b 1 2", 7), LineFault::bad_key, "NUL"},
+        {"a\tb 1 2", LineFault::bad_key, "TAB"},
+        {"a\rb 1 2", LineFault::bad_key, "CR"},
+    };
+    for (const Wrong& wrong : cases) {
+        const Parsed parsed = parse(wrong.line, 2);
+        ASSERT_TRUE(parsed.problem) << wrong.line;
+        EXPECT_EQ(parsed.problem->fault, wrong.fault) << wrong.line << ": " << parsed.problem->message;
+        EXPECT_NE(parsed.problem->message.find(wrong.fragment), std::string::npos) << parsed.problem->message;
+    }
+}
+
+}  // namespace
+}  // namespace gloved::convert
