@@ -26,7 +26,7 @@ is_installed() {
 install_packages() {
     local list names package as_root=() missing=()
     if ! { command -v dpkg-query && command -v apt-get; } >/dev/null; then
-        echo "This is no Debian system: install by hand what these packages of Debian 12 hold, if it is not there yet:" >&2
+        echo "This is no Debian system: install by hand what these packages of Debian 12 hold, if it is missing:" >&2
         for list; do packages_of "$list" >&2 || return; done
         return 0
     fi
@@ -47,6 +47,7 @@ install_packages() {
     fi
     echo "Installing ${missing[*]}" >&2
     # env, because sudo may drop variables of ours.
-    "${as_root[@]}" apt-get update -qq &&
-        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+    "${as_root[@]}" apt-get update -qq >&2 &&
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
 }

@@ -105,6 +105,12 @@ Status Model::index_keys() {
     if (text.size() / 2 < rows) {
         return Error{ErrorCode::damaged, fmt::format("{} bytes cannot hold {} words", text.size(), rows)};
     }
+    // Replies separate fields by TAB and lines by LF: a key with one of these would forge some.
+    for (const char forbidden : {'\0', '\t', '\r'}) {
+        if (std::memchr(text.data(), forbidden, text.size()) != nullptr) {
+            return Error{ErrorCode::damaged, fmt::format("a key holds the byte 0x{:02X}", static_cast<int>(forbidden))};
+        }
+    }
     starts_.clear();
     starts_.reserve(rows + 1);
     starts_.push_back(0);

@@ -30,8 +30,9 @@ class Model {
     /// Opens the model in the directory `path` through one directory handle, so that an exchange of the directory
     /// between two files cannot mix two models. Checked here: sizes against fstat before anything is mapped, the header
     /// whole, that the keys file is the one that the header names (size and checksum), that it has `rows` lines, none
-    /// empty, in strictly ascending byte order. Not checked here: the sections' checksums, see `verify_section`.
-    /// Errors (io, damaged, mismatch, unsupported) name the file and the fault; nothing stays open.
+    /// empty, none with NUL, TAB or CR, in strictly ascending byte order. Not checked here: the sections' checksums,
+    /// see `verify_section`. Errors (io, damaged, mismatch, unsupported) name the file and the fault; nothing stays
+    /// open.
     static Result<Model> open(const std::string& path);
 
     const std::string& path() const { return path_; }

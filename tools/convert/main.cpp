@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/program_options.hpp>
 #include <cstdio>
@@ -25,6 +26,7 @@ constexpr int kDone = 0;
 constexpr int kFault = 1;
 constexpr int kUsage = 2;
 constexpr std::int64_t kMaxThreads = 256;
+constexpr unsigned kDefaultThreads = 8;  // more wait for the thread that reads, and cost a batch of memory each
 
 std::atomic<bool> stop{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
@@ -74,8 +76,8 @@ int parse(int argc, char** argv, std::optional<convert::ConvertOptions>& parsed)
         ("duplicates", po::value(&duplicates)->default_value("first")->value_name("first|last|error"),
          "which line of a word that stands there twice is kept")  //
         ("on-error", po::value(&on_error)->default_value("stop")->value_name("stop|skip"),
-         "what to do at a line that cannot be read")                                                   //
-        ("threads", po::value(&threads)->value_name("T"), "threads that parse (default: one a core)")  //
+         "what to do at a line that cannot be read")                                                              //
+        ("threads", po::value(&threads)->value_name("T"), "threads that parse (default: one a core, at most 8)")  //
         ("help", "show this")("version", "show the version");
     po::options_description all;
     all.add(visible).add_options()("input", po::value(&options.input))("model-dir", po::value(&options.model_dir));
@@ -118,8 +120,8 @@ int parse(int argc, char** argv, std::optional<convert::ConvertOptions>& parsed)
     options.source.on_error = *on_error_rule;
     options.source.dim = static_cast<std::size_t>(dim);
     options.source.limit = static_cast<std::uint64_t>(limit);
-    options.source.threads =
-        threads != 0 ? static_cast<std::size_t>(threads) : std::max(1U, std::thread::hardware_concurrency());
+    options.source.threads = threads != 0 ? static_cast<std::size_t>(threads)
+                                          : std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads);
     parsed = std::move(options);
     return kDone;
 }

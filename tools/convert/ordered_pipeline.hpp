@@ -16,7 +16,7 @@ namespace gloved::convert {
 ///
 /// `Result<bool> produce(Item&)` fills an item, or returns false at the end; `Status consume(Item&)` takes the results
 /// in the order in which they were produced. Both run on the calling thread. `void work(Item&)` runs on one of
-/// `threads` workers. Items live in a ring of 2 · threads + 2 and are used again and again, so that their buffers are
+/// `threads` workers. Items live in a ring of threads + 2 and are used again and again, so that their buffers are
 /// allocated once and memory is bounded.
 ///
 /// Ends early at the first fault in stream order: an error of `produce` is returned only after all that was produced
@@ -28,7 +28,7 @@ Status run_ordered(std::size_t threads, Produce produce, Work work, Consume cons
         bool done = false;
         std::exception_ptr thrown;
     };
-    std::vector<Slot> ring(2 * threads + 2);
+    std::vector<Slot> ring(threads + 2);
     std::mutex mutex;
     std::condition_variable to_workers;
     std::condition_variable to_caller;

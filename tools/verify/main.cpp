@@ -27,6 +27,7 @@ constexpr int kSound = 0;
 constexpr int kFault = 1;
 constexpr int kUsage = 2;
 constexpr std::int64_t kMaxThreads = 256;
+constexpr unsigned kDefaultThreads = 8;  // more wait for the memory
 
 std::atomic<bool> stop{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
@@ -58,10 +59,10 @@ int parse(int argc, char** argv, std::optional<CommandLine>& parsed) {
     po::options_description visible("Options");
     visible.add_options()  //
         ("source", po::value(&line.options.source)->value_name("INPUT"),
-         "the download: compare each word, number and rank with it (- reads stdin)")                   //
-        ("quick", po::bool_switch(&line.options.quick), "only header, pairing, sizes and keys")        //
-        ("json", po::bool_switch(&line.json), "one JSON object instead of lines")                      //
-        ("threads", po::value(&threads)->value_name("T"), "threads that check (default: one a core)")  //
+         "the download: compare each word, number and rank with it (- reads stdin)")                              //
+        ("quick", po::bool_switch(&line.options.quick), "only header, pairing, sizes and keys")                   //
+        ("json", po::bool_switch(&line.json), "one JSON object instead of lines")                                 //
+        ("threads", po::value(&threads)->value_name("T"), "threads that check (default: one a core, at most 8)")  //
         ("help", "show this")("version", "show the version");
     po::options_description all;
     all.add(visible).add_options()("model-dir", po::value(&line.options.model_dir));
@@ -90,8 +91,8 @@ int parse(int argc, char** argv, std::optional<CommandLine>& parsed) {
     if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
         return wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
     }
-    line.options.threads =
-        threads != 0 ? static_cast<std::size_t>(threads) : std::max(1U, std::thread::hardware_concurrency());
+    line.options.threads = threads != 0 ? static_cast<std::size_t>(threads)
+                                        : std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads);
     parsed = std::move(line);
     return kSound;
 }
