@@ -74,6 +74,8 @@ void Session::start() {
         socket_.get_executor(), [self = shared_from_this()] { return self->read_requests(); }, ended);
     asio::co_spawn(
         socket_.get_executor(), [self = shared_from_this()] { return self->write_answers(); }, ended);
+    asio::co_spawn(
+        socket_.get_executor(), [self = shared_from_this()] { return self->watch_for_hangup(); }, ended);
 }
 
 bool Session::has_room() const {
@@ -216,6 +218,15 @@ asio::awaitable<void> Session::write_answers() {
         co_await discard_input();
     }
     close();
+}
+
+/// A peer that has closed both ways reads no answers: what it asked for need not be computed. (One that has only
+/// finished sending still waits for them; to the reader both look like the end of input.)
+asio::awaitable<void> Session::watch_for_hangup() {
+    const auto self = shared_from_this();
+    error_code error;
+    co_await socket_.async_wait(Socket::wait_error, ignoring(error));
+    if (!error) close();
 }
 
 /// Closing with unread input would make the peer's system drop the last answer: reads and drops until the peer closes.

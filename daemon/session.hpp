@@ -17,14 +17,14 @@ namespace gloved::daemon {
 
 class Server;
 
-/// Reads requests, keeps their answers in order, writes them. Lives on the loop thread alone, as two coroutines that
-/// share it: one reads and submits, one writes what is ready at the head of the line.
+/// Reads requests, keeps their answers in order, writes them. Lives on the loop thread alone, as coroutines that share
+/// it: one reads and submits, one writes what is ready at the head of the line, one waits for the peer to vanish.
 class Session : public std::enable_shared_from_this<Session> {
   public:
     Session(Server& server, Socket socket, std::uint64_t id);
     ~Session();
 
-    /// Starts both coroutines.
+    /// Starts the coroutines.
     void start();
     /// Cuts the connection if it has passed one of its deadlines. Called a few times a second.
     void enforce_deadlines(Clock::time_point now);
@@ -43,6 +43,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
     asio::awaitable<void> read_requests();
     asio::awaitable<void> write_answers();
+    asio::awaitable<void> watch_for_hangup();
     asio::awaitable<void> discard_input();
     void handle_line(std::string_view line);
     void answer_now(Reply reply);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,8 @@ struct Odd {
     std::vector<std::string> options;
     std::vector<std::string> fragments;
 };
+
+std::ostream& operator<<(std::ostream& out, const Odd& odd) { return out << odd.name; }
 
 const std::vector<Odd>& odd_inputs() {
     static const std::vector<Odd> inputs = {

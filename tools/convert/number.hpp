@@ -30,6 +30,7 @@ inline constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e
                                           1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 inline constexpr int kExactPower = 22;  // 10^22 = 2^22 · 5^22, and 5^22 < 2^53
 inline constexpr std::uint64_t kExactInteger = std::uint64_t{1} << 53;
+static_assert(1e-22 > FLT_MIN && static_cast<double>(kExactInteger) * 1e22 < FLT_MAX);
 inline constexpr int kUint64Digits = 19;
 
 inline bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
@@ -44,8 +45,9 @@ inline bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 /// up to 10^22 are both exact in float64, so one division or multiplication gives d, the correctly rounded float64 of
 /// the decimal x. Rounding d to float32 can differ from rounding x only if a midpoint m between two neighbouring
 /// float32 separates them. m itself is a float64 and rounding is monotonic, so x < m gives d <= m: d is on x's side of
-/// m, or d is m. So only d == m is in doubt. For normal float32 the midpoints are the float64 whose low 29 bits (53 −
-/// 24) are 1 0…0; they, and all that would be a denormal float32, go the slow way (std::from_chars).
+/// m, or d is m. So only d == m is in doubt. d is 0 or between 10^-22 and 2^53 · 10^22 < 10^38, so its float32 is
+/// neither denormal nor infinite, and the midpoints are the float64 whose low 29 bits (53 − 24) are 1 0…0. Those, and
+/// all that the fast path does not reach, go the slow way (std::from_chars).
 inline Number parse_number(const char* first, const char* last) {
     using namespace detail;
     const char* p = first;
@@ -86,7 +88,7 @@ inline Number parse_number(const char* first, const char* last) {
         const double d = exponent < 0 ? integer / kPowersOfTen[-exponent] : integer * kPowersOfTen[exponent];
         constexpr std::uint64_t kLow29 = (std::uint64_t{1} << 29) - 1;
         const bool midpoint = (std::bit_cast<std::uint64_t>(d) & kLow29) == std::uint64_t{1} << 28;
-        if (digits == 0 || (d >= static_cast<double>(FLT_MIN) && !midpoint && d <= static_cast<double>(FLT_MAX))) {
+        if (!midpoint) {
             const auto value = static_cast<float>(d);
             return {negative ? -value : value, p, NumberFault::none};
         }

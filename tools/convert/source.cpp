@@ -136,7 +136,7 @@ class Chunker {
         batch.text_offset = offset_;
         std::vector<char>& buffer = batch.buffer;
         buffer.resize(std::max({buffer.size(), kChunkBytes, carry_.size()}));
-        std::memcpy(buffer.data(), carry_.data(), carry_.size());
+        std::copy(carry_.begin(), carry_.end(), buffer.begin());
         std::size_t filled = carry_.size();
         std::size_t end = 0;
         while (end == 0) {
