@@ -20,7 +20,7 @@ constexpr double kHitMs = 1e-3;
 /// Looking a word up and adding its row.
 constexpr double kWordMs = 2e-3;
 /// As many as one pass over memory takes.
-constexpr std::size_t kMaxBatch = 256;
+constexpr std::size_t kMaxBatch = CostModel::kMaxVectors;
 
 double milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
 
@@ -35,97 +35,81 @@ Compute::Compute(std::shared_ptr<const format::Model> model, std::unique_ptr<ker
       queue_(settings.limits.queue_length),
       thread_([this] { loop(); }) {}
 
-Compute::~Compute() {
+void Compute::stop() {
     queue_.close();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
 }
 
 void Compute::loop() {
-    std::vector<Scan> batch;
     while (auto job = queue_.pop()) {
-        double cost = 0;
+        Batch batch;
         while (job) {
-            cost += prepare(*std::move(job), batch);
-            if (cost >= budget_ms() || batch.size() >= kMaxBatch) break;
+            prepare(*std::move(job), batch);
+            const bool full = batch.scans.size() >= kMaxBatch;
+            if (full || costs_.predict_ms(batch.vectors) + batch.other_ms >= budget_ms()) break;
             job = queue_.try_pop();
         }
-        if (batch.empty()) continue;
+        if (batch.scans.empty()) continue;
         try {
             answer(batch);
         } catch (const std::bad_alloc&) {
-            // A batch too large for the memory that is left. Answers already given stay given: `done` takes the job's
-            // place.
-            spdlog::error("out of memory while answering {} queries", batch.size());
-            for (const Scan& scan : batch) {
+            // A batch too large for the memory that is left. Answers already given stay given: their `done` is gone.
+            spdlog::error("out of memory while answering {} queries", batch.scans.size());
+            for (const Scan& scan : batch.scans) {
                 if (scan.job.done) fail(scan.job, {ErrorCode::unavailable, "out of memory; try a smaller k"});
             }
         }
-        batch.clear();
     }
 }
 
-double Compute::prepare(Job job, std::vector<Scan>& batch) {
-    if (job.abandoned->load(std::memory_order_relaxed)) return 0;
+void Compute::prepare(Job job, Batch& batch) {
+    if (job.abandoned->load(std::memory_order_relaxed)) return;
     if (Clock::now() - job.arrived > settings_.limits.request_timeout) {
-        fail(job, {ErrorCode::timeout, fmt::format("waited longer than {} ms for the engine; the daemon is overloaded",
-                                                   settings_.limits.request_timeout.count())});
-        return 0;
+        return fail(
+            job, {ErrorCode::timeout, fmt::format("waited longer than {} ms for the engine; the daemon is overloaded",
+                                                  settings_.limits.request_timeout.count())});
     }
+    batch.other_ms += kWordMs * static_cast<double>(job.request.words.size() + job.request.terms.size());
     if (job.request.verb != wire::Verb::near) {
-        const double cost = kWordMs * static_cast<double>(job.request.words.size());
         auto reply = answer_directly(job.request, *model_);
-        if (!reply) {
-            fail(job, reply.error());
-        } else {
-            ++counts_.queries;
-            job.done(Reply(*std::move(reply)));
-        }
-        return cost;
+        if (!reply) return fail(job, reply.error());
+        ++counts_.queries;
+        return job.done(Reply(*std::move(reply)));
     }
     auto query = resolve_near(job.request, *model_);
-    const double resolving = kWordMs * static_cast<double>(job.request.terms.size());
-    if (!query) {
-        fail(job, query.error());
-        return resolving;
+    if (!query) return fail(job, query.error());
+    batch.other_ms += kHitMs * static_cast<double>(std::min(query->k, model_->rows()));
+    if (query->filter.rows) {
+        batch.other_ms +=
+            costs_.single_ms() * static_cast<double>(query->filter.rows->size()) / static_cast<double>(model_->rows());
+    } else {
+        batch.vectors += kernels::vectors_of(*query);
     }
-    const double cost = resolving + predicted_ms(*query, batch.empty());
-    batch.push_back({std::move(job), *std::move(query)});
-    return cost;
+    batch.scans.push_back({std::move(job), *std::move(query)});
 }
 
-double Compute::predicted_ms(const kernels::Query& query, bool first) const {
-    const double hits = kHitMs * static_cast<double>(std::min(query.k, model_->rows()));
-    if (query.filter.rows) {
-        return hits + costs_.single_ms() * static_cast<double>(query.filter.rows->size()) /
-                          static_cast<double>(model_->rows());
-    }
-    return hits + (first ? costs_.single_ms() : costs_.further_ms());
-}
-
-void Compute::answer(std::vector<Scan>& batch) {
+void Compute::answer(Batch& batch) {
     std::vector<kernels::Query> queries;
-    std::size_t whole_model = 0;
-    for (Scan& scan : batch) {
-        if (!scan.query.filter.rows) whole_model += kernels::vectors_of(scan.query);
+    for (Scan& scan : batch.scans)
         queries.push_back(std::move(scan.query));
-    }
     const auto begun = Clock::now();
     auto answers = engine_->run(queries);
     const auto ended = Clock::now();
-    // Batches with passes of their own over some rows would teach a wrong price.
-    if (whole_model == queries.size()) costs_.learn(whole_model, milliseconds(ended - begun));
+    // Passes of their own over some rows would teach a wrong price.
+    if (batch.vectors == queries.size()) costs_.learn(batch.vectors, milliseconds(ended - begun));
 
-    counts_.queries += batch.size();
-    ++counts_.batches;
+    counts_.queries += queries.size();
     counts_.single_us = static_cast<std::uint64_t>(costs_.single_ms() * 1000);
-    if (batch.size() > counts_.largest_batch) counts_.largest_batch = batch.size();
+    if (queries.size() > counts_.largest_batch) counts_.largest_batch = queries.size();
+    ++counts_.batches;
 
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-        const auto done = std::move(batch[i].job.done);
-        batch[i].job.done = nullptr;
-        const wire::Options& options = batch[i].job.request.options;
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        const auto done = std::move(batch.scans[i].job.done);
+        batch.scans[i].job.done = nullptr;
+        const wire::Options& options = batch.scans[i].job.request.options;
         kernels::Answer& found = answers[i];
-        const auto us = std::chrono::duration_cast<std::chrono::microseconds>(ended - batch[i].job.arrived).count();
+        const auto us =
+            std::chrono::duration_cast<std::chrono::microseconds>(ended - batch.scans[i].job.arrived).count();
         std::vector<wire::StatusField> fields = {{"engine", engine_->name()}, {"us", std::to_string(us)}};
         if (options.certify) {
             fields.emplace_back("scanned", std::to_string(found.certificate.scanned));

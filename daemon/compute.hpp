@@ -47,8 +47,10 @@ class Compute {
             const Settings& settings);
     Compute(const Compute&) = delete;
     Compute& operator=(const Compute&) = delete;
-    /// Answers what waits, then stops.
-    ~Compute();
+    ~Compute() { stop(); }
+
+    /// Answers what waits, then ends the thread. Further jobs are refused.
+    void stop();
 
     /// Queues a job; false, and `job` is left alone, when the queue is full. Any thread.
     bool submit(Job&& job) { return queue_.push(job.connection, std::move(job)); }
@@ -65,11 +67,17 @@ class Compute {
         kernels::Query query;
     };
 
+    /// Jobs that are being scanned together.
+    struct Batch {
+        std::vector<Scan> scans;
+        std::size_t vectors = 0;  // of queries over all rows: they share a pass
+        double other_ms = 0;      // predicted for all else
+    };
+
     void loop();
-    /// Answers the job at once, or adds it to `batch`; returns its predicted cost in milliseconds.
-    double prepare(Job job, std::vector<Scan>& batch);
-    double predicted_ms(const kernels::Query& query, bool first) const;
-    void answer(std::vector<Scan>& batch);
+    /// Answers the job at once, or adds it to `batch`.
+    void prepare(Job job, Batch& batch);
+    void answer(Batch& batch);
     void fail(const Job& job, const Error& error);
     double budget_ms() const { return settings_.batch_ms > 0 ? settings_.batch_ms : 2 * costs_.single_ms(); }
 

@@ -2,38 +2,61 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 
 namespace gloved::daemon {
 
-/// A batch of n vectors over all rows is predicted to take single + (n − 1) × further milliseconds. Both are moving
-/// averages of what was measured. Not safe for concurrent use.
+/// Predicts the milliseconds of a pass over all rows from its number of vectors. Sizes are kept by powers of two, since
+/// cost grows in steps: memory bounds small batches, arithmetic large ones, and registers come in fixed widths. A size
+/// that was never tried is taken for kGrowth times the next smaller one, so that load finds the best size within a few
+/// batches and never by a leap. Not safe for concurrent use.
 class CostModel {
   public:
-    /// `first_guess_ms` is used until a single query has been measured.
-    explicit CostModel(double first_guess_ms) : single_ms_(first_guess_ms), further_ms_(first_guess_ms / 32) {}
+    static constexpr std::size_t kMaxVectors = 256;
 
-    double single_ms() const { return single_ms_; }
-    /// What one more vector adds to a batch.
-    double further_ms() const { return further_ms_; }
+    /// `guess_ms` stands for a single query until one has been measured.
+    explicit CostModel(double guess_ms) { ms_[0] = guess_ms; }
 
-    /// A batch of `vectors` took `ms`.
+    double single_ms() const { return ms_[0]; }
+
+    /// Never falls with growing `vectors`; 0 for none.
+    double predict_ms(std::size_t vectors) const {
+        if (vectors == 0) return 0;
+        double predicted = ms_[0];
+        for (std::size_t size = 1; size <= size_of(vectors); ++size) {
+            predicted = ms_[size] == 0 ? predicted * kGrowth : std::max(predicted, ms_[size]);
+        }
+        return predicted;
+    }
+
+    /// A pass with that many vectors took `ms`.
     void learn(std::size_t vectors, double ms) {
         if (vectors == 0) return;
-        if (vectors == 1) {
-            single_ms_ = measured_ ? blend(single_ms_, ms) : ms;
-            measured_ = true;
-        } else {
-            further_ms_ = blend(further_ms_, std::max(0.0, ms - single_ms_) / static_cast<double>(vectors - 1));
+        const std::size_t size = size_of(vectors);
+        const bool first = size == 0 ? !single_measured_ : ms_[size] == 0;
+        single_measured_ = single_measured_ || size == 0;
+        ms_[size] = first ? ms : ms_[size] + (ms - ms_[size]) * kBlend;
+        // A larger size that once was slow, because the machine was busy, would never be tried again if it were
+        // believed for ever.
+        for (std::size_t larger = size + 1; larger < ms_.size(); ++larger) {
+            ms_[larger] *= kFade;
         }
     }
 
   private:
-    static double blend(double old, double now) { return old + (now - old) / 8; }
+    static constexpr double kGrowth = 1.5;
+    static constexpr double kBlend = 0.25;
+    static constexpr double kFade = 0.995;
 
-    double single_ms_;
-    double further_ms_;
-    bool measured_ = false;
+    /// 1, 2, 3–4, 5–8, …
+    static std::size_t size_of(std::size_t vectors) {
+        return static_cast<std::size_t>(std::bit_width(std::min(vectors, kMaxVectors) - 1));
+    }
+
+    std::array<double, 9> ms_{};  // by size_of; 0: never measured
+    bool single_measured_ = false;
 };
 
 }  // namespace gloved::daemon

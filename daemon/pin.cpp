@@ -13,18 +13,31 @@ namespace {
 
 /// Locked in pieces, so that stopping the daemon never waits for a whole model.
 constexpr std::size_t kPieceBytes = std::size_t{64} << 20;
+constexpr std::chrono::seconds kLongestWait{2};
+constexpr std::chrono::milliseconds kPoll{20};
 
 }  // namespace
 
-Pinning::Pinning(std::shared_ptr<const format::Model> model, Pin pin) : model_(std::move(model)) {
+Pinning::Pinning(std::shared_ptr<const format::Model> model, Pin pin,
+                 const std::atomic<std::uint64_t>& batches_answered)
+    : model_(std::move(model)), batches_answered_(batches_answered) {
     if (pin == Pin::off) return;
     state_ = "pending";
-    thread_ = std::thread([this, pin] { lock_pages(model_->mapped_values(), pin == Pin::on); });
+    thread_ = std::thread([this, pin] {
+        wait_for_an_answer();
+        lock_pages(model_->mapped_values(), pin == Pin::on);
+    });
 }
 
 Pinning::~Pinning() {
     stop_ = true;
     if (thread_.joinable()) thread_.join();
+}
+
+void Pinning::wait_for_an_answer() const {
+    const auto deadline = Clock::now() + kLongestWait;
+    while (!stop_ && batches_answered_ == 0 && Clock::now() < deadline)
+        std::this_thread::sleep_for(kPoll);
 }
 
 void Pinning::lock_pages(std::span<const std::byte> pages, bool asked_for) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <thread>
@@ -15,7 +16,7 @@ namespace gloved::daemon {
 /// answers need not wait for it. The state is «off», «pending», «on» or «refused».
 class Pinning {
   public:
-    Pinning(std::shared_ptr<const format::Model> model, Pin pin);
+    Pinning(std::shared_ptr<const format::Model> model, Pin pin, const std::atomic<std::uint64_t>& batches_answered);
     Pinning(const Pinning&) = delete;
     Pinning& operator=(const Pinning&) = delete;
     ~Pinning();
@@ -25,8 +26,10 @@ class Pinning {
 
   private:
     void lock_pages(std::span<const std::byte> pages, bool asked_for);
+    void wait_for_an_answer() const;
 
     const std::shared_ptr<const format::Model> model_;
+    const std::atomic<std::uint64_t>& batches_answered_;
     std::atomic<const char*> state_{"off"};
     std::atomic<bool> stop_ = false;
     std::thread thread_;

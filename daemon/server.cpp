@@ -29,7 +29,7 @@ auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitab
 Server::Server(const Settings& settings, std::unique_ptr<Compute> compute, ListeningSocket listening)
     : settings_(settings),
       compute_(std::move(compute)),
-      pinning_(compute_->share_model(), settings.pin),
+      pinning_(compute_->share_model(), settings.pin, compute_->counts().batches),
       listening_(std::move(listening)),
       acceptor_(loop_),
       signals_(loop_, SIGTERM, SIGINT, SIGHUP),
@@ -40,7 +40,7 @@ Server::Server(const Settings& settings, std::unique_ptr<Compute> compute, Liste
 Server::~Server() {
     // Jobs call back into the loop, so their thread ends first; sessions unregister themselves, so the loop's
     // coroutines end before the members that they use.
-    compute_.reset();
+    compute_->stop();
     for (const auto& [id, session] : sessions_) {
         if (const auto alive = session.lock()) alive->close();
     }

@@ -33,7 +33,7 @@
 #define GLOVED_REACHES(a, b) static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ)))
 #define GLOVED_WIDTHS \
     { 8, 16 }
-#define GLOVED_ROWS_1 10
+#define GLOVED_ROWS_1 12
 #define GLOVED_ROWS_2 6
 #include "kernels/cpu/scan_loops.inc"
 #pragma GCC pop_options

@@ -60,20 +60,53 @@ TEST(FairQueue, HandsEverythingOverBetweenThreads) {
     EXPECT_EQ(sum, 3 * 1000 * 1001 / 2);
 }
 
-TEST(CostModel, LearnsWhatSinglesAndBatchesTake) {
+/// The most vectors whose predicted cost stays below the budget, plus the one that passes it: what the daemon takes.
+std::size_t batch_of(const CostModel& costs, double budget_ms) {
+    std::size_t vectors = 1;
+    while (vectors < CostModel::kMaxVectors && costs.predict_ms(vectors) < budget_ms)
+        ++vectors;
+    return vectors;
+}
+
+TEST(CostModel, TakesTheFirstMeasurementForTheGuessAndThenBlends) {
     CostModel costs(100.0);
     EXPECT_EQ(costs.single_ms(), 100.0);
+    EXPECT_EQ(costs.predict_ms(0), 0.0);
     costs.learn(1, 10.0);
     EXPECT_EQ(costs.single_ms(), 10.0);
-    for (int i = 0; i < 100; ++i)
-        costs.learn(11, 30.0);
-    EXPECT_NEAR(costs.further_ms(), 2.0, 0.01);
-    for (int i = 0; i < 100; ++i)
-        costs.learn(1, 20.0);
-    EXPECT_NEAR(costs.single_ms(), 20.0, 0.01);
-    costs.learn(0, 1000.0);
-    costs.learn(5, 1.0);
-    EXPECT_GE(costs.further_ms(), 0.0);
+    costs.learn(1, 20.0);
+    EXPECT_GT(costs.single_ms(), 10.0);
+    EXPECT_LT(costs.single_ms(), 20.0);
+    for (std::size_t vectors = 1; vectors < 300; ++vectors) {
+        EXPECT_LE(costs.predict_ms(vectors), costs.predict_ms(vectors + 1)) << vectors;
+    }
+}
+
+TEST(CostModel, FindsTheBatchThatFitsTheBudgetWithoutLeaps) {
+    // 60 ms up to 16 vectors, then 3 ms each: what an engine bound first by memory, then by arithmetic, takes.
+    const auto truth = [](std::size_t vectors) { return std::max(60.0, 3.0 * static_cast<double>(vectors)); };
+    CostModel costs(60.0);
+    std::size_t before = 1;
+    for (int round = 0; round < 40; ++round) {
+        const std::size_t vectors = batch_of(costs, 120.0);
+        EXPECT_LE(vectors, 5 * before) << "round " << round;
+        before = vectors;
+        costs.learn(vectors, truth(vectors));
+    }
+    EXPECT_GE(before, 32U);
+    EXPECT_LE(truth(before), 2 * 120.0);
+}
+
+TEST(CostModel, TriesASizeAgainThatOnceWasSlow) {
+    CostModel costs(60.0);
+    costs.learn(1, 60.0);
+    costs.learn(2, 60.0);
+    costs.learn(16, 5000.0);
+    const std::size_t shy = batch_of(costs, 120.0);
+    EXPECT_LT(shy, 16U);
+    for (int round = 0; round < 1000; ++round)
+        costs.learn(shy, 60.0);
+    EXPECT_GE(batch_of(costs, 120.0), 16U);
 }
 
 TEST(ThreadPool, RunsEveryWorkerAndEveryRangeOnce) {
