@@ -98,8 +98,7 @@ int ask_once(const Settings& settings) {
     const auto reply = connection->ask(*line);
     if (!reply) return fail(kAtFault, reply.error().message);
     if (!reply->status.ok) return fail(kAtFault, fmt::format("{}: {}", reply->status.code, reply->status.message));
-    for (const std::string& answer : reply->lines)
-        std::cout << answer << '\n';
+    for (const std::string& answer : reply->lines) std::cout << answer << '\n';
     return std::cout.flush() ? kDone : fail(kAtFault, "cannot write the answer");
 }
 

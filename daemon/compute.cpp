@@ -90,8 +90,7 @@ void Compute::prepare(Job job, Batch& batch) {
 
 void Compute::answer(Batch& batch) {
     std::vector<kernels::Query> queries;
-    for (Scan& scan : batch.scans)
-        queries.push_back(std::move(scan.query));
+    for (Scan& scan : batch.scans) queries.push_back(std::move(scan.query));
     const auto begun = Clock::now();
     auto answers = engine_->run(queries);
     const auto ended = Clock::now();

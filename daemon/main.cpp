@@ -81,8 +81,7 @@ void set_model(const std::string& text, Settings& settings) {
     } else {
         settings.model_path = text;
         std::string trimmed = text;
-        while (trimmed.size() > 1 && trimmed.back() == '/')
-            trimmed.pop_back();
+        while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
         settings.model_name = trimmed.substr(trimmed.rfind('/') + 1);
     }
     if (settings.model_path.empty()) throw po::error("--model needs a directory");

@@ -36,8 +36,7 @@ Pinning::~Pinning() {
 
 void Pinning::wait_for_an_answer() const {
     const auto deadline = Clock::now() + kLongestWait;
-    while (!stop_ && batches_answered_ == 0 && Clock::now() < deadline)
-        std::this_thread::sleep_for(kPoll);
+    while (!stop_ && batches_answered_ == 0 && Clock::now() < deadline) std::this_thread::sleep_for(kPoll);
 }
 
 void Pinning::lock_pages(std::span<const std::byte> pages, bool asked_for) {

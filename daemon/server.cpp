@@ -189,8 +189,7 @@ std::string Server::stats() const {
         {"max_k", std::to_string(settings_.limits.max_k)},
     };
     std::string reply = wire::ok_line(lines.size());
-    for (const auto& [key, value] : lines)
-        reply += fmt::format("{}\t{}\n", key, value);
+    for (const auto& [key, value] : lines) reply += fmt::format("{}\t{}\n", key, value);
     return reply;
 }
 

@@ -17,9 +17,7 @@ class ListeningSocket {
     /// Binds and listens, mode 0660. What stands at the path decides:
     ///  - nothing: it is taken;
     ///  - a socket of this user that nobody listens on (its daemon was killed): it is replaced;
-    ///  - a socket that somebody listens on, another user's socket, or anything that is no socket, a symlink included:
-    ///  left
-    ///    alone, error conflict.
+    ///  - a socket that somebody listens on, another user's, or what is no socket (a symlink, say): left alone, conflict.
     /// Daemons that start at once are serialised by a lock on the directory, so that none can take another's fresh
     /// socket for a dead one. Errors: conflict, or io with the remedy.
     static Result<ListeningSocket> bind(const std::string& path);

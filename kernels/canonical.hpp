@@ -31,8 +31,7 @@ GLOVED_HOST_DEVICE inline double canonical_dot(const float* a, const float* b, s
             lane[l] += static_cast<double>(a[i + l]) * static_cast<double>(b[i + l]);
         }
     }
-    for (std::size_t l = 0; i + l < dim; ++l)
-        lane[l] += static_cast<double>(a[i + l]) * static_cast<double>(b[i + l]);
+    for (std::size_t l = 0; i + l < dim; ++l) lane[l] += static_cast<double>(a[i + l]) * static_cast<double>(b[i + l]);
     return combine_lanes(lane);
 }
 

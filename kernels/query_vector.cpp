@@ -13,8 +13,7 @@ Result<QueryVector> make_query_vector(const format::Model& model, std::span<cons
         const auto row = model.vector(term.row);
         const double norm = unit ? model.norms()[term.row] : 1.0;
         if (norm == 0.0) continue;
-        for (std::size_t i = 0; i < sum.size(); ++i)
-            sum[i] += term.coefficient * (static_cast<double>(row[i]) / norm);
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term.coefficient * (static_cast<double>(row[i]) / norm);
     }
     std::vector<float> values(sum.size());
     // A double beyond float32's range becomes infinity here and is refused below.

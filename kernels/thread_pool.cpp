@@ -27,8 +27,7 @@ ThreadPool::~ThreadPool() {
         stopping_ = true;
     }
     start_.notify_all();
-    for (std::thread& thread : threads_)
-        thread.join();
+    for (std::thread& thread : threads_) thread.join();
 }
 
 void ThreadPool::run(const std::function<void(unsigned)>& work) {

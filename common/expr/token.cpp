@@ -74,8 +74,7 @@ Result<std::optional<Token>> Tokenizer::next() {
 Result<std::optional<Option>> Tokenizer::next_option() {
     skip_separators();
     std::size_t length = 0;
-    while (length < rest_.size() && rest_[length] >= 'a' && rest_[length] <= 'z')
-        ++length;
+    while (length < rest_.size() && rest_[length] >= 'a' && rest_[length] <= 'z') ++length;
     if (length == 0 || length == rest_.size() || rest_[length] != '=') return std::optional<Option>();
     Option option;
     option.name = rest_.substr(0, length);

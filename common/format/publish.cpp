@@ -126,8 +126,7 @@ Status check_target(int parent, const std::string& name, const std::string& targ
 
 Result<Staging> Staging::create(const std::string& target) {
     std::string trimmed = target;
-    while (trimmed.size() > 1 && trimmed.back() == '/')
-        trimmed.pop_back();
+    while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
     const std::size_t slash = trimmed.rfind('/');
     Staging staging;
     staging.target_ = trimmed;

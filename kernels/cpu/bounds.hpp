@@ -7,17 +7,15 @@
 // Claim: |estimate − canonical score before clamping| <= score_error_bound(n), if 1 <= |q| < 2 and
 // 2^-60 <= |x| <= 2^60 (kSmallestNorm, kLargestNorm).
 //
-//  1. Each product passes through at most n roundings (its own and n − 1 additions; fused operations round less often),
-//  in any
-//     order of summation, so |d − q·x| <= γ Σ|q_i x_i| + t with γ = n u / (1 − n u) (Higham, «Accuracy and Stability of
-//     Numerical Algorithms», §3.1), and Σ|q_i x_i| <= |q| |x| by Cauchy–Schwarz. Nothing overflows: every partial sum
-//     is at most (1 + γ) |q| |x| < 2^62. t is what underflow adds: at most 2^-149 for each product (sums of float32
-//     that are subnormal are exact), in all n 2^-149 (1 + γ) <= n 2^-88 |q| |x|.
-//  2. Scaling the query by a power of two is exact but for elements that become subnormal: each loses at most 2^-150,
-//  in all
-//     √n 2^-150 |x|: below n 2^-149 |q| |x|.
-//  3. Everything in float64 (norms, division, and the canonical score itself) is off by less than (4 n + 20) 2^-53
-//  altogether.
+//  1. Each product passes through at most n roundings (its own and n − 1 additions; fused operations round less often, and
+//     the zeros that fill a last vector add nothing), in any order of summation. So |d − q·x| <= γ Σ|q_i x_i| + t with
+//     γ = n u / (1 − n u) (Higham, «Accuracy and Stability of Numerical Algorithms», §3.1), and Σ|q_i x_i| <= |q| |x| by
+//     Cauchy–Schwarz. Nothing overflows: every partial sum is at most (1 + γ) |q| |x| < 2^62. t is what underflow adds:
+//     at most 2^-149 for each product (sums of float32 that are subnormal are exact), in all
+//     n 2^-149 (1 + γ) <= n 2^-88 |q| |x|.
+//  2. Scaling the query by a power of two is exact but for elements that become subnormal: each loses at most 2^-150, in
+//     all √n 2^-150 |x|: below n 2^-149 |q| |x|.
+//  3. Everything in float64 (norms, division, the canonical score itself) is off by less than (4 n + 20) 2^-53 altogether.
 //
 // For n <= 4096, γ <= 1.00025 n u. The sum of 1–3 is then below 1.00025 n u + 2 n 2^-88 + (4 n + 20) 2^-53 <
 // 1.01 (n + 4) u, with more than 2 u to spare. That is the bound. Clamping moves no two scores apart and every true

@@ -144,8 +144,7 @@ struct CpuEngine::Worker {
           norms(tile_rows),
           cuts(pass.padded_lanes, kNever),
           picks(pass.padded_lanes * tile_rows) {
-        for (const Task& task : pass.tasks)
-            lists.emplace_back(task.query->k);
+        for (const Task& task : pass.tasks) lists.emplace_back(task.query->k);
     }
 };
 
@@ -181,8 +180,7 @@ void CpuEngine::run_pass(std::span<const Query> queries, std::span<const std::si
     }
     lay_out_lanes(pass);
     std::vector<Worker> workers;
-    for (unsigned w = 0; w < pool_.size(); ++w)
-        workers.emplace_back(pass, tile_rows_);
+    for (unsigned w = 0; w < pool_.size(); ++w) workers.emplace_back(pass, tile_rows_);
 
     const std::size_t grain = tile_rows_ * kTilesOfRange;
     std::atomic<std::size_t> next = range.first;
@@ -212,8 +210,7 @@ void CpuEngine::lay_out_lanes(Pass& pass) const {
             assert(vector.values.size() == model_.dim() && vector.norm > 0);
             Lane lane{&vector, vector.values, 0, t};
             const int exponent = scale_exponent(vector.norm);
-            for (float& value : lane.scaled)
-                value = std::ldexp(value, exponent);
+            for (float& value : lane.scaled) value = std::ldexp(value, exponent);
             lane.scaled_norm = canonical_norm(lane.scaled.data(), lane.scaled.size());
             pass.lanes.push_back(std::move(lane));
         };
@@ -224,10 +221,8 @@ void CpuEngine::lay_out_lanes(Pass& pass) const {
             task.target = {count->row, this->cosine(count->vector, count->row)};
         } else {
             const auto& product = std::get<CosMul>(task.query->kind);
-            for (const QueryVector& vector : product.positives)
-                add(vector);
-            for (const QueryVector& vector : product.negatives)
-                add(vector);
+            for (const QueryVector& vector : product.positives) add(vector);
+            for (const QueryVector& vector : product.negatives) add(vector);
         }
     }
     pass.padded_lanes = pass.lanes.size();
@@ -244,8 +239,7 @@ void CpuEngine::lay_out_lanes(Pass& pass) const {
         group.packed.assign(model_.dim() * group.width, 0.0F);
         for (std::size_t l = 0; l < std::min(left, group.width); ++l) {
             const auto& values = pass.lanes[lane + l].scaled;
-            for (std::size_t i = 0; i < values.size(); ++i)
-                group.packed[i * group.width + l] = values[i];
+            for (std::size_t i = 0; i < values.size(); ++i) group.packed[i * group.width + l] = values[i];
         }
         lane += group.width;
         pass.padded_lanes += group.width;
@@ -346,10 +340,8 @@ Bounds CpuEngine::estimate(const Pass& pass, const Worker& worker, const Task& t
         into.lower *= cosmul_part(std::clamp(cosine - bound_, -1.0, 1.0));
         into.upper *= cosmul_part(std::clamp(cosine + bound_, -1.0, 1.0));
     };
-    for (std::size_t i = 0; i < product->positives.size(); ++i)
-        multiply(above);
-    for (std::size_t i = 0; i < product->negatives.size(); ++i)
-        multiply(below);
+    for (std::size_t i = 0; i < product->positives.size(); ++i) multiply(above);
+    for (std::size_t i = 0; i < product->negatives.size(); ++i) multiply(below);
     return {above.lower / (below.upper + kCosMulGuard), above.upper / (below.lower + kCosMulGuard)};
 }
 
@@ -380,10 +372,8 @@ double CpuEngine::canonical(const Query& query, std::size_t row) const {
     const auto& product = std::get<CosMul>(query.kind);
     double above = 1.0;
     double below = 1.0;
-    for (const QueryVector& vector : product.positives)
-        above *= cosmul_part(cosine(vector, row));
-    for (const QueryVector& vector : product.negatives)
-        below *= cosmul_part(cosine(vector, row));
+    for (const QueryVector& vector : product.positives) above *= cosmul_part(cosine(vector, row));
+    for (const QueryVector& vector : product.negatives) below *= cosmul_part(cosine(vector, row));
     return above / (below + kCosMulGuard);
 }
 
@@ -403,8 +393,7 @@ Answer CpuEngine::finish(Pass& pass, std::size_t task_index, std::vector<Worker>
     CandidateList::prune(candidates, query.k, task.threshold);
     std::vector<Hit> hits(candidates.size());
     pool_.for_ranges(hits.size(), kRescoreGrain, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i)
-            hits[i] = {candidates[i].row, canonical(query, candidates[i].row)};
+        for (std::size_t i = begin; i < end; ++i) hits[i] = {candidates[i].row, canonical(query, candidates[i].row)};
     });
     std::erase_if(hits, [&](const Hit& hit) { return !(hit.score >= query.filter.min_score); });
     const std::size_t wanted = std::min(query.k, hits.size());

@@ -51,13 +51,11 @@ std::vector<Entry> awkward_entries(std::size_t rows, std::size_t dim, std::uint6
         auto& base = entries[i].second;
         entries[i + 1].second = base;
         entries[i + 2].second = base;
-        for (float& value : entries[i + 2].second)
-            value *= 4.0F;
+        for (float& value : entries[i + 2].second) value *= 4.0F;
         entries[i + 3].second = base;
         entries[i + 3].second[i % dim] = std::nextafter(base[i % dim], 9.0F);
         entries[i + 4].second = base;
-        for (float& value : entries[i + 4].second)
-            value = -value;
+        for (float& value : entries[i + 4].second) value = -value;
         entries[i + 5].second.assign(dim, 0.0F);
         entries[i + 6].second.assign(dim, 1e-42F);
         entries[i + 7].second.assign(dim, 3e38F);
@@ -65,8 +63,7 @@ std::vector<Entry> awkward_entries(std::size_t rows, std::size_t dim, std::uint6
         entries[i + 8].second[i % dim] = 1.0F;
         entries[i + 9].second.assign(dim, 0.25F);
         entries[i + 10].second = base;
-        for (float& value : entries[i + 10].second)
-            value *= 1e-20F;
+        for (float& value : entries[i + 10].second) value *= 1e-20F;
     }
     return entries;
 }
@@ -95,8 +92,7 @@ class EveryPath : public testing::TestWithParam<std::tuple<std::string, unsigned
         }
         for (const float scale : {1.0F, 1e-38F, 1e37F}) {
             std::vector<float> vector(model_->dim());
-            for (float& value : vector)
-                value = component(random) * scale;
+            for (float& value : vector) value = component(random) * scale;
             list.push_back(vector);
         }
         return list;
@@ -199,8 +195,7 @@ TEST_P(EveryPath, CountBeforeEqualsTheOracle) {
         queries.push_back({kernels::CountBefore{vector_of(list[i]), row}, 1, {excluded}, {}});
     }
     const auto answers = engine_->run(queries);
-    for (std::size_t i = 0; i < queries.size(); ++i)
-        EXPECT_EQ(answers[i].count, wanted[i]) << "query " << i;
+    for (std::size_t i = 0; i < queries.size(); ++i) EXPECT_EQ(answers[i].count, wanted[i]) << "query " << i;
 }
 
 TEST_P(EveryPath, CertificateHolds) {

@@ -120,12 +120,9 @@ void use(const format::Model& model) {
     GLOVED_CHECK(model.norms().size() == model.rows());
     GLOVED_CHECK(model.ranks().size() == model.rows());
     double sum = 0;
-    for (const float value : model.vectors())
-        sum += static_cast<double>(value);
-    for (const double norm : model.norms())
-        sum += norm;
-    for (const std::uint32_t rank : model.ranks())
-        sum += rank;
+    for (const float value : model.vectors()) sum += static_cast<double>(value);
+    for (const double norm : model.norms()) sum += norm;
+    for (const std::uint32_t rank : model.ranks()) sum += rank;
     volatile double sink = sum;  // so that the reads are made
     static_cast<void>(sink);
     for (const format::Section& section : model.header().sections)

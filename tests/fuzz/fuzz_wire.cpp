@@ -49,8 +49,7 @@ void check_request(std::string_view line) {
     }
     GLOVED_CHECK((request->verb == wire::Verb::near) == !request->terms.empty());
     GLOVED_CHECK(request->options.k > 0);
-    for (const std::string& word : request->words)
-        GLOVED_CHECK(!word.empty());
+    for (const std::string& word : request->words) GLOVED_CHECK(!word.empty());
 }
 
 void check_status_line(std::string_view line) {

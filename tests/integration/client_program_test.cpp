@@ -80,8 +80,7 @@ TEST_F(ClientProgram, AnErrGoesToStderr) {
 
 TEST_F(ClientProgram, ALargeReplyArrivesWhole) {
     std::string lines;
-    for (int i = 0; i < 65536; ++i)
-        lines += "word" + std::to_string(i) + "\t0.500000\n";
+    for (int i = 0; i < 65536; ++i) lines += "word" + std::to_string(i) + "\t0.500000\n";
     const Finished f = ask([&](const std::string&) { return Action{"OK 65536 us=1\n" + lines}; }, {"king"});
     EXPECT_EQ(f.exit_code, 0) << f.err;
     EXPECT_EQ(f.out, lines);
@@ -162,8 +161,7 @@ TEST_F(ClientProgram, WaitsOutAFullBacklog) {
     ASSERT_FALSE(waiting.empty());
     std::thread accepting([&] {
         std::this_thread::sleep_for(200ms);
-        for (std::size_t i = 0; i < waiting.size(); ++i)
-            accept_from(listener);
+        for (std::size_t i = 0; i < waiting.size(); ++i) accept_from(listener);
         const UniqueFd connection = accept_from(listener);
         const std::string reply = "OK 0\n";
         EXPECT_GT(::send(connection.get(), reply.data(), reply.size(), MSG_NOSIGNAL), 0);

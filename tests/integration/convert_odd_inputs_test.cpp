@@ -98,8 +98,7 @@ const std::vector<Odd>& odd_inputs() {
          "a" +
              [] {
                  std::string s;
-                 for (int i = 0; i < 4097; ++i)
-                     s += " 1";
+                 for (int i = 0; i < 4097; ++i) s += " 1";
                  return s;
              }() +
              "\n",

@@ -136,8 +136,7 @@ TEST(Convert, ResolvesDuplicatesByRule) {
 TEST(Convert, SkipsAndCountsByReason) {
     const TempDir dir;
     std::string text = "a 1 2\n\nb 1\nc nan 2\nd 1 x\ne 1 1e99\nf\tg 1 2\nh 0.5 1 2\nz 3 4\n";
-    for (int i = 0; i < 30; ++i)
-        text += "bad 1 y\n";
+    for (int i = 0; i < 30; ++i) text += "bad 1 y\n";
     const auto finished = convert({"--on-error", "skip", "--dim", "2", "-", dir / "m"}, text);
     ASSERT_EQ(finished.exit_code, 0) << finished.err;
     EXPECT_EQ(read_file(dir / "m/keys"), "a\nz\n");
@@ -198,8 +197,7 @@ TEST(Convert, CleansUpWhenInterrupted) {
         Background conversion({program("gloved-convert"), dir / "fifo", dir / "m"});
         FILE* pipe = std::fopen((dir / "fifo").c_str(), "w");
         ASSERT_NE(pipe, nullptr);
-        for (int i = 0; i < 200'000; ++i)
-            std::fprintf(pipe, "w%d 0.5 0.25\n", i);
+        for (int i = 0; i < 200'000; ++i) std::fprintf(pipe, "w%d 0.5 0.25\n", i);
         std::fflush(pipe);  // and then silence: the program waits in the middle of its input
         conversion.signal(number);
         const Finished finished = conversion.wait(std::chrono::seconds(10));
@@ -217,8 +215,7 @@ TEST(Convert, LeavesTheOldModelWhenTheDiskIsFull) {
     ASSERT_EQ(convert({"-", dir / "m"}, "old 1 2\n").exit_code, 0);
     const std::string before = read_file(dir / "m/values");
     std::string text;
-    for (int i = 0; i < 100'000; ++i)
-        text += fmt::format("w{} 0.5 0.25 0.125\n", i);
+    for (int i = 0; i < 100'000; ++i) text += fmt::format("w{} 0.5 0.25 0.125\n", i);
     write_file(dir / "in", text);
     // A file size limit stands in for a full disk: SIGXFSZ ignored, so that writing fails.
     const auto finished = run({"sh", "-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh", program("gloved-convert"),

@@ -213,8 +213,7 @@ TEST(Daemon, AnswersALastLineWithoutItsEnd) {
 TEST(Daemon, AnswersBytesThatComeOneByOne) {
     const Daemon daemon(sample_model());
     Connection connection(daemon.socket_path());
-    for (const char c : std::string("NEAR k=1 king\nPING\n"))
-        ASSERT_TRUE(connection.send({&c, 1}));
+    for (const char c : std::string("NEAR k=1 king\nPING\n")) ASSERT_TRUE(connection.send({&c, 1}));
     EXPECT_EQ(connection.read_reply().lines.size(), 1U);
     EXPECT_EQ(connection.read_reply().status, "OK 0");
 }
@@ -226,14 +225,12 @@ TEST(Daemon, CutsSlowLinesIdleAndUnreadConnections) {
     Connection never_reads(daemon.socket_path());
     const auto begun = Clock::now();
     std::thread trickle([&] {
-        for (int i = 0; i < 12 && slow.send("x"); ++i)
-            std::this_thread::sleep_for(milliseconds(150));
+        for (int i = 0; i < 12 && slow.send("x"); ++i) std::this_thread::sleep_for(milliseconds(150));
     });
     std::thread flood([&] {
         // More answers than every buffer between us holds: the daemon stops reading, then cuts.
         std::string requests;
-        for (int i = 0; i < 200; ++i)
-            requests += "NEAR k=10000 the\n";
+        for (int i = 0; i < 200; ++i) requests += "NEAR k=10000 the\n";
         for (int i = 0; i < 20 && never_reads.send(requests); ++i) {
         }
     });
@@ -253,19 +250,15 @@ TEST(Daemon, SingleRequestsPassByPipelines) {
     const Daemon daemon(sample_model(), {"--threads", "1"});
     Connection greedy(daemon.socket_path());
     std::string requests;
-    for (int i = 0; i < 4000; ++i)
-        requests += "NEAR k=200 the\n";
+    for (int i = 0; i < 4000; ++i) requests += "NEAR k=200 the\n";
     std::atomic<std::size_t> answered = 0;
     std::thread writer([&] { greedy.send(requests); });
     std::thread reader([&] {
-        while (answered < 4000 && greedy.read_reply().lines.size() == 200)
-            ++answered;
+        while (answered < 4000 && greedy.read_reply().lines.size() == 200) ++answered;
     });
-    while (answered == 0)
-        std::this_thread::sleep_for(milliseconds(1));
+    while (answered == 0) std::this_thread::sleep_for(milliseconds(1));
     Connection modest(daemon.socket_path());
-    for (int i = 0; i < 20; ++i)
-        EXPECT_EQ(modest.ask("NEAR k=1 king").lines.size(), 1U);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(modest.ask("NEAR k=1 king").lines.size(), 1U);
     // The modest one was served while the greedy one still waited for most of its answers.
     EXPECT_LT(answered, 3000U);
     writer.join();
@@ -277,8 +270,7 @@ TEST(Daemon, SaysBusyWhenItsQueueIsFull) {
     const Daemon daemon(sample_model(), {"--queue-length", "4", "--threads", "1"});
     Connection connection(daemon.socket_path());
     std::string requests;
-    for (int i = 0; i < 200; ++i)
-        requests += "NEAR k=5 the\n";
+    for (int i = 0; i < 200; ++i) requests += "NEAR k=5 the\n";
     connection.send(requests);
     int ok = 0;
     int busy = 0;
@@ -320,8 +312,7 @@ TEST(Daemon, SurvivesClientsThatVanish) {
         connection.send("NEAR k=10000 the\nNEAR k=10000 of\nNEAR k=10");
     }
     EXPECT_EQ(Connection(daemon.socket_path()).ask("PING").status, "OK 0");
-    for (int i = 0; i < 200 && descriptors() != before; ++i)
-        std::this_thread::sleep_for(milliseconds(10));
+    for (int i = 0; i < 200 && descriptors() != before; ++i) std::this_thread::sleep_for(milliseconds(10));
     EXPECT_EQ(descriptors(), before);
 }
 
@@ -331,13 +322,11 @@ TEST(Daemon, DrainsOnSigterm) {
     Connection idle(daemon.socket_path());
     EXPECT_EQ(idle.ask("PING").status, "OK 0");
     std::string requests;
-    for (int i = 0; i < 200; ++i)
-        requests += "NEAR k=100 the\n";
+    for (int i = 0; i < 200; ++i) requests += "NEAR k=100 the\n";
     connection.send(requests);
     EXPECT_EQ(connection.read_reply().lines.size(), 100U);
     daemon.process().signal(SIGTERM);
-    for (int i = 1; i < 200; ++i)
-        ASSERT_EQ(connection.read_reply().lines.size(), 100U) << i;
+    for (int i = 1; i < 200; ++i) ASSERT_EQ(connection.read_reply().lines.size(), 100U) << i;
     EXPECT_TRUE(connection.closed_by_peer());
     EXPECT_TRUE(idle.closed_by_peer());
     const Finished finished = daemon.process().wait();
@@ -369,8 +358,7 @@ std::string answers_of(const std::string& model, const std::vector<std::string>&
     std::string all;
     if (pipelined) {
         std::string input;
-        for (const auto& request : requests)
-            input += request + "\n";
+        for (const auto& request : requests) input += request + "\n";
         connection.send(input);
     }
     for (const auto& request : requests) {

@@ -147,8 +147,7 @@ TEST_F(VerifyDamage, HeaderThatLiesIsRefused) {
 TEST_F(VerifyDamage, TruncatedOrLongerValuesAreRefused) {
     std::mt19937_64 random(2);
     std::vector<std::size_t> lengths = {0, 1, 7, 8, 4095, 4096, 4097, values_.size() - 1, values_.size() - 4096};
-    for (int i = 0; i < 100; ++i)
-        lengths.push_back(random() % values_.size());
+    for (int i = 0; i < 100; ++i) lengths.push_back(random() % values_.size());
     for (const std::size_t length : lengths) {
         put("values", values_.substr(0, length));
         expect_refused("values", fmt::format("{} bytes", length));

@@ -11,8 +11,9 @@ requests=${3:-640}
 
 work=$(mktemp -d)
 daemon=
+# shellcheck disable=SC2317  # called by the trap
 finish() {
-    [ -n "$daemon" ] && kill "$daemon" 2>/dev/null && wait "$daemon" || true
+    if [ -n "$daemon" ]; then kill "$daemon"; fi
     rm -rf "$work"
 }
 trap finish EXIT
@@ -38,7 +39,7 @@ ask() { # model, batch, gloved options …
         sleep 0.05
     done
     if [ "$batch" = 1 ]; then
-        # --lines is not needed for that: a pipe that is read line by line sends one at a time.
+        # The next request is sent only when the answer to the last has been read.
         coproc peer { socat -t60 - "UNIX-CONNECT:$work/s"; }
         while read -r request; do
             printf '%s\n' "$request" >&"${peer[1]}"
@@ -47,6 +48,7 @@ ask() { # model, batch, gloved options …
             [ "$status" = OK ] && for ((i = 0; i < n; ++i)); do IFS= read -r line <&"${peer[0]}"; printf '%s\n' "$line"; done
         done < "$work/requests" > "$work/raw"
         eval "exec ${peer[1]}>&-"
+        # shellcheck disable=SC2154  # coproc sets it
         wait "$peer_PID"
     else
         split -l "$batch" "$work/requests" "$work/part."

@@ -21,8 +21,7 @@ std::string ReplyText::normalised() const {
         const auto end = text.find_first_not_of("0123456789", at + 4);
         text = text.substr(0, at) + " us=N" + (end == std::string::npos ? "" : text.substr(end));
     }
-    for (const std::string& line : lines)
-        text += "\n" + line;
+    for (const std::string& line : lines) text += "\n" + line;
     return text;
 }
 

@@ -57,15 +57,11 @@ std::vector<double> oracle_cosmul(const format::Model& model, const std::vector<
     std::vector<double> below(model.rows(), 1.0);
     const auto multiply = [&](const std::vector<float>& query, std::vector<double>& product) {
         const auto scores = oracle_scores(model, query);
-        for (std::size_t row = 0; row < scores.size(); ++row)
-            product[row] *= (1.0 + scores[row]) / 2.0;
+        for (std::size_t row = 0; row < scores.size(); ++row) product[row] *= (1.0 + scores[row]) / 2.0;
     };
-    for (const auto& query : positives)
-        multiply(query, above);
-    for (const auto& query : negatives)
-        multiply(query, below);
-    for (std::size_t row = 0; row < above.size(); ++row)
-        above[row] /= below[row] + 1e-6;
+    for (const auto& query : positives) multiply(query, above);
+    for (const auto& query : negatives) multiply(query, below);
+    for (std::size_t row = 0; row < above.size(); ++row) above[row] /= below[row] + 1e-6;
     return above;
 }
 

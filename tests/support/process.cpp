@@ -17,8 +17,7 @@ namespace {
 
 pid_t start(const std::vector<std::string>& arguments, int in, int out, int err) {
     std::vector<char*> argv;
-    for (const std::string& argument : arguments)
-        argv.push_back(const_cast<char*>(argument.c_str()));
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
     const pid_t pid = ::fork();
     if (pid < 0) throw std::runtime_error("fork failed");
@@ -60,8 +59,7 @@ Finished run(const std::vector<std::string>& arguments, const std::string& input
     const int out = ::open((dir / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     const int err = ::open((dir / "err").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     const pid_t pid = start(arguments, in, out, err);
-    for (const int fd : {in, out, err})
-        ::close(fd);
+    for (const int fd : {in, out, err}) ::close(fd);
     int status = 0;
     if (!wait_for(pid, status, timeout)) {
         ADD_FAILURE() << arguments[0] << " did not end within " << timeout.count() << " s";

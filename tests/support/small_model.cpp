@@ -52,8 +52,7 @@ std::vector<Entry> random_entries(std::size_t rows, std::size_t dim, std::uint64
     for (std::size_t i = 0; i < rows; ++i) {
         entries[i].first = fmt::format("w{}", i);
         entries[i].second.resize(dim);
-        for (float& value : entries[i].second)
-            value = component(random);
+        for (float& value : entries[i].second) value = component(random);
     }
     return entries;
 }

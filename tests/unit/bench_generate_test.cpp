@@ -43,12 +43,10 @@ TEST(Generate, modelIsWholeForAnySize) {
         // Opening checks that keys are distinct, sorted and as many as rows.
         const auto model = generated(temp / std::to_string(rows), {rows, 3, rows, 2});
         ASSERT_EQ(model.rows(), rows);
-        for (const auto& section : model.header().sections)
-            EXPECT_TRUE(model.verify_section(section)) << section.name;
+        for (const auto& section : model.header().sections) EXPECT_TRUE(model.verify_section(section)) << section.name;
         std::vector<std::uint32_t> ranks(model.ranks().begin(), model.ranks().end());
         std::sort(ranks.begin(), ranks.end());
-        for (std::uint32_t rank = 0; rank < rows; ++rank)
-            ASSERT_EQ(ranks[rank], rank);
+        for (std::uint32_t rank = 0; rank < rows; ++rank) ASSERT_EQ(ranks[rank], rank);
         for (std::size_t row = 0; row < rows; ++row) {
             ASSERT_EQ(model.norms()[row], kernels::canonical_norm(model.vector(row).data(), 3));
         }

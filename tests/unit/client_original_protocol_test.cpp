@@ -21,8 +21,7 @@ std::vector<std::string> read(const std::string& text) {
             made.emplace_back("error");
         } else if (*query) {
             std::string shown;
-            for (const auto& [negative, word] : (*query)->words)
-                shown += (negative ? "-" : "+") + word;
+            for (const auto& [negative, word] : (*query)->words) shown += (negative ? "-" : "+") + word;
             made.push_back(shown + ((*query)->compare ? " !1" : " !0"));
         }
     }
@@ -68,8 +67,7 @@ TEST(OriginalReader, SaysWhatIsMalformedAndGoesOn) {
 
 TEST(OriginalReader, NothingOfADroppedQueryIsLeft) {
     OriginalReader reader;
-    for (const char* token : {"a", "-", "b"})
-        ASSERT_TRUE(reader.feed(token));
+    for (const char* token : {"a", "-", "b"}) ASSERT_TRUE(reader.feed(token));
     const auto dropped = reader.feed("1");
     ASSERT_FALSE(dropped);
     EXPECT_NE(dropped.error().message.find("\"a\""), std::string::npos) << dropped.error().message;
@@ -86,8 +84,7 @@ TEST(OriginalRequest, QuotesEveryWord) {
 
 TEST(OriginalWords, DropTheFirstWordAndKeepTen) {
     std::vector<std::string> lines;
-    for (int i = 0; i < 11; ++i)
-        lines.push_back("w" + std::to_string(i) + "\t0.500000");
+    for (int i = 0; i < 11; ++i) lines.push_back("w" + std::to_string(i) + "\t0.500000");
     const auto without = original_words(lines, "w3");
     EXPECT_EQ(without.size(), 10U);
     EXPECT_EQ(without.front(), "w0");

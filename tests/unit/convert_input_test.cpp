@@ -34,8 +34,7 @@ Result<std::string> read_all(const std::string& content, std::size_t piece = 100
 
 std::string long_text() {
     std::string text;
-    for (int i = 0; i < 100'000; ++i)
-        text += "word" + std::to_string(i * 7919 % 65537) + " 0.1 0.2\n";
+    for (int i = 0; i < 100'000; ++i) text += "word" + std::to_string(i * 7919 % 65537) + " 0.1 0.2\n";
     return text;
 }
 

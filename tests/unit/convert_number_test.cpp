@@ -46,11 +46,9 @@ TEST(Number, RoundsLongDecimalsAndExponentsCorrectly) {
     std::mt19937_64 random(2);
     for (int i = 0; i < 1'000'000; ++i) {
         std::string text = random() % 2 ? "-" : "";
-        for (auto n = random() % 22; n > 0; --n)
-            text += static_cast<char>('0' + random() % 10);
+        for (auto n = random() % 22; n > 0; --n) text += static_cast<char>('0' + random() % 10);
         text += '.';
-        for (auto n = 1 + random() % 22; n > 0; --n)
-            text += static_cast<char>('0' + random() % 10);
+        for (auto n = 1 + random() % 22; n > 0; --n) text += static_cast<char>('0' + random() % 10);
         if (random() % 2) text += fmt::format("e{}", static_cast<int>(random() % 120) - 70);
         ASSERT_TRUE(agrees(text));
     }

@@ -36,8 +36,7 @@ TEST(OrderedPipeline, KeepsTheOrderWhateverTheThreads) {
             });
         ASSERT_TRUE(done);
         ASSERT_EQ(results.size(), 1000U);
-        for (int i = 0; i < 1000; ++i)
-            EXPECT_EQ(results[static_cast<std::size_t>(i)], i * i);
+        for (int i = 0; i < 1000; ++i) EXPECT_EQ(results[static_cast<std::size_t>(i)], i * i);
     }
 }
 

@@ -15,14 +15,12 @@ namespace {
 
 TEST(FairQueue, TakesFromSourcesInTurnAndKeepsEachOnesOrder) {
     FairQueue<int> queue(100);
-    for (int i = 0; i < 5; ++i)
-        ASSERT_TRUE(queue.push(1, 10 + i));
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(queue.push(1, 10 + i));
     ASSERT_TRUE(queue.push(2, 20));
     ASSERT_TRUE(queue.push(3, 30));
     ASSERT_TRUE(queue.push(2, 21));
     std::vector<int> order;
-    while (const auto value = queue.try_pop())
-        order.push_back(*value);
+    while (const auto value = queue.try_pop()) order.push_back(*value);
     EXPECT_EQ(order, (std::vector<int>{10, 20, 30, 11, 21, 12, 13, 14}));
     EXPECT_EQ(queue.size(), 0U);
 }
@@ -43,18 +41,15 @@ TEST(FairQueue, HandsEverythingOverBetweenThreads) {
     FairQueue<int> queue(1000000);
     std::atomic<long> sum = 0;
     std::thread consumer([&] {
-        while (const auto value = queue.pop())
-            sum += *value;
+        while (const auto value = queue.pop()) sum += *value;
     });
     std::vector<std::thread> producers;
     for (std::uint64_t source = 0; source < 3; ++source) {
         producers.emplace_back([&, source] {
-            for (int i = 1; i <= 1000; ++i)
-                EXPECT_TRUE(queue.push(source, int{i}));
+            for (int i = 1; i <= 1000; ++i) EXPECT_TRUE(queue.push(source, int{i}));
         });
     }
-    for (auto& producer : producers)
-        producer.join();
+    for (auto& producer : producers) producer.join();
     queue.close();
     consumer.join();
     EXPECT_EQ(sum, 3 * 1000 * 1001 / 2);
@@ -63,8 +58,7 @@ TEST(FairQueue, HandsEverythingOverBetweenThreads) {
 /// The most vectors whose predicted cost stays below the budget, plus the one that passes it: what the daemon takes.
 std::size_t batch_of(const CostModel& costs, double budget_ms) {
     std::size_t vectors = 1;
-    while (vectors < CostModel::kMaxVectors && costs.predict_ms(vectors) < budget_ms)
-        ++vectors;
+    while (vectors < CostModel::kMaxVectors && costs.predict_ms(vectors) < budget_ms) ++vectors;
     return vectors;
 }
 
@@ -104,8 +98,7 @@ TEST(CostModel, TriesASizeAgainThatOnceWasSlow) {
     costs.learn(16, 5000.0);
     const std::size_t shy = batch_of(costs, 120.0);
     EXPECT_LT(shy, 16U);
-    for (int round = 0; round < 1000; ++round)
-        costs.learn(shy, 60.0);
+    for (int round = 0; round < 1000; ++round) costs.learn(shy, 60.0);
     EXPECT_GE(batch_of(costs, 120.0), 16U);
 }
 
@@ -116,15 +109,12 @@ TEST(ThreadPool, RunsEveryWorkerAndEveryRangeOnce) {
         for (int round = 0; round < 50; ++round) {
             std::vector<std::atomic<int>> calls(threads);
             pool.run([&](unsigned worker) { ++calls[worker]; });
-            for (const auto& count : calls)
-                EXPECT_EQ(count, 1);
+            for (const auto& count : calls) EXPECT_EQ(count, 1);
             std::vector<std::atomic<int>> items(1003);
             pool.for_ranges(items.size(), 10, [&](std::size_t begin, std::size_t end) {
-                for (std::size_t i = begin; i < end; ++i)
-                    ++items[i];
+                for (std::size_t i = begin; i < end; ++i) ++items[i];
             });
-            for (const auto& count : items)
-                ASSERT_EQ(count, 1);
+            for (const auto& count : items) ASSERT_EQ(count, 1);
         }
     }
 }

@@ -28,11 +28,9 @@ std::string error_of(std::string_view text) {
 
 std::string nested(int depth) {
     std::string text;
-    for (int i = 0; i < depth; ++i)
-        text += "( ";
+    for (int i = 0; i < depth; ++i) text += "( ";
     text += "a";
-    for (int i = 0; i < depth; ++i)
-        text += " )";
+    for (int i = 0; i < depth; ++i) text += " )";
     return text;
 }
 
@@ -68,8 +66,7 @@ TEST(Expression, NestsSixtyFourDeep) {
     EXPECT_EQ(terms_of(nested(64) + " " + nested(64)).size(), 2U) << "depth is not a count of parentheses";
     error_of(std::string(65536, '(').replace(1, 1, " "));
     std::string opening;
-    for (int i = 0; i < 32768; ++i)
-        opening += "( ";
+    for (int i = 0; i < 32768; ++i) opening += "( ";
     error_of(opening);
 }
 

@@ -37,13 +37,11 @@ std::string undump(const std::string& dump) {
         }
         const auto offset = static_cast<std::size_t>(std::stoull(line, nullptr, 16));
         const std::string last = bytes.size() >= 16 ? bytes.substr(bytes.size() - 16) : std::string();
-        while (repeat && bytes.size() < offset)
-            bytes += last;
+        while (repeat && bytes.size() < offset) bytes += last;
         repeat = false;
         EXPECT_EQ(bytes.size(), offset) << line;
         std::istringstream fields(line.substr(8, line.find('|') - 8));
-        for (std::string field; fields >> field;)
-            bytes += static_cast<char>(std::stoi(field, nullptr, 16));
+        for (std::string field; fields >> field;) bytes += static_cast<char>(std::stoi(field, nullptr, 16));
     }
     return bytes;
 }
@@ -89,8 +87,7 @@ TEST(Golden, ReaderReadsTheBytesOfThePage) {
     EXPECT_EQ(model->vector(0)[0], -0.1F);
     EXPECT_EQ(model->norms()[1], 5.0);
     EXPECT_EQ(model->ranks()[2], 0U);
-    for (const auto& section : model->header().sections)
-        EXPECT_TRUE(model->verify_section(section));
+    for (const auto& section : model->header().sections) EXPECT_TRUE(model->verify_section(section));
 }
 
 }  // namespace

@@ -11,8 +11,7 @@ namespace {
 
 std::vector<std::string> drain(LineSplitter& splitter) {
     std::vector<std::string> lines;
-    while (const auto line = splitter.next())
-        lines.emplace_back(*line);
+    while (const auto line = splitter.next()) lines.emplace_back(*line);
     return lines;
 }
 
@@ -33,8 +32,7 @@ TEST(LineSplitter, GivesTheSameLinesForEveryCut) {
         Lines lines;
         for (std::size_t at = 0; at < text.size(); at += piece) {
             splitter.append(std::string_view(text).substr(at, piece));
-            for (std::string& line : drain(splitter))
-                lines.push_back(std::move(line));
+            for (std::string& line : drain(splitter)) lines.push_back(std::move(line));
         }
         EXPECT_EQ(lines, (Lines{"PING", "king - man", ""})) << piece;
         EXPECT_EQ(splitter.partial(), "last\r");
@@ -88,8 +86,7 @@ TEST(LineSplitter, AgreesWithAPlainSplitOnRandomStreams) {
     std::mt19937_64 random(7);
     for (int round = 0; round < 500; ++round) {
         std::string text;
-        for (std::size_t size = random() % 400; text.size() < size;)
-            text += "ab\r\n"[random() % 4];
+        for (std::size_t size = random() % 400; text.size() < size;) text += "ab\r\n"[random() % 4];
         Lines expected;
         std::size_t begin = 0;
         for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
@@ -102,8 +99,7 @@ TEST(LineSplitter, AgreesWithAPlainSplitOnRandomStreams) {
             const std::size_t piece = 1 + random() % 50;
             splitter.append(std::string_view(text).substr(at, piece));
             at += piece;
-            for (std::string& line : drain(splitter))
-                lines.push_back(std::move(line));
+            for (std::string& line : drain(splitter)) lines.push_back(std::move(line));
         }
         ASSERT_EQ(lines, expected);
         ASSERT_EQ(splitter.partial(), text.substr(begin));

@@ -128,13 +128,11 @@ TEST(Request, CountsTheWordsOfEachVerb) {
          {"SIM", "SIM a", "SIM a b c", "SIM a \"\"", "HAS", "HAS \"\"", "PING a", "STATS a", "HELP a", "QUIT a"}) {
         error_of(line);
     }
-    for (const char* line : {"PING", "STATS", "HELP", "QUIT", " PING ", "\tSTATS"})
-        request_of(line);
+    for (const char* line : {"PING", "STATS", "HELP", "QUIT", " PING ", "\tSTATS"}) request_of(line);
     EXPECT_EQ(request_of("HAS" +
                          [] {
                              std::string words;
-                             for (int i = 0; i < 10000; ++i)
-                                 words += " w";
+                             for (int i = 0; i < 10000; ++i) words += " w";
                              return words;
                          }())
                   .words.size(),
@@ -148,18 +146,15 @@ TEST(Request, EveryVerbIsReservedWhetherAnsweredOrNot) {
         ASSERT_TRUE(verb) << name;
         EXPECT_EQ(verb_name(*verb), name);
         std::string lower = name;
-        for (char& c : lower)
-            c = static_cast<char>(c - 'A' + 'a');
+        for (char& c : lower) c = static_cast<char>(c - 'A' + 'a');
         EXPECT_FALSE(find_verb(lower));
         EXPECT_EQ(request_of(lower).terms, (Terms{{1, lower}}));
     }
-    for (const char* name : {"", " ", "NEAR ", " NEAR", "NEA", "NEARS"})
-        EXPECT_FALSE(find_verb(name)) << name;
+    for (const char* name : {"", " ", "NEAR ", " NEAR", "NEA", "NEARS"}) EXPECT_FALSE(find_verb(name)) << name;
 }
 
 TEST(Request, BytesThatMeanNothingHereAreWords) {
-    for (const char* line : {"* 1", "HELLO )", "( GET", "+ +"})
-        error_of(line);  // operators stay operators
+    for (const char* line : {"* 1", "HELLO )", "( GET", "+ +"}) error_of(line);  // operators stay operators
     EXPECT_EQ(request_of("GET / HTTP/1.1").terms.size(), 3U)
         << "a foreign line of words is words; the model knows none";
     EXPECT_EQ(request_of("\xEF\xBB\xBFking").terms, (Terms{{1, "\xEF\xBB\xBFking"}})) << "no byte is taken away";

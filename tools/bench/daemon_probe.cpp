@@ -120,8 +120,7 @@ class Daemon {
             options.program, "--model",   "bench=" + model.path(),        "--socket",
             daemon.socket_,  "--threads", std::to_string(options.threads)};
         std::array<char*, arguments.size() + 1> argv{};
-        for (std::size_t i = 0; i < arguments.size(); ++i)
-            argv[i] = arguments[i].data();
+        for (std::size_t i = 0; i < arguments.size(); ++i) argv[i] = arguments[i].data();
         // spawn and not fork: a copy of this process's page tables would be timed along.
         posix_spawn_file_actions_t actions;
         ::posix_spawn_file_actions_init(&actions);
@@ -275,8 +274,7 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
     const Contender pipelined{fmt::format("daemon: {} pipelined", kPipelined), kPipelined,
                               [&](std::size_t) {
                                   request.clear();
-                                  for (std::size_t i = 0; i < kPipelined; ++i)
-                                      request += requests.next(options.k);
+                                  for (std::size_t i = 0; i < kPipelined; ++i) request += requests.next(options.k);
                               },
                               [&]() -> Status {
                                   if (Status sent = connection->send(request); !sent) return sent;

@@ -112,8 +112,7 @@ class KeyTree {
   public:
     KeyTree(format::ModelWriter& writer, std::uint64_t seed, const std::function<bool()>& interrupted)
         : writer_(writer), random_(stream(seed, kKeysStream, 0)), interrupted_(interrupted) {
-        for (const Letter& letter : kLetters)
-            total_weight_ += letter.weight;
+        for (const Letter& letter : kLetters) total_weight_ += letter.weight;
     }
 
     /// Appends `count` keys that start with the prefix at hand.
@@ -148,8 +147,7 @@ class KeyTree {
     /// A prefix that no other key has: any ending keeps the order.
     Status append_with_ending() {
         const std::size_t length = prefix_.size();
-        while (prefix_.empty() || random_.uniform() < 0.72)
-            prefix_ += static_cast<char>('a' + random_.next() % 26);
+        while (prefix_.empty() || random_.uniform() < 0.72) prefix_ += static_cast<char>('a' + random_.next() % 26);
         Status appended = writer_.append_key(prefix_);
         prefix_.resize(length);
         return appended;
@@ -193,8 +191,7 @@ class RowMaker {
         const float* of_topic = topics_.data() + random.next() % kTopics * out.size();
         const auto weigh_common = static_cast<float>(scale * common);
         const auto weigh_topic = static_cast<float>(scale * topic);
-        for (std::size_t i = 0; i < out.size(); ++i)
-            out[i] = weigh_common * common_[i] + weigh_topic * of_topic[i];
+        for (std::size_t i = 0; i < out.size(); ++i) out[i] = weigh_common * common_[i] + weigh_topic * of_topic[i];
         add_noise(random, static_cast<float>(scale * own), out);
     }
 

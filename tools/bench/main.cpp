@@ -79,8 +79,7 @@ bool interrupted() { return stop_asked.load(std::memory_order_relaxed); }
 void end_on_signals() {
     struct sigaction action {};
     action.sa_handler = [](int) { stop_asked.store(true, std::memory_order_relaxed); };
-    for (const int number : {SIGINT, SIGTERM, SIGHUP})
-        ::sigaction(number, &action, nullptr);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
 }
 
 int fail(int code, const std::string& message) {

@@ -34,8 +34,7 @@ std::uint64_t fold(std::span<const std::byte> bytes) {
             sums[a] ^= words;
         }
     }
-    for (std::size_t a = 1; a < kAccumulators; ++a)
-        sums[0] ^= sums[a];
+    for (std::size_t a = 1; a < kAccumulators; ++a) sums[0] ^= sums[a];
     return sums[0][0] ^ sums[0][1];
 }
 
@@ -68,8 +67,7 @@ double time_ms(const std::function<void()>& work) {
 Result<std::vector<Series>> measure(std::span<const Contender> contenders, std::size_t rounds,
                                     const std::function<bool()>& interrupted) {
     std::vector<Series> all;
-    for (const Contender& contender : contenders)
-        all.push_back({contender.what, contender.queries});
+    for (const Contender& contender : contenders) all.push_back({contender.what, contender.queries});
     for (std::size_t round = 0; round <= rounds; ++round) {
         for (std::size_t i = 0; i < contenders.size(); ++i) {
             const std::size_t c = (i + round) % contenders.size();

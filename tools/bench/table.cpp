@@ -15,8 +15,7 @@ void Table::add(std::vector<std::string> cells) {
 void Table::print(std::FILE* to, TableFormat format) const {
     std::vector<std::size_t> widths(rows_.front().size());
     for (const auto& row : rows_) {
-        for (std::size_t c = 0; c < row.size(); ++c)
-            widths[c] = std::max(widths[c], row[c].size());
+        for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
     }
     for (const auto& row : rows_) {
         for (std::size_t c = 0; c < row.size(); ++c) {
@@ -36,8 +35,7 @@ void Table::print(std::FILE* to, TableFormat format) const {
 
 std::string grouped(std::uint64_t number) {
     std::string text = fmt::to_string(number);
-    for (std::size_t at = text.size(); at > 3; at -= 3)
-        text.insert(at - 3, 1, ',');
+    for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, 1, ',');
     return text;
 }
 

@@ -16,8 +16,7 @@ class RandomWords {
 
     format::Row next() {
         auto row = static_cast<std::size_t>(random_() % model_.rows());
-        while (!(model_.norms()[row] > 0))
-            row = (row + 1) % model_.rows();
+        while (!(model_.norms()[row] > 0)) row = (row + 1) % model_.rows();
         return static_cast<format::Row>(row);
     }
 

@@ -146,8 +146,7 @@ Status resolve_duplicates(const Spool& spool, const ConvertOptions& options, std
     std::size_t kept = 0;
     for (std::size_t first = 0; first < order.size();) {
         std::size_t last = first + 1;
-        while (last < order.size() && spool.key(order[last]) == spool.key(order[first]))
-            ++last;
+        while (last < order.size() && spool.key(order[last]) == spool.key(order[first])) ++last;
         const std::size_t winner = options.duplicates == Duplicates::last ? last - 1 : first;
         const std::uint32_t row = order[winner];
         for (std::size_t i = first; i < last; ++i) {
@@ -177,11 +176,9 @@ Status resolve_duplicates(const Spool& spool, const ConvertOptions& options, std
 /// For each source row that is kept, the number of kept rows before it.
 std::vector<std::uint32_t> ranks_of(const std::vector<std::uint32_t>& kept, std::size_t source_rows) {
     std::vector<std::uint32_t> ranks(source_rows, 0);
-    for (const std::uint32_t row : kept)
-        ranks[row] = 1;
+    for (const std::uint32_t row : kept) ranks[row] = 1;
     std::uint32_t before = 0;
-    for (std::uint32_t& rank : ranks)
-        before += std::exchange(rank, before);
+    for (std::uint32_t& rank : ranks) before += std::exchange(rank, before);
     return ranks;
 }
 

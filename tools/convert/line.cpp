@@ -73,8 +73,7 @@ LineProblem too_few_fields(std::string_view line, std::size_t dim, std::size_t f
 }  // namespace
 
 std::string_view trim_line_end(std::string_view line) {
-    while (!line.empty() && (line.back() == ' ' || line.back() == '\r'))
-        line.remove_suffix(1);
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.remove_suffix(1);
     return line;
 }
 
@@ -89,8 +88,7 @@ std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, st
     const std::size_t fields = count_fields(line);
     if (fields < dim + 1) return too_few_fields(line, dim, fields);
     std::size_t split = line.size();
-    for (std::size_t i = 0; i < dim; ++i)
-        split = line.rfind(' ', split - 1);
+    for (std::size_t i = 0; i < dim; ++i) split = line.rfind(' ', split - 1);
     key = line.substr(0, split);
 
     std::size_t at = split + 1;

@@ -34,8 +34,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler")
 void watch_signals() {
     struct sigaction action {};
     action.sa_handler = [](int) { stop.store(true, std::memory_order_relaxed); };
-    for (const int number : {SIGINT, SIGTERM, SIGHUP})
-        ::sigaction(number, &action, nullptr);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
     // A reader of our messages that goes away must not take us with it, before the staging directory is removed.
     ::signal(SIGPIPE, SIG_IGN);
 }
@@ -147,8 +146,7 @@ void summarize(const convert::ConvertOptions& options, const convert::Report& re
     }
     if (report.duplicates > shown) say(fmt::format("{}: … {} duplicates in all", options.input, report.duplicates));
     double seconds = 0;
-    for (const auto& [stage, value] : report.seconds)
-        seconds += value;
+    for (const auto& [stage, value] : report.seconds) seconds += value;
     say(fmt::format(
         "{}: {} words of {} numbers from {} lines, {} duplicate(s), {} skipped; {:.1f} s, {:.0f} MB/s; "
         "generation {}",

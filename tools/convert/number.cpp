@@ -21,8 +21,7 @@ bool below_one(const char* first, const char* last) {
         const bool minus = *p == '-';
         if (*p == '-' || *p == '+') ++p;
         std::int64_t written = 0;
-        for (; p != last && written < kExponentLimit; ++p)
-            written = written * 10 + (*p - '0');
+        for (; p != last && written < kExponentLimit; ++p) written = written * 10 + (*p - '0');
         magnitude += minus ? -written : written;
     }
     return magnitude < 0;

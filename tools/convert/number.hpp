@@ -56,14 +56,12 @@ inline Number parse_number(const char* first, const char* last) {
     const char* const unsigned_first = p;
 
     std::uint64_t digits = 0;  // wraps beyond 19 digits, and is not used then
-    for (; p != last && digit(*p); ++p)
-        digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
+    for (; p != last && digit(*p); ++p) digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
     std::ptrdiff_t digit_count = p - unsigned_first;
     std::int64_t exponent = 0;
     if (p != last && *p == '.') {
         const char* const fraction = ++p;
-        for (; p != last && digit(*p); ++p)
-            digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
+        for (; p != last && digit(*p); ++p) digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
         exponent = fraction - p;
         digit_count += p - fraction;
     }

@@ -69,8 +69,7 @@ Status run_ordered(std::size_t threads, Produce produce, Work work, Consume cons
         std::condition_variable& to_workers;
     };
     const Door door{mutex, closed, to_workers};
-    for (std::size_t i = 0; i < threads; ++i)
-        workers.emplace_back(worker);
+    for (std::size_t i = 0; i < threads; ++i) workers.emplace_back(worker);
 
     bool ended = false;
     Status last;

@@ -41,8 +41,7 @@ std::string to_json(const Report& report) {
         if (report.source.skipped[i] != 0) reasons[std::string(kLineFaultNames[i])] = report.source.skipped[i];
     }
     Json seconds = Json::object();
-    for (const auto& [stage, value] : report.seconds)
-        seconds[stage] = value;
+    for (const auto& [stage, value] : report.seconds) seconds[stage] = value;
     const Json json = {
         {"tool", "gloved-convert"},
         {"version", kProgramVersion},

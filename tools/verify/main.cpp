@@ -121,8 +121,7 @@ int main(int argc, char** argv) try {
     if (const int status = parse(argc, argv, line); !line) return status;
     struct sigaction action {};
     action.sa_handler = [](int) { stop.store(true, std::memory_order_relaxed); };
-    for (const int number : {SIGINT, SIGTERM})
-        ::sigaction(number, &action, nullptr);
+    for (const int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
 
     std::vector<verify::Check> checks;
     const auto facts = verify::verify(line->options, stop, [&](const verify::Check& check) {
