@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -18,7 +19,7 @@ std::string progress_line(std::string_view label, std::uint64_t done_bytes, std:
     const std::uint64_t done = std::min(done_bytes, total_bytes);
     const double percent = 100.0 * static_cast<double>(done) / static_cast<double>(total_bytes);
     if (bytes_per_s <= 0) return fmt::format("{}  {:.0f} %", label, percent);
-    const auto left_s = static_cast<std::uint64_t>(static_cast<double>(total_bytes - done) / bytes_per_s + 0.5);
+    const auto left_s = std::llround(static_cast<double>(total_bytes - done) / bytes_per_s);
     return fmt::format("{}  {:.0f} %  {:.0f} MB/s  ETA {}:{:02}", label, percent, bytes_per_s / 1e6, left_s / 60,
                        left_s % 60);
 }

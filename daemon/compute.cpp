@@ -41,10 +41,18 @@ void Compute::stop() {
 }
 
 void Compute::loop() {
+    Batch batch;
+    batch.scans.reserve(kMaxBatch);  // so that adding a job cannot fail
     while (auto job = queue_.pop()) {
-        Batch batch;
+        batch.scans.clear();
+        batch.vectors = 0;
+        batch.other_ms = 0;
         while (job) {
-            prepare(*std::move(job), batch);
+            try {
+                prepare(*job, batch);
+            } catch (const std::bad_alloc&) {
+                fail(*job, {ErrorCode::unavailable, "out of memory"});
+            }
             const bool full = batch.scans.size() >= kMaxBatch;
             if (full || costs_.predict_ms(batch.vectors) + batch.other_ms >= budget_ms()) break;
             job = queue_.try_pop();
@@ -62,7 +70,7 @@ void Compute::loop() {
     }
 }
 
-void Compute::prepare(Job job, Batch& batch) {
+void Compute::prepare(Job& job, Batch& batch) {
     if (job.abandoned->load(std::memory_order_relaxed)) return;
     if (Clock::now() - job.arrived > settings_.limits.request_timeout) {
         return fail(

@@ -75,8 +75,8 @@ class Compute {
     };
 
     void loop();
-    /// Answers the job at once, or adds it to `batch`.
-    void prepare(Job job, Batch& batch);
+    /// Answers the job at once, or moves it into `batch`. Throws std::bad_alloc, and leaves the job alone then.
+    void prepare(Job& job, Batch& batch);
     void answer(Batch& batch);
     void fail(const Job& job, const Error& error);
     double budget_ms() const { return settings_.batch_ms > 0 ? settings_.batch_ms : 2 * costs_.single_ms(); }

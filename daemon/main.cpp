@@ -40,7 +40,8 @@ constexpr const char* kIntroduction =
     "  gloved --model models/glove --socket /tmp/gloved.sock\n"
     "  echo 'king - man + woman' | socat -t60 - UNIX-CONNECT:/tmp/gloved.sock\n"
     "\n"
-    "SIGTERM answers what has been asked and stops.\n\n";
+    "SIGTERM answers what has been asked and stops. Exit status: 0 done, 1 the model or the system is at fault,\n"
+    "2 wrong usage.\n\n";
 
 struct Arguments {
     Settings settings;

@@ -92,7 +92,7 @@ void sweep_strays(int parent, const std::string& parent_path, const std::string&
         // Fails where the name is taken by a directory that is not empty.
         if (is_aside(name, prefix.size()) && ::renameat(parent, name.c_str(), parent, target_name.c_str()) == 0)
             continue;
-        (void)remove_model_directory(parent, name, parent_path + "/" + name);
+        (void)remove_model_directory(parent, name, fmt::format("{}/{}", parent_path, name));
     }
 }
 
