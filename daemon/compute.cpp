@@ -4,7 +4,10 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <exception>
 #include <new>
+#include <optional>
+#include <thread>
 
 #include "common/quoting.hpp"
 #include "common/wire/reply.hpp"
@@ -19,8 +22,17 @@ constexpr double kGuessBytesPerMs = 5e6;
 constexpr double kHitMs = 1e-3;
 /// Looking a word up and adding its row.
 constexpr double kWordMs = 2e-3;
+/// What waiting requests may hold in all.
+constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20;
+/// Hits cost beside the pass; a pass that carried more than this share of them says little about passes.
+constexpr double kTellingShare = 0.25;
+constexpr int kDeliveryAttempts = 200;
+constexpr std::chrono::milliseconds kDeliveryPause{10};
 /// As many as one pass over memory takes.
 constexpr std::size_t kMaxBatch = CostModel::kMaxVectors;
+
+/// Made beforehand: when it is needed there is no memory to make it.
+const Error kOutOfMemory{ErrorCode::unavailable, "out of memory; try a smaller k"};
 
 double milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
 
@@ -32,7 +44,7 @@ Compute::Compute(std::shared_ptr<const format::Model> model, std::unique_ptr<ker
       engine_(std::move(engine)),
       settings_(settings),
       costs_(static_cast<double>(model_->vectors().size_bytes()) / kGuessBytesPerMs),
-      queue_(settings.limits.queue_length),
+      queue_(settings.limits.queue_length, kMaxQueueBytes),
       thread_([this] { loop(); }) {}
 
 void Compute::stop() {
@@ -51,7 +63,7 @@ void Compute::loop() {
             try {
                 prepare(*job, batch);
             } catch (const std::bad_alloc&) {
-                fail(*job, {ErrorCode::unavailable, "out of memory"});
+                fail(*job, kOutOfMemory);
             }
             const bool full = batch.scans.size() >= kMaxBatch;
             if (full || costs_.predict_ms(batch.vectors) + batch.other_ms >= budget_ms()) break;
@@ -62,9 +74,8 @@ void Compute::loop() {
             answer(batch);
         } catch (const std::bad_alloc&) {
             // A batch too large for the memory that is left. Answers already given stay given: their `done` is gone.
-            spdlog::error("out of memory while answering {} queries", batch.scans.size());
-            for (const Scan& scan : batch.scans) {
-                if (scan.job.done) fail(scan.job, {ErrorCode::unavailable, "out of memory; try a smaller k"});
+            for (Scan& scan : batch.scans) {
+                if (scan.job.done) fail(scan.job, kOutOfMemory);
             }
         }
     }
@@ -82,7 +93,7 @@ void Compute::prepare(Job& job, Batch& batch) {
         auto reply = answer_directly(job.request, *model_);
         if (!reply) return fail(job, reply.error());
         ++counts_.queries;
-        return job.done(Reply(*std::move(reply)));
+        return deliver(job, [&] { return Reply(*reply); });
     }
     auto query = resolve_near(job.request, *model_);
     if (!query) return fail(job, query.error());
@@ -102,8 +113,9 @@ void Compute::answer(Batch& batch) {
     const auto begun = Clock::now();
     auto answers = engine_->run(queries);
     const auto ended = Clock::now();
-    // Passes of their own over some rows would teach a wrong price.
-    if (batch.vectors == queries.size()) costs_.learn(batch.vectors, milliseconds(ended - begun));
+    // Passes of their own over some rows, and many hits, would teach a wrong price.
+    const double ms = milliseconds(ended - begun);
+    if (batch.vectors == queries.size() && batch.other_ms < kTellingShare * ms) costs_.learn(batch.vectors, ms);
 
     counts_.queries += queries.size();
     counts_.single_us = static_cast<std::uint64_t>(costs_.single_ms() * 1000);
@@ -111,12 +123,10 @@ void Compute::answer(Batch& batch) {
     ++counts_.batches;
 
     for (std::size_t i = 0; i < queries.size(); ++i) {
-        const auto done = std::move(batch.scans[i].job.done);
-        batch.scans[i].job.done = nullptr;
-        const wire::Options& options = batch.scans[i].job.request.options;
+        Job& job = batch.scans[i].job;
+        const wire::Options& options = job.request.options;
         kernels::Answer& found = answers[i];
-        const auto us =
-            std::chrono::duration_cast<std::chrono::microseconds>(ended - batch.scans[i].job.arrived).count();
+        const auto us = std::chrono::duration_cast<std::chrono::microseconds>(ended - job.arrived).count();
         std::vector<wire::StatusField> fields = {{"engine", engine_->name()}, {"us", std::to_string(us)}};
         if (options.certify) {
             fields.emplace_back("scanned", std::to_string(found.certificate.scanned));
@@ -124,14 +134,31 @@ void Compute::answer(Batch& batch) {
             if (!found.hits.empty()) fields.emplace_back("kth", fmt::format("{:.17g}", found.hits.back().score));
             fields.emplace_back("rejected_below", fmt::format("{:.17g}", found.certificate.rejected_below));
         }
-        std::string status = wire::ok_line(found.hits.size(), fields);
-        done(Reply(std::move(status), std::move(found.hits), options.fields, model_));
+        Reply reply(fields, std::move(found.hits), options.fields, model_);
+        deliver(job, [&] { return std::move(reply); });
     }
 }
 
-void Compute::fail(const Job& job, const Error& error) {
+void Compute::fail(Job& job, const Error& error) {
     ++counts_.errors;
-    job.done(Reply(error));
+    deliver(job, [&] { return Reply(error); });
+}
+
+/// An answer that is not delivered leaves its connection waiting for ever, so where there is no memory even for that, it is
+/// tried again for a while. A process that stays so short of memory is better ended, and started anew by its supervisor.
+void Compute::deliver(Job& job, const std::function<Reply()>& make_reply) noexcept {
+    std::optional<Reply> reply;
+    for (int attempt = 0; attempt < kDeliveryAttempts; ++attempt) {
+        try {
+            if (!reply) reply = make_reply();
+            job.done(*reply);
+            job.done = nullptr;
+            return;
+        } catch (const std::bad_alloc&) {
+            std::this_thread::sleep_for(kDeliveryPause);
+        }
+    }
+    std::terminate();
 }
 
 }  // namespace gloved::daemon

@@ -26,8 +26,9 @@ struct Job {
     Clock::time_point arrived;
     /// True when nobody waits any more.
     std::shared_ptr<const std::atomic<bool>> abandoned;
-    /// Called once, on the compute thread.
-    std::function<void(Reply)> done;
+    /// Takes the answer out of the reply, on the compute thread. May throw std::bad_alloc: to be called again then, with the
+    /// same reply, whether or not its content is gone.
+    std::function<void(Reply&)> done;
 };
 
 /// Counters that any thread may read.
@@ -52,8 +53,8 @@ class Compute {
     /// Answers what waits, then ends the thread. Further jobs are refused.
     void stop();
 
-    /// Queues a job; false, and `job` is left alone, when the queue is full. Any thread.
-    bool submit(Job&& job) { return queue_.push(job.connection, std::move(job)); }
+    /// Queues a job that holds about `bytes` of memory; false, and `job` is left alone, when the queue is full. Any thread.
+    bool submit(Job&& job, std::size_t bytes) { return queue_.push(job.connection, std::move(job), bytes); }
 
     const format::Model& model() const { return *model_; }
     std::shared_ptr<const format::Model> share_model() const { return model_; }
@@ -78,7 +79,8 @@ class Compute {
     /// Answers the job at once, or moves it into `batch`. Throws std::bad_alloc, and leaves the job alone then.
     void prepare(Job& job, Batch& batch);
     void answer(Batch& batch);
-    void fail(const Job& job, const Error& error);
+    void fail(Job& job, const Error& error);
+    void deliver(Job& job, const std::function<Reply()>& make_reply) noexcept;
     double budget_ms() const { return settings_.batch_ms > 0 ? settings_.batch_ms : 2 * costs_.single_ms(); }
 
     const std::shared_ptr<const format::Model> model_;

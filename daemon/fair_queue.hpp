@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -12,23 +13,33 @@
 
 namespace gloved::daemon {
 
-/// A bounded queue of T with one lane a source. `pop` serves the sources that have something waiting round-robin, each
-/// in its own order, so that a source with ten thousand entries delays another's single one by one entry. Any thread
-/// may call.
+/// A bounded queue of T with one lane a source. `pop` serves the sources that have something waiting round-robin, each in
+/// its own order, so that a source with ten thousand entries delays another's single one by one entry. When the queue is
+/// full a source that has nothing in it may still add one entry: whoever filled it keeps nobody else out. Any thread may call.
+/// Where memory runs out, std::bad_alloc is thrown and nothing has changed.
 template <class T>
 class FairQueue {
   public:
-    explicit FairQueue(std::size_t capacity) : capacity_(capacity) {}
+    /// Full is: `max_entries` entries, or `max_bytes` by what `push` was told.
+    FairQueue(std::size_t max_entries, std::size_t max_bytes) : max_entries_(max_entries), max_bytes_(max_bytes) {}
 
     /// Adds to the end of `source`'s lane; false, and `value` is left alone, when the queue is full or closed.
-    bool push(std::uint64_t source, T&& value) {
+    bool push(std::uint64_t source, T&& value, std::size_t bytes = 0) {
         {
             const std::lock_guard lock(mutex_);
-            if (closed_ || size_ == capacity_) return false;
+            if (closed_) return false;
             auto& lane = lanes_[source];
+            const bool full = size_ >= max_entries_ || bytes_ + bytes > max_bytes_;
+            if (full && !lane.empty()) return false;
             if (lane.empty()) turns_.push_back(source);
-            lane.push_back(std::move(value));
+            try {
+                lane.push_back({std::move(value), bytes});
+            } catch (...) {
+                if (lane.empty()) turns_.pop_back();
+                throw;
+            }
             ++size_;
+            bytes_ += bytes;
         }
         filled_.notify_one();
         return true;
@@ -62,28 +73,35 @@ class FairQueue {
     }
 
   private:
+    struct Entry {
+        T value;
+        std::size_t bytes;
+    };
+
     std::optional<T> take() {
         if (size_ == 0) return std::nullopt;
-        const std::uint64_t source = turns_.front();
-        turns_.pop_front();
-        const auto lane = lanes_.find(source);
-        T value = std::move(lane->second.front());
-        lane->second.pop_front();
+        const auto lane = lanes_.find(turns_.front());
+        std::optional<T> value(std::move(lane->second.front().value));
+        bytes_ -= lane->second.front().bytes;
         --size_;
+        lane->second.pop_front();
         if (lane->second.empty()) {
             lanes_.erase(lane);
+            turns_.pop_front();
         } else {
-            turns_.push_back(source);
+            turns_.splice(turns_.end(), turns_, turns_.begin());
         }
         return value;
     }
 
-    const std::size_t capacity_;
+    const std::size_t max_entries_;
+    const std::size_t max_bytes_;
     mutable std::mutex mutex_;
     std::condition_variable filled_;
-    std::unordered_map<std::uint64_t, std::deque<T>> lanes_;
-    std::deque<std::uint64_t> turns_;  // sources with a lane, next first
+    std::unordered_map<std::uint64_t, std::deque<Entry>> lanes_;
+    std::list<std::uint64_t> turns_;  // sources whose lanes are not empty, next first
     std::size_t size_ = 0;
+    std::size_t bytes_ = 0;
     bool closed_ = false;
 };
 

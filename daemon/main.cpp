@@ -1,4 +1,5 @@
 // gloved: options in, exit code out. Everything else is in the library beside it.
+#include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -31,6 +33,8 @@ using daemon::Settings;
 constexpr int kDone = 0;
 constexpr int kFault = 1;
 constexpr int kUsage = 2;
+
+constexpr std::int64_t kLargestCount = 0xFFFFFFFF;
 
 constexpr const char* kIntroduction =
     "Usage: gloved --model [NAME=]DIR [options]\n"
@@ -109,7 +113,17 @@ std::optional<Arguments> parse(int argc, char** argv) {
                 target = std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
             });
     };
-    const auto count = [](std::size_t& target) { return po::value(&target)->default_value(target)->value_name("N"); };
+    // Read as signed: Boost would take -1 for the largest number there is.
+    const auto count = [](std::size_t& target) {
+        return po::value<std::int64_t>()
+            ->default_value(static_cast<std::int64_t>(target))
+            ->value_name("N")
+            ->notifier([&target](std::int64_t value) {
+                if (value < 1 || value > kLargestCount)
+                    throw po::error(fmt::format("a limit is from 1 to {}", kLargestCount));
+                target = static_cast<std::size_t>(value);
+            });
+    };
 
     // clang-format off
     po::options_description served("What is served");
@@ -172,10 +186,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
         throw po::error("--pin takes auto, on or off, not " + printable(pin));
     settings.pin = pin == "auto" ? daemon::Pin::automatic : pin == "on" ? daemon::Pin::on : daemon::Pin::off;
     if (settings.threads > 4096) throw po::error("--threads is at most 4096");
-    if (!(settings.batch_ms >= 0)) throw po::error("--batch-ms is not negative");
-    if (limits.max_k == 0 || limits.max_connections == 0 || limits.queue_length == 0) {
-        throw po::error("--max-k, --max-connections and --queue-length are at least 1");
-    }
+    if (!(settings.batch_ms >= 0 && settings.batch_ms <= 60000)) throw po::error("--batch-ms is from 0 to 60000");
     return arguments;
 }
 

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/format/model.hpp"
 #include "common/result.hpp"
+#include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
 #include "kernels/engine.hpp"
 
@@ -19,10 +21,13 @@ class Reply {
     Reply() = default;
     explicit Reply(std::string text) : text_(std::move(text)) {}
     explicit Reply(const Error& error);
-    /// `text` is the status line. The model is kept alive until the reply is gone.
-    Reply(std::string text, std::vector<kernels::Hit> hits, std::vector<wire::Field> fields,
+    /// An OK with these status fields and hits. The model is kept alive until the reply is gone.
+    Reply(const std::vector<wire::StatusField>& status, std::vector<kernels::Hit> hits, std::vector<wire::Field> fields,
           std::shared_ptr<const format::Model> model)
-        : text_(std::move(text)), hits_(std::move(hits)), fields_(std::move(fields)), model_(std::move(model)) {}
+        : text_(wire::ok_line(hits.size(), status)),
+          hits_(std::move(hits)),
+          fields_(std::move(fields)),
+          model_(std::move(model)) {}
 
     /// Appends at least one line of what is left, and more until `out` has `enough_bytes`.
     void append_to(std::string& out, std::size_t enough_bytes);

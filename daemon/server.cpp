@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <new>
 #include <vector>
 
 #include "common/quoting.hpp"
@@ -65,28 +67,35 @@ asio::awaitable<void> Server::accept_connections() {
         error_code error;
         co_await acceptor_.async_accept(socket, ignoring(error));
         if (draining_) break;
-        if (error) {
-            if (Clock::now() >= next_log) {
-                spdlog::warn("cannot accept connections: {}; {} are open", error.message(), sessions_.size());
-                next_log = Clock::now() + kLogPause;
-            }
-            asio::steady_timer pause(loop_, kAcceptPause);
-            co_await pause.async_wait(ignoring(error));
-            continue;
+        if (!error && !welcome(socket)) error = make_error_code(boost::system::errc::not_enough_memory);
+        if (!error) continue;
+        if (Clock::now() >= next_log) {
+            spdlog::warn("cannot accept connections: {}; {} are open", error.message(), sessions_.size());
+            next_log = Clock::now() + kLogPause;
         }
-        if (sessions_.size() >= settings_.limits.max_connections) {
-            ++refused_;
-            const std::string reply = wire::error_line(
-                {ErrorCode::busy, fmt::format("{} connections are open, which is the limit", sessions_.size())});
-            socket.non_blocking(true, error);
-            socket.write_some(asio::buffer(reply), error);
-            continue;
-        }
-        const std::uint64_t id = next_id_++;
-        const auto session = std::make_shared<Session>(*this, std::move(socket), id);
-        sessions_.emplace(id, session);
-        session->start();
+        asio::steady_timer pause(loop_, kAcceptPause);
+        co_await pause.async_wait(ignoring(error));
     }
+}
+
+/// Gives a connection its session; false when there is no memory for it.
+bool Server::welcome(Socket& socket) try {
+    error_code error;
+    if (sessions_.size() >= settings_.limits.max_connections) {
+        ++refused_;
+        const std::string reply = wire::error_line(
+            {ErrorCode::busy, fmt::format("{} connections are open, which is the limit", sessions_.size())});
+        socket.non_blocking(true, error);
+        socket.write_some(asio::buffer(reply), error);
+        return true;
+    }
+    const std::uint64_t id = next_id_++;
+    const auto session = std::make_shared<Session>(*this, std::move(socket), id);
+    sessions_.emplace(id, session);
+    session->start();
+    return true;
+} catch (const std::bad_alloc&) {
+    return false;
 }
 
 asio::awaitable<void> Server::keep_deadlines() {
@@ -127,9 +136,10 @@ asio::awaitable<void> Server::handle_signals() {
 void Server::begin_drain() {
     draining_ = true;
     drain_deadline_ = Clock::now() + settings_.limits.drain_timeout;
+    // The path first: while it is there somebody listens on it, and no successor takes it for a dead one.
+    listening_.remove_path();
     error_code ignored;
     acceptor_.close(ignored);
-    listening_.remove_path();
     for (const auto& [id, session] : sessions_) {
         if (const auto alive = session.lock()) alive->begin_drain();
     }

@@ -46,6 +46,7 @@ class Server {
 
   private:
     asio::awaitable<void> accept_connections();
+    bool welcome(Socket& socket);
     asio::awaitable<void> keep_deadlines();
     asio::awaitable<void> handle_signals();
     void begin_drain();

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
+#include <utility>
 
 #include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
@@ -39,10 +41,14 @@ constexpr std::string_view kHelp =
 
 auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
+/// What a request and its answer will hold in memory, until the answer is written.
 std::size_t expected_bytes_of(const wire::Request& request, const format::Model& model) {
-    if (request.verb == wire::Verb::near)
-        return kSmallReplyBytes + std::min(request.options.k, model.rows()) * kHitLineBytes;
-    return kSmallReplyBytes + request.words.size() * kHitLineBytes;
+    std::size_t bytes = kSmallReplyBytes;
+    for (const expr::Term& term : request.terms) bytes += sizeof term + term.word.size();
+    // Asked for as it came and, at worst, answered with every byte as \xHH.
+    for (const std::string& word : request.words) bytes += sizeof word + 5 * word.size();
+    if (request.verb == wire::Verb::near) bytes += std::min(request.options.k, model.rows()) * kHitLineBytes;
+    return bytes;
 }
 
 }  // namespace
@@ -70,12 +76,17 @@ void Session::start() {
         }
         self->close();
     };
-    asio::co_spawn(
-        socket_.get_executor(), [self = shared_from_this()] { return self->read_requests(); }, ended);
-    asio::co_spawn(
-        socket_.get_executor(), [self = shared_from_this()] { return self->write_answers(); }, ended);
-    asio::co_spawn(
-        socket_.get_executor(), [self = shared_from_this()] { return self->watch_for_hangup(); }, ended);
+    try {
+        asio::co_spawn(
+            socket_.get_executor(), [self = shared_from_this()] { return self->read_requests(); }, ended);
+        asio::co_spawn(
+            socket_.get_executor(), [self = shared_from_this()] { return self->write_answers(); }, ended);
+        asio::co_spawn(
+            socket_.get_executor(), [self = shared_from_this()] { return self->watch_for_hangup(); }, ended);
+    } catch (const std::bad_alloc&) {
+        close();  // ends those that have started
+        throw;
+    }
 }
 
 bool Session::has_room() const {
@@ -114,8 +125,10 @@ asio::awaitable<void> Session::read_requests() {
         const std::size_t size = socket_.read_some(asio::buffer(buffer), error);
         if (error == asio::error::would_block) continue;
         if (error == asio::error::eof) {
-            // A peer that half-closes after a line without its LF still gets its answer.
-            if (const auto rest = lines_.take_rest()) handle_line(*rest);
+            // A peer that half-closes after a line without its LF still gets its answer. When we are stopping the end is of
+            // our own making, and half a line is half a question.
+            const auto rest = lines_.take_rest();
+            if (rest && !draining_) handle_line(*rest);
             break;
         }
         if (error) break;
@@ -171,20 +184,24 @@ void Session::submit(wire::Request request) {
     job.request = std::move(request);
     job.arrived = Clock::now();
     job.abandoned = abandoned_;
-    // The slot, not the session, is kept alive: a connection that is gone frees everything else at once.
-    job.done = [slot, session = weak_from_this(), executor = socket_.get_executor()](Reply reply) {
-        asio::post(executor, [slot, session, reply = std::move(reply)]() mutable {
-            slot->reply = std::move(reply);
+    // The slot, not the session, is kept alive: a connection that is gone frees everything else at once. The loop does not look
+    // at the slot's reply before it is marked ready, which only the posted handler does.
+    job.done = [slot, session = weak_from_this(), executor = socket_.get_executor()](Reply& reply) {
+        if (!reply.finished()) slot->reply = std::exchange(reply, Reply());
+        asio::post(executor, [slot, session] {
             slot->ready = true;
             if (const auto self = session.lock()) self->answered_.notify();
         });
     };
-    if (!server_.compute().submit(std::move(job))) {
-        server_.count_refused();
-        return answer_now(Reply(Error{ErrorCode::busy, "too many requests are waiting; try again"}));
-    }
+    // First the place in line, so that a request that was taken on always has one.
+    slots_.push_back(slot);
     expected_bytes_ += slot->expected_bytes;
-    slots_.push_back(std::move(slot));
+    if (!server_.compute().submit(std::move(job), slot->expected_bytes)) {
+        server_.count_refused();
+        slot->reply = Reply(Error{ErrorCode::busy, "too many requests are waiting; try again"});
+        slot->ready = true;
+        answered_.notify();
+    }
 }
 
 asio::awaitable<void> Session::write_answers() {
@@ -214,6 +231,7 @@ asio::awaitable<void> Session::write_answers() {
         if (slots_.empty()) set_read_deadline();
     }
     if (!error && peer_is_lost_) {
+        lingering_ = true;
         socket_.shutdown(Socket::shutdown_send, error);
         co_await discard_input();
     }
@@ -226,7 +244,8 @@ asio::awaitable<void> Session::watch_for_hangup() {
     const auto self = shared_from_this();
     error_code error;
     co_await socket_.async_wait(Socket::wait_error, ignoring(error));
-    if (!error) close();
+    // While lingering, the end of what the peer sent looks the same.
+    if (!error && !lingering_) close();
 }
 
 /// Closing with unread input would make the peer's system drop the last answer: reads and drops until the peer closes.
@@ -266,14 +285,12 @@ void Session::enforce_deadlines(Clock::time_point now) {
     reading_ended_ = true;
     peer_is_lost_ = true;
     read_deadline_ = Clock::time_point::max();
-    // Ends the reader's wait; its pending write, if any, goes on.
-    error_code ignored;
-    socket_.shutdown(Socket::shutdown_receive, ignored);
     taken_.notify();
 }
 
 void Session::begin_drain() {
     // The reader sees what had already arrived, then the end of input.
+    draining_ = true;
     error_code ignored;
     socket_.shutdown(Socket::shutdown_receive, ignored);
 }

@@ -24,7 +24,7 @@ class Session : public std::enable_shared_from_this<Session> {
     Session(Server& server, Socket socket, std::uint64_t id);
     ~Session();
 
-    /// Starts the coroutines.
+    /// Starts the coroutines. Throws std::bad_alloc, and the session is closed then.
     void start();
     /// Cuts the connection if it has passed one of its deadlines. Called a few times a second.
     void enforce_deadlines(Clock::time_point now);
@@ -62,6 +62,8 @@ class Session : public std::enable_shared_from_this<Session> {
     Signal taken_;                             // to the reader: there may be room again
     bool reading_ended_ = false;
     bool peer_is_lost_ = false;  // desynchronised or too slow: what it still sends is discarded
+    bool lingering_ = false;     // all is sent, and our side is shut down
+    bool draining_ = false;
     std::shared_ptr<std::atomic<bool>> abandoned_ = std::make_shared<std::atomic<bool>>(false);
     Clock::time_point read_deadline_ = Clock::time_point::max();
     Clock::time_point write_deadline_ = Clock::time_point::max();

@@ -9,24 +9,34 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 namespace gloved::daemon {
 namespace {
 
-Result<UniqueFd> lock_directory(const std::string& path) {
-    const std::size_t slash = path.rfind('/');
-    const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-    auto fd = open_directory(directory);
-    if (!fd) return Error{ErrorCode::io, fd.error().message + "; the socket's directory must exist"};
-    // Whoever holds it does so for microseconds, unless it is somebody else's lock for another purpose.
-    for (int attempt = 0; ::flock(fd->get(), LOCK_EX | LOCK_NB) != 0; ++attempt) {
-        if (attempt == 50) return system_error(directory, "cannot lock, another program holds its lock", errno);
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+std::string lock_path(const std::string& path) { return path + ".lock"; }
+
+/// Creates and locks PATH.lock. A file of our own, not the directory: that anybody who may read it could lock.
+Result<UniqueFd> lock(const std::string& path) {
+    const std::string file = lock_path(path);
+    while (true) {
+        UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+        if (!fd) return system_error(file, "cannot create beside the socket", errno);
+        if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+            if (errno != EWOULDBLOCK) return system_error(file, "cannot lock", errno);
+            return Error{
+                ErrorCode::conflict,
+                fmt::format("{}: another daemon answers there or is about to; stop it or choose another --socket",
+                            path)};
+        }
+        // Its holder may have removed the file between our opening and our locking it: then the lock is on nothing.
+        struct stat locked {};
+        struct stat named {};
+        if (::fstat(fd.get(), &locked) == 0 && ::lstat(file.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
+            locked.st_dev == named.st_dev) {
+            return fd;
+        }
     }
-    return fd;
 }
 
 /// Whether a daemon listens there. The address is that of the path.
@@ -71,11 +81,13 @@ Result<ListeningSocket> ListeningSocket::bind(const std::string& path) {
     }
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
 
-    const auto lock = lock_directory(path);
-    if (!lock) return lock.error();
+    auto held = lock(path);
+    if (!held) return held.error();
+    ListeningSocket socket;
+    socket.path_ = path;
+    socket.lock_ = *std::move(held);
     if (Status cleared = clear_path(path, address); !cleared) return cleared.error();
 
-    ListeningSocket socket;
     socket.fd_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!socket.fd_) return system_error(path, "cannot create a socket", errno);
     // The mode comes from the umask: changing it after bind would leave a moment in which anybody could connect.
@@ -87,7 +99,6 @@ Result<ListeningSocket> ListeningSocket::bind(const std::string& path) {
 
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0) return system_error(path, "cannot stat", errno);
-    socket.path_ = path;
     socket.device_ = status.st_dev;
     socket.inode_ = status.st_ino;
     if (::listen(socket.fd_.get(), SOMAXCONN) != 0) return system_error(path, "cannot listen", errno);
@@ -100,6 +111,8 @@ void ListeningSocket::remove_path() {
     if (::lstat(path_.c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) {
         ::unlink(path_.c_str());
     }
+    ::unlink(lock_path(path_).c_str());
+    lock_.reset();
     path_.clear();
 }
 

@@ -18,12 +18,13 @@ class ListeningSocket {
     ///  - nothing: it is taken;
     ///  - a socket of this user that nobody listens on (its daemon was killed): it is replaced;
     ///  - a socket that somebody listens on, another user's, or what is no socket (a symlink, say): left alone, conflict.
-    /// Daemons that start at once are serialised by a lock on the directory, so that none can take another's fresh
-    /// socket for a dead one. Errors: conflict, or io with the remedy.
+    /// Daemons of one path are kept apart by a lock on the file PATH.lock, held for life: without it two that start at once
+    /// could each take the other's fresh socket for a dead one. Errors: conflict, or io with the remedy.
     static Result<ListeningSocket> bind(const std::string& path);
 
     ListeningSocket(ListeningSocket&& other) noexcept
         : path_(std::exchange(other.path_, {})),
+          lock_(std::move(other.lock_)),
           fd_(std::move(other.fd_)),
           device_(other.device_),
           inode_(other.inode_) {}
@@ -34,13 +35,14 @@ class ListeningSocket {
     /// Hands the descriptor over; the path stays this object's to remove.
     int release_fd() { return fd_.release(); }
     const std::string& path() const { return path_; }
-    /// Removes the path if it still is this socket, once.
+    /// Removes the path if it still is this socket, and the lock's file; once.
     void remove_path();
 
   private:
     ListeningSocket() = default;
 
     std::string path_;
+    UniqueFd lock_;
     UniqueFd fd_;
     dev_t device_ = 0;
     ino_t inode_ = 0;

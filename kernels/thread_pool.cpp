@@ -16,12 +16,20 @@ unsigned usable_processors() {
 
 ThreadPool::ThreadPool(unsigned threads) {
     if (threads == 0) threads = usable_processors();
-    for (unsigned worker = 1; worker < threads; ++worker) {
-        threads_.emplace_back([this, worker] { loop(worker); });
+    try {
+        for (unsigned worker = 1; worker < threads; ++worker) {
+            threads_.emplace_back([this, worker] { loop(worker); });
+        }
+    } catch (...) {
+        // The system refused one more: no destructor runs, and those that run must not be left behind.
+        stop();
+        throw;
     }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
     {
         const std::lock_guard lock(mutex_);
         stopping_ = true;

@@ -15,6 +15,7 @@ namespace gloved::kernels {
 class ThreadPool {
   public:
     /// `threads` workers in all, the caller of `run` among them; 0: as many as the process may use processors.
+    /// Throws std::system_error when the system does not let that many start.
     explicit ThreadPool(unsigned threads);
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
@@ -31,6 +32,7 @@ class ThreadPool {
                     const std::function<void(std::size_t begin, std::size_t end)>& work);
 
   private:
+    void stop();
     void loop(unsigned worker);
     void call(unsigned worker) noexcept;
 

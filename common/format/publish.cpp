@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "common/format/layout.hpp"
@@ -59,12 +61,22 @@ Status remove_model_directory(int parent, const std::string& name, const std::st
 
 std::string stray_prefix(const std::string& target_name) { return "." + target_name + ".gloved-"; }
 
-/// Locks a directory until the result is destroyed. Advisory; a second open, because a lock belongs to one.
+/// We hold a parent's lock for microseconds; whoever holds it longer is not one of us.
+constexpr std::chrono::seconds kLockPatience{10};
+
+/// Locks a directory until the result is destroyed. Advisory; a second open, because a lock belongs to one. Anybody who may
+/// read the directory can hold its lock, so waiting has an end.
 Result<UniqueFd> lock_directory(int fd, const std::string& path) {
     UniqueFd lock(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!lock) return system_error(path, "cannot open for locking", errno);
-    while (::flock(lock.get(), LOCK_EX) != 0) {
-        if (errno != EINTR) return system_error(path, "cannot lock", errno);
+    const auto deadline = std::chrono::steady_clock::now() + kLockPatience;
+    while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EINTR && errno != EWOULDBLOCK) return system_error(path, "cannot lock", errno);
+        if (std::chrono::steady_clock::now() >= deadline) {
+            return Error{ErrorCode::conflict,
+                         fmt::format("{}: another program holds a lock on this directory (lsof tells which)", path)};
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return lock;
 }
@@ -77,23 +89,30 @@ bool is_aside(std::string_view name, std::size_t prefix_length) {
     return std::count(name.begin() + static_cast<std::ptrdiff_t>(prefix_length), name.end(), '-') == 2;
 }
 
-/// Removes staging directories of this target whose maker is gone: nobody holds their lock. What cannot be removed
-/// (another user's, say) is left: it is in nobody's way. An old model that was moved aside by a process that died
-/// before the new one had the name gets the name back: it is the only one there is. The parent is locked.
-void sweep_strays(int parent, const std::string& parent_path, const std::string& target_name) {
+/// A staging directory whose maker is gone, locked by us.
+struct Stray {
+    std::string name;
+    UniqueFd lock;
+};
+
+/// The strays of this target: nobody holds their lock. The parent is locked. An old model that was moved aside by a process
+/// that died before the new one had the name gets the name back: it is the only one there is.
+std::vector<Stray> claim_strays(int parent, const std::string& parent_path, const std::string& target_name) {
+    std::vector<Stray> strays;
     const auto names = list_directory(parent, parent_path);
-    if (!names) return;
+    if (!names) return strays;
     const std::string prefix = stray_prefix(target_name);
     for (const std::string& name : *names) {
         if (name.rfind(prefix, 0) != 0) continue;
         if (name.find_first_not_of("0123456789-", prefix.size()) != std::string::npos) continue;
-        const UniqueFd stray(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-        if (!stray || ::flock(stray.get(), LOCK_EX | LOCK_NB) != 0) continue;
+        UniqueFd lock(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+        if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
         // Fails where the name is taken by a directory that is not empty.
         if (is_aside(name, prefix.size()) && ::renameat(parent, name.c_str(), parent, target_name.c_str()) == 0)
             continue;
-        (void)remove_model_directory(parent, name, fmt::format("{}/{}", parent_path, name));
+        strays.push_back({name, std::move(lock)});
     }
+    return strays;
 }
 
 Status check_target(int parent, const std::string& name, const std::string& target) {
@@ -143,11 +162,11 @@ Result<Staging> Staging::create(const std::string& target) {
         return checked.error();
     }
 
-    // The parent's lock is held from the sweep until the new directory is locked itself: otherwise another process
-    // could sweep it in the moment between its making and its locking. Held for microseconds.
-    const auto lock = lock_directory(staging.parent_.get(), staging.parent_path_);
+    // Strays are claimed, and the new directory is made and locked, under the parent's lock: otherwise another process could
+    // claim it in the moment between its making and its locking.
+    auto lock = lock_directory(staging.parent_.get(), staging.parent_path_);
     if (!lock) return lock.error();
-    sweep_strays(staging.parent_.get(), staging.parent_path_, staging.target_name_);
+    const auto strays = claim_strays(staging.parent_.get(), staging.parent_path_, staging.target_name_);
 
     for (int attempt = 0;; ++attempt) {
         staging.name_ = fmt::format("{}{}-{}", stray_prefix(staging.target_name_), ::getpid(), attempt);
@@ -162,6 +181,12 @@ Result<Staging> Staging::create(const std::string& target) {
     if (!staging.directory_) return system_error(staging.path_, "cannot open", errno);
     if (::flock(staging.directory_.get(), LOCK_EX | LOCK_NB) != 0) {
         return system_error(staging.path_, "cannot lock", errno);
+    }
+    lock->reset();
+    for (const Stray& stray : strays) {
+        // What cannot be removed (another user's, say) is left: it is in nobody's way.
+        (void)remove_model_directory(staging.parent_.get(), stray.name,
+                                     fmt::format("{}/{}", staging.parent_path_, stray.name));
     }
     return staging;
 }

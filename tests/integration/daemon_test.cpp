@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -332,7 +333,98 @@ TEST(Daemon, DrainsOnSigterm) {
     const Finished finished = daemon.process().wait();
     EXPECT_EQ(finished.exit_code, 0) << finished.err;
     EXPECT_FALSE(std::filesystem::exists(daemon.socket_path()));
+    EXPECT_FALSE(std::filesystem::exists(daemon.socket_path() + ".lock"));
     (void)daemon.stop();
+}
+
+TEST(Daemon, DoesNotAnswerHalfALineWhenItIsToldToStop) {
+    Daemon daemon(sample_model());
+    Connection connection(daemon.socket_path());
+    connection.send("PING\nNEAR k=2 king");  // on its way to «king - man + woman»
+    EXPECT_EQ(connection.read_reply().status, "OK 0");
+    EXPECT_EQ(daemon.stop().exit_code, 0);
+    EXPECT_EQ(connection.read_line(), std::nullopt);
+}
+
+TEST(Daemon, LetsAPeerThatSentTooMuchReadItsErrorToTheEnd) {
+    const Daemon daemon(sample_model());
+    Connection connection(daemon.socket_path());
+    std::thread writer([&] {
+        connection.send(std::string(200000, 'x'));
+        connection.finish_sending();
+    });
+    EXPECT_EQ(connection.read_reply().status, "ERR too_long a line has at most 65536 bytes; closing");
+    writer.join();
+    EXPECT_EQ(connection.read_to_end(), "the end");
+}
+
+TEST(Daemon, ReadsOnForAWhileAfterATimeout) {
+    const Daemon daemon(sample_model(), {"--line-timeout", "0.5"});
+    Connection connection(daemon.socket_path());
+    connection.send("NEAR ");
+    EXPECT_EQ(connection.read_reply().status, "ERR timeout the line did not end in time; closing");
+    EXPECT_TRUE(connection.send("king\n"));
+    EXPECT_EQ(connection.read_to_end(), "the end");
+}
+
+TEST(Daemon, KeepsNobodyOutWhenOthersFillItsQueue) {
+    const Daemon daemon(sample_model(), {"--queue-length", "64", "--threads", "1"});
+    std::atomic<bool> stop = false;
+    std::vector<std::thread> floods;
+    for (int i = 0; i < 6; ++i) {
+        floods.emplace_back([&] {
+            Connection connection(daemon.socket_path());
+            std::string requests;
+            for (int j = 0; j < 64; ++j) requests += "NEAR k=100 the\n";
+            while (!stop) {
+                connection.send(requests);
+                for (int j = 0; j < 64; ++j) connection.read_reply();
+            }
+        });
+    }
+    Connection modest(daemon.socket_path());
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(modest.ask("NEAR k=1 king").lines.size(), 1U);
+    stop = true;
+    for (auto& flood : floods) flood.join();
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+std::size_t resident_bytes(pid_t pid) {
+    std::istringstream status(read_file("/proc/" + std::to_string(pid) + "/status"));
+    for (std::string line; std::getline(status, line);) {
+        if (line.rfind("RssAnon:", 0) == 0) return std::stoul(line.substr(8)) * 1024;
+    }
+    ADD_FAILURE() << "no RssAnon";
+    return 0;
+}
+
+TEST(Daemon, HoldsLittleForPeersThatNeverRead) {
+    if (kSanitized) GTEST_SKIP() << "a sanitizer's own memory is many times what is measured here";
+    Daemon daemon(sample_model());
+    const std::size_t before = resident_bytes(daemon.process().pid());
+    // What grows most between request and answer: quoting, many words, many hits.
+    const std::string quoted = "HAS \"\\x09" + std::string(65000, '\xFF') + "\"\n";
+    std::string words = "NEAR";
+    while (words.size() < 65000) words += " a";
+    const std::string many = words + "\n";
+    const std::string large = "NEAR k=65536 the\n";
+    std::vector<std::unique_ptr<Connection>> connections;
+    std::vector<std::thread> writers;
+    for (const std::string& request : {quoted, many, large, quoted, many, large}) {
+        connections.push_back(std::make_unique<Connection>(daemon.socket_path(), seconds(1)));
+        writers.emplace_back([request, connection = connections.back().get()] {
+            for (int i = 0; i < 200 && connection->send(request); ++i) {
+            }
+        });
+    }
+    for (auto& writer : writers) writer.join();
+    EXPECT_LE(resident_bytes(daemon.process().pid()), before + (std::size_t{48} << 20));
+    EXPECT_EQ(Connection(daemon.socket_path()).ask("PING").status, "OK 0");
 }
 
 // ---- Same bytes, whatever computes them
@@ -483,6 +575,9 @@ TEST(CommandLine, WrongUsageIsTwoAndABadModelIsOne) {
                                                {"--model", "a", "--threads", "-1"},
                                                {"--model", "a b=c"},
                                                {"--model", "a", "--max-k", "0"},
+                                               {"--model", "a", "--max-k=-1"},
+                                               {"--model", "a", "--queue-length=-5"},
+                                               {"--model", "a", "--batch-ms", "inf"},
                                                {"--model", "a", "--line-timeout", "nan"},
                                                {"--model", "a", "stray"},
                                                {"--config", "/no/such/file"}}) {
@@ -512,6 +607,18 @@ TEST(CommandLine, ConfigurationFileIsReadAndTheCommandLineGoesFirst) {
             std::this_thread::sleep_for(milliseconds(5));
         }
     }
+}
+
+TEST(CommandLine, MoreThreadsThanTheSystemGivesIsAFaultNotAnAbort) {
+    if (kSanitized) GTEST_SKIP() << "sanitizers need more address space than this test leaves";
+    const TempDir dir;
+    const Finished finished = run({"sh", "-c",
+                                   "ulimit -v 600000; exec " + program("gloved") + " --threads 400 --model " +
+                                       sample_model() + " --socket " + (dir / "s")});
+    EXPECT_EQ(finished.exit_code, 1) << finished.err;
+    EXPECT_EQ(finished.signal, 0);
+    EXPECT_FALSE(std::filesystem::exists(dir / "s"));
+    EXPECT_FALSE(std::filesystem::exists(dir / "s.lock"));
 }
 
 TEST(Check, FindsABitThatTurned) {

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <stdexcept>
 #include <thread>
@@ -102,6 +103,14 @@ bool Connection::closed_by_peer() {
     char byte;
     const ssize_t size = ::recv(fd_, &byte, 1, 0);
     return size == 0 || (size < 0 && errno == ECONNRESET);
+}
+
+std::string Connection::read_to_end() {
+    char bytes[65536];
+    ssize_t size = 0;
+    while ((size = ::recv(fd_, bytes, sizeof bytes, 0)) > 0) {
+    }
+    return size == 0 ? "the end" : std::strerror(errno);
 }
 
 Daemon::Daemon(const std::string& model, std::vector<std::string> options) {

@@ -41,6 +41,8 @@ class Connection {
     void finish_sending();
     /// Whether the peer has closed (waits up to the timeout for it).
     bool closed_by_peer();
+    /// Reads what is left: «the end» when the stream ends as it should, otherwise the error.
+    std::string read_to_end();
 
   private:
     int fd_ = -1;

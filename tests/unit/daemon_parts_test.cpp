@@ -14,7 +14,7 @@ namespace gloved::daemon {
 namespace {
 
 TEST(FairQueue, TakesFromSourcesInTurnAndKeepsEachOnesOrder) {
-    FairQueue<int> queue(100);
+    FairQueue<int> queue(100, 100);
     for (int i = 0; i < 5; ++i) ASSERT_TRUE(queue.push(1, 10 + i));
     ASSERT_TRUE(queue.push(2, 20));
     ASSERT_TRUE(queue.push(3, 30));
@@ -26,7 +26,7 @@ TEST(FairQueue, TakesFromSourcesInTurnAndKeepsEachOnesOrder) {
 }
 
 TEST(FairQueue, RefusesWhenFullOrClosedAndKeepsTheValue) {
-    FairQueue<std::vector<int>> queue(1);
+    FairQueue<std::vector<int>> queue(1, 100);
     ASSERT_TRUE(queue.push(1, {1}));
     std::vector<int> kept = {2, 3};
     EXPECT_FALSE(queue.push(1, std::move(kept)));
@@ -37,8 +37,31 @@ TEST(FairQueue, RefusesWhenFullOrClosedAndKeepsTheValue) {
     EXPECT_FALSE(queue.pop().has_value());
 }
 
+TEST(FairQueue, StillTakesOneFromEachSourceThatHasNoneWhenOthersFilledIt) {
+    FairQueue<int> queue(3, 100);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(queue.push(1, int{i}));
+    EXPECT_FALSE(queue.push(1, 3));
+    EXPECT_TRUE(queue.push(2, 20));
+    EXPECT_FALSE(queue.push(2, 21));
+    std::vector<int> order;
+    while (const auto value = queue.try_pop()) order.push_back(*value);
+    EXPECT_EQ(order, (std::vector<int>{0, 20, 1, 2}));
+    EXPECT_TRUE(queue.push(1, 4));
+}
+
+TEST(FairQueue, CountsBytesToo) {
+    FairQueue<int> queue(100, 10);
+    EXPECT_TRUE(queue.push(1, 1, 6));
+    EXPECT_FALSE(queue.push(1, 2, 5));
+    EXPECT_TRUE(queue.push(1, 3, 4));
+    EXPECT_FALSE(queue.push(1, 4, 1));
+    EXPECT_EQ(queue.pop(), 1);
+    EXPECT_TRUE(queue.push(1, 5, 6));
+    EXPECT_FALSE(queue.push(1, 6, 1));
+}
+
 TEST(FairQueue, HandsEverythingOverBetweenThreads) {
-    FairQueue<int> queue(1000000);
+    FairQueue<int> queue(1000000, 100);
     std::atomic<long> sum = 0;
     std::thread consumer([&] {
         while (const auto value = queue.pop()) sum += *value;
