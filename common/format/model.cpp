@@ -53,7 +53,11 @@ Status Model::open_values(int directory_fd) {
     values_ = *std::move(values);
 
     auto header = decode_header(values_.bytes());
-    if (!header) return with_path(path, header.error());
+    if (!header) {
+        Error error = with_path(path, header.error());
+        if (error.code == ErrorCode::damaged) error.message += "; convert the download again";
+        return error;
+    }
     header_ = *std::move(header);
     if (header_.file_bytes != size) {
         return Error{

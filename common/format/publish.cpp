@@ -115,6 +115,19 @@ std::vector<Stray> claim_strays(int parent, const std::string& parent_path, cons
     return strays;
 }
 
+/// Removes the strays of this target. The parent is locked only while they are claimed: removing takes as long as it takes.
+Status sweep_strays(int parent, const std::string& parent_path, const std::string& target_name) {
+    auto lock = lock_directory(parent, parent_path);
+    if (!lock) return lock.error();
+    const auto strays = claim_strays(parent, parent_path, target_name);
+    lock->reset();
+    for (const Stray& stray : strays) {
+        // What cannot be removed (another user's, say) is left: it is in nobody's way.
+        (void)remove_model_directory(parent, stray.name, fmt::format("{}/{}", parent_path, stray.name));
+    }
+    return {};
+}
+
 Status check_target(int parent, const std::string& name, const std::string& target) {
     struct stat status {};
     if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -162,12 +175,13 @@ Result<Staging> Staging::create(const std::string& target) {
         return checked.error();
     }
 
-    // Strays are claimed, and the new directory is made and locked, under the parent's lock: otherwise another process could
-    // claim it in the moment between its making and its locking.
-    auto lock = lock_directory(staging.parent_.get(), staging.parent_path_);
+    if (Status swept = sweep_strays(staging.parent_.get(), staging.parent_path_, staging.target_name_); !swept) {
+        return swept.error();
+    }
+    // Under the parent's lock: otherwise another process could take the new directory for a stray in the moment between its
+    // making and its locking.
+    const auto lock = lock_directory(staging.parent_.get(), staging.parent_path_);
     if (!lock) return lock.error();
-    const auto strays = claim_strays(staging.parent_.get(), staging.parent_path_, staging.target_name_);
-
     for (int attempt = 0;; ++attempt) {
         staging.name_ = fmt::format("{}{}-{}", stray_prefix(staging.target_name_), ::getpid(), attempt);
         if (::mkdirat(staging.parent_.get(), staging.name_.c_str(), 0755) == 0) break;
@@ -181,12 +195,6 @@ Result<Staging> Staging::create(const std::string& target) {
     if (!staging.directory_) return system_error(staging.path_, "cannot open", errno);
     if (::flock(staging.directory_.get(), LOCK_EX | LOCK_NB) != 0) {
         return system_error(staging.path_, "cannot lock", errno);
-    }
-    lock->reset();
-    for (const Stray& stray : strays) {
-        // What cannot be removed (another user's, say) is left: it is in nobody's way.
-        (void)remove_model_directory(staging.parent_.get(), stray.name,
-                                     fmt::format("{}/{}", staging.parent_path_, stray.name));
     }
     return staging;
 }
