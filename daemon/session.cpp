@@ -135,7 +135,8 @@ asio::awaitable<void> Session::read_requests() {
         lines_.append({buffer.data(), size});
     }
     reading_ended_ = true;
-    read_deadline_ = Clock::time_point::max();
+    // After a timeout this is reached late, when lingering has a deadline of its own.
+    if (!lingering_) read_deadline_ = Clock::time_point::max();
     answered_.notify();
 }
 

@@ -358,13 +358,22 @@ TEST(Daemon, LetsAPeerThatSentTooMuchReadItsErrorToTheEnd) {
     EXPECT_EQ(connection.read_to_end(), "the end");
 }
 
-TEST(Daemon, ReadsOnForAWhileAfterATimeout) {
+TEST(Daemon, ReadsOnForAWhileAfterATimeoutAndThenCloses) {
     const Daemon daemon(sample_model(), {"--line-timeout", "0.5"});
     Connection connection(daemon.socket_path());
     connection.send("NEAR ");
     EXPECT_EQ(connection.read_reply().status, "ERR timeout the line did not end in time; closing");
     EXPECT_TRUE(connection.send("king\n"));
     EXPECT_EQ(connection.read_to_end(), "the end");
+    // Our side stays open, yet the daemon lets go.
+    const auto only_one_is_open = [&] {
+        const auto stats = Connection(daemon.socket_path()).ask("STATS");
+        return std::count(stats.lines.begin(), stats.lines.end(), "connections\t1") == 1;
+    };
+    const auto deadline = Clock::now() + seconds(10);
+    while (!only_one_is_open() && Clock::now() < deadline) std::this_thread::sleep_for(milliseconds(100));
+    EXPECT_TRUE(only_one_is_open());
+    EXPECT_FALSE(connection.send("more\n"));
 }
 
 TEST(Daemon, KeepsNobodyOutWhenOthersFillItsQueue) {
