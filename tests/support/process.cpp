@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@ pid_t start(const std::vector<std::string>& arguments, int in, int out, int err)
     const pid_t pid = ::fork();
     if (pid < 0) throw std::runtime_error("fork failed");
     if (pid == 0) {
+        // A test that crashes runs no destructors: what it started must not outlive it.
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         ::dup2(in, 0);
         ::dup2(out, 1);
         ::dup2(err, 2);
