@@ -14,5 +14,3 @@ if(NOT GLOVED_FUZZ)
   find_package(nlohmann_json 3.9 REQUIRED)
   find_package(spdlog REQUIRED)
 endif()
-
-# Only gloved-bench uses it, as a peer to stand beside; it loads the library at run time, where one is installed.

@@ -68,6 +68,14 @@ Result<MappedFile> MappedFile::map(int fd, std::size_t size_bytes, const std::st
     return MappedFile(data, size_bytes);
 }
 
+Result<MappedFile> MappedFile::open_at(int directory_fd, const char* name, const std::string& path) {
+    auto fd = open_file_at(directory_fd, name, path);
+    if (!fd) return fd.error();
+    auto status = file_status(fd->get(), path);
+    if (!status) return status.error();
+    return map(fd->get(), static_cast<std::size_t>(status->st_size), path);
+}
+
 void MappedFile::unmap() {
     if (data_ != nullptr) ::munmap(data_, size_);
     data_ = nullptr;

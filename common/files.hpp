@@ -77,6 +77,9 @@ class MappedFile {
     /// end of a file raises SIGBUS. An empty file maps to an empty span. The descriptor may be closed afterwards.
     static Result<MappedFile> map(int fd, std::size_t size_bytes, const std::string& path);
 
+    /// Opens the regular file `name` in a directory as `open_file_at` does, and maps all of it by its size at that moment.
+    static Result<MappedFile> open_at(int directory_fd, const char* name, const std::string& path);
+
     std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
     std::string_view text() const { return {static_cast<const char*>(data_), size_}; }
     std::size_t size_bytes() const { return size_; }

@@ -9,7 +9,6 @@
 #include <optional>
 #include <thread>
 
-#include "common/quoting.hpp"
 #include "common/wire/reply.hpp"
 #include "daemon/resolve.hpp"
 

@@ -15,6 +15,16 @@ namespace {
 
 constexpr std::size_t kWordInMessage = 200;
 
+/// «"word" is not in the model», with what helps.
+Error unknown_word(std::string_view word, const format::Model& model) {
+    std::string message = fmt::format("{} is not in the model", printable(word, kWordInMessage));
+    std::string lower(word);
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(c < 0x80 ? std::tolower(c) : c); });
+    if (lower != word && model.find(lower)) message += fmt::format("; {} is", printable(lower, kWordInMessage));
+    return {ErrorCode::unknown_word, std::move(message)};
+}
+
 Result<kernels::Row> find_row(std::string_view word, const format::Model& model) {
     const auto row = model.find(word);
     if (!row) return unknown_word(word, model);
@@ -50,15 +60,6 @@ std::string presence(const wire::Request& request, const format::Model& model) {
 }
 
 }  // namespace
-
-Error unknown_word(std::string_view word, const format::Model& model) {
-    std::string message = fmt::format("{} is not in the model", printable(word, kWordInMessage));
-    std::string lower(word);
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](unsigned char c) { return static_cast<char>(c < 0x80 ? std::tolower(c) : c); });
-    if (lower != word && model.find(lower)) message += fmt::format("; {} is", printable(lower, kWordInMessage));
-    return {ErrorCode::unknown_word, std::move(message)};
-}
 
 Result<kernels::Query> resolve_near(const wire::Request& request, const format::Model& model) {
     const wire::Options& options = request.options;

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <string>
-#include <variant>
 
 #include "common/format/model.hpp"
 #include "common/result.hpp"
 #include "common/wire/request.hpp"
-#include "daemon/reply.hpp"
 #include "kernels/engine.hpp"
 
 namespace gloved::daemon {
@@ -17,8 +15,5 @@ Result<kernels::Query> resolve_near(const wire::Request& request, const format::
 
 /// The whole reply to SIM or HAS, status line included.
 Result<std::string> answer_directly(const wire::Request& request, const format::Model& model);
-
-/// «"word" is not in the model», with what helps.
-Error unknown_word(std::string_view word, const format::Model& model);
 
 }  // namespace gloved::daemon

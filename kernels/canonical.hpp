@@ -40,16 +40,6 @@ GLOVED_HOST_DEVICE inline double canonical_norm(const float* a, std::size_t dim)
     return std::sqrt(canonical_dot(a, a, dim));
 }
 
-/// Canonical squared Euclidean distance: each difference rounded to float64, then its square, same lanes.
-GLOVED_HOST_DEVICE inline double canonical_squared_distance(const float* a, const float* b, std::size_t dim) {
-    double lane[kCanonicalLanes] = {};
-    for (std::size_t i = 0; i < dim; ++i) {
-        const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-        lane[i % kCanonicalLanes] += difference * difference;
-    }
-    return combine_lanes(lane);
-}
-
 /// The score from a canonical dot product and both norms: 0 where the row's norm is 0, clamped to [-1, 1].
 /// `query_norm` is not 0.
 GLOVED_HOST_DEVICE inline double score_from_dot(double dot, double query_norm, double row_norm) {

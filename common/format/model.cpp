@@ -38,17 +38,7 @@ Result<Model> Model::open(const std::string& path) {
 
 Status Model::open_values(int directory_fd) {
     const std::string path = path_ + "/" + kValuesFile;
-    auto fd = open_file_at(directory_fd, kValuesFile, path);
-    if (!fd) return fd.error();
-    auto status = file_status(fd->get(), path);
-    if (!status) return status.error();
-    const auto size = static_cast<std::uint64_t>(status->st_size);
-    if (size < kHeaderBytes) {
-        return Error{ErrorCode::damaged,
-                     fmt::format("{}: {} bytes are too few for a header of {}; convert the download again", path, size,
-                                 kHeaderBytes)};
-    }
-    auto values = MappedFile::map(fd->get(), size, path);
+    auto values = MappedFile::open_at(directory_fd, kValuesFile, path);
     if (!values) return values.error();
     values_ = *std::move(values);
 
@@ -59,12 +49,12 @@ Status Model::open_values(int directory_fd) {
         return error;
     }
     header_ = *std::move(header);
-    if (header_.file_bytes != size) {
+    if (header_.file_bytes != values_.size_bytes()) {
         return Error{
             ErrorCode::damaged,
             fmt::format("{}: the file has {} bytes, its header says {} (truncated or appended to); convert the "
                         "download again",
-                        path, size, header_.file_bytes)};
+                        path, values_.size_bytes(), header_.file_bytes)};
     }
     norms_ = header_.find(kNorms);
     vectors_ = header_.find(kVectors);
@@ -74,21 +64,16 @@ Status Model::open_values(int directory_fd) {
 
 Status Model::open_keys(int directory_fd) {
     const std::string path = path_ + "/" + kKeysFile;
-    auto fd = open_file_at(directory_fd, kKeysFile, path);
-    if (!fd) return fd.error();
-    auto status = file_status(fd->get(), path);
-    if (!status) return status.error();
-    const auto size = static_cast<std::uint64_t>(status->st_size);
-    if (size != header_.keys_bytes) {
+    auto keys = MappedFile::open_at(directory_fd, kKeysFile, path);
+    if (!keys) return keys.error();
+    keys_ = *std::move(keys);
+    if (keys_.size_bytes() != header_.keys_bytes) {
         return Error{
             ErrorCode::mismatch,
             fmt::format("{}: {} bytes, but the values file beside it belongs to keys of {} bytes: truncated, or of "
                         "another model",
-                        path, size, header_.keys_bytes)};
+                        path, keys_.size_bytes(), header_.keys_bytes)};
     }
-    auto keys = MappedFile::map(fd->get(), size, path);
-    if (!keys) return keys.error();
-    keys_ = *std::move(keys);
 
     const auto computed = checksum(keys_.bytes());
     if (computed != header_.keys_checksum) {

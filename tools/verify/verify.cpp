@@ -56,11 +56,7 @@ ReadingRules check_report(const Model& model, const Reporter& report) {
     const auto text = [&]() -> Result<std::string> {
         auto directory = open_directory(model.path());
         if (!directory) return directory.error();
-        auto fd = open_file_at(directory->get(), format::kReportFile, path);
-        if (!fd) return fd.error();
-        auto status = file_status(fd->get(), path);
-        if (!status) return status.error();
-        auto mapped = MappedFile::map(fd->get(), static_cast<std::size_t>(status->st_size), path);
+        auto mapped = MappedFile::open_at(directory->get(), format::kReportFile, path);
         if (!mapped) return mapped.error();
         return std::string(mapped->text());
     }();
