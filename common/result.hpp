@@ -30,6 +30,7 @@ enum class ErrorCode {
     bad_source,   ///< a download that cannot be converted as it is
     conflict,     ///< something that is not ours stands in the way
     interrupted,  ///< the user asked to stop
+    device,       ///< a GPU or its driver failed; what was using it is of no more use
 };
 
 /// A fault with a message for people: it names the file or word and, where there is one, the remedy.

@@ -1,4 +1,4 @@
-// The canonical arithmetic: the one definition of a score, shared by every engine, the tools and (later) device code.
+// The canonical arithmetic: the one definition of a score, shared by every engine, the tools and device code.
 //
 // Product of two float32: exact in float64 (24 + 24 <= 53 bits). Eight partial sums that start at +0.0, element i into
 // lane i mod 8, combined as ((l0+l4)+(l2+l6)) + ((l1+l5)+(l3+l7)). No operation may be contracted: this header is only
@@ -52,5 +52,11 @@ GLOVED_HOST_DEVICE inline double canonical_score(const float* query, double quer
                                                  double row_norm, std::size_t dim) {
     return score_from_dot(canonical_dot(query, row, dim), query_norm, row_norm);
 }
+
+/// One factor of 3CosMul.
+GLOVED_HOST_DEVICE inline double cosmul_part(double cosine) { return (1.0 + cosine) / 2.0; }
+
+/// 3CosMul from the products of both sides' factors, each taken in argument order from 1.0.
+GLOVED_HOST_DEVICE inline double cosmul_score(double above, double below) { return above / (below + 1e-6); }
 
 }  // namespace gloved::kernels

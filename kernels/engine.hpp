@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -40,7 +42,7 @@ struct Cosine {
     QueryVector vector;
 };
 
-/// The k rows of largest Π((1+cos)/2 of positives) / (Π((1+cos)/2 of negatives) + 1e-6), float64, in argument order:
+/// At least one vector in all. The k rows of largest Π((1+cos)/2 of positives) / (Π((1+cos)/2 of negatives) + 1e-6), float64, in argument order:
 /// 3CosMul of Levy and Goldberg 2014, «Linguistic Regularities in Sparse and Explicit Word Representations».
 struct CosMul {
     std::vector<QueryVector> positives;
@@ -73,6 +75,9 @@ struct Certificate {
     std::uint64_t rescored = 0;  ///< rows whose canonical score was computed
     /// Every row that was not rescored has a canonical score below this (-infinity: there are none).
     double rejected_below = -std::numeric_limits<double>::infinity();
+    /// Which way led to the answer: «float32», «float16» or «float64» (every row scored canonically).
+    std::string_view pass = "float32";
+    double device_ms = 0;  ///< of the pass on its device, where EngineOptions asked for it; shared by all of a batch
 };
 
 struct Answer {
@@ -95,8 +100,10 @@ class Engine {
     virtual std::string description() const = 0;
     /// Answers all queries, in their order, in as few passes over the model as they fit. Each answer depends on the
     /// model and its query alone, not on what else is in the batch. Every row named must be of the model, every vector
-    /// of its dim.
-    virtual std::vector<Answer> run(std::span<const Query> queries) = 0;
+    /// of its dim. Error: device, after which the engine is of no more use: nothing was answered, and nothing will be.
+    virtual Result<std::vector<Answer>> run(std::span<const Query> queries) = 0;
+    /// What else is worth showing (STATS): names as snake_case with units, the same from call to call. Any thread.
+    virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
 
   protected:
     Engine() = default;

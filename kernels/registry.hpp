@@ -1,6 +1,7 @@
 // Which engines there are, and which one runs.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,8 +14,16 @@ namespace gloved::kernels {
 
 /// What an engine may be told at its making.
 struct EngineOptions {
-    unsigned threads = 0;  ///< 0: one a processor that the process may use
-    std::string simd;      ///< cpu: instruction set by name (see simd_names); empty: the best that the processor has
+    unsigned threads = 0;   ///< 0: one a processor that the process may use
+    std::string simd = {};  ///< cpu: instruction set by name (see simd_names); empty: the best that the processor has
+    /// cuda: devices by number; rows are split evenly between them. One that is named twice holds two parts.
+    std::vector<int> devices = {0};
+    bool all_devices = false;  ///< cuda: every device there is, whatever `devices` says
+    /// cuda: whether the mapped model is page-locked while it is copied. Where the driver refuses, it is copied all the same, slower.
+    bool pin = true;
+    bool time_device = false;  ///< cuda: fill in Certificate::device_ms, at the price of some microseconds a pass
+    /// Told about long work and its parts, one line each; may be empty. Called on the thread that makes the engine.
+    std::function<void(const std::string&)> log = {};
 };
 
 /// One kind of engine.
@@ -28,7 +37,8 @@ struct EngineEntry {
 std::vector<EngineEntry> list_engines();
 
 /// Makes the engine `name`, or for "auto" the first available one. The model must outlive it. Errors: unavailable, for
-/// a name that does not exist or cannot run here; never another engine than the one that was asked for.
+/// a name that does not exist or cannot run here; device, when a GPU refuses or fails; never another engine than the one that
+/// was asked for.
 Result<std::unique_ptr<Engine>> make_engine(const std::string& name, const format::Model& model,
                                             const EngineOptions& options);
 

@@ -49,6 +49,7 @@ std::string_view code_name(ErrorCode code) {
         case ErrorCode::bad_source:
         case ErrorCode::conflict:
         case ErrorCode::interrupted:
+        case ErrorCode::device:
             break;
     }
     return "internal";

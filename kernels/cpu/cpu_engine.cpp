@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kernels/canonical.hpp"
-#include "kernels/cpu/bounds.hpp"
+#include "kernels/bounds.hpp"
 #include "kernels/cpu/candidates.hpp"
 #include "kernels/cpu/scan.hpp"
 #include "kernels/thread_pool.hpp"
@@ -20,7 +20,6 @@ namespace gloved::kernels::cpu {
 namespace {
 
 constexpr float kNever = std::numeric_limits<float>::infinity();
-constexpr double kCosMulGuard = 1e-6;
 
 /// Vectors that one pass over memory carries at most. More would push the dot products of a tile out of the L2 cache.
 constexpr std::size_t kMaxLanesOfPass = 256;
@@ -71,8 +70,6 @@ struct Task {
     bool is_cosine() const { return std::holds_alternative<Cosine>(query->kind); }
 };
 
-double cosmul_part(double cosine) { return (1.0 + cosine) / 2.0; }
-
 class CpuEngine final : public Engine {
   public:
     CpuEngine(const format::Model& model, const ScanKernels& kernels, unsigned threads)
@@ -87,7 +84,7 @@ class CpuEngine final : public Engine {
     std::string description() const override {
         return fmt::format("{}, {} thread{}", kernels_.name, pool_.size(), pool_.size() == 1 ? "" : "s");
     }
-    std::vector<Answer> run(std::span<const Query> queries) override;
+    Result<std::vector<Answer>> run(std::span<const Query> queries) override;
 
   private:
     struct Pass;
@@ -148,7 +145,7 @@ struct CpuEngine::Worker {
     }
 };
 
-std::vector<Answer> CpuEngine::run(std::span<const Query> queries) {
+Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries) {
     std::vector<Answer> answers(queries.size());
     std::vector<std::size_t> together;
     std::size_t lanes = 0;
@@ -342,7 +339,7 @@ Bounds CpuEngine::estimate(const Pass& pass, const Worker& worker, const Task& t
     };
     for (std::size_t i = 0; i < product->positives.size(); ++i) multiply(above);
     for (std::size_t i = 0; i < product->negatives.size(); ++i) multiply(below);
-    return {above.lower / (below.upper + kCosMulGuard), above.upper / (below.lower + kCosMulGuard)};
+    return {cosmul_score(above.lower, below.upper), cosmul_score(above.upper, below.lower)};
 }
 
 /// A row whose canonical score lies within `bounds` joins the task's candidates, or its count.
@@ -374,7 +371,7 @@ double CpuEngine::canonical(const Query& query, std::size_t row) const {
     double below = 1.0;
     for (const QueryVector& vector : product.positives) above *= cosmul_part(cosine(vector, row));
     for (const QueryVector& vector : product.negatives) below *= cosmul_part(cosine(vector, row));
-    return above / (below + kCosMulGuard);
+    return cosmul_score(above, below);
 }
 
 /// Canonical scores for what all threads have kept of a task, and the answer from them.

@@ -1,0 +1,452 @@
+#include "kernels/cuda/cuda_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "kernels/bounds.hpp"
+#include "kernels/canonical.hpp"
+#include "kernels/cuda/runtime.hpp"
+#include "kernels/cuda/shard.hpp"
+#include "kernels/cuda/upload.hpp"
+
+namespace gloved::kernels::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Milliseconds that the first call of the runtime took: it brings the driver up.
+std::atomic<double> driver_ms = 0;
+
+/// cudaGetDeviceCount, timed.
+cudaError_t count_devices(int& count) {
+    const auto begun = std::chrono::steady_clock::now();
+    const cudaError_t code = cudaGetDeviceCount(&count);
+    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun).count();
+    if (ms > driver_ms) driver_ms = ms;
+    return code;
+}
+
+/// Row numbers on the device have 32 bits, and loops go a little beyond the last row.
+constexpr std::size_t kMaxShardRows = (std::size_t{1} << 32) - (std::size_t{1} << 20);
+
+constexpr double kNone = -std::numeric_limits<double>::infinity();
+
+double ms_since(Clock::time_point begun) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
+}
+
+/// A query of a run, with what its shards are told.
+struct Task {
+    const Query* query = nullptr;
+    std::vector<Row> excluded;  // sorted, without repetition
+    std::size_t k = 0;
+
+    Task(const Query& of, std::size_t rows) : query(&of), excluded(of.excluded), k(std::min(of.k, rows)) {
+        std::sort(excluded.begin(), excluded.end());
+        excluded.erase(std::unique(excluded.begin(), excluded.end()), excluded.end());
+    }
+    const Cosine* cosine() const { return std::get_if<Cosine>(&query->kind); }
+    bool fits_device() const { return k <= kMaxHits && k + excluded.size() <= kMaxWant; }
+    bool leaves_out(std::size_t row) const {
+        return std::binary_search(excluded.begin(), excluded.end(), static_cast<Row>(row));
+    }
+};
+
+class CudaEngine final : public Engine {
+  public:
+    static Result<std::unique_ptr<Engine>> create(const format::Model& model, const EngineOptions& options);
+
+    std::string name() const override { return "cuda"; }
+    std::string description() const override { return description_; }
+    std::vector<std::pair<std::string, std::string>> facts() const override { return facts_; }
+
+    Result<std::vector<Answer>> run(std::span<const Query> queries) override {
+        if (broken_) return Error{ErrorCode::device, "a CUDA call has failed before"};
+        std::vector<Answer> answers(queries.size());
+        if (Status done = answer(queries, answers); !done) {
+            broken_ = true;
+            return done.error();
+        }
+        return answers;
+    }
+
+  private:
+    explicit CudaEngine(const format::Model& model) : model_(model) {}
+
+    Status answer(std::span<const Query> queries, std::vector<Answer>& answers);
+    /// Answers tasks[which[i]] where the pass was up to it and appends the others to `overflowed`.
+    Status run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which, Estimate estimate,
+                       std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
+    Status run_scored(const Task& task, Answer& answer);
+    Status score_parts(const Task& task, RowRange range);
+    Status select_on_device(const Task& task, Answer& answer, bool& overflow);
+    Status select_on_host(const Task& task, RowRange range, Answer& answer);
+    Status wait_all();
+    /// Hits of query `at` of the last pass, from all shards.
+    void merge(std::size_t at, std::size_t k, Answer& answer) const;
+    Status add_device_ms(Certificate& certificate) const;
+    RowRange range_of(const Task& task) const { return task.query->filter.rows.value_or(RowRange{0, model_.rows()}); }
+
+    const format::Model& model_;
+    std::vector<std::unique_ptr<Shard>> shards_;
+    std::uint32_t pass_capacity_ = 0;
+    std::string description_;
+    std::vector<std::pair<std::string, std::string>> facts_;
+    bool broken_ = false;
+};
+
+/// Each query takes the fastest way that can answer it, and the next one where that overflowed: float16 with others, float32 alone,
+/// canonical scores of all rows.
+Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& answers) {
+    std::vector<Task> tasks;
+    tasks.reserve(queries.size());
+    std::vector<std::size_t> together;
+    std::vector<std::size_t> alone;
+    std::vector<std::size_t> scored;
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        assert(queries[i].k > 0);
+        tasks.emplace_back(queries[i], model_.rows());
+        if (tasks[i].cosine() == nullptr || !tasks[i].fits_device()) {
+            scored.push_back(i);
+        } else if (queries[i].filter.rows) {
+            alone.push_back(i);  // few rows as a rule: a pass of its own over just these
+        } else {
+            together.push_back(i);
+        }
+    }
+    for (std::size_t begin = 0; begin < together.size();) {
+        const std::size_t count = std::min<std::size_t>(std::max(pass_capacity_, 1U), together.size() - begin);
+        const auto pass = std::span(together).subspan(begin, count);
+        if (count == 1) {
+            alone.push_back(pass[0]);
+        } else if (Status done = run_bounded(tasks, pass, Estimate::float16, answers, alone); !done) {
+            return done;
+        }
+        begin += count;
+    }
+    for (const std::size_t i : alone) {
+        if (Status done = run_bounded(tasks, std::span(&i, 1), Estimate::float32, answers, scored); !done) return done;
+    }
+    for (const std::size_t i : scored) {
+        if (Status done = run_scored(tasks[i], answers[i]); !done) return done;
+    }
+    return {};
+}
+
+Status CudaEngine::run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which, Estimate estimate,
+                               std::vector<Answer>& answers, std::vector<std::size_t>& overflowed) {
+    const double error =
+        estimate == Estimate::float32 ? device_error_bound(model_.dim()) : half_error_bound(model_.dim());
+    std::vector<PassQuery> pass;
+    for (const std::size_t i : which) {
+        const Task& task = tasks[i];
+        pass.push_back({&task.cosine()->vector, task.query, task.excluded, task.k, error});
+    }
+    for (const auto& shard : shards_) {
+        if (Status done = shard->start_bounded(pass, estimate); !done) return done;
+    }
+    if (Status done = wait_all(); !done) return done;
+    Certificate certificate;
+    if (Status done = add_device_ms(certificate); !done) return done;
+    certificate.pass = estimate == Estimate::float32 ? "float32" : "float16";
+    for (std::size_t at = 0; at < which.size(); ++at) {
+        const bool overflow =
+            std::any_of(shards_.begin(), shards_.end(), [&](const auto& shard) { return shard->answer(at).overflow; });
+        if (overflow) {
+            overflowed.push_back(which[at]);
+            continue;
+        }
+        Answer& answer = answers[which[at]];
+        answer.certificate = certificate;
+        answer.certificate.scanned = range_of(tasks[which[at]]).size();
+        merge(at, tasks[which[at]].k, answer);
+    }
+    return {};
+}
+
+/// Every row of the range gets its canonical score; the best are picked on the device where its lists suffice.
+Status CudaEngine::run_scored(const Task& task, Answer& answer) {
+    const RowRange range = range_of(task);
+    if (Status done = score_parts(task, range); !done) return done;
+    answer.certificate.pass = "float64";
+    answer.certificate.scanned = range.size();
+    answer.certificate.rescored = range.size();
+    bool overflow = true;
+    if (task.fits_device()) {
+        overflow = false;
+        if (Status done = select_on_device(task, answer, overflow); !done) return done;
+    }
+    if (overflow) {
+        if (Status done = select_on_host(task, range, answer); !done) return done;
+    }
+    if (Status done = add_device_ms(answer.certificate); !done) return done;
+    answer.certificate.rejected_below = kNone;
+    return {};
+}
+
+Status CudaEngine::score_parts(const Task& task, RowRange range) {
+    const auto score = [&](std::span<const QueryVector> vectors, ScorePart part) -> Status {
+        for (const auto& shard : shards_) {
+            std::vector<PassQuery> pass;
+            bool first = true;
+            for (const QueryVector& vector : vectors) {
+                pass.push_back({&vector, nullptr, {}, 0, 0});
+                if (pass.size() < shard->max_vectors() && &vector != &vectors.back()) continue;
+                if (Status done = shard->start_score(pass, part, first, range); !done) return done;
+                first = false;
+                pass.clear();
+            }
+            // An empty product is 1.
+            if (vectors.empty()) {
+                if (Status done = shard->start_score({}, part, true, range); !done) return done;
+            }
+        }
+        return {};
+    };
+    const QueryVector* any = nullptr;
+    const auto* product = std::get_if<CosMul>(&task.query->kind);
+    if (product != nullptr) {
+        assert(!product->positives.empty() || !product->negatives.empty());
+        if (Status done = score(product->positives, ScorePart::multiply); !done) return done;
+        if (Status done = score(product->negatives, ScorePart::divide_by); !done) return done;
+        any = product->positives.empty() ? &product->negatives.front() : &product->positives.front();
+    } else {
+        const auto* count = std::get_if<CountBefore>(&task.query->kind);
+        any = count != nullptr ? &count->vector : &task.cosine()->vector;
+        if (Status done = score(std::span(any, 1), ScorePart::cosine); !done) return done;
+    }
+    // More excluded rows than the device's list holds are left out on the host.
+    const std::span<const Row> excluded =
+        task.fits_device() ? std::span<const Row>(task.excluded) : std::span<const Row>();
+    for (const auto& shard : shards_) {
+        if (Status done = shard->start_finish({any, task.query, excluded, task.k, 0}, product != nullptr); !done) {
+            return done;
+        }
+    }
+    return {};
+}
+
+Status CudaEngine::select_on_device(const Task& task, Answer& answer, bool& overflow) {
+    const auto* count = std::get_if<CountBefore>(&task.query->kind);
+    std::optional<Hit> target;
+    if (count != nullptr) {
+        target = Hit{count->row,
+                     canonical_score(count->vector.values.data(), count->vector.norm, model_.vector(count->row).data(),
+                                     model_.norms()[count->row], model_.dim())};
+    }
+    for (const auto& shard : shards_) {
+        if (Status done = target ? shard->start_count(*target) : shard->start_select(); !done) return done;
+    }
+    if (Status done = wait_all(); !done) return done;
+    if (target) {
+        for (const auto& shard : shards_) answer.count += shard->answer(0).facts.found;
+        return {};
+    }
+    for (const auto& shard : shards_) overflow = overflow || shard->answer(0).overflow;
+    if (overflow) return {};
+    const Certificate kept = answer.certificate;
+    merge(0, task.k, answer);
+    answer.certificate = kept;
+    return {};
+}
+
+/// The way for large k and for more ties than the device's lists hold.
+Status CudaEngine::select_on_host(const Task& task, RowRange range, Answer& answer) {
+    for (const auto& shard : shards_) {
+        if (Status done = shard->start_copy_scores(range); !done) return done;
+    }
+    if (Status done = wait_all(); !done) return done;
+    const auto* count = std::get_if<CountBefore>(&task.query->kind);
+    std::vector<Hit> hits;
+    for (const auto& shard : shards_) {
+        const auto scores = shard->scores(range);
+        std::size_t row = shard->rows().first + shard->local(range).first;
+        for (const double score : scores) {
+            // NaN: rank, range or minimum score leave it out.
+            if (!std::isnan(score) && !task.leaves_out(row)) hits.push_back({static_cast<Row>(row), score});
+            ++row;
+        }
+    }
+    if (count != nullptr) {
+        const Hit target{count->row,
+                         canonical_score(count->vector.values.data(), count->vector.norm,
+                                         model_.vector(count->row).data(), model_.norms()[count->row], model_.dim())};
+        answer.count = static_cast<std::uint64_t>(std::count_if(hits.begin(), hits.end(), [&](const Hit& hit) {
+            return hit.row != target.row && comes_before(hit, target);
+        }));
+        return {};
+    }
+    const auto wanted = static_cast<std::ptrdiff_t>(std::min(task.k, hits.size()));
+    std::nth_element(hits.begin(), hits.begin() + std::max<std::ptrdiff_t>(wanted - 1, 0), hits.end(), comes_before);
+    hits.resize(static_cast<std::size_t>(wanted));
+    std::sort(hits.begin(), hits.end(), comes_before);
+    answer.hits = std::move(hits);
+    return {};
+}
+
+Status CudaEngine::wait_all() {
+    for (const auto& shard : shards_) {
+        if (Status done = shard->wait(); !done) return done;
+    }
+    return {};
+}
+
+void CudaEngine::merge(std::size_t at, std::size_t k, Answer& answer) const {
+    answer.certificate.rejected_below = kNone;
+    for (const auto& shard : shards_) {
+        const ShardAnswer part = shard->answer(at);
+        for (const Found& found : part.hits) {
+            answer.hits.push_back({static_cast<Row>(shard->rows().first + found.row), found.score});
+        }
+        answer.certificate.rescored += part.facts.rescored;
+        answer.certificate.rejected_below = std::max(answer.certificate.rejected_below, part.facts.floor);
+    }
+    if (shards_.size() > 1) std::sort(answer.hits.begin(), answer.hits.end(), comes_before);
+    if (answer.hits.size() > k) answer.hits.resize(k);
+}
+
+Status CudaEngine::add_device_ms(Certificate& certificate) const {
+    for (const auto& shard : shards_) {
+        const auto ms = shard->device_ms();
+        if (!ms) return ms.error();
+        certificate.device_ms = std::max(certificate.device_ms, *ms);
+    }
+    return {};
+}
+
+/// The rows of each device, in the order given; none of them empty.
+std::vector<RowRange> split_rows(std::size_t rows, std::size_t parts) {
+    std::vector<RowRange> ranges;
+    for (std::size_t i = 0; i < parts; ++i) {
+        const RowRange range{rows * i / parts, rows * (i + 1) / parts};
+        if (range.size() > 0) ranges.push_back(range);
+    }
+    return ranges;
+}
+
+Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model, const EngineOptions& options) {
+    const auto begun = Clock::now();
+    const auto log = [&](const std::string& line) {
+        if (options.log) options.log(line);
+    };
+    int present = 0;
+    if (Status done = check(count_devices(present), "cudaGetDeviceCount"); !done) return done.error();
+    std::vector<int> devices = options.devices;
+    if (options.all_devices) {
+        devices.clear();
+        for (int device = 0; device < present; ++device) devices.push_back(device);
+    }
+    if (devices.empty()) return Error{ErrorCode::unavailable, "no device was named to run on"};
+    for (const int device : devices) {
+        if (device >= 0 && device < present) continue;
+        return Error{
+            ErrorCode::unavailable,
+            fmt::format("there is no device {}: the driver shows {}, counted from 0; say --device", device, present)};
+    }
+
+    std::unique_ptr<CudaEngine> engine(new CudaEngine(model));
+    const std::vector<RowRange> ranges = split_rows(model.rows(), devices.size());
+    std::vector<DeviceFacts> facts;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        auto read = read_device(devices[i]);
+        if (!read) return read.error();
+        facts.push_back(*std::move(read));
+    }
+    const double context_ms = ms_since(begun);
+    for (const RowRange& range : ranges) {
+        if (range.size() <= kMaxShardRows) continue;
+        return Error{ErrorCode::unavailable,
+                     fmt::format("{} rows are too many for one device, which takes {}: spread them over "
+                                 "several with --device",
+                                 range.size(), kMaxShardRows)};
+    }
+
+    // Said here, with what would help, rather than by the allocation that fails.
+    for (const DeviceFacts& device : facts) {
+        std::size_t needed = 0;
+        for (std::size_t i = 0; i < ranges.size(); ++i) {
+            if (devices[i] != device.device) continue;
+            needed += Shard::bytes_needed(ranges[i].size(), model.dim(), device.shape) +
+                      upload_bytes_needed(ranges[i].size(), model.dim());
+        }
+        if (needed <= device.free_bytes) continue;
+        return Error{ErrorCode::unavailable,
+                     fmt::format("the model needs {} MB on device {} ({}), which has {} MB free; free some, spread the "
+                                 "model over several devices with --device, or say --engine cpu",
+                                 needed / 1000000, device.device, device.name, device.free_bytes / 1000000)};
+    }
+    const auto allocating = Clock::now();
+    std::size_t bytes = 0;
+    engine->pass_capacity_ = kMaxPass;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        auto shard = Shard::create(model, ranges[i], facts[i], options.time_device);
+        if (!shard) return shard.error();
+        bytes += (*shard)->device_bytes();
+        engine->pass_capacity_ = std::min(engine->pass_capacity_, (*shard)->pass_capacity());
+        engine->shards_.push_back(*std::move(shard));
+    }
+    const double allocate_ms = ms_since(allocating);
+    auto upload = upload_vectors(model, engine->shards_, options.pin, options.log);
+    if (!upload) return upload.error();
+    const auto preparing = Clock::now();
+    for (const auto& shard : engine->shards_) {
+        if (Status done = shard->fill(model); !done) return done.error();
+    }
+    const double prepare_ms = ms_since(preparing);
+
+    std::string where;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        where += fmt::format("{}{} (device {})", i == 0 ? "" : " + ", facts[i].name, devices[i]);
+    }
+    engine->description_ = where;
+    const double vectors_gb = static_cast<double>(model.vectors().size_bytes()) / 1e9;
+    log(fmt::format(
+        "uploaded {:.3f} GB in {:.0f} ms ({:.1f} GB/s, {}): driver {:.0f} ms, context {:.0f}, allocation {:.0f}, "
+        "pinning {:.0f} of "
+        "the upload, norms and ranks {:.0f}; {} MB of device memory in use",
+        vectors_gb, upload->total_ms, vectors_gb / upload->total_ms * 1000, upload->pinned ? "pinned" : "pageable",
+        driver_ms.load(), context_ms, allocate_ms, upload->pin_ms, prepare_ms, bytes / 1000000));
+    engine->facts_ = {{"gpu_memory_bytes", std::to_string(bytes)},
+                      {"gpu_shards", std::to_string(engine->shards_.size())},
+                      {"gpu_pass_queries", std::to_string(std::max(engine->pass_capacity_, 1U))},
+                      {"upload_pinned", upload->pinned ? "yes" : "no"},
+                      {"load_driver_ms", fmt::format("{:.3f}", driver_ms.load())},
+                      {"load_context_ms", fmt::format("{:.3f}", context_ms)},
+                      {"load_pin_ms", fmt::format("{:.3f}", upload->pin_ms)},
+                      {"load_upload_ms", fmt::format("{:.3f}", upload->total_ms)},
+                      {"load_prepare_ms", fmt::format("{:.3f}", allocate_ms + prepare_ms)}};
+    return std::unique_ptr<Engine>(std::move(engine));
+}
+
+}  // namespace
+
+Result<std::string> why_unavailable() {
+    int count = 0;
+    const cudaError_t code = count_devices(count);
+    if (code == cudaSuccess) return std::string(count > 0 ? "" : "the NVIDIA driver shows no GPU");
+    const Status failed = check(code, "cudaGetDeviceCount");
+    switch (code) {
+        case cudaErrorNoDevice:
+            return std::string("the NVIDIA driver shows no GPU");
+        case cudaErrorInsufficientDriver:
+        case cudaErrorStubLibrary:
+            return std::string("there is no NVIDIA driver here, or it is older than this build's CUDA");
+        default:
+            return failed.error();
+    }
+}
+
+Result<std::unique_ptr<Engine>> make_cuda_engine(const format::Model& model, const EngineOptions& options) {
+    return CudaEngine::create(model, options);
+}
+
+}  // namespace gloved::kernels::cuda

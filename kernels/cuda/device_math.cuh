@@ -1,0 +1,140 @@
+// What the engine's kernels share on the device.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/canonical.hpp"
+#include "kernels/cuda/launches.hpp"
+
+namespace gloved::kernels::cuda {
+
+inline constexpr unsigned kWholeWarp = 0xFFFFFFFFU;
+inline constexpr unsigned kWarp = 32;
+
+__device__ inline float minus_infinity() { return __int_as_float(static_cast<int>(0xFF800000U)); }
+
+__device__ inline float warp_max(float value) {
+    for (unsigned step = kWarp / 2; step > 0; step /= 2) value = fmaxf(value, __shfl_xor_sync(kWholeWarp, value, step));
+    return value;
+}
+
+__device__ inline std::uint32_t warp_sum(std::uint32_t value) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(kWholeWarp, value);
+#else
+    for (unsigned step = kWarp / 2; step > 0; step /= 2) value += __shfl_xor_sync(kWholeWarp, value, step);
+    return value;
+#endif
+}
+
+/// The canonical dot product by the kCanonicalLanes neighbouring threads of a team, the same in each of them: thread `lane`
+/// sums what canonical_dot puts into that lane, and the sums meet in canonical_dot's order (addition commutes, so that both
+/// ends of an exchange get the same bits). The whole warp calls it; a team that is not `active` reads nothing.
+__device__ inline double team_dot(const float* __restrict__ a, const float* __restrict__ b, std::uint32_t dim,
+                                  unsigned lane, bool active) {
+    static_assert(kCanonicalLanes == 8);
+    // Loaded many at a time: rows come from memory, and each wait for them costs what hundreds of products do.
+    constexpr unsigned kAtOnce = 20;
+    double sum = 0;
+    if (active) {
+        for (std::uint32_t begin = lane; begin < dim; begin += kAtOnce * kCanonicalLanes) {
+            float x[kAtOnce];
+            float y[kAtOnce];
+#pragma unroll
+            for (unsigned j = 0; j < kAtOnce; ++j) {
+                const std::uint32_t i = begin + j * kCanonicalLanes;
+                x[j] = i < dim ? a[i] : 0.0F;
+                y[j] = i < dim ? b[i] : 0.0F;
+            }
+#pragma unroll
+            for (unsigned j = 0; j < kAtOnce; ++j) {
+                // Explicit, so that no flag can fuse them. Beyond the end +0 is added, which changes no sum that began at +0.
+                sum = __dadd_rn(sum, __dmul_rn(static_cast<double>(x[j]), static_cast<double>(y[j])));
+            }
+        }
+    }
+    sum = __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 4));
+    sum = __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 2));
+    return __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 1));
+}
+
+__device__ inline const float* row_of(const DeviceModel& model, std::uint32_t row) {
+    return model.vectors + static_cast<std::size_t>(row) * model.stride;
+}
+
+__device__ inline float fused_dot(float4 a, float4 b, float sum) {
+    sum = __fmaf_rn(a.x, b.x, sum);
+    sum = __fmaf_rn(a.y, b.y, sum);
+    sum = __fmaf_rn(a.z, b.z, sum);
+    return __fmaf_rn(a.w, b.w, sum);
+}
+
+/// Whether `query` lets the row take part, as far as that does not depend on its score or the excluded list.
+__device__ inline bool admits(const DeviceQuery& query, const DeviceModel& model, std::uint32_t row) {
+    return row >= query.first && row < query.last &&
+           (query.rank_below == ~std::uint32_t{0} || model.ranks[row] < query.rank_below);
+}
+
+__device__ inline bool is_excluded(const DeviceQuery& query, const std::uint32_t* excluded, std::uint32_t row) {
+    const std::uint32_t* first = excluded + query.excluded_begin;
+    std::uint32_t count = query.excluded_count;
+    while (count > 0) {
+        const std::uint32_t half = count / 2;
+        if (first[half] == row) return true;
+        if (first[half] < row) {
+            first += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    return false;
+}
+
+/// In a kernel that launch_early may have started before the one ahead of it in the stream has ended: waits for that one, and for what it
+/// wrote.
+__device__ inline void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// Lets the next kernel of the stream start now, if it was launched early.
+__device__ inline void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/// Launches a kernel that calls wait_for_previous before anything else, so that its start overlaps with the end of the one ahead of
+/// it. For compute capability 9.0 and up.
+template <class... Parameters, class... Arguments>
+cudaError_t launch_early(void (*kernel)(Parameters...), dim3 blocks, dim3 threads, cudaStream_t stream,
+                         Arguments... arguments) {
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = blocks;
+    config.blockDim = threads;
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+}
+
+/// Loads the kernels, which the runtime otherwise does at the first launch of each.
+template <class... Kernels>
+cudaError_t load_each(Kernels*... kernels) {
+    cudaFuncAttributes attributes{};
+    cudaError_t error = cudaSuccess;
+    ((error = error == cudaSuccess ? cudaFuncGetAttributes(&attributes, kernels) : error), ...);
+    return error;
+}
+
+/// The engine's order of hits.
+__device__ inline bool comes_before(const Found& a, const Found& b) {
+    return a.score != b.score ? a.score > b.score : a.row < b.row;
+}
+
+}  // namespace gloved::kernels::cuda

@@ -1,0 +1,200 @@
+// The kernels of the cuda engine as its host code sees them: what they read and write, and a function that launches each.
+//
+// The engine answers in two launches or three, each over all queries of a pass:
+//
+//     estimate   maxima[q][g] = the largest first-pass estimate among the eligible rows of group g (kGroupRows neighbours)
+//     select     threshold: floor[q] = a score that k eligible rows are certain to reach, from the k-th largest of the maxima;
+//                collect: the canonical score of every row of each group whose maximum could reach the floor: those that do are
+//                found; rank: the k best of what was found, in order
+//
+// No score array is written: a group's maximum stands for its rows until it proves itself. That k groups have a maximum of
+// at least m means that k different rows have, so the k-th largest maximum bounds the k-th best estimate from below
+// whatever the order of rows; and few rows of an answer share a group, so that it is hardly below it.
+//
+// There are three ways to estimate: `scan` (float32, one query), `multiply` (float16 on tensor cores, many queries) and
+// `score` (canonical, any kind of query: slower, with nothing to bound).
+//
+// A fake of these functions and of the runtime, for tests without a GPU, is tests/support/fake_cuda.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gloved::kernels::cuda {
+
+/// Neighbouring rows that share a maximum.
+inline constexpr std::uint32_t kGroupRows = 32;
+/// Elements of a row are padded with zeros to a multiple of this, so that every load is 16 bytes wide.
+inline constexpr std::uint32_t kStrideFloats = 4;
+/// k at most, for the device to select; more is selected on the host.
+inline constexpr std::uint32_t kMaxHits = 1024;
+/// k and the number of excluded rows together, likewise.
+inline constexpr std::uint32_t kMaxWant = 2048;
+/// Rows that `collect` may find for one query. More (many ties) overflow, and the query is answered another way.
+inline constexpr std::uint32_t kFoundCapacity = 8192;
+/// Queries of one pass.
+inline constexpr std::uint32_t kMaxPass = 128;
+
+/// A shard: consecutive rows of the model on one device. All pointers are device memory.
+struct DeviceModel {
+    const float* vectors = nullptr;  ///< (rows, stride), each row padded with zeros, 16-byte aligned
+    const double* norms = nullptr;   ///< (rows)
+    const float* inverse_norms =
+        nullptr;  ///< (groups * kGroupRows) fl32(1 / norm); NaN: not covered by the bound, or no row
+    const std::uint32_t* ranks = nullptr;      ///< (rows)
+    const std::uint32_t* uncovered = nullptr;  ///< (uncovered_count) local rows whose norm the bound does not cover
+    std::uint32_t rows = 0;
+    std::uint32_t first_row = 0;  ///< of the model; everything else here and in DeviceQuery counts from it («local»)
+    std::uint32_t dim = 0;
+    std::uint32_t stride = 0;  ///< dim rounded up to kStrideFloats
+    std::uint32_t groups = 0;  ///< rows / kGroupRows, rounded up
+    std::uint32_t uncovered_count = 0;
+};
+
+/// What a query asks of one shard, beside its vectors.
+struct DeviceQuery {
+    double norm = 0;                    ///< canonical norm of the raw vector
+    double min_score = 0;               ///< may be -infinity
+    double error = 0;                   ///< |estimate - canonical score| is at most this
+    std::uint32_t want = 0;             ///< k + excluded rows: that many rows must reach the floor
+    std::uint32_t k = 0;                ///< hits to return
+    std::uint32_t rank_below = 0;       ///< eligible: rank < rank_below; 2^32 - 1: all
+    std::uint32_t first = 0, last = 0;  ///< eligible: first <= local row < last
+    std::uint32_t excluded_begin = 0;   ///< into `excluded`: sorted local rows that are not eligible
+    std::uint32_t excluded_count = 0;
+};
+
+/// The queries of a pass. All pointers are device memory.
+struct DeviceQueries {
+    const DeviceQuery* queries = nullptr;     ///< (count)
+    const float* raw = nullptr;               ///< (count, stride) as asked, padded with zeros
+    const float* unit = nullptr;              ///< (count, stride) fl32(raw / norm)
+    const std::uint32_t* excluded = nullptr;  ///< of all queries
+    std::uint32_t count = 0;
+    bool any_rank = false;       ///< whether any rank_below leaves rows out
+    std::uint32_t max_want = 0;  ///< the largest `want`
+    bool all_rows = true;        ///< whether every query's range is the whole shard
+};
+
+/// Counters of a query in Workspace::counters: rows found, rows rescored, blocks that are done.
+inline constexpr std::uint32_t kCounters = 3;
+/// Warps that `scan` starts, at most.
+inline constexpr std::uint32_t kMaxWarps = 1U << 14;
+
+struct Found {
+    double score = 0;
+    std::uint32_t row = 0;  ///< local
+    std::uint32_t unused = 0;
+};
+
+/// What a query's answer begins with.
+struct DeviceAnswer {
+    double floor = 0;            ///< every eligible row that was not rescored has a canonical score below this
+    std::uint32_t hits = 0;      ///< min(k, found), or 0 after an overflow
+    std::uint32_t found = 0;     ///< more than kFoundCapacity: overflow
+    std::uint32_t rescored = 0;  ///< canonical scores computed
+    std::uint32_t unused = 0;
+};
+
+/// Where a pass keeps its intermediate results and leaves its answers.
+struct Workspace {
+    float* maxima = nullptr;            ///< (count, groups) device
+    double* floors = nullptr;           ///< (count) device
+    float* warp_maxima = nullptr;       ///< (kMaxWarps) device: the largest maximum that each warp of `scan` wrote
+    std::uint32_t* counters = nullptr;  ///< (count, kCounters) device, 0 between passes
+    Found* found = nullptr;             ///< (count, kFoundCapacity) device
+    double* scores = nullptr;           ///< (rows) device, `score` only: canonical score, NaN where not eligible
+    double* below = nullptr;            ///< (rows) device, `score` only: denominators of cosmul
+    DeviceAnswer* answers = nullptr;    ///< (count) page-locked host memory
+    Found* hits = nullptr;              ///< (count, kMaxHits) page-locked host memory
+};
+
+/// How a device is best used; read once.
+struct DeviceShape {
+    int processors = 0;            ///< streaming multiprocessors
+    std::size_t shared_bytes = 0;  ///< shared memory that one block may ask for
+    std::size_t shared_bytes_processor = 0;
+    bool bulk_copies =
+        false;  ///< device and code have cp.async.bulk: stream_is_built() on compute capability 9.0 and up
+};
+
+/// Loads every kernel onto the current device, so that no query waits for that or fails of it. Error: cudaErrorNoKernelImageForDevice
+/// when this build has no code for the device.
+cudaError_t load_kernels();
+/// Parts of it, one a source file.
+cudaError_t load_estimate_kernels();
+cudaError_t load_multiply_kernels();
+cudaError_t load_score_kernels();
+cudaError_t load_select_kernels();
+cudaError_t load_stream_kernels();
+
+/// Whether the code for the current device was built for compute capability 9.0 and up.
+bool stream_is_built();
+
+// Every function below enqueues on `stream` and returns at once, with what the launch reported.
+
+/// maxima for one query in float32. queries.count is 1. `warps`: how many warp_maxima were written.
+cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
+                        const DeviceShape& shape, std::uint32_t& warps, cudaStream_t stream);
+
+/// The largest number of queries that one `launch_multiply` can take for that stride on that device; below 2 there is no
+/// use in it. At most kMaxPass.
+std::uint32_t multiply_capacity(std::uint32_t stride, const DeviceShape& shape);
+
+/// maxima for up to multiply_capacity queries with float16 operands.
+cudaError_t launch_multiply(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
+                            const DeviceShape& shape, cudaStream_t stream);
+
+/// What `score` computes from the canonical cosines of the `count` vectors of `queries.raw`, all parts of one query.
+enum class ScorePart : std::uint32_t {
+    cosine,     ///< scores = the cosine with the only vector
+    multiply,   ///< scores = (first ? 1 : scores) * Π (1 + cosine) / 2
+    divide_by,  ///< below = (first ? 1 : below) * Π (1 + cosine) / 2
+};
+
+/// Canonical values of rows first <= row < last, eligible or not, into `scores` or `below`. queries.queries[i].norm is the
+/// norm of vector i; nothing else of it is read.
+cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries, ScorePart part, bool first,
+                         std::uint32_t first_row, std::uint32_t last_row, const Workspace& work,
+                         const DeviceShape& shape, cudaStream_t stream);
+
+/// Ends a query of kind cosmul or cosine: scores /= below + 1e-6 where `divide`; NaN for rows that rank, range or
+/// min_score of queries.queries[0] leave out (excluded rows stay); maxima[0][g] = the largest score of group g, rounded
+/// down to float32, -infinity for none.
+cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& queries, bool divide,
+                                 const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
+
+/// Where `select` finds what was estimated.
+enum class Estimates : std::uint32_t {
+    maxima,         ///< in maxima
+    warp_maxima,    ///< in maxima, and of one query in warp_maxima too
+    stored_scores,  ///< in maxima, and canonical scores in `scores`: none are computed
+};
+
+/// answers and hits from maxima:
+///  - floor = max(min_score, m - error), m being the want-th largest of the maxima (or a little less), -infinity where fewer than
+///    `want` are above -infinity;
+///  - found are the eligible rows of canonical score >= floor among those of every group with maximum >= floor - error and, unless
+///    scores are stored, among the uncovered ones; all of these are rescored;
+///  - hits are the k best of what was found; none when more than kFoundCapacity were.
+/// warps: of launch_scan, for Estimates::warp_maxima.
+cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries, Estimates estimates,
+                          std::uint32_t warps, const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
+
+/// answers[0].found = eligible rows, by `scores` and the excluded list, that come before {target_row (of the model),
+/// target_score}, the row itself not counted.
+cudaError_t launch_count_before(const DeviceModel& model, const DeviceQueries& queries, std::uint32_t target_row,
+                                double target_score, const Workspace& work, const DeviceShape& shape,
+                                cudaStream_t stream);
+
+/// Rows of `dim` floats without padding, as they come from the file, into rows of `stride`.
+cudaError_t launch_pad_rows(const float* packed, std::uint32_t rows, std::uint32_t dim, std::uint32_t stride,
+                            float* padded, cudaStream_t stream);
+
+/// inverse_norms for `groups * kGroupRows` rows from `rows` norms; NaN for norms outside [smallest, largest].
+cudaError_t launch_invert_norms(const double* norms, std::uint32_t rows, std::uint32_t groups, double smallest,
+                                double largest, float* inverse_norms, cudaStream_t stream);
+
+}  // namespace gloved::kernels::cuda

@@ -1,0 +1,53 @@
+#include "kernels/cuda/runtime.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+namespace gloved::kernels::cuda {
+
+Status check(cudaError_t code, const char* call) {
+    if (code == cudaSuccess) return {};
+    (void)cudaGetLastError();
+    return Error{ErrorCode::device, fmt::format("{}: {} ({})", call, cudaGetErrorString(code), cudaGetErrorName(code))};
+}
+
+Status use_device(int device) { return check(cudaSetDevice(device), "cudaSetDevice"); }
+
+Result<Stream> Stream::create() {
+    Stream stream;
+    const Status made =
+        check(cudaStreamCreateWithFlags(&stream.stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    if (!made) return made.error();
+    return stream;
+}
+
+Result<Event> Event::create() {
+    Event event;
+    if (Status made = check(cudaEventCreate(&event.event_), "cudaEventCreate"); !made) return made.error();
+    return event;
+}
+
+Result<float> elapsed_ms(const Event& from, const Event& to) {
+    float ms = 0;
+    if (Status read = check(cudaEventElapsedTime(&ms, from.get(), to.get()), "cudaEventElapsedTime"); !read) {
+        return read.error();
+    }
+    return ms;
+}
+
+Result<Registration> Registration::create(std::span<const std::byte> bytes) {
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
+    const auto end = (reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size() + page - 1) / page * page;
+    Registration registration;
+    void* data = reinterpret_cast<void*>(begin);
+    const Status locked = check(
+        cudaHostRegister(data, end - begin, cudaHostRegisterReadOnly | cudaHostRegisterPortable), "cudaHostRegister");
+    if (!locked) return locked.error();
+    registration.data_ = data;
+    return registration;
+}
+
+}  // namespace gloved::kernels::cuda

@@ -1,0 +1,160 @@
+// The CUDA runtime with checked calls and owned resources. Everything is move-only and belongs to the device that was current when
+// it was made; destructors ignore errors, since after one of them nothing else can be done with the device anyway.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "common/result.hpp"
+
+namespace gloved::kernels::cuda {
+
+/// Success, or an error of code `device` that names the call and what the driver says. A failed call's error is taken out of the
+/// runtime's «last error», so that it is not reported twice.
+Status check(cudaError_t code, const char* call);
+
+/// Makes `device` current for the calling thread.
+Status use_device(int device);
+
+class Stream {
+  public:
+    Stream() = default;
+    Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+    Stream& operator=(Stream&& other) noexcept {
+        std::swap(stream_, other.stream_);
+        return *this;
+    }
+    ~Stream() {
+        if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
+    }
+    /// A stream that does not wait for the legacy default stream.
+    static Result<Stream> create();
+
+    cudaStream_t get() const { return stream_; }
+    Status synchronize() const { return check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+  private:
+    cudaStream_t stream_ = nullptr;
+};
+
+class Event {
+  public:
+    Event() = default;
+    Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+    Event& operator=(Event&& other) noexcept {
+        std::swap(event_, other.event_);
+        return *this;
+    }
+    ~Event() {
+        if (event_ != nullptr) (void)cudaEventDestroy(event_);
+    }
+    static Result<Event> create();
+
+    cudaEvent_t get() const { return event_; }
+    Status record(const Stream& stream) const {
+        return check(cudaEventRecord(event_, stream.get()), "cudaEventRecord");
+    }
+    Status synchronize() const { return check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+
+  private:
+    cudaEvent_t event_ = nullptr;
+};
+
+/// Milliseconds between two events that have both happened.
+Result<float> elapsed_ms(const Event& from, const Event& to);
+
+/// What both kinds of buffer share: a typed block of memory that is given back at the end.
+template <class T, cudaError_t (*Free)(void*)>
+class Block {
+  public:
+    Block() = default;
+    Block(Block&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+    Block& operator=(Block&& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(count_, other.count_);
+        return *this;
+    }
+    ~Block() {
+        if (data_ != nullptr) (void)Free(data_);
+    }
+
+    T* data() const { return data_; }
+    std::size_t size() const { return count_; }
+    std::size_t bytes() const { return count_ * sizeof(T); }
+    std::span<T> span() const { return {data_, count_}; }
+
+  protected:
+    Block(T* data, std::size_t count) : data_(data), count_(count) {}
+
+  private:
+    T* data_ = nullptr;
+    std::size_t count_ = 0;
+};
+
+/// Memory of the current device, not initialised.
+template <class T>
+class DeviceBuffer : public Block<T, cudaFree> {
+  public:
+    DeviceBuffer() = default;
+    /// `count` elements; none makes an empty buffer without a call.
+    static Result<DeviceBuffer> allocate(std::size_t count) {
+        if (count == 0) return DeviceBuffer();
+        void* data = nullptr;
+        if (Status done = check(cudaMalloc(&data, count * sizeof(T)), "cudaMalloc"); !done) return done.error();
+        return DeviceBuffer(static_cast<T*>(data), count);
+    }
+
+  private:
+    using Block<T, cudaFree>::Block;
+};
+
+/// Page-locked host memory that every device can also read and write by the same address. Not initialised.
+template <class T>
+class PinnedBuffer : public Block<T, cudaFreeHost> {
+  public:
+    PinnedBuffer() = default;
+    static Result<PinnedBuffer> allocate(std::size_t count) {
+        if (count == 0) return PinnedBuffer();
+        void* data = nullptr;
+        if (Status done = check(cudaHostAlloc(&data, count * sizeof(T), cudaHostAllocPortable | cudaHostAllocMapped),
+                                "cudaHostAlloc");
+            !done) {
+            return done.error();
+        }
+        return PinnedBuffer(static_cast<T*>(data), count);
+    }
+
+  private:
+    using Block<T, cudaFreeHost>::Block;
+};
+
+/// A read-only part of this process's memory that is page-locked for as long as this lives.
+class Registration {
+  public:
+    Registration() = default;
+    Registration(Registration&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+    Registration& operator=(Registration&& other) noexcept {
+        std::swap(data_, other.data_);
+        return *this;
+    }
+    ~Registration() {
+        if (data_ != nullptr) (void)cudaHostUnregister(data_);
+    }
+    /// Locks whole pages around `bytes`. The error is the driver's refusal; the device is not harmed by it.
+    static Result<Registration> create(std::span<const std::byte> bytes);
+
+  private:
+    void* data_ = nullptr;
+};
+
+/// Copies `count` elements; returns before it is done where the host's memory is page-locked.
+template <class T>
+Status copy_async(T* to, const T* from, std::size_t count, const Stream& stream) {
+    return check(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDefault, stream.get()), "cudaMemcpyAsync");
+}
+
+}  // namespace gloved::kernels::cuda

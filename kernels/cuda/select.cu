@@ -1,0 +1,256 @@
+// From group maxima to answers: threshold, collect, rank. launches.hpp tells the idea.
+#include "kernels/cuda/device_math.cuh"
+#include "kernels/cuda/launches.hpp"
+
+namespace gloved::kernels::cuda {
+namespace {
+
+constexpr unsigned kThresholdThreads = 1024;
+constexpr unsigned kCollectThreads = 256;
+constexpr unsigned kCollectBlocks = 4;  // a processor
+constexpr unsigned kTeamsPerWarp = kWarp / kCanonicalLanes;
+/// Maxima that the threads of a block keep apart in all. Enough for kMaxWant of them to be hardly below the maxima of single groups.
+constexpr unsigned kMaximaApart = 8192;
+/// Where select finds its own threshold, at most so many rows are wanted of so many warps' maxima: few wanted rows share a warp.
+constexpr unsigned kMostWantedOfWarps = 4;
+/// A threshold is sought by its leading bits: what is left out lowers it by less than 2^-11 of itself.
+constexpr int kLeastBit = 12;
+
+/// float32 as unsigned integers in the same order, -infinity at the lower end.
+__device__ std::uint32_t ordered(float value) {
+    const auto bits = static_cast<std::uint32_t>(__float_as_int(value));
+    return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
+}
+
+__device__ float from_ordered(std::uint32_t key) {
+    return __int_as_float(static_cast<int>((key & 0x80000000U) != 0 ? key & 0x7FFFFFFFU : ~key));
+}
+
+/// A value that `want` of `count` values reach, the largest such value or a little less; -infinity where fewer than `want` are above
+/// that. The whole block of kThreads threads calls it and gets it. Each thread keeps the largest values of its shares, then the
+/// want-th largest of those is found bit by bit, by counting.
+template <unsigned kThreads, unsigned kKept>
+__device__ float reached_by(const float* __restrict__ values, std::uint32_t count, std::uint32_t want) {
+    float best[kKept];
+#pragma unroll
+    for (float& value : best) value = minus_infinity();
+    for (std::uint32_t begin = 0; begin < count; begin += kKept * kThreads) {
+#pragma unroll
+        for (unsigned j = 0; j < kKept; ++j) {
+            const std::uint32_t i = begin + j * kThreads + threadIdx.x;
+            if (i < count) best[j] = fmaxf(best[j], values[i]);
+        }
+    }
+
+    __shared__ std::uint32_t counts[2][kWarp];
+    const unsigned lane = threadIdx.x % kWarp;
+    const unsigned warp = threadIdx.x / kWarp;
+    if (warp == 0) counts[0][lane] = counts[1][lane] = 0;
+    __syncthreads();
+    std::uint32_t found = 0;
+    for (int bit = 31; bit >= kLeastBit; --bit) {
+        const std::uint32_t candidate = found | (std::uint32_t{1} << bit);
+        std::uint32_t reaching = 0;
+#pragma unroll
+        for (const float value : best) reaching += ordered(value) >= candidate ? 1 : 0;
+        reaching = warp_sum(reaching);
+        // Two sets of counts, so that one barrier a bit is enough.
+        if (lane == 0) counts[bit % 2][warp] = reaching;
+        __syncthreads();
+        if (warp_sum(counts[bit % 2][lane]) >= want) found = candidate;
+    }
+    // Fewer than `want` above -infinity: then what was found is the cut key of -infinity or less.
+    return found > ordered(minus_infinity()) ? from_ordered(found) : minus_infinity();
+}
+
+__device__ double floor_of(const DeviceQuery& ask, float reached) {
+    double floor = static_cast<double>(reached) - ask.error;
+    // Estimated cosines may lie above 1, canonical ones do not. (Stored scores have no error, and need not be cosines.)
+    if (ask.error > 0) floor = fmin(floor, 1.0);
+    return fmax(floor, ask.min_score);
+}
+
+/// One block a query.
+__global__ __launch_bounds__(kThresholdThreads) void threshold(const DeviceQuery* __restrict__ queries,
+                                                               const float* __restrict__ maxima, std::uint32_t groups,
+                                                               double* __restrict__ floors) {
+    const DeviceQuery ask = queries[blockIdx.x];
+    const float reached = reached_by<kThresholdThreads, kMaximaApart / kThresholdThreads>(
+        maxima + static_cast<std::size_t>(blockIdx.x) * groups, groups, ask.want);
+    if (threadIdx.x == 0) floors[blockIdx.x] = floor_of(ask, reached);
+}
+
+/// By the last block of a query: a hit's place is the number of those that come before it.
+__device__ void rank(const DeviceQuery& ask, std::uint32_t q, double floor, const Workspace& work) {
+    std::uint32_t* const counters = work.counters + kCounters * q;
+    const std::uint32_t count = __ldcg(counters);
+    const std::uint32_t rescored = __ldcg(counters + 1);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        work.answers[q] = {floor, count <= kFoundCapacity ? min(ask.k, count) : 0, count, rescored, 0};
+        for (std::uint32_t i = 0; i < kCounters; ++i) counters[i] = 0;
+    }
+    if (count > kFoundCapacity) return;
+    const Found* found = work.found + static_cast<std::size_t>(q) * kFoundCapacity;
+    Found* hits = work.hits + static_cast<std::size_t>(q) * kMaxHits;
+
+    __shared__ Found tile[kCollectThreads];
+    for (std::uint32_t begin = 0; begin < count; begin += kCollectThreads) {
+        const std::uint32_t i = begin + threadIdx.x;
+        Found mine;
+        if (i < count) mine = found[i];
+        std::uint32_t place = 0;
+        for (std::uint32_t other = 0; other < count; other += kCollectThreads) {
+            __syncthreads();
+            if (other + threadIdx.x < count) tile[threadIdx.x] = found[other + threadIdx.x];
+            __syncthreads();
+            const std::uint32_t size = min(kCollectThreads, count - other);
+            for (std::uint32_t j = 0; j < size; ++j) place += comes_before(tile[j], mine) ? 1 : 0;
+        }
+        if (i < count && place < ask.k) hits[place] = mine;
+    }
+}
+
+/// blockIdx.y: the query; the blocks of a query share its groups and the uncovered rows. A group that may hold a hit is scored
+/// by the whole block, one row a team. The last block to end ranks what all have found. With `warps`, each block finds the floor by
+/// itself from the warps' maxima: the same in all, and sooner than a launch of its own would.
+template <bool kStored>
+__global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, DeviceQueries queries,
+                                                           std::uint32_t warps, Workspace work) {
+    wait_for_previous();
+    const std::uint32_t q = blockIdx.y;
+    const DeviceQuery ask = queries.queries[q];
+    double floor;
+    if (warps > 0) {
+        floor = floor_of(ask, reached_by<kCollectThreads, 16>(work.warp_maxima, warps, ask.want));
+    } else {
+        floor = work.floors[q];
+    }
+    const float cut = __double2float_rd(floor - ask.error);
+    const float* maxima = work.maxima + static_cast<std::size_t>(q) * model.groups;
+    const float* raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
+    const unsigned lane = threadIdx.x % kWarp;
+    const unsigned warp = threadIdx.x / kWarp;
+    const unsigned part = lane % kCanonicalLanes;
+
+    __shared__ std::uint32_t hot[kCollectThreads];
+    __shared__ std::uint32_t hot_count;
+    std::uint32_t scored = 0;
+
+    // The `count` rows that row_at(0) … row_at(count - 1) name. The whole block calls it. Whether a row may take part is looked at only
+    // after its score: asked for together, both answers come in the time of one.
+    const auto score_rows = [&](std::uint32_t count, bool covered, auto row_at) {
+        for (std::uint32_t base = warp * kTeamsPerWarp; base < count; base += kCollectThreads / kWarp * kTeamsPerWarp) {
+            const std::uint32_t i = base + lane / kCanonicalLanes;
+            const std::uint32_t row = i < count ? row_at(i) : 0;
+            const bool active = i < count && row < model.rows;
+            const bool mine = active && part == 0;
+            double score = 0;
+            if constexpr (kStored) {
+                // NaN, which reaches no floor, for rows that take no part.
+                if (mine) score = work.scores[row];
+            } else {
+                bool eligible = mine;
+                if (mine) eligible = isnan(model.inverse_norms[row]) != covered && admits(ask, model, row);
+                const double norm = mine ? model.norms[row] : 0;
+                const double dot = team_dot(raw, row_of(model, row), model.dim, part, active);
+                if (!eligible) continue;
+                score = score_from_dot(dot, ask.norm, norm);
+            }
+            if (!mine) continue;
+            ++scored;
+            if (!(score >= floor) || is_excluded(ask, queries.excluded, row)) continue;
+            const std::uint32_t at = atomicAdd(&work.counters[kCounters * q], 1U);
+            if (at < kFoundCapacity) work.found[static_cast<std::size_t>(q) * kFoundCapacity + at] = {score, row, 0};
+        }
+    };
+
+    for (std::uint32_t begin = blockIdx.x * kCollectThreads; begin < model.groups;
+         begin += gridDim.x * kCollectThreads) {
+        if (threadIdx.x == 0) hot_count = 0;
+        __syncthreads();
+        const std::uint32_t group = begin + threadIdx.x;
+        const float maximum = group < model.groups ? maxima[group] : minus_infinity();
+        // -infinity: no row of the group takes part, even where the floor is -infinity too.
+        if (maximum >= cut && maximum != minus_infinity()) hot[atomicAdd(&hot_count, 1U)] = group;
+        __syncthreads();
+        score_rows(hot_count * kGroupRows, true,
+                   [&](std::uint32_t i) { return hot[i / kGroupRows] * kGroupRows + i % kGroupRows; });
+        __syncthreads();
+    }
+    if constexpr (!kStored) {
+        const std::uint32_t share = (model.uncovered_count + gridDim.x - 1) / gridDim.x;
+        const std::uint32_t first = min(blockIdx.x * share, model.uncovered_count);
+        score_rows(min(share, model.uncovered_count - first), false,
+                   [&](std::uint32_t i) { return model.uncovered[first + i]; });
+    }
+    scored = warp_sum(scored);
+    if (lane == 0 && scored > 0) atomicAdd(&work.counters[kCounters * q + 1], scored);
+
+    __syncthreads();
+    __shared__ bool last;
+    if (threadIdx.x == 0) {
+        // What this block wrote is out before it counts as done, and what others wrote is seen after they do.
+        __threadfence();
+        last = atomicAdd(&work.counters[kCounters * q + 2], 1U) == gridDim.x - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    if (!last) return;
+    rank(ask, q, floor, work);
+}
+
+__global__ void count_before(DeviceModel model, DeviceQueries queries, Found target, Workspace work) {
+    const DeviceQuery ask = queries.queries[0];
+    std::uint32_t count = 0;
+    for (std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x; row < model.rows; row += gridDim.x * blockDim.x) {
+        // NaN, which is never before anything, for rows that rank, range and min_score leave out.
+        const double score = work.scores[row];
+        if (model.first_row + row == target.row || is_excluded(ask, queries.excluded, row)) continue;
+        count += score > target.score || (score == target.score && model.first_row + row < target.row) ? 1 : 0;
+    }
+    count = warp_sum(count);
+    if (threadIdx.x % kWarp == 0 && count > 0) atomicAdd(&work.counters[0], count);
+}
+
+__global__ void report_count(Workspace work) {
+    work.answers[0] = {static_cast<double>(minus_infinity()), 0, work.counters[0], 0, 0};
+    work.counters[0] = 0;
+}
+
+}  // namespace
+
+cudaError_t load_select_kernels() {
+    return load_each(threshold, collect<true>, collect<false>, count_before, report_count);
+}
+
+cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries, Estimates estimates,
+                          std::uint32_t warps, const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
+    const bool by_warps = estimates == Estimates::warp_maxima && queries.max_want * kMostWantedOfWarps <= warps;
+    if (!by_warps) {
+        threshold<<<queries.count, kThresholdThreads, 0, stream>>>(queries.queries, work.maxima, model.groups,
+                                                                   work.floors);
+        if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
+    }
+    // Enough blocks to fill the device, shared by the queries, and no more than there are pieces of work.
+    const unsigned pieces = max((model.groups + kCollectThreads - 1) / kCollectThreads, 1U);
+    const unsigned filling = static_cast<unsigned>(shape.processors) * kCollectBlocks;
+    const dim3 blocks(min(pieces, max(filling / queries.count, 1U)), queries.count);
+    const auto kernel = estimates == Estimates::stored_scores ? collect<true> : collect<false>;
+    if (by_warps && shape.bulk_copies)
+        return launch_early(kernel, blocks, kCollectThreads, stream, model, queries, warps, work);
+    kernel<<<blocks, kCollectThreads, 0, stream>>>(model, queries, by_warps ? warps : 0, work);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_count_before(const DeviceModel& model, const DeviceQueries& queries, std::uint32_t target_row,
+                                double target_score, const Workspace& work, const DeviceShape& shape,
+                                cudaStream_t stream) {
+    const unsigned blocks = static_cast<unsigned>(shape.processors) * kCollectBlocks;
+    count_before<<<blocks, kCollectThreads, 0, stream>>>(model, queries, {target_score, target_row, 0}, work);
+    if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
+    report_count<<<1, 1, 0, stream>>>(work);
+    return cudaGetLastError();
+}
+
+}  // namespace gloved::kernels::cuda

@@ -1,0 +1,141 @@
+// Some of a model's rows on one device, with all that a pass over them needs. Nothing is allocated after creation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/format/model.hpp"
+#include "common/result.hpp"
+#include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/runtime.hpp"
+#include "kernels/engine.hpp"
+
+namespace gloved::kernels::cuda {
+
+/// What one device can do and is called.
+struct DeviceFacts {
+    int device = 0;
+    std::string name;
+    DeviceShape shape;
+    std::size_t free_bytes = 0;
+};
+
+/// Errors: unavailable when it is older than compute capability 7.5, device.
+Result<DeviceFacts> read_device(int device);
+
+/// One vector of a pass and what the pass needs to know of its query. Rows are the model's here.
+struct PassQuery {
+    const QueryVector* vector = nullptr;
+    const Query* query = nullptr;   ///< filter and k; nullptr where only the vector counts
+    std::span<const Row> excluded;  ///< sorted, without repetition
+    std::size_t k = 0;
+    double error = 0;  ///< DeviceQuery::error
+};
+
+/// What a shard found for one query of a pass.
+struct ShardAnswer {
+    std::span<const Found> hits;  ///< in order, local rows; good until the next pass
+    DeviceAnswer facts;
+    bool overflow = false;
+};
+
+/// How a bounded pass estimates.
+enum class Estimate { float32, float16 };
+
+/// Functions that begin with «start_» enqueue on the shard's stream; `wait` ends what was started. A shard is for one thread at a
+/// time. Errors: device; the shard is of no more use then.
+class Shard {
+  public:
+    /// Device memory that a shard of `rows` rows takes, all in all.
+    static std::size_t bytes_needed(std::size_t rows, std::size_t dim, const DeviceShape& shape);
+
+    /// Allocates; `fill` and upload.hpp bring the model in. `timed`: measure what `device_ms` returns.
+    static Result<std::unique_ptr<Shard>> create(const format::Model& model, RowRange rows, const DeviceFacts& device,
+                                                 bool timed);
+
+    RowRange rows() const { return rows_; }
+    int device() const { return device_; }
+    const Stream& stream() const { return stream_; }
+    std::size_t device_bytes() const { return device_bytes_; }
+    /// Queries of one float16 pass at most; 0: there is no such pass for this dim on this device.
+    std::uint32_t pass_capacity() const { return float16_capacity_; }
+
+    /// Copies norms and ranks and prepares what follows from them. Waits.
+    Status fill(const format::Model& model);
+    /// Where row `row` of the model belongs: (stride) floats of device memory.
+    float* vector_at(std::size_t row) const { return vectors_.data() + (row - rows_.first) * model_.stride; }
+    std::uint32_t stride() const { return model_.stride; }
+
+    /// Hits of all queries; float32 takes one at a time.
+    Status start_bounded(std::span<const PassQuery> queries, Estimate estimate);
+    /// The canonical values of a part of a query (launches.hpp), for the rows of `range` that are here.
+    Status start_score(std::span<const PassQuery> vectors, ScorePart part, bool first, RowRange range);
+    /// Ends what start_score began: eligible rows keep their scores, others have NaN. Excluded rows keep theirs.
+    Status start_finish(const PassQuery& query, bool divide);
+    /// Hits from the scores; answer 0.
+    Status start_select();
+    /// How many rows stand before `target`; answer 0's `found`.
+    Status start_count(const Hit& target);
+    /// Scores of the rows of `range` that are here, into scores().
+    Status start_copy_scores(RowRange range);
+
+    Status wait();
+    ShardAnswer answer(std::size_t query) const;
+    std::span<const double> scores(RowRange range) const;
+    /// The part of `range` that is here, in local rows.
+    RowRange local(RowRange range) const;
+    /// From the first start after the last wait to its end, 0 where not timed. After `wait`.
+    Result<double> device_ms() const;
+    /// Vectors that one start_score takes, and excluded rows that one pass takes.
+    std::size_t max_vectors() const { return pass_limit_; }
+    std::size_t max_excluded() const { return max_excluded_; }
+
+  private:
+    Shard() = default;
+    Status begin();
+    Status send(std::span<const PassQuery> queries);
+    Status select(Estimates estimates, std::uint32_t warps);
+    DeviceQuery describe(const PassQuery& query, std::vector<std::uint32_t>& excluded) const;
+
+    RowRange rows_;
+    int device_ = 0;
+    DeviceShape shape_;
+    std::uint32_t float16_capacity_ = 0;
+    std::size_t pass_limit_ = 0;
+    std::size_t max_excluded_ = 0;
+    std::size_t device_bytes_ = 0;
+    bool timed_ = false;
+    bool begun_ = false;  // something was started since the last wait
+    bool sent_ = false;   // input_staging_ was used since the last wait
+
+    Stream stream_;
+    Event begin_;
+    Event end_;
+    DeviceBuffer<float> vectors_;
+    DeviceBuffer<double> norms_;
+    DeviceBuffer<float> inverse_norms_;
+    DeviceBuffer<std::uint32_t> ranks_;
+    DeviceBuffer<std::uint32_t> uncovered_;
+    DeviceBuffer<float> maxima_;
+    DeviceBuffer<double> floors_;
+    DeviceBuffer<float> warp_maxima_;
+    DeviceBuffer<std::uint32_t> counters_;
+    DeviceBuffer<Found> found_;
+    DeviceBuffer<double> scores_;
+    DeviceBuffer<double> below_;
+    DeviceBuffer<std::byte> input_;
+    PinnedBuffer<std::byte> input_staging_;
+    PinnedBuffer<DeviceAnswer> answers_;
+    PinnedBuffer<Found> hits_;
+    PinnedBuffer<double> host_scores_;
+
+    DeviceModel model_;
+    DeviceQueries queries_;  // as last sent
+    Workspace work_;
+};
+
+}  // namespace gloved::kernels::cuda

@@ -1,0 +1,267 @@
+// One warp of each block asks the copy engine for tile after tile of rows; the other warps multiply what has arrived in shared memory.
+// The memory sees few, long, ordered requests: 1 to 2 % nearer to a plain read than the loads of `scan` (docs/performance.md).
+#include <algorithm>
+
+#include "kernels/cuda/device_math.cuh"
+#include "kernels/cuda/stream.cuh"
+
+namespace gloved::kernels::cuda {
+namespace {
+
+constexpr unsigned kConsumers = 8;  // warps
+constexpr unsigned kThreads = (kConsumers + 1) * kWarp;
+constexpr unsigned kWarpsPerGroup = 4;
+constexpr unsigned kRowsPerWarp = kGroupRows / kWarpsPerGroup;
+/// Rows that all consumers take at once.
+constexpr unsigned kBlockRows = kConsumers * kRowsPerWarp;
+constexpr unsigned kLanes = 16;  // that share a row
+constexpr unsigned kTeams = kWarp / kLanes;
+[[maybe_unused]] constexpr unsigned kRows = kRowsPerWarp / kTeams;  // of a team; unused where the kernel is empty
+
+/// How a width is cut: a tile has kBlocks * kBlockRows rows, kStages of them are on their way or being read.
+template <unsigned kVectors>
+struct Cut;
+template <>
+struct Cut<7> {
+    static constexpr unsigned kBlocks = 8, kStages = 3;
+};
+template <>
+struct Cut<13> {
+    static constexpr unsigned kBlocks = 4, kStages = 3;
+};
+template <>
+struct Cut<25> {
+    static constexpr unsigned kBlocks = 3, kStages = 2;
+};
+template <>
+struct Cut<50> {
+    static constexpr unsigned kBlocks = 1, kStages = 3;
+};
+template <>
+struct Cut<75> {
+    static constexpr unsigned kBlocks = 1, kStages = 2;
+};
+
+template <unsigned kVectors>
+constexpr unsigned kTileRows = Cut<kVectors>::kBlocks* kBlockRows;
+template <unsigned kVectors>
+constexpr std::size_t kTileBytes = std::size_t{kTileRows<kVectors>} * kVectors * sizeof(float4);
+
+#if __CUDA_ARCH__ >= 900
+__device__ std::uint32_t shared_address(const void* pointer) {
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+__device__ void init_barrier(std::uint64_t* barrier, unsigned arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+}
+
+__device__ void arrive(std::uint64_t* barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+
+/// Waits until the phase of that parity is over.
+__device__ void wait(std::uint64_t* barrier, unsigned parity) {
+    std::uint32_t done = 0;
+    while (done == 0) {
+        asm volatile(
+            "{\n"
+            ".reg .pred over;\n"
+            "mbarrier.try_wait.parity.shared::cta.b64 over, [%1], %2;\n"
+            "selp.u32 %0, 1, 0, over;\n"
+            "}\n"
+            : "=r"(done)
+            : "r"(shared_address(barrier)), "r"(parity)
+            : "memory");
+    }
+}
+
+/// Starts a copy into shared memory; `barrier` counts its bytes.
+__device__ void copy_bulk(void* to, const void* from, std::uint32_t bytes, std::uint64_t* barrier) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+                 : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+}
+
+/// Among the kWarpsPerGroup warps of a group. Barrier 0 is __syncthreads.
+__device__ void meet(unsigned group) {
+    asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "r"(kWarpsPerGroup * kWarp) : "memory");
+}
+#endif
+
+template <unsigned kVectors>
+__global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model, const DeviceQuery* __restrict__ queries,
+                                                      const float* __restrict__ unit, float* __restrict__ maxima,
+                                                      float* __restrict__ warp_maxima) {
+#if __CUDA_ARCH__ >= 900
+    constexpr unsigned kStages = Cut<kVectors>::kStages;
+    constexpr unsigned kBlocks = Cut<kVectors>::kBlocks;
+    constexpr unsigned kLoads = (kVectors + kLanes - 1) / kLanes;
+    extern __shared__ __align__(128) float4 tiles[];  // (kStages, rows of a tile, kVectors)
+    __shared__ std::uint64_t full[kStages];
+    __shared__ std::uint64_t empty[kStages];
+    __shared__ float partial[2][kConsumers];
+
+    let_next_start();
+    const unsigned lane = threadIdx.x % kWarp;
+    const unsigned warp = threadIdx.x / kWarp;
+    const std::uint32_t count = (model.rows + kTileRows<kVectors> - 1) / kTileRows<kVectors>;
+    if (threadIdx.x == 0) {
+        for (unsigned s = 0; s < kStages; ++s) {
+            init_barrier(&full[s], 1);
+            init_barrier(&empty[s], kConsumers);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+
+    if (warp == kConsumers) {
+        if (lane != 0) return;
+        unsigned stage = 0;
+        unsigned parity = 1;  // the phase before the first counts as over: every stage is empty
+        for (std::uint32_t tile = blockIdx.x; tile < count; tile += gridDim.x) {
+            wait(&empty[stage], parity);
+            const std::uint32_t first = tile * kTileRows<kVectors>;
+            const std::uint32_t rows = min(kTileRows<kVectors>, model.rows - first);
+            copy_bulk(tiles + stage * kTileRows<kVectors> * kVectors, row_of(model, first),
+                      rows * kVectors * static_cast<std::uint32_t>(sizeof(float4)), &full[stage]);
+            if (++stage == kStages) {
+                stage = 0;
+                parity ^= 1;
+            }
+        }
+        return;
+    }
+
+    const unsigned part = lane % kLanes;
+    const unsigned team = lane / kLanes;
+    const auto* query4 = reinterpret_cast<const float4*>(unit);
+    float4 query[kLoads];
+#pragma unroll
+    for (unsigned j = 0; j < kLoads; ++j) {
+        const unsigned i = part + j * kLanes;
+        query[j] = i < kVectors ? query4[i] : float4{0, 0, 0, 0};
+    }
+    const DeviceQuery ask = queries[0];
+    // fl32(1 / norm) of the row that this lane stands for in a block of rows, NaN where none takes part.
+    const auto inverse_of = [&](std::uint32_t tile, unsigned block) {
+        const std::uint32_t row = (tile * kBlocks + block) * kBlockRows + warp * kRowsPerWarp + lane;
+        const bool mine = lane < kRowsPerWarp && row < model.rows && admits(ask, model, row);
+        return mine ? model.inverse_norms[row] : __int_as_float(0x7FC00000);
+    };
+
+    unsigned stage = 0;
+    unsigned parity = 0;
+    unsigned which = 0;
+    float best_of_all = minus_infinity();
+    for (std::uint32_t tile = blockIdx.x; tile < count; tile += gridDim.x) {
+        float inverse[kBlocks];
+#pragma unroll
+        for (unsigned b = 0; b < kBlocks; ++b) inverse[b] = inverse_of(tile, b);
+        wait(&full[stage], parity);
+        const float4* const rows = tiles + stage * kTileRows<kVectors> * kVectors;
+        float best[kBlocks];
+#pragma unroll
+        for (unsigned b = 0; b < kBlocks; ++b) {
+            best[b] = minus_infinity();
+#pragma unroll
+            for (unsigned r = 0; r < kRows; ++r) {
+                const unsigned at = r * kTeams + team;
+                const float4* row = rows + (b * kBlockRows + warp * kRowsPerWarp + at) * kVectors;
+                float dot = 0;
+#pragma unroll
+                for (unsigned j = 0; j < kLoads; ++j) {
+                    const unsigned i = part + j * kLanes;
+                    if (i < kVectors) dot = fused_dot(row[i], query[j], dot);
+                }
+                for (unsigned distance = kLanes / 2; distance > 0; distance /= 2) {
+                    dot += __shfl_xor_sync(kWholeWarp, dot, distance);
+                }
+                // fmaxf leaves NaN out: rows that take no part, and what an unfilled tile still holds.
+                best[b] = fmaxf(best[b], dot * __shfl_sync(kWholeWarp, inverse[b], at));
+            }
+        }
+        __syncwarp();
+        if (lane == 0) arrive(&empty[stage]);
+        if (++stage == kStages) {
+            stage = 0;
+            parity ^= 1;
+        }
+#pragma unroll
+        for (unsigned b = 0; b < kBlocks; ++b) {
+            best[b] = fmaxf(best[b], __shfl_xor_sync(kWholeWarp, best[b], kLanes));
+            best_of_all = fmaxf(best_of_all, best[b]);
+            // Two sets of slots, so that one meeting a block is enough.
+            if (lane == 0) partial[which][warp] = best[b];
+            meet(warp / kWarpsPerGroup);
+            const std::uint32_t group = (tile * kBlocks + b) * (kBlockRows / kGroupRows) + warp / kWarpsPerGroup;
+            if (warp % kWarpsPerGroup == 0 && lane == 0 && group < model.groups) {
+                const float* p = &partial[which][warp];
+                maxima[group] = fmaxf(fmaxf(p[0], p[1]), fmaxf(p[2], p[3]));
+            }
+            which ^= 1;
+        }
+    }
+    if (lane == 0) warp_maxima[blockIdx.x * kConsumers + warp] = best_of_all;
+#endif
+}
+
+template <unsigned kVectors>
+cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work, const DeviceShape& shape,
+                std::uint32_t& warps, cudaStream_t on) {
+    constexpr std::size_t kShared = kTileBytes<kVectors> * Cut<kVectors>::kStages;
+    // Per device, and cheap enough to say each time.
+    if (const auto error = cudaFuncSetAttribute(stream<kVectors>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                static_cast<int>(kShared));
+        error != cudaSuccess) {
+        return error;
+    }
+    const std::uint32_t tiles = (model.rows + kTileRows<kVectors> - 1) / kTileRows<kVectors>;
+    const unsigned blocks = min(min(tiles, static_cast<unsigned>(shape.processors)), kMaxWarps / kConsumers);
+    warps = blocks * kConsumers;
+    stream<kVectors>
+        <<<blocks, kThreads, kShared, on>>>(model, queries.queries, queries.unit, work.maxima, work.warp_maxima);
+    return cudaGetLastError();
+}
+
+constexpr std::size_t kMostShared =
+    std::max({kTileBytes<7> * Cut<7>::kStages, kTileBytes<13>* Cut<13>::kStages, kTileBytes<25>* Cut<25>::kStages,
+              kTileBytes<50>* Cut<50>::kStages, kTileBytes<75>* Cut<75>::kStages});
+
+}  // namespace
+
+cudaError_t load_stream_kernels() { return load_each(stream<7>, stream<13>, stream<25>, stream<50>, stream<75>); }
+
+bool stream_is_built() {
+    // What was built for an older architecture, and compiled for this one at load, has an empty body.
+    cudaFuncAttributes attributes{};
+    return cudaFuncGetAttributes(&attributes, stream<75>) == cudaSuccess && attributes.ptxVersion >= 90;
+}
+
+bool can_stream(const DeviceModel& model, const DeviceQueries& queries, const DeviceShape& shape) {
+    constexpr std::size_t kStatic = 1024;
+    const unsigned vectors = model.stride / 4;
+    const bool width = vectors == 7 || vectors == 13 || vectors == 25 || vectors == 50 || vectors == 75;
+    return shape.bulk_copies && width && queries.all_rows && kMostShared + kStatic <= shape.shared_bytes;
+}
+
+cudaError_t launch_stream(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
+                          const DeviceShape& shape, std::uint32_t& warps, cudaStream_t on) {
+    switch (model.stride / 4) {
+        case 7:
+            return run<7>(model, queries, work, shape, warps, on);
+        case 13:
+            return run<13>(model, queries, work, shape, warps, on);
+        case 25:
+            return run<25>(model, queries, work, shape, warps, on);
+        case 50:
+            return run<50>(model, queries, work, shape, warps, on);
+        default:
+            return run<75>(model, queries, work, shape, warps, on);
+    }
+}
+
+}  // namespace gloved::kernels::cuda
