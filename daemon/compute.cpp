@@ -11,14 +11,18 @@
 
 #include "common/wire/reply.hpp"
 #include "daemon/resolve.hpp"
+#include "kernels/thread_pool.hpp"
 
 namespace gloved::daemon {
 namespace {
 
 /// Until the first query is measured: what a slow memory would take.
 constexpr double kGuessBytesPerMs = 5e6;
-/// Re-scoring and sorting one hit.
+/// Re-scoring and sorting one hit, beyond those that come with any pass.
 constexpr double kHitMs = 1e-3;
+constexpr std::size_t kFreeHits = 100;
+/// A pass of its own over some rows, however few.
+constexpr double kRangeMs = 0.03;
 /// Looking a word up and adding its row.
 constexpr double kWordMs = 2e-3;
 /// What waiting requests may hold in all.
@@ -29,6 +33,11 @@ constexpr int kDeliveryAttempts = 200;
 constexpr std::chrono::milliseconds kDeliveryPause{10};
 /// As many as one pass over memory takes.
 constexpr std::size_t kMaxBatch = CostModel::kMaxVectors;
+
+/// After a batch, how long the next request is waited for without sleeping.
+constexpr std::chrono::microseconds kSpin{200};
+/// Two threads spin, and the rest of the machine should not notice.
+constexpr unsigned kProcessorsForSpinning = 4;
 
 /// Made beforehand: when it is needed there is no memory to make it.
 const Error kOutOfMemory{ErrorCode::unavailable, "out of memory; try a smaller k"};
@@ -42,6 +51,7 @@ Compute::Compute(std::shared_ptr<const format::Model> model, std::unique_ptr<ker
     : model_(std::move(model)),
       engine_(std::move(engine)),
       settings_(settings),
+      worth_spinning_(engine_->name() != "cpu" && kernels::usable_processors() >= kProcessorsForSpinning),
       costs_(static_cast<double>(model_->vectors().size_bytes()) / kGuessBytesPerMs),
       queue_(settings.limits.queue_length, kMaxQueueBytes),
       thread_([this] { loop(); }) {}
@@ -54,10 +64,11 @@ void Compute::stop() {
 void Compute::loop() {
     Batch batch;
     batch.scans.reserve(kMaxBatch);  // so that adding a job cannot fail
-    while (auto job = queue_.pop()) {
+    while (auto job = queue_.pop(worth_spinning_ ? kSpin : std::chrono::microseconds{})) {
         batch.scans.clear();
         batch.vectors = 0;
         batch.other_ms = 0;
+        batch.hits_ms = 0;
         while (job) {
             try {
                 prepare(*job, batch);
@@ -65,7 +76,7 @@ void Compute::loop() {
                 fail(*job, kOutOfMemory);
             }
             const bool full = batch.scans.size() >= kMaxBatch;
-            if (full || costs_.predict_ms(batch.vectors) + batch.other_ms >= budget_ms()) break;
+            if (full || costs_.predict_ms(batch.vectors) + batch.other_ms + batch.hits_ms >= budget_ms()) break;
             job = queue_.try_pop();
         }
         if (batch.scans.empty()) continue;
@@ -81,7 +92,8 @@ void Compute::loop() {
 }
 
 void Compute::prepare(Job& job, Batch& batch) {
-    if (job.abandoned->load(std::memory_order_relaxed)) return;
+    if (job.abandoned->load(std::memory_order_relaxed)) return deliver(job, [] { return Reply(); });
+    if (const auto lost = refusal()) return fail(job, *lost);
     if (Clock::now() - job.arrived > settings_.limits.request_timeout) {
         return fail(
             job, {ErrorCode::timeout, fmt::format("waited longer than {} ms for the engine; the daemon is overloaded",
@@ -96,10 +108,11 @@ void Compute::prepare(Job& job, Batch& batch) {
     }
     auto query = resolve_near(job.request, *model_);
     if (!query) return fail(job, query.error());
-    batch.other_ms += kHitMs * static_cast<double>(std::min(query->k, model_->rows()));
+    const std::size_t hits = std::min(query->k, model_->rows());
+    if (hits > kFreeHits) batch.hits_ms += kHitMs * static_cast<double>(hits - kFreeHits);
     if (query->filter.rows) {
-        batch.other_ms +=
-            costs_.single_ms() * static_cast<double>(query->filter.rows->size()) / static_cast<double>(model_->rows());
+        batch.other_ms += kRangeMs + costs_.single_ms() * static_cast<double>(query->filter.rows->size()) /
+                                         static_cast<double>(model_->rows());
     } else {
         batch.vectors += kernels::vectors_of(*query);
     }
@@ -110,11 +123,19 @@ void Compute::answer(Batch& batch) {
     std::vector<kernels::Query> queries;
     for (Scan& scan : batch.scans) queries.push_back(std::move(scan.query));
     const auto begun = Clock::now();
-    auto answers = engine_->run(queries);
+    auto ran = engine_->run(queries);
     const auto ended = Clock::now();
-    // Passes of their own over some rows, and many hits, would teach a wrong price.
+    if (!ran) lose_engine(ran.error());
+    if (const auto lost = refusal()) {
+        for (Scan& scan : batch.scans) fail(scan.job, *lost);
+        return;
+    }
+    std::vector<kernels::Answer>& answers = *ran;
+    // Passes of their own over some rows, many hits, and queries that took the slow way would teach a wrong price.
     const double ms = milliseconds(ended - begun);
-    if (batch.vectors == queries.size() && batch.other_ms < kTellingShare * ms) costs_.learn(batch.vectors, ms);
+    const bool usual = std::all_of(answers.begin(), answers.end(),
+                                   [](const kernels::Answer& answer) { return answer.certificate.pass != "float64"; });
+    if (usual && batch.vectors == queries.size() && batch.hits_ms < kTellingShare * ms) costs_.learn(batch.vectors, ms);
 
     counts_.queries += queries.size();
     counts_.single_us = static_cast<std::uint64_t>(costs_.single_ms() * 1000);
@@ -136,6 +157,35 @@ void Compute::answer(Batch& batch) {
         Reply reply(fields, std::move(found.hits), options.fields, model_);
         deliver(job, [&] { return std::move(reply); });
     }
+}
+
+/// What a faulty device says is not to be believed, so nothing is answered after this; the process ends, and a supervisor starts
+/// it anew. Reported before anything else is delivered: what was answered by then, but not written, is not to be written any more.
+void Compute::lose_engine(const Error& error) noexcept {
+    for (int attempt = 0; attempt < kDeliveryAttempts; ++attempt) {
+        try {
+            spdlog::critical("engine {}: {}; nothing is answered any more, stopping", engine_->name(), error.message);
+            refuse(error);
+            if (report_fault_) report_fault_(error);
+            return;
+        } catch (const std::bad_alloc&) {
+            std::this_thread::sleep_for(kDeliveryPause);
+        }
+    }
+    std::terminate();
+}
+
+void Compute::refuse(const Error& error) {
+    const std::lock_guard lock(lost_mutex_);
+    if (!lost_)
+        lost_ = Error{ErrorCode::unavailable, fmt::format("an engine failed ({}); the daemon stops", error.message)};
+    is_lost_ = true;
+}
+
+std::optional<Error> Compute::refusal() const {
+    if (!is_lost_) return std::nullopt;
+    const std::lock_guard lock(lost_mutex_);
+    return lost_;
 }
 
 void Compute::fail(Job& job, const Error& error) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,11 +46,18 @@ struct ComputeCounts {
 /// batch's predicted cost passes the budget. A lone query never waits for company.
 class Compute {
   public:
+    /// `report_fault` is called once, on the compute thread, when the engine is lost: what was in flight has its ERR line then, and
+    /// nothing is answered any more.
     Compute(std::shared_ptr<const format::Model> model, std::unique_ptr<kernels::Engine> engine,
             const Settings& settings);
+    void on_fault(std::function<void(const Error&)> report_fault) { report_fault_ = std::move(report_fault); }
     Compute(const Compute&) = delete;
     Compute& operator=(const Compute&) = delete;
     ~Compute() { stop(); }
+
+    /// From now on every request gets an ERR line that tells of `error`, another engine's loss. Any thread; a batch that is being
+    /// scanned is refused when it is done.
+    void refuse(const Error& error);
 
     /// Answers what waits, then ends the thread. Further jobs are refused.
     void stop();
@@ -59,6 +68,9 @@ class Compute {
     const format::Model& model() const { return *model_; }
     std::shared_ptr<const format::Model> share_model() const { return model_; }
     const kernels::Engine& engine() const { return *engine_; }
+    /// Whether threads should wait for this engine without sleeping for a moment: it answers sooner than they wake up, its work
+    /// is done elsewhere, and there are processors to spare.
+    bool worth_spinning() const { return worth_spinning_; }
     const ComputeCounts& counts() const { return counts_; }
     std::size_t waiting() const { return queue_.size(); }
 
@@ -72,20 +84,29 @@ class Compute {
     struct Batch {
         std::vector<Scan> scans;
         std::size_t vectors = 0;  // of queries over all rows: they share a pass
-        double other_ms = 0;      // predicted for all else
+        double other_ms = 0;      // predicted for looking words up, and for passes over some rows
+        double hits_ms = 0;       // predicted for many hits, within the passes
     };
 
     void loop();
     /// Answers the job at once, or moves it into `batch`. Throws std::bad_alloc, and leaves the job alone then.
     void prepare(Job& job, Batch& batch);
     void answer(Batch& batch);
+    void lose_engine(const Error& error) noexcept;
+    /// Why nothing is answered any more; nothing while all is well.
+    std::optional<Error> refusal() const;
     void fail(Job& job, const Error& error);
     void deliver(Job& job, const std::function<Reply()>& make_reply) noexcept;
     double budget_ms() const { return settings_.batch_ms > 0 ? settings_.batch_ms : 2 * costs_.single_ms(); }
 
+    std::function<void(const Error&)> report_fault_;
+    mutable std::mutex lost_mutex_;
+    std::optional<Error> lost_;
+    std::atomic<bool> is_lost_ = false;  // lost_ is there
     const std::shared_ptr<const format::Model> model_;
     const std::unique_ptr<kernels::Engine> engine_;
     const Settings& settings_;
+    const bool worth_spinning_;
     CostModel costs_;
     ComputeCounts counts_;
     FairQueue<Job> queue_;

@@ -1,6 +1,8 @@
 // Requests that wait for an engine, taken from each connection in turn.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -39,14 +41,20 @@ class FairQueue {
                 throw;
             }
             ++size_;
+            waiting_.store(size_, std::memory_order_relaxed);
             bytes_ += bytes;
         }
         filled_.notify_one();
         return true;
     }
 
-    /// Waits for an entry; nothing once the queue is closed and empty.
-    std::optional<T> pop() {
+    /// Waits for an entry; nothing once the queue is closed and empty. For `spin` it waits without sleeping: waking a thread takes
+    /// longer than some engines take for a query.
+    std::optional<T> pop(std::chrono::microseconds spin = {}) {
+        for (const auto until = std::chrono::steady_clock::now() + spin;
+             spin.count() > 0 && waiting_.load(std::memory_order_relaxed) == 0 &&
+             std::chrono::steady_clock::now() < until;) {
+        }
         std::unique_lock lock(mutex_);
         filled_.wait(lock, [this] { return closed_ || size_ > 0; });
         return take();
@@ -84,6 +92,7 @@ class FairQueue {
         std::optional<T> value(std::move(lane->second.front().value));
         bytes_ -= lane->second.front().bytes;
         --size_;
+        waiting_.store(size_, std::memory_order_relaxed);
         lane->second.pop_front();
         if (lane->second.empty()) {
             lanes_.erase(lane);
@@ -101,6 +110,7 @@ class FairQueue {
     std::unordered_map<std::uint64_t, std::deque<Entry>> lanes_;
     std::list<std::uint64_t> turns_;  // sources whose lanes are not empty, next first
     std::size_t size_ = 0;
+    std::atomic<std::size_t> waiting_ = 0;  // size_, for those who only look
     std::size_t bytes_ = 0;
     bool closed_ = false;
 };

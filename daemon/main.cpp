@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -35,6 +37,7 @@ constexpr int kFault = 1;
 constexpr int kUsage = 2;
 
 constexpr std::int64_t kLargestCount = 0xFFFFFFFF;
+constexpr std::size_t kMostDevices = 64;
 
 constexpr const char* kIntroduction =
     "Usage: gloved --model [NAME=]DIR [options]\n"
@@ -46,6 +49,12 @@ constexpr const char* kIntroduction =
     "\n"
     "SIGTERM answers what has been asked and stops. Exit status: 0 done, 1 the model or the system is at fault,\n"
     "2 wrong usage.\n\n";
+
+const auto kStarted = std::chrono::steady_clock::now();
+
+double ms_since_start() {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - kStarted).count();
+}
 
 struct Arguments {
     Settings settings;
@@ -96,6 +105,24 @@ void set_model(const std::string& text, Settings& settings) {
     }
 }
 
+void set_devices(const std::string& text, Settings& settings) {
+    settings.all_devices = text == "all";
+    if (settings.all_devices) return;
+    settings.devices.clear();
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        int device = -1;
+        const auto [stop, fault] = std::from_chars(text.data() + begin, text.data() + end, device);
+        if (fault != std::errc() || stop != text.data() + end || device < 0) {
+            throw po::error("--device takes all, or numbers with commas between, not " + printable(text));
+        }
+        settings.devices.push_back(device);
+        begin = end + 1;
+    }
+    if (settings.devices.size() > kMostDevices)
+        throw po::error(fmt::format("--device takes at most {} numbers", kMostDevices));
+}
+
 /// Reads the command line and the configuration file. Throws po::error for wrong usage. Nothing when help was all.
 std::optional<Arguments> parse(int argc, char** argv) {
     Arguments arguments;
@@ -104,6 +131,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
     std::vector<std::string> models;
     std::string config;
     std::string pin = "auto";
+    std::string device;
     const auto seconds = [](std::chrono::milliseconds& target) {
         return po::value<double>()
             ->default_value(std::chrono::duration<double>(target).count())
@@ -136,8 +164,10 @@ std::optional<Arguments> parse(int argc, char** argv) {
     computing.add_options()
         ("engine", po::value(&settings.engine)->default_value("auto")->value_name("NAME"), "auto, cuda or cpu")
         ("simd", po::value(&settings.simd)->value_name("NAME"), "cpu: avx512, avx2 or baseline; default the best")
+        ("device", po::value(&device)->default_value("0")->value_name("all|N,N..."),
+         "cuda: the devices that share the model's rows, as nvidia-smi numbers them")
         ("threads", po::value(&settings.threads)->default_value(0)->value_name("T"), "0: one a processor")
-        ("pin", po::value(&pin)->default_value("auto")->value_name("auto|on|off"), "lock the model in memory")
+        ("pin", po::value(&pin)->default_value("auto")->value_name("auto|on|off"), "cpu: lock the model in memory; cuda: lock it while it is copied")
         ("batch-ms", po::value(&settings.batch_ms)->default_value(0)->value_name("MS"),
          "predicted time of a batch; 0: twice that of a single query");
     po::options_description bounds("Limits");
@@ -185,6 +215,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
     if (pin != "auto" && pin != "on" && pin != "off")
         throw po::error("--pin takes auto, on or off, not " + printable(pin));
     settings.pin = pin == "auto" ? daemon::Pin::automatic : pin == "on" ? daemon::Pin::on : daemon::Pin::off;
+    set_devices(device, settings);
     if (settings.threads > 4096) throw po::error("--threads is at most 4096");
     if (!(settings.batch_ms >= 0 && settings.batch_ms <= 60000)) throw po::error("--batch-ms is from 0 to 60000");
     return arguments;
@@ -198,20 +229,43 @@ void raise_descriptor_limit() {
     (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-Result<std::unique_ptr<daemon::Compute>> make_compute(const Settings& settings) {
+kernels::EngineOptions engine_options(const Settings& settings) {
+    kernels::EngineOptions options;
+    options.threads = settings.threads;
+    options.simd = settings.simd;
+    options.devices = settings.devices;
+    options.all_devices = settings.all_devices;
+    options.pin = settings.pin != daemon::Pin::off;
+    options.log = [](const std::string& line) { spdlog::info("{}", line); };
+    return options;
+}
+
+/// The engine that was asked for and, beside a GPU, the cpu engine for those who ask for it.
+Result<std::vector<std::unique_ptr<daemon::Compute>>> make_computes(const Settings& settings) {
     auto opened = format::Model::open(settings.model_path);
     if (!opened) return opened.error();
     auto model = std::make_shared<const format::Model>(*std::move(opened));
-    auto engine = kernels::make_engine(settings.engine, *model, {settings.threads, settings.simd});
+    auto engine = kernels::make_engine(settings.engine, *model, engine_options(settings));
     if (!engine) return engine.error();
     spdlog::info("model {}: {} words × {}, generation {}", settings.model_name, model->rows(), model->dim(),
                  format::hex(model->generation()));
-    for (const kernels::EngineEntry& entry : kernels::list_engines()) {
-        if (settings.engine == "auto" && !entry.unavailable.empty())
-            spdlog::info("engine {}: {}", entry.name, entry.unavailable);
+    // Why auto took none that it would have preferred.
+    if (settings.engine == "auto" && (*engine)->name() == "cpu") {
+        for (const kernels::EngineEntry& entry : kernels::list_engines()) {
+            if (!entry.unavailable.empty()) spdlog::info("engine {}: {}", entry.name, entry.unavailable);
+        }
     }
     spdlog::info("engine {}: {}", (*engine)->name(), (*engine)->description());
-    return std::make_unique<daemon::Compute>(std::move(model), *std::move(engine), settings);
+    const bool other = (*engine)->name() != "cpu";
+    std::vector<std::unique_ptr<daemon::Compute>> computes;
+    computes.push_back(std::make_unique<daemon::Compute>(model, *std::move(engine), settings));
+    if (other) {
+        auto cpu = kernels::make_engine("cpu", *model, engine_options(settings));
+        if (!cpu) return cpu.error();
+        spdlog::info("engine cpu, for requests that name it: {}", (*cpu)->description());
+        computes.push_back(std::make_unique<daemon::Compute>(model, *std::move(cpu), settings));
+    }
+    return computes;
 }
 
 /// --check: everything that can be wrong with the model, and one query whose answer is known.
@@ -221,7 +275,7 @@ Status check(const Settings& settings) {
     for (const format::Section& section : model->header().sections) {
         if (Status verified = model->verify_section(section); !verified) return verified;
     }
-    auto engine = kernels::make_engine(settings.engine, *model, {settings.threads, settings.simd});
+    auto engine = kernels::make_engine(settings.engine, *model, engine_options(settings));
     if (!engine) return engine.error();
     for (std::size_t row = 0; row < model->rows(); ++row) {
         if (model->norms()[row] == 0) continue;
@@ -229,7 +283,8 @@ Status check(const Settings& settings) {
         kernels::Query query{kernels::Cosine{{{vector.begin(), vector.end()}, model->norms()[row]}}, 1, {}, {}};
         const auto answers = (*engine)->run(std::span(&query, 1));
         // A word is nearest to itself, but for words of the same direction.
-        if (answers[0].hits.empty() || !(answers[0].hits[0].score > 0.999999)) {
+        if (!answers) return answers.error();
+        if ((*answers)[0].hits.empty() || !((*answers)[0].hits[0].score > 0.999999)) {
             return Error{ErrorCode::internal,
                          "engine " + (*engine)->name() + " does not find " + printable(model->key(row))};
         }
@@ -250,13 +305,13 @@ Status serve(Settings& settings) {
     // First the socket: a second daemon finds out at once, and clients may already line up while the model loads.
     auto listening = daemon::ListeningSocket::bind(settings.socket_path);
     if (!listening) return listening.error();
-    auto compute = make_compute(settings);
-    if (!compute) return compute.error();
-    daemon::Server server(settings, *std::move(compute), *std::move(listening));
-    spdlog::info("listening on {}", settings.socket_path);
-    server.run();
+    auto computes = make_computes(settings);
+    if (!computes) return computes.error();
+    daemon::Server server(settings, *std::move(computes), *std::move(listening));
+    spdlog::info("ready, {:.0f} ms after the start; listening on {}", ms_since_start(), settings.socket_path);
+    Status served = server.run();
     spdlog::info("stopped");
-    return {};
+    return served;
 }
 
 }  // namespace

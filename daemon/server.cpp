@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <sys/time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,26 +24,36 @@ constexpr std::chrono::milliseconds kTick{250};
 /// After accept failed for want of descriptors or memory: trying again at once would spin.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr std::chrono::seconds kLogPause{10};
+/// How long an answer that is on its way is waited for without sleeping.
+constexpr std::chrono::milliseconds kSpin{2};
+/// For the ERR lines after an engine was lost: the process is to be gone within two seconds.
+constexpr std::chrono::milliseconds kFaultTimeout{1000};
+constexpr std::chrono::microseconds kLastResort{1'800'000};
 
 auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
 }  // namespace
 
-Server::Server(const Settings& settings, std::unique_ptr<Compute> compute, ListeningSocket listening)
+Server::Server(const Settings& settings, std::vector<std::unique_ptr<Compute>> computes, ListeningSocket listening)
     : settings_(settings),
-      compute_(std::move(compute)),
-      pinning_(compute_->share_model(), settings.pin, compute_->counts().batches),
+      computes_(std::move(computes)),
+      // Rows that are scanned on a GPU are read on the host only where a word is looked up.
+      pinning_(computes_.front()->share_model(), computes_.front()->engine().name() == "cpu" ? settings.pin : Pin::off,
+               computes_.front()->counts().batches),
       listening_(std::move(listening)),
       acceptor_(loop_),
       signals_(loop_, SIGTERM, SIGINT, SIGHUP),
       tick_(loop_) {
     acceptor_.assign(asio::local::stream_protocol(), listening_.release_fd());
+    for (const auto& compute : computes_) {
+        compute->on_fault([this](const Error& error) { asio::post(loop_, [this, error] { handle_fault(error); }); });
+    }
 }
 
 Server::~Server() {
     // Jobs call back into the loop, so their thread ends first; sessions unregister themselves, so the loop's
     // coroutines end before the members that they use.
-    compute_->stop();
+    for (const auto& compute : computes_) compute->stop();
     for (const auto& [id, session] : sessions_) {
         if (const auto alive = session.lock()) alive->close();
     }
@@ -50,14 +61,22 @@ Server::~Server() {
     loop_.poll();
 }
 
-void Server::run() {
+Status Server::run() {
     asio::co_spawn(
         loop_, [this] { return accept_connections(); }, asio::detached);
     asio::co_spawn(
         loop_, [this] { return keep_deadlines(); }, asio::detached);
     asio::co_spawn(
         loop_, [this] { return handle_signals(); }, asio::detached);
-    loop_.run();
+    while (!loop_.stopped()) {
+        if (quick_in_flight_ > 0 && Clock::now() < spin_until_) {
+            loop_.poll_one();
+        } else {
+            loop_.run_one();
+        }
+    }
+    if (fault_) return *fault_;
+    return {};
 }
 
 asio::awaitable<void> Server::accept_connections() {
@@ -129,21 +148,38 @@ asio::awaitable<void> Server::handle_signals() {
             continue;
         }
         spdlog::info("{}: answering what has been asked, then stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
-        begin_drain();
+        begin_drain(settings_.limits.drain_timeout);
     }
 }
 
-void Server::begin_drain() {
+void Server::handle_fault(const Error& error) {
+    if (fault_) return;
+    fault_ = error;
+    for (const auto& compute : computes_) compute->refuse(error);
+    // Should a thread not come back from what it is doing, SIGALRM ends the process.
+    const itimerval last_resort{{}, {kLastResort.count() / 1'000'000, kLastResort.count() % 1'000'000}};
+    ::setitimer(ITIMER_REAL, &last_resort, nullptr);
+    begin_drain(std::min(kFaultTimeout, settings_.limits.drain_timeout));
+}
+
+void Server::begin_drain(std::chrono::milliseconds timeout) {
     draining_ = true;
-    drain_deadline_ = Clock::now() + settings_.limits.drain_timeout;
+    drain_deadline_ = Clock::now() + timeout;
     // The path first: while it is there somebody listens on it, and no successor takes it for a dead one.
     listening_.remove_path();
     error_code ignored;
     acceptor_.close(ignored);
+    signals_.cancel(ignored);
     for (const auto& [id, session] : sessions_) {
         if (const auto alive = session.lock()) alive->begin_drain();
     }
     tick_.cancel();
+}
+
+void Server::count_submitted(const Compute& compute) {
+    if (!compute.worth_spinning()) return;
+    ++quick_in_flight_;
+    spin_until_ = Clock::now() + kSpin;
 }
 
 void Server::forget(std::uint64_t id) {
@@ -162,42 +198,68 @@ Status Server::check(const wire::Request& request) const {
         return Error{ErrorCode::unknown_model,
                      fmt::format("no model {} here: there is {}", printable(options.model), settings_.model_name)};
     }
-    const std::string engine = compute_->engine().name();
-    if (!options.engine.empty() && options.engine != engine && options.engine != "auto") {
+    if (find_compute(options.engine) == nullptr) {
+        std::string names;
+        for (const auto& compute : computes_) names += (names.empty() ? "" : ", ") + compute->engine().name();
         return Error{ErrorCode::unavailable,
-                     fmt::format("no engine {} here: there is {}", printable(options.engine), engine)};
+                     fmt::format("no engine {} here: there is {}", printable(options.engine), names)};
     }
     return {};
 }
 
+Compute* Server::find_compute(const std::string& name) const {
+    if (name.empty() || name == "auto") return computes_.front().get();
+    for (const auto& compute : computes_) {
+        if (compute->engine().name() == name) return compute.get();
+    }
+    return nullptr;
+}
+
 std::string Server::stats() const {
-    const format::Model& model = compute_->model();
-    const ComputeCounts& counts = compute_->counts();
+    const Compute& first = *computes_.front();
+    const format::Model& model = first.model();
+    std::uint64_t queries = 0;
+    std::uint64_t errors = refused_;
+    std::uint64_t batches = 0;
+    std::uint64_t largest_batch = 0;
+    std::size_t waiting = 0;
+    for (const auto& compute : computes_) {
+        const ComputeCounts& counts = compute->counts();
+        queries += counts.queries;
+        errors += counts.errors;
+        batches += counts.batches;
+        largest_batch = std::max(largest_batch, counts.largest_batch.load());
+        waiting += compute->waiting();
+    }
+    std::string engines;
+    for (const auto& compute : computes_) engines += (engines.empty() ? "" : " ") + compute->engine().name();
     const auto uptime = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - started_).count();
-    std::vector<std::pair<std::string_view, std::string>> lines = {
+    std::vector<std::pair<std::string, std::string>> lines = {
         {"version", kProgramVersion},
         {"uptime_s", std::to_string(uptime)},
         {"model", settings_.model_name},
         {"rows", std::to_string(model.rows())},
         {"dim", std::to_string(model.dim())},
         {"generation", format::hex(model.generation())},
-        {"engine", compute_->engine().name()},
-        {"engine_description", compute_->engine().description()},
+        {"engine", first.engine().name()},
+        {"engine_description", first.engine().description()},
+        {"engines", engines},
         {"pinned", pinning_.state()},
         {"load_keys_ms", fmt::format("{:.3f}", model.load_keys_ms())},
         {"load_values_ms", fmt::format("{:.3f}", model.load_values_ms())},
-        {"queries", std::to_string(counts.queries.load())},
-        {"errors", std::to_string(counts.errors.load() + refused_)},
-        {"batches", std::to_string(counts.batches.load())},
-        {"largest_batch", std::to_string(counts.largest_batch.load())},
-        {"single_query_us", std::to_string(counts.single_us.load())},
-        {"queue_depth", std::to_string(compute_->waiting())},
+        {"queries", std::to_string(queries)},
+        {"errors", std::to_string(errors)},
+        {"batches", std::to_string(batches)},
+        {"largest_batch", std::to_string(largest_batch)},
+        {"single_query_us", std::to_string(first.counts().single_us.load())},
+        {"queue_depth", std::to_string(waiting)},
         {"queue_length", std::to_string(settings_.limits.queue_length)},
         {"connections", std::to_string(sessions_.size())},
         {"connections_total", std::to_string(next_id_ - 1)},
         {"max_connections", std::to_string(settings_.limits.max_connections)},
         {"max_k", std::to_string(settings_.limits.max_k)},
     };
+    for (auto& fact : first.engine().facts()) lines.push_back(std::move(fact));
     std::string reply = wire::ok_line(lines.size());
     for (const auto& [key, value] : lines) reply += fmt::format("{}\t{}\n", key, value);
     return reply;

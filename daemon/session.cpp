@@ -51,6 +51,9 @@ std::size_t expected_bytes_of(const wire::Request& request, const format::Model&
     return bytes;
 }
 
+/// To whatever was asked and not answered when an engine was lost.
+Error stopped_answer() { return {ErrorCode::unavailable, "an engine failed; the daemon stops"}; }
+
 }  // namespace
 
 Session::Session(Server& server, Socket socket, std::uint64_t id)
@@ -141,6 +144,8 @@ asio::awaitable<void> Session::read_requests() {
 }
 
 void Session::handle_line(std::string_view line) {
+    // What came in before the socket was shut, after an engine was lost.
+    if (server_.fault()) return answer_now(Reply(stopped_answer()));
     auto request = wire::parse_request(line);
     if (!request) {
         server_.count_refused();
@@ -179,7 +184,8 @@ void Session::submit(wire::Request request) {
         return answer_now(Reply(accepted.error()));
     }
     auto slot = std::make_shared<Slot>();
-    slot->expected_bytes = expected_bytes_of(request, server_.compute().model());
+    Compute& compute = *server_.find_compute(request.options.engine);
+    slot->expected_bytes = expected_bytes_of(request, compute.model());
     Job job;
     job.connection = id_;
     job.request = std::move(request);
@@ -187,9 +193,11 @@ void Session::submit(wire::Request request) {
     job.abandoned = abandoned_;
     // The slot, not the session, is kept alive: a connection that is gone frees everything else at once. The loop does not look
     // at the slot's reply before it is marked ready, which only the posted handler does.
-    job.done = [slot, session = weak_from_this(), executor = socket_.get_executor()](Reply& reply) {
+    job.done = [slot, session = weak_from_this(), executor = socket_.get_executor(), server = &server_,
+                engine = &compute](Reply& reply) {
         if (!reply.finished()) slot->reply = std::exchange(reply, Reply());
-        asio::post(executor, [slot, session] {
+        asio::post(executor, [slot, session, server, engine] {
+            server->count_answered(*engine);
             slot->ready = true;
             if (const auto self = session.lock()) self->answered_.notify();
         });
@@ -197,7 +205,9 @@ void Session::submit(wire::Request request) {
     // First the place in line, so that a request that was taken on always has one.
     slots_.push_back(slot);
     expected_bytes_ += slot->expected_bytes;
-    if (!server_.compute().submit(std::move(job), slot->expected_bytes)) {
+    if (compute.submit(std::move(job), slot->expected_bytes)) {
+        server_.count_submitted(compute);
+    } else {
         server_.count_refused();
         slot->reply = Reply(Error{ErrorCode::busy, "too many requests are waiting; try again"});
         slot->ready = true;
@@ -218,6 +228,8 @@ asio::awaitable<void> Session::write_answers() {
         chunk.clear();
         while (!slots_.empty() && slots_.front()->ready && chunk.size() < kWriteBytes) {
             Slot& slot = *slots_.front();
+            if (server_.fault() && !slot.begun) slot.reply = Reply(stopped_answer());
+            slot.begun = true;
             slot.reply.append_to(chunk, kWriteBytes);
             if (!slot.reply.finished()) break;
             expected_bytes_ -= slot.expected_bytes;

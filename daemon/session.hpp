@@ -38,6 +38,7 @@ class Session : public std::enable_shared_from_this<Session> {
     struct Slot {
         Reply reply;
         bool ready = false;
+        bool begun = false;  // some of it is written
         std::size_t expected_bytes = 0;
     };
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace gloved::daemon {
 
@@ -31,6 +32,8 @@ struct Settings {
     std::string simd;
     unsigned threads = 0;
     Pin pin = Pin::automatic;
+    std::vector<int> devices = {0};
+    bool all_devices = false;
     double batch_ms = 0;  ///< 0: twice what a single query takes
     Limits limits;
 };
