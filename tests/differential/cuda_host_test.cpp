@@ -1,0 +1,319 @@
+// The cuda engine's host code, on a fake runtime and fake kernels, against the float64 oracle: how it splits, sends, merges and
+// falls back. What the kernels compute is tested in tests/gpu.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "kernels/registry.hpp"
+#include "tests/support/engine_cases.hpp"
+#include "tests/support/fake_cuda/fake_cuda.hpp"
+
+namespace gloved::tests {
+namespace {
+
+using fake_cuda::Settings;
+using kernels::EngineOptions;
+
+void expect_no_leaks() {
+    EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{}) << fake_cuda::describe(fake_cuda::live());
+}
+
+EnginePath path_of(const std::string& name, std::vector<int> devices, const Settings& settings) {
+    const auto make = [=](const format::Model& model) {
+        fake_cuda::reset(settings);
+        EngineOptions options;
+        options.devices = devices;
+        return require_engine("cuda", model, options);
+    };
+    return {name, make, expect_no_leaks, {}};
+}
+
+/// Shards on one device and several, work done at once and at the last moment, wide passes, narrow ones and none.
+std::vector<EnginePath> cuda_paths() {
+    const Settings eager;
+    Settings lazy;
+    lazy.lazy = true;
+    Settings three = lazy;
+    three.devices = 3;
+    Settings narrow = lazy;
+    narrow.multiply_capacity = 3;
+    Settings scan_alone = lazy;
+    scan_alone.multiply_capacity = 0;
+    return {path_of("one", {0}, eager),
+            path_of("two_lazy", {0, 0}, lazy),
+            path_of("five", {0, 0, 0, 0, 0}, eager),
+            path_of("three_devices_lazy", {2, 0, 1, 0, 2}, three),
+            path_of("narrow_lazy", {0, 0}, narrow),
+            path_of("scan_alone_lazy", {0}, scan_alone)};
+}
+
+const std::vector<Shape> kShapes = {{1, 1},   {1, 25},     {16, 1},    {97, 7},    {33, 301},
+                                    {2500, 25}, {1003, 50}, {700, 100}, {333, 300}, {64, 1025}};
+
+INSTANTIATE_TEST_SUITE_P(CudaHost, EveryPath, testing::ValuesIn(on_shapes(cuda_paths(), kShapes)), path_name);
+INSTANTIATE_TEST_SUITE_P(CudaHost, ManyTies, testing::ValuesIn(cuda_paths()), path_name);
+
+class CudaHost : public testing::Test {
+  protected:
+    void SetUp() override { fake_cuda::reset({}); }
+    void TearDown() override { expect_no_leaks(); }
+
+    static Query nearest(const format::Model& model, Row row, std::size_t k = 10) {
+        const auto vector = model.vector(row);
+        return {kernels::Cosine{vector_of({vector.begin(), vector.end()})}, k, {}, {}};
+    }
+    static std::vector<Hit> oracle_nearest(const format::Model& model, Row row, std::size_t k = 10) {
+        return oracle_top(oracle_scores(model, model.vector(row)), k, everyone);
+    }
+
+    TempDir dir_;
+};
+
+TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
+    const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
+    const auto engine = require_engine("cuda", model, {});
+    const auto pass_of = [&](const Query& query) { return std::string(run_one(*engine, query).certificate.pass); };
+    EXPECT_EQ(pass_of(nearest(model, 5)), "float32");
+    EXPECT_EQ(pass_of(nearest(model, 5, 1025)), "float64");
+    std::vector<Query> queries(70, nearest(model, 5));
+    fake_cuda::arm({});
+    for (const Answer& answer : run_all(*engine, queries)) EXPECT_EQ(answer.certificate.pass, "float16");
+    EXPECT_EQ(fake_cuda::count_of("launch_multiply"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("launch_scan"), 0U);
+    // No more copies and waits than a pass needs.
+    EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
+    // A pass worth having looks at few rows again.
+    EXPECT_LT(run_one(*engine, nearest(model, 5)).certificate.rescored, model.rows() / 10);
+    // A row range is a pass of its own.
+    queries[7].filter.rows = kernels::RowRange{3, 17};
+    const auto answers = run_all(*engine, queries);
+    EXPECT_EQ(answers[7].certificate.pass, "float32");
+    EXPECT_EQ(answers[7].certificate.scanned, 14U);
+    EXPECT_EQ(answers[8].certificate.pass, "float16");
+    // 20,000 ties overflow the lists of candidates.
+    Query everything = nearest(model, 5);
+    everything.k = 1024;
+    EXPECT_EQ(pass_of(everything), "float64");
+}
+
+/// Every shard has a floor of its own; what holds for all of them is the highest.
+TEST_F(CudaHost, CertificateHoldsForShardsThatDiffer) {
+    constexpr std::size_t kRows = 12000;
+    const std::vector<float> asked(20, 1.0F);
+    // The nearer half first, then the other way round; keys keep the order.
+    for (const bool nearer_first : {true, false}) {
+        const TempDir dir;
+        auto entries = random_entries(kRows, 20, 9);
+        for (std::size_t i = 0; i < kRows; ++i) {
+            entries[i].first = std::to_string(100000 + i);
+            if ((i < kRows / 2) != nearer_first) continue;
+            for (float& value : entries[i].second) value += 1.0F;
+        }
+        const auto model = make_model(dir / "model", entries);
+        const auto scores = oracle_scores(model, asked);
+        EngineOptions options;
+        options.devices = {0, 0, 0, 0};
+        const auto engine = require_engine("cuda", model, options);
+        const std::vector<Query> queries(3, Query{kernels::Cosine{vector_of(asked)}, 5, {}, {}});
+        for (const std::size_t size : {std::size_t{1}, queries.size()}) {
+            for (const Answer& answer : run_all(*engine, std::span(queries).first(size))) {
+                expect_identical(answer.hits, oracle_top(scores, 5, everyone), "shards that differ");
+                const auto above = static_cast<std::uint64_t>(std::count_if(scores.begin(), scores.end(), [&](double score) {
+                    return score >= answer.certificate.rejected_below;
+                }));
+                EXPECT_GE(answer.certificate.rescored, above);
+                EXPECT_LE(answer.certificate.rejected_below, answer.hits.back().score);
+                EXPECT_LT(answer.certificate.rescored, kRows / 2);
+            }
+        }
+    }
+}
+
+TEST_F(CudaHost, AllocatesNothingForAQuery) {
+    const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
+    EngineOptions options;
+    options.devices = {0, 0};
+    options.time_device = true;
+    const auto engine = require_engine("cuda", model, options);
+    const fake_cuda::Live before = fake_cuda::live();
+    EXPECT_EQ(before.registrations, 0U) << "what was pinned for the upload is released after it";
+    fake_cuda::arm({});
+    std::vector<Query> queries(300, nearest(model, 0));
+    queries[1].k = 2000;
+    queries[2].kind = kernels::CosMul{{vector_of(std::vector<float>(30, 1.0F))}, {vector_of(std::vector<float>(30, 2.0F))}};
+    queries[3].kind = kernels::CountBefore{vector_of(std::vector<float>(30, 1.0F)), 7};
+    for (Row row = 0; row < 1500; ++row) queries[4].excluded.push_back(row);
+    queries[5].filter.rows = kernels::RowRange{1, 100};
+    for (int i = 0; i < 3; ++i) (void)run_all(*engine, queries);
+    for (const char* name : {"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaFreeHost", "cudaHostRegister", "cudaEventCreate",
+                             "cudaEventCreateWithFlags", "cudaStreamCreateWithFlags", "cudaMemGetInfo"}) {
+        EXPECT_EQ(fake_cuda::count_of(name), 0U) << name;
+    }
+    EXPECT_EQ(fake_cuda::live(), before);
+}
+
+TEST_F(CudaHost, TimesTheDeviceWhereThatIsAskedFor) {
+    const auto model = make_model(dir_ / "model", awkward_entries(300, 30, 3));
+    for (const bool lazy : {false, true}) {
+        Settings settings;
+        settings.lazy = lazy;
+        settings.devices = 2;
+        fake_cuda::reset(settings);
+        for (const bool timed : {false, true}) {
+            EngineOptions options;
+            options.devices = {0, 1};
+            options.time_device = timed;
+            const auto engine = require_engine("cuda", model, options);
+            std::vector<Query> queries(5, nearest(model, 0));
+            queries[1].k = 2000;
+            queries[2].kind = kernels::CosMul{{vector_of(std::vector<float>(30, 1.0F))}, {}};
+            for (const Answer& answer : run_all(*engine, queries)) {
+                if (timed) {
+                    EXPECT_GT(answer.certificate.device_ms, 0);
+                } else {
+                    EXPECT_EQ(answer.certificate.device_ms, 0);
+                }
+            }
+        }
+    }
+}
+
+/// Larger than a piece of the upload, so that pieces and shards do not end together. dim 4096 needs no padding, 4095 does.
+TEST_F(CudaHost, UploadsModelsOfSeveralPieces) {
+    for (const std::size_t dim : {std::size_t{4096}, std::size_t{4095}}) {
+        std::vector<Entry> entries;
+        for (std::size_t i = 0; i < 9000; ++i) {
+            // Cheap to make, and different for every row.
+            std::vector<float> vector(dim, 1.0F);
+            for (std::size_t j = 0; j < 14; ++j) vector[j * 150] = (i >> j & 1) != 0 ? 40.0F : -40.0F;
+            entries.emplace_back("w" + std::to_string(i), std::move(vector));
+        }
+        const TempDir dir;
+        const auto model = make_model(dir / "model", entries);
+        entries.clear();
+        for (const bool pin : {true, false}) {
+            Settings settings;
+            settings.lazy = true;
+            settings.devices = 2;
+            fake_cuda::reset(settings);
+            EngineOptions options;
+            options.devices = {0, 1, 0};
+            options.pin = pin;
+            const auto engine = require_engine("cuda", model, options);
+            EXPECT_EQ(fake_cuda::count_of("cudaHostRegister"), pin ? 3U : 0U);
+            EXPECT_EQ(fake_cuda::live().registrations, 0U);
+            for (const Row row : {0U, 2999U, 3000U, 4096U, 6000U, 8191U, 8999U}) {
+                expect_identical(run_one(*engine, nearest(model, row, 3)).hits, oracle_nearest(model, row, 3),
+                                 "row " + std::to_string(row));
+            }
+        }
+    }
+}
+
+TEST_F(CudaHost, ARefusedPinIsNoFault) {
+    const auto model = make_model(dir_ / "model", awkward_entries(300, 30, 3));
+    for (const int refusal : {0, 1, 2, 304, 801}) {
+        Settings settings;
+        settings.lazy = true;
+        settings.refuse_pin = refusal == 0;
+        fake_cuda::reset(settings);
+        std::uint64_t call = 0;
+        if (refusal != 0) {
+            // Which call pins, a run without a fault tells.
+            for (call = 1; fake_cuda::injected() != "cudaHostRegister"; ++call) {
+                fake_cuda::arm({call, refusal});
+                (void)kernels::make_engine("cuda", model, {});
+                ASSERT_LT(call, 1000U);
+            }
+            fake_cuda::arm({call - 1, refusal});
+        }
+        std::vector<std::string> lines;
+        EngineOptions options;
+        options.log = [&](const std::string& line) { lines.push_back(line); };
+        const auto engine = require_engine("cuda", model, options);
+        EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+            return line.find("pinning is refused") != std::string::npos &&
+                   line.find("cudaHostRegister") != std::string::npos;
+        }));
+        expect_identical(run_one(*engine, nearest(model, 0)).hits, oracle_nearest(model, 0), "unpinned");
+    }
+}
+
+TEST_F(CudaHost, ReadsEveryDeviceItIsGiven) {
+    const auto model = make_model(dir_ / "model", awkward_entries(300, 30, 3));
+    Settings settings;
+    settings.devices = 4;
+    fake_cuda::reset(settings);
+    EngineOptions options;
+    options.all_devices = true;
+    {
+        const auto engine = require_engine("cuda", model, options);
+        EXPECT_EQ(fake_cuda::live().streams, 4U);
+        expect_identical(run_one(*engine, nearest(model, 0)).hits, oracle_nearest(model, 0), "four devices");
+        EXPECT_EQ(engine->name(), "cuda");
+        for (const char* device : {"device 0", "device 1", "device 2", "device 3", "Fake GPU"}) {
+            EXPECT_NE(engine->description().find(device), std::string::npos) << engine->description();
+        }
+    }
+    options.all_devices = false;
+    for (const std::vector<int>& devices : {std::vector<int>{4}, {-1}, {0, 1, 7}, {}}) {
+        options.devices = devices;
+        const auto engine = kernels::make_engine("cuda", model, options);
+        ASSERT_FALSE(engine);
+        EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
+        expect_no_leaks();
+    }
+}
+
+TEST_F(CudaHost, SaysWhenMemoryIsShortOrTheDeviceTooOld) {
+    const auto model = make_model(dir_ / "model", awkward_entries(3000, 301, 3));
+    // From nothing to enough: every size that is too small is refused with advice, and never by a call that fails.
+    fake_cuda::reset({});
+    std::optional<std::size_t> enough;
+    for (std::size_t bytes = 1 << 20; !enough && bytes < std::size_t{1} << 30; bytes += bytes / 16) {
+        Settings settings;
+        settings.memory_bytes = bytes;
+        fake_cuda::reset(settings);
+        const auto engine = kernels::make_engine("cuda", model, {});
+        if (engine) {
+            enough = bytes;
+            expect_identical(run_one(**engine, nearest(model, 0)).hits, oracle_nearest(model, 0), "just enough");
+        } else {
+            EXPECT_EQ(engine.error().code, ErrorCode::unavailable) << bytes << ": " << engine.error().message;
+            EXPECT_NE(engine.error().message.find("--engine cpu"), std::string::npos) << engine.error().message;
+            expect_no_leaks();
+        }
+    }
+    EXPECT_TRUE(enough);
+    Settings old;
+    old.capability = 70;
+    fake_cuda::reset(old);
+    const auto engine = kernels::make_engine("cuda", model, {});
+    ASSERT_FALSE(engine);
+    EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
+    EXPECT_NE(engine.error().message.find("7.0"), std::string::npos) << engine.error().message;
+}
+
+TEST_F(CudaHost, AutoTakesTheCpuOnlyWhereThereIsNoDevice) {
+    const auto model = make_model(dir_ / "model", random_entries(30, 4, 3));
+    for (const int devices : {0, -1}) {
+        Settings settings;
+        settings.devices = devices;
+        fake_cuda::reset(settings);
+        const auto chosen = kernels::make_engine("auto", model, {});
+        ASSERT_TRUE(chosen);
+        EXPECT_EQ((*chosen)->name(), "cpu");
+        EXPECT_EQ(kernels::make_engine("cuda", model, {}).error().code, ErrorCode::unavailable);
+        EXPECT_FALSE(kernels::list_engines().front().unavailable.empty());
+    }
+    fake_cuda::reset({});
+    EXPECT_EQ(require_engine("auto", model, {})->name(), "cuda");
+    EXPECT_EQ(require_engine("cpu", model, {})->name(), "cpu");
+    EXPECT_EQ(kernels::list_engines().front().name, "cuda");
+    EXPECT_EQ(kernels::list_engines().front().unavailable, "");
+}
+
+}  // namespace
+}  // namespace gloved::tests

@@ -1,0 +1,525 @@
+// What every engine must answer: typed cases against the float64 oracle, to be instantiated for each way to run one.
+//
+//     INSTANTIATE_TEST_SUITE_P(Cpu, EveryPath, testing::ValuesIn(paths_and_shapes), path_name);
+//     INSTANTIATE_TEST_SUITE_P(Cpu, ManyTies, testing::ValuesIn(paths), path_name);
+//
+// Words, order and the bits of every score are compared. To be included by one file of a test program.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <ostream>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/query_vector.hpp"
+#include "kernels/registry.hpp"
+#include "tests/support/oracle.hpp"
+#include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gloved::tests {
+
+using kernels::Answer;
+using kernels::Engine;
+using kernels::Hit;
+using kernels::Query;
+using kernels::Row;
+
+struct Shape {
+    std::size_t rows = 0;
+    std::size_t dim = 0;
+};
+
+/// One way to run an engine, on a model of one shape.
+struct EnginePath {
+    std::string name;  ///< part of the test's name: letters, digits, '_'
+    std::function<std::unique_ptr<Engine>(const format::Model& model)> make;
+    std::function<void()> after;  ///< called when the engine is gone; may be empty
+    Shape shape;                  ///< ManyTies has shapes of its own
+};
+
+inline void PrintTo(const EnginePath& path, std::ostream* out) {
+    *out << path.name;
+    if (path.shape.rows != 0) *out << " on " << path.shape.rows << " x " << path.shape.dim;
+}
+
+inline std::string path_name(const testing::TestParamInfo<EnginePath>& info) {
+    const auto& [name, make, after, shape] = info.param;
+    return shape.rows == 0 ? name : name + "_" + std::to_string(shape.rows) + "x" + std::to_string(shape.dim);
+}
+
+/// Every path on every shape.
+inline std::vector<EnginePath> on_shapes(const std::vector<EnginePath>& paths, const std::vector<Shape>& shapes) {
+    std::vector<EnginePath> all;
+    for (EnginePath path : paths) {
+        for (const Shape& shape : shapes) {
+            path.shape = shape;
+            all.push_back(path);
+        }
+    }
+    return all;
+}
+
+/// The engine of a registry's name. Throws std::runtime_error when it cannot be made.
+inline std::unique_ptr<Engine> require_engine(const std::string& name, const format::Model& model,
+                                              const kernels::EngineOptions& options) {
+    auto engine = kernels::make_engine(name, model, options);
+    if (!engine) throw std::runtime_error(engine.error().message);
+    return *std::move(engine);
+}
+
+inline kernels::QueryVector vector_of(std::vector<float> values) {
+    auto vector = kernels::make_query_vector(std::move(values));
+    if (!vector) throw std::runtime_error(vector.error().message);
+    return *std::move(vector);
+}
+
+/// The answers, as many as there are queries; throws when there are none.
+inline std::vector<Answer> run_all(Engine& engine, std::span<const Query> queries) {
+    auto answers = engine.run(queries);
+    if (!answers) throw std::runtime_error(answers.error().message);
+    if (answers->size() != queries.size()) throw std::runtime_error("not as many answers as queries");
+    return *std::move(answers);
+}
+
+inline Answer run_one(Engine& engine, const Query& query) { return run_all(engine, std::span(&query, 1))[0]; }
+
+inline void expect_identical(const std::vector<Hit>& got, std::span<const Hit> wanted, const std::string& what) {
+    ASSERT_EQ(got.size(), wanted.size()) << what;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        ASSERT_EQ(got[i].row, wanted[i].row) << what << ", place " << i;
+        ASSERT_EQ(std::bit_cast<std::uint64_t>(got[i].score), std::bit_cast<std::uint64_t>(wanted[i].score))
+            << what << ", place " << i << ": " << got[i].score << " for " << wanted[i].score;
+    }
+}
+
+/// The first k of an order of all.
+inline std::span<const Hit> first_of(const std::vector<Hit>& order, std::size_t k) {
+    return std::span(order).first(std::min(k, order.size()));
+}
+
+/// Who takes part in a query, as the oracle asks for it.
+inline Eligible eligible_for(const format::Model& model, const Query& query) {
+    return [&model, &query](std::uint32_t row, double score) {
+        const kernels::Filter& filter = query.filter;
+        const bool in_range = !filter.rows || (row >= filter.rows->first && row < filter.rows->last);
+        const bool in_rank =
+            filter.rank_below == std::numeric_limits<std::uint32_t>::max() || model.ranks()[row] < filter.rank_below;
+        return in_range && in_rank && score >= filter.min_score &&
+               std::find(query.excluded.begin(), query.excluded.end(), row) == query.excluded.end();
+    };
+}
+
+/// The oracle's answer: scores are of the query's kind.
+inline std::vector<Hit> oracle_answer(const format::Model& model, const Query& query, std::span<const double> scores) {
+    return oracle_top(scores, query.k, eligible_for(model, query));
+}
+
+/// How many eligible rows come before `row`, itself not counted.
+inline std::uint64_t oracle_count(const format::Model& model, const Query& query, Row row,
+                                  std::span<const double> scores) {
+    const Eligible eligible = eligible_for(model, query);
+    std::uint64_t count = 0;
+    for (std::uint32_t other = 0; other < scores.size(); ++other) {
+        if (other == row || !eligible(other, scores[other])) continue;
+        if (scores[other] > scores[row] || (scores[other] == scores[row] && other < row)) ++count;
+    }
+    return count;
+}
+
+inline bool everyone(std::uint32_t, double) { return true; }
+
+/// Rows that are hard to rank: duplicates, near-duplicates, opposites, zeros, tiny and huge norms, one-hot, constant.
+inline std::vector<Entry> awkward_entries(std::size_t rows, std::size_t dim, std::uint64_t seed) {
+    auto entries = random_entries(rows, dim, seed);
+    for (std::size_t i = 0; i + 16 <= rows; i += 16) {
+        auto& base = entries[i].second;
+        entries[i + 1].second = base;
+        entries[i + 2].second = base;
+        for (float& value : entries[i + 2].second) value *= 4.0F;
+        entries[i + 3].second = base;
+        entries[i + 3].second[i % dim] = std::nextafter(base[i % dim], 9.0F);
+        entries[i + 4].second = base;
+        for (float& value : entries[i + 4].second) value = -value;
+        entries[i + 5].second.assign(dim, 0.0F);
+        entries[i + 6].second.assign(dim, 1e-42F);
+        entries[i + 7].second.assign(dim, 3e38F);
+        entries[i + 8].second.assign(dim, 0.0F);
+        entries[i + 8].second[i % dim] = 1.0F;
+        entries[i + 9].second.assign(dim, 0.25F);
+        entries[i + 10].second = base;
+        for (float& value : entries[i + 10].second) value *= 1e-20F;
+    }
+    return entries;
+}
+
+/// Filters of every kind, with their names.
+inline std::vector<std::pair<std::string, kernels::Filter>> filters_for(Row rows) {
+    std::vector<std::pair<std::string, kernels::Filter>> filters(10);
+    filters[0].first = "rank";
+    filters[0].second.rank_below = rows / 3 + 1;
+    filters[1].first = "row range";
+    filters[1].second.rows = kernels::RowRange{rows / 4, rows / 2};
+    filters[2].first = "empty row range";
+    filters[2].second.rows = kernels::RowRange{rows / 4, rows / 4};
+    filters[3].first = "minimum score";
+    filters[3].second.min_score = 0.1;
+    filters[4].first = "minimum score of exactly 1";
+    filters[4].second.min_score = 1.0;
+    filters[5].first = "all at once";
+    filters[5].second = {rows - rows / 5, kernels::RowRange{rows > 1, rows}, -0.05};
+    filters[6].first = "no rank at all";
+    filters[6].second.rank_below = 0;
+    filters[7].first = "the first rank alone";
+    filters[7].second.rank_below = 1;
+    filters[8].first = "one row";
+    filters[8].second.rows = kernels::RowRange{rows / 2, rows / 2 + 1};
+    filters[9].first = "a score that no row has";
+    filters[9].second.min_score = 1.5;
+    return filters;
+}
+
+class EveryPath : public testing::TestWithParam<EnginePath> {
+  protected:
+    void SetUp() override {
+        const Shape& shape = GetParam().shape;
+        model_ = std::make_unique<format::Model>(
+            make_model(dir_ / "model", awkward_entries(shape.rows, shape.dim, shape.rows * 31 + shape.dim)));
+        engine_ = GetParam().make(*model_);
+    }
+
+    void TearDown() override {
+        engine_.reset();
+        if (GetParam().after) GetParam().after();
+    }
+
+    Row rows() const { return static_cast<Row>(model_->rows()); }
+
+    /// Query vectors of many kinds: rows themselves, random ones, near-zero and huge ones.
+    std::vector<std::vector<float>> vectors() const {
+        std::mt19937_64 random(7);
+        std::normal_distribution<float> component;
+        std::vector<std::vector<float>> list;
+        for (std::size_t row = 0; row < model_->rows() && list.size() < 40; row += 1 + model_->rows() / 40) {
+            if (model_->norms()[row] != 0) list.emplace_back(model_->vector(row).begin(), model_->vector(row).end());
+        }
+        for (const float scale : {1.0F, 1e-38F, 1e37F}) {
+            std::vector<float> vector(model_->dim());
+            for (float& value : vector) value = component(random) * scale;
+            list.push_back(vector);
+        }
+        return list;
+    }
+
+    TempDir dir_;
+    std::unique_ptr<format::Model> model_;
+    std::unique_ptr<Engine> engine_;
+};
+
+TEST_P(EveryPath, CosineEqualsTheOracleForEveryK) {
+    for (const auto& vector : vectors()) {
+        const auto order = oracle_top(oracle_scores(*model_, vector), model_->rows(), everyone);
+        for (const std::size_t k : {std::size_t{1}, std::size_t{10}, model_->rows() / 2 + 1, model_->rows(),
+                                    model_->rows() + 5, std::size_t{1023}, std::size_t{1024}, std::size_t{1025}}) {
+            const Query query{kernels::Cosine{vector_of(vector)}, k, {}, {}};
+            expect_identical(run_one(*engine_, query).hits, first_of(order, k), "k=" + std::to_string(k));
+        }
+    }
+}
+
+TEST_P(EveryPath, BatchesEqualSingleQueries) {
+    const auto list = vectors();
+    std::vector<std::vector<double>> scores;
+    for (const auto& vector : list) scores.push_back(oracle_scores(*model_, vector));
+    std::vector<Query> queries;
+    for (std::size_t i = 0; i < 300; ++i) {
+        const auto& vector = list[i % list.size()];
+        queries.push_back({kernels::Cosine{vector_of(vector)}, 1 + i % 23, {static_cast<Row>(i % model_->rows())}, {}});
+    }
+    for (const std::size_t size : {1U, 2U, 5U, 17U, 33U, 64U, 129U, 300U}) {
+        const auto answers = run_all(*engine_, std::span(queries).first(size));
+        for (std::size_t i = 0; i < size; ++i) {
+            expect_identical(answers[i].hits, oracle_answer(*model_, queries[i], scores[i % list.size()]),
+                             "query " + std::to_string(i) + " of " + std::to_string(size));
+        }
+    }
+}
+
+TEST_P(EveryPath, FiltersAndExclusionsEqualTheOracle) {
+    for (const auto& vector : vectors()) {
+        const auto scores = oracle_scores(*model_, vector);
+        std::vector<Query> queries;
+        const auto filters = filters_for(rows());
+        for (const auto& [name, filter] : filters) {
+            const std::vector<Row> excluded = {rows() / 2, 0, rows() - 1, rows() / 3};
+            queries.push_back({kernels::Cosine{vector_of(vector)}, 25, excluded, filter});
+            expect_identical(run_one(*engine_, queries.back()).hits, oracle_answer(*model_, queries.back(), scores), name);
+        }
+        const auto answers = run_all(*engine_, queries);
+        for (std::size_t i = 0; i < queries.size(); ++i) {
+            expect_identical(answers[i].hits, oracle_answer(*model_, queries[i], scores),
+                             filters[i].first + ", with others");
+        }
+    }
+}
+
+TEST_P(EveryPath, ManyExclusionsEqualTheOracle) {
+    const auto vector = vectors().back();
+    const auto scores = oracle_scores(*model_, vector);
+    const auto order = oracle_top(scores, model_->rows(), everyone);
+    // The best rows are those that are left out, so that nothing but the list can keep them out.
+    for (const std::size_t count : {std::size_t{900}, std::size_t{1014}, std::size_t{1015}, std::size_t{2038},
+                                    std::size_t{2039}, model_->rows() - 1, model_->rows()}) {
+        Query query{kernels::Cosine{vector_of(vector)}, 10, {}, {}};
+        for (const Hit& hit : first_of(order, count)) query.excluded.push_back(hit.row);
+        expect_identical(run_one(*engine_, query).hits, oracle_answer(*model_, query, scores),
+                         std::to_string(count) + " excluded");
+        // Naming a row twice says nothing more.
+        const auto copy = query.excluded;
+        query.excluded.insert(query.excluded.end(), copy.rbegin(), copy.rend());
+        expect_identical(run_one(*engine_, query).hits, oracle_answer(*model_, query, scores),
+                         std::to_string(count) + " excluded twice");
+    }
+}
+
+TEST_P(EveryPath, CosMulEqualsTheOracle) {
+    const auto list = vectors();
+    const auto at = [&](std::size_t i) { return list[i % list.size()]; };
+    for (std::size_t i = 0; i < list.size(); i += 3) {
+        for (const auto& [above, below] : {std::pair{1U, 1U}, {2U, 1U}, {1U, 2U}, {3U, 4U}, {1U, 0U}, {0U, 1U}}) {
+            kernels::CosMul kind;
+            std::vector<std::vector<float>> positives;
+            std::vector<std::vector<float>> negatives;
+            for (std::size_t j = 0; j < above; ++j) positives.push_back(at(i + j));
+            for (std::size_t j = 0; j < below; ++j) negatives.push_back(at(i + above + j));
+            for (const auto& vector : positives) kind.positives.push_back(vector_of(vector));
+            for (const auto& vector : negatives) kind.negatives.push_back(vector_of(vector));
+            const auto scores = oracle_cosmul(*model_, positives, negatives);
+            const auto what = std::to_string(above) + "+" + std::to_string(below);
+            // Beside a cosine query, so that lanes of different kinds share a pass.
+            const std::vector<Query> queries = {{kind, 10, {}, {}},
+                                                {kernels::Cosine{vector_of(list[i])}, 3, {}, {}},
+                                                {kind, model_->rows(), {}, {}},
+                                                {kind, 7, {rows() / 2, 0}, {rows() / 2 + 1, std::nullopt, 0.2}},
+                                                {kind, 7, {rows() / 2}, {rows(), kernels::RowRange{rows() / 3, rows()}, 0.2}}};
+            const auto answers = run_all(*engine_, queries);
+            for (const std::size_t q : {0U, 2U, 3U, 4U}) {
+                expect_identical(answers[q].hits, oracle_answer(*model_, queries[q], scores),
+                                 "cosmul " + what + ", query " + std::to_string(q));
+            }
+            expect_identical(answers[1].hits, oracle_answer(*model_, queries[1], oracle_scores(*model_, list[i])),
+                             "cosine beside " + what);
+        }
+    }
+}
+
+TEST_P(EveryPath, CosMulOfManyVectorsEqualsTheOracle) {
+    const auto list = vectors();
+    kernels::CosMul kind;
+    std::vector<std::vector<float>> positives;
+    std::vector<std::vector<float>> negatives;
+    for (std::size_t i = 0; i < 150; ++i) {
+        positives.push_back(list[i % list.size()]);
+        kind.positives.push_back(vector_of(positives.back()));
+        negatives.push_back(list[i * 7 % list.size()]);
+        kind.negatives.push_back(vector_of(negatives.back()));
+    }
+    const Query query{kind, 20, {}, {}};
+    expect_identical(run_one(*engine_, query).hits, oracle_answer(*model_, query, oracle_cosmul(*model_, positives, negatives)),
+                     "150 vectors a side");
+}
+
+TEST_P(EveryPath, CountBeforeEqualsTheOracle) {
+    const auto list = vectors();
+    const auto filters = filters_for(rows());
+    std::vector<Query> queries;
+    std::vector<std::uint64_t> wanted;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        const auto row = static_cast<Row>(i * 7 % model_->rows());
+        const Row excluded = static_cast<Row>(i % model_->rows());
+        const auto scores = oracle_scores(*model_, list[i]);
+        queries.push_back({kernels::CountBefore{vector_of(list[i]), row}, 1, {excluded}, {}});
+        wanted.push_back(oracle_count(*model_, queries.back(), row, scores));
+        queries.push_back({kernels::CountBefore{vector_of(list[i]), row}, 1, {}, filters[i % filters.size()].second});
+        wanted.push_back(oracle_count(*model_, queries.back(), row, scores));
+    }
+    // More excluded rows than a device's list holds, and a k that would be too large for one if it meant anything.
+    const Row middle = rows() / 2;
+    for (const std::size_t k : {std::size_t{1}, std::size_t{5000}}) {
+        for (const auto& vector : {list[0], list.back()}) {
+            Query query{kernels::CountBefore{vector_of(vector), middle}, k, {}, {}};
+            queries.push_back(query);
+            wanted.push_back(oracle_count(*model_, query, middle, oracle_scores(*model_, vector)));
+            for (Row row = 0; row < rows(); ++row) {
+                if (row % 10 != 1 && row != middle) query.excluded.push_back(row);
+            }
+            queries.push_back(query);
+            wanted.push_back(oracle_count(*model_, query, middle, oracle_scores(*model_, vector)));
+        }
+    }
+    const auto answers = run_all(*engine_, queries);
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        EXPECT_EQ(answers[i].count, wanted[i]) << "query " << i;
+        EXPECT_TRUE(answers[i].hits.empty());
+    }
+}
+
+/// Every kind, filter and size in one batch: nothing of one query may reach another's answer.
+TEST_P(EveryPath, MixedBatchesEqualSingleQueries) {
+    const auto list = vectors();
+    const auto filters = filters_for(rows());
+    std::mt19937_64 random(11);
+    std::vector<Query> queries;
+    for (std::size_t i = 0; i < 150; ++i) {
+        const auto pick = [&] { return vector_of(list[random() % list.size()]); };
+        Query query;
+        if (i % 11 == 3) {
+            query.kind = kernels::CosMul{{pick(), pick()}, {pick()}};
+        } else if (i % 11 == 7) {
+            query.kind = kernels::CountBefore{pick(), static_cast<Row>(random() % rows())};
+        } else {
+            query.kind = kernels::Cosine{pick()};
+        }
+        query.k = i % 29 == 5 ? 1100 : 1 + random() % 40;
+        for (std::size_t j = random() % 4; j > 0; --j) query.excluded.push_back(static_cast<Row>(random() % rows()));
+        if (i % 3 == 0) query.filter = filters[random() % filters.size()].second;
+        queries.push_back(query);
+    }
+    const auto together = run_all(*engine_, queries);
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        const Answer alone = run_one(*engine_, queries[i]);
+        expect_identical(together[i].hits, alone.hits, "query " + std::to_string(i));
+        EXPECT_EQ(together[i].count, alone.count) << "query " << i;
+        if (const auto* cosine = std::get_if<kernels::Cosine>(&queries[i].kind)) {
+            expect_identical(alone.hits, oracle_answer(*model_, queries[i], oracle_scores(*model_, cosine->vector.values)),
+                             "query " + std::to_string(i));
+        }
+    }
+    EXPECT_TRUE(run_all(*engine_, {}).empty());
+}
+
+TEST_P(EveryPath, CertificateHolds) {
+    const auto check = [&](const Query& query, const Answer& answer, const std::vector<double>& scores) {
+        const kernels::Certificate& certificate = answer.certificate;
+        EXPECT_EQ(certificate.scanned, model_->rows());
+        EXPECT_TRUE(certificate.pass == "float32" || certificate.pass == "float16" || certificate.pass == "float64");
+        const auto above = static_cast<std::uint64_t>(std::count_if(
+            scores.begin(), scores.end(), [&](double score) { return score >= certificate.rejected_below; }));
+        EXPECT_GE(certificate.rescored, std::max<std::uint64_t>(above, std::min<std::uint64_t>(query.k, rows())));
+        EXPECT_LE(certificate.rescored, rows());
+        EXPECT_LE(certificate.rejected_below, answer.hits.back().score);
+    };
+    std::vector<Query> queries;
+    std::vector<std::vector<double>> scores;
+    for (const auto& vector : vectors()) {
+        queries.push_back({kernels::Cosine{vector_of(vector)}, 5, {}, {}});
+        scores.push_back(oracle_scores(*model_, vector));
+        check(queries.back(), run_one(*engine_, queries.back()), scores.back());
+    }
+    const auto answers = run_all(*engine_, queries);
+    for (std::size_t i = 0; i < queries.size(); ++i) check(queries[i], answers[i], scores[i]);
+}
+
+/// Models where a great many rows tie: more than an engine's lists of candidates may hold.
+class ManyTies : public testing::TestWithParam<EnginePath> {
+  protected:
+    static constexpr std::size_t kRows = 20000;
+    static constexpr std::size_t kDim = 6;
+
+    /// Every kind of query on a model of `vector_of_row`, against the oracle.
+    void expect_answers(const std::function<std::vector<float>(std::size_t)>& vector_of_row) {
+        const TempDir dir;
+        std::vector<Entry> entries;
+        for (std::size_t i = 0; i < kRows; ++i) entries.emplace_back("w" + std::to_string(i), vector_of_row(i));
+        const format::Model model = make_model(dir / "model", entries);
+        auto engine = GetParam().make(model);
+
+        const std::vector<float> asked = {1, -2, 0.5F, 3, 0.25F, -0.125F};
+        const std::vector<float> other = {-1, 1, 2, 0.5F, -3, 1};
+        const auto scores = oracle_scores(model, asked);
+        const auto products = oracle_cosmul(model, {asked}, {other});
+        const kernels::Cosine cosine{vector_of(asked)};
+        const kernels::CosMul product{{vector_of(asked)}, {vector_of(other)}};
+        std::vector<Row> even;
+        for (Row row = 0; row < 3000; row += 2) even.push_back(row);
+        const kernels::Filter some{kRows / 2, kernels::RowRange{5, kRows - 100}, -1};
+        std::vector<Query> queries;
+        for (const std::size_t k : {std::size_t{1}, std::size_t{10}, std::size_t{1024}, std::size_t{1025}, kRows}) {
+            queries.push_back({cosine, k, {}, {}});
+        }
+        queries.push_back({cosine, 10, {0, 3, 7}, {}});
+        queries.push_back({cosine, 10, even, {}});
+        queries.push_back({cosine, 10, {0, 9}, some});
+        queries.push_back({cosine, 10, {}, {kRows, std::nullopt, scores[0]}});
+        const std::size_t cosines = queries.size();
+        queries.push_back({product, 10, {}, {}});
+        queries.push_back({product, 10, even, some});
+        const std::size_t products_end = queries.size();
+        const Row target = 12345;
+        queries.push_back({kernels::CountBefore{vector_of(asked), target}, 1, {}, {}});
+        queries.push_back({kernels::CountBefore{vector_of(asked), target}, 1, {1, 2}, some});
+
+        const auto together = run_all(*engine, queries);
+        for (std::size_t i = 0; i < queries.size(); ++i) {
+            const auto what = "query " + std::to_string(i);
+            const Answer alone = run_one(*engine, queries[i]);
+            if (i < products_end) {
+                const auto wanted = oracle_answer(model, queries[i], i < cosines ? scores : products);
+                expect_identical(alone.hits, wanted, what);
+                expect_identical(together[i].hits, wanted, what + " with others");
+            } else {
+                const auto wanted = oracle_count(model, queries[i], target, scores);
+                EXPECT_EQ(alone.count, wanted) << what;
+                EXPECT_EQ(together[i].count, wanted) << what << " with others";
+            }
+        }
+        engine.reset();
+        if (GetParam().after) GetParam().after();
+    }
+};
+
+TEST_P(ManyTies, AllRowsIdentical) {
+    expect_answers([](std::size_t) { return std::vector<float>{0.5F, 1, -1, 2, 0.25F, 3}; });
+}
+
+TEST_P(ManyTies, AllRowsZero) {
+    expect_answers([](std::size_t) { return std::vector<float>(kDim, 0.0F); });
+}
+
+TEST_P(ManyTies, NoNormCovered) {
+    expect_answers([](std::size_t i) { return std::vector<float>(kDim, i % 2 == 0 ? 1e-40F : 3e38F); });
+}
+
+TEST_P(ManyTies, ZerosAmongOpposites) {
+    expect_answers([](std::size_t i) {
+        const float sign = static_cast<float>(i % 3) - 1;
+        return std::vector<float>{sign, 2 * sign, 0, sign, -sign, 0};
+    });
+}
+
+/// 8192 rows tie for the first place: as many as the cuda engine's lists hold; and one more.
+TEST_P(ManyTies, AroundTheCapacityOfLists) {
+    for (const std::size_t ties : {std::size_t{8192}, std::size_t{8193}}) {
+        std::mt19937_64 random(5);
+        std::normal_distribution<float> component;
+        expect_answers([&](std::size_t i) {
+            if (i % 2 == 0 && i / 2 < ties) return std::vector<float>{1, -2, 0.5F, 3, 0.25F, -0.125F};
+            std::vector<float> vector(kDim);
+            for (float& value : vector) value = component(random);
+            return vector;
+        });
+    }
+}
+
+}  // namespace gloved::tests

@@ -1,0 +1,627 @@
+// The fake itself: a fake that forgives what a GPU does not would make every test on it worthless.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "kernels/bounds.hpp"
+#include "kernels/canonical.hpp"
+#include "kernels/cuda/launches.hpp"
+#include "tests/support/fake_cuda/fake_cuda.hpp"
+
+namespace gloved::tests {
+namespace {
+
+using fake_cuda::Settings;
+using namespace kernels::cuda;
+
+constexpr DeviceShape kShape{4, 227 * 1024, 228 * 1024};
+
+class FakeCuda : public testing::Test {
+  protected:
+    void SetUp() override {
+        testing::FLAGS_gtest_death_test_style = "threadsafe";
+        fake_cuda::reset(Settings{});
+    }
+};
+
+void* device_memory(std::size_t bytes) {
+    void* address = nullptr;
+    EXPECT_EQ(cudaMalloc(&address, bytes), cudaSuccess);
+    return address;
+}
+
+cudaStream_t make_stream() {
+    cudaStream_t stream = nullptr;
+    EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    return stream;
+}
+
+cudaEvent_t make_event() {
+    cudaEvent_t event = nullptr;
+    EXPECT_EQ(cudaEventCreate(&event), cudaSuccess);
+    return event;
+}
+
+Settings settings_with(const std::function<void(Settings&)>& change) {
+    Settings settings;
+    change(settings);
+    return settings;
+}
+
+TEST_F(FakeCuda, MemoryKeepsWhatIsCopiedAndShowsWhatWasNot) {
+    const cudaStream_t stream = make_stream();
+    auto* const memory = static_cast<unsigned char*>(device_memory(100));
+    std::vector<unsigned char> bytes(100, 1);
+    EXPECT_EQ(cudaMemcpyAsync(memory + 10, bytes.data(), 20, cudaMemcpyDefault, stream), cudaSuccess);
+    EXPECT_EQ(cudaMemsetAsync(memory + 99, 7, 1, stream), cudaSuccess);
+    EXPECT_EQ(cudaMemcpyAsync(bytes.data(), memory, 100, cudaMemcpyDeviceToHost, stream), cudaSuccess);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        EXPECT_EQ(bytes[i], i == 99 ? 7 : i >= 10 && i < 30 ? 1 : 0xA5) << i;
+    }
+    EXPECT_EQ(fake_cuda::live().allocations, 1U);
+    EXPECT_EQ(fake_cuda::live().device_bytes, 100U);
+    EXPECT_EQ(fake_cuda::live().streams, 1U);
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{});
+}
+
+TEST_F(FakeCuda, EndsWhoeverMisusesMemory) {
+    const cudaStream_t stream = make_stream();
+    auto* const memory = static_cast<unsigned char*>(device_memory(100));
+    std::vector<unsigned char> bytes(200);
+    EXPECT_DEATH(bytes[0] = *memory, "");
+    EXPECT_DEATH(*memory = 1, "");
+    EXPECT_DEATH((void)cudaMemcpyAsync(memory, bytes.data(), 101, cudaMemcpyDefault, stream), "101 bytes from byte 0");
+    EXPECT_DEATH((void)cudaMemcpyAsync(memory + 90, bytes.data(), 11, cudaMemcpyDefault, stream), "byte 90 .* of 100");
+    EXPECT_DEATH((void)cudaMemcpyAsync(bytes.data(), memory - 1, 2, cudaMemcpyDefault, stream), "not allocated");
+    EXPECT_DEATH((void)cudaMemcpyAsync(bytes.data(), memory, 2, cudaMemcpyHostToDevice, stream), "contradicts");
+    EXPECT_DEATH((void)cudaMemcpyAsync(memory, bytes.data(), 2, cudaMemcpyDefault, nullptr), "default stream");
+    EXPECT_DEATH((void)cudaMemsetAsync(bytes.data(), 0, 2, stream), "address of the host");
+    EXPECT_DEATH((void)cudaFree(memory + 1), "not the address");
+    EXPECT_DEATH((void)cudaFree(bytes.data()), "not the address");
+    EXPECT_DEATH((void)cudaFreeHost(memory), "not the address");
+    EXPECT_DEATH(fake_cuda::reset({}), "reset while there are 1 allocations \\(100 bytes\\)");
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    EXPECT_DEATH((void)cudaFree(memory), "freed twice");
+    EXPECT_DEATH((void)cudaMemcpyAsync(memory, bytes.data(), 1, cudaMemcpyDefault, stream), "not allocated");
+    EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    EXPECT_DEATH((void)cudaStreamDestroy(stream), "no such stream");
+    EXPECT_DEATH((void)cudaStreamSynchronize(stream), "no such stream");
+}
+
+TEST_F(FakeCuda, EndsWhoeverMixesDevices) {
+    fake_cuda::reset(settings_with([](Settings& settings) { settings.devices = 2; }));
+    const cudaStream_t first = make_stream();
+    const cudaEvent_t event = make_event();
+    ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+    const cudaStream_t second = make_stream();
+    auto* const memory = static_cast<float*>(device_memory(400));
+    float value = 1;
+    EXPECT_DEATH((void)cudaMemcpyAsync(memory, &value, 4, cudaMemcpyDefault, first),
+                 "device 1 on a stream of device 0");
+    EXPECT_DEATH((void)cudaEventRecord(event, second), "event of device 0 on a stream of device 1");
+    EXPECT_DEATH((void)launch_pad_rows(memory, 1, 3, 4, memory + 4, first), "stream of device 0 while device 1");
+    EXPECT_EQ(launch_pad_rows(memory, 1, 3, 4, memory + 4, second), cudaSuccess);
+    // Each thread has a current device of its own.
+    std::thread([&] {
+        int device = -1;
+        EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+        EXPECT_EQ(device, 0);
+    }).join();
+    EXPECT_EQ(cudaSetDevice(2), cudaErrorInvalidDevice);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice);
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    for (const cudaStream_t stream : {first, second}) EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+}
+
+TEST_F(FakeCuda, HasOnlySoMuchMemory) {
+    fake_cuda::reset(settings_with([](Settings& settings) {
+        settings.devices = 2;
+        settings.memory_bytes = 1000;
+    }));
+    void* const first = device_memory(600);
+    void* none = nullptr;
+    EXPECT_EQ(cudaMalloc(&none, 401), cudaErrorMemoryAllocation);
+    std::size_t free = 0;
+    std::size_t total = 0;
+    EXPECT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+    EXPECT_EQ(free, 400U);
+    EXPECT_EQ(total, 1000U);
+    void* const second = device_memory(400);
+    EXPECT_EQ(cudaSetDevice(1), cudaSuccess);
+    void* const third = device_memory(1000);
+    for (void* const memory : {first, second, third}) EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST_F(FakeCuda, WithoutADeviceEverythingSaysSo) {
+    for (const auto& [devices, code] : {std::pair{0, cudaErrorNoDevice}, {-1, cudaErrorInsufficientDriver}}) {
+        fake_cuda::reset(settings_with([&](Settings& settings) { settings.devices = devices; }));
+        int count = 7;
+        EXPECT_EQ(cudaGetDeviceCount(&count), code);
+        EXPECT_EQ(count, 0);
+        void* memory = nullptr;
+        EXPECT_EQ(cudaMalloc(&memory, 1), code);
+        EXPECT_EQ(cudaGetLastError(), code);
+        EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+    }
+}
+
+TEST_F(FakeCuda, FailsTheCallThatItIsTold) {
+    fake_cuda::arm({2, cudaErrorMemoryAllocation});
+    void* first = device_memory(10);
+    void* second = nullptr;
+    EXPECT_EQ(cudaFree(nullptr), cudaSuccess);  // releasing is not counted
+    EXPECT_EQ(cudaMalloc(&second, 10), cudaErrorMemoryAllocation);
+    EXPECT_EQ(second, nullptr);
+    EXPECT_EQ(fake_cuda::injected(), "cudaMalloc");
+    EXPECT_EQ(fake_cuda::calls(), 2U);
+    EXPECT_EQ(cudaPeekAtLastError(), cudaErrorMemoryAllocation);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+    second = device_memory(10);
+    EXPECT_EQ(fake_cuda::count_of("cudaMalloc"), 3U);
+    for (void* const memory : {first, second}) EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST_F(FakeCuda, AStickyErrorStays) {
+    for (const int code : {700, 710, 714, 715, 716, 717, 718, 719, 999}) EXPECT_TRUE(fake_cuda::is_sticky(code));
+    for (const int code : {1, 2, 100, 101, 801}) EXPECT_FALSE(fake_cuda::is_sticky(code));
+    const cudaStream_t stream = make_stream();
+    auto* const memory = static_cast<float*>(device_memory(100));
+    fake_cuda::arm({}, {2, cudaErrorIllegalAddress});
+    EXPECT_EQ(launch_pad_rows(memory, 1, 3, 4, memory + 4, stream), cudaSuccess);
+    EXPECT_EQ(launch_pad_rows(memory, 1, 3, 4, memory + 4, stream), cudaErrorIllegalAddress);
+    EXPECT_EQ(fake_cuda::injected(), "launch_pad_rows");
+    EXPECT_EQ(fake_cuda::launches(), 2U);
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+    std::thread([] { EXPECT_EQ(cudaSetDevice(0), cudaErrorIllegalAddress); }).join();
+    // The host's part of a resource is gone all the same.
+    EXPECT_EQ(cudaFree(memory), cudaErrorIllegalAddress);
+    EXPECT_EQ(cudaStreamDestroy(stream), cudaErrorIllegalAddress);
+    EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{});
+    fake_cuda::reset({});
+    EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
+TEST_F(FakeCuda, RegistersWholeRangesOnce) {
+    std::vector<std::byte> bytes(8192);
+    const cudaStream_t stream = make_stream();
+    void* const memory = device_memory(8192);
+    EXPECT_EQ(cudaHostRegister(bytes.data(), 4096, cudaHostRegisterReadOnly), cudaSuccess);
+    EXPECT_EQ(cudaHostRegister(bytes.data() + 4095, 10, cudaHostRegisterReadOnly),
+              cudaErrorHostMemoryAlreadyRegistered);
+    EXPECT_EQ(fake_cuda::live().registrations, 1U);
+    EXPECT_DEATH((void)cudaMemcpyAsync(memory, bytes.data(), 4097, cudaMemcpyDefault, stream), "page-locked in part");
+    EXPECT_EQ(cudaMemcpyAsync(memory, bytes.data(), 4096, cudaMemcpyDefault, stream), cudaSuccess);
+    EXPECT_DEATH((void)cudaHostUnregister(bytes.data() + 1), "not the address of a registration");
+    EXPECT_EQ(cudaHostUnregister(bytes.data()), cudaSuccess);
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    fake_cuda::reset(settings_with([](Settings& settings) { settings.refuse_pin = true; }));
+    EXPECT_EQ(cudaHostRegister(bytes.data(), 4096, 0), cudaErrorNotSupported);
+    EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{});
+}
+
+/// Host memory that copies leave when they get to it.
+struct Pinned {
+    explicit Pinned(std::size_t count) {
+        void* memory = nullptr;
+        EXPECT_EQ(cudaHostAlloc(&memory, count * sizeof(int), cudaHostAllocPortable), cudaSuccess);
+        data = static_cast<int*>(memory);
+    }
+    ~Pinned() { EXPECT_EQ(cudaFreeHost(data), cudaSuccess); }
+    Pinned(const Pinned&) = delete;
+    Pinned& operator=(const Pinned&) = delete;
+    int* data = nullptr;
+};
+
+TEST_F(FakeCuda, LazyWorkIsDoneWhenSomebodyWaits) {
+    fake_cuda::reset(settings_with([](Settings& settings) { settings.lazy = true; }));
+    const cudaStream_t writer = make_stream();
+    const cudaStream_t reader = make_stream();
+    const cudaEvent_t written = make_event();
+    auto* const memory = static_cast<int*>(device_memory(sizeof(int)));
+    {
+        const Pinned from(1);
+        const Pinned to(1);
+        // What page-locked memory holds when the copy gets to it; pageable memory, at the call.
+        *from.data = 1;
+        int pageable = 10;
+        EXPECT_EQ(cudaMemcpyAsync(memory, from.data, sizeof(int), cudaMemcpyDefault, writer), cudaSuccess);
+        *from.data = 2;
+        *to.data = 0;
+        EXPECT_EQ(cudaMemcpyAsync(to.data, memory, sizeof(int), cudaMemcpyDefault, writer), cudaSuccess);
+        EXPECT_EQ(*to.data, 0);
+        EXPECT_EQ(cudaStreamSynchronize(writer), cudaSuccess);
+        EXPECT_EQ(*to.data, 2);
+        EXPECT_EQ(cudaMemcpyAsync(memory, &pageable, sizeof(int), cudaMemcpyDefault, writer), cudaSuccess);
+        pageable = 11;
+        // Another stream sees it only if it waits for the event.
+        EXPECT_EQ(cudaEventRecord(written, writer), cudaSuccess);
+        EXPECT_EQ(cudaMemcpyAsync(to.data, memory, sizeof(int), cudaMemcpyDefault, reader), cudaSuccess);
+        EXPECT_EQ(cudaStreamSynchronize(reader), cudaSuccess);
+        EXPECT_EQ(*to.data, 2);
+        EXPECT_EQ(cudaStreamWaitEvent(reader, written, 0), cudaSuccess);
+        EXPECT_EQ(cudaMemcpyAsync(to.data, memory, sizeof(int), cudaMemcpyDefault, reader), cudaSuccess);
+        EXPECT_EQ(cudaStreamSynchronize(reader), cudaSuccess);
+        EXPECT_EQ(*to.data, 10);
+        // Into pageable memory a copy is over when the call is.
+        EXPECT_EQ(cudaMemsetAsync(memory, 0, sizeof(int), writer), cudaSuccess);
+        EXPECT_EQ(cudaMemcpyAsync(&pageable, memory, sizeof(int), cudaMemcpyDefault, writer), cudaSuccess);
+        EXPECT_EQ(pageable, 0);
+        // Time passes for those who ask.
+        EXPECT_EQ(cudaMemsetAsync(memory, 1, sizeof(int), writer), cudaSuccess);
+        EXPECT_EQ(cudaEventRecord(written, writer), cudaSuccess);
+        EXPECT_EQ(cudaEventQuery(written), cudaErrorNotReady);
+        EXPECT_EQ(cudaEventQuery(written), cudaSuccess);
+        EXPECT_EQ(cudaStreamQuery(writer), cudaSuccess);
+        float ms = 0;
+        EXPECT_EQ(cudaEventElapsedTime(&ms, written, written), cudaSuccess);
+        EXPECT_GT(ms, 0);
+    }
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    for (const cudaStream_t stream : {writer, reader}) EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    EXPECT_EQ(cudaEventDestroy(written), cudaSuccess);
+    EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{});
+}
+
+/// A shard and one pass over it, in the fake's memory.
+class FakeLaunches : public FakeCuda {
+  protected:
+    static constexpr std::uint32_t kRows = 1000;
+    static constexpr std::uint32_t kDim = 10;
+    static constexpr std::uint32_t kStride = 12;
+    static constexpr std::uint32_t kGroups = (kRows + kGroupRows - 1) / kGroupRows;
+    static constexpr std::uint32_t kQueries = 3;
+
+    void SetUp() override {
+        FakeCuda::SetUp();
+        stream_ = make_stream();
+        std::mt19937_64 random(3);
+        std::normal_distribution<float> component;
+        rows_.resize(kRows * kDim);
+        for (float& value : rows_) value = component(random);
+        for (std::uint32_t row = 0; row < kRows; ++row) {
+            // Every hundredth row is too small for the bound.
+            for (std::uint32_t i = 0; i < kDim && row % 100 == 50; ++i) rows_[row * kDim + i] *= 1e-30F;
+            norms_.push_back(kernels::canonical_norm(&rows_[row * kDim], kDim));
+            ranks_.push_back(kRows - 1 - row);
+            if (!kernels::bound_covers(norms_.back())) uncovered_.push_back(row);
+        }
+        ASSERT_EQ(uncovered_.size(), 10U);
+        std::vector<float> raw(kQueries * kStride);
+        std::vector<float> unit(kQueries * kStride);
+        for (std::uint32_t q = 0; q < kQueries; ++q) {
+            for (std::uint32_t i = 0; i < kDim; ++i) raw[q * kStride + i] = component(random);
+            const double norm = kernels::canonical_norm(&raw[q * kStride], kDim);
+            for (std::uint32_t i = 0; i < kDim; ++i) {
+                unit[q * kStride + i] = static_cast<float>(double{raw[q * kStride + i]} / norm);
+            }
+            DeviceQuery query;
+            query.norm = norm;
+            query.min_score = -std::numeric_limits<double>::infinity();
+            query.error = kernels::half_error_bound(kDim);
+            query.want = 8;
+            query.k = 5;
+            query.rank_below = ~std::uint32_t{0};
+            query.last = kRows;
+            query.excluded_count = 3;
+            asked_.push_back(query);
+        }
+        excluded_ = {100, 500, 900};
+        raw_ = raw;
+
+        const auto* const packed = upload(rows_);
+        padded_ = static_cast<float*>(allocate(kRows * kStride * sizeof(float)));
+        inverse_ = static_cast<float*>(allocate(kGroups * kGroupRows * sizeof(float)));
+        model_ = {padded_,
+                  upload(norms_),
+                  inverse_,
+                  upload(ranks_),
+                  upload(uncovered_),
+                  kRows,
+                  7000,
+                  kDim,
+                  kStride,
+                  kGroups,
+                  static_cast<std::uint32_t>(uncovered_.size())};
+        ASSERT_EQ(launch_pad_rows(packed, kRows, kDim, kStride, padded_, stream_), cudaSuccess);
+        ASSERT_EQ(launch_invert_norms(model_.norms, kRows, kGroups, kernels::kSmallestNorm, kernels::kLargestNorm,
+                                      inverse_, stream_),
+                  cudaSuccess);
+        device_queries_ = upload(asked_);
+        queries_ = {device_queries_, upload(raw), upload(unit),   upload(excluded_),
+                    kQueries,        false,       asked_[0].want, false};
+        work_.maxima = static_cast<float*>(allocate(kQueries * kGroups * sizeof(float)));
+        work_.floors = static_cast<double*>(allocate(kQueries * sizeof(double)));
+        work_.warp_maxima = static_cast<float*>(allocate(kMaxWarps * sizeof(float)));
+        work_.counters = upload(std::vector<std::uint32_t>(kCounters * kQueries, 0));
+        work_.found = static_cast<Found*>(allocate(kQueries * kFoundCapacity * sizeof(Found)));
+        work_.scores = static_cast<double*>(allocate(kRows * sizeof(double)));
+        work_.below = static_cast<double*>(allocate(kRows * sizeof(double)));
+        work_.answers = static_cast<DeviceAnswer*>(allocate_pinned(kQueries * sizeof(DeviceAnswer)));
+        work_.hits = static_cast<Found*>(allocate_pinned(kQueries * kMaxHits * sizeof(Found)));
+    }
+
+    void TearDown() override {
+        for (void* const memory : memory_) EXPECT_EQ(cudaFree(memory), cudaSuccess);
+        for (void* const memory : pinned_) EXPECT_EQ(cudaFreeHost(memory), cudaSuccess);
+        EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
+        EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{});
+    }
+
+    void* allocate(std::size_t bytes) { return memory_.emplace_back(device_memory(bytes)); }
+    void* allocate_pinned(std::size_t bytes) {
+        void* memory = nullptr;
+        EXPECT_EQ(cudaHostAlloc(&memory, bytes, 0), cudaSuccess);
+        return pinned_.emplace_back(memory);
+    }
+    template <class T>
+    T* upload(const std::vector<T>& values) {
+        auto* const memory = static_cast<T*>(allocate(values.size() * sizeof(T)));
+        EXPECT_EQ(cudaMemcpyAsync(memory, values.data(), values.size() * sizeof(T), cudaMemcpyDefault, stream_),
+                  cudaSuccess);
+        return memory;
+    }
+    template <class T>
+    std::vector<T> download(const T* memory, std::size_t count) {
+        std::vector<T> values(count);
+        EXPECT_EQ(cudaMemcpyAsync(values.data(), memory, count * sizeof(T), cudaMemcpyDefault, stream_), cudaSuccess);
+        return values;
+    }
+    void send_queries() {
+        ASSERT_EQ(cudaMemcpyAsync(device_queries_, asked_.data(), asked_.size() * sizeof(DeviceQuery),
+                                  cudaMemcpyDefault, stream_),
+                  cudaSuccess);
+    }
+
+    double score(std::uint32_t q, std::uint32_t row) const {
+        return kernels::canonical_score(&raw_[q * kStride], asked_[q].norm, &rows_[row * kDim], norms_[row], kDim);
+    }
+    bool is_excluded(std::uint32_t row) const {
+        return std::find(excluded_.begin(), excluded_.end(), row) != excluded_.end();
+    }
+    /// Eligible rows of a query, best first.
+    std::vector<Found> order(std::uint32_t q) const {
+        const DeviceQuery& query = asked_[q];
+        std::vector<Found> rows;
+        for (std::uint32_t row = query.first; row < query.last; ++row) {
+            if (is_excluded(row) || ranks_[row] >= query.rank_below || score(q, row) < query.min_score) continue;
+            rows.push_back({score(q, row), row, 0});
+        }
+        std::sort(rows.begin(), rows.end(), [](const Found& a, const Found& b) { return a.score > b.score; });
+        return rows;
+    }
+    void expect_hits(std::uint32_t q) const {
+        const auto wanted = order(q);
+        const DeviceAnswer& answer = work_.answers[q];
+        ASSERT_EQ(answer.hits, std::min<std::size_t>(asked_[q].k, wanted.size()));
+        ASSERT_GE(answer.found, answer.hits);
+        ASSERT_GE(answer.rescored, answer.found);
+        for (std::uint32_t i = 0; i < answer.hits; ++i) {
+            EXPECT_EQ(work_.hits[q * kMaxHits + i].row, wanted[i].row) << "query " << q << ", place " << i;
+            EXPECT_EQ(work_.hits[q * kMaxHits + i].score, wanted[i].score);
+        }
+        const auto above = std::count_if(wanted.begin(), wanted.end(),
+                                         [&](const Found& found) { return found.score >= answer.floor; });
+        EXPECT_LE(above, answer.rescored);
+    }
+    void scan_and_select() {
+        std::uint32_t warps = 0;
+        ASSERT_EQ(launch_scan(model_, queries_, work_, kShape, warps, stream_), cudaSuccess);
+        ASSERT_EQ(launch_select(model_, queries_, Estimates::warp_maxima, warps, work_, kShape, stream_), cudaSuccess);
+    }
+    void select(Estimates estimates) {
+        ASSERT_EQ(launch_select(model_, queries_, estimates, 0, work_, kShape, stream_), cudaSuccess);
+    }
+
+    cudaStream_t stream_ = nullptr;
+    std::vector<void*> memory_;
+    std::vector<void*> pinned_;
+    std::vector<float> rows_;
+    std::vector<float> raw_;
+    std::vector<double> norms_;
+    std::vector<std::uint32_t> ranks_;
+    std::vector<std::uint32_t> uncovered_;
+    std::vector<std::uint32_t> excluded_;
+    std::vector<DeviceQuery> asked_;
+    float* padded_ = nullptr;
+    float* inverse_ = nullptr;
+    DeviceQuery* device_queries_ = nullptr;
+    DeviceModel model_;
+    DeviceQueries queries_;
+    Workspace work_;
+};
+
+TEST_F(FakeLaunches, PreparesAShard) {
+    const auto padded = download(padded_, kRows * kStride);
+    const auto inverse = download(inverse_, kGroups * kGroupRows);
+    for (std::uint32_t row = 0; row < kGroups * kGroupRows; ++row) {
+        const bool covered = row < kRows && row % 100 != 50;
+        ASSERT_EQ(std::isnan(inverse[row]), !covered) << row;
+        if (covered) {
+            ASSERT_EQ(inverse[row], static_cast<float>(1 / norms_[row]));
+        }
+        for (std::uint32_t i = 0; row < kRows && i < kStride; ++i) {
+            ASSERT_EQ(padded[row * kStride + i], i < kDim ? rows_[row * kDim + i] : 0.0F);
+        }
+    }
+}
+
+TEST_F(FakeLaunches, MultiplyErrsWithinTheBoundAndTheAnswersHold) {
+    asked_[1].rank_below = 400;
+    asked_[2].first = 40;
+    asked_[2].last = 700;
+    asked_[2].min_score = 0.3;
+    queries_.any_rank = true;
+    send_queries();
+    ASSERT_EQ(launch_multiply(model_, queries_, work_, kShape, stream_), cudaSuccess);
+    const auto maxima = download(work_.maxima, kQueries * kGroups);
+    double largest = 0;
+    for (std::uint32_t q = 0; q < kQueries; ++q) {
+        for (std::uint32_t group = 0; group < kGroups; ++group) {
+            double best = -std::numeric_limits<double>::infinity();
+            for (std::uint32_t row = group * kGroupRows; row < std::min(kRows, (group + 1) * kGroupRows); ++row) {
+                const bool takes_part = row % 100 != 50 && row >= asked_[q].first && row < asked_[q].last &&
+                                        ranks_[row] < asked_[q].rank_below;
+                if (takes_part) best = std::max(best, score(q, row));
+            }
+            const double maximum = double{maxima[q * kGroups + group]};
+            if (std::isinf(best)) {
+                EXPECT_EQ(maximum, best);
+                continue;
+            }
+            // The largest of several estimates may be that of another row, but is off by no more.
+            EXPECT_LE(std::fabs(maximum - best), asked_[q].error);
+            largest = std::max(largest, std::fabs(maximum - best) / asked_[q].error);
+        }
+    }
+    EXPECT_GT(largest, 0.8);
+    select(Estimates::maxima);
+    for (std::uint32_t q = 0; q < kQueries; ++q) expect_hits(q);
+}
+
+TEST_F(FakeLaunches, ScanAnswersOneQuery) {
+    queries_.count = 1;
+    asked_[0].error = kernels::device_error_bound(kDim);
+    send_queries();
+    scan_and_select();
+    expect_hits(0);
+    // Few rows are more than candidates: this is a pass worth having.
+    EXPECT_LT(work_.answers[0].rescored, kRows / 2);
+    // More than there are groups: no floor, and every row is looked at.
+    asked_[0].k = 100;
+    asked_[0].want = queries_.max_want = 103;
+    send_queries();
+    scan_and_select();
+    expect_hits(0);
+    EXPECT_EQ(work_.answers[0].floor, -std::numeric_limits<double>::infinity());
+    EXPECT_EQ(work_.answers[0].rescored, kRows - excluded_.size());
+}
+
+TEST_F(FakeLaunches, ScoresSelectAndCountExactly) {
+    DeviceQueries product = queries_;
+    product.count = 2;
+    ASSERT_EQ(launch_score(model_, product, ScorePart::multiply, true, 0, kRows, work_, kShape, stream_), cudaSuccess);
+    ASSERT_EQ(launch_score(model_, product, ScorePart::divide_by, true, 0, kRows, work_, kShape, stream_), cudaSuccess);
+    ASSERT_EQ(launch_score(model_, product, ScorePart::divide_by, false, 0, kRows, work_, kShape, stream_),
+              cudaSuccess);
+    asked_[0].first = 33;
+    asked_[0].min_score = 1;
+    asked_[0].error = 0;
+    send_queries();
+    queries_.count = 1;
+    ASSERT_EQ(launch_finish_scores(model_, queries_, true, work_, kShape, stream_), cudaSuccess);
+    const auto scores = download(work_.scores, kRows);
+    std::vector<double> eligible;
+    for (std::uint32_t row = 0; row < kRows; ++row) {
+        const double above = 1.0 * kernels::cosmul_part(score(0, row)) * kernels::cosmul_part(score(1, row));
+        const double below = above * kernels::cosmul_part(score(0, row)) * kernels::cosmul_part(score(1, row));
+        const double value = kernels::cosmul_score(above, below);
+        if (row < 33 || value < 1) {
+            ASSERT_TRUE(std::isnan(scores[row])) << row;
+        } else {
+            ASSERT_EQ(scores[row], value) << row;
+            if (!is_excluded(row)) eligible.push_back(value);
+        }
+    }
+    select(Estimates::stored_scores);
+    std::sort(eligible.rbegin(), eligible.rend());
+    ASSERT_EQ(work_.answers[0].hits, asked_[0].k);
+    for (std::uint32_t i = 0; i < asked_[0].k; ++i) EXPECT_EQ(work_.hits[i].score, eligible[i]);
+
+    const std::uint32_t target = 200;
+    const double limit = std::isnan(scores[target]) ? 2.0 : scores[target];
+    ASSERT_EQ(launch_count_before(model_, queries_, model_.first_row + target, limit, work_, kShape, stream_),
+              cudaSuccess);
+    const auto before = std::count_if(eligible.begin(), eligible.end(), [&](double value) { return value > limit; });
+    EXPECT_EQ(work_.answers[0].found, static_cast<std::uint64_t>(before));
+}
+
+TEST_F(FakeLaunches, CountsBeyondTheCapacityAndWritesUpToIt) {
+    // All rows score, as nothing is kept back; the shard is made larger than the list by pretending.
+    constexpr std::uint32_t kMany = 10000;
+    constexpr std::uint32_t kManyGroups = (kMany + kGroupRows - 1) / kGroupRows;
+    const std::vector<float> vectors(kMany * kStride, 1.0F);
+    const std::vector<double> norms(kMany, 3.0);
+    const std::vector<std::uint32_t> ranks(kMany, 0);
+    DeviceModel model = model_;
+    auto* const inverse = static_cast<float*>(allocate(kManyGroups * kGroupRows * sizeof(float)));
+    model = {upload(vectors), upload(norms), inverse, upload(ranks), nullptr, kMany, 0, kDim, kStride, kManyGroups, 0};
+    ASSERT_EQ(launch_invert_norms(model.norms, kMany, kManyGroups, 1, 10, inverse, stream_), cudaSuccess);
+    Workspace work = work_;
+    work.maxima = static_cast<float*>(allocate(kManyGroups * sizeof(float)));
+    work.found = static_cast<Found*>(allocate(kFoundCapacity * sizeof(Found)));
+    queries_.count = 1;
+    asked_[0].last = kMany;
+    send_queries();
+    work_.hits[0].row = 4711;
+    std::uint32_t warps = 0;
+    ASSERT_EQ(launch_scan(model, queries_, work, kShape, warps, stream_), cudaSuccess);
+    ASSERT_EQ(launch_select(model, queries_, Estimates::warp_maxima, warps, work, kShape, stream_), cudaSuccess);
+    EXPECT_EQ(work_.answers[0].found, kMany - 3);
+    EXPECT_EQ(work_.answers[0].hits, 0U);
+    EXPECT_EQ(work_.hits[0].row, 4711U);
+}
+
+TEST_F(FakeLaunches, EndsWhoeverContradictsTheHeader) {
+    std::uint32_t warps = 0;
+    const auto scan = [&](const DeviceModel& model, const DeviceQueries& queries, const DeviceShape& shape) {
+        return launch_scan(model, queries, work_, shape, warps, stream_);
+    };
+    const auto select_with = [&](const Workspace& work) {
+        return launch_select(model_, queries_, Estimates::maxima, 0, work, kShape, stream_);
+    };
+    EXPECT_DEATH((void)scan(model_, queries_, kShape), "takes one query");
+    queries_.count = 1;
+    EXPECT_EQ(scan(model_, queries_, kShape), cudaSuccess);
+    EXPECT_DEATH((void)scan(model_, queries_, {0, 1, 1}), "without processors");
+    DeviceModel model = model_;
+    model.rows = kRows + 100;
+    EXPECT_DEATH((void)scan(model, queries_, kShape), "bytes from byte 0 of an allocation");
+    model = model_;
+    model.groups = kGroups - 1;
+    EXPECT_DEATH((void)scan(model, queries_, kShape), "groups is not");
+    model = model_;
+    model.stride = 8;
+    EXPECT_DEATH((void)scan(model, queries_, kShape), "stride is not");
+    model = model_;
+    model.norms = norms_.data();
+    EXPECT_DEATH((void)scan(model, queries_, kShape), "norms is not device memory");
+    Workspace work = work_;
+    work.answers = nullptr;
+    EXPECT_DEATH((void)select_with(work), "answers is not page-locked");
+    work = work_;
+    work.counters = static_cast<std::uint32_t*>(allocate(kCounters * kQueries * sizeof(std::uint32_t)));
+    EXPECT_DEATH((void)select_with(work), "counters are not 0");
+    EXPECT_DEATH((void)launch_select(model_, queries_, Estimates::warp_maxima, 0, work_, kShape, stream_),
+                 "of no launch_scan");
+    asked_[0].error = kernels::device_error_bound(kDim) / 2;
+    send_queries();
+    EXPECT_DEATH((void)scan(model_, queries_, kShape), "smaller error");
+    asked_[0].error = kernels::half_error_bound(kDim);
+    asked_[0].rank_below = 5;
+    send_queries();
+    EXPECT_DEATH((void)scan(model_, queries_, kShape), "any_rank is false");
+    asked_[0].rank_below = ~std::uint32_t{0};
+    asked_[0].excluded_count = 4;
+    send_queries();
+    EXPECT_DEATH((void)select_with(work_), "beyond their allocation");
+    asked_[0].want = 10;
+    send_queries();
+    EXPECT_DEATH((void)select_with(work_), "max_want");
+}
+
+}  // namespace
+}  // namespace gloved::tests
