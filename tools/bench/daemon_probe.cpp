@@ -23,6 +23,7 @@
 #include "common/files.hpp"
 #include "common/wire/line_splitter.hpp"
 #include "common/wire/reply.hpp"
+#include "tools/bench/process_memory.hpp"
 #include "tools/bench/words.hpp"
 
 namespace gloved::bench {
@@ -33,6 +34,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kConnectEvery = std::chrono::microseconds(500);
 constexpr auto kPatience = std::chrono::seconds(60);
 constexpr std::size_t kMaxReplyLineBytes = 1 << 20;
+constexpr const char* kListens = "listening on";  // in the daemon's log
 
 /// One connection. What it waits for it waits for at most kPatience.
 class Connection {
@@ -116,9 +118,10 @@ class Daemon {
         daemon.socket_ = options.directory + "/socket";
         daemon.log_ = options.directory + "/log";
         ::unlink(daemon.socket_.c_str());
-        std::array<std::string, 7> arguments = {
-            options.program, "--model",   "bench=" + model.path(),        "--socket",
-            daemon.socket_,  "--threads", std::to_string(options.threads)};
+        std::array<std::string, 9> arguments = {
+            options.program, "--model",   "bench=" + model.path(),         "--socket",
+            daemon.socket_,  "--threads", std::to_string(options.threads), "--engine",
+            options.engine};
         std::array<char*, arguments.size() + 1> argv{};
         for (std::size_t i = 0; i < arguments.size(); ++i) argv[i] = arguments[i].data();
         // spawn and not fork: a copy of this process's page tables would be timed along.
@@ -163,19 +166,27 @@ class Daemon {
         return Error{ErrorCode::unavailable, "the daemon does not listen; it said: " + end_of_log()};
     }
 
+    /// Waits until its log says that it listens.
+    Status wait_for_log(const std::function<bool()>& interrupted) {
+        for (const auto give_up = Clock::now() + kPatience; Clock::now() < give_up;) {
+            std::ifstream file(log_);
+            const std::string text{std::istreambuf_iterator<char>(file), {}};
+            if (text.find(kListens) != std::string::npos) return {};
+            if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+            if (ended()) {
+                pid_ = -1;
+                return Error{ErrorCode::unavailable, "the daemon ended by itself; it said: " + end_of_log()};
+            }
+            std::this_thread::sleep_for(kConnectEvery);
+        }
+        return Error{ErrorCode::unavailable, "the daemon never said that it listens; it said: " + end_of_log()};
+    }
+
     /// Memory that is its own: not the pages of mapped files.
     Result<std::uint64_t> own_bytes() const {
-        const std::string path = fmt::format("/proc/{}/status", pid_);
-        std::ifstream status(path);
-        std::uint64_t kibibytes = 0;
-        int found = 0;
-        for (std::string key, rest; status >> key && std::getline(status, rest);) {
-            if (key != "RssAnon:" && key != "RssShmem:") continue;
-            kibibytes += std::stoull(rest);
-            ++found;
-        }
-        if (found != 2) return Error{ErrorCode::unavailable, path + ": RssAnon and RssShmem are not there"};
-        return kibibytes * 1024;
+        const auto memory = process_memory(fmt::format("/proc/{}/status", pid_));
+        if (!memory) return memory.error();
+        return memory->own_bytes;
     }
 
   private:
@@ -223,7 +234,7 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
         mapping = {};
         request = requests.next(options.k);
     };
-    const std::array<Contender, 2> contenders = {{
+    const std::array<Contender, 3> contenders = {{
         {"first read of a fresh mapping", 0, clear,
          [&]() -> Status {
              const UniqueFd fd(::open(values.c_str(), O_RDONLY | O_CLOEXEC));
@@ -233,6 +244,13 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
              mapping = *std::move(mapped);
              read_all(pool, mapping.bytes());
              return {};
+         }},
+        {"daemon: exec to listening", 0, clear,
+         [&]() -> Status {
+             auto started = Daemon::start(model, options);
+             if (!started) return started.error();
+             daemon.emplace(*std::move(started));
+             return daemon->wait_for_log(interrupted);
          }},
         {"daemon: exec to first answer", 1, clear,
          [&]() -> Status {
@@ -247,7 +265,8 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
     auto starts = measure(contenders, options.rounds, interrupted);
     if (!starts) return starts.error();
     figures.fresh_read = std::move((*starts)[0]);
-    figures.first_answer = std::move((*starts)[1]);
+    figures.listening = std::move((*starts)[1]);
+    figures.first_answer = std::move((*starts)[2]);
 
     clear(0);
     auto started = Daemon::start(model, options);
@@ -258,18 +277,19 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
     if (Status asked = connection->ask(request); !asked) return asked.error();  // warms up
 
     figures.single = {"daemon: one query at a time", 1};
-    for (std::size_t i = 0; i < kQueriesBeforeMemory; ++i) {
+    for (std::size_t i = 0; figures.single.ms.size() < options.singles || i < kQueriesBeforeMemory; ++i) {
         if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
-        const bool large = i % (kQueriesBeforeMemory / kLargeQueries) == 0;
+        const bool large = i < kQueriesBeforeMemory && i % (kQueriesBeforeMemory / kLargeQueries) == 0;
         request = requests.next(large ? kLargeK : options.k);
         Status asked;
         const double ms = time_ms([&] { asked = connection->ask(request); });
         if (!asked) return asked.error();
         if (!large) figures.single.ms.push_back(ms);
+        if (i + 1 != kQueriesBeforeMemory) continue;
+        const auto own_bytes = daemon->own_bytes();
+        if (!own_bytes) return own_bytes.error();
+        figures.own_bytes = *own_bytes;
     }
-    auto own_bytes = daemon->own_bytes();
-    if (!own_bytes) return own_bytes.error();
-    figures.own_bytes = *own_bytes;
 
     const Contender pipelined{fmt::format("daemon: {} pipelined", kPipelined), kPipelined,
                               [&](std::size_t) {

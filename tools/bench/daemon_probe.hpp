@@ -16,9 +16,11 @@ namespace gloved::bench {
 struct DaemonOptions {
     std::string program;    ///< path of a gloved
     std::string directory;  ///< where its socket and log may be made
+    std::string engine;     ///< as for the daemon's --engine
     unsigned threads = 0;   ///< as for the daemon's --threads; not 0
     std::size_t k = 10;
     std::size_t rounds = 0;
+    std::size_t singles = 0;  ///< queries timed one at a time, at least
     std::uint64_t seed = 1;
 };
 
@@ -31,7 +33,8 @@ inline constexpr std::size_t kLargeK = 10000;
 
 struct DaemonFigures {
     Series fresh_read;    ///< mapping the values file anew and reading all of it, page faults included
-    Series first_answer;  ///< from exec to the first answer
+    Series listening;     ///< from exec to the line of its log that says that it listens: all is loaded then
+    Series first_answer;  ///< from exec to the first answer, for a client that was there first
     Series single;        ///< a query's round trip, one at a time
     Series pipelined;     ///< kPipelined queries sent at once, until the last answer
     /// RssAnon + RssShmem after kQueriesBeforeMemory queries: pages of the mapped files are not among them.

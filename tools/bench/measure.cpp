@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 namespace gloved::bench {
 namespace {
@@ -45,17 +47,40 @@ std::vector<double> sorted(std::vector<double> values) {
 
 }  // namespace
 
-double Series::median() const {
-    assert(!ms.empty());
-    const auto values = sorted(ms);
-    return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+double median(std::span<const double> values) {
+    assert(!values.empty());
+    const auto in_order = sorted({values.begin(), values.end()});
+    return (in_order[(in_order.size() - 1) / 2] + in_order[in_order.size() / 2]) / 2;
 }
+
+double mean(std::span<const double> values) {
+    assert(!values.empty());
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+std::optional<double> standard_error(std::span<const double> values) {
+    if (values.size() < 2) return std::nullopt;
+    const double middle = mean(values);
+    double squares = 0;
+    for (const double value : values) squares += (value - middle) * (value - middle);
+    const auto count = static_cast<double>(values.size());
+    return std::sqrt(squares / (count - 1) / count);
+}
+
+double Series::median() const { return bench::median(ms); }
 
 double Series::least() const { return *std::min_element(ms.begin(), ms.end()); }
 
 double Series::percentile(double share) const {
     assert(!ms.empty() && share > 0 && share <= 1);
     return sorted(ms)[static_cast<std::size_t>(std::ceil(share * static_cast<double>(ms.size()))) - 1];
+}
+
+double Series::median_wait_ms() const {
+    assert(device_ms.size() == ms.size());
+    std::vector<double> waits(ms.size());
+    std::transform(ms.begin(), ms.end(), device_ms.begin(), waits.begin(), std::minus<>());
+    return bench::median(waits);
 }
 
 double time_ms(const std::function<void()>& work) {
@@ -76,7 +101,9 @@ Result<std::vector<Series>> measure(std::span<const Contender> contenders, std::
             Status done;
             const double ms = time_ms([&] { done = contenders[c].run(); });
             if (!done) return done.error();
-            if (round > 0) all[c].ms.push_back(ms);
+            if (round == 0) continue;
+            all[c].ms.push_back(ms);
+            if (contenders[c].device_ms) all[c].device_ms.push_back(contenders[c].device_ms());
         }
     }
     return all;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,19 +20,33 @@ struct Contender {
     std::size_t queries = 0;                           ///< that one run answers; 0: it is no query
     std::function<void(std::size_t round)> prepare{};  ///< not timed; may be empty
     std::function<Status()> run{};
+    std::function<double()> device_ms{};  ///< what the run before it took by the device's own clock; may be empty
 };
 
 /// A contender's times, one a round.
 struct Series {
     std::string what;
     std::size_t queries = 0;
-    std::vector<double> ms{};
+    std::vector<double> ms{};         ///< by the host's clock, from call to return
+    std::vector<double> device_ms{};  ///< as many, or none
 
     double median() const;
     double least() const;
     /// The time that `share` of the rounds do not exceed.
     double percentile(double share) const;
+    /// The median of what the host waited beyond the device's own time; needs `device_ms`.
+    double median_wait_ms() const;
 };
+
+/// The middle value, or the mean of the two middle ones. At least one.
+double median(std::span<const double> values);
+
+/// Sum over count. At least one value.
+double mean(std::span<const double> values);
+
+/// Standard error of the mean: the sample's standard deviation (n - 1 in its denominator) over the root of n. Nothing for
+/// less than two values: they say nothing about spread.
+std::optional<double> standard_error(std::span<const double> values);
 
 /// Runs every contender once a round, each round beginning with another one, so that what disturbs the machine for a
 /// while disturbs all alike. One round before the first is not counted. Errors: interrupted, or a contender's own.

@@ -1,0 +1,44 @@
+// Tables for people and for programs.
+#include "tools/bench/table.hpp"
+
+#include <gtest/gtest.h>
+
+namespace gloved::tests {
+namespace {
+
+using bench::Table;
+using bench::TableFormat;
+
+TEST(Table, TextColumnsLineUpByCharactersAndNotByBytes) {
+    Table table({"what", "ms", "note"});
+    table.add({"één", "1.5 ±0.2", ""});
+    table.add({"twelve", "10.25", "x"});
+    EXPECT_EQ(table.to_string(TableFormat::text),
+              "what          ms  note\n"
+              "één     1.5 ±0.2\n"
+              "twelve     10.25     x\n");
+}
+
+TEST(Table, CsvQuotesWhatHasCommasQuotesOrLineEnds) {
+    Table table({"what", "a,b"});
+    table.add({"say \"hi\"", "plain"});
+    table.add({"two\nlines", ""});
+    EXPECT_EQ(table.to_string(TableFormat::csv), "what,\"a,b\"\n\"say \"\"hi\"\"\",plain\n\"two\nlines\",\n");
+}
+
+TEST(Figures, HaveFourDigitsThatCount) {
+    EXPECT_EQ(bench::figure(2425.94), "2426");
+    EXPECT_EQ(bench::figure(999.96), "1000");
+    EXPECT_EQ(bench::figure(261.44), "261.4");
+    EXPECT_EQ(bench::figure(99.996), "100.0");
+    EXPECT_EQ(bench::figure(17.004), "17.00");
+    EXPECT_EQ(bench::figure(9.9996), "10.00");
+    EXPECT_EQ(bench::figure(0.8634), "0.863");
+    EXPECT_EQ(bench::figure(0), "0.000");
+    EXPECT_EQ(bench::figure(-0.5), "-0.500");
+    EXPECT_EQ(bench::grouped(2196016), "2,196,016");
+    EXPECT_EQ(bench::grouped(999), "999");
+}
+
+}  // namespace
+}  // namespace gloved::tests

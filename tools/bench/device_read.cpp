@@ -1,0 +1,171 @@
+#include "tools/bench/device_read.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <limits>
+#include <utility>
+
+#include "kernels/cuda/runtime.hpp"
+#include "tools/bench/device_read_launch.hpp"
+
+namespace gloved::bench {
+namespace {
+
+using kernels::cuda::check;
+using kernels::cuda::DeviceBuffer;
+using kernels::cuda::Event;
+using kernels::cuda::Stream;
+using kernels::cuda::use_device;
+
+std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
+
+/// «580.159.04», or nothing where the driver does not say.
+std::string kernel_driver() {
+    std::ifstream file("/proc/driver/nvidia/version");
+    std::string word;
+    for (bool after_module = false; file >> word;) {
+        if (after_module && word.find_first_not_of("0123456789.") == std::string::npos) return word;
+        after_module = after_module || word == "Module";
+    }
+    return {};
+}
+
+}  // namespace
+
+struct DeviceReader::State {
+    int device = 0;
+    double scale = 1;  // bytes asked for, over bytes of the buffer
+    Stream stream;
+    Event begin, end;
+    DeviceBuffer<std::byte> buffer;
+    DeviceBuffer<std::uint32_t> sink;
+    unsigned blocks = 1;
+    std::string description;
+
+    Result<double> time_read(unsigned grid) {
+        if (Status used = use_device(device); !used) return used.error();
+        if (Status done = begin.record(stream); !done) return done.error();
+        const int launch = launch_read(buffer.data(), buffer.size() / kReadWordBytes, grid, sink.data(), stream.get());
+        const Status launched = check(static_cast<cudaError_t>(launch), "launch_read");
+        if (!launched) return launched.error();
+        if (Status done = end.record(stream); !done) return done.error();
+        if (Status done = end.synchronize(); !done) return done.error();
+        const auto ms = kernels::cuda::elapsed_ms(begin, end);
+        if (!ms) return ms.error();
+        return static_cast<double>(*ms) * scale;
+    }
+};
+
+Result<DeviceFacts> start_device(int device) {
+    const auto begin = std::chrono::steady_clock::now();
+    int count = 0;
+    if (Status counted = check(cudaGetDeviceCount(&count), "cudaGetDeviceCount"); !counted) {
+        return Error{ErrorCode::unavailable, counted.error().message};
+    }
+    if (device < 0 || device >= count) {
+        return Error{ErrorCode::unavailable, fmt::format("there is no device {}: there are {}", device, count)};
+    }
+    if (Status used = use_device(device); !used) return used.error();
+    // Makes the context, which is otherwise made at the first call that needs it.
+    if (Status made = check(cudaFree(nullptr), "cudaFree"); !made) return made.error();
+    DeviceFacts facts;
+    facts.start_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    cudaDeviceProp properties{};
+    if (Status got = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties"); !got) {
+        return got.error();
+    }
+    int driver = 0;
+    int runtime = 0;
+    if (Status got = check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion"); !got) return got.error();
+    if (Status got = check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion"); !got) return got.error();
+    const std::string kernel = kernel_driver();
+    facts.name = properties.name;
+    facts.driver =
+        fmt::format("{}{}CUDA {}; runtime {}", kernel, kernel.empty() ? "" : ", ", version(driver), version(runtime));
+    facts.bytes = properties.totalGlobalMem;
+    return facts;
+}
+
+Result<std::uint64_t> device_bytes_in_use(int device) {
+    if (Status used = use_device(device); !used) return used.error();
+    std::size_t free_bytes = 0;
+    std::size_t all_bytes = 0;
+    if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got) return got.error();
+    return std::uint64_t{all_bytes - free_bytes};
+}
+
+Result<DeviceReader> DeviceReader::create(std::size_t bytes, int device) {
+    auto state = std::make_unique<State>();
+    state->device = device;
+    if (Status used = use_device(device); !used) return used.error();
+    std::size_t free_bytes = 0;
+    std::size_t all_bytes = 0;
+    if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got) return got.error();
+    const std::size_t words = std::max<std::size_t>(1, std::min(bytes, free_bytes / 4) / kReadWordBytes);
+    state->scale = static_cast<double>(bytes) / static_cast<double>(words * kReadWordBytes);
+
+    auto stream = Stream::create();
+    if (!stream) return stream.error();
+    state->stream = *std::move(stream);
+    for (Event* event : {&state->begin, &state->end}) {
+        auto made = Event::create();
+        if (!made) return made.error();
+        *event = *std::move(made);
+    }
+    auto buffer = DeviceBuffer<std::byte>::allocate(words * kReadWordBytes);
+    if (!buffer) return buffer.error();
+    state->buffer = *std::move(buffer);
+    auto sink = DeviceBuffer<std::uint32_t>::allocate(1);
+    if (!sink) return sink.error();
+    state->sink = *std::move(sink);
+
+    int processors = 0;
+    if (Status got = check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+                           "cudaDeviceGetAttribute");
+        !got) {
+        return got.error();
+    }
+    const auto many = static_cast<unsigned>(processors);
+    const Status filled =
+        check(static_cast<cudaError_t>(launch_fill(state->buffer.data(), words, many * 8, state->stream.get())),
+              "launch_fill");
+    if (!filled) return filled.error();
+
+    // A ceiling that a search can break through is none: of several ways to share the work out, the fastest counts.
+    const auto tiles = static_cast<unsigned>(
+        std::min<std::size_t>((words + kReadTile - 1) / kReadTile, std::numeric_limits<int>::max()));
+    const std::array<unsigned, 5> grids = {many * 2, many * 4, many * 8, many * 32, tiles};
+    double best = std::numeric_limits<double>::infinity();
+    for (const unsigned grid : grids) {
+        for (int i = 0; i < 5; ++i) {
+            const auto ms = state->time_read(std::min(grid, tiles));
+            if (!ms) return ms.error();
+            if (i > 0 && *ms < best) {
+                best = *ms;
+                state->blocks = std::min(grid, tiles);
+            }
+        }
+    }
+    state->description = fmt::format("{} blocks of {} threads, {} loads of 16 bytes under way in each", state->blocks,
+                                     kReadThreads, kReadLoads);
+    if (words * kReadWordBytes + kReadWordBytes <= bytes) {
+        state->description += fmt::format("; read {:.3f} GB and scaled, for want of memory",
+                                          static_cast<double>(words * kReadWordBytes) / 1e9);
+    }
+    return DeviceReader(std::move(state));
+}
+
+DeviceReader::DeviceReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DeviceReader::DeviceReader(DeviceReader&&) noexcept = default;
+DeviceReader& DeviceReader::operator=(DeviceReader&&) noexcept = default;
+DeviceReader::~DeviceReader() = default;
+
+Result<double> DeviceReader::read_ms() { return state_->time_read(state_->blocks); }
+
+const std::string& DeviceReader::description() const { return state_->description; }
+
+}  // namespace gloved::bench

@@ -1,0 +1,26 @@
+// A build without CUDA.
+#include "tools/bench/device_read.hpp"
+
+namespace gloved::bench {
+namespace {
+
+Error none() { return {ErrorCode::unavailable, "this build has no CUDA"}; }
+
+}  // namespace
+
+struct DeviceReader::State {
+    std::string description;
+};
+
+Result<DeviceFacts> start_device(int) { return none(); }
+Result<std::uint64_t> device_bytes_in_use(int) { return none(); }
+Result<DeviceReader> DeviceReader::create(std::size_t, int) { return none(); }
+
+DeviceReader::DeviceReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DeviceReader::DeviceReader(DeviceReader&&) noexcept = default;
+DeviceReader& DeviceReader::operator=(DeviceReader&&) noexcept = default;
+DeviceReader::~DeviceReader() = default;
+Result<double> DeviceReader::read_ms() { return none(); }
+const std::string& DeviceReader::description() const { return state_->description; }
+
+}  // namespace gloved::bench

@@ -1,0 +1,321 @@
+#include "tools/bench/engines.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/query_vector.hpp"
+#include "kernels/registry.hpp"
+#include "kernels/thread_pool.hpp"
+#include "tools/bench/interrupt.hpp"
+#include "tools/bench/table.hpp"
+#include "tools/bench/words.hpp"
+
+namespace gloved::bench {
+namespace {
+
+constexpr const char* kCuda = "cuda";
+constexpr std::size_t kRoundsWithProcessor = 9;
+constexpr std::size_t kRoundsOfDevice = 49;
+
+struct NamedEngine {
+    std::string label;
+    bool on_device = false;
+    std::unique_ptr<kernels::Engine> engine;
+    std::vector<std::size_t> batches;
+};
+
+/// Names of the registry that `settings` stand for. An engine that is asked for by name is among them even where it cannot
+/// run: making it says why.
+std::vector<std::string> engine_names(const Settings& settings) {
+    if (settings.engine != "auto" && settings.engine != "all") return {settings.engine};
+    std::vector<std::string> names;
+    for (const kernels::EngineEntry& entry : kernels::list_engines()) {
+        if (entry.unavailable.empty()) names.push_back(entry.name);
+    }
+    if (settings.engine == "auto" && names.size() > 1) names.resize(1);
+    return names;
+}
+
+bool is_of_device(const std::string& name) { return name == kCuda; }
+
+/// Makes one engine and says what that took, and what the engine said on the way.
+Result<NamedEngine> make_engine(const std::string& name, const std::string& simd, const format::Model& model,
+                                const Settings& settings) {
+    NamedEngine named;
+    named.on_device = is_of_device(name);
+    std::vector<std::pair<double, std::string>> said;
+    const auto begin = std::chrono::steady_clock::now();
+    const auto so_far = [&] {
+        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    };
+    kernels::EngineOptions options;
+    options.threads = settings.threads;
+    options.simd = simd;
+    options.devices = {settings.device};
+    options.pin = settings.pin;
+    options.time_device = true;
+    options.log = [&](const std::string& line) { said.emplace_back(so_far(), line); };
+    auto engine = kernels::make_engine(name, model, options);
+    const double ms = so_far();
+    if (!engine) return engine.error();
+    named.engine = *std::move(engine);
+    const std::string description = named.engine->description();
+    named.label = named.engine->name() + " " + description.substr(0, description.find(','));
+    if (!settings.batches.empty()) {
+        named.batches = settings.batches;
+    } else if (named.on_device) {
+        named.batches = {1, 2, 8, 64, 256, 1024};
+    } else {
+        named.batches = {1, 8, 64};
+    }
+    print_note(settings.format, fmt::format("engine   {}: {}", named.engine->name(), description));
+    print_note(settings.format, fmt::format("         ready after {} ms{}", figure(ms),
+                                            !named.on_device ? ""
+                                            : settings.pin   ? ", --pin on"
+                                                             : ", --pin off"));
+    for (const auto& [at_ms, line] : said) {
+        print_note(settings.format, fmt::format("         after {} ms: {}", figure(at_ms), line));
+    }
+    return named;
+}
+
+Result<std::vector<NamedEngine>> make_engines(const format::Model& model, const Settings& settings) {
+    std::vector<NamedEngine> engines;
+    for (const std::string& name : engine_names(settings)) {
+        std::vector<std::string> sets = {is_of_device(name) ? "" : settings.simd};
+        if (sets[0] == "all") sets = kernels::simd_names();
+        for (const std::string& simd : sets) {
+            auto engine = make_engine(name, simd, model, settings);
+            if (!engine) return engine.error();
+            engines.push_back(*std::move(engine));
+        }
+    }
+    return engines;
+}
+
+/// Queries for `count` random words, as NEAR WORD makes them.
+Result<std::vector<kernels::Query>> make_queries(const format::Model& model, RandomWords& words, std::size_t count,
+                                                 std::size_t k) {
+    std::vector<kernels::Query> queries(count);
+    for (kernels::Query& query : queries) {
+        const kernels::WeightedRow term{1.0, words.next()};
+        auto vector = kernels::make_query_vector(model, std::span(&term, 1), false);
+        if (!vector) return vector.error();
+        query.kind = kernels::Cosine{*std::move(vector)};
+        query.k = k;
+        query.excluded = {term.row};
+    }
+    return queries;
+}
+
+std::string ratio(double of, const Series* to) {
+    return to == nullptr || to->ms.empty() ? "" : fmt::format("{:.2f}", of / to->median());
+}
+
+/// What a run took on its device. The queries of a pass share its time, and a large batch takes several passes, one after the
+/// other: a new pass begins where the time changes. (Two neighbours that last equally long to the event clock's last
+/// digit count as one; the median over rounds does not notice.)
+double device_ms_of(std::span<const kernels::Answer> answers) {
+    double sum = 0;
+    double pass = 0;
+    for (const kernels::Answer& answer : answers) {
+        if (answer.certificate.device_ms == pass) continue;
+        pass = answer.certificate.device_ms;
+        sum += pass;
+    }
+    return sum;
+}
+
+/// All that is timed, in the order of the table: the peers, then each engine's single query and batches.
+class Contest {
+  public:
+    Contest(const format::Model& model, const Settings& settings)
+        : model_(model), settings_(settings), pool_(settings.threads), words_(model, settings.seed) {}
+    // Contenders refer to it.
+    Contest(const Contest&) = delete;
+    Contest& operator=(const Contest&) = delete;
+
+    void add_floor() {
+        floor_ = contenders_.size();
+        add({"read of all vectors (floor)", 0, {}, [this]() -> Status {
+                 read_all(pool_, std::as_bytes(model_.vectors()));
+                 return {};
+             }});
+    }
+
+    void add_sgemv(const OpenBlas& blas) {
+        sgemv_ = contenders_.size();
+        dots_.resize(model_.rows());
+        add({"OpenBLAS sgemv, no top-k", 1, {}, [this, &blas]() -> Status {
+                 const float* query = model_.vector(words_.next()).data();
+                 blas.sgemv(model_.vectors().data(), model_.rows(), model_.dim(), query, dots_.data());
+                 return {};
+             }});
+    }
+
+    void add_ceiling(DeviceReader& reader) {
+        ceiling_ = contenders_.size();
+        add({"device reads all vectors (ceiling)",
+             0,
+             {},
+             [this, &reader]() -> Status {
+                 const auto ms = reader.read_ms();
+                 if (!ms) return ms.error();
+                 device_ms_ = *ms;
+                 return {};
+             },
+             [this] { return device_ms_; }});
+    }
+
+    void add_engine(NamedEngine& named) {
+        for (const std::size_t batch : named.batches) {
+            const std::size_t index = contenders_.size();
+            add({batch == 1 ? fmt::format("{}: one query", named.label)
+                            : fmt::format("{}: batch of {}", named.label, batch),
+                 batch,
+                 [this, batch](std::size_t) {
+                     auto fresh = make_queries(model_, words_, batch, settings_.k);
+                     made_ = fresh ? Status() : fresh.error();
+                     if (fresh) queries_ = *std::move(fresh);
+                 },
+                 [this, index, &named]() -> Status {
+                     if (!made_) return made_;
+                     const auto answers = named.engine->run(queries_);
+                     if (!answers) return answers.error();
+                     device_ms_ = device_ms_of(*answers);
+                     passes_[index] = answers->back().certificate.pass;
+                     return {};
+                 },
+                 named.on_device ? std::function<double()>([this] { return device_ms_; }) : nullptr});
+        }
+    }
+
+    Result<Table> run(std::size_t rounds) {
+        auto all = measure(contenders_, rounds, interrupted);
+        if (!all) return all.error();
+        const auto peer = [&](const std::optional<std::size_t>& index) { return index ? &(*all)[*index] : nullptr; };
+        const Series* const floor = peer(floor_);
+        const Series* const sgemv = peer(sgemv_);
+        const Series* const ceiling = peer(ceiling_);
+
+        std::vector<std::string> headings = {"what", "ms median", "ms min"};
+        const auto also = [&](bool there, std::initializer_list<const char*> names) {
+            if (there) headings.insert(headings.end(), names.begin(), names.end());
+        };
+        also(ceiling != nullptr, {"device ms", "wall - device us"});
+        also(true, {"GB/s"});
+        also(floor != nullptr, {"x floor"});
+        also(sgemv != nullptr, {"x sgemv"});
+        also(ceiling != nullptr, {"x ceiling"});
+        also(true, {"ms a query", "queries/s", "gain over single", "pass"});
+        Table table(headings);
+
+        const Series* single = nullptr;
+        for (const Series& series : *all) {
+            const auto index = static_cast<std::size_t>(&series - all->data());
+            const bool on_device = !series.device_ms.empty();
+            const bool engine = series.queries > 0 && &series != sgemv;
+            // Each engine's own single query stands before its batches.
+            if (engine && series.queries == 1) single = &series;
+            const double ms = series.median();
+            const double device_ms = on_device ? bench::median(series.device_ms) : 0;
+            const double read_ms = on_device ? device_ms : ms;
+            const auto queries = static_cast<double>(series.queries);
+            std::vector<std::string> cells = {series.what, figure(ms), figure(series.least())};
+            const auto cell = [&](bool there, bool filled, const std::function<std::string()>& text) {
+                if (there) cells.push_back(filled ? text() : "");
+            };
+            cell(ceiling != nullptr, on_device, [&] { return figure(device_ms); });
+            cell(ceiling != nullptr, on_device, [&] { return fmt::format("{:.0f}", series.median_wait_ms() * 1000); });
+            cell(true, read_ms > 0, [&] {
+                return fmt::format("{:.1f}", static_cast<double>(model_.vectors().size_bytes()) / read_ms / 1e6);
+            });
+            cell(floor != nullptr, !on_device, [&] { return ratio(ms, floor); });
+            cell(sgemv != nullptr, !on_device, [&] { return ratio(ms, sgemv); });
+            cell(ceiling != nullptr, on_device,
+                 [&] { return fmt::format("{:.3f}", device_ms / bench::median(ceiling->device_ms)); });
+            cell(true, series.queries > 0, [&] { return fmt::format("{:.3f}", ms / queries); });
+            cell(true, series.queries > 0, [&] { return fmt::format("{:.0f}", queries / ms * 1000); });
+            cell(true, engine && series.queries > 1 && single != nullptr,
+                 [&] { return ratio(single->median() * queries, &series); });
+            cells.push_back(passes_[index]);
+            table.add(std::move(cells));
+        }
+        return table;
+    }
+
+  private:
+    void add(Contender contender) {
+        contenders_.push_back(std::move(contender));
+        passes_.emplace_back();
+    }
+
+    const format::Model& model_;
+    const Settings& settings_;
+    kernels::ThreadPool pool_;
+    RandomWords words_;
+    std::vector<float> dots_;
+    std::vector<kernels::Query> queries_;
+    Status made_;
+    double device_ms_ = 0;  // of the run before
+    std::vector<Contender> contenders_;
+    std::vector<std::string> passes_;  // of each contender's last answer
+    std::optional<std::size_t> floor_, sgemv_, ceiling_;
+};
+
+}  // namespace
+
+bool wants_device(const Settings& settings) {
+    const auto names = engine_names(settings);
+    return std::any_of(names.begin(), names.end(), is_of_device);
+}
+
+bool wants_processor(const Settings& settings) {
+    const auto names = engine_names(settings);
+    return !std::all_of(names.begin(), names.end(), is_of_device);
+}
+
+Status print_engines(const format::Model& model, const Settings& settings, const OpenBlas* blas) {
+    const bool processor = wants_processor(settings);
+    const bool device = wants_device(settings);
+    auto engines = make_engines(model, settings);
+    if (!engines) return engines.error();
+    std::optional<DeviceReader> reader;
+    if (device) {
+        auto made = DeviceReader::create(model.vectors().size_bytes(), settings.device);
+        if (!made) return made.error();
+        reader.emplace(*std::move(made));
+        print_note(settings.format, "ceiling  " + reader->description());
+    }
+    const std::size_t rounds = settings.repeat != 0 ? settings.repeat
+                               : processor          ? kRoundsWithProcessor
+                                                    : kRoundsOfDevice;
+    print_note(settings.format, fmt::format("rounds   {}, k={}, other random words in each\n", rounds, settings.k));
+    std::fflush(stdout);
+
+    Contest contest(model, settings);
+    if (processor) contest.add_floor();
+    if (processor && blas != nullptr) contest.add_sgemv(*blas);
+    if (reader) contest.add_ceiling(*reader);
+    for (NamedEngine& named : *engines) contest.add_engine(named);
+    const auto table = contest.run(rounds);
+    if (!table) return table.error();
+    table->print(stdout, settings.format);
+    if (device) {
+        print_note(settings.format,
+                   "device: GB/s and x ceiling are the vectors' bytes, once, over the device's own time; what the host "
+                   "waits beyond it is wall - device");
+    }
+    return {};
+}
+
+}  // namespace gloved::bench

@@ -1,0 +1,25 @@
+// The ladder of a build without CUDA: its first rung, where the processor alone is enough.
+#include <fmt/format.h>
+
+#include "kernels/cuda/ladder/ladder.hpp"
+#include "kernels/cuda/ladder/rungs.hpp"
+
+namespace gloved::kernels::ladder {
+
+std::span<const RungInfo> list_rungs() {
+    return {&kV0, 1};
+}
+
+class ResidentModel {};
+
+Result<std::shared_ptr<const ResidentModel>> make_resident_model(const format::Model&, int) {
+    return Error{ErrorCode::unavailable, "this build has no CUDA"};
+}
+
+Result<std::unique_ptr<Rung>> make_rung(std::string_view name, const format::Model& model,
+                                        std::shared_ptr<const ResidentModel> resident, int device) {
+    if (name == kV0.name) return make_v0({model, std::move(resident), device});
+    return Error{ErrorCode::unavailable, fmt::format("rung {} needs a build with CUDA", name)};
+}
+
+}  // namespace gloved::kernels::ladder

@@ -1,0 +1,108 @@
+#include "tools/bench/leak.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/query_vector.hpp"
+#include "kernels/registry.hpp"
+#include "tools/bench/device_read.hpp"
+#include "tools/bench/interrupt.hpp"
+#include "tools/bench/measure.hpp"
+#include "tools/bench/process_memory.hpp"
+#include "tools/bench/table.hpp"
+#include "tools/bench/words.hpp"
+
+namespace gloved::bench {
+namespace {
+
+/// Queries are made once and asked again and again: making one can cost more than answering it.
+constexpr std::size_t kQueries = 4096;
+constexpr std::size_t kBatch = 64;
+constexpr std::size_t kBatchEvery = 100;
+constexpr std::size_t kWarmUp = 500;
+
+struct Memory {
+    std::optional<std::uint64_t> device_bytes;
+    ProcessMemory process;
+};
+
+Result<Memory> look(bool device, int number) {
+    Memory memory;
+    if (device) {
+        const auto bytes = device_bytes_in_use(number);
+        if (!bytes) return bytes.error();
+        memory.device_bytes = *bytes;
+    }
+    const auto process = process_memory("/proc/self/status");
+    if (!process) return process.error();
+    memory.process = *process;
+    return memory;
+}
+
+Status ask(kernels::Engine& engine, std::span<const kernels::Query> queries, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+        if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+        const std::size_t at = i % (kQueries - kBatch);
+        const auto answers = engine.run(queries.subspan(at, i % kBatchEvery == kBatchEvery - 1 ? kBatch : 1));
+        if (!answers) return answers.error();
+    }
+    return {};
+}
+
+}  // namespace
+
+Status print_leaks(const format::Model& model, const Settings& settings) {
+    kernels::EngineOptions options;
+    options.threads = settings.threads;
+    options.simd = settings.simd == "all" ? "" : settings.simd;
+    options.devices = {settings.device};
+    options.pin = settings.pin;
+    auto engine = kernels::make_engine(settings.engine == "all" ? "auto" : settings.engine, model, options);
+    if (!engine) return engine.error();
+    const bool device = (*engine)->name() == "cuda";
+    print_note(settings.format, fmt::format("engine   {}: {}\n", (*engine)->name(), (*engine)->description()));
+
+    RandomWords words(model, settings.seed);
+    std::vector<kernels::Query> queries(kQueries);
+    for (kernels::Query& query : queries) {
+        const kernels::WeightedRow term{1.0, words.next()};
+        auto vector = kernels::make_query_vector(model, std::span(&term, 1), false);
+        if (!vector) return vector.error();
+        query.kind = kernels::Cosine{*std::move(vector)};
+        query.k = settings.k;
+        query.excluded = {term.row};
+    }
+    if (Status asked = ask(**engine, queries, kWarmUp); !asked) return asked;
+    const auto before = look(device, settings.device);
+    if (!before) return before.error();
+    Status asked;
+    const double ms = time_ms([&] { asked = ask(**engine, queries, settings.leak_queries); });
+    if (!asked) return asked;
+    const auto after = look(device, settings.device);
+    if (!after) return after.error();
+
+    Table table({"bytes in use", "before", "after", "more"});
+    const auto add = [&](const char* what, std::uint64_t then, std::uint64_t now) {
+        table.add({what, fmt::to_string(then), fmt::to_string(now),
+                   fmt::to_string(static_cast<std::int64_t>(now) - static_cast<std::int64_t>(then))});
+    };
+    if (device) add("device", *before->device_bytes, *after->device_bytes);
+    add("resident", before->process.resident_bytes, after->process.resident_bytes);
+    add("resident, its own", before->process.own_bytes, after->process.own_bytes);
+    table.print(stdout, settings.format);
+    print_note(settings.format, fmt::format("{} times asked in {:.1f} s, every {}th time a batch of {}",
+                                            grouped(settings.leak_queries), ms / 1000, kBatchEvery, kBatch));
+    if (device && *after->device_bytes > *before->device_bytes) {
+        return Error{ErrorCode::internal, fmt::format("the device has {} bytes more in use than before",
+                                                      *after->device_bytes - *before->device_bytes)};
+    }
+    return {};
+}
+
+}  // namespace gloved::bench

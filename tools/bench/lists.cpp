@@ -1,0 +1,70 @@
+#include "tools/bench/lists.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+namespace gloved::bench {
+namespace {
+
+std::vector<std::string_view> split(std::string_view text) {
+    std::vector<std::string_view> parts;
+    while (true) {
+        const std::size_t comma = text.find(',');
+        parts.push_back(text.substr(0, comma));
+        if (comma == std::string_view::npos) return parts;
+        text.remove_prefix(comma + 1);
+    }
+}
+
+}  // namespace
+
+Result<std::uint64_t> parse_count(std::string_view name, std::string_view text, std::uint64_t least,
+                                  std::uint64_t most) {
+    std::uint64_t count = 0;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (fault != std::errc() || end != text.data() + text.size() || count < least || count > most) {
+        return Error{ErrorCode::bad_request,
+                     fmt::format("{} takes a whole number from {} to {}, not '{}'", name, least, most, text)};
+    }
+    return count;
+}
+
+Result<std::vector<std::size_t>> parse_batches(std::string_view text) {
+    std::vector<std::size_t> batches = {1};
+    for (const std::string_view part : split(text)) {
+        const auto batch = parse_count("--batches (numbers with commas between)", part, 1, 1 << 20);
+        if (!batch) return batch.error();
+        batches.push_back(static_cast<std::size_t>(*batch));
+    }
+    std::sort(batches.begin(), batches.end());
+    batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
+    return batches;
+}
+
+Result<RungChoice> parse_rungs(std::string_view text, std::span<const std::string_view> known, bool complete) {
+    const auto wanted = split(text);
+    const auto is_among = [](const auto& names, std::string_view name) {
+        return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    RungChoice choice;
+    for (const std::string_view name : wanted) {
+        if (name == "all" || is_among(known, name)) continue;
+        const bool has_form = name.size() >= 2 && name[0] == 'v' && name[1] >= '0' && name[1] <= '9';
+        if (complete || !has_form) {
+            std::string names = "all";
+            for (const std::string_view one : known) names += fmt::format(", {}", one);
+            return Error{ErrorCode::bad_request, fmt::format("--rungs: no rung '{}': there are {}", name, names)};
+        }
+        if (!is_among(choice.left_out, name)) choice.left_out.emplace_back(name);
+    }
+    for (const std::string_view name : known) {
+        if (is_among(wanted, "all") || is_among(wanted, name)) choice.run.emplace_back(name);
+    }
+    if (!complete && is_among(wanted, "all")) choice.left_out = {"the others"};
+    return choice;
+}
+
+}  // namespace gloved::bench

@@ -1,0 +1,180 @@
+#include "tools/bench/loads.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "common/files.hpp"
+#include "kernels/registry.hpp"
+#include "kernels/thread_pool.hpp"
+#include "tools/bench/interrupt.hpp"
+#include "tools/bench/measure.hpp"
+#include "tools/bench/table.hpp"
+#include "tools/convert/input.hpp"
+#include "tools/convert/source.hpp"
+
+namespace gloved::bench {
+namespace {
+
+/// Enough that starting threads and finding the format do not count.
+constexpr std::size_t kSampleBytes = 64 << 20;
+constexpr std::size_t kRounds = 3;
+
+struct Sample {
+    std::string path;
+    std::size_t rows = 0;
+    std::size_t bytes = 0;
+};
+
+/// Writes rows as GloVe text until there is enough of it.
+Result<Sample> write_sample(const format::Model& model, const std::string& path) {
+    Sample sample{path};
+    std::ofstream file(path, std::ios::binary);
+    std::string line;
+    for (; sample.rows < model.rows() && sample.bytes < kSampleBytes; ++sample.rows) {
+        line = model.key(sample.rows);
+        for (const float value : model.vector(sample.rows)) fmt::format_to(std::back_inserter(line), " {:.5f}", value);
+        line += '\n';
+        file << line;
+        sample.bytes += line.size();
+    }
+    file.close();
+    if (!file) return system_error(path, "cannot write", errno);
+    return sample;
+}
+
+Status read_sample(const Sample& sample, const Settings& settings, std::size_t dim) {
+    auto input = convert::Input::open(sample.path, stop_flag());
+    if (!input) return input.error();
+    convert::SourceOptions options;
+    // A generated word may look like anything.
+    options.format = convert::SourceFormat::glove;
+    options.on_error = convert::OnError::skip;
+    options.dim = dim;
+    options.threads = settings.threads;
+    const auto summary = convert::read_source(*input, options, {});
+    if (!summary) return summary.error();
+    if (summary->rows < summary->lines / 2) {
+        return Error{ErrorCode::internal,
+                     fmt::format("{} of {} lines of the sample were read", summary->rows, summary->lines)};
+    }
+    return {};
+}
+
+/// Opens the model anew for each way to load it: the pages of a mapping that has been read are in its page tables already.
+class Fresh {
+  public:
+    Fresh(const format::Model& model, const Settings& settings) : path_(model.path()), settings_(settings) {}
+    Fresh(const Fresh&) = delete;
+    Fresh& operator=(const Fresh&) = delete;
+
+    void close() {
+        engine_.reset();
+        model_.reset();
+    }
+    Status open() {
+        close();
+        auto opened = format::Model::open(path_);
+        if (!opened) return opened.error();
+        model_.emplace(*std::move(opened));
+        return {};
+    }
+    std::span<const std::byte> bytes() const { return model_->mapped_values(); }
+    /// What the engine says on the way goes to `said`. It lives until the next call of `open` or `close`.
+    Status make_cuda_engine(bool pin, std::vector<std::string>& said) {
+        said.clear();
+        kernels::EngineOptions options;
+        options.devices = {settings_.device};
+        options.pin = pin;
+        options.log = [&](const std::string& line) { said.push_back(line); };
+        auto made = kernels::make_engine("cuda", *model_, options);
+        if (!made) return made.error();
+        engine_ = *std::move(made);
+        return {};
+    }
+
+  private:
+    std::string path_;
+    const Settings& settings_;
+    std::optional<format::Model> model_;
+    std::unique_ptr<kernels::Engine> engine_;  // goes before the model
+};
+
+/// Why the cuda engine cannot be made here; empty when it can.
+std::string why_no_cuda() {
+    for (const kernels::EngineEntry& entry : kernels::list_engines()) {
+        if (entry.name == "cuda") return entry.unavailable;
+    }
+    return "no cuda engine";
+}
+
+}  // namespace
+
+Status print_loads(const format::Model& model, const Settings& settings, const std::string& scratch) {
+    const auto sample = write_sample(model, scratch + "/sample.txt");
+    if (!sample) return sample.error();
+    const bool whole = sample->rows == model.rows();
+    const double text_whole =
+        static_cast<double>(sample->bytes) * static_cast<double>(model.rows()) / static_cast<double>(sample->rows);
+    const auto binary_bytes = static_cast<double>(model.mapped_values().size());
+    const std::string no_cuda = why_no_cuda();
+
+    kernels::ThreadPool pool(settings.threads);
+    Fresh fresh(model, settings);
+    Status opened;
+    std::vector<std::string> said_locked;
+    std::vector<std::string> said_pageable;
+    std::vector<Contender> ways = {{fmt::format("text: parse {} rows", grouped(sample->rows)),
+                                    0,
+                                    {},
+                                    [&] { return read_sample(*sample, settings, model.dim()); }},
+                                   {"binary: open and read all", 0, [&](std::size_t) { fresh.close(); },
+                                    [&]() -> Status {
+                                        if (Status done = fresh.open(); !done) return done;
+                                        read_all(pool, fresh.bytes());
+                                        return {};
+                                    }}};
+    const auto add_upload = [&](const char* what, bool pin, std::vector<std::string>& said) {
+        ways.push_back({what, 0, [&](std::size_t) { opened = fresh.open(); },
+                        [&, pin] { return opened ? fresh.make_cuda_engine(pin, said) : opened; }});
+    };
+    if (no_cuda.empty()) {
+        add_upload("cuda engine ready, page-locked", true, said_locked);
+        add_upload("cuda engine ready, pageable", false, said_pageable);
+    }
+    const auto all = measure(ways, kRounds, interrupted);
+    if (!all) return all.error();
+
+    Table table({"loading", "ms median", "ms min", "GB", "GB/s", "s a GB", "s for the whole model"});
+    for (const Series& series : *all) {
+        const bool text = &series == all->data();
+        const double seconds = series.median() / 1000;
+        const double bytes = text ? static_cast<double>(sample->bytes) : binary_bytes;
+        table.add({series.what, figure(series.median()), figure(series.least()), fmt::format("{:.3f}", bytes / 1e9),
+                   figure(bytes / 1e9 / seconds), figure(seconds / bytes * 1e9),
+                   figure(seconds * (text ? text_whole : binary_bytes) / bytes)});
+    }
+    fmt::print("\n");
+    table.print(stdout, settings.format);
+    const auto note = [&](const std::string& text) { print_note(settings.format, text); };
+    note(fmt::format("files in the page cache; text has five decimals a number, {:.2f} GB in all{}", text_whole / 1e9,
+                     whole ? "" : ": the last column of text is extrapolated from the rows that were read"));
+    if (!no_cuda.empty()) {
+        note("left out: upload to a device: " + no_cuda);
+        return {};
+    }
+    note("cuda engine ready: from a fresh mapping, locking and unlocking it included");
+    for (const std::string& line : said_locked) note("  page-locked: " + line);
+    for (const std::string& line : said_pageable) note("  pageable: " + line);
+    return {};
+}
+
+}  // namespace gloved::bench

@@ -1,0 +1,25 @@
+// A directory of the program's own under $TMPDIR or /tmp.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "common/result.hpp"
+
+namespace gloved::bench {
+
+/// Removed with all that is in it at the end.
+class ScratchDirectory {
+  public:
+    static Result<ScratchDirectory> create();
+    ScratchDirectory(ScratchDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+    ScratchDirectory& operator=(ScratchDirectory&&) = delete;
+    ~ScratchDirectory();
+    const std::string& path() const { return path_; }
+
+  private:
+    ScratchDirectory() = default;
+    std::string path_;
+};
+
+}  // namespace gloved::bench

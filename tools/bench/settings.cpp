@@ -1,0 +1,177 @@
+#include "tools/bench/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/program_options.hpp>
+#include <limits>
+
+#include "common/format/layout.hpp"
+#include "common/version.hpp"
+#include "kernels/cuda/ladder/ladder.hpp"
+#include "kernels/thread_pool.hpp"
+#include "tools/bench/lists.hpp"
+
+namespace gloved::bench {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr std::uint64_t kMaxRepeat = 1'000'000;
+constexpr std::uint64_t kMaxLeakQueries = 1'000'000'000;
+constexpr std::uint64_t kMaxDevices = 1024;
+constexpr std::uint64_t kMaxRungSeconds = 100'000;
+
+constexpr const char* kSynopsis = R"(Usage: gloved-bench --model DIR [OPTIONS]
+       gloved-bench --rows N [--dim D] [OPTIONS]
+Times queries beside a plain read of the same memory, and on the processor beside OpenBLAS's sgemv, round by round.
+)";
+
+constexpr const char* kExamples = R"(
+With --rows it makes up a model of that size, in a temporary directory unless --keep names one.
+
+  gloved-bench --rows 400000 --dim 300 --simd all
+  gloved-bench --rows 2196016 --dim 300 --keep /var/tmp/glove-like --engine all
+  gloved-bench --model /var/tmp/glove-like --rungs all --svg rungs.svg
+  gloved-bench --model /var/lib/gloved/glove --engine cuda --daemon /usr/bin/gloved --format csv
+  gloved-bench --rows 10000 --dim 100 --engine cuda --leak-queries 1000000
+
+Exit status: 0 done, 1 something could not be measured or is wrong, 2 wrong usage.
+)";
+
+po::options_description all_options() {
+    const auto value = [](const char* name) { return po::value<std::string>()->value_name(name); };
+    const auto preset = [](const char* name, const char* preset_value) {
+        return po::value<std::string>()->value_name(name)->default_value(preset_value);
+    };
+    // clang-format off
+    po::options_description model("The model");
+    model.add_options()
+        ("model", value("DIR"), "measure with this model")
+        ("rows", value("N"), "make up a model of N words")
+        ("dim", preset("D", "300"), "with --rows: components of a vector")
+        ("seed", preset("S", "1"), "decides the made-up model and the words asked for")
+        ("keep", value("DIR"), "with --rows: write the model there and leave it");
+    po::options_description engines("Engines");
+    engines.add_options()
+        ("engine", preset("NAME|all", "cpu"), "engine to measure: cpu, cuda, auto, or all that can run here")
+        ("simd", preset("NAME|all", ""), "cpu engine: instruction set, or all; default: the best")
+        ("threads", preset("T", "0"), "threads of everything measured; 0: one a usable processor")
+        ("device", preset("N", "0"), "cuda: which device")
+        ("pin", preset("on|off", "on"), "cuda: page-lock the model while it is copied to the device")
+        ("batches", value("LIST"), "queries answered at once; default 1,8,64, for cuda 1,2,8,64,256,1024")
+        ("k", preset("K", "10"), "words an answer has")
+        ("repeat", value("R"), "rounds; default 9, for cuda alone 49, for rungs 10");
+    po::options_description other("What else is measured");
+    other.add_options()
+        ("rungs", value("LIST|all"), "instead of engines: the ladder of kernels, v0,v1,… or all")
+        ("rung-seconds", preset("S", "60"), "with --rungs: a rung that takes longer ends before its last round")
+        ("svg", value("FILE"), "with --rungs: draw a chart there")
+        ("loads", "ways to load the model: text or binary, page-locked or not; --rungs has it too")
+        ("daemon", value("PATH"), "measure this gloved program too")
+        ("daemon-engine", value("NAME"), "its engine; default: the one of --engine")
+        ("leak-queries", value("N"), "instead: answer N queries and compare memory in use before and after")
+        ("format", preset("text|csv", "text"), "how results are printed")
+        ("help", "this text")
+        ("version", "the version");
+    // clang-format on
+    po::options_description all;
+    all.add(model).add(engines).add(other);
+    return all;
+}
+
+Error usage(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
+
+Result<Settings> read_settings(const po::variables_map& values) {
+    const auto given = [&](const char* name) { return values.count(name) != 0; };
+    const auto text = [&](const char* name) { return given(name) ? values[name].as<std::string>() : std::string(); };
+    std::optional<Error> fault;
+    const auto count = [&](const char* name, std::uint64_t least, std::uint64_t most) -> std::uint64_t {
+        const auto number = parse_count(std::string("--") + name, text(name), least, most);
+        if (number) return *number;
+        if (!fault) fault = number.error();
+        return least;
+    };
+
+    Settings settings;
+    settings.seed = count("seed", 0, std::numeric_limits<std::uint64_t>::max());
+    settings.threads = static_cast<unsigned>(count("threads", 0, 4096));
+    if (settings.threads == 0) settings.threads = kernels::usable_processors();
+    settings.device = static_cast<int>(count("device", 0, kMaxDevices));
+    settings.k = static_cast<std::size_t>(count("k", 1, format::kMaxRows));
+    if (given("repeat")) settings.repeat = static_cast<std::size_t>(count("repeat", 1, kMaxRepeat));
+    if (given("leak-queries"))
+        settings.leak_queries = static_cast<std::size_t>(count("leak-queries", 1, kMaxLeakQueries));
+    settings.rung_seconds = static_cast<double>(count("rung-seconds", 0, kMaxRungSeconds));
+    if (given("model") == given("rows")) return usage("say either --model DIR or --rows N");
+    settings.model = text("model");
+    if (given("rows")) {
+        settings.generate = GenerateOptions{count("rows", 1, format::kMaxRows),
+                                            static_cast<std::uint32_t>(count("dim", 1, format::kMaxDim)), settings.seed,
+                                            settings.threads};
+    }
+    if (fault) return *fault;
+    if (given("keep") && !settings.generate) {
+        return usage("--keep goes with --rows: it says where the made-up model stays");
+    }
+    settings.keep = text("keep");
+    settings.engine = text("engine");
+    settings.simd = text("simd");
+    if (given("batches")) {
+        auto batches = parse_batches(text("batches"));
+        if (!batches) return batches.error();
+        settings.batches = *std::move(batches);
+    }
+    if (text("pin") != "on" && text("pin") != "off") return usage("--pin takes on or off");
+    settings.pin = text("pin") == "on";
+    if (given("rungs") && text("rungs").empty()) return usage("--rungs takes names with commas between, or all");
+    settings.rungs = text("rungs");
+    if (given("rungs") && settings.k > kernels::ladder::kMaxLadderHits) {
+        return usage(
+            fmt::format("with --rungs, --k is at most {}: rungs find no more", kernels::ladder::kMaxLadderHits));
+    }
+    if (given("svg") && !given("rungs")) return usage("--svg goes with --rungs: it draws them");
+    settings.svg = text("svg");
+    settings.loads = given("loads");
+    if (given("leak-queries") && (given("rungs") || given("daemon") || given("loads"))) {
+        return usage("--leak-queries goes without --rungs, --loads and --daemon");
+    }
+    if (given("daemon-engine") && !given("daemon")) return usage("--daemon-engine goes with --daemon");
+    settings.daemon = text("daemon");
+    settings.daemon_engine = text("daemon-engine");
+    if (text("format") == "csv") {
+        settings.format = TableFormat::csv;
+    } else if (text("format") != "text") {
+        return usage("--format takes text or csv");
+    }
+    return settings;
+}
+
+}  // namespace
+
+Result<std::optional<Settings>> read_command_line(int argc, char** argv, std::ostream& out) {
+    const po::options_description options = all_options();
+    po::variables_map values;
+    try {
+        po::store(po::command_line_parser(argc, argv)
+                      .options(options)
+                      .positional({})
+                      .style(po::command_line_style::default_style & ~po::command_line_style::allow_guessing)
+                      .run(),
+                  values);
+    } catch (const po::error& error) {
+        return usage(error.what());
+    }
+    if (values.count("help") != 0) {
+        out << kSynopsis << options << kExamples;
+        return std::optional<Settings>();
+    }
+    if (values.count("version") != 0) {
+        out << "gloved-bench " << kProgramVersion << '\n';
+        return std::optional<Settings>();
+    }
+    auto settings = read_settings(values);
+    if (!settings) return settings.error();
+    return std::optional(*std::move(settings));
+}
+
+}  // namespace gloved::bench
