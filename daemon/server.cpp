@@ -24,9 +24,8 @@ constexpr std::chrono::milliseconds kTick{250};
 /// After accept failed for want of descriptors or memory: trying again at once would spin.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr std::chrono::seconds kLogPause{10};
-/// How long an answer that is on its way is waited for without sleeping, and after the last one the next request.
-constexpr std::chrono::milliseconds kSpinForAnswer{2};
-constexpr std::chrono::microseconds kSpinForRequest{200};
+/// How long an answer that is on its way is waited for without sleeping.
+constexpr std::chrono::milliseconds kSpin{2};
 /// For the ERR lines after an engine was lost: the process is to be gone within two seconds.
 constexpr std::chrono::milliseconds kFaultTimeout{1000};
 constexpr std::chrono::microseconds kLastResort{1'800'000};
@@ -70,7 +69,7 @@ Status Server::run() {
     asio::co_spawn(
         loop_, [this] { return handle_signals(); }, asio::detached);
     while (!loop_.stopped()) {
-        if (Clock::now() < spin_until_) {
+        if (quick_in_flight_ > 0 && Clock::now() < spin_until_) {
             loop_.poll_one();
         } else {
             loop_.run_one();
@@ -180,11 +179,7 @@ void Server::begin_drain(std::chrono::milliseconds timeout) {
 void Server::count_submitted(const Compute& compute) {
     if (!compute.worth_spinning()) return;
     ++quick_in_flight_;
-    spin_until_ = Clock::now() + kSpinForAnswer;
-}
-
-void Server::count_answered(const Compute& compute) {
-    if (compute.worth_spinning() && --quick_in_flight_ == 0) spin_until_ = Clock::now() + kSpinForRequest;
+    spin_until_ = Clock::now() + kSpin;
 }
 
 void Server::forget(std::uint64_t id) {

@@ -52,7 +52,9 @@ class Server {
     void count_refused() { ++refused_; }
     /// A request went to an engine, and its answer came back.
     void count_submitted(const Compute& compute);
-    void count_answered(const Compute& compute);
+    void count_answered(const Compute& compute) {
+        if (compute.worth_spinning()) --quick_in_flight_;
+    }
     /// A session is gone.
     void forget(std::uint64_t id);
 
@@ -77,7 +79,7 @@ class Server {
     std::uint64_t next_id_ = 1;
     std::uint64_t refused_ = 0;
     std::uint64_t quick_in_flight_ = 0;  // at engines that are worth spinning for
-    Clock::time_point spin_until_;       // till then the loop does not sleep
+    Clock::time_point spin_until_;
     bool draining_ = false;
     Clock::time_point drain_deadline_ = Clock::time_point::max();
     const Clock::time_point started_ = Clock::now();

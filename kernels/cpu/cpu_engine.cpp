@@ -10,8 +10,8 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/canonical.hpp"
 #include "kernels/bounds.hpp"
+#include "kernels/canonical.hpp"
 #include "kernels/cpu/candidates.hpp"
 #include "kernels/cpu/scan.hpp"
 #include "kernels/thread_pool.hpp"

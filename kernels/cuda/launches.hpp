@@ -66,7 +66,7 @@ struct DeviceQuery {
     std::uint32_t excluded_count = 0;
 };
 
-/// The queries of a pass. All pointers are device memory.
+/// The queries of a pass. All pointers are device memory, but for those of `host`.
 struct DeviceQueries {
     const DeviceQuery* queries = nullptr;     ///< (count)
     const float* raw = nullptr;               ///< (count, stride) as asked, padded with zeros
@@ -76,6 +76,13 @@ struct DeviceQueries {
     bool any_rank = false;       ///< whether any rank_below leaves rows out
     std::uint32_t max_want = 0;  ///< the largest `want`
     bool all_rows = true;        ///< whether every query's range is the whole shard
+    /// The same in host memory, read by a launch before it returns.
+    struct Host {
+        const DeviceQuery* queries = nullptr;
+        const float* raw = nullptr;
+        const float* unit = nullptr;
+        const std::uint32_t* excluded = nullptr;
+    } host;
 };
 
 /// Counters of a query in Workspace::counters: rows found, rows rescored, blocks that are done.
@@ -134,6 +141,10 @@ cudaError_t load_stream_kernels();
 bool stream_is_built();
 
 // Every function below enqueues on `stream` and returns at once, with what the launch reported.
+
+/// Whether launch_scan and the launch_select after it take this query from `queries.host`, as parameters of their kernels: nothing
+/// then needs to be on the device beforehand, which saves a small copy, some microseconds.
+bool travels_with_launch(const DeviceModel& model, const DeviceQueries& queries, const DeviceShape& shape);
 
 /// maxima for one query in float32. queries.count is 1. `warps`: how many warp_maxima were written.
 cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,

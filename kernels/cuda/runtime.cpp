@@ -38,13 +38,15 @@ Result<float> elapsed_ms(const Event& from, const Event& to) {
 }
 
 Result<Registration> Registration::create(std::span<const std::byte> bytes) {
-    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
-    const auto end = (reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size() + page - 1) / page * page;
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    // Whole pages, from the start of the first.
+    const std::size_t before = reinterpret_cast<std::uintptr_t>(bytes.data()) % page;
+    const std::size_t size = (before + bytes.size() + page - 1) / page * page;
+    // The runtime takes no pointer to const; it is told that nothing is written.
+    void* data = const_cast<std::byte*>(bytes.data() - before);
     Registration registration;
-    void* data = reinterpret_cast<void*>(begin);
-    const Status locked = check(
-        cudaHostRegister(data, end - begin, cudaHostRegisterReadOnly | cudaHostRegisterPortable), "cudaHostRegister");
+    const Status locked =
+        check(cudaHostRegister(data, size, cudaHostRegisterReadOnly | cudaHostRegisterPortable), "cudaHostRegister");
     if (!locked) return locked.error();
     registration.data_ = data;
     return registration;

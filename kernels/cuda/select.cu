@@ -1,6 +1,9 @@
 // From group maxima to answers: threshold, collect, rank. launches.hpp tells the idea.
+#include <algorithm>
+
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/stream.cuh"
 
 namespace gloved::kernels::cuda {
 namespace {
@@ -9,6 +12,9 @@ constexpr unsigned kThresholdThreads = 1024;
 constexpr unsigned kCollectThreads = 256;
 constexpr unsigned kCollectBlocks = 4;  // a processor
 constexpr unsigned kTeamsPerWarp = kWarp / kCanonicalLanes;
+/// What a query may have to travel with a launch: the widths that stream.cuh has loops for.
+constexpr unsigned kInlineFloats = 300;
+constexpr unsigned kInlineExcluded = 16;
 /// Maxima that the threads of a block keep apart in all. Enough for kMaxWant of them to be hardly below the maxima of single groups.
 constexpr unsigned kMaximaApart = 8192;
 /// Where select finds its own threshold, at most so many rows are wanted of so many warps' maxima: few wanted rows share a warp.
@@ -111,24 +117,46 @@ __device__ void rank(const DeviceQuery& ask, std::uint32_t q, double floor, cons
     }
 }
 
+/// Whether select finds the threshold from warp_maxima.
+bool goes_by_warps(const DeviceQueries& queries, std::uint32_t warps) {
+    return queries.max_want * kMostWantedOfWarps <= warps;
+}
+
+/// A single query that comes with the launch, as a parameter; `usable`, or the queries are on the device.
+struct SelectQuery {
+    DeviceQuery ask;
+    std::uint32_t excluded[kInlineExcluded];
+    float raw[kInlineFloats];
+    bool usable = false;
+};
+
 /// blockIdx.y: the query; the blocks of a query share its groups and the uncovered rows. A group that may hold a hit is scored
 /// by the whole block, one row a team. The last block to end ranks what all have found. With `warps`, each block finds the floor by
 /// itself from the warps' maxima: the same in all, and sooner than a launch of its own would.
 template <bool kStored>
 __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, DeviceQueries queries,
-                                                           std::uint32_t warps, Workspace work) {
-    wait_for_previous();
+                                                           SelectQuery inlined, std::uint32_t warps, Workspace work) {
     const std::uint32_t q = blockIdx.y;
-    const DeviceQuery ask = queries.queries[q];
+    __shared__ float shared_raw[kInlineFloats];
+    __shared__ std::uint32_t shared_excluded[kInlineExcluded];
+    if (inlined.usable) {
+        // While the estimates are still being made.
+        for (unsigned i = threadIdx.x; i < model.dim; i += kCollectThreads) shared_raw[i] = inlined.raw[i];
+        if (threadIdx.x < inlined.ask.excluded_count) shared_excluded[threadIdx.x] = inlined.excluded[threadIdx.x];
+        __syncthreads();
+    }
+    wait_for_previous();
+    const DeviceQuery ask = inlined.usable ? inlined.ask : queries.queries[q];
+    const float* const raw = inlined.usable ? shared_raw : queries.raw + static_cast<std::size_t>(q) * model.stride;
+    const std::uint32_t* const excluded = inlined.usable ? shared_excluded : queries.excluded;
     double floor;
     if (warps > 0) {
-        floor = floor_of(ask, reached_by<kCollectThreads, 16>(work.warp_maxima, warps, ask.want));
+        floor = floor_of(ask, reached_by<kCollectThreads, 8>(work.warp_maxima, warps, ask.want));
     } else {
         floor = work.floors[q];
     }
     const float cut = __double2float_rd(floor - ask.error);
     const float* maxima = work.maxima + static_cast<std::size_t>(q) * model.groups;
-    const float* raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
     const unsigned part = lane % kCanonicalLanes;
@@ -159,7 +187,7 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
             }
             if (!mine) continue;
             ++scored;
-            if (!(score >= floor) || is_excluded(ask, queries.excluded, row)) continue;
+            if (!(score >= floor) || is_excluded(ask, excluded, row)) continue;
             const std::uint32_t at = atomicAdd(&work.counters[kCounters * q], 1U);
             if (at < kFoundCapacity) work.found[static_cast<std::size_t>(q) * kFoundCapacity + at] = {score, row, 0};
         }
@@ -220,13 +248,27 @@ __global__ void report_count(Workspace work) {
 
 }  // namespace
 
+bool travels_with_launch(const DeviceModel& model, const DeviceQueries& queries, const DeviceShape& shape) {
+    return queries.count == 1 && can_stream(model, queries, shape) && model.dim <= kInlineFloats &&
+           queries.host.queries[0].excluded_count <= kInlineExcluded &&
+           goes_by_warps(queries, stream_warps(model, shape));
+}
+
 cudaError_t load_select_kernels() {
     return load_each(threshold, collect<true>, collect<false>, count_before, report_count);
 }
 
 cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries, Estimates estimates,
                           std::uint32_t warps, const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
-    const bool by_warps = estimates == Estimates::warp_maxima && queries.max_want * kMostWantedOfWarps <= warps;
+    const bool by_warps = estimates == Estimates::warp_maxima && goes_by_warps(queries, warps);
+    SelectQuery inlined;
+    if (estimates == Estimates::warp_maxima && travels_with_launch(model, queries, shape)) {
+        inlined.ask = queries.host.queries[0];
+        inlined.ask.excluded_begin = 0;
+        std::copy_n(queries.host.excluded, inlined.ask.excluded_count, inlined.excluded);
+        std::copy_n(queries.host.raw, model.dim, inlined.raw);
+        inlined.usable = true;
+    }
     if (!by_warps) {
         threshold<<<queries.count, kThresholdThreads, 0, stream>>>(queries.queries, work.maxima, model.groups,
                                                                    work.floors);
@@ -238,8 +280,8 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
     const dim3 blocks(min(pieces, max(filling / queries.count, 1U)), queries.count);
     const auto kernel = estimates == Estimates::stored_scores ? collect<true> : collect<false>;
     if (by_warps && shape.bulk_copies)
-        return launch_early(kernel, blocks, kCollectThreads, stream, model, queries, warps, work);
-    kernel<<<blocks, kCollectThreads, 0, stream>>>(model, queries, by_warps ? warps : 0, work);
+        return launch_early(kernel, blocks, kCollectThreads, stream, model, queries, inlined, warps, work);
+    kernel<<<blocks, kCollectThreads, 0, stream>>>(model, queries, inlined, by_warps ? warps : 0, work);
     return cudaGetLastError();
 }
 

@@ -245,14 +245,13 @@ Status Shard::begin() {
 }
 
 /// Everything about the queries in one copy: small copies cost the same, some microseconds each.
-Status Shard::send(std::span<const PassQuery> queries) {
+Status Shard::send(std::span<const PassQuery> queries, bool may_travel) {
     assert(queries.size() <= pass_limit_);
     if (Status done = begin(); !done) return done;
     // What was sent before may still be on its way out of the same buffer.
     if (sent_) {
         if (Status done = stream_.synchronize(); !done) return done;
     }
-    sent_ = true;
     const std::size_t dim = model_.dim;
     const std::size_t stride = model_.stride;
     queries_ = {};
@@ -296,22 +295,24 @@ Status Shard::send(std::span<const PassQuery> queries) {
                 static_cast<std::uint32_t>(queries.size()),
                 any_rank,
                 max_want,
-                all_rows};
+                all_rows,
+                {reinterpret_cast<const DeviceQuery*>(host), reinterpret_cast<const float*>(host + layout.raw),
+                 reinterpret_cast<const float*>(host + layout.unit),
+                 reinterpret_cast<const std::uint32_t*>(host + layout.excluded)}};
+    if (may_travel && travels_with_launch(model_, queries_, shape_)) return {};
+    sent_ = true;
     return copy_async(input_.data(), static_cast<const std::byte*>(host), layout.end, stream_);
 }
 
 Status Shard::start_bounded(std::span<const PassQuery> queries, Estimate estimate) {
     assert(estimate == Estimate::float16 || queries.size() == 1);
-    if (Status sent = send(queries); !sent) return sent;
+    if (Status sent = send(queries, estimate == Estimate::float32); !sent) return sent;
     std::uint32_t warps = 0;
-    if (estimate == Estimate::float32) {
-        const Status done = check(launch_scan(model_, queries_, work_, shape_, warps, stream_.get()), "launch of scan");
-        if (!done) return done;
-    } else {
-        const Status done =
-            check(launch_multiply(model_, queries_, work_, shape_, stream_.get()), "launch of multiply");
-        if (!done) return done;
-    }
+    const cudaError_t launched = estimate == Estimate::float32
+                                     ? launch_scan(model_, queries_, work_, shape_, warps, stream_.get())
+                                     : launch_multiply(model_, queries_, work_, shape_, stream_.get());
+    Status done = check(launched, estimate == Estimate::float32 ? "launch of scan" : "launch of multiply");
+    if (!done) return done;
     return select(estimate == Estimate::float32 ? Estimates::warp_maxima : Estimates::maxima, warps);
 }
 

@@ -97,7 +97,8 @@ class Shard {
   private:
     Shard() = default;
     Status begin();
-    Status send(std::span<const PassQuery> queries);
+    /// Describes the queries, and copies them to the device unless they go there with the launches of a float32 pass.
+    Status send(std::span<const PassQuery> queries, bool may_travel = false);
     Status select(Estimates estimates, std::uint32_t warps);
     DeviceQuery describe(const PassQuery& query, std::vector<std::uint32_t>& excluded) const;
 

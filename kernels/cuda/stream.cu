@@ -1,6 +1,7 @@
 // One warp of each block asks the copy engine for tile after tile of rows; the other warps multiply what has arrived in shared memory.
 // The memory sees few, long, ordered requests: 1 to 2 % nearer to a plain read than the loads of `scan` (docs/performance.md).
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/stream.cuh"
@@ -92,10 +93,16 @@ __device__ void meet(unsigned group) {
 }
 #endif
 
+/// The query comes with the launch, as a parameter.
 template <unsigned kVectors>
-__global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model, const DeviceQuery* __restrict__ queries,
-                                                      const float* __restrict__ unit, float* __restrict__ maxima,
-                                                      float* __restrict__ warp_maxima) {
+struct StreamQuery {
+    float4 unit[kVectors];
+    DeviceQuery ask;
+};
+
+template <unsigned kVectors>
+__global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model, StreamQuery<kVectors> asked,
+                                                      float* __restrict__ maxima, float* __restrict__ warp_maxima) {
 #if __CUDA_ARCH__ >= 900
     constexpr unsigned kStages = Cut<kVectors>::kStages;
     constexpr unsigned kBlocks = Cut<kVectors>::kBlocks;
@@ -138,14 +145,13 @@ __global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model, const D
 
     const unsigned part = lane % kLanes;
     const unsigned team = lane / kLanes;
-    const auto* query4 = reinterpret_cast<const float4*>(unit);
     float4 query[kLoads];
 #pragma unroll
     for (unsigned j = 0; j < kLoads; ++j) {
         const unsigned i = part + j * kLanes;
-        query[j] = i < kVectors ? query4[i] : float4{0, 0, 0, 0};
+        query[j] = i < kVectors ? asked.unit[i] : float4{0, 0, 0, 0};
     }
-    const DeviceQuery ask = queries[0];
+    const DeviceQuery& ask = asked.ask;
     // fl32(1 / norm) of the row that this lane stands for in a block of rows, NaN where none takes part.
     const auto inverse_of = [&](std::uint32_t tile, unsigned block) {
         const std::uint32_t row = (tile * kBlocks + block) * kBlockRows + warp * kRowsPerWarp + lane;
@@ -210,6 +216,12 @@ __global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model, const D
 }
 
 template <unsigned kVectors>
+std::uint32_t warps_of(const DeviceModel& model, const DeviceShape& shape) {
+    const std::uint32_t tiles = (model.rows + kTileRows<kVectors> - 1) / kTileRows<kVectors>;
+    return min(min(tiles, static_cast<unsigned>(shape.processors)), kMaxWarps / kConsumers) * kConsumers;
+}
+
+template <unsigned kVectors>
 cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work, const DeviceShape& shape,
                 std::uint32_t& warps, cudaStream_t on) {
     constexpr std::size_t kShared = kTileBytes<kVectors> * Cut<kVectors>::kStages;
@@ -219,11 +231,11 @@ cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const Wo
         error != cudaSuccess) {
         return error;
     }
-    const std::uint32_t tiles = (model.rows + kTileRows<kVectors> - 1) / kTileRows<kVectors>;
-    const unsigned blocks = min(min(tiles, static_cast<unsigned>(shape.processors)), kMaxWarps / kConsumers);
-    warps = blocks * kConsumers;
-    stream<kVectors>
-        <<<blocks, kThreads, kShared, on>>>(model, queries.queries, queries.unit, work.maxima, work.warp_maxima);
+    warps = warps_of<kVectors>(model, shape);
+    StreamQuery<kVectors> asked;
+    std::memcpy(asked.unit, queries.host.unit, sizeof(asked.unit));
+    asked.ask = queries.host.queries[0];
+    stream<kVectors><<<warps / kConsumers, kThreads, kShared, on>>>(model, asked, work.maxima, work.warp_maxima);
     return cudaGetLastError();
 }
 
@@ -246,6 +258,21 @@ bool can_stream(const DeviceModel& model, const DeviceQueries& queries, const De
     const unsigned vectors = model.stride / 4;
     const bool width = vectors == 7 || vectors == 13 || vectors == 25 || vectors == 50 || vectors == 75;
     return shape.bulk_copies && width && queries.all_rows && kMostShared + kStatic <= shape.shared_bytes;
+}
+
+std::uint32_t stream_warps(const DeviceModel& model, const DeviceShape& shape) {
+    switch (model.stride / 4) {
+        case 7:
+            return warps_of<7>(model, shape);
+        case 13:
+            return warps_of<13>(model, shape);
+        case 25:
+            return warps_of<25>(model, shape);
+        case 50:
+            return warps_of<50>(model, shape);
+        default:
+            return warps_of<75>(model, shape);
+    }
 }
 
 cudaError_t launch_stream(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,

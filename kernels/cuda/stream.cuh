@@ -9,7 +9,10 @@ namespace gloved::kernels::cuda {
 /// for, and every row is in the queries' range.
 bool can_stream(const DeviceModel& model, const DeviceQueries& queries, const DeviceShape& shape);
 
-/// As launch_scan.
+/// Warps that launch_stream starts.
+std::uint32_t stream_warps(const DeviceModel& model, const DeviceShape& shape);
+
+/// As launch_scan; reads queries.host alone.
 cudaError_t launch_stream(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
                           const DeviceShape& shape, std::uint32_t& warps, cudaStream_t stream);
 

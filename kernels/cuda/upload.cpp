@@ -30,8 +30,8 @@ double ms_since(Clock::time_point begun) {
 std::size_t rows_of_piece(std::size_t dim) {
     const std::size_t row_bytes = dim * sizeof(float);
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    const std::size_t least = std::lcm(row_bytes, page) / row_bytes;
-    return std::max<std::size_t>(kPieceBytes / row_bytes / least, 1) * least;
+    const std::size_t least_bytes = std::max(std::lcm(row_bytes, page), page);
+    return std::max<std::size_t>(kPieceBytes / least_bytes, 1) * (least_bytes / std::max(row_bytes, sizeof(float)));
 }
 
 /// The packed rows of a piece, for models whose rows are padded on the device. Copies and kernels of one shard follow each other

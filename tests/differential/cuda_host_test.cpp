@@ -15,9 +15,7 @@ namespace {
 using fake_cuda::Settings;
 using kernels::EngineOptions;
 
-void expect_no_leaks() {
-    EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{}) << fake_cuda::describe(fake_cuda::live());
-}
+void expect_no_leaks() { EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{}) << fake_cuda::describe(fake_cuda::live()); }
 
 EnginePath path_of(const std::string& name, std::vector<int> devices, const Settings& settings) {
     const auto make = [=](const format::Model& model) {
@@ -38,6 +36,7 @@ std::vector<EnginePath> cuda_paths() {
     three.devices = 3;
     Settings narrow = lazy;
     narrow.multiply_capacity = 3;
+    narrow.capability = 80;  // where no query travels with its launch
     Settings scan_alone = lazy;
     scan_alone.multiply_capacity = 0;
     return {path_of("one", {0}, eager),
@@ -48,7 +47,7 @@ std::vector<EnginePath> cuda_paths() {
             path_of("scan_alone_lazy", {0}, scan_alone)};
 }
 
-const std::vector<Shape> kShapes = {{1, 1},   {1, 25},     {16, 1},    {97, 7},    {33, 301},
+const std::vector<Shape> kShapes = {{1, 1},     {1, 25},    {16, 1},    {97, 7},    {33, 301},
                                     {2500, 25}, {1003, 50}, {700, 100}, {333, 300}, {64, 1025}};
 
 INSTANTIATE_TEST_SUITE_P(CudaHost, EveryPath, testing::ValuesIn(on_shapes(cuda_paths(), kShapes)), path_name);
@@ -81,8 +80,12 @@ TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
     for (const Answer& answer : run_all(*engine, queries)) EXPECT_EQ(answer.certificate.pass, "float16");
     EXPECT_EQ(fake_cuda::count_of("launch_multiply"), 1U);
     EXPECT_EQ(fake_cuda::count_of("launch_scan"), 0U);
-    // No more copies and waits than a pass needs.
+    // No more copies and waits than a pass needs; a single query travels with its launches.
     EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
+    fake_cuda::arm({});
+    EXPECT_EQ(pass_of(queries[0]), "float32");
+    EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 0U);
     EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
     // A pass worth having looks at few rows again.
     EXPECT_LT(run_one(*engine, nearest(model, 5)).certificate.rescored, model.rows() / 10);
@@ -120,9 +123,10 @@ TEST_F(CudaHost, CertificateHoldsForShardsThatDiffer) {
         for (const std::size_t size : {std::size_t{1}, queries.size()}) {
             for (const Answer& answer : run_all(*engine, std::span(queries).first(size))) {
                 expect_identical(answer.hits, oracle_top(scores, 5, everyone), "shards that differ");
-                const auto above = static_cast<std::uint64_t>(std::count_if(scores.begin(), scores.end(), [&](double score) {
-                    return score >= answer.certificate.rejected_below;
-                }));
+                const auto above =
+                    static_cast<std::uint64_t>(std::count_if(scores.begin(), scores.end(), [&](double score) {
+                        return score >= answer.certificate.rejected_below;
+                    }));
                 EXPECT_GE(answer.certificate.rescored, above);
                 EXPECT_LE(answer.certificate.rejected_below, answer.hits.back().score);
                 EXPECT_LT(answer.certificate.rescored, kRows / 2);
@@ -142,13 +146,15 @@ TEST_F(CudaHost, AllocatesNothingForAQuery) {
     fake_cuda::arm({});
     std::vector<Query> queries(300, nearest(model, 0));
     queries[1].k = 2000;
-    queries[2].kind = kernels::CosMul{{vector_of(std::vector<float>(30, 1.0F))}, {vector_of(std::vector<float>(30, 2.0F))}};
+    queries[2].kind =
+        kernels::CosMul{{vector_of(std::vector<float>(30, 1.0F))}, {vector_of(std::vector<float>(30, 2.0F))}};
     queries[3].kind = kernels::CountBefore{vector_of(std::vector<float>(30, 1.0F)), 7};
     for (Row row = 0; row < 1500; ++row) queries[4].excluded.push_back(row);
     queries[5].filter.rows = kernels::RowRange{1, 100};
     for (int i = 0; i < 3; ++i) (void)run_all(*engine, queries);
-    for (const char* name : {"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaFreeHost", "cudaHostRegister", "cudaEventCreate",
-                             "cudaEventCreateWithFlags", "cudaStreamCreateWithFlags", "cudaMemGetInfo"}) {
+    for (const char* name :
+         {"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaFreeHost", "cudaHostRegister", "cudaEventCreate",
+          "cudaEventCreateWithFlags", "cudaStreamCreateWithFlags", "cudaMemGetInfo"}) {
         EXPECT_EQ(fake_cuda::count_of(name), 0U) << name;
     }
     EXPECT_EQ(fake_cuda::live(), before);
@@ -267,7 +273,7 @@ TEST_F(CudaHost, ReadsEveryDeviceItIsGiven) {
     }
 }
 
-TEST_F(CudaHost, SaysWhenMemoryIsShortOrTheDeviceTooOld) {
+TEST_F(CudaHost, SaysWhenMemoryIsShort) {
     const auto model = make_model(dir_ / "model", awkward_entries(3000, 301, 3));
     // From nothing to enough: every size that is too small is refused with advice, and never by a call that fails.
     fake_cuda::reset({});
@@ -287,13 +293,26 @@ TEST_F(CudaHost, SaysWhenMemoryIsShortOrTheDeviceTooOld) {
         }
     }
     EXPECT_TRUE(enough);
+}
+
+TEST_F(CudaHost, SaysWhenTheDeviceIsTooOldOrTheBuildHasNoCodeForIt) {
+    const auto model = make_model(dir_ / "model", random_entries(30, 4, 3));
     Settings old;
     old.capability = 70;
-    fake_cuda::reset(old);
-    const auto engine = kernels::make_engine("cuda", model, {});
-    ASSERT_FALSE(engine);
-    EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
-    EXPECT_NE(engine.error().message.find("7.0"), std::string::npos) << engine.error().message;
+    Settings unknown;
+    unknown.capability = 123;
+    unknown.has_code = false;
+    for (const auto& [settings, words] : {std::pair{old, "7.0"}, {unknown, "12.3"}}) {
+        for (const char* name : {"cuda", "auto"}) {
+            fake_cuda::reset(settings);
+            const auto engine = kernels::make_engine(name, model, {});
+            ASSERT_FALSE(engine);
+            EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
+            EXPECT_NE(engine.error().message.find(words), std::string::npos) << engine.error().message;
+            EXPECT_EQ(fake_cuda::last_error(), 0);
+            expect_no_leaks();
+        }
+    }
 }
 
 TEST_F(CudaHost, AutoTakesTheCpuOnlyWhereThereIsNoDevice) {

@@ -26,7 +26,7 @@ std::vector<EnginePath> cpu_paths() {
     return paths;
 }
 
-const std::vector<Shape> kShapes = {{1, 1},    {16, 1},    {97, 7},    {33, 301},  {2500, 25},
+const std::vector<Shape> kShapes = {{1, 1},     {16, 1},    {97, 7},    {33, 301}, {2500, 25},
                                     {1003, 50}, {700, 100}, {333, 300}, {64, 1025}};
 
 INSTANTIATE_TEST_SUITE_P(Cpu, EveryPath, testing::ValuesIn(on_shapes(cpu_paths(), kShapes)), path_name);

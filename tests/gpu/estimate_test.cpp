@@ -170,7 +170,7 @@ void check_passes(std::size_t rows, std::size_t dim) {
         ASSERT_TRUE(stream.synchronize());
     };
 
-    DeviceQueries all{queries_device.data(), nullptr, unit_device.data(), nullptr, count, false, 1, true};
+    DeviceQueries all{queries_device.data(), nullptr, unit_device.data(), nullptr, count, false, 1, true, {}};
     if (capacity >= 2) {
         for (const std::uint32_t size : {capacity, capacity / 2 + 1, 3U}) {
             all.count = size;
@@ -180,14 +180,12 @@ void check_passes(std::size_t rows, std::size_t dim) {
         }
     }
     for (std::uint32_t q = 0; q < 8; ++q) {
-        const DeviceQueries one{queries_device.data() + q,
-                                nullptr,
-                                unit_device.data() + std::size_t{q} * stride,
-                                nullptr,
-                                1,
-                                false,
-                                1,
-                                true};
+        DeviceQueries one = all;
+        one.queries = queries_device.data() + q;
+        one.unit = unit_device.data() + std::size_t{q} * stride;
+        one.count = 1;
+        one.host.queries = queries.data() + q;
+        one.host.unit = unit.data() + std::size_t{q} * stride;
         poison_maxima();
         ASSERT_EQ(launch_scan(model, one, work, shape, warps, stream.get()), cudaSuccess);
         compare(q, 1, device_error_bound(dim), "float32");
@@ -206,14 +204,13 @@ TEST_P(Estimates, StayWithinTheirBound) {
     check_passes(GetParam().first, GetParam().second);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Estimates,
-                         testing::Values(std::pair{1, 1}, std::pair{33, 3}, std::pair{5000, 25}, std::pair{5000, 50},
-                                         std::pair{5000, 100}, std::pair{5000, 200}, std::pair{5000, 300},
-                                         std::pair{777, 301}, std::pair{999, 31}, std::pair{500, 768},
-                                         std::pair{200, 1024}, std::pair{100, 4096}),
-                         [](const auto& shape) {
-                             return std::to_string(shape.param.first) + "x" + std::to_string(shape.param.second);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Estimates,
+    testing::Values(std::pair{1, 1}, std::pair{33, 3}, std::pair{5000, 25}, std::pair{5000, 50}, std::pair{5000, 100},
+                    std::pair{5000, 200}, std::pair{5000, 300}, std::pair{400000, 25}, std::pair{200000, 50},
+                    std::pair{100000, 100}, std::pair{60000, 200}, std::pair{50000, 300}, std::pair{777, 301},
+                    std::pair{999, 31}, std::pair{500, 768}, std::pair{200, 1024}, std::pair{100, 4096}),
+    [](const auto& shape) { return std::to_string(shape.param.first) + "x" + std::to_string(shape.param.second); });
 
 }  // namespace
 }  // namespace gloved::tests

@@ -195,7 +195,8 @@ TEST_P(CudaFaults, EveryFailingCallOfARunIsAnErrorAndTheLastWord) {
                     }
                     ASSERT_FALSE(answers) << injected << " failed, and there are answers";
                     EXPECT_EQ(answers.error().code, ErrorCode::device);
-                    EXPECT_NE(answers.error().message.find(called(injected)), std::string::npos) << answers.error().message;
+                    EXPECT_NE(answers.error().message.find(called(injected)), std::string::npos)
+                        << answers.error().message;
                     // Even where the device itself would go on: what it holds is in doubt.
                     fake_cuda::arm({});
                     const auto again = (*engine)->run(queries);
@@ -212,7 +213,8 @@ TEST_P(CudaFaults, EveryFailingCallOfARunIsAnErrorAndTheLastWord) {
     heal();
 }
 
-INSTANTIATE_TEST_SUITE_P(Engine, CudaFaults, testing::ValuesIn(kSetups), [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Engine, CudaFaults, testing::ValuesIn(kSetups),
+                         [](const auto& test) { return test.param.name; });
 
 // --- The program, told by its environment.
 

@@ -45,8 +45,9 @@ struct Shape {
 struct EnginePath {
     std::string name;  ///< part of the test's name: letters, digits, '_'
     std::function<std::unique_ptr<Engine>(const format::Model& model)> make;
-    std::function<void()> after;  ///< called when the engine is gone; may be empty
-    Shape shape;                  ///< ManyTies has shapes of its own
+    std::function<void()> after;                 ///< called when the engine is gone; may be empty
+    Shape shape = {};                            ///< ManyTies has shapes of its own
+    std::function<std::string()> why_skip = {};  ///< asked before each test: a reason to leave it out, or nothing
 };
 
 inline void PrintTo(const EnginePath& path, std::ostream* out) {
@@ -55,9 +56,12 @@ inline void PrintTo(const EnginePath& path, std::ostream* out) {
 }
 
 inline std::string path_name(const testing::TestParamInfo<EnginePath>& info) {
-    const auto& [name, make, after, shape] = info.param;
+    const std::string& name = info.param.name;
+    const Shape& shape = info.param.shape;
     return shape.rows == 0 ? name : name + "_" + std::to_string(shape.rows) + "x" + std::to_string(shape.dim);
 }
+
+inline std::string why_skip(const EnginePath& path) { return path.why_skip ? path.why_skip() : std::string(); }
 
 /// Every path on every shape.
 inline std::vector<EnginePath> on_shapes(const std::vector<EnginePath>& paths, const std::vector<Shape>& shapes) {
@@ -193,6 +197,7 @@ inline std::vector<std::pair<std::string, kernels::Filter>> filters_for(Row rows
 class EveryPath : public testing::TestWithParam<EnginePath> {
   protected:
     void SetUp() override {
+        if (const std::string reason = why_skip(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
         const Shape& shape = GetParam().shape;
         model_ = std::make_unique<format::Model>(
             make_model(dir_ / "model", awkward_entries(shape.rows, shape.dim, shape.rows * 31 + shape.dim)));
@@ -264,7 +269,8 @@ TEST_P(EveryPath, FiltersAndExclusionsEqualTheOracle) {
         for (const auto& [name, filter] : filters) {
             const std::vector<Row> excluded = {rows() / 2, 0, rows() - 1, rows() / 3};
             queries.push_back({kernels::Cosine{vector_of(vector)}, 25, excluded, filter});
-            expect_identical(run_one(*engine_, queries.back()).hits, oracle_answer(*model_, queries.back(), scores), name);
+            expect_identical(run_one(*engine_, queries.back()).hits, oracle_answer(*model_, queries.back(), scores),
+                             name);
         }
         const auto answers = run_all(*engine_, queries);
         for (std::size_t i = 0; i < queries.size(); ++i) {
@@ -308,11 +314,12 @@ TEST_P(EveryPath, CosMulEqualsTheOracle) {
             const auto scores = oracle_cosmul(*model_, positives, negatives);
             const auto what = std::to_string(above) + "+" + std::to_string(below);
             // Beside a cosine query, so that lanes of different kinds share a pass.
-            const std::vector<Query> queries = {{kind, 10, {}, {}},
-                                                {kernels::Cosine{vector_of(list[i])}, 3, {}, {}},
-                                                {kind, model_->rows(), {}, {}},
-                                                {kind, 7, {rows() / 2, 0}, {rows() / 2 + 1, std::nullopt, 0.2}},
-                                                {kind, 7, {rows() / 2}, {rows(), kernels::RowRange{rows() / 3, rows()}, 0.2}}};
+            const std::vector<Query> queries = {
+                {kind, 10, {}, {}},
+                {kernels::Cosine{vector_of(list[i])}, 3, {}, {}},
+                {kind, model_->rows(), {}, {}},
+                {kind, 7, {rows() / 2, 0}, {rows() / 2 + 1, std::nullopt, 0.2}},
+                {kind, 7, {rows() / 2}, {rows(), kernels::RowRange{rows() / 3, rows()}, 0.2}}};
             const auto answers = run_all(*engine_, queries);
             for (const std::size_t q : {0U, 2U, 3U, 4U}) {
                 expect_identical(answers[q].hits, oracle_answer(*model_, queries[q], scores),
@@ -336,8 +343,8 @@ TEST_P(EveryPath, CosMulOfManyVectorsEqualsTheOracle) {
         kind.negatives.push_back(vector_of(negatives.back()));
     }
     const Query query{kind, 20, {}, {}};
-    expect_identical(run_one(*engine_, query).hits, oracle_answer(*model_, query, oracle_cosmul(*model_, positives, negatives)),
-                     "150 vectors a side");
+    expect_identical(run_one(*engine_, query).hits,
+                     oracle_answer(*model_, query, oracle_cosmul(*model_, positives, negatives)), "150 vectors a side");
 }
 
 TEST_P(EveryPath, CountBeforeEqualsTheOracle) {
@@ -402,7 +409,8 @@ TEST_P(EveryPath, MixedBatchesEqualSingleQueries) {
         expect_identical(together[i].hits, alone.hits, "query " + std::to_string(i));
         EXPECT_EQ(together[i].count, alone.count) << "query " << i;
         if (const auto* cosine = std::get_if<kernels::Cosine>(&queries[i].kind)) {
-            expect_identical(alone.hits, oracle_answer(*model_, queries[i], oracle_scores(*model_, cosine->vector.values)),
+            expect_identical(alone.hits,
+                             oracle_answer(*model_, queries[i], oracle_scores(*model_, cosine->vector.values)),
                              "query " + std::to_string(i));
         }
     }
@@ -436,6 +444,10 @@ class ManyTies : public testing::TestWithParam<EnginePath> {
   protected:
     static constexpr std::size_t kRows = 20000;
     static constexpr std::size_t kDim = 6;
+
+    void SetUp() override {
+        if (const std::string reason = why_skip(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+    }
 
     /// Every kind of query on a model of `vector_of_row`, against the oracle.
     void expect_answers(const std::function<std::vector<float>(std::size_t)>& vector_of_row) {

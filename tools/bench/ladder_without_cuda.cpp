@@ -6,9 +6,7 @@
 
 namespace gloved::kernels::ladder {
 
-std::span<const RungInfo> list_rungs() {
-    return {&kV0, 1};
-}
+std::span<const RungInfo> list_rungs() { return {&kV0, 1}; }
 
 class ResidentModel {};
 

@@ -31,9 +31,11 @@ struct Settings {
     bool refuse_pin = false;                          ///< cudaHostRegister returns cudaErrorNotSupported
     /// What is enqueued is done at the last moment: when something waits for it. Work that nobody waited for shows as not done.
     bool lazy = false;
-    int capability = 90;  ///< compute capability of the devices, as 10 * major + minor
+    int capability = 90;   ///< compute capability of the devices, as 10 * major + minor
+    bool has_code = true;  ///< this build has kernels for them
     /// multiply_capacity for any stride: below 2, no float16 pass.
-    std::uint32_t multiply_capacity = std::numeric_limits<std::uint32_t>::max();  ///< max: by the stride, as the real one
+    std::uint32_t multiply_capacity =
+        std::numeric_limits<std::uint32_t>::max();  ///< max: by the stride, as the real one
     Fault call;    ///< counts every runtime call that can fail (not those that release something) and every launch
     Fault launch;  ///< counts launches alone
 };

@@ -21,7 +21,7 @@ namespace {
 using fake_cuda::Settings;
 using namespace kernels::cuda;
 
-constexpr DeviceShape kShape{4, 227 * 1024, 228 * 1024};
+constexpr DeviceShape kShape{4, 227 * 1024, 228 * 1024, false};
 
 class FakeCuda : public testing::Test {
   protected:
@@ -341,8 +341,13 @@ class FakeLaunches : public FakeCuda {
                                       inverse_, stream_),
                   cudaSuccess);
         device_queries_ = upload(asked_);
-        queries_ = {device_queries_, upload(raw), upload(unit),   upload(excluded_),
-                    kQueries,        false,       asked_[0].want, false};
+        queries_.queries = device_queries_;
+        queries_.raw = upload(raw);
+        queries_.unit = upload(unit);
+        queries_.excluded = upload(excluded_);
+        queries_.count = kQueries;
+        queries_.max_want = asked_[0].want;
+        queries_.all_rows = false;
         work_.maxima = static_cast<float*>(allocate(kQueries * kGroups * sizeof(float)));
         work_.floors = static_cast<double*>(allocate(kQueries * sizeof(double)));
         work_.warp_maxima = static_cast<float*>(allocate(kMaxWarps * sizeof(float)));
@@ -508,6 +513,30 @@ TEST_F(FakeLaunches, ScanAnswersOneQuery) {
     expect_hits(0);
     EXPECT_EQ(work_.answers[0].floor, -std::numeric_limits<double>::infinity());
     EXPECT_EQ(work_.answers[0].rescored, kRows - excluded_.size());
+}
+
+/// A query that travels with its launches is read from the host, and before they return.
+TEST_F(FakeLaunches, TakesAQueryThatTravelsFromTheHost) {
+    DeviceShape shape = kShape;
+    shape.bulk_copies = true;
+    queries_.count = 1;
+    queries_.all_rows = true;
+    std::vector<DeviceQuery> host_queries(asked_.begin(), asked_.begin() + 1);
+    std::vector<float> raw(raw_.begin(), raw_.begin() + kStride);
+    std::vector<float> unit;
+    for (const float value : raw) unit.push_back(static_cast<float>(double{value} / asked_[0].norm));
+    std::vector<std::uint32_t> excluded = excluded_;
+    queries_.host = {host_queries.data(), raw.data(), unit.data(), excluded.data()};
+    ASSERT_TRUE(travels_with_launch(model_, queries_, shape));
+    // On the device there is nothing of it.
+    ASSERT_EQ(cudaMemsetAsync(device_queries_, 0, sizeof(DeviceQuery), stream_), cudaSuccess);
+    std::uint32_t warps = 0;
+    ASSERT_EQ(launch_scan(model_, queries_, work_, shape, warps, stream_), cudaSuccess);
+    ASSERT_EQ(launch_select(model_, queries_, Estimates::warp_maxima, warps, work_, shape, stream_), cudaSuccess);
+    expect_hits(0);
+    host_queries[0].excluded_count = 1000;
+    EXPECT_FALSE(travels_with_launch(model_, queries_, shape));
+    EXPECT_FALSE(travels_with_launch(model_, queries_, kShape));
 }
 
 TEST_F(FakeLaunches, ScoresSelectAndCountExactly) {

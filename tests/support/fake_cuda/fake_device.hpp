@@ -54,6 +54,9 @@ class Launch {
     cudaError_t code_ = cudaSuccess;
 };
 
+/// Counts a call of load_kernels, and what it returns.
+cudaError_t load();
+
 /// Settings::multiply_capacity.
 std::uint32_t forced_multiply_capacity();
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -26,6 +27,9 @@ constexpr double kErrorShare = 0.9;
 constexpr std::size_t kVectorAlignment = 16;
 /// As few, so that small models have many groups a warp too.
 constexpr std::uint32_t kScanWarps = 12;
+/// What travels with a launch, at most.
+constexpr std::uint32_t kInlineFloats = 300;
+constexpr std::uint32_t kInlineExcluded = 3;
 /// Warps for each wanted row, at least, for the fake select to go by warps.
 constexpr std::uint32_t kWarpsForAWant = 2;
 
@@ -55,7 +59,8 @@ struct Shard {
     const float* row(std::uint32_t at) const { return vectors.data() + std::size_t{at} * model.stride; }
 };
 
-/// The queries of a pass as the fake reads them, when the work is done: their content may arrive by an earlier copy.
+/// The queries of a pass as the fake reads them: on the device, when the work is done, for their content may arrive by an earlier
+/// copy; or on the host, at once.
 struct Asked {
     std::uint32_t count;
     std::uint32_t stride;
@@ -67,20 +72,21 @@ struct Asked {
     std::span<const float> unit;
     std::span<const std::uint32_t> excluded;  // to the end of its allocation
 
-    Asked(const Launch& launch, const DeviceQueries& of, const DeviceModel& model)
-        : count(of.count),
-          stride(model.stride),
-          any_rank(of.any_rank),
-          max_want(of.max_want),
-          all_rows(of.all_rows),
-          queries(launch.device(of.queries, of.count, "queries")),
-          raw(launch.device(of.raw, std::size_t{of.count} * model.stride, "raw")),
-          unit(launch.device(of.unit, std::size_t{of.count} * model.stride, "unit")) {
+    Asked(const Launch& launch, const DeviceQueries& of, const DeviceModel& model, bool from_host = false)
+        : count(of.count), stride(model.stride), any_rank(of.any_rank), max_want(of.max_want), all_rows(of.all_rows) {
         launch.require(of.count <= kMaxPass, "more than kMaxPass queries");
+        const std::size_t floats = std::size_t{of.count} * model.stride;
+        if (from_host) {
+            take(of.host, floats);
+            return;
+        }
+        queries = launch.device(of.queries, of.count, "queries");
+        raw = launch.device(of.raw, floats, "raw");
+        unit = launch.device(of.unit, floats, "unit");
+        if (of.excluded != nullptr) excluded = launch.device(of.excluded, 0, "excluded");
         launch.require(reinterpret_cast<std::uintptr_t>(of.raw) % kVectorAlignment == 0 &&
                            reinterpret_cast<std::uintptr_t>(of.unit) % kVectorAlignment == 0,
                        "query vectors are not aligned");
-        if (of.excluded != nullptr) excluded = launch.device(of.excluded, 0, "excluded");
     }
 
     std::span<const std::uint32_t> excluded_by(const DeviceQuery& query) const {
@@ -128,6 +134,34 @@ struct Asked {
             if (!(query.error >= bound)) misuse("a query is told of a smaller error than the kernel's bound");
         }
     }
+
+  private:
+    struct Copies {
+        std::vector<DeviceQuery> queries;
+        std::vector<float> raw;
+        std::vector<float> unit;
+        std::vector<std::uint32_t> excluded;
+    };
+
+    /// Copies what the host may overwrite as soon as the launch has returned.
+    void take(const DeviceQueries::Host& host, std::size_t floats) {
+        auto copies = std::make_shared<Copies>();
+        copies->queries.assign(host.queries, host.queries + count);
+        copies->raw.assign(host.raw, host.raw + floats);
+        copies->unit.assign(host.unit, host.unit + floats);
+        std::size_t rows = 0;
+        for (const DeviceQuery& query : copies->queries) {
+            rows = std::max(rows, std::size_t{query.excluded_begin} + query.excluded_count);
+        }
+        copies->excluded.assign(host.excluded, host.excluded + rows);
+        queries = copies->queries;
+        raw = copies->raw;
+        unit = copies->unit;
+        excluded = copies->excluded;
+        copies_ = std::move(copies);
+    }
+
+    std::shared_ptr<const Copies> copies_;
 };
 
 /// Whether the query lets the row take part, as far as that depends neither on its score nor on the excluded rows.
@@ -210,7 +244,14 @@ void check_shape(const Launch& launch, const DeviceShape& shape) {
 
 }  // namespace
 
+cudaError_t load_kernels() { return tests::fake_cuda::load(); }
+
 bool stream_is_built() { return true; }
+
+bool travels_with_launch(const DeviceModel& model, const DeviceQueries& queries, const DeviceShape& shape) {
+    return shape.bulk_copies && queries.count == 1 && queries.all_rows && model.dim <= kInlineFloats &&
+           queries.host.queries[0].excluded_count <= kInlineExcluded;
+}
 
 cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
                         const DeviceShape& shape, std::uint32_t& warps, cudaStream_t stream) {
@@ -219,7 +260,7 @@ cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries, 
     launch.require(queries.count == 1, "takes one query");
     check_shape(launch, shape);
     const Shard shard(launch, model);
-    const Asked asked(launch, queries, model);
+    const Asked asked(launch, queries, model, travels_with_launch(model, queries, shape));
     const auto maxima = launch.device(work.maxima, model.groups, "maxima");
     const auto warp_maxima = launch.device(work.warp_maxima, kMaxWarps, "warp_maxima");
     // A few more than have a group to look at, as where a grid is made of whole blocks.
@@ -335,8 +376,9 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
     if (launch.failed()) return launch.code();
     check_shape(launch, shape);
     const Shard shard(launch, model);
-    const Asked asked(launch, queries, model);
     const bool stored = estimates == Estimates::stored_scores;
+    const Asked asked(launch, queries, model,
+                      estimates == Estimates::warp_maxima && travels_with_launch(model, queries, shape));
     launch.require(queries.count == 1 || estimates == Estimates::maxima,
                    "warp_maxima and stored scores are of one query");
     launch.require(warps <= kMaxWarps && (estimates != Estimates::warp_maxima || warps > 0), "warps of no launch_scan");

@@ -333,6 +333,8 @@ constexpr ErrorText kErrors[] = {
     {cudaErrorDevicesUnavailable, "cudaErrorDevicesUnavailable", "CUDA-capable device(s) is/are busy or unavailable"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+     "no kernel image is available for execution on the device"},
     {cudaErrorECCUncorrectable, "cudaErrorECCUncorrectable", "uncorrectable ECC error encountered"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
@@ -491,6 +493,12 @@ std::string describe(const Live& live) {
 std::uint32_t forced_multiply_capacity() {
     const std::lock_guard lock(state().mutex);
     return state().settings.multiply_capacity;
+}
+
+cudaError_t load() {
+    Call call("load_kernels", Kind::can_fail);
+    if (call.failed()) return call.code();
+    return call.shared().settings.has_code ? cudaSuccess : call.fail(cudaErrorNoKernelImageForDevice);
 }
 
 Launch::Launch(const char* name, cudaStream_t stream) : name_(name), stream_(stream) {
@@ -921,13 +929,3 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 
 }  // extern "C"
-
-// Of launches.hpp, but with no stream to launch on: a call like those above.
-namespace gloved::kernels::cuda {
-
-cudaError_t load_kernels() {
-    Call call(__func__, Kind::can_fail);
-    return call.code();
-}
-
-}  // namespace gloved::kernels::cuda
