@@ -37,6 +37,8 @@ constexpr int kCodes[] = {2, 100, 700, 719, 999};
 constexpr std::uint64_t kTooMany = 2000;
 /// How long a process may live after its GPU has failed.
 constexpr milliseconds kPromptly{2000};
+/// How long a reply is waited for: a daemon that goes on after a fault should fail the test, not hold it up.
+constexpr std::chrono::seconds kPatience{10};
 
 /// As messages name it: kernels by the name that they go by.
 std::string called(const std::string& function) {
@@ -282,7 +284,7 @@ class FakeDaemon {
         const auto deadline = Clock::now() + std::chrono::seconds(30);
         while (Clock::now() < deadline) {
             try {
-                return std::make_unique<Connection>(socket_path());
+                return std::make_unique<Connection>(socket_path(), kPatience);
             } catch (const std::runtime_error&) {
                 if (!process_->running()) return nullptr;
                 std::this_thread::sleep_for(milliseconds(1));

@@ -494,7 +494,17 @@ TEST_F(FakeLaunches, MultiplyErrsWithinTheBoundAndTheAnswersHold) {
     }
     EXPECT_GT(largest, 0.8);
     select(Estimates::maxima);
-    for (std::uint32_t q = 0; q < kQueries; ++q) expect_hits(q);
+    for (std::uint32_t q = 0; q < kQueries; ++q) {
+        expect_hits(q);
+        // Rescored is who stands in a group that could reach the floor, or is not covered; and nobody else.
+        std::uint32_t rescored = 0;
+        for (std::uint32_t row = asked_[q].first; row < asked_[q].last; ++row) {
+            const double maximum = double{maxima[q * kGroups + row / kGroupRows]};
+            const bool hot = row % 100 == 50 || maximum >= work_.answers[q].floor - asked_[q].error;
+            rescored += hot && ranks_[row] < asked_[q].rank_below && !is_excluded(row) ? 1U : 0U;
+        }
+        EXPECT_EQ(work_.answers[q].rescored, rescored) << "query " << q;
+    }
 }
 
 TEST_F(FakeLaunches, ScanAnswersOneQuery) {
