@@ -154,7 +154,7 @@ cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries, 
 /// use in it. At most kMaxPass.
 std::uint32_t multiply_capacity(std::uint32_t stride, const DeviceShape& shape);
 
-/// maxima for up to multiply_capacity queries with float16 operands.
+/// maxima for up to multiply_capacity queries with float16 operands. Does not look at `first` and `last`: queries of a range go alone.
 cudaError_t launch_multiply(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
                             const DeviceShape& shape, cudaStream_t stream);
 
