@@ -46,10 +46,10 @@ struct ComputeCounts {
 /// batch's predicted cost passes the budget. A lone query never waits for company.
 class Compute {
   public:
-    /// `report_fault` is called once, on the compute thread, when the engine is lost: what was in flight has its ERR line then, and
-    /// nothing is answered any more.
     Compute(std::shared_ptr<const format::Model> model, std::unique_ptr<kernels::Engine> engine,
             const Settings& settings);
+    /// `report_fault` is called once, on the compute thread, when the engine is lost: before what is in flight or waits gets its
+    /// ERR line, and nothing is answered any more. To be set before the first job.
     void on_fault(std::function<void(const Error&)> report_fault) { report_fault_ = std::move(report_fault); }
     Compute(const Compute&) = delete;
     Compute& operator=(const Compute&) = delete;

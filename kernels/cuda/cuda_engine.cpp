@@ -26,11 +26,15 @@ using Clock = std::chrono::steady_clock;
 /// Milliseconds that the first call of the runtime took: it brings the driver up.
 std::atomic<double> driver_ms = 0;
 
+double ms_since(Clock::time_point begun) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
+}
+
 /// cudaGetDeviceCount, timed.
 cudaError_t count_devices(int& count) {
-    const auto begun = std::chrono::steady_clock::now();
+    const auto begun = Clock::now();
     const cudaError_t code = cudaGetDeviceCount(&count);
-    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun).count();
+    const double ms = ms_since(begun);
     if (ms > driver_ms) driver_ms = ms;
     return code;
 }
@@ -39,10 +43,6 @@ cudaError_t count_devices(int& count) {
 constexpr std::size_t kMaxShardRows = (std::size_t{1} << 32) - (std::size_t{1} << 20);
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
-
-double ms_since(Clock::time_point begun) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
-}
 
 /// A query of a run, with what its shards are told.
 struct Task {
@@ -88,6 +88,8 @@ class CudaEngine final : public Engine {
                        std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
     Status run_scored(const Task& task, Answer& answer);
     Status score_parts(const Task& task, RowRange range);
+    /// What CountBefore counts before; nothing for another kind of query.
+    std::optional<Hit> target_of(const Task& task) const;
     Status select_on_device(const Task& task, Answer& answer, bool& overflow);
     Status select_on_host(const Task& task, RowRange range, Answer& answer);
     Status wait_all();
@@ -235,14 +237,15 @@ Status CudaEngine::score_parts(const Task& task, RowRange range) {
     return {};
 }
 
-Status CudaEngine::select_on_device(const Task& task, Answer& answer, bool& overflow) {
+std::optional<Hit> CudaEngine::target_of(const Task& task) const {
     const auto* count = std::get_if<CountBefore>(&task.query->kind);
-    std::optional<Hit> target;
-    if (count != nullptr) {
-        target = Hit{count->row,
-                     canonical_score(count->vector.values.data(), count->vector.norm, model_.vector(count->row).data(),
-                                     model_.norms()[count->row], model_.dim())};
-    }
+    if (count == nullptr) return std::nullopt;
+    return Hit{count->row, canonical_score(count->vector.values.data(), count->vector.norm,
+                                           model_.vector(count->row).data(), model_.norms()[count->row], model_.dim())};
+}
+
+Status CudaEngine::select_on_device(const Task& task, Answer& answer, bool& overflow) {
+    const std::optional<Hit> target = target_of(task);
     for (const auto& shard : shards_) {
         if (Status done = target ? shard->start_count(*target) : shard->start_select(); !done) return done;
     }
@@ -265,7 +268,6 @@ Status CudaEngine::select_on_host(const Task& task, RowRange range, Answer& answ
         if (Status done = shard->start_copy_scores(range); !done) return done;
     }
     if (Status done = wait_all(); !done) return done;
-    const auto* count = std::get_if<CountBefore>(&task.query->kind);
     std::vector<Hit> hits;
     for (const auto& shard : shards_) {
         const auto scores = shard->scores(range);
@@ -276,12 +278,9 @@ Status CudaEngine::select_on_host(const Task& task, RowRange range, Answer& answ
             ++row;
         }
     }
-    if (count != nullptr) {
-        const Hit target{count->row,
-                         canonical_score(count->vector.values.data(), count->vector.norm,
-                                         model_.vector(count->row).data(), model_.norms()[count->row], model_.dim())};
+    if (const std::optional<Hit> target = target_of(task)) {
         answer.count = static_cast<std::uint64_t>(std::count_if(hits.begin(), hits.end(), [&](const Hit& hit) {
-            return hit.row != target.row && comes_before(hit, target);
+            return hit.row != target->row && comes_before(hit, *target);
         }));
         return {};
     }

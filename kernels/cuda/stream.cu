@@ -2,6 +2,7 @@
 // The memory sees few, long, ordered requests: 1 to 2 % nearer to a plain read than the loads of `scan` (docs/performance.md).
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/stream.cuh"
@@ -239,6 +240,25 @@ cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const Wo
     return cudaGetLastError();
 }
 
+/// Calls `use` with the number of 16-byte vectors in a row as a constant; `otherwise` for a width that has no Cut.
+template <typename Result, typename Use>
+Result with_vectors(const DeviceModel& model, Result otherwise, const Use& use) {
+    switch (model.stride / 4) {
+        case 7:
+            return use(std::integral_constant<unsigned, 7>{});
+        case 13:
+            return use(std::integral_constant<unsigned, 13>{});
+        case 25:
+            return use(std::integral_constant<unsigned, 25>{});
+        case 50:
+            return use(std::integral_constant<unsigned, 50>{});
+        case 75:
+            return use(std::integral_constant<unsigned, 75>{});
+        default:
+            return otherwise;
+    }
+}
+
 constexpr std::size_t kMostShared =
     std::max({kTileBytes<7> * Cut<7>::kStages, kTileBytes<13>* Cut<13>::kStages, kTileBytes<25>* Cut<25>::kStages,
               kTileBytes<50>* Cut<50>::kStages, kTileBytes<75>* Cut<75>::kStages});
@@ -255,40 +275,18 @@ bool stream_is_built() {
 
 bool can_stream(const DeviceModel& model, const DeviceQueries& queries, const DeviceShape& shape) {
     constexpr std::size_t kStatic = 1024;
-    const unsigned vectors = model.stride / 4;
-    const bool width = vectors == 7 || vectors == 13 || vectors == 25 || vectors == 50 || vectors == 75;
+    const bool width = with_vectors(model, false, [](auto) { return true; });
     return shape.bulk_copies && width && queries.all_rows && kMostShared + kStatic <= shape.shared_bytes;
 }
 
 std::uint32_t stream_warps(const DeviceModel& model, const DeviceShape& shape) {
-    switch (model.stride / 4) {
-        case 7:
-            return warps_of<7>(model, shape);
-        case 13:
-            return warps_of<13>(model, shape);
-        case 25:
-            return warps_of<25>(model, shape);
-        case 50:
-            return warps_of<50>(model, shape);
-        default:
-            return warps_of<75>(model, shape);
-    }
+    return with_vectors(model, std::uint32_t{0}, [&](auto vectors) { return warps_of<vectors>(model, shape); });
 }
 
 cudaError_t launch_stream(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
                           const DeviceShape& shape, std::uint32_t& warps, cudaStream_t on) {
-    switch (model.stride / 4) {
-        case 7:
-            return run<7>(model, queries, work, shape, warps, on);
-        case 13:
-            return run<13>(model, queries, work, shape, warps, on);
-        case 25:
-            return run<25>(model, queries, work, shape, warps, on);
-        case 50:
-            return run<50>(model, queries, work, shape, warps, on);
-        default:
-            return run<75>(model, queries, work, shape, warps, on);
-    }
+    return with_vectors(model, cudaErrorInvalidValue,
+                        [&](auto vectors) { return run<vectors>(model, queries, work, shape, warps, on); });
 }
 
 }  // namespace gloved::kernels::cuda

@@ -11,10 +11,12 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <random>
 #include <thread>
@@ -34,6 +36,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kConnectEvery = std::chrono::microseconds(500);
 constexpr auto kPatience = std::chrono::seconds(60);
 constexpr std::size_t kMaxReplyLineBytes = 1 << 20;
+constexpr std::size_t kTurn = 50;
 constexpr const char* kListens = "listening on";  // in the daemon's log
 
 /// One connection. What it waits for it waits for at most kPatience.
@@ -63,8 +66,8 @@ class Connection {
         return {};
     }
 
-    /// Reads one reply to its end. An ERR is an error here.
-    Status skip_reply() {
+    /// Reads one reply to its end; its milliseconds by the daemon's clock. An ERR is an error here.
+    Result<double> skip_reply() {
         const auto first = line();
         if (!first) return first.error();
         const auto status = wire::parse_status_line(*first);
@@ -76,11 +79,16 @@ class Connection {
         for (std::size_t left = status->lines; left > 0; --left) {
             if (const auto skipped = line(); !skipped) return skipped.error();
         }
-        return {};
+        const std::string_view text = status->field("us");
+        std::uint64_t us = 0;
+        if (std::from_chars(text.data(), text.data() + text.size(), us).ec != std::errc{}) {
+            return Error{ErrorCode::unavailable, "the daemon does not say how long it took"};
+        }
+        return static_cast<double>(us) / 1000;
     }
 
-    Status ask(std::string_view request) {
-        if (Status sent = send(request); !sent) return sent;
+    Result<double> ask(std::string_view request) {
+        if (Status sent = send(request); !sent) return sent.error();
         return skip_reply();
     }
 
@@ -108,6 +116,52 @@ class Connection {
 
     UniqueFd fd_;
     wire::LineSplitter received_{kMaxReplyLineBytes};
+};
+
+/// Answers each number of microseconds that it is sent by a byte, after so long. Its thread ends with it.
+class Echo {
+  public:
+    static Result<std::unique_ptr<Echo>> start() {
+        std::array<int, 2> ends{};
+        if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+            return system_error("the echo's socket", "cannot make it", errno);
+        }
+        return std::unique_ptr<Echo>(new Echo(UniqueFd(ends[0]), UniqueFd(ends[1])));
+    }
+    Echo(const Echo&) = delete;
+    Echo& operator=(const Echo&) = delete;
+    ~Echo() {
+        ::shutdown(near_.get(), SHUT_RDWR);
+        thread_.join();
+    }
+
+    Status ask(double ms) {
+        const auto us = static_cast<std::uint64_t>(ms * 1000);
+        char answer = 0;
+        if (::send(near_.get(), &us, sizeof us, MSG_NOSIGNAL) != sizeof us ||
+            ::recv(near_.get(), &answer, sizeof answer, 0) != sizeof answer) {
+            return system_error("the echo's socket", "no answer", errno);
+        }
+        return {};
+    }
+
+  private:
+    Echo(UniqueFd near, UniqueFd far) : near_(std::move(near)), far_(std::move(far)), thread_([this] { answer(); }) {}
+
+    void answer() {
+        std::uint64_t us = 0;
+        while (::recv(far_.get(), &us, sizeof us, MSG_WAITALL) == sizeof us) {
+            // As the daemon does while the engine works: awake.
+            const auto until = Clock::now() + std::chrono::microseconds(us);
+            while (Clock::now() < until) {
+            }
+            if (::send(far_.get(), "", 1, MSG_NOSIGNAL) != 1) return;
+        }
+    }
+
+    UniqueFd near_;
+    UniqueFd far_;
+    std::thread thread_;
 };
 
 /// A running gloved. Ended at the latest by the destructor.
@@ -259,7 +313,8 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
              daemon.emplace(*std::move(started));
              auto connection = daemon->connect(interrupted);
              if (!connection) return connection.error();
-             return connection->ask(request);
+             const auto answered = connection->ask(request);
+             return answered ? Status() : answered.error();
          }},
     }};
     auto starts = measure(contenders, options.rounds, interrupted);
@@ -274,17 +329,31 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
     daemon.emplace(*std::move(started));
     auto connection = daemon->connect(interrupted);
     if (!connection) return connection.error();
-    if (Status asked = connection->ask(request); !asked) return asked.error();  // warms up
+    if (const auto asked = connection->ask(request); !asked) return asked.error();  // warms up
+    auto echo = Echo::start();
+    if (!echo) return echo.error();
 
     figures.single = {"daemon: one query at a time", 1};
+    figures.inside = {"  of it, by the daemon's clock", 0};
+    figures.echo = {"  an echo after as long", 0};
     for (std::size_t i = 0; figures.single.ms.size() < options.singles || i < kQueriesBeforeMemory; ++i) {
         if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
         const bool large = i < kQueriesBeforeMemory && i % (kQueriesBeforeMemory / kLargeQueries) == 0;
         request = requests.next(large ? kLargeK : options.k);
-        Status asked;
-        const double ms = time_ms([&] { asked = connection->ask(request); });
-        if (!asked) return asked.error();
-        if (!large) figures.single.ms.push_back(ms);
+        Result<double> inside = 0.0;
+        const double ms = time_ms([&] { inside = connection->ask(request); });
+        if (!inside) return inside.error();
+        if (!large) {
+            figures.single.ms.push_back(ms);
+            figures.inside.ms.push_back(*inside);
+        }
+        // By turns, so that both meet the same weather; not after every query, since the daemon would fall asleep.
+        for (auto& echoed = figures.echo.ms;
+             figures.single.ms.size() % kTurn == 0 && echoed.size() < figures.inside.ms.size();) {
+            Status answered;
+            echoed.push_back(time_ms([&] { answered = (*echo)->ask(figures.inside.ms[echoed.size()]); }));
+            if (!answered) return answered.error();
+        }
         if (i + 1 != kQueriesBeforeMemory) continue;
         const auto own_bytes = daemon->own_bytes();
         if (!own_bytes) return own_bytes.error();
@@ -299,7 +368,7 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
                               [&]() -> Status {
                                   if (Status sent = connection->send(request); !sent) return sent;
                                   for (std::size_t i = 0; i < kPipelined; ++i) {
-                                      if (Status read = connection->skip_reply(); !read) return read;
+                                      if (const auto read = connection->skip_reply(); !read) return read.error();
                                   }
                                   return {};
                               }};

@@ -36,6 +36,10 @@ struct DaemonFigures {
     Series listening;     ///< from exec to the line of its log that says that it listens: all is loaded then
     Series first_answer;  ///< from exec to the first answer, for a client that was there first
     Series single;        ///< a query's round trip, one at a time
+    Series inside;        ///< what the daemon says that each of these took: from the request's arrival to its answer
+    /// A socket pair with nothing behind it but a thread that waits as long as the daemon said, and answers: what this
+    /// machine makes of such round trips.
+    Series echo;
     Series pipelined;     ///< kPipelined queries sent at once, until the last answer
     /// RssAnon + RssShmem after kQueriesBeforeMemory queries: pages of the mapped files are not among them.
     std::uint64_t own_bytes = 0;

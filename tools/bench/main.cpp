@@ -71,8 +71,8 @@ Status print_daemon(const format::Model& model, const Settings& settings, const 
     const auto figures = measure_daemon(model, options, interrupted);
     if (!figures) return figures.error();
     Table table({"what", "times", "ms p50", "ms min", "ms p99", "x fresh read", "ms a query"});
-    for (const Series* series :
-         {&figures->fresh_read, &figures->listening, &figures->first_answer, &figures->single, &figures->pipelined}) {
+    for (const Series* series : {&figures->fresh_read, &figures->listening, &figures->first_answer, &figures->single,
+                                 &figures->inside, &figures->echo, &figures->pipelined}) {
         const double ms = series->median();
         table.add({series->what, fmt::to_string(series->ms.size()), figure(ms), figure(series->least()),
                    figure(series->percentile(0.99)), fmt::format("{:.2f}", ms / figures->fresh_read.median()),
