@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -36,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kConnectEvery = std::chrono::microseconds(500);
 constexpr auto kPatience = std::chrono::seconds(60);
 constexpr std::size_t kMaxReplyLineBytes = 1 << 20;
-constexpr std::size_t kTurn = 50;
+constexpr std::size_t kTurn = 500;
 constexpr const char* kListens = "listening on";  // in the daemon's log
 
 /// One connection. What it waits for it waits for at most kPatience.
@@ -271,6 +272,16 @@ class Requests {
     const format::Model& model_;
 };
 
+/// One echo for each time in `model` that `echoes` lacks.
+Status echo_as_long(Echo& echo, const Series& model, Series& echoes) {
+    while (echoes.ms.size() < model.ms.size()) {
+        Status answered;
+        echoes.ms.push_back(time_ms([&] { answered = echo.ask(model.ms[echoes.ms.size()]); }));
+        if (!answered) return answered;
+    }
+    return {};
+}
+
 }  // namespace
 
 Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOptions& options,
@@ -336,7 +347,8 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
     figures.single = {"daemon: one query at a time", 1};
     figures.inside = {"  of it, by the daemon's clock", 0};
     figures.echo = {"  an echo after as long", 0};
-    for (std::size_t i = 0; figures.single.ms.size() < options.singles || i < kQueriesBeforeMemory; ++i) {
+    const auto wanted = std::max(options.singles, kQueriesBeforeMemory);
+    for (std::size_t i = 0; i < wanted; ++i) {
         if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
         const bool large = i < kQueriesBeforeMemory && i % (kQueriesBeforeMemory / kLargeQueries) == 0;
         request = requests.next(large ? kLargeK : options.k);
@@ -347,12 +359,10 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
             figures.single.ms.push_back(ms);
             figures.inside.ms.push_back(*inside);
         }
-        // By turns, so that both meet the same weather; not after every query, since the daemon would fall asleep.
-        for (auto& echoed = figures.echo.ms;
-             figures.single.ms.size() % kTurn == 0 && echoed.size() < figures.inside.ms.size();) {
-            Status answered;
-            echoed.push_back(time_ms([&] { answered = (*echo)->ask(figures.inside.ms[echoed.size()]); }));
-            if (!answered) return answered.error();
+        // By turns, so that both meet the same weather; long ones, since daemon and GPU fall asleep meanwhile.
+        if ((i + 1) % kTurn == 0 || i + 1 == wanted) {
+            if (Status echoed = echo_as_long(**echo, figures.inside, figures.echo); !echoed) return echoed.error();
+            if (const auto awake = connection->ask(request); !awake) return awake.error();
         }
         if (i + 1 != kQueriesBeforeMemory) continue;
         const auto own_bytes = daemon->own_bytes();
