@@ -71,7 +71,23 @@ Status ModelWriter::append(Cursor& cursor, std::span<const std::byte> bytes) {
     return written;
 }
 
-Status ModelWriter::append_vectors(std::span<const float> values) { return append(vectors_, std::as_bytes(values)); }
+Status ModelWriter::write_vectors(std::uint64_t first, std::span<const float> values) const {
+    const std::uint64_t offset = first * dim_ * sizeof(float);
+    assert(offset + values.size_bytes() <= vectors_.section.bytes);
+    return write_all_at(values_fd_.get(), std::as_bytes(values), vectors_.section.offset + offset, values_path_);
+}
+
+void ModelWriter::hash_vectors(std::span<const float> values) {
+    assert(values.size_bytes() <= vectors_.section.bytes - vectors_.written);
+    vectors_.checksum.update(std::as_bytes(values));
+    vectors_.written += values.size_bytes();
+}
+
+Status ModelWriter::append_vectors(std::span<const float> values) {
+    const std::uint64_t first = vectors_.written / (dim_ * sizeof(float));
+    hash_vectors(values);
+    return write_vectors(first, values);
+}
 Status ModelWriter::append_norms(std::span<const double> norms) { return append(norms_, std::as_bytes(norms)); }
 Status ModelWriter::append_ranks(std::span<const std::uint32_t> ranks) { return append(ranks_, std::as_bytes(ranks)); }
 

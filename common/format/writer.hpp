@@ -13,8 +13,8 @@
 namespace gloved::format {
 
 /// Writes `keys` and `values` of a model whose shape is known. Sections are appended to independently of each other and
-/// in any order; each must be complete before `finish`. Not safe for concurrent use. After an error the files are
-/// unusable and the directory should be discarded.
+/// in any order; each must be complete before `finish`. Not safe for concurrent use, but for write_vectors. After an error the
+/// files are unusable and the directory should be discarded.
 class ModelWriter {
   public:
     /// Creates both files in `directory_fd`; `path` is what messages call the directory. rows in [1, kMaxRows] and dim
@@ -23,7 +23,12 @@ class ModelWriter {
 
     /// Appends the next key; keys must come in strictly ascending byte order, non-empty, without NUL, TAB, LF, CR.
     Status append_key(std::string_view key);
-    /// Appends whole rows, shape (n, dim).
+    /// Puts whole rows, shape (n, dim), at row `first`. Any thread, in any order: new pages of a file are the dearest part of
+    /// writing it. Each row's bytes must be told to hash_vectors too.
+    Status write_vectors(std::uint64_t first, std::span<const float> values) const;
+    /// Takes whole rows into the section's checksum, in order.
+    void hash_vectors(std::span<const float> values);
+    /// Both, for rows in order.
     Status append_vectors(std::span<const float> values);
     Status append_norms(std::span<const double> norms);
     Status append_ranks(std::span<const std::uint32_t> ranks);

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -20,14 +22,25 @@
 #include "common/format/writer.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
+#include "kernels/canonical.hpp"
 #include "tools/convert/input.hpp"
 #include "tools/convert/ordered_pipeline.hpp"
+#include "tools/convert/row_buckets.hpp"
+#include "tools/convert/spool.hpp"
 
 namespace gloved::convert {
 namespace {
 
 constexpr const char* kSpoolFile = "spool";  // known to Staging, which removes it with the directory
-constexpr std::size_t kGatherBytes = 4 << 20;
+
+/// A batch of lines: text, numbers, and the block that they are written as.
+constexpr std::uint64_t kBatchMemoryBytes = 16 << 20;
+/// Larger ones would gain nothing: their slices are read in pieces of some ten KiB and more already.
+constexpr std::uint64_t kMaxBucketBytes = 32 << 20;
+/// What gzip makes of decimals.
+constexpr std::uint64_t kGzipRatio = 3;
+/// Of a source whose size nobody knows.
+constexpr std::uint64_t kUsualTextBytes = std::uint64_t{6} << 30;
 
 class Stopwatch {
   public:
@@ -40,200 +53,238 @@ class Stopwatch {
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+std::uint64_t expected_text_bytes(const Input& input) {
+    if (input.total_bytes() == 0) return kUsualTextBytes;
+    return input.compression() == "gzip" ? input.total_bytes() * kGzipRatio : input.total_bytes();
+}
+
 Result<UniqueFd> create_file(const format::Staging& staging, const char* name) {
     UniqueFd fd(::openat(staging.directory_fd(), name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (!fd) return system_error(staging.path() + "/" + name, "cannot create", errno);
     return fd;
 }
 
-/// The rows of a source in its order: vectors on disk, the rest in memory.
-class Spool {
+/// What may be held in memory, and where it goes.
+struct MemoryPlan {
+    std::size_t threads = 1;
+    std::uint64_t spool_bytes = 0;
+    std::size_t bucket_bytes = 0;
+};
+
+std::uint64_t default_memory() {
+    const auto pages = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 0L));
+    const auto page_bytes = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PAGE_SIZE), 0L));
+    return std::max(pages * page_bytes / 4, kLeastMemory);
+}
+
+/// Half for what is read and not yet in its place, a quarter for what threads work on (text and numbers first, buckets later),
+/// and a quarter for all that grows with the number of lines.
+MemoryPlan plan_memory(std::uint64_t memory_bytes, std::size_t threads) {
+    const std::uint64_t memory = memory_bytes == 0 ? default_memory() : memory_bytes;
+    const std::uint64_t at_work = memory / 4;
+    MemoryPlan plan;
+    // run_ordered has two items more than threads.
+    const std::uint64_t most_threads = at_work / kBatchMemoryBytes;
+    plan.threads =
+        static_cast<std::size_t>(std::clamp<std::uint64_t>(threads, 1, std::max<std::uint64_t>(most_threads, 3) - 2));
+    plan.spool_bytes = memory / 2;
+    plan.bucket_bytes =
+        static_cast<std::size_t>(std::min<std::uint64_t>(at_work / (plan.threads + 2), kMaxBucketBytes));
+    return plan;
+}
+
+/// Which lines are kept, and how many before each.
+class KeptLines {
   public:
-    static Result<Spool> create(const format::Staging& staging) {
-        auto fd = create_file(staging, kSpoolFile);
-        if (!fd) return fd.error();
-        return Spool(*std::move(fd), staging.directory_fd(), staging.path() + "/" + kSpoolFile);
-    }
-
-    Status append(const Batch& batch, std::size_t dim) {
-        const auto values = std::as_bytes(std::span(batch.values).first(batch.rows() * dim));
-        if (Status written = write_all_at(fd_.get(), values, bytes_, path_); !written) return written;
-        bytes_ += values.size();
-        const std::size_t keys_before = keys_.size();
-        keys_ += batch.keys;
-        for (std::size_t row = 0; row < batch.rows(); ++row) {
-            key_ends_.push_back(keys_before + batch.key_ends[row]);
-            lines_.push_back(batch.first_line + batch.line_numbers[row] + 1);
+    explicit KeptLines(std::uint64_t lines) : words_(lines / 64 + 1), before_(words_.size()) {}
+    void add(std::uint64_t line) { words_[line / 64] |= std::uint64_t{1} << line % 64; }
+    void count() {
+        std::uint32_t sum = 0;
+        for (std::size_t i = 0; i < words_.size(); ++i) {
+            before_[i] = sum;
+            sum += static_cast<std::uint32_t>(std::popcount(words_[i]));
         }
-        norms_.insert(norms_.end(), batch.norms.begin(), batch.norms.end());
-        return {};
     }
-
-    std::size_t rows() const { return key_ends_.size(); }
-    std::uint64_t line(std::size_t row) const { return lines_[row]; }
-    double norm(std::size_t row) const { return norms_[row]; }
-    std::string_view key(std::size_t row) const {
-        const std::size_t first = row == 0 ? 0 : key_ends_[row - 1];
-        return std::string_view(keys_).substr(first, key_ends_[row] - first);
-    }
-
-    /// Reads one vector. Safe for concurrent use. Not mapped: gathering touches every page, and pages of a mapping
-    /// count as the process's own memory.
-    Status read_vector(std::size_t row, std::span<float> vector) const {
-        auto bytes = std::as_writable_bytes(vector);
-        std::uint64_t offset = row * bytes.size();
-        while (!bytes.empty()) {
-            const ssize_t got = ::pread(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-            if (got < 0 && errno == EINTR) continue;
-            if (got < 0) return system_error(path_, "cannot read", errno);
-            if (got == 0) return Error{ErrorCode::io, fmt::format("{}: shorter than it was written", path_)};
-            bytes = bytes.subspan(static_cast<std::size_t>(got));
-            offset += static_cast<std::uint64_t>(got);
-        }
-        return {};
-    }
-
-    Status remove() {
-        fd_.reset();
-        if (::unlinkat(directory_fd_, kSpoolFile, 0) != 0) return system_error(path_, "cannot remove", errno);
-        return {};
+    /// After count().
+    std::uint32_t rank(std::uint64_t line) const {
+        const std::uint64_t below = words_[line / 64] & ((std::uint64_t{1} << line % 64) - 1);
+        return before_[line / 64] + static_cast<std::uint32_t>(std::popcount(below));
     }
 
   private:
-    Spool(UniqueFd fd, int directory_fd, std::string path)
-        : fd_(std::move(fd)), directory_fd_(directory_fd), path_(std::move(path)) {}
-
-    UniqueFd fd_;
-    int directory_fd_;
-    std::string path_;
-    std::uint64_t bytes_ = 0;
-    std::string keys_;
-    std::vector<std::size_t> key_ends_;
-    std::vector<std::uint64_t> lines_;
-    std::vector<double> norms_;
+    std::vector<std::uint64_t> words_;
+    std::vector<std::uint32_t> before_;
 };
 
-/// Source rows in the order of their keys, those of one key in the order of the source.
-std::vector<std::uint32_t> sort_by_key(const Spool& spool) {
-    struct Entry {
-        std::uint64_t
-            prefix;  // the key's first 8 bytes, big-endian: compares like memcmp, without leaving the cache line
-        std::uint32_t row;
-    };
-    std::vector<Entry> entries(spool.rows());
-    for (std::size_t row = 0; row < entries.size(); ++row) {
-        const std::string_view key = spool.key(row);
-        // Padded with zeros. No key holds a NUL, so a shorter key is less than all that it begins.
-        std::uint64_t prefix = 0;
-        std::memcpy(&prefix, key.data(), std::min(key.size(), sizeof prefix));
-        entries[row] = {__builtin_bswap64(prefix), static_cast<std::uint32_t>(row)};
+/// The first kListedDuplicates of the lines that lost, in memory that does not grow with their number.
+class DuplicateList {
+  public:
+    void add(std::vector<DroppedRow>& dropped) {
+        count_ += dropped.size();
+        for (DroppedRow& row : dropped) listed_.push_back({row.kept_line + 1, row.line + 1, std::move(row.key)});
+        if (listed_.size() > 8 * kListedDuplicates) trim();
     }
-    std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
-        if (a.prefix != b.prefix) return a.prefix < b.prefix;
-        // string_view compares as memcmp does, by unsigned bytes.
-        const int order = spool.key(a.row).compare(spool.key(b.row));
-        return order != 0 ? order < 0 : a.row < b.row;
-    });
-    std::vector<std::uint32_t> rows(entries.size());
-    std::transform(entries.begin(), entries.end(), rows.begin(), [](const Entry& entry) { return entry.row; });
-    return rows;
-}
+    void finish(Report& report) {
+        trim();
+        report.duplicates = count_;
+        report.duplicate_examples = std::move(listed_);
+    }
 
-/// Leaves one row of each key in `order`, and notes the others in the report.
-Status resolve_duplicates(const Spool& spool, const ConvertOptions& options, std::vector<std::uint32_t>& order,
-                          Report& report) {
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> dropped;  // (dropped row, kept row)
-    std::size_t kept = 0;
-    for (std::size_t first = 0; first < order.size();) {
-        std::size_t last = first + 1;
-        while (last < order.size() && spool.key(order[last]) == spool.key(order[first])) ++last;
-        const std::size_t winner = options.duplicates == Duplicates::last ? last - 1 : first;
-        const std::uint32_t row = order[winner];
-        for (std::size_t i = first; i < last; ++i) {
-            if (i != winner) dropped.emplace_back(order[i], row);
+  private:
+    void trim() {
+        std::sort(listed_.begin(), listed_.end(),
+                  [](const Duplicate& a, const Duplicate& b) { return a.dropped_line < b.dropped_line; });
+        if (listed_.size() > kListedDuplicates) listed_.resize(kListedDuplicates);
+    }
+
+    std::uint64_t count_ = 0;
+    std::vector<Duplicate> listed_;
+};
+
+/// What the keys alone tell.
+struct Census {
+    std::uint64_t rows = 0;
+    std::vector<std::uint64_t> first_rows;  // of each bucket
+    std::uint64_t keys_bytes = 0;           // of the keys file
+    KeptLines lines;
+};
+
+/// Goes through all keys, notes duplicates in the report, and says which lines are kept. The vectors stay where they are.
+Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& options, const MemoryPlan& plan,
+                           const std::atomic<bool>& stop, Report& report) {
+    struct Item {
+        std::size_t bucket = 0;
+        Result<BucketKeys> loaded = BucketKeys();
+        std::vector<DroppedRow> dropped;
+    };
+    Census census{0, {}, 0, KeptLines(report.source.lines)};
+    DuplicateList duplicates;
+    std::size_t next = 0;
+    const auto produce = [&](Item& item) -> Result<bool> {
+        if (stop) return Error{ErrorCode::interrupted, "interrupted"};
+        item.bucket = next++;
+        return item.bucket < buckets.size();
+    };
+    const auto load = [&](Item& item) {
+        item.dropped.clear();
+        item.loaded = buckets.load(item.bucket, options.duplicates, &item.dropped);
+    };
+    const auto count = [&](Item& item) -> Status {
+        if (!item.loaded) return item.loaded.error();
+        for (const std::uint32_t i : item.loaded->kept) {
+            census.lines.add(item.loaded->lines[i]);
+            census.keys_bytes += item.loaded->keys[i].size() + 1;
         }
-        order[kept++] = row;
-        first = last;
-    }
-    order.resize(kept);
-    std::sort(dropped.begin(), dropped.end());
-    report.duplicates = dropped.size();
-    for (const auto& [row, winner] : std::span(dropped).first(std::min(dropped.size(), kListedDuplicates))) {
-        report.duplicate_examples.push_back({spool.line(winner), spool.line(row), std::string(spool.key(row))});
-    }
-    if (options.duplicates == Duplicates::error && !dropped.empty()) {
+        census.first_rows.push_back(census.rows);
+        census.rows += item.loaded->kept.size();
+        duplicates.add(item.dropped);
+        return {};
+    };
+    if (Status done = run_ordered<Item>(plan.threads, produce, load, count); !done) return done.error();
+    census.lines.count();
+    duplicates.finish(report);
+    report.rows_kept = census.rows;
+    if (options.duplicates == Duplicates::error && report.duplicates != 0) {
         const Duplicate& duplicate = report.duplicate_examples.front();
         return Error{
             ErrorCode::bad_source,
             fmt::format("{}: line {}: the word {} stands on line {} already ({} such line{}); --duplicates first or "
                         "last takes one of them",
                         options.input, duplicate.dropped_line, printable(duplicate.key), duplicate.kept_line,
-                        dropped.size(), dropped.size() == 1 ? "" : "s")};
+                        report.duplicates, report.duplicates == 1 ? "" : "s")};
     }
-    return {};
+    return census;
 }
 
-/// For each source row that is kept, the number of kept rows before it.
-std::vector<std::uint32_t> ranks_of(const std::vector<std::uint32_t>& kept, std::size_t source_rows) {
-    std::vector<std::uint32_t> ranks(source_rows, 0);
-    for (const std::uint32_t row : kept) ranks[row] = 1;
-    std::uint32_t before = 0;
-    for (std::uint32_t& rank : ranks) before += std::exchange(rank, before);
-    return ranks;
-}
-
-/// Writes keys and values in the order `order` of source rows.
-Result<format::Header> write_model(const format::Staging& staging, const Spool& spool,
-                                   const std::vector<std::uint32_t>& order, std::size_t dim, std::size_t threads,
+/// Writes keys and values, bucket after bucket.
+Result<format::Header> write_model(const format::Staging& staging, const RowBuckets& buckets, const Census& census,
+                                   const ConvertOptions& options, std::size_t dim, const MemoryPlan& plan,
                                    const std::atomic<bool>& stop) {
-    auto writer = format::ModelWriter::create(staging.directory_fd(), staging.path(), order.size(),
+    auto writer = format::ModelWriter::create(staging.directory_fd(), staging.path(), census.rows,
                                               static_cast<std::uint32_t>(dim));
     if (!writer) return writer.error();
-    const auto ranks = ranks_of(order, spool.rows());
-    const std::size_t row_bytes = dim * sizeof(float);
-    const std::size_t block_rows = std::max<std::size_t>(1, kGatherBytes / row_bytes);
-    Progress progress("writing", order.size() * row_bytes);
+    Progress progress("writing", census.rows * dim * sizeof(float));
 
-    struct Block {
-        std::span<const std::uint32_t> rows;
-        std::vector<float> values;
+    struct Item {
+        std::size_t bucket = 0;
+        BucketKeys keys;
+        std::vector<float> vectors;
         std::vector<double> norms;
         std::vector<std::uint32_t> ranks;
-        Status read;
+        Status done;
     };
     std::size_t next = 0;
-    const auto produce = [&](Block& block) -> Result<bool> {
+    const auto produce = [&](Item& item) -> Result<bool> {
         if (stop) return Error{ErrorCode::interrupted, "interrupted"};
-        block.rows = std::span(order).subspan(next, std::min(block_rows, order.size() - next));
-        next += block.rows.size();
-        return !block.rows.empty();
+        item.bucket = next++;
+        return item.bucket < buckets.size();
     };
-    const auto gather = [&](Block& block) {
-        block.values.resize(block.rows.size() * dim);
-        block.norms.clear();
-        block.ranks.clear();
-        block.read = {};
-        float* values = block.values.data();
-        for (const std::uint32_t row : block.rows) {
-            if (block.read) block.read = spool.read_vector(row, std::span(values, dim));
-            values += dim;
-            block.norms.push_back(spool.norm(row));
-            block.ranks.push_back(ranks[row]);
+    const auto place = [&](Item& item) {
+        auto loaded = buckets.load(item.bucket, options.duplicates, nullptr);
+        if (!loaded) {
+            item.done = loaded.error();
+            return;
+        }
+        item.keys = *std::move(loaded);
+        const std::size_t rows = item.keys.kept.size();
+        item.vectors.resize(rows * dim);
+        item.done = buckets.gather(item.bucket, item.keys, item.vectors);
+        if (item.done) item.done = writer->write_vectors(census.first_rows[item.bucket], item.vectors);
+        item.norms.clear();
+        item.ranks.clear();
+        for (std::size_t row = 0; row < rows; ++row) {
+            item.norms.push_back(kernels::canonical_norm(item.vectors.data() + row * dim, dim));
+            item.ranks.push_back(census.lines.rank(item.keys.lines[item.keys.kept[row]]));
         }
     };
-    const auto append = [&](Block& block) -> Status {
-        if (!block.read) return block.read;
-        for (const std::uint32_t row : block.rows) {
-            if (Status written = writer->append_key(spool.key(row)); !written) return written;
+    std::uint64_t written_bytes = 0;
+    const auto append = [&](Item& item) -> Status {
+        if (!item.done) return item.done;
+        for (const std::uint32_t i : item.keys.kept) {
+            if (Status written = writer->append_key(item.keys.keys[i]); !written) return written;
         }
-        if (Status written = writer->append_vectors(block.values); !written) return written;
-        if (Status written = writer->append_norms(block.norms); !written) return written;
-        if (Status written = writer->append_ranks(block.ranks); !written) return written;
-        progress.update((static_cast<std::size_t>(block.rows.data() - order.data()) + block.rows.size()) * row_bytes);
+        if (Status written = writer->append_norms(item.norms); !written) return written;
+        if (Status written = writer->append_ranks(item.ranks); !written) return written;
+        writer->hash_vectors(item.vectors);
+        progress.update(written_bytes += item.vectors.size() * sizeof(float));
         return {};
     };
-    if (Status written = run_ordered<Block>(threads, produce, gather, append); !written) return written.error();
+    if (Status written = run_ordered<Item>(plan.threads, produce, place, append); !written) return written.error();
     return writer->finish();
+}
+
+/// Refuses to begin what cannot end: `bytes` are needed in the staging directory's filesystem.
+Status check_space(const format::Staging& staging, double bytes, const ConvertOptions& options) {
+    struct statvfs filesystem {};
+    if (::fstatvfs(staging.directory_fd(), &filesystem) != 0) return {};  // writing will tell
+    const double free = static_cast<double>(filesystem.f_bavail) * static_cast<double>(filesystem.f_frsize);
+    if (bytes <= free) return {};
+    return Error{
+        ErrorCode::io,
+        fmt::format("{}: the model takes {:.3f} GB while it is written, and its filesystem has {:.3f} GB free; make "
+                    "room, choose another place or keep fewer words (--limit)",
+                    options.model_dir, bytes / 1e9, free / 1e9)};
+}
+
+/// Bytes of a model's files but report.json.
+double model_bytes(std::uint64_t rows, std::uint64_t keys_bytes, std::size_t dim) {
+    const double row_bytes = static_cast<double>(dim) * sizeof(float) + sizeof(double) + sizeof(std::uint32_t);
+    return static_cast<double>(rows) * row_bytes + static_cast<double>(keys_bytes) +
+           static_cast<double>(format::kHeaderBytes + 3 * format::kSectionAlignment);
+}
+
+/// The same from the first lines of a source whose size is known: early, but only what is certain to fail.
+Status check_space_early(const format::Staging& staging, const Input& input, const Batch& first, std::size_t dim,
+                         const MemoryPlan& plan, const ConvertOptions& options) {
+    constexpr double kCertain = 0.8;  // of the estimate
+    if (input.total_bytes() == 0 || first.rows() == 0) return {};
+    const double batches = static_cast<double>(expected_text_bytes(input)) / static_cast<double>(first.text_bytes);
+    double rows = static_cast<double>(first.rows()) * batches;
+    if (options.source.limit != 0) rows = std::min(rows, static_cast<double>(options.source.limit));
+    const double spool = rows * static_cast<double>(dim) * sizeof(float) - static_cast<double>(plan.spool_bytes);
+    const auto keys_bytes = static_cast<double>(first.keys.size()) * rows / static_cast<double>(first.rows());
+    const double model = model_bytes(static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(keys_bytes), dim);
+    return check_space(staging, kCertain * (model + std::max(spool, 0.0)), options);
 }
 
 Status write_report(const format::Staging& staging, const Report& report) {
@@ -255,31 +306,40 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     if (!input) return input.error();
     auto staging = format::Staging::create(options.model_dir);
     if (!staging) return staging.error();
-    auto spool = Spool::create(*staging);
-    if (!spool) return spool.error();
+    const MemoryPlan plan = plan_memory(options.memory_bytes, options.source.threads);
+    SourceOptions source_options = options.source;
+    source_options.threads = plan.threads;
+    Spool spool(staging->directory_fd(), kSpoolFile, staging->path(), plan.spool_bytes);
+    RowBuckets buckets(spool, plan.bucket_bytes, expected_text_bytes(*input));
 
     Report report;
     Stopwatch watch;
+    std::size_t dim = 0;
     {
         Progress progress("reading", input->total_bytes());
         SourceSink sink;
-        std::size_t dim = 0;
         sink.begin = [&](const SourceSummary& summary) -> Status {
             dim = summary.dim;
+            buckets.set_dim(dim);
             if (summary.dim_found) {
                 say(fmt::format("{}: GloVe text, {} numbers a line (found in the first lines)", options.input, dim));
             }
             return {};
         };
+        sink.inspect = [&](Batch& batch) { buckets.add(batch); };
         sink.commit = [&](Batch& batch) -> Status {
-            if (spool->rows() + batch.rows() > format::kMaxRows) {
+            if (buckets.rows() + batch.rows() > format::kMaxRows) {
                 return Error{ErrorCode::bad_source,
                              fmt::format("{}: more than {} words", options.input, format::kMaxRows)};
             }
             progress.update(input->source_bytes());
-            return spool->append(batch, dim);
+            if (batch.sequence == 0) {
+                if (Status enough = check_space_early(*staging, *input, batch, dim, plan, options); !enough)
+                    return enough;
+            }
+            return buckets.commit(batch);
         };
-        auto summary = read_source(*input, options.source, sink);
+        auto summary = read_source(*input, source_options, sink);
         if (!summary) return summary.error();
         report.source = *std::move(summary);
     }
@@ -298,15 +358,18 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     report.on_error = options.source.on_error;
     report.limit = options.source.limit;
 
-    auto order = sort_by_key(*spool);
-    if (Status resolved = resolve_duplicates(*spool, options, order, report); !resolved) return resolved.error();
-    report.rows_kept = order.size();
+    if (Status sealed = buckets.seal(stop); !sealed) return sealed.error();
+    const auto census = take_census(buckets, options, plan, stop, report);
+    if (!census) return census.error();
     report.seconds.emplace_back("sort", watch.lap());
 
-    auto header = write_model(*staging, *spool, order, report.source.dim, options.source.threads, stop);
+    if (Status enough = check_space(*staging, model_bytes(census->rows, census->keys_bytes, dim), options); !enough) {
+        return enough.error();
+    }
+    auto header = write_model(*staging, buckets, *census, options, dim, plan, stop);
     if (!header) return header.error();
     report.generation = header->generation;
-    if (Status removed = spool->remove(); !removed) return removed.error();
+    if (Status removed = spool.remove(); !removed) return removed.error();
     report.seconds.emplace_back("write", watch.lap());
     if (Status written = write_report(*staging, report); !written) return written.error();
 

@@ -16,14 +16,18 @@ struct ConvertOptions {
     std::string model_dir;
     SourceOptions source;
     Duplicates duplicates = Duplicates::first;
+    /// The memory that a conversion may take; 0: a quarter of the machine's, and kLeastMemory at least.
+    std::uint64_t memory_bytes = 0;
 };
+
+inline constexpr std::uint64_t kLeastMemory = std::uint64_t{256} << 20;
 
 /// Converts options.input to a model and publishes it as options.model_dir, with progress on a terminal. `say` is told,
 /// on the calling thread, what was found and what looks odd.
 ///
-/// Three stages: lines are parsed and their vectors appended to a spool file in the staging directory, in source order;
-/// keys, which fit in memory, are sorted; vectors are gathered from the spool in that order. So memory grows with the
-/// words, not with the numbers. The model's bytes do not depend on the number of threads.
+/// Three stages: lines are parsed and their rows laid aside, grouped by key (row_buckets.hpp); the keys alone are gone through,
+/// which tells duplicates, ranks and sizes; then group after group is put in order and written. The process's own memory stays
+/// below options.memory_bytes, whatever the source's size. The model's bytes depend neither on memory nor on threads.
 ///
 /// Errors: bad_source, conflict, io; interrupted once `stop` is set. After any of them, and after an exception, what
 /// was at options.model_dir is as it was, and no file of the attempt is left.

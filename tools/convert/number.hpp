@@ -5,6 +5,7 @@
 #include <cfloat>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace gloved::convert {
 
@@ -34,6 +35,34 @@ static_assert(1e-22 > FLT_MIN && static_cast<double>(kExactInteger) * 1e22 < FLT
 inline constexpr int kUint64Digits = 19;
 
 inline bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+
+/// Digits that stand at the beginning of eight bytes: how many, and their value.
+struct Digits {
+    unsigned count;
+    std::uint64_t value;
+};
+
+/// All eight bytes at once, as one integer: no branch depends on how many digits a number has. The byte at the lowest address is
+/// the lowest of the integer.
+inline Digits leading_digits(const char* eight) {
+    constexpr std::uint64_t kOnes = 0x0101010101010101;
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, eight, sizeof bytes);
+    // '0' to '9' become 0 to 9. What is no digit has its high bit set already or gets it by adding 0x76 = 0x80 - 10. A sum that
+    // overflows disturbs only bytes above one that is no digit.
+    bytes ^= '0' * kOnes;
+    const std::uint64_t others = ((bytes + 0x76 * kOnes) | bytes) & 0x80 * kOnes;
+    if ((others & 0x80) != 0) return {0, 0};
+    const unsigned count = others == 0 ? 8 : static_cast<unsigned>(std::countr_zero(others)) / 8;
+    // To the top, behind zeros that count as digits, then neighbours together: 8 numbers to 4, to 2, to 1.
+    bytes <<= 8 * (8 - count);
+    bytes = bytes * 10 + (bytes >> 8);
+    constexpr std::uint64_t kPairs = 0x000000FF000000FF;
+    const std::uint64_t high = (bytes & kPairs) * (100 + (std::uint64_t{1'000'000} << 32));
+    const std::uint64_t low = ((bytes >> 16) & kPairs) * (1 + (std::uint64_t{10'000} << 32));
+    return {count, (high + low) >> 32};
+}
+inline constexpr std::uint64_t kPowersOfTenInteger[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 }  // namespace detail
 
 /// Reads the longest prefix of [first, last) that is [+-] digits [. digits] [(e|E) [+-] digits], where either side of
@@ -52,7 +81,7 @@ inline Number parse_number(const char* first, const char* last) {
     using namespace detail;
     const char* p = first;
     const bool negative = p != last && *p == '-';
-    if (p != last && (*p == '-' || *p == '+')) ++p;
+    p += static_cast<int>(negative) | static_cast<int>(p != last && *p == '+');
     const char* const unsigned_first = p;
 
     std::uint64_t digits = 0;  // wraps beyond 19 digits, and is not used then
@@ -61,6 +90,11 @@ inline Number parse_number(const char* first, const char* last) {
     std::int64_t exponent = 0;
     if (p != last && *p == '.') {
         const char* const fraction = ++p;
+        if (last - p >= 8) {
+            const Digits many = leading_digits(p);
+            digits = digits * kPowersOfTenInteger[many.count] + many.value;
+            p += many.count;
+        }
         for (; p != last && digit(*p); ++p) digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
         exponent = fraction - p;
         digit_count += p - fraction;
@@ -87,8 +121,9 @@ inline Number parse_number(const char* first, const char* last) {
         constexpr std::uint64_t kLow29 = (std::uint64_t{1} << 29) - 1;
         const bool midpoint = (std::bit_cast<std::uint64_t>(d) & kLow29) == std::uint64_t{1} << 28;
         if (!midpoint) {
-            const auto value = static_cast<float>(d);
-            return {negative ? -value : value, p, NumberFault::none};
+            // The sign as a bit, since nobody can predict it.
+            const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(d));
+            return {std::bit_cast<float>(bits | static_cast<std::uint32_t>(negative) << 31), p, NumberFault::none};
         }
     }
     return parse_number_slowly(unsigned_first, p, negative);

@@ -281,10 +281,16 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options, co
     }
 
     bool first_pending = true;
+    std::uint64_t produced = 0;
     const auto produce = [&](Batch& batch) -> Result<bool> {
-        if (!std::exchange(first_pending, false)) return chunker.next(batch);
-        batch = std::move(first);
-        return true;
+        Result<bool> more = true;
+        if (std::exchange(first_pending, false)) {
+            batch = std::move(first);
+        } else {
+            more = chunker.next(batch);
+        }
+        batch.sequence = produced++;
+        return more;
     };
     const auto work = [&](Batch& batch) {
         if (batch.overlong) return;

@@ -30,6 +30,7 @@ struct SourceOptions {
 
 /// A piece of the source. `text`, `text_offset` and `whole_lines` come from the reader, the rest from its lines.
 struct Batch {
+    std::uint64_t sequence = 0;  ///< 0, 1, 2 … in the order of the source
     std::vector<char> buffer;
     std::size_t text_bytes = 0;
     std::uint64_t text_offset = 0;  ///< of the first byte, in the inflated text

@@ -1,0 +1,189 @@
+// Rows come out of the buckets in order, each with its vector, whatever way they went in.
+#include "tools/convert/row_buckets.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/files.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gloved::convert {
+namespace {
+
+constexpr std::size_t kDim = 3;
+constexpr std::size_t kBatchRows = 500;
+constexpr std::size_t kBatchLines = kBatchRows + 7;  // some lines hold no row
+
+std::vector<float> vector_of(std::uint64_t line) { return {static_cast<float>(line), 0.5F, -static_cast<float>(line)}; }
+
+/// A source of these keys, one a line but for the last lines of each batch.
+std::vector<Batch> batches_of(const std::vector<std::string>& keys) {
+    std::vector<Batch> batches;
+    for (std::size_t at = 0; at < keys.size(); at += kBatchRows) {
+        Batch batch;
+        batch.sequence = batches.size();
+        batch.first_line = batches.size() * kBatchLines;
+        batch.lines = kBatchLines;
+        batch.text_bytes = 40 * kBatchRows;
+        for (std::size_t i = at; i < std::min(keys.size(), at + kBatchRows); ++i) {
+            batch.keys += keys[i];
+            batch.key_ends.push_back(batch.keys.size());
+            batch.line_numbers.push_back(i - at);
+            const auto vector = vector_of(batch.first_line + i - at);
+            batch.values.insert(batch.values.end(), vector.begin(), vector.end());
+        }
+        batches.push_back(std::move(batch));
+    }
+    return batches;
+}
+
+struct Outcome {
+    std::vector<std::string> keys;
+    std::vector<std::uint64_t> lines;
+    std::size_t buckets = 0;
+    std::size_t largest_bucket = 0;  // rows
+    std::set<std::pair<std::uint64_t, std::uint64_t>> dropped;
+    std::uint64_t file_bytes = 0;
+};
+
+struct Settings {
+    std::size_t bucket_bytes = 1 << 16;
+    std::uint64_t resident_bytes = 1 << 20;
+    Duplicates rule = Duplicates::first;
+    bool backwards = false;  // the last batch is added first
+    std::size_t threads = 1;
+};
+
+Outcome put_in_order(const std::vector<std::string>& keys, const Settings& settings) {
+    const tests::TempDir directory;
+    auto fd = open_directory(directory.path());
+    EXPECT_TRUE(fd);
+    Spool spool(fd->get(), "spool", directory.path(), settings.resident_bytes);
+    auto batches = batches_of(keys);
+    RowBuckets buckets(spool, settings.bucket_bytes, 40 * keys.size());
+    buckets.set_dim(kDim);
+    if (settings.backwards) {
+        for (auto batch = batches.rbegin(); batch != batches.rend(); ++batch) buckets.add(*batch);
+    } else {
+        std::atomic<std::size_t> next = 0;
+        std::vector<std::jthread> threads;
+        for (std::size_t i = 0; i < settings.threads; ++i) {
+            threads.emplace_back([&] {
+                for (std::size_t at = next++; at < batches.size(); at = next++) buckets.add(batches[at]);
+            });
+        }
+    }
+    for (const Batch& batch : batches) EXPECT_TRUE(buckets.commit(batch));
+    const std::atomic<bool> stop = false;
+    EXPECT_TRUE(buckets.seal(stop));
+    EXPECT_EQ(buckets.rows(), keys.size());
+
+    Outcome outcome;
+    outcome.buckets = buckets.size();
+    outcome.file_bytes = spool.file_bytes();
+    EXPECT_EQ(std::filesystem::exists(directory.path() + "/spool"), outcome.file_bytes != 0);
+    for (std::size_t i = 0; i < buckets.size(); ++i) {
+        std::vector<DroppedRow> dropped;
+        const auto loaded = buckets.load(i, settings.rule, &dropped);
+        EXPECT_TRUE(loaded);
+        std::vector<float> vectors(loaded->kept.size() * kDim);
+        EXPECT_TRUE(buckets.gather(i, *loaded, vectors));
+        outcome.largest_bucket = std::max(outcome.largest_bucket, loaded->lines.size());
+        for (std::size_t row = 0; row < loaded->kept.size(); ++row) {
+            const std::uint64_t line = loaded->lines[loaded->kept[row]];
+            outcome.keys.emplace_back(loaded->keys[loaded->kept[row]]);
+            outcome.lines.push_back(line);
+            const std::vector<float> vector(vectors.data() + row * kDim, vectors.data() + (row + 1) * kDim);
+            EXPECT_EQ(vector, vector_of(line)) << "line " << line;
+        }
+        for (const DroppedRow& row : dropped) outcome.dropped.insert({row.line, row.kept_line});
+    }
+    EXPECT_TRUE(spool.remove());
+    EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+    return outcome;
+}
+
+/// What must come out, by a way that shares nothing with the other.
+void expect_order(const Outcome& outcome, const std::vector<std::string>& keys, Duplicates rule) {
+    std::map<std::string, std::vector<std::uint64_t>> lines;
+    for (std::size_t i = 0; i < keys.size(); ++i)
+        lines[keys[i]].push_back(i / kBatchRows * kBatchLines + i % kBatchRows);
+    std::vector<std::string> sorted;
+    std::vector<std::uint64_t> kept;
+    std::set<std::pair<std::uint64_t, std::uint64_t>> dropped;
+    for (const auto& [key, of_key] : lines) {
+        sorted.push_back(key);
+        kept.push_back(rule == Duplicates::last ? of_key.back() : of_key.front());
+        for (const std::uint64_t line : of_key) {
+            if (line != kept.back()) dropped.insert({line, kept.back()});
+        }
+    }
+    EXPECT_EQ(outcome.keys, sorted);
+    EXPECT_EQ(outcome.lines, kept);
+    EXPECT_EQ(outcome.dropped, dropped);
+}
+
+std::vector<std::string> random_keys(std::size_t count, std::size_t distinct) {
+    std::mt19937_64 random(11);
+    std::vector<std::string> keys;
+    for (std::size_t i = 0; i < count; ++i) keys.push_back("key" + std::to_string(random() % distinct * 7919));
+    return keys;
+}
+
+TEST(RowBuckets, RandomKeysWithDuplicates) {
+    const auto keys = random_keys(20000, 15000);
+    for (const Duplicates rule : {Duplicates::first, Duplicates::last}) {
+        const Outcome outcome = put_in_order(keys, {.rule = rule});
+        expect_order(outcome, keys, rule);
+        EXPECT_GT(outcome.buckets, 10U);
+    }
+}
+
+TEST(RowBuckets, FromSeveralThreadsAndInAnyOrder) {
+    const auto keys = random_keys(20000, 15000);
+    expect_order(put_in_order(keys, {.threads = 4}), keys, Duplicates::first);
+    expect_order(put_in_order(keys, {.backwards = true}), keys, Duplicates::first);
+}
+
+TEST(RowBuckets, FromTheFileAloneAndFromMemoryAlone) {
+    const auto keys = random_keys(20000, 15000);
+    const Outcome from_file = put_in_order(keys, {.resident_bytes = 4096});
+    const Outcome from_memory = put_in_order(keys, {.resident_bytes = 64 << 20});
+    expect_order(from_file, keys, Duplicates::first);
+    expect_order(from_memory, keys, Duplicates::first);
+    EXPECT_GT(from_file.file_bytes, keys.size() * kDim * sizeof(float));
+    EXPECT_EQ(from_memory.file_bytes, 0U);
+}
+
+TEST(RowBuckets, AscendingKeysAreDividedAgain) {
+    std::vector<std::string> keys;
+    for (int i = 0; i < 20000; ++i) keys.push_back("w" + std::to_string(100000 + i));
+    const Outcome outcome = put_in_order(keys, {});
+    expect_order(outcome, keys, Duplicates::first);
+    // 65,536 bytes at 3 numbers, 56 bytes and a key of 7 a row: 873 rows, or what one batch brings.
+    EXPECT_LE(outcome.largest_bucket, 874U);
+    EXPECT_GT(outcome.buckets, 20U);
+}
+
+TEST(RowBuckets, OneKeyOverAndOverEnds) {
+    std::vector<std::string> keys(20000, "same");
+    keys[7] = "before";
+    keys[19999] = "zzz";
+    const Outcome outcome = put_in_order(keys, {});
+    expect_order(outcome, keys, Duplicates::first);
+    EXPECT_EQ(outcome.dropped.size(), 19997U);
+}
+
+TEST(RowBuckets, OneRow) { expect_order(put_in_order({"only"}, {}), {"only"}, Duplicates::first); }
+
+}  // namespace
+}  // namespace gloved::convert

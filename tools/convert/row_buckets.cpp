@@ -1,0 +1,280 @@
+#include "tools/convert/row_buckets.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+namespace gloved::convert {
+namespace {
+
+/// Beside key and vector: end, line, place in the order, and twice 16 bytes while they are sorted.
+constexpr std::size_t kRowBytes = 56;
+/// A sample is no census.
+constexpr double kSpareBuckets = 1.3;
+/// Fewer keys of the sample a bucket would say little about where it should end.
+constexpr std::size_t kSampledKeys = 4;
+/// Slices that borders are sampled from when a bucket is divided.
+constexpr std::size_t kSampledSlices = 64;
+
+}  // namespace
+
+std::uint64_t RowBuckets::bytes_of(std::uint64_t rows, std::uint64_t key_bytes) const {
+    return rows * (dim_ * sizeof(float) + kRowBytes) + key_bytes;
+}
+
+std::size_t RowBuckets::wanted_buckets(std::uint64_t rows, std::uint64_t key_bytes) const {
+    const double wanted = static_cast<double>(bytes_of(rows, key_bytes)) / static_cast<double>(bucket_bytes_);
+    return wanted <= 1 ? 1 : static_cast<std::size_t>(wanted * kSpareBuckets) + 1;
+}
+
+RowBuckets::Borders RowBuckets::choose_borders(KeyView sample, std::size_t buckets) {
+    buckets = std::min(buckets, sample.size() / kSampledKeys);
+    if (buckets <= 1) return {};
+    const auto order = sort_keys(sample);
+    Borders borders;
+    for (std::size_t i = 1; i < buckets; ++i) {
+        const std::string_view key = sample[order[i * order.size() / buckets]];
+        if (borders.empty() || borders.back() < key) {
+            borders.emplace_back(key);
+        } else if (borders.back() == key) {
+            // A key that fills buckets is shut in alone: no key holds a NUL, so this comes right behind it.
+            borders.emplace_back(std::string(key) + '\0');
+        }
+    }
+    return borders;
+}
+
+std::vector<RowBuckets::Bucket> RowBuckets::make_buckets(const Borders& borders) {
+    std::vector<Bucket> buckets(borders.size() + 1);
+    for (std::size_t i = 1; i < borders.size(); ++i) {
+        buckets[i].one_key = borders[i].size() == borders[i - 1].size() + 1 && borders[i].back() == '\0';
+    }
+    return buckets;
+}
+
+Result<std::vector<RowBuckets::Slice>> RowBuckets::write_block(const Rows& rows, std::uint32_t batch,
+                                                               const Borders& borders) {
+    const KeyView keys = rows.keys;
+    const std::size_t row_bytes = dim_ * sizeof(float);
+    std::vector<Slice> slices(borders.size() + 1);
+    std::vector<std::uint32_t> bucket_of(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        const std::string_view key = keys[i];
+        const auto above = std::upper_bound(borders.begin(), borders.end(), key,
+                                            [](std::string_view a, const std::string& b) { return a < b; });
+        bucket_of[i] = static_cast<std::uint32_t>(above - borders.begin());
+        Slice& slice = slices[bucket_of[i]];
+        ++slice.rows;
+        slice.key_bytes += static_cast<std::uint32_t>(key.size());
+    }
+    std::size_t size = 0;
+    for (Slice& slice : slices) {
+        slice.batch = batch;
+        slice.facts_offset = static_cast<std::uint32_t>(size);
+        size += slice.rows * 2 * sizeof(std::uint32_t) + slice.key_bytes;
+    }
+    size = (size + alignof(float) - 1) / alignof(float) * alignof(float);
+    for (Slice& slice : slices) {
+        slice.vectors_offset = static_cast<std::uint32_t>(size);
+        size += slice.rows * row_bytes;
+    }
+    assert(size <= std::numeric_limits<std::uint32_t>::max());
+
+    Spool::Draft block = spool_.begin(size);
+    struct Cursor {
+        std::byte* line;
+        std::byte* end;
+        std::byte* key;
+        std::byte* vector;
+        std::uint32_t key_end = 0;
+    };
+    std::vector<Cursor> cursors;
+    for (const Slice& slice : slices) {
+        std::byte* const facts = block.bytes + slice.facts_offset;
+        const std::size_t numbers = slice.rows * sizeof(std::uint32_t);
+        cursors.push_back({facts, facts + numbers, facts + 2 * numbers, block.bytes + slice.vectors_offset});
+    }
+    // Keys stand before the numbers of the next slice, which may therefore lie anywhere: memcpy, not assignment.
+    const auto put = [](std::byte*& to, const void* from, std::size_t bytes) {
+        std::memcpy(to, from, bytes);
+        to += bytes;
+    };
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        Cursor& cursor = cursors[bucket_of[i]];
+        const std::string_view key = keys[i];
+        const auto line = static_cast<std::uint32_t>(rows.lines[i]);
+        cursor.key_end += static_cast<std::uint32_t>(key.size());
+        put(cursor.line, &line, sizeof line);
+        put(cursor.end, &cursor.key_end, sizeof cursor.key_end);
+        put(cursor.key, key.data(), key.size());
+        put(cursor.vector, rows.vectors + i * dim_, row_bytes);
+    }
+    auto number = spool_.finish(std::move(block));
+    if (!number) return number.error();
+    for (Slice& slice : slices) slice.block = *number;
+    return slices;
+}
+
+void RowBuckets::enter(const std::vector<Slice>& slices, std::vector<Bucket>& buckets) {
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+        if (slices[i].rows == 0) continue;
+        buckets[i].slices.push_back(slices[i]);
+        buckets[i].rows += slices[i].rows;
+        buckets[i].key_bytes += slices[i].key_bytes;
+    }
+}
+
+void RowBuckets::add(const Batch& batch) {
+    if (batch.rows() == 0) return;
+    const KeyView keys{batch.keys, batch.key_ends};
+    {
+        const std::lock_guard lock(mutex_);
+        if (!std::exchange(has_borders_, true)) {
+            const double batches = std::max(1.0, static_cast<double>(expected_text_bytes_) /
+                                                     static_cast<double>(std::max<std::size_t>(batch.text_bytes, 1)));
+            const auto all = [&](std::size_t of_batch) {
+                return static_cast<std::uint64_t>(static_cast<double>(of_batch) * batches);
+            };
+            borders_ = choose_borders(keys, wanted_buckets(all(batch.rows()), all(keys.bytes.size())));
+            buckets_ = make_buckets(borders_);
+        }
+    }
+    auto slices = write_block({keys, batch.line_numbers, batch.values.data()},
+                              static_cast<std::uint32_t>(batch.sequence), borders_);
+    const std::lock_guard lock(mutex_);
+    if (slices) {
+        enter(*slices, buckets_);
+    } else if (failed_) {
+        failed_ = slices.error();
+    }
+}
+
+Status RowBuckets::commit(const Batch& batch) {
+    assert(batch.sequence == first_lines_.size());
+    first_lines_.push_back(batch.first_line);
+    rows_ += batch.rows();
+    const std::lock_guard lock(mutex_);
+    return failed_;
+}
+
+Status RowBuckets::load_slice(const Slice& slice, KeyList& keys, std::vector<std::uint64_t>& lines) const {
+    const std::size_t numbers = slice.rows * sizeof(std::uint32_t);
+    std::vector<std::byte> facts(2 * numbers + slice.key_bytes);
+    if (Status read = spool_.read(slice.block, slice.facts_offset, facts); !read) return read;
+    const std::size_t keys_before = keys.bytes.size();
+    for (std::size_t i = 0; i < slice.rows; ++i) {
+        std::uint32_t line = 0;
+        std::uint32_t end = 0;
+        std::memcpy(&line, facts.data() + i * sizeof line, sizeof line);
+        std::memcpy(&end, facts.data() + numbers + i * sizeof end, sizeof end);
+        lines.push_back(line);
+        keys.ends.push_back(keys_before + end);
+    }
+    keys.bytes.append(reinterpret_cast<const char*>(facts.data()) + 2 * numbers, slice.key_bytes);
+    return {};
+}
+
+/// The rows of a bucket in buckets of its own. What it was stays in the spool, unused.
+Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket, const std::atomic<bool>& stop) {
+    KeyList sample;
+    std::vector<std::uint64_t> lines;
+    const std::size_t sampled = std::min(bucket.slices.size(), kSampledSlices);
+    for (std::size_t i = 0; i < sampled; ++i) {
+        const Slice& slice = bucket.slices[i * bucket.slices.size() / sampled];
+        if (Status loaded = load_slice(slice, sample, lines); !loaded) return loaded.error();
+    }
+    const Borders borders =
+        choose_borders(sample, std::max<std::size_t>(2, wanted_buckets(bucket.rows, bucket.key_bytes)));
+    std::vector<Bucket> divided = make_buckets(borders);
+    KeyList keys;
+    std::vector<float> vectors;
+    for (const Slice& slice : bucket.slices) {
+        if (stop) return Error{ErrorCode::interrupted, "interrupted"};
+        keys.bytes.clear();
+        keys.ends.clear();
+        lines.clear();
+        vectors.resize(slice.rows * dim_);
+        if (Status loaded = load_slice(slice, keys, lines); !loaded) return loaded.error();
+        if (Status read = spool_.read(slice.block, slice.vectors_offset, std::as_writable_bytes(std::span(vectors)));
+            !read) {
+            return read.error();
+        }
+        auto slices = write_block({keys, lines, vectors.data()}, slice.batch, borders);
+        if (!slices) return slices.error();
+        enter(*slices, divided);
+    }
+    return divided;
+}
+
+Status RowBuckets::seal(const std::atomic<bool>& stop) {
+    std::vector<Bucket> sealed;
+    // From the last to the first on a stack, so that the first comes out first.
+    std::vector<Bucket> left(std::make_move_iterator(buckets_.rbegin()), std::make_move_iterator(buckets_.rend()));
+    while (!left.empty()) {
+        Bucket bucket = std::move(left.back());
+        left.pop_back();
+        // A bucket of one slice came from one batch, whose size is bounded already.
+        if (too_large(bucket) && bucket.slices.size() > 1) {
+            auto divided = divide(bucket, stop);
+            if (!divided) return divided.error();
+            if (divided->size() > 1) {
+                left.insert(left.end(), std::make_move_iterator(divided->rbegin()),
+                            std::make_move_iterator(divided->rend()));
+                continue;
+            }
+            bucket = std::move(divided->front());
+        }
+        // Threads came in any order.
+        std::sort(bucket.slices.begin(), bucket.slices.end(),
+                  [](const Slice& a, const Slice& b) { return a.batch < b.batch; });
+        if (bucket.rows != 0) sealed.push_back(std::move(bucket));
+    }
+    buckets_ = std::move(sealed);
+    return {};
+}
+
+Result<BucketKeys> RowBuckets::load(std::size_t bucket, Duplicates rule, std::vector<DroppedRow>* dropped) const {
+    BucketKeys loaded;
+    for (const Slice& slice : buckets_[bucket].slices) {
+        const std::size_t before = loaded.lines.size();
+        if (Status read = load_slice(slice, loaded.keys, loaded.lines); !read) return read.error();
+        for (std::size_t i = before; i < loaded.lines.size(); ++i) loaded.lines[i] += first_lines_[slice.batch];
+    }
+    const auto order = sort_keys(loaded.keys);
+    for (std::size_t first = 0; first < order.size();) {
+        const std::string_view key = loaded.keys[order[first]];
+        std::size_t last = first + 1;
+        while (last < order.size() && loaded.keys[order[last]] == key) ++last;
+        // Slices are in the source's order, and so are equal keys.
+        const std::size_t winner = rule == Duplicates::last ? last - 1 : first;
+        for (std::size_t i = first; i < last && dropped != nullptr; ++i) {
+            if (i == winner) continue;
+            dropped->push_back({loaded.lines[order[i]], loaded.lines[order[winner]], std::string(key)});
+        }
+        loaded.kept.push_back(order[winner]);
+        first = last;
+    }
+    return loaded;
+}
+
+Status RowBuckets::gather(std::size_t bucket, const BucketKeys& keys, std::span<float> vectors) const {
+    assert(vectors.size() == keys.kept.size() * dim_);
+    constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
+    std::vector<std::uint32_t> place_of(keys.lines.size(), kNowhere);
+    for (std::size_t i = 0; i < keys.kept.size(); ++i) place_of[keys.kept[i]] = static_cast<std::uint32_t>(i);
+    std::vector<float> read;
+    std::size_t row = 0;
+    for (const Slice& slice : buckets_[bucket].slices) {
+        read.resize(slice.rows * dim_);
+        const auto bytes = std::as_writable_bytes(std::span(read));
+        if (Status got = spool_.read(slice.block, slice.vectors_offset, bytes); !got) return got;
+        for (std::size_t i = 0; i < slice.rows; ++i, ++row) {
+            if (place_of[row] == kNowhere) continue;
+            std::memcpy(vectors.data() + place_of[row] * dim_, read.data() + i * dim_, dim_ * sizeof(float));
+        }
+    }
+    return {};
+}
+
+}  // namespace gloved::convert

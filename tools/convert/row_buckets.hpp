@@ -1,0 +1,117 @@
+// The rows of a source, put in order though they do not fit in memory.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/result.hpp"
+#include "tools/convert/key_sort.hpp"
+#include "tools/convert/report.hpp"
+#include "tools/convert/source.hpp"
+#include "tools/convert/spool.hpp"
+
+namespace gloved::convert {
+
+/// A row that lost against another of the same key. Lines count from 0.
+struct DroppedRow {
+    std::uint64_t line = 0;
+    std::uint64_t kept_line = 0;
+    std::string key;
+};
+
+/// The keys of a bucket.
+struct BucketKeys {
+    KeyList keys;                      ///< as they lie in the bucket
+    std::vector<std::uint64_t> lines;  ///< of each, from 0
+    std::vector<std::uint32_t> kept;   ///< in byte order, one a key
+};
+
+/// Rows in buckets: each key of a bucket comes before each key of the next one. Every bucket is small enough to be sorted in
+/// memory, and is read in pieces as long as its rows of one batch are.
+///
+/// The first batch's keys say where one bucket ends and the next begins. Each batch is then grouped by bucket and written
+/// as one block, so that writing is sequential. Where the first keys were no good sample (a source in alphabetical order), buckets
+/// come out too large and are divided again, by `seal`.
+///
+/// First `add` and `commit`, then `seal`, then the rest.
+class RowBuckets {
+  public:
+    /// `bucket_bytes`: what a bucket may take in memory. `expected_text_bytes`: the source's size, as far as it is known.
+    RowBuckets(Spool& spool, std::size_t bucket_bytes, std::uint64_t expected_text_bytes)
+        : spool_(spool), bucket_bytes_(bucket_bytes), expected_text_bytes_(expected_text_bytes) {}
+
+    void set_dim(std::size_t dim) { dim_ = dim; }
+    /// Any thread, batches in any order. What goes wrong is told by `commit`.
+    void add(const Batch& batch);
+    /// For every batch, in the order of the source, after `add`; it takes the number of lines before the batch. Errors: io.
+    Status commit(const Batch& batch);
+    /// Divides what is too large. Errors: io, interrupted.
+    Status seal(const std::atomic<bool>& stop);
+
+    std::size_t size() const { return buckets_.size(); }
+    std::uint64_t rows() const { return rows_; }
+    /// The keys of a bucket in order, one of each. `dropped`, where given, is told of the others. Any thread. Errors: io.
+    Result<BucketKeys> load(std::size_t bucket, Duplicates rule, std::vector<DroppedRow>* dropped) const;
+    /// Puts the vectors of keys.kept, in that order, into `vectors`, shape (kept, dim). Any thread. Errors: io.
+    Status gather(std::size_t bucket, const BucketKeys& keys, std::span<float> vectors) const;
+
+  private:
+    /// A batch's rows of one bucket: line numbers and key ends (uint32 both), keys; and elsewhere in the block their vectors.
+    struct Slice {
+        std::uint32_t block = 0;
+        std::uint32_t batch = 0;
+        std::uint32_t rows = 0;
+        std::uint32_t key_bytes = 0;
+        std::uint32_t facts_offset = 0;
+        std::uint32_t vectors_offset = 0;
+    };
+    struct Bucket {
+        std::vector<Slice> slices;  // by batch once sealed
+        std::uint64_t rows = 0;
+        std::uint64_t key_bytes = 0;
+        bool one_key = false;  // there is nothing to divide
+    };
+    /// Rows that lie in memory, to be grouped.
+    struct Rows {
+        KeyView keys;
+        std::span<const std::uint64_t> lines;  // in the batch
+        const float* vectors = nullptr;
+    };
+    /// The first keys of all buckets but the first, ascending.
+    using Borders = std::vector<std::string>;
+
+    static Borders choose_borders(KeyView sample, std::size_t buckets);
+    std::size_t wanted_buckets(std::uint64_t rows, std::uint64_t key_bytes) const;
+    std::uint64_t bytes_of(std::uint64_t rows, std::uint64_t key_bytes) const;
+    bool too_large(const Bucket& bucket) const {
+        return !bucket.one_key && bytes_of(bucket.rows, bucket.key_bytes) > bucket_bytes_;
+    }
+    static std::vector<Bucket> make_buckets(const Borders& borders);
+    /// Writes the rows as one block; a slice for each bucket (without rows where there are none).
+    Result<std::vector<Slice>> write_block(const Rows& rows, std::uint32_t batch, const Borders& borders);
+    static void enter(const std::vector<Slice>& slices, std::vector<Bucket>& buckets);
+    Status load_slice(const Slice& slice, KeyList& keys, std::vector<std::uint64_t>& lines) const;
+    Result<std::vector<Bucket>> divide(const Bucket& bucket, const std::atomic<bool>& stop);
+
+    Spool& spool_;
+    std::size_t bucket_bytes_;
+    std::uint64_t expected_text_bytes_;
+    std::size_t dim_ = 0;
+    std::mutex mutex_;
+    bool has_borders_ = false;
+    Borders borders_;
+    std::vector<Bucket> buckets_;
+    Status failed_;
+    std::vector<std::uint64_t> first_lines_;  // of each batch
+    std::uint64_t rows_ = 0;
+};
+
+}  // namespace gloved::convert

@@ -1,0 +1,109 @@
+#include "tools/convert/spool.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace gloved::convert {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+}  // namespace
+
+Spool::Spool(int directory_fd, const char* name, const std::string& path, std::uint64_t resident_bytes)
+    : directory_fd_(directory_fd), name_(name), path_(path + "/" + name) {
+    // Address space, of which only what is used becomes memory; where there is a limit on it the file takes all. Large pages,
+    // because the first touch of every small one costs a fault.
+    void* const memory =
+        ::mmap(nullptr, resident_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return;
+    (void)::madvise(memory, resident_bytes, MADV_HUGEPAGE);
+    resident_ = static_cast<std::byte*>(memory);
+    resident_bytes_ = resident_bytes;
+}
+
+Spool::~Spool() {
+    if (resident_ != nullptr) ::munmap(resident_, resident_bytes_);
+}
+
+Spool::Draft Spool::begin(std::size_t size) {
+    Draft draft;
+    draft.size = size;
+    const std::lock_guard lock(mutex_);
+    draft.number = static_cast<std::uint32_t>(places_.size());
+    const std::size_t aligned = (size + kAlignment - 1) / kAlignment * kAlignment;
+    if (aligned <= resident_bytes_ - resident_used_) {
+        draft.bytes = resident_ + std::exchange(resident_used_, resident_used_ + aligned);
+        places_.push_back({draft.bytes, 0});
+        return draft;
+    }
+    if (!buffers_.empty()) {
+        draft.buffer = std::move(buffers_.back());
+        buffers_.pop_back();
+    }
+    if (draft.buffer.size() < size) draft.buffer.resize(size);
+    draft.bytes = draft.buffer.data();
+    places_.push_back({nullptr, std::exchange(file_bytes_, file_bytes_ + size)});
+    return draft;
+}
+
+Result<std::uint32_t> Spool::finish(Draft draft) {
+    if (draft.buffer.empty()) return draft.number;
+    std::uint64_t offset = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!file_) {
+            file_ = UniqueFd(::openat(directory_fd_, name_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+            if (!file_) return system_error(path_, "cannot create", errno);
+        }
+        offset = places_[draft.number].offset;
+    }
+    if (Status written = write_all_at(file_.get(), {draft.bytes, draft.size}, offset, path_); !written) {
+        return written.error();
+    }
+    const std::lock_guard lock(mutex_);
+    buffers_.push_back(std::move(draft.buffer));
+    return draft.number;
+}
+
+Status Spool::read(std::uint32_t block, std::size_t offset, std::span<std::byte> to) const {
+    const Place* place = nullptr;
+    {
+        // The list may grow meanwhile; its elements stay where they are.
+        const std::lock_guard lock(mutex_);
+        place = &places_[block];
+    }
+    if (place->memory != nullptr) {
+        std::memcpy(to.data(), place->memory + offset, to.size());
+        return {};
+    }
+    std::uint64_t at = place->offset + offset;
+    // Not mapped: pages of a mapping count as the process's own memory.
+    while (!to.empty()) {
+        const ssize_t got = ::pread(file_.get(), to.data(), to.size(), static_cast<off_t>(at));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return system_error(path_, "cannot read", errno);
+        if (got == 0) return Error{ErrorCode::io, fmt::format("{}: shorter than it was written", path_)};
+        to = to.subspan(static_cast<std::size_t>(got));
+        at += static_cast<std::uint64_t>(got);
+    }
+    return {};
+}
+
+Status Spool::remove() {
+    places_.clear();
+    resident_used_ = 0;
+    if (!file_) return {};
+    file_.reset();
+    if (::unlinkat(directory_fd_, name_, 0) != 0) return system_error(path_, "cannot remove", errno);
+    return {};
+}
+
+}  // namespace gloved::convert

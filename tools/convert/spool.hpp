@@ -1,0 +1,71 @@
+// What a conversion has read and not yet put in its place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/files.hpp"
+#include "common/result.hpp"
+
+namespace gloved::convert {
+
+/// Blocks of bytes: in memory up to a bound, in a file beyond it. The file is made with the first block that needs it.
+class Spool {
+  public:
+    /// A block to be filled, once.
+    struct Draft {
+        std::byte* bytes = nullptr;
+        std::size_t size = 0;
+
+      private:
+        friend Spool;
+        std::uint32_t number = 0;
+        std::vector<std::byte> buffer;  // on its way to the file; empty: `bytes` is where the block stays
+    };
+
+    /// The file is `name` in `directory_fd`, which outlives the Spool; `path` is what messages call the directory. Holds at
+    /// most `resident_bytes` of blocks in memory, and none where the system does not give it.
+    Spool(int directory_fd, const char* name, const std::string& path, std::uint64_t resident_bytes);
+    Spool(const Spool&) = delete;
+    Spool& operator=(const Spool&) = delete;
+    ~Spool();
+
+    /// Any thread.
+    Draft begin(std::size_t size);
+    /// Takes the block in and returns its number. Any thread. Errors: io.
+    Result<std::uint32_t> finish(Draft draft);
+
+    /// Copies bytes of a block from `offset` on; the caller knows that there are so many. Any thread. Errors: io.
+    Status read(std::uint32_t block, std::size_t offset, std::span<std::byte> to) const;
+
+    /// Forgets all blocks and removes the file. Errors: io.
+    Status remove();
+
+    /// Bytes in the file.
+    std::uint64_t file_bytes() const { return file_bytes_; }
+
+  private:
+    struct Place {
+        const std::byte* memory = nullptr;  // null: in the file
+        std::uint64_t offset = 0;
+    };
+
+    int directory_fd_;
+    const char* name_;
+    std::string path_;
+    std::byte* resident_ = nullptr;
+    std::size_t resident_bytes_ = 0;
+    std::size_t resident_used_ = 0;
+    mutable std::mutex mutex_;
+    UniqueFd file_;
+    std::uint64_t file_bytes_ = 0;
+    std::deque<Place> places_;
+    std::vector<std::vector<std::byte>> buffers_;  // to be used again
+};
+
+}  // namespace gloved::convert
