@@ -16,6 +16,7 @@
 
 #include "common/format/layout.hpp"
 #include "common/version.hpp"
+#include "tools/convert/bus_error.hpp"
 #include "tools/verify/verify.hpp"
 
 namespace {
@@ -34,12 +35,13 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler")
 
 constexpr const char* kHelpHead =
     "Usage: gloved-verify [options] MODEL_DIR\n"
-    "Checks that a model is whole: header, pairing, sizes, keys, checksums, norms, ranks. One line a check on "
-    "stdout.\n\n";
+    "Checks that a model is whole: header, pairing, sizes, keys, checksums, padding, norms, finite numbers, ranks.\n"
+    "One line a check on stdout. Nothing is changed.\n\n";
 constexpr const char* kHelpTail =
     "\nExamples:\n"
     "  gloved-verify models/glove\n"
-    "  gloved-verify --source glove.6B.100d.txt.gz models/glove\n\n"
+    "  gloved-verify --source glove.6B.100d.txt.gz models/glove\n"
+    "  gloved-verify --engines --json models/glove | jq .ok\n\n"
     "Exit status: 0 all is well, 1 a check failed, 2 wrong usage.\n";
 
 int wrong_usage(const std::string& what) {
@@ -59,8 +61,10 @@ int parse(int argc, char** argv, std::optional<CommandLine>& parsed) {
     po::options_description visible("Options");
     visible.add_options()  //
         ("source", po::value(&line.options.source)->value_name("INPUT"),
-         "the download: compare each word, number and rank with it (- reads stdin)")                              //
-        ("quick", po::bool_switch(&line.options.quick), "only header, pairing, sizes and keys")                   //
+         "the download: compare each word, number and rank with it (- reads stdin)")             //
+        ("quick", po::bool_switch(&line.options.quick), "only header, pairing, sizes and keys")  //
+        ("engines", po::bool_switch(&line.options.engines),
+         "ask every engine of this machine 1,000 random queries and compare the answers' bits")                   //
         ("json", po::bool_switch(&line.json), "one JSON object instead of lines")                                 //
         ("threads", po::value(&threads)->value_name("T"), "threads that check (default: one a core, at most 8)")  //
         ("help", "show this")("version", "show the version");
@@ -88,6 +92,7 @@ int parse(int argc, char** argv, std::optional<CommandLine>& parsed) {
     if (line.options.model_dir.empty()) return wrong_usage("MODEL_DIR is needed");
     if (line.options.quick && !line.options.source.empty())
         return wrong_usage("--quick and --source exclude each other");
+    if (line.options.quick && line.options.engines) return wrong_usage("--quick and --engines exclude each other");
     if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
         return wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
     }
@@ -110,6 +115,8 @@ void print_json(const verify::VerifyOptions& options, const verify::ModelFacts& 
                        {"rows", opened ? Json(facts.rows) : Json(nullptr)},
                        {"dim", opened ? Json(facts.dim) : Json(nullptr)},
                        {"generation", opened ? Json(format::hex(facts.generation)) : Json(nullptr)},
+                       {"minimum", facts.minimum},
+                       {"maximum", facts.maximum},
                        {"checks", list}};
     fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -121,7 +128,12 @@ int main(int argc, char** argv) try {
     if (const int status = parse(argc, argv, line); !line) return status;
     struct sigaction action {};
     action.sa_handler = [](int) { stop.store(true, std::memory_order_relaxed); };
+    // The second one ends the program where it stands: an engine in the middle of a large batch, say. Nothing is left.
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
     for (const int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
+
+    convert::explain_bus_errors(
+        "gloved-verify: a file of the model became shorter while it was read, or its disk cannot be read\n");
 
     std::vector<verify::Check> checks;
     const auto facts = verify::verify(line->options, stop, [&](const verify::Check& check) {

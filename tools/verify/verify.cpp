@@ -3,12 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
-#include <optional>
 #include <span>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,28 +12,19 @@
 #include "common/format/model.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
-#include "kernels/canonical.hpp"
 #include "tools/convert/input.hpp"
-#include "tools/convert/ordered_pipeline.hpp"
 #include "tools/convert/report.hpp"
 #include "tools/convert/source.hpp"
+#include "tools/verify/engines.hpp"
+#include "tools/verify/values.hpp"
 
 namespace gloved::verify {
 namespace {
 
 using convert::ReadingRules;
 using format::Model;
-using Reporter = std::function<void(const Check&)>;
 
-constexpr std::size_t kBlockBytes = 4 << 20;
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-
-Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
-
-/// «row 17 ("the")».
-std::string row_name(const Model& model, std::size_t row) {
-    return fmt::format("row {} ({})", row, printable(model.key(row)));
-}
 
 void report_opened(const Model& model, const Reporter& report) {
     const format::Header& header = model.header();
@@ -77,132 +64,6 @@ ReadingRules check_report(const Model& model, const Reporter& report) {
                    : fmt::format("{}: of another model: {} rows, generation {}; this one has {} and {}", path,
                                  rules->rows, rules->generation, model.rows(), generation)});
     return *std::move(rules);
-}
-
-Status check_sections(const Model& model, const std::atomic<bool>& stop, const Reporter& report) {
-    for (const format::Section& section : model.header().sections) {
-        if (stop) return interrupted();
-        const Status verified = model.verify_section(section);
-        report({"checksum of " + section.name, static_cast<bool>(verified),
-                verified ? format::hex(section.checksum) : verified.error().message});
-    }
-    return {};
-}
-
-/// The bytes between sections belong to no checksum, so they have one value only.
-void check_padding(const Model& model, const Reporter& report) {
-    const auto bytes = model.mapped_values();
-    std::uint64_t at = format::kHeaderBytes;
-    std::uint64_t padding = 0;
-    const auto check_to = [&](std::uint64_t end) -> std::optional<std::uint64_t> {
-        const auto gap = bytes.subspan(at, end - at);
-        padding += gap.size();
-        const auto found = std::find_if(gap.begin(), gap.end(), [](std::byte byte) { return byte != std::byte{0}; });
-        if (found == gap.end()) return std::nullopt;
-        return at + static_cast<std::uint64_t>(found - gap.begin());
-    };
-    std::optional<std::uint64_t> bad;
-    for (const format::Section& section : model.header().sections) {
-        if (!bad) bad = check_to(section.offset);
-        at = section.offset + section.bytes;
-    }
-    if (!bad) bad = check_to(bytes.size());
-    report({"padding", !bad,
-            bad ? fmt::format("{}/{}: byte {} lies between sections and is not zero", model.path(), format::kValuesFile,
-                              *bad)
-                : fmt::format("{} bytes between sections, all zero", padding)});
-}
-
-/// A smallest and a largest number, with the rows where they stand.
-template <class T>
-struct Range {
-    T low = std::numeric_limits<T>::infinity();
-    T high = -std::numeric_limits<T>::infinity();
-    std::size_t low_row = 0;
-    std::size_t high_row = 0;
-
-    void add(T value, std::size_t row) {
-        if (value < low) std::tie(low, low_row) = std::pair(value, row);
-        if (value > high) std::tie(high, high_row) = std::pair(value, row);
-    }
-    void add(const Range& other) {
-        add(other.low, other.low_row);
-        add(other.high, other.high_row);
-    }
-    std::string text(const Model& model) const {
-        return fmt::format("{:.6g} at {} to {:.6g} at {}", low, row_name(model, low_row), high,
-                           row_name(model, high_row));
-    }
-};
-
-struct RowBlock {
-    std::size_t first = 0;
-    std::size_t last = 0;
-    std::size_t bad_norm = kNone;  // first row whose norm is not the canonical one
-    std::size_t bad_norms = 0;
-    std::size_t not_finite = kNone;  // first row with a component that is not
-    Range<float> components;
-    Range<double> norms;
-};
-
-void scan_rows(const Model& model, RowBlock& block) {
-    for (std::size_t row = block.first; row < block.last; ++row) {
-        const auto vector = model.vector(row);
-        const double stored = model.norms()[row];
-        const double computed = kernels::canonical_norm(vector.data(), vector.size());
-        // By bits: NaN would compare unequal to itself, and −0 equal to 0.
-        if (std::bit_cast<std::uint64_t>(stored) != std::bit_cast<std::uint64_t>(computed)) {
-            block.bad_norm = std::min(block.bad_norm, row);
-            ++block.bad_norms;
-        }
-        for (const float component : vector) {
-            if (!std::isfinite(component)) block.not_finite = std::min(block.not_finite, row);
-            block.components.add(component, row);
-        }
-        block.norms.add(stored, row);
-    }
-}
-
-Status check_rows(const Model& model, std::size_t threads, const std::atomic<bool>& stop, const Reporter& report) {
-    const std::size_t row_bytes = model.dim() * sizeof(float);
-    const std::size_t block_rows = std::max<std::size_t>(1, kBlockBytes / row_bytes);
-    Progress progress("verifying", model.rows() * row_bytes);
-    RowBlock all;
-    std::size_t next = 0;
-    const auto produce = [&](RowBlock& block) -> Result<bool> {
-        if (stop) return interrupted();
-        block = {};
-        block.first = next;
-        block.last = next = std::min(next + block_rows, model.rows());
-        return block.first != block.last;
-    };
-    const auto merge = [&](RowBlock& block) -> Status {
-        all.bad_norm = std::min(all.bad_norm, block.bad_norm);
-        all.bad_norms += block.bad_norms;
-        all.not_finite = std::min(all.not_finite, block.not_finite);
-        all.components.add(block.components);
-        all.norms.add(block.norms);
-        progress.update(block.last * row_bytes);
-        return {};
-    };
-    const auto scan = [&](RowBlock& block) { scan_rows(model, block); };
-    if (Status scanned = convert::run_ordered<RowBlock>(threads, produce, scan, merge); !scanned) return scanned;
-
-    if (all.bad_norm == kNone) {
-        report({"norms", true, "equal to the canonical ones, bit for bit"});
-    } else {
-        const auto vector = model.vector(all.bad_norm);
-        report({"norms", false,
-                fmt::format("{} wrong; the first: {} has {}, its vector gives {}", all.bad_norms,
-                            row_name(model, all.bad_norm), model.norms()[all.bad_norm],
-                            kernels::canonical_norm(vector.data(), vector.size()))});
-    }
-    report({"finite", all.not_finite == kNone,
-            all.not_finite == kNone ? "no NaN, no infinity"
-                                    : row_name(model, all.not_finite) + " has a component that is not finite"});
-    report({"components", true, all.components.text(model)});
-    report({"range of norms", true, all.norms.text(model)});
-    return {};
 }
 
 /// The rows by rank; empty when the ranks are no permutation.
@@ -327,15 +188,29 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
         report({"open", false, model.error().message});
         return ModelFacts();
     }
-    const ModelFacts facts{model->rows(), model->dim(), model->generation()};
+    ModelFacts facts{model->rows(), model->dim(), model->generation(), {}, {}};
     report_opened(*model, report);
     if (options.quick) return facts;
 
+    bool sound = true;
+    const auto noted = [&](const Check& check) {
+        sound = sound && check.ok;
+        report(check);
+    };
     const ReadingRules rules = check_report(*model, report);
-    if (Status checked = check_sections(*model, stop, report); !checked) return checked.error();
-    check_padding(*model, report);
-    if (Status checked = check_rows(*model, options.threads, stop, report); !checked) return checked.error();
-    const auto by_rank = check_ranks(*model, report);
+    auto ranges = check_values(*model, options.threads, stop, noted);
+    if (!ranges) return ranges.error();
+    facts.minimum.assign(ranges->minimum().begin(), ranges->minimum().end());
+    facts.maximum.assign(ranges->maximum().begin(), ranges->maximum().end());
+    const auto by_rank = check_ranks(*model, noted);
+    if (options.engines && !sound) {
+        report({"engines", false, "not asked: they take the values for sound"});
+    } else if (options.engines) {
+        EngineChecks checks;
+        checks.threads = options.threads;
+        if (Status checked = check_engines(*model, all_ways(*model, options.threads), checks, stop, report); !checked)
+            return checked.error();
+    }
     if (!options.source.empty()) {
         if (Status checked = check_source(*model, options, rules, by_rank, stop, report); !checked)
             return checked.error();

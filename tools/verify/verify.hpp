@@ -4,24 +4,19 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
+#include <vector>
 
 #include "common/result.hpp"
+#include "tools/verify/check.hpp"
 
 namespace gloved::verify {
 
-/// The outcome of one check. `detail` says what was found: the fault where there is one, else figures.
-struct Check {
-    std::string name;
-    bool ok = true;
-    std::string detail;
-};
-
 struct VerifyOptions {
     std::string model_dir;
-    std::string source;  ///< the download to compare with; «-» for stdin; empty for none
-    bool quick = false;  ///< only what a daemon checks when it opens a model
+    std::string source;    ///< the download to compare with; «-» for stdin; empty for none
+    bool quick = false;    ///< only what a daemon checks when it opens a model
+    bool engines = false;  ///< ask every engine too; not with `quick`
     std::size_t threads = 1;
 };
 
@@ -30,14 +25,17 @@ struct ModelFacts {
     std::uint64_t rows = 0;
     std::size_t dim = 0;
     std::uint64_t generation = 0;
+    /// float32, shape (dim): the range of every dimension, see MinMax. Empty where the values were not looked at.
+    std::vector<float> minimum;
+    std::vector<float> maximum;
 };
 
 /// Checks options.model_dir and tells `report` each outcome, on the calling thread and in an order that is always the
 /// same. A fault in one check does not keep the others from being made, unless the model cannot be opened at all. With
+/// `engines`, every engine answers 1,000 queries (see engines.hpp), unless a check of the values has failed. With
 /// a source, each key, each bit of each number and each rank is compared, under the rules that the model's report.json
 /// names (without one: the first of several lines with one key counts). Nothing is changed on disk. Error: interrupted
 /// once `stop` is set.
-Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>& stop,
-                          const std::function<void(const Check&)>& report);
+Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>& stop, const Reporter& report);
 
 }  // namespace gloved::verify

@@ -1,9 +1,9 @@
-#include "tests/support/oracle.hpp"
+#include "tools/verify/oracle.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace gloved::tests {
+namespace gloved::verify {
 namespace {
 
 /// Sum of products in the contract's order: element i belongs to partial sum i mod 8.
@@ -79,4 +79,4 @@ std::vector<kernels::Hit> oracle_top(std::span<const double> scores, std::size_t
     return hits;
 }
 
-}  // namespace gloved::tests
+}  // namespace gloved::verify

@@ -1,0 +1,29 @@
+// What a check says, and how it names rows.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "common/format/model.hpp"
+#include "common/quoting.hpp"
+
+namespace gloved::verify {
+
+/// The outcome of one check. `detail` says what was found: the fault where there is one, else figures.
+struct Check {
+    std::string name;
+    bool ok = true;
+    std::string detail;
+};
+
+using Reporter = std::function<void(const Check&)>;
+
+/// «row 17 ("the")».
+inline std::string row_name(const format::Model& model, std::size_t row) {
+    return fmt::format("row {} ({})", row, printable(model.key(row)));
+}
+
+}  // namespace gloved::verify
