@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 #include <vector>
@@ -50,6 +51,11 @@ ReadingRules check_report(const Model& model, const Reporter& report) {
     if (!text) {
         // A model serves without it, and models that were not converted from a download have none.
         report({"report", true, text.error().message});
+        return {};
+    }
+    const auto json = nlohmann::json::parse(*text, nullptr, false);
+    if (json.is_object() && json.contains("format") && json["format"] == "generated") {
+        report({"report", true, "made by gloved-bench, not of a download"});
         return {};
     }
     auto rules = convert::read_rules(*text);

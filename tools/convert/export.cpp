@@ -1,0 +1,382 @@
+#include "tools/convert/export.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/files.hpp"
+#include "common/format/model.hpp"
+#include "common/progress.hpp"
+#include "common/quoting.hpp"
+#include "tools/convert/line.hpp"
+#include "tools/convert/ordered_pipeline.hpp"
+
+namespace gloved::convert {
+namespace {
+
+using format::Model;
+using format::Row;
+using Say = std::function<void(const std::string&)>;
+
+constexpr unsigned kMostThreads = 8;          // more wait for the one that writes
+constexpr std::size_t kBlockBytes = 1 << 20;  // of values; three to four times that as decimals
+constexpr std::size_t kShownKeys = 3;
+constexpr const char* kWordsSuffix = ".words";
+/// «-1.17549435e-38»: std::to_chars takes the shorter of two notations, and 9 digits tell any float32 from its
+/// neighbours.
+constexpr std::size_t kLongestNumber = 16;
+
+Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
+
+/// Whether `fd` is the directory `other`.
+Result<bool> is_directory(int fd, const std::string& path, const std::string& other) {
+    const auto opened = open_directory(other);
+    if (!opened) return opened.error();
+    const auto one = file_status(fd, path);
+    if (!one) return one.error();
+    const auto two = file_status(opened->get(), other);
+    if (!two) return two.error();
+    return one->st_dev == two->st_dev && one->st_ino == two->st_ino;
+}
+
+/// A file that takes its name when it is whole, or stdout. Not safe for concurrent use.
+class Output {
+  public:
+    /// Refuses (conflict) a name under which there is anything but a regular file, and one in the directory of the model
+    /// itself, where any file but a model's would be in the way.
+    static Result<Output> create(const std::string& target, const std::string& model_dir,
+                                 const std::atomic<bool>& stop) {
+        Output output(target, stop);
+        if (target == "-") return output;
+        const std::size_t slash = target.rfind('/');
+        output.parent_path_ = slash == std::string::npos ? "." : slash == 0 ? "/" : target.substr(0, slash);
+        output.name_ = slash == std::string::npos ? target : target.substr(slash + 1);
+        if (output.name_.empty() || output.name_ == "." || output.name_ == "..") {
+            return Error{ErrorCode::conflict, fmt::format("'{}': a file needs a name", target)};
+        }
+        auto parent = open_directory(output.parent_path_);
+        if (!parent) return parent.error();
+        output.parent_ = *std::move(parent);
+        if (Status checked = output.check_target(); !checked) return checked.error();
+        const auto inside = is_directory(output.parent_.get(), output.parent_path_, model_dir);
+        if (!inside) return inside.error();
+        if (*inside) {
+            return Error{ErrorCode::conflict,
+                         fmt::format("{}: lies in the model's own directory; name another place", target)};
+        }
+        for (int attempt = 0;; ++attempt) {
+            output.staged_ = fmt::format(".{}.gloved-{}-{}", output.name_, ::getpid(), attempt);
+            output.fd_ = UniqueFd(
+                ::openat(output.parent_.get(), output.staged_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+            if (output.fd_) return output;
+            if (errno != EEXIST || attempt == 100) {
+                output.staged_.clear();
+                return system_error(output.parent_path_, "cannot create a file in it", errno);
+            }
+        }
+    }
+
+    Output(Output&& other) noexcept
+        : target_(std::move(other.target_)),
+          stop_(other.stop_),
+          parent_path_(std::move(other.parent_path_)),
+          name_(std::move(other.name_)),
+          staged_(std::exchange(other.staged_, {})),
+          parent_(std::move(other.parent_)),
+          fd_(std::move(other.fd_)),
+          bytes_(other.bytes_) {}
+    Output& operator=(Output&&) = delete;
+    /// Removes the file, unless it was published.
+    ~Output() {
+        if (!staged_.empty()) ::unlinkat(parent_.get(), staged_.c_str(), 0);
+    }
+
+    Status write(std::string_view text) {
+        const int fd = fd_ ? fd_.get() : STDOUT_FILENO;
+        while (!text.empty()) {
+            if (*stop_) return interrupted();
+            const ssize_t written = ::write(fd, text.data(), text.size());
+            if (written < 0) {
+                if (errno == EINTR) continue;
+                return system_error(target_, "cannot write", errno);
+            }
+            text.remove_prefix(static_cast<std::size_t>(written));
+            bytes_ += static_cast<std::uint64_t>(written);
+        }
+        return {};
+    }
+
+    std::uint64_t bytes() const { return bytes_; }
+
+    /// Makes the content durable.
+    Status sync() { return fd_ ? sync_to_disk(fd_.get(), target_) : Status(); }
+
+    /// Gives the file its name, durably.
+    Status publish() {
+        if (!fd_) return {};
+        // Looked at again: the first look may have been long ago.
+        if (Status checked = check_target(); !checked) return checked;
+        if (::renameat(parent_.get(), staged_.c_str(), parent_.get(), name_.c_str()) != 0) {
+            return system_error(target_, "cannot publish", errno);
+        }
+        staged_.clear();
+        return sync_to_disk(parent_.get(), parent_path_);
+    }
+
+  private:
+    Output(std::string target, const std::atomic<bool>& stop) : target_(std::move(target)), stop_(&stop) {}
+
+    Status check_target() const {
+        struct stat status {};
+        if (::fstatat(parent_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+            if (errno == ENOENT) return {};
+            return system_error(target_, "cannot stat", errno);
+        }
+        if (S_ISREG(status.st_mode)) return {};
+        // Renaming over a device, a FIFO or a link would take its place, not write to it.
+        const char* const what = S_ISDIR(status.st_mode)   ? "a directory"
+                                 : S_ISLNK(status.st_mode) ? "a symbolic link"
+                                                           : "no regular file";
+        return Error{ErrorCode::conflict, fmt::format("{}: exists and is {}; name a file", target_, what)};
+    }
+
+    std::string target_;
+    const std::atomic<bool>* stop_;
+    std::string parent_path_;
+    std::string name_;
+    std::string staged_;
+    UniqueFd parent_;
+    UniqueFd fd_;
+    std::uint64_t bytes_ = 0;
+};
+
+/// The rows in the order of their ranks.
+Result<std::vector<Row>> rows_by_rank(const Model& model) {
+    constexpr auto kFree = std::numeric_limits<Row>::max();
+    std::vector<Row> by_rank(model.rows(), kFree);
+    for (std::size_t row = 0; row < model.rows(); ++row) {
+        const std::uint32_t rank = model.ranks()[row];
+        if (rank >= by_rank.size() || by_rank[rank] != kFree) {
+            return Error{ErrorCode::damaged,
+                         fmt::format("{}/{}: the ranks are no permutation (row {} has {}); gloved-verify tells more",
+                                     model.path(), format::kValuesFile, row, rank)};
+        }
+        by_rank[rank] = static_cast<Row>(row);
+    }
+    return by_rank;
+}
+
+bool is_utf8(std::string_view text) {
+    while (!text.empty()) {
+        const std::size_t length = utf8_sequence_length(text);
+        if (length == 0) return false;
+        text.remove_prefix(length);
+    }
+    return true;
+}
+
+/// Whether our own reader of text takes the key back. It refuses some that hold blanks.
+bool reads_back(std::string_view key) {
+    if (key.find(' ') == std::string_view::npos) return true;
+    const std::string line = std::string(key) + " 0";
+    std::string_view read;
+    float value = 0;
+    return !parse_line(line, 1, read, &value) && read == key;
+}
+
+/// How many keys are of a kind, and the first few by rank.
+struct KeyGroup {
+    std::uint64_t count = 0;
+    std::string examples;
+
+    void add(std::string_view key) {
+        if (count++ < kShownKeys) examples += (examples.empty() ? "" : ", ") + printable(key, 40);
+    }
+    /// «3 keys hold blanks ("a b", …): why»
+    void tell(const Say& say, std::string_view what, std::string_view why) const {
+        if (count == 0) return;
+        say(fmt::format("note: {} key{} {} ({}{}): {}", count, count == 1 ? "" : "s", what, examples,
+                        count > kShownKeys ? ", …" : "", why));
+    }
+};
+
+Status tell_hard_keys(const Model& model, std::span<const Row> by_rank, ExportFormat format,
+                      const std::atomic<bool>& stop, const Say& say) {
+    KeyGroup blanks;
+    KeyGroup numbers;
+    KeyGroup invalid;
+    for (const Row row : by_rank) {
+        if (stop) return interrupted();
+        const std::string_view key = model.key(row);
+        if (key.find(' ') != std::string_view::npos) blanks.add(key);
+        if (!reads_back(key)) numbers.add(key);
+        if (!is_utf8(key)) invalid.add(key);
+    }
+    const bool text = format == ExportFormat::glove || format == ExportFormat::word2vec;
+    if (format != ExportFormat::npy) {
+        blanks.tell(say, "with blanks",
+                    text
+                        ? "gensim and others that split lines at blanks cannot load the file; gloved-convert can, with "
+                          "--dim"
+                        : "gensim and others that end a key at the first blank cannot load the file");
+    }
+    if (text) {
+        numbers.tell(say, "ending in a blank and a number",
+                     "gloved-convert refuses such lines, as those of a file with more numbers than --dim");
+    }
+    invalid.tell(say, "with invalid UTF-8",
+                 format == ExportFormat::npy ? "read the words as bytes, or with errors='surrogateescape'"
+                                             : "gensim needs unicode_errors='replace', and changes them");
+    return {};
+}
+
+/// Writes what `append(std::string&, row)` makes of every row, in the order of their ranks; several threads append, each
+/// to a text of its own.
+template <class Append>
+Status write_rows(const Model& model, std::span<const Row> by_rank, Output& output, Progress& progress,
+                  const std::atomic<bool>& stop, Append append) {
+    const std::size_t row_bytes = model.dim() * sizeof(float);
+    const std::size_t block_rows = std::max<std::size_t>(1, kBlockBytes / row_bytes);
+    struct Block {
+        std::span<const Row> rows;
+        std::string text;
+    };
+    std::size_t next = 0;
+    const auto produce = [&](Block& block) -> Result<bool> {
+        if (stop) return interrupted();
+        block.rows = by_rank.subspan(next, std::min(block_rows, by_rank.size() - next));
+        next += block.rows.size();
+        return !block.rows.empty();
+    };
+    const auto fill = [&](Block& block) {
+        block.text.clear();
+        for (const Row row : block.rows) append(block.text, row);
+    };
+    std::size_t done = 0;
+    const auto write = [&](Block& block) -> Status {
+        done += block.rows.size();
+        progress.update(done * row_bytes);
+        return output.write(block.text);
+    };
+    const std::size_t threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
+    return run_ordered<Block>(threads, produce, fill, write);
+}
+
+void append_decimals(std::string& text, std::string_view key, std::span<const float> vector) {
+    const std::size_t before = text.size();
+    text.resize(before + key.size() + vector.size() * (1 + kLongestNumber) + 1);
+    char* at = std::copy(key.begin(), key.end(), text.data() + before);
+    for (const float value : vector) {
+        *at++ = ' ';
+        at = std::to_chars(at, at + kLongestNumber, value).ptr;
+    }
+    *at++ = '\n';
+    text.resize(static_cast<std::size_t>(at - text.data()));
+}
+
+void append_bytes(std::string& text, std::span<const float> vector) {
+    text.append(reinterpret_cast<const char*>(vector.data()), vector.size_bytes());
+}
+
+/// What stands before the rows.
+std::string preamble(const Model& model, ExportFormat format) {
+    switch (format) {
+        case ExportFormat::glove:
+            return {};
+        case ExportFormat::word2vec:
+        case ExportFormat::word2vec_bin:
+            return fmt::format("{} {}\n", model.rows(), model.dim());
+        case ExportFormat::npy:
+            break;
+    }
+    // numpy/lib/format.py: magic, version, the header's length as uint16, a Python dictionary, and blanks up to a LF that
+    // ends a multiple of 64 bytes.
+    constexpr std::size_t kBeforeHeader = 10;
+    constexpr std::size_t kAlignment = 64;
+    std::string header =
+        fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", model.rows(), model.dim());
+    while ((kBeforeHeader + header.size() + 1) % kAlignment != 0) header += ' ';
+    header += '\n';
+    std::string text("\x93NUMPY\x01\x00", 8);
+    text += static_cast<char>(header.size() & 0xFF);
+    text += static_cast<char>(header.size() >> 8);
+    return text + header;
+}
+
+bool is_finite(std::span<const float> vector) {
+    return std::all_of(vector.begin(), vector.end(), [](float value) { return std::isfinite(value); });
+}
+
+}  // namespace
+
+Status export_model(const ExportOptions& options, const std::atomic<bool>& stop, const Say& say) {
+    const auto begun = std::chrono::steady_clock::now();
+    const bool npy = options.format == ExportFormat::npy;
+    if (npy && options.output == "-") {
+        return Error{ErrorCode::conflict, "npy makes two files, OUT and OUT.words: name a file"};
+    }
+    const auto model = Model::open(options.model_dir);
+    if (!model) return model.error();
+    auto output = Output::create(options.output, options.model_dir, stop);
+    if (!output) return output.error();
+    const auto by_rank = rows_by_rank(*model);
+    if (!by_rank) return by_rank.error();
+    if (Status told = tell_hard_keys(*model, *by_rank, options.format, stop, say); !told) return told;
+
+    Progress progress("writing", model->vectors().size_bytes());
+    std::optional<Output> words;
+    if (npy) {
+        auto created = Output::create(options.output + kWordsSuffix, options.model_dir, stop);
+        if (!created) return created.error();
+        words.emplace(*std::move(created));
+        const auto append = [&](std::string& text, Row row) { (text += model->key(row)) += '\n'; };
+        if (Status written = write_rows(*model, *by_rank, *words, progress, stop, append); !written) return written;
+        if (Status synced = words->sync(); !synced) return synced;
+    }
+    if (Status written = output->write(preamble(*model, options.format)); !written) return written;
+    // A row with a number that no reader of decimals takes, if there is any.
+    constexpr auto kNone = std::numeric_limits<Row>::max();
+    std::atomic<Row> not_finite{kNone};
+    const auto append = [&](std::string& text, Row row) {
+        const auto vector = model->vector(row);
+        if (!is_finite(vector)) not_finite = row;
+        if (npy) return append_bytes(text, vector);
+        if (options.format != ExportFormat::word2vec_bin) return append_decimals(text, model->key(row), vector);
+        (text += model->key(row)) += ' ';
+        append_bytes(text, vector);
+        text += '\n';
+    };
+    if (Status written = write_rows(*model, *by_rank, *output, progress, stop, append); !written) return written;
+    if (const Row row = not_finite; row != kNone) {
+        return Error{ErrorCode::damaged,
+                     fmt::format("{}/{}: row {} ({}) has a number that is not finite; gloved-verify tells more",
+                                 model->path(), format::kValuesFile, row, printable(model->key(row)))};
+    }
+    if (Status synced = output->sync(); !synced) return synced;
+    if (stop) return interrupted();
+    if (words) {
+        if (Status published = words->publish(); !published) return published;
+    }
+    if (Status published = output->publish(); !published) return published;
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    say(fmt::format("{}: {} words of {} numbers, {} bytes{}; {:.1f} s", options.output, model->rows(), model->dim(),
+                    output->bytes(), npy ? fmt::format(", words in {}{}", options.output, kWordsSuffix) : "", seconds));
+    return {};
+}
+
+}  // namespace gloved::convert
