@@ -1,0 +1,16 @@
+# gloved-verify's parts, and what it says of models whose faults are made on purpose (verify_damage_test.cpp has the files').
+gloved_add_test(verify_integration_test
+  LABELS integration
+  SOURCES
+    ${CMAKE_CURRENT_LIST_DIR}/verify_engines_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/verify_values_test.cpp
+  LIBRARIES gloved_verify gloved_common nlohmann_json::nlohmann_json
+  NEEDS gloved-verify)
+
+if(GLOVED_HAVE_CUDA_HEADERS)
+  gloved_add_test(verify_cuda_test
+    LABELS integration
+    SOURCES ${CMAKE_CURRENT_LIST_DIR}/verify_cuda_test.cpp
+    LIBRARIES gloved_verify gloved_fake_cuda
+    KERNELS gloved_kernels_fake)
+endif()

@@ -1,0 +1,200 @@
+// gloved-verify --engines: engines that agree pass, and one that lies is found, whatever it lies about.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kernels/registry.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tools/verify/engines.hpp"
+
+namespace gloved::tests {
+namespace {
+
+using kernels::Answer;
+using kernels::Query;
+using verify::Check;
+using verify::Way;
+using Lie = std::function<void(const Query& query, Answer& answer)>;
+
+/// The cpu engine, but for one thing that it says.
+class Liar : public kernels::Engine {
+  public:
+    Liar(std::unique_ptr<kernels::Engine> honest, Lie lie) : honest_(std::move(honest)), lie_(std::move(lie)) {}
+    std::string name() const override { return "liar"; }
+    std::string description() const override { return "lies"; }
+    Result<std::vector<Answer>> run(std::span<const Query> queries) override {
+        auto answers = honest_->run(queries);
+        if (!answers) return answers;
+        for (std::size_t i = 0; i < queries.size(); ++i) lie_(queries[i], (*answers)[i]);
+        return answers;
+    }
+
+  private:
+    std::unique_ptr<kernels::Engine> honest_;
+    Lie lie_;
+};
+
+class VerifyEngines : public testing::Test {
+  protected:
+    Way honest() const { return verify::all_ways(model_, 2).at(0); }
+    Way liar(Lie lie) const {
+        return {"liar", [this, lie = std::move(lie)]() -> Result<std::unique_ptr<kernels::Engine>> {
+                    auto engine = honest().make();
+                    if (!engine) return engine;
+                    return std::unique_ptr<kernels::Engine>(std::make_unique<Liar>(*std::move(engine), lie));
+                }};
+    }
+    std::vector<Check> check(const std::vector<Way>& ways, std::size_t queries = 1000) const {
+        std::vector<Check> checks;
+        const Status status = verify::check_engines(model_, ways, {queries, 20, 1, 2}, stop_,
+                                                    [&](const Check& check) { checks.push_back(check); });
+        EXPECT_EQ(static_cast<bool>(status), !stop_);
+        return checks;
+    }
+    /// As the first way, where the plain search finds it, and as the second, where the first way does.
+    void expect_found(const Lie& lie, const std::string& fragment) const {
+        const auto first = check({liar(lie)}, 20);
+        ASSERT_EQ(first.size(), 1U);
+        EXPECT_FALSE(first[0].ok) << fragment;
+        EXPECT_NE(first[0].detail.find("differs from a plain float64 search: query "), std::string::npos)
+            << first[0].detail;
+        EXPECT_NE(first[0].detail.find(fragment), std::string::npos) << first[0].detail;
+        const auto second = check({honest(), liar(lie)});
+        ASSERT_EQ(second.size(), 2U);
+        EXPECT_TRUE(second[0].ok) << second[0].detail;
+        EXPECT_FALSE(second[1].ok) << fragment;
+        EXPECT_NE(second[1].detail.find("differs from cpu "), std::string::npos) << second[1].detail;
+        EXPECT_NE(second[1].detail.find(fragment), std::string::npos) << second[1].detail;
+    }
+
+    const TempDir dir_;
+    const format::Model model_ = make_model(dir_ / "m", random_entries(3000, 20, 1));
+    std::atomic<bool> stop_{false};
+};
+
+TEST_F(VerifyEngines, AllOfThisMachineAgree) {
+    const auto ways = verify::all_ways(model_, 2);
+    const auto checks = check(ways);
+    ASSERT_EQ(checks.size(), ways.size());
+    ASSERT_GE(checks.size(), 2U);  // cpu in one way at least, and what is said of cuda
+    EXPECT_EQ(checks[0].name, "engine cpu " + kernels::simd_names()[0]);
+    for (const Check& check : checks) EXPECT_TRUE(check.ok) << check.name << ": " << check.detail;
+    EXPECT_NE(checks[0].detail.find("1000 answers in "), std::string::npos);
+    EXPECT_NE(checks[0].detail.find("of 20 the bits of a plain float64 search"), std::string::npos);
+    for (const kernels::EngineEntry& entry : kernels::list_engines()) {
+        if (entry.unavailable.empty()) continue;
+        EXPECT_EQ(checks.back().name, "engine " + entry.name);
+        EXPECT_EQ(checks.back().detail, "not available: " + entry.unavailable);
+    }
+}
+
+TEST_F(VerifyEngines, EveryKindOfLieIsFound) {
+    expect_found(
+        [](const Query&, Answer& answer) {
+            if (!answer.hits.empty()) answer.hits.back().score = std::nextafter(answer.hits.back().score, 2.0);
+        },
+        "place ");
+    expect_found(
+        [](const Query&, Answer& answer) {
+            if (!answer.hits.empty()) answer.hits[0].row = 3000;
+        },
+        "place 1 is row 3000 (there are 3000) for row ");
+    expect_found(
+        [](const Query&, Answer& answer) {
+            if (answer.hits.size() > 1) std::swap(answer.hits[0], answer.hits[1]);
+        },
+        "place 1 is row ");
+    expect_found(
+        [](const Query&, Answer& answer) {
+            if (answer.hits.size() == 10) answer.hits.pop_back();
+        },
+        "9 words for 10");
+    expect_found(
+        [](const Query& query, Answer& answer) {
+            if (std::holds_alternative<kernels::CountBefore>(query.kind)) ++answer.count;
+        },
+        "rows before one to ");
+    expect_found(
+        [](const Query& query, Answer& answer) {
+            if (std::holds_alternative<kernels::CosMul>(query.kind)) answer.hits.clear();
+        },
+        "3CosMul of ");
+}
+
+TEST_F(VerifyEngines, OneAnswerOfAThousandIsEnough) {
+    std::size_t asked = 0;
+    const auto checks = check({honest(), liar([&](const Query&, Answer& answer) {
+                                   if (++asked > 950 && asked < 960 && !answer.hits.empty())
+                                       answer.hits[0].score = -answer.hits[0].score;
+                               })});
+    EXPECT_EQ(asked, 1000U);
+    ASSERT_EQ(checks.size(), 2U);
+    EXPECT_TRUE(checks[0].ok);
+    EXPECT_FALSE(checks[1].ok);
+    EXPECT_NE(checks[1].detail.find(": query 95"), std::string::npos) << checks[1].detail;
+}
+
+TEST_F(VerifyEngines, FaultsAreToldApartFromWhatIsNotThere) {
+    const auto error = [](ErrorCode code, const char* message) {
+        return [=]() -> Result<std::unique_ptr<kernels::Engine>> { return Error{code, message}; };
+    };
+    const auto checks = check({{"none", error(ErrorCode::unavailable, "no driver")},
+                               {"broken", error(ErrorCode::device, "the device fell off the bus")},
+                               honest()},
+                              50);
+    ASSERT_EQ(checks.size(), 3U);
+    EXPECT_TRUE(checks[0].ok);
+    EXPECT_EQ(checks[0].detail, "not available: no driver");
+    EXPECT_FALSE(checks[1].ok);
+    EXPECT_EQ(checks[1].detail, "the device fell off the bus");
+    // The plain search is never left out.
+    EXPECT_TRUE(checks[2].ok);
+    EXPECT_NE(checks[2].detail.find("plain float64"), std::string::npos);
+}
+
+TEST_F(VerifyEngines, StopsWhenAsked) {
+    stop_ = true;
+    EXPECT_TRUE(check(verify::all_ways(model_, 2)).empty());
+}
+
+TEST(VerifyEnginesProgram, AsksOnlyWhereTheValuesAreSound) {
+    const TempDir dir;
+    make_model(dir / "m", random_entries(300, 7, 1));
+    const Finished sound = run({program("gloved-verify"), "--engines", dir / "m"});
+    EXPECT_EQ(sound.exit_code, 0) << sound.out;
+    for (const std::string& simd : kernels::simd_names()) {
+        EXPECT_NE(sound.out.find("ok      engine cpu " + simd + ": 1000 answers"), std::string::npos) << sound.out;
+    }
+    EXPECT_NE(sound.out.find("engine cuda: "), std::string::npos) << sound.out;
+    // Rows that are all zero have no direction.
+    make_model(dir / "z", {{"a", {0}}, {"b", {0}}});
+    const Finished zeros = run({program("gloved-verify"), "--engines", dir / "z"});
+    EXPECT_EQ(zeros.exit_code, 0);
+    EXPECT_NE(zeros.out.find("ok      engines: no query can be made"), std::string::npos) << zeros.out;
+    make_model(dir / "one", {{"a", {2}}});
+    const Finished one = run({program("gloved-verify"), "--engines", dir / "one"});
+    EXPECT_EQ(one.exit_code, 0) << one.out;
+
+    EXPECT_EQ(run({program("gloved-verify"), "--engines", "--quick", dir / "m"}).exit_code, 2);
+    std::string values = read_file(dir / "m/values");
+    values[values.size() / 2] ^= 1;
+    ASSERT_EQ(::unlink((dir / "m/values").c_str()), 0);
+    write_file(dir / "m/values", values);
+    const Finished damaged = run({program("gloved-verify"), "--engines", dir / "m"});
+    EXPECT_EQ(damaged.exit_code, 1);
+    EXPECT_NE(damaged.out.find("FAILED  engines: not asked"), std::string::npos) << damaged.out;
+}
+
+}  // namespace
+}  // namespace gloved::tests
