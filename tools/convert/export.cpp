@@ -338,16 +338,17 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
     if (!by_rank) return by_rank.error();
     if (Status told = tell_hard_keys(*model, *by_rank, options.format, stop, say); !told) return told;
 
-    Progress progress("writing", model->vectors().size_bytes());
     std::optional<Output> words;
     if (npy) {
         auto created = Output::create(options.output + kWordsSuffix, options.model_dir, stop);
         if (!created) return created.error();
         words.emplace(*std::move(created));
+        Progress progress("writing words", model->vectors().size_bytes());
         const auto append = [&](std::string& text, Row row) { (text += model->key(row)) += '\n'; };
         if (Status written = write_rows(*model, *by_rank, *words, progress, stop, append); !written) return written;
         if (Status synced = words->sync(); !synced) return synced;
     }
+    std::optional<Progress> progress(std::in_place, "writing", model->vectors().size_bytes());
     if (Status written = output->write(preamble(*model, options.format)); !written) return written;
     // A row with a number that no reader of decimals takes, if there is any.
     constexpr auto kNone = std::numeric_limits<Row>::max();
@@ -361,13 +362,14 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
         append_bytes(text, vector);
         text += '\n';
     };
-    if (Status written = write_rows(*model, *by_rank, *output, progress, stop, append); !written) return written;
+    if (Status written = write_rows(*model, *by_rank, *output, *progress, stop, append); !written) return written;
     if (const Row row = not_finite; row != kNone) {
         return Error{ErrorCode::damaged,
                      fmt::format("{}/{}: row {} ({}) has a number that is not finite; gloved-verify tells more",
                                  model->path(), format::kValuesFile, row, printable(model->key(row)))};
     }
     if (Status synced = output->sync(); !synced) return synced;
+    progress.reset();  // wipes its line before another is written
     if (stop) return interrupted();
     if (words) {
         if (Status published = words->publish(); !published) return published;

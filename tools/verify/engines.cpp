@@ -172,6 +172,7 @@ std::optional<std::string> difference(const Model& model, const Answer& got, con
 Result<std::vector<Answer>> ask(Engine& engine, const Way& way, const Model& model, const std::vector<Asked>& asked,
                                 const std::atomic<bool>& stop) {
     std::vector<Query> queries;
+    queries.reserve(asked.size());
     for (const Asked& one : asked) queries.push_back(one.query);
     Progress progress("asking " + way.name, queries.size() * model.vectors().size_bytes());
     std::vector<Answer> answers;

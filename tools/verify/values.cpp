@@ -159,7 +159,7 @@ Result<MinMax> check_values(const Model& model, std::size_t threads, const std::
 
     const std::size_t row_bytes = model.dim() * sizeof(float);
     const std::size_t block_rows = std::max<std::size_t>(1, kBlockBytes / row_bytes);
-    Progress progress("verifying", model.rows() * row_bytes);
+    std::optional<Progress> progress(std::in_place, "verifying", model.rows() * row_bytes);
     Block all;
     all.components.emplace(model.dim());
     // Which block holds the least and the greatest component: it is looked through again for the place.
@@ -185,11 +185,12 @@ Result<MinMax> check_values(const Model& model, std::size_t threads, const std::
         if (block.components->least() < all.components->least()) least_in = {block.first, block.last};
         if (block.components->greatest() > all.components->greatest()) greatest_in = {block.first, block.last};
         all.components->add(*block.components);
-        progress.update(block.last * row_bytes);
+        progress->update(block.last * row_bytes);
         return {};
     };
     const auto work = [&](Block& block) { scan(model, block); };
     if (Status scanned = convert::run_ordered<Block>(threads, produce, work, merge); !scanned) return scanned.error();
+    progress.reset();  // wipes its line before others are written
 
     for (const Section& section : model.header().sections) {
         const auto hashed = std::find_if(passing.begin(), passing.end(),
