@@ -38,10 +38,14 @@ Result<std::vector<std::string>> list_directory(int fd, const std::string& path)
     if (!directory) return system_error(path, "cannot list", errno);
     own.release();
     std::vector<std::string> names;
-    while (const dirent* entry = ::readdir(directory.get())) {
+    for (;;) {
+        errno = 0;  // the only way to tell an error from the end
+        const dirent* entry = ::readdir(directory.get());
+        if (entry == nullptr) break;
         const std::string_view name = entry->d_name;
         if (name != "." && name != "..") names.emplace_back(name);
     }
+    if (errno != 0) return system_error(path, "cannot list", errno);
     return names;
 }
 
@@ -64,14 +68,23 @@ std::string stray_prefix(const std::string& target_name) { return "." + target_n
 /// We hold a parent's lock for microseconds; whoever holds it longer is not one of us.
 constexpr std::chrono::seconds kLockPatience{10};
 
+/// Locks a descriptor's file if nobody else holds its lock; −1 and errno otherwise.
+int lock_now(int fd) {
+    int result = 0;
+    do {
+        result = ::flock(fd, LOCK_EX | LOCK_NB);
+    } while (result != 0 && errno == EINTR);
+    return result;
+}
+
 /// Locks a directory until the result is destroyed. Advisory; a second open, because a lock belongs to one. Anybody who may
 /// read the directory can hold its lock, so waiting has an end.
 Result<UniqueFd> lock_directory(int fd, const std::string& path) {
     UniqueFd lock(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!lock) return system_error(path, "cannot open for locking", errno);
     const auto deadline = std::chrono::steady_clock::now() + kLockPatience;
-    while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EINTR && errno != EWOULDBLOCK) return system_error(path, "cannot lock", errno);
+    while (lock_now(lock.get()) != 0) {
+        if (errno != EWOULDBLOCK) return system_error(path, "cannot lock", errno);
         if (std::chrono::steady_clock::now() >= deadline) {
             return Error{ErrorCode::conflict,
                          fmt::format("{}: another program holds a lock on this directory (lsof tells which)", path)};
@@ -97,16 +110,16 @@ struct Stray {
 
 /// The strays of this target: nobody holds their lock. The parent is locked. An old model that was moved aside by a process
 /// that died before the new one had the name gets the name back: it is the only one there is.
-std::vector<Stray> claim_strays(int parent, const std::string& parent_path, const std::string& target_name) {
+Result<std::vector<Stray>> claim_strays(int parent, const std::string& parent_path, const std::string& target_name) {
     std::vector<Stray> strays;
     const auto names = list_directory(parent, parent_path);
-    if (!names) return strays;
+    if (!names) return names.error();
     const std::string prefix = stray_prefix(target_name);
     for (const std::string& name : *names) {
         if (name.rfind(prefix, 0) != 0) continue;
         if (name.find_first_not_of("0123456789-", prefix.size()) != std::string::npos) continue;
         UniqueFd lock(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-        if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
+        if (!lock || lock_now(lock.get()) != 0) continue;
         // Fails where the name is taken by a directory that is not empty.
         if (is_aside(name, prefix.size()) && ::renameat(parent, name.c_str(), parent, target_name.c_str()) == 0)
             continue;
@@ -120,8 +133,9 @@ Status sweep_strays(int parent, const std::string& parent_path, const std::strin
     auto lock = lock_directory(parent, parent_path);
     if (!lock) return lock.error();
     const auto strays = claim_strays(parent, parent_path, target_name);
+    if (!strays) return strays.error();
     lock->reset();
-    for (const Stray& stray : strays) {
+    for (const Stray& stray : *strays) {
         // What cannot be removed (another user's, say) is left: it is in nobody's way.
         (void)remove_model_directory(parent, stray.name, fmt::format("{}/{}", parent_path, stray.name));
     }
@@ -192,10 +206,12 @@ Result<Staging> Staging::create(const std::string& target) {
     staging.path_ = staging.parent_path_ + "/" + staging.name_;
     staging.directory_ = UniqueFd(
         ::openat(staging.parent_.get(), staging.name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (!staging.directory_) return system_error(staging.path_, "cannot open", errno);
-    if (::flock(staging.directory_.get(), LOCK_EX | LOCK_NB) != 0) {
-        return system_error(staging.path_, "cannot lock", errno);
+    if (!staging.directory_) {
+        const int reason = errno;
+        (void)::unlinkat(staging.parent_.get(), staging.name_.c_str(), AT_REMOVEDIR);
+        return system_error(staging.path_, "cannot open", reason);
     }
+    if (lock_now(staging.directory_.get()) != 0) return system_error(staging.path_, "cannot lock", errno);
     return staging;
 }
 
@@ -204,46 +220,71 @@ Staging::~Staging() {
     (void)remove_model_directory(parent_.get(), name_, path_);
 }
 
+bool Staging::take_back(const std::string& old, Replaced replaced) {
+    // Another process may have published since. Its model is not ours to move.
+    struct stat ours {};
+    struct stat theirs {};
+    const int parent = parent_.get();
+    if (::fstat(directory_.get(), &ours) != 0 ||
+        ::fstatat(parent, target_name_.c_str(), &theirs, AT_SYMLINK_NOFOLLOW) != 0 || ours.st_dev != theirs.st_dev ||
+        ours.st_ino != theirs.st_ino) {
+        return false;
+    }
+    if (replaced == Replaced::by_exchange) {
+        return ::renameat2(parent, old.c_str(), parent, target_name_.c_str(), RENAME_EXCHANGE) == 0;
+    }
+    if (::renameat(parent, target_name_.c_str(), parent, name_.c_str()) != 0) return false;
+    return replaced == Replaced::nothing || ::renameat(parent, old.c_str(), parent, target_name_.c_str()) == 0;
+}
+
 Status Staging::publish(const std::function<void(const std::string&)>& warn) {
     if (Status synced = sync_to_disk(directory_.get(), path_); !synced) return synced;
     const int parent = parent_.get();
-    bool replaced = false;
+    Replaced replaced = Replaced::nothing;
+    std::string old = name_;  // what the old model is called once the new one has its name
     if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_NOREPLACE) != 0) {
         if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
             return system_error(target_, "cannot publish", errno);
         // Looked at again: hours may have passed since the first look.
         if (Status checked = check_target(parent, target_name_, target_); !checked) return checked;
         if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_EXCHANGE) == 0) {
-            replaced = true;
+            replaced = Replaced::by_exchange;
         } else if (errno == EINVAL || errno == ENOSYS || errno == ENOENT) {
             // A sweep between the two renames would give the old model its name back.
             const auto lock = lock_directory(parent, parent_path_);
             if (!lock) return lock.error();
-            const std::string aside = name_ + std::string(kAsideSuffix);
-            if (::renameat(parent, target_name_.c_str(), parent, aside.c_str()) == 0) {
+            old += kAsideSuffix;
+            if (::renameat(parent, target_name_.c_str(), parent, old.c_str()) == 0) {
                 warn(fmt::format(
                     "{}: this filesystem cannot exchange directories; the old model was moved aside first, so "
                     "the name was missing for a moment",
                     target_));
-                replaced = true;
+                replaced = Replaced::by_moving_aside;
             } else if (errno != ENOENT) {
                 return system_error(target_, "cannot move the old model aside", errno);
             }
             if (::renameat(parent, name_.c_str(), parent, target_name_.c_str()) != 0) {
                 const int reason = errno;
-                if (replaced) (void)::renameat(parent, aside.c_str(), parent, target_name_.c_str());
+                if (replaced != Replaced::nothing) {
+                    (void)::renameat(parent, old.c_str(), parent, target_name_.c_str());
+                }
                 return system_error(target_, "cannot publish", reason);
             }
-            name_ = aside;
         } else {
             return system_error(target_, "cannot exchange with the old model", errno);
         }
     }
     // Without this a power cut could lose the rename after the program said that it was done.
     // The old model is removed only after that: until then a power cut may still bring its name back.
-    const std::string old = std::exchange(name_, {});
-    if (Status synced = sync_to_disk(parent, parent_path_); !synced) return synced;
-    if (replaced) {
+    Status synced = sync_to_disk(parent, parent_path_);
+    if (!synced) {
+        // What a power cut would leave nobody knows then. What programs see is at least what the error says: the old model.
+        // Where that cannot be had, both stay: the one without the name is swept by the next run.
+        if (!take_back(old, replaced)) name_.clear();
+        return synced;
+    }
+    name_.clear();
+    if (replaced != Replaced::nothing) {
         if (Status removed = remove_model_directory(parent, old, parent_path_ + "/" + old); !removed) {
             warn(removed.error().message + "; the next conversion to this name sweeps it");
         }

@@ -32,11 +32,17 @@ class Staging {
     /// Makes the directory durable and gives it the target's name: by renaming, or by exchanging it with the model that
     /// is there (renameat2 RENAME_EXCHANGE), which is then removed. Where the filesystem refuses to exchange, the old
     /// one is renamed aside first and `warn` is told: between two renames the target is missing then. The files in it
-    /// must have been synced by who wrote them.
+    /// must have been synced by who wrote them. After an error the name leads to what it led to before.
     Status publish(const std::function<void(const std::string&)>& warn);
 
   private:
+    /// How the old model lost its name to the new one.
+    enum class Replaced { nothing, by_exchange, by_moving_aside };
+
     Staging() = default;
+    /// Undoes the renames of publish(): the new model is called name_ again, and the old one, now called `old`, has the target's
+    /// name. False when it could not, or when the target is no longer the new model.
+    bool take_back(const std::string& old, Replaced replaced);
 
     std::string target_;
     std::string parent_path_;
