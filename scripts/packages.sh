@@ -8,7 +8,7 @@ packages_of() {
                 nlohmann-json3-dev zlib1g-dev
             ;;
         try) echo socat ;;
-        test) echo libgtest-dev netcat-openbsd socat ;;
+        test) echo libgtest-dev netcat-openbsd python3 socat strace ;;
         fuzz) echo clang libclang-rt-dev ;;
         ci) echo clang-format clang-tidy git shellcheck ;;
         *)

@@ -1,0 +1,243 @@
+"""What the programs of this folder share: strace, models by their bytes, tables."""
+import argparse
+import gzip
+import hashlib
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+
+SKIPPED = 77  # ctest's SKIP_RETURN_CODE
+MODEL = "m"
+STRAY = f".{MODEL}.gloved-"
+PATIENCE_S = 120
+# How often a call is waited for that a thread makes in one run and not in another.
+TRIES = 5
+# Calls that change what is on disk, and those that decide about it. None of their occurrences is ever left out.
+CHANGES = {
+    "close", "copy_file_range", "fallocate", "fchmod", "fchmodat", "fdatasync", "flock", "fsync", "ftruncate", "link", "linkat",
+    "mkdir", "mkdirat", "openat", "pwrite64", "pwritev", "pwritev2", "rename", "renameat", "renameat2", "rmdir", "splice",
+    "symlinkat", "sync", "sync_file_range", "syncfs", "unlink", "unlinkat", "write", "writev",
+}  # fmt: skip
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(SKIPPED)
+
+
+def parser(doc):
+    made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("bin", help="the build's folder of programs, build/dev/bin")
+    made.add_argument("--input", choices=("text", "gz", "zip"), default="text", help="what gloved-convert reads (%(default)s)")
+    made.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="of what is random (printed)")
+    return made
+
+
+def run(command, **options):
+    """Runs to the end. stdin is empty, so that nobody waits for a terminal."""
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S, **options
+    )
+
+
+def packed(path, kind):
+    """Puts a text into a file of the kind; returns its path."""
+    if kind == "gz":
+        with open(path, "rb") as text, gzip.open(path + ".gz", "wb") as out:
+            shutil.copyfileobj(text, out)
+        return path + ".gz"
+    if kind == "zip":
+        with zipfile.ZipFile(path + ".zip", "w", zipfile.ZIP_DEFLATED) as out:
+            out.write(path, os.path.basename(path))
+        return path + ".zip"
+    return path
+
+
+def make_inputs(directory, rows, kind):
+    """Two GloVe texts of different size, and so two models; both hold what sorting and duplicates need."""
+    paths = []
+    for number, (name, lines) in enumerate((("a", rows), ("b", rows - rows // 5))):
+        path = os.path.join(directory, f"{name}.txt")
+        numbers = random.Random(number)
+        with open(path, "w", encoding="utf-8") as text:
+            for line in range(lines):
+                word = f"w{line * 7919 % 100003}" if line != 9 else f"w{7919 * 4 % 100003}"
+                text.write(word + "".join(f" {numbers.gauss(0, 0.4):.5g}" for _ in range(20)) + "\n")
+        paths.append(packed(path, kind))
+    return paths
+
+
+class Bench:
+    """A directory with a model name in it, and the two models that take turns there."""
+
+    def __init__(self, arguments, work, rows=300, threads=2, parent=None):
+        self.convert_program = os.path.join(arguments.bin, "gloved-convert")
+        self.verify_program = os.path.join(arguments.bin, "gloved-verify")
+        for program in (self.convert_program, self.verify_program):
+            if not os.access(program, os.X_OK):
+                sys.exit(f"{program}: there is no such program")
+        self.threads = threads
+        self.inputs = make_inputs(work, rows, arguments.input)
+        self.parent = parent or os.path.join(work, "models")
+        self.model = os.path.join(self.parent, MODEL)
+        os.mkdir(self.parent)
+        self.contents = []
+        for input_path in self.inputs:
+            done = self.convert(input_path)
+            if done.returncode != 0:
+                sys.exit(f"gloved-convert fails without any fault: {done.stderr}")
+            self.contents.append(self.content(self.model))
+        if self.contents[0] == self.contents[1]:
+            sys.exit("both inputs give one model: nothing could be told apart")
+
+    def command(self, input_path):
+        return [self.convert_program, "--threads", str(self.threads), input_path, self.model]
+
+    def convert(self, input_path, **options):
+        return run(self.command(input_path), **options)
+
+    @staticmethod
+    def content(directory):
+        """A model by its bytes: two are equal when this is. None where there is no directory."""
+        if not os.path.isdir(directory):
+            return None
+        digest = hashlib.sha256()
+        for name in ("keys", "values"):
+            try:
+                with open(os.path.join(directory, name), "rb") as file:
+                    digest.update(file.read() + b"|")
+            except FileNotFoundError:
+                return f"no {name} in it"
+        return digest.hexdigest()
+
+    def snapshot(self):
+        """Every file of the model, name and bytes: also what content() leaves out, since it differs from run to run."""
+        files = {}
+        if os.path.isdir(self.model):
+            for name in sorted(os.listdir(self.model)):
+                with open(os.path.join(self.model, name), "rb") as file:
+                    files[name] = file.read()
+        return files
+
+    def strays(self):
+        return sorted(name for name in os.listdir(self.parent) if name != MODEL)
+
+    def clear(self):
+        shutil.rmtree(self.parent)
+        os.mkdir(self.parent)
+
+    def verified(self, directory=None):
+        """None, or what gloved-verify says against it."""
+        done = run([self.verify_program, directory or self.model])
+        return None if done.returncode == 0 else (done.stdout + done.stderr).strip()
+
+
+class Call:
+    """One call of a traced run."""
+
+    def __init__(self, pid, name, text, is_main):
+        self.name = name
+        self.text = text
+        self.is_main = is_main
+        self.injected = "(INJECTED" in text
+        self.pid = pid
+        self.occurrence = 0
+
+
+LINE = re.compile(r"^(\d+) +([a-z_0-9]+)\((.*)$")
+
+
+def calls_of(log_path):
+    """The calls of a trace that strace -f -o has written, in order, each with its number among its thread's calls of that name:
+    strace counts by thread too."""
+    calls = []
+    counts = {}
+    main = None
+    with open(log_path, encoding="utf-8", errors="replace") as log:
+        for line in log:
+            found = LINE.match(line)
+            if not found:
+                # The end of a call that another thread's interrupted in the log may bear the mark.
+                resumed = re.match(r"^(\d+) +<\.\.\. ([a-z_0-9]+) resumed>", line)
+                if resumed and "(INJECTED" in line:
+                    for call in reversed(calls):
+                        if call.pid == resumed[1] and call.name == resumed[2]:
+                            call.injected = True
+                            break
+                continue
+            pid, name, rest = found.groups()
+            main = main or pid
+            call = Call(pid, name, rest, pid == main)
+            key = (pid, name)
+            counts[key] = call.occurrence = counts.get(key, 0) + 1
+            calls.append(call)
+    return calls
+
+
+def strace_command(log_path, *injections):
+    command = ["strace", "-f", "-qq", "-s", "64", "-o", log_path]
+    for injection in injections:
+        command += ["-e", f"inject={injection}"]
+    return command
+
+
+def need_strace():
+    if shutil.which("strace") is None:
+        skip("there is no strace here")
+    with tempfile.TemporaryDirectory() as work:
+        log = os.path.join(work, "log")
+        probe = run(strace_command(log, "close:error=EIO:when=1") + ["/bin/true"])
+        if not os.path.exists(log) or not any(call.injected for call in calls_of(log)):
+            skip(f"strace cannot trace here ({probe.stderr.strip() or 'it injects nothing'})")
+
+
+def first_own_call(calls, input_path):
+    """The index of the first call that main() made: before it the loader and the C library were at work."""
+    for index, call in enumerate(calls):
+        if call.name == "openat" and os.path.basename(input_path) in call.text:
+            return index
+    sys.exit("the trace shows no opening of the input")
+
+
+def spread(numbers, most):
+    """At most `most` of the numbers: the first and last ones and an even choice between."""
+    if len(numbers) <= most:
+        return list(numbers)
+    return sorted({numbers[round(i * (len(numbers) - 1) / (most - 1))] for i in range(most)})
+
+
+def print_table(header, rows):
+    widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
+    for row in [header, *rows]:
+        cells = [str(row[0]).ljust(widths[0])]
+        cells += [str(cell).rjust(width) if str(cell).isdigit() else str(cell).ljust(width) for cell, width in zip(row[1:], widths[1:])]
+        print("  ".join(cells).rstrip())
+
+
+class Failures:
+    """Collects what went wrong; says the first ones at once."""
+
+    SHOWN = 20
+
+    def __init__(self, word="FAILED"):
+        self.count = 0
+        self.word = word
+
+    def add(self, text):
+        self.count += 1
+        if self.count <= self.SHOWN:
+            print(f"{self.word}: {text}", flush=True)
+
+
+class Stopwatch:
+    def __init__(self):
+        self.begun = time.monotonic()
+
+    def seconds(self):
+        return time.monotonic() - self.begun
