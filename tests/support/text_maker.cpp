@@ -182,10 +182,6 @@ class Maker {
             *out++ = '\n';
             return out;
         }
-        for (const std::size_t pick : picks_) {
-            std::memcpy(out, numbers_.decimals[pick].text, Decimal::kBytes);
-            out += numbers_.lengths[pick];
-        }
         if (shape_.format == TextFormat::norms) {
             double sum = 0;
             for (const std::size_t pick : picks_) {
@@ -193,6 +189,10 @@ class Maker {
                 sum += value * value;
             }
             out = fmt::format_to(out, "{:.6f} ", std::sqrt(sum));
+        }
+        for (const std::size_t pick : picks_) {
+            std::memcpy(out, numbers_.decimals[pick].text, Decimal::kBytes);
+            out += numbers_.lengths[pick];
         }
         out[-1] = '\n';
         return out;

@@ -15,7 +15,7 @@ enum class TextFormat {
     glove,         ///< lines «word n1 … nD»
     word2vec,      ///< the same behind a line «rows dim»
     word2vec_bin,  ///< the line «rows dim», then for each word «word », dim float32 little-endian, a newline
-    norms,         ///< as glove, with the vector's length behind its numbers
+    norms,         ///< lines «word norm n1 … nD»
 };
 
 /// «glove», «word2vec», «word2vec-bin», «norms».
