@@ -5,7 +5,7 @@ packages_of() {
     case $1 in
         build)
             echo g++ cmake ninja-build libboost-dev libboost-program-options-dev libfmt-dev libspdlog-dev libxxhash-dev \
-                nlohmann-json3-dev zlib1g-dev
+                libzip-dev nlohmann-json3-dev zlib1g-dev
             ;;
         try) echo socat ;;
         test) echo libgtest-dev netcat-openbsd python3 socat strace ;;

@@ -37,8 +37,8 @@ constexpr const char* kSpoolFile = "spool";  // known to Staging, which removes 
 constexpr std::uint64_t kBatchMemoryBytes = 16 << 20;
 /// Larger ones would gain nothing: their slices are read in pieces of some ten KiB and more already.
 constexpr std::uint64_t kMaxBucketBytes = 32 << 20;
-/// What gzip makes of decimals.
-constexpr std::uint64_t kGzipRatio = 3;
+/// What packing makes of decimals.
+constexpr std::uint64_t kPackedRatio = 3;
 /// Of a source whose size nobody knows.
 constexpr std::uint64_t kUsualTextBytes = std::uint64_t{6} << 30;
 
@@ -55,7 +55,7 @@ class Stopwatch {
 
 std::uint64_t expected_text_bytes(const Input& input) {
     if (input.total_bytes() == 0) return kUsualTextBytes;
-    return input.compression() == "gzip" ? input.total_bytes() * kGzipRatio : input.total_bytes();
+    return input.compression() == "none" ? input.total_bytes() : input.total_bytes() * kPackedRatio;
 }
 
 Result<UniqueFd> create_file(const format::Staging& staging, const char* name) {
@@ -302,8 +302,13 @@ Status write_report(const format::Staging& staging, const Report& report) {
 Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& stop,
                        const std::function<void(const std::string&)>& say) {
     // The input first: a mistyped name should not cost a directory.
-    auto input = Input::open(options.input, stop);
+    auto input = Input::open(options.input, stop, options.member);
     if (!input) return input.error();
+    if (!options.member.empty() && input->member().empty()) {
+        return Error{ErrorCode::bad_source,
+                     fmt::format("{}: --member {} is given, but this is no zip archive; leave --member out",
+                                 options.input, printable(options.member, 255))};
+    }
     auto staging = format::Staging::create(options.model_dir);
     if (!staging) return staging.error();
     const MemoryPlan plan = plan_memory(options.memory_bytes, options.source.threads);
@@ -318,12 +323,10 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     {
         Progress progress("reading", input->total_bytes());
         SourceSink sink;
+        sink.say = say;
         sink.begin = [&](const SourceSummary& summary) -> Status {
             dim = summary.dim;
             buckets.set_dim(dim);
-            if (summary.dim_found) {
-                say(fmt::format("{}: GloVe text, {} numbers a line (found in the first lines)", options.input, dim));
-            }
             return {};
         };
         sink.inspect = [&](Batch& batch) { buckets.add(batch); };
@@ -344,15 +347,13 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
         report.source = *std::move(summary);
     }
     report.seconds.emplace_back("read", watch.lap());
-    if (!report.source.final_newline) {
-        say(fmt::format(
-            "warning: {}: no newline at the end of the last line; it has the right width, but its last number may "
-            "be cut",
-            options.input));
-    }
     report.source_name = options.input;
     report.source_bytes = input->source_bytes();
-    if (report.source.whole) report.source_checksum = input->checksum();
+    if (report.source.whole) {
+        report.source_checksum = input->checksum();
+        report.source_crc32 = input->crc32();
+    }
+    report.member = input->member();
     report.compression = input->compression();
     report.duplicates_rule = options.duplicates;
     report.on_error = options.source.on_error;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -12,7 +13,8 @@
 namespace gloved::convert {
 
 struct ConvertOptions {
-    std::string input;  ///< a path, or «-» for stdin
+    std::string input;   ///< a path, or «-» for stdin
+    std::string member;  ///< of a zip archive; empty: the only one
     std::string model_dir;
     SourceOptions source;
     Duplicates duplicates = Duplicates::first;

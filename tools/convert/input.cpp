@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <new>
+#include <utility>
 
 namespace gloved::convert {
 namespace {
@@ -18,6 +20,8 @@ namespace {
 constexpr std::size_t kBlockBytes = 1 << 18;
 constexpr int kPollMs = 200;
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
+// The header of a first member, the end of an archive without any, and the mark of one that was meant to be split.
+constexpr std::string_view kZipMagics[] = {"PK\x03\x04", "PK\x05\x06", "PK\x07\x08"};
 
 }  // namespace
 
@@ -39,7 +43,7 @@ Input::Input(std::string name, const std::atomic<bool>& stop) : name_(std::move(
 Input::Input(Input&&) noexcept = default;
 Input::~Input() = default;
 
-Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop) {
+Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop, const std::string& member) {
     Input input(path, stop);
     input.fd_ = STDIN_FILENO;
     if (path != "-") {
@@ -54,13 +58,40 @@ Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop
     auto status = file_status(input.fd_, path);
     if (!status) return status.error();
     if (S_ISDIR(status->st_mode)) return Error{ErrorCode::io, fmt::format("{}: is a directory, not a download", path)};
-    if (S_ISREG(status->st_mode)) {
+    const bool seekable = S_ISREG(status->st_mode);
+    if (seekable) {
         input.total_bytes_ = static_cast<std::uint64_t>(status->st_size);
         (void)::posix_fadvise(input.fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
     }
     if (Status filled = input.refill(); !filled) return filled.error();
     if (input.block_.starts_with(kGzipMagic)) input.inflater_ = std::make_unique<Inflater>();
+    const std::string_view head = input.block_;
+    if (std::any_of(std::begin(kZipMagics), std::end(kZipMagics),
+                    [&](auto magic) { return head.starts_with(magic); })) {
+        if (!seekable) {
+            return Error{
+                ErrorCode::bad_source,
+                fmt::format("{}: a zip archive cannot be read from a pipe, as its directory stands at its end; "
+                            "save it to a file and give the file's name",
+                            path)};
+        }
+        auto opened = ZipMember::open(input.fd_, path, member);
+        if (!opened) return opened.error();
+        input.zip_.emplace(*std::move(opened));
+        input.member_ = input.zip_->name();
+        input.block_.clear();
+    }
     return input;
+}
+
+std::optional<std::uint64_t> Input::checksum() const {
+    if (zip_) return std::nullopt;
+    return checksum_.value();
+}
+
+std::optional<std::uint32_t> Input::crc32() const {
+    if (!zip_) return std::nullopt;
+    return zip_->crc32();
 }
 
 Result<std::size_t> Input::read_source(std::span<char> buffer) {
@@ -157,7 +188,20 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
     return filled;
 }
 
+Result<std::size_t> Input::unzip(std::span<char> buffer) {
+    std::size_t filled = 0;
+    while (filled < buffer.size()) {
+        if (stop_->load(std::memory_order_relaxed)) return Error{ErrorCode::interrupted, "interrupted"};
+        auto got = zip_->read(buffer.subspan(filled, std::min(buffer.size() - filled, kBlockBytes)));
+        if (!got) return got;
+        if (*got == 0) break;
+        filled += *got;
+    }
+    return filled;
+}
+
 Result<std::size_t> Input::read(std::span<char> buffer) {
+    if (zip_) return unzip(buffer);
     return inflater_ == nullptr ? take(buffer) : inflate(buffer);
 }
 

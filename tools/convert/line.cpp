@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "common/quoting.hpp"
@@ -26,15 +27,6 @@ bool parse_plain_line(std::string_view line, std::size_t dim, std::string_view& 
         p = number.end;
     }
     return p == last;
-}
-
-std::optional<LineProblem> check_key(std::string_view key) {
-    if (key.empty()) return LineProblem{LineFault::bad_key, "the word before the numbers is empty"};
-    const auto forbidden = [](char c) { return c == '\0' || c == '\t' || c == '\n' || c == '\r'; };
-    const auto found = std::find_if(key.begin(), key.end(), forbidden);
-    if (found == key.end()) return std::nullopt;
-    const char* what = *found == '\0' ? "a NUL byte" : *found == '\t' ? "a TAB" : "a CR";
-    return LineProblem{LineFault::bad_key, fmt::format("the word {} holds {}, which no key may", printable(key), what)};
 }
 
 /// Whether the whole of `text` is a number.
@@ -70,7 +62,26 @@ LineProblem too_few_fields(std::string_view line, std::size_t dim, std::size_t f
                         tabs ? "; it is separated by TABs: replace them with blanks first (tr '\\t' ' ')" : "")};
 }
 
+/// The unit of the last decimal of a number as it is printed: 0.01 for «6.53», 1 for «7», 0.1 for «1.25e1».
+double last_unit(std::string_view printed) {
+    const std::size_t mantissa_end = std::min(printed.find_first_of("eE"), printed.size());
+    const std::size_t point = printed.substr(0, mantissa_end).find('.');
+    const double decimals = point == std::string_view::npos ? 0 : static_cast<double>(mantissa_end - point - 1);
+    const std::string_view exponent = printed.substr(std::min(mantissa_end + 1, printed.size()));
+    const float power = parse_number(exponent.data(), exponent.data() + exponent.size()).value;
+    return std::pow(10.0, static_cast<double>(power) - decimals);
+}
+
 }  // namespace
+
+std::optional<LineProblem> check_key(std::string_view key) {
+    if (key.empty()) return LineProblem{LineFault::bad_key, "the word before the numbers is empty"};
+    const auto forbidden = [](char c) { return c == '\0' || c == '\t' || c == '\n' || c == '\r'; };
+    const auto found = std::find_if(key.begin(), key.end(), forbidden);
+    if (found == key.end()) return std::nullopt;
+    const char* what = *found == '\0' ? "a NUL byte" : *found == '\t' ? "a TAB" : *found == '\n' ? "an LF" : "a CR";
+    return LineProblem{LineFault::bad_key, fmt::format("the word {} holds {}, which no key may", printable(key), what)};
+}
 
 std::string_view trim_line_end(std::string_view line) {
     while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.remove_suffix(1);
@@ -107,10 +118,30 @@ std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, st
         return LineProblem{
             LineFault::too_many_fields,
             fmt::format("{} fields found, a word and {} numbers expected: the number {} stands before the last "
-                        "{}; give --dim if the file has more numbers a line",
+                        "{}; give --dim if the file has more numbers a line; if it is only this word that ends in a "
+                        "number, --on-error skip leaves it out",
                         fields, dim, printable(tail, 40), dim)};
     }
     return check_key(key);
+}
+
+std::optional<LineProblem> parse_line_with_norm(std::string_view line, std::size_t dim, std::string_view& key,
+                                                float* values) {
+    if (auto problem = parse_line(line, dim + 1, key, values)) return problem;
+    const double printed = values[0];
+    // Moved down rather than parsed elsewhere: the rows of a batch lie back to back.
+    std::copy(values + 1, values + 1 + dim, values);
+    double sum = 0;
+    for (std::size_t i = 0; i < dim; ++i) sum += static_cast<double>(values[i]) * values[i];
+    const double norm = std::sqrt(sum);
+    const std::size_t first = key.size() + 1;
+    const std::string_view token = line.substr(first, line.find(' ', first) - first);
+    const double tolerance = 1e-4 * norm + std::min(last_unit(token), std::max(0.01 * norm, 1e-6));
+    if (std::abs(printed - norm) <= tolerance) return std::nullopt;
+    return LineProblem{LineFault::norm_mismatch,
+                       fmt::format("the norm is given as {}, but that of the {} numbers behind it is {:.6g} (the word "
+                                   "is {}); a number is missing or wrong, or --format norms is",
+                                   printable(token, 40), dim, norm, printable(key))};
 }
 
 }  // namespace gloved::convert

@@ -5,17 +5,23 @@
 #include <algorithm>
 #include <atomic>
 #include <boost/program_options.hpp>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "common/format/layout.hpp"
 #include "common/quoting.hpp"
 #include "common/version.hpp"
 #include "tools/convert/convert.hpp"
+#include "tools/convert/export.hpp"
 
 namespace {
 
@@ -25,6 +31,7 @@ namespace po = boost::program_options;
 constexpr int kDone = 0;
 constexpr int kFault = 1;
 constexpr int kUsage = 2;
+
 constexpr std::int64_t kMaxThreads = 256;
 constexpr unsigned kDefaultThreads = 8;  // more wait for the thread that reads, and cost a batch of memory each
 
@@ -43,12 +50,19 @@ void say(const std::string& message) { std::fputs(("gloved-convert: " + message 
 
 constexpr const char* kHelpHead =
     "Usage: gloved-convert [options] INPUT|- MODEL_DIR\n"
-    "Converts a GloVe download (text, or gzip of it; - reads stdin) to a model that gloved serves.\n"
-    "An existing model of that name is replaced at once, when the new one is whole.\n\n";
+    "       gloved-convert --export FORMAT MODEL_DIR OUT\n"
+    "Converts a download (text of GloVe, word2vec or fastText, or word2vec's binary format; plain, gzip, or a member\n"
+    "of a zip archive; - reads stdin) to a model that gloved serves. What it is, its content tells, not its name.\n"
+    "An existing model of that name is replaced at once, when the new one is whole.\n"
+    "With --export, writes a model in another program's format instead.\n\n";
 constexpr const char* kHelpTail =
     "\nExamples:\n"
     "  gloved-convert glove.6B.100d.txt.gz models/glove\n"
-    "  unzip -p glove.840B.300d.zip | gloved-convert - models/glove840\n\n"
+    "  gloved-convert glove.840B.300d.zip models/glove840\n"
+    "  gloved-convert --member glove.6B.300d.txt glove.6B.zip models/glove\n"
+    "  gloved-convert GoogleNews-vectors-negative300.bin.gz models/news\n"
+    "  curl -L URL | gloved-convert - models/glove\n"
+    "  gloved-convert --export word2vec-bin models/glove glove.bin\n\n"
     "Exit status: 0 done, 1 the data or the system is at fault, 2 wrong usage.\n";
 
 int wrong_usage(const std::string& what) {
@@ -56,32 +70,70 @@ int wrong_usage(const std::string& what) {
     return kUsage;
 }
 
-/// Options from the command line, or the exit status to end with.
-int parse(int argc, char** argv, std::optional<convert::ConvertOptions>& parsed) {
+/// What the command line asks for: a conversion, or an export.
+struct Task {
+    convert::ConvertOptions conversion;
+    std::optional<convert::ExportOptions> exporting;
+};
+
+std::optional<convert::ExportFormat> export_format_from(std::string_view name) {
+    using convert::ExportFormat;
+    if (name == "glove") return ExportFormat::glove;
+    if (name == "word2vec") return ExportFormat::word2vec;
+    if (name == "word2vec-bin") return ExportFormat::word2vec_bin;
+    if (name == "npy") return ExportFormat::npy;
+    return std::nullopt;
+}
+
+/// «512M» in bytes; K, M and G are binary. nullopt for anything else, and for what exceeds 64 bits.
+std::optional<std::uint64_t> bytes_from(std::string_view text) {
+    std::uint64_t number = 0;
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, number);
+    if (error != std::errc()) return std::nullopt;
+    const std::string_view suffix(end, static_cast<std::size_t>(last - end));
+    const int shift = suffix.empty() ? 0 : suffix == "K" ? 10 : suffix == "M" ? 20 : suffix == "G" ? 30 : -1;
+    if (shift < 0 || number > UINT64_MAX >> shift) return std::nullopt;
+    return number << shift;
+}
+
+/// The task of the command line, or the exit status to end with.
+int parse(int argc, char** argv, std::optional<Task>& parsed) {
     std::string format;
     std::string duplicates;
     std::string on_error;
+    std::string memory;
+    std::string exporting;
+    std::string first;
+    std::string second;
     std::int64_t dim = 0;
     std::int64_t limit = 0;
     std::int64_t threads = 0;
-    convert::ConvertOptions options;
+    Task task;
+    convert::ConvertOptions& options = task.conversion;
 
     po::options_description visible("Options");
-    visible.add_options()                                                                                //
-        ("format", po::value(&format)->default_value("auto")->value_name("auto|glove"),                  //
-         "glove: take line 1 as a word, even if it looks like another format's header")                  //
-        ("dim", po::value(&dim)->value_name("D"), "numbers a line (default: found in the first lines)")  //
-        ("limit", po::value(&limit)->value_name("N"), "read only the first N lines")                     //
+    visible.add_options()  //
+        ("format",
+         po::value(&format)->default_value("auto")->value_name("auto|glove|norms|word2vec|word2vec-bin|fasttext"),
+         "what INPUT is; any but auto is believed, as glove where the first word looks like a header")                //
+        ("dim", po::value(&dim)->value_name("D"), "numbers a word (default: by the header or the first lines)")       //
+        ("member", po::value(&options.member)->value_name("NAME"), "the file to take from a zip archive of several")  //
+        ("limit", po::value(&limit)->value_name("N"), "read only the first N words")                                  //
         ("duplicates", po::value(&duplicates)->default_value("first")->value_name("first|last|error"),
          "which line of a word that stands there twice is kept")  //
         ("on-error", po::value(&on_error)->default_value("stop")->value_name("stop|skip"),
          "what to do at a line that cannot be read")                                                              //
         ("threads", po::value(&threads)->value_name("T"), "threads that parse (default: one a core, at most 8)")  //
+        ("memory", po::value(&memory)->value_name("BYTES"),
+         "memory to sort in, 256M at least; K, M and G are binary")  //
+        ("export", po::value(&exporting)->value_name("glove|word2vec|word2vec-bin|npy"),
+         "write the model MODEL_DIR to OUT in this format")  //
         ("help", "show this")("version", "show the version");
     po::options_description all;
-    all.add(visible).add_options()("input", po::value(&options.input))("model-dir", po::value(&options.model_dir));
+    all.add(visible).add_options()("first", po::value(&first))("second", po::value(&second));
     po::positional_options_description positional;
-    positional.add("input", 1).add("model-dir", 1);
+    positional.add("first", 1).add("second", 1);
 
     po::variables_map values;
     try {
@@ -99,10 +151,24 @@ int parse(int argc, char** argv, std::optional<convert::ConvertOptions>& parsed)
         std::cout << "gloved-convert " << kProgramVersion << "\n";
         return kDone;
     }
-    if (options.input.empty() || options.model_dir.empty()) return wrong_usage("INPUT and MODEL_DIR are needed");
+    const auto given = [&](const char* name) { return values.count(name) != 0 && !values[name].defaulted(); };
+    if (given("export")) {
+        for (const char* name : {"format", "dim", "member", "limit", "duplicates", "on-error", "threads", "memory"}) {
+            if (given(name)) return wrong_usage(fmt::format("--{} is for a conversion, not for --export", name));
+        }
+        if (first.empty() || second.empty()) return wrong_usage("--export needs MODEL_DIR and OUT");
+        const auto export_format = export_format_from(exporting);
+        if (!export_format) return wrong_usage("--export is glove, word2vec, word2vec-bin or npy");
+        task.exporting = convert::ExportOptions{*export_format, first, second};
+        parsed = std::move(task);
+        return kDone;
+    }
+    if (first.empty() || second.empty()) return wrong_usage("INPUT and MODEL_DIR are needed");
+    options.input = first;
+    options.model_dir = second;
 
-    if (format != "auto" && format != "glove") return wrong_usage("--format is auto or glove");
-    if (format == "glove") options.source.format = convert::SourceFormat::glove;
+    const auto source_format = convert::source_format_from(format);
+    if (!source_format) return wrong_usage("--format is auto, glove, norms, word2vec, word2vec-bin or fasttext");
     const auto in_range = [&](const char* name, std::int64_t value, std::int64_t most) {
         return values.count(name) == 0 || (value >= 1 && value <= most);
     };
@@ -110,23 +176,32 @@ int parse(int argc, char** argv, std::optional<convert::ConvertOptions>& parsed)
     if (!in_range("limit", limit, INT64_MAX)) return wrong_usage("--limit is 1 or more");
     if (!in_range("threads", threads, kMaxThreads))
         return wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
+    if (given("member") && options.member.empty()) return wrong_usage("--member is the name of a file in the archive");
+    if (given("memory")) {
+        const auto bytes = bytes_from(memory);
+        if (!bytes || *bytes < convert::kLeastMemory)
+            return wrong_usage("--memory is 256M or more: 300000000, 512M, 4G");
+        options.memory_bytes = *bytes;
+    }
     const auto duplicates_rule = convert::duplicates_from(duplicates);
     if (!duplicates_rule) return wrong_usage("--duplicates is first, last or error");
     const auto on_error_rule = convert::on_error_from(on_error);
     if (!on_error_rule) return wrong_usage("--on-error is stop or skip");
 
     options.duplicates = *duplicates_rule;
+    options.source.format = *source_format;
     options.source.on_error = *on_error_rule;
     options.source.dim = static_cast<std::size_t>(dim);
     options.source.limit = static_cast<std::uint64_t>(limit);
     options.source.threads = threads != 0 ? static_cast<std::size_t>(threads)
                                           : std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads);
-    parsed = std::move(options);
+    parsed = std::move(task);
     return kDone;
 }
 
 void summarize(const convert::ConvertOptions& options, const convert::Report& report) {
     const auto& source = report.source;
+    const std::string_view unit = convert::unit_of(source.format);
     for (const std::string& skipped : source.skipped_examples)
         say(fmt::format("skipped: {}: {}", options.input, skipped));
     if (source.skipped_lines() != 0) {
@@ -136,21 +211,21 @@ void summarize(const convert::ConvertOptions& options, const convert::Report& re
             reasons +=
                 fmt::format("{}{} {}", reasons.empty() ? "" : ", ", source.skipped[i], convert::kLineFaultNames[i]);
         }
-        say(fmt::format("{}: {} line(s) skipped: {}", options.input, source.skipped_lines(), reasons));
+        say(fmt::format("{}: {} {}(s) skipped: {}", options.input, source.skipped_lines(), unit, reasons));
     }
     const std::size_t shown = std::min(report.duplicate_examples.size(), convert::kShownProblems);
     for (std::size_t i = 0; i < shown; ++i) {
         const auto& [kept, dropped, key] = report.duplicate_examples[i];
-        say(fmt::format("{}: line {}: the word {} stands on line {} too, which is kept", options.input, dropped,
-                        printable(key), kept));
+        say(fmt::format("{}: {} {}: the word {} stands on {} {} too, which is kept", options.input, unit, dropped,
+                        printable(key), unit, kept));
     }
     if (report.duplicates > shown) say(fmt::format("{}: … {} duplicates in all", options.input, report.duplicates));
     double seconds = 0;
     for (const auto& [stage, value] : report.seconds) seconds += value;
     say(fmt::format(
-        "{}: {} words of {} numbers from {} lines, {} duplicate(s), {} skipped; {:.1f} s, {:.0f} MB/s; "
+        "{}: {} words of {} numbers from {} {}s, {} duplicate(s), {} skipped; {:.1f} s, {:.0f} MB/s; "
         "generation {}",
-        options.model_dir, report.rows_kept, source.dim, source.lines, report.duplicates, source.skipped_lines(),
+        options.model_dir, report.rows_kept, source.dim, source.lines, unit, report.duplicates, source.skipped_lines(),
         seconds, static_cast<double>(source.text_bytes) / 1e6 / std::max(seconds, 1e-3),
         format::hex(report.generation)));
 }
@@ -158,17 +233,20 @@ void summarize(const convert::ConvertOptions& options, const convert::Report& re
 }  // namespace
 
 int main(int argc, char** argv) try {
-    std::optional<convert::ConvertOptions> options;
-    if (const int status = parse(argc, argv, options); !options) return status;
+    std::optional<Task> task;
+    if (const int status = parse(argc, argv, task); !task) return status;
     watch_signals();
-    const auto report = convert::convert(*options, stop, say);
-    if (!report) {
-        const auto& error = report.error();
-        say(error.code == ErrorCode::interrupted ? fmt::format("interrupted; {} is as it was", options->model_dir)
-                                                 : error.message);
+    const auto failed = [&](const Error& error, const std::string& target) {
+        say(error.code == ErrorCode::interrupted ? fmt::format("interrupted; {} is as it was", target) : error.message);
         return kFault;
+    };
+    if (task->exporting) {
+        const Status exported = convert::export_model(*task->exporting, stop, say);
+        return exported ? kDone : failed(exported.error(), task->exporting->output);
     }
-    summarize(*options, *report);
+    const auto report = convert::convert(task->conversion, stop, say);
+    if (!report) return failed(report.error(), task->conversion.model_dir);
+    summarize(task->conversion, *report);
     return kDone;
 } catch (const std::exception& error) {
     // Out of memory or threads. All destructors have run: nothing is left behind.

@@ -1,5 +1,7 @@
 #include "tools/convert/report.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -49,10 +51,14 @@ std::string to_json(const Report& report) {
          {{"name", report.source_name},
           {"bytes", report.source_bytes},
           {"xxh3", report.source_checksum ? Json(format::hex(*report.source_checksum)) : Json(nullptr)},
+          {"member", report.member.empty() ? Json(nullptr) : Json(report.member)},
+          {"crc32", report.source_crc32 ? Json(fmt::format("{:08x}", *report.source_crc32)) : Json(nullptr)},
           {"compression", report.compression},
+          {"bom", report.source.bom},
+          {"header_rows", report.source.header_rows ? Json(*report.source.header_rows) : Json(nullptr)},
           {"whole", report.source.whole},
           {"final_newline", report.source.final_newline}}},
-        {"format", "glove"},
+        {"format", name_of(report.source.format)},
         {"dim", report.source.dim},
         {"dim_found", report.source.dim_found},
         {"limit", report.limit},
@@ -77,10 +83,16 @@ Result<ReadingRules> read_rules(std::string_view text) {
         ReadingRules rules;
         const auto duplicates = duplicates_from(json.at("duplicates").at("rule").get<std::string>());
         const auto on_error = on_error_from(json.at("skipped").at("rule").get<std::string>());
-        if (!duplicates || !on_error)
+        const auto format = source_format_from(json.value("format", std::string(name_of(SourceFormat::glove))));
+        if (!duplicates || !on_error || !format)
             return Error{ErrorCode::damaged, "it names a rule that this version does not know"};
         rules.duplicates = *duplicates;
         rules.on_error = *on_error;
+        rules.format = *format;
+        const auto source = json.find("source");
+        if (source != json.end() && source->contains("member") && !source->at("member").is_null()) {
+            rules.member = source->at("member").get<std::string>();
+        }
         rules.limit = json.at("limit").get<std::uint64_t>();
         rules.rows = json.at("rows_kept").get<std::uint64_t>();
         rules.generation = json.at("generation").get<std::string>();

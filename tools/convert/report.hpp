@@ -33,8 +33,11 @@ inline constexpr std::size_t kListedDuplicates = 1000;
 
 struct Report {
     std::string source_name;
-    std::uint64_t source_bytes = 0;
-    std::optional<std::uint64_t> source_checksum;  ///< absent when the source was not read to its end
+    std::uint64_t source_bytes = 0;  ///< as they lie on disk; of a zip archive's member, packed
+    std::string member;              ///< of a zip archive; empty for other sources
+    std::optional<std::uint64_t>
+        source_checksum;  ///< absent for a zip archive, and when the source was not read to its end
+    std::optional<std::uint32_t> source_crc32;  ///< of the member's text; absent without a member, and as above
     std::string compression;
     SourceSummary source;
     Duplicates duplicates_rule = Duplicates::first;
@@ -50,8 +53,10 @@ struct Report {
 /// The report as JSON text. Bytes that are not UTF-8 are replaced.
 std::string to_json(const Report& report);
 
-/// What of a report tells how to read its source again.
+/// What of a report tells how to read its source again. What a report of an earlier version lacks has its default here.
 struct ReadingRules {
+    SourceFormat format = SourceFormat::glove;
+    std::string member;
     Duplicates duplicates = Duplicates::first;
     OnError on_error = OnError::stop;
     std::uint64_t limit = 0;

@@ -100,12 +100,12 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
         report({"source", false, error.message});
         return {};
     };
-    auto input = convert::Input::open(options.source, stop);
+    auto input = convert::Input::open(options.source, stop, rules.member);
     if (!input) return failed(input.error());
     Progress progress("comparing", input->total_bytes());
 
     convert::SourceOptions source_options;
-    source_options.format = convert::SourceFormat::glove;
+    source_options.format = rules.format;
     source_options.dim = model.dim();
     source_options.limit = rules.limit;
     source_options.on_error = rules.on_error;
@@ -116,6 +116,7 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
     std::vector<bool> equal(model.rows(), false);
     std::uint64_t unknown = 0;
     std::string first_unknown;
+    const std::string_view unit = convert::unit_of(rules.format);
 
     constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
     convert::SourceSink sink;
@@ -132,7 +133,7 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
         for (std::size_t i = 0; i < batch.rows(); ++i) {
             const std::uint64_t line = batch.first_line + batch.line_numbers[i] + 1;
             if (batch.scratch[i] == kUnknown) {
-                if (unknown++ == 0) first_unknown = fmt::format("{} on line {}", printable(batch.key(i)), line);
+                if (unknown++ == 0) first_unknown = fmt::format("{} on {} {}", printable(batch.key(i)), unit, line);
                 continue;
             }
             const std::size_t row = batch.scratch[i] / 2;
@@ -168,8 +169,8 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
     }
     report({"source numbers", differing == 0,
             differing == 0 ? "equal bit for bit"
-                           : fmt::format("{} rows differ; the first: {}, line {}", differing,
-                                         row_name(model, first_differing), line_of[first_differing])});
+                           : fmt::format("{} rows differ; the first: {}, {} {}", differing,
+                                         row_name(model, first_differing), unit, line_of[first_differing])});
 
     // Ranks are those of the source if lines ascend with rank.
     for (std::size_t rank = 1; rank < by_rank.size(); ++rank) {

@@ -1,0 +1,227 @@
+#include "tools/convert/chunker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "tools/convert/record.hpp"
+
+namespace gloved::convert {
+namespace {
+
+constexpr std::size_t kChunkBytes = 4 << 20;
+
+class LineChunker : public Chunker {
+  public:
+    LineChunker(Input& input, Cut cut) : Chunker(input, std::move(cut)), lines_left_(cut_.limit) {}
+
+    Result<bool> next(Batch& batch) override {
+        batch.text_bytes = 0;
+        if (ended_) return false;
+        batch.final_newline = true;
+        batch.too_long = false;
+        batch.text_offset = offset_;
+        std::vector<char>& buffer = batch.buffer;
+        auto filled = fill(batch);
+        if (!filled) return filled.error();
+        std::size_t end = 0;
+        for (std::size_t searched = 0;; searched = *filled) {
+            if (input_ended_ && *filled <= kMaxLineBytes) {
+                ended_ = true;
+                end = *filled;
+                batch.final_newline = end == 0 || buffer[end - 1] == '\n';
+                break;
+            }
+            const auto* newline =
+                static_cast<const char*>(::memrchr(buffer.data() + searched, '\n', *filled - searched));
+            if (newline != nullptr) {
+                end = static_cast<std::size_t>(newline - buffer.data()) + 1;
+                break;
+            }
+            if (*filled > kMaxLineBytes) return pass_over(batch, *filled);
+            buffer.resize(std::min(2 * buffer.size(), kMaxLineBytes + 1));
+            filled = read_on(buffer, *filled);
+            if (!filled) return filled.error();
+        }
+        carry_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end),
+                      buffer.begin() + static_cast<std::ptrdiff_t>(*filled));
+        batch.text_bytes = end;
+        if (cut_.limit != 0) cut_at_limit(batch);
+        offset_ += batch.text_bytes;
+        return batch.text_bytes != 0;
+    }
+
+  private:
+    /// Makes `batch` stand for the line whose beginning fills its buffer, and drops that line up to its end.
+    Result<bool> pass_over(Batch& batch, std::size_t filled) {
+        batch.too_long = true;
+        carry_.clear();
+        if (!cut_.discard_too_long) {
+            ended_ = true;
+            return true;
+        }
+        std::vector<char>& buffer = batch.buffer;
+        for (;;) {
+            const auto* newline = static_cast<const char*>(std::memchr(buffer.data(), '\n', filled));
+            if (newline != nullptr) {
+                carry_.assign(newline + 1, static_cast<const char*>(buffer.data() + filled));
+                offset_ += static_cast<std::uint64_t>(newline + 1 - buffer.data());
+                break;
+            }
+            offset_ += filled;
+            if (input_ended_) {
+                ended_ = true;
+                batch.final_newline = false;
+                break;
+            }
+            auto more = read_on(buffer, 0);
+            if (!more) return more.error();
+            filled = *more;
+        }
+        if (cut_.limit != 0 && --lines_left_ == 0) {
+            stopped_at_limit_ = !input_ended_ || !carry_.empty();
+            ended_ = true;
+        }
+        return true;
+    }
+
+    void cut_at_limit(Batch& batch) {
+        std::size_t at = 0;
+        while (at < batch.text_bytes && lines_left_ > 0) {
+            const auto* newline =
+                static_cast<const char*>(std::memchr(batch.buffer.data() + at, '\n', batch.text_bytes - at));
+            at = newline == nullptr ? batch.text_bytes : static_cast<std::size_t>(newline - batch.buffer.data()) + 1;
+            --lines_left_;
+        }
+        if (lines_left_ > 0) return;
+        stopped_at_limit_ = !ended_ || at < batch.text_bytes;
+        if (at < batch.text_bytes) batch.final_newline = true;
+        batch.text_bytes = at;
+        ended_ = true;
+    }
+
+    std::uint64_t lines_left_;
+};
+
+class RecordChunker : public Chunker {
+  public:
+    RecordChunker(Input& input, Cut cut) : Chunker(input, std::move(cut)), records_left_(*cut_.detected.header_rows) {
+        if (cut_.limit != 0 && cut_.limit < records_left_) {
+            records_left_ = cut_.limit;
+            limited_ = true;
+        }
+    }
+
+    Result<bool> next(Batch& batch) override {
+        batch.text_bytes = 0;
+        if (ended_) return false;
+        batch.final_newline = true;
+        batch.too_long = false;
+        batch.text_offset = offset_;
+        auto filled = fill(batch);
+        if (!filled) return filled.error();
+        const std::string_view bytes(batch.buffer.data(), *filled);
+        std::size_t at = 0;
+        Record record;
+        while (records_left_ > 0) {
+            record = find_record(bytes.substr(at), cut_.detected.dim);
+            if (record.state != Record::State::whole) break;
+            at += record.bytes;
+            ++records_;
+            --records_left_;
+        }
+        batch.text_bytes = at;
+        offset_ += at;
+        if (records_left_ == 0) {
+            ended_ = true;
+            stopped_at_limit_ = limited_;
+            if (!limited_) {
+                if (Status read = look_for_surplus(batch, at, *filled); !read) return read.error();
+            }
+        } else if (record.state == Record::State::no_blank) {
+            // What came before it is handed out first, so that a fault in that is the first.
+            if (at == 0) {
+                return Error{ErrorCode::bad_source,
+                             fmt::format("{}: word {} (byte {}): no blank ends the word within {} KiB; the file is "
+                                         "damaged, or it holds other than {} numbers a word",
+                                         input_.name(), records_ + 1, offset_, kMaxWordBytes >> 10, cut_.detected.dim)};
+            }
+            carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end());
+        } else if (input_ended_) {
+            ended_ = true;
+            // Behind the last record there may be an LF; anything else is a record that is cut.
+            const std::string_view rest = bytes.substr(at);
+            if (!rest.empty() && rest != "\n") {
+                batch.text_bytes = *filled;
+                offset_ += rest.size();
+            }
+        } else {
+            carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end());
+        }
+        return batch.text_bytes != 0;
+    }
+
+  private:
+    /// Reads to the input's end, and looks for anything but an LF and zeros, the padding of tapes and block devices.
+    Status look_for_surplus(Batch& batch, std::size_t at, std::size_t filled) {
+        // Not into the batch's buffer, which holds what is handed out.
+        std::vector<char> buffer(batch.buffer.begin() + static_cast<std::ptrdiff_t>(at),
+                                 batch.buffer.begin() + static_cast<std::ptrdiff_t>(filled));
+        std::uint64_t buffer_offset = offset_;
+        for (bool first = true;; first = false) {
+            const std::size_t start = first && !buffer.empty() && buffer[0] == '\n' ? 1 : 0;
+            const auto found = std::find_if(buffer.begin() + static_cast<std::ptrdiff_t>(start), buffer.end(),
+                                            [](char c) { return c != '\0'; });
+            if (found != buffer.end() && !surplus_offset_) {
+                surplus_offset_ = buffer_offset + static_cast<std::uint64_t>(found - buffer.begin());
+            }
+            if (input_ended_) return {};
+            buffer_offset += buffer.size();
+            buffer.resize(kChunkBytes);
+            auto got = read_on(buffer, 0);
+            if (!got) return got.error();
+            buffer.resize(*got);
+        }
+    }
+
+    std::uint64_t records_left_;
+    bool limited_ = false;  // records_left_ is the limit's, not the header's
+    std::uint64_t records_ = 0;
+};
+
+}  // namespace
+
+Chunker::Chunker(Input& input, Cut cut)
+    : input_(input),
+      cut_(std::move(cut)),
+      carry_(cut_.head.begin() + static_cast<std::ptrdiff_t>(cut_.detected.body_offset), cut_.head.end()),
+      offset_(cut_.detected.body_offset),
+      input_ended_(cut_.head_is_all) {
+    cut_.head = {};
+}
+
+std::unique_ptr<Chunker> Chunker::create(Input& input, Cut cut) {
+    if (cut.detected.format == SourceFormat::word2vec_bin)
+        return std::make_unique<RecordChunker>(input, std::move(cut));
+    return std::make_unique<LineChunker>(input, std::move(cut));
+}
+
+Result<std::size_t> Chunker::fill(Batch& batch) {
+    batch.buffer.resize(std::max({batch.buffer.size(), kChunkBytes, carry_.size()}));
+    std::copy(carry_.begin(), carry_.end(), batch.buffer.begin());
+    return read_on(batch.buffer, carry_.size());
+}
+
+Result<std::size_t> Chunker::read_on(std::vector<char>& buffer, std::size_t filled) {
+    if (input_ended_ || filled == buffer.size()) return filled;
+    auto got = input_.read(std::span(buffer).subspan(filled));
+    if (!got) return got;
+    filled += *got;
+    input_ended_ = filled < buffer.size();
+    return filled;
+}
+
+}  // namespace gloved::convert

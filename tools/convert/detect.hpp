@@ -1,0 +1,46 @@
+// What kind of content a source is, by its first bytes and never by its name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/result.hpp"
+
+namespace gloved::convert {
+
+/// `automatic` looks; the others are believed.
+enum class SourceFormat {
+    automatic,
+    glove,         ///< text: word v1 … vdim
+    norms,         ///< text: word norm v1 … vdim, as the original project wrote it
+    word2vec,      ///< text behind a line «rows dim»
+    word2vec_bin,  ///< a line «rows dim», then records (record.hpp)
+    fasttext,      ///< read as word2vec's text; its lines end in a blank, which belongs to nothing
+};
+
+std::string_view name_of(SourceFormat format);
+std::optional<SourceFormat> source_format_from(std::string_view name);
+
+/// How many of the source's first bytes detect() is to be given.
+inline constexpr std::size_t kHeadBytes = 4 << 20;
+
+struct Detected {
+    SourceFormat format = SourceFormat::glove;  ///< never automatic
+    std::size_t dim = 0;
+    std::optional<std::uint64_t> header_rows;  ///< what a line «rows dim» promises
+    bool bom = false;                          ///< the source starts with UTF-8's byte order mark
+    std::size_t body_offset = 0;               ///< behind mark and header line
+
+    bool has_header() const { return header_rows.has_value(); }
+};
+
+/// Decides by the source's first bytes, `head`; `whole` says that these are all. A `format` other than automatic and a
+/// `dim` other than 0 are believed, and only completed. `packing` is Input::compression(). Error: bad_source, without
+/// the source's name, for other content, and for what contradicts format or dim.
+Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, std::size_t dim,
+                        std::string_view packing);
+
+}  // namespace gloved::convert

@@ -1,0 +1,58 @@
+#include "tools/convert/stanford.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace gloved::convert {
+namespace {
+
+// https://nlp.stanford.edu/projects/glove/. Some copies of glove.6B carry one line more, «<unk>».
+constexpr std::array kKnownFiles = {
+    KnownFile{"glove.6B.50d", 50, 400'000},
+    KnownFile{"glove.6B.50d with <unk>", 50, 400'001},
+    KnownFile{"glove.6B.100d", 100, 400'000},
+    KnownFile{"glove.6B.100d with <unk>", 100, 400'001},
+    KnownFile{"glove.6B.200d", 200, 400'000},
+    KnownFile{"glove.6B.200d with <unk>", 200, 400'001},
+    KnownFile{"glove.6B.300d", 300, 400'000},
+    KnownFile{"glove.6B.300d with <unk>", 300, 400'001},
+    KnownFile{"glove.42B.300d", 300, 1'917'494},
+    KnownFile{"glove.840B.300d", 300, 2'196'017},
+    KnownFile{"glove.twitter.27B.25d", 25, 1'193'514},
+    KnownFile{"glove.twitter.27B.50d", 50, 1'193'514},
+    KnownFile{"glove.twitter.27B.100d", 100, 1'193'514},
+    KnownFile{"glove.twitter.27B.200d", 200, 1'193'514},
+    KnownFile{"glove.2024.wikigiga.50d", 50, 1'291'147},
+};
+
+bool holds(std::string_view name, std::string_view lower_word) {
+    const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; };
+    return std::search(name.begin(), name.end(), lower_word.begin(), lower_word.end(), same) != name.end();
+}
+
+}  // namespace
+
+std::optional<KnownFile> known_file(std::uint64_t lines, std::size_t dim) {
+    const auto found = std::find_if(kKnownFiles.begin(), kKnownFiles.end(),
+                                    [&](const KnownFile& file) { return file.lines == lines && file.dim == dim; });
+    if (found == kKnownFiles.end()) return std::nullopt;
+    return *found;
+}
+
+std::optional<KnownFile> maybe_truncated(std::string_view name, std::uint64_t lines, std::size_t dim) {
+    const std::string_view base = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+    if (!holds(base, "glove") || holds(base, "sample") || known_file(lines, dim)) return std::nullopt;
+    std::optional<KnownFile> nearest;
+    for (const KnownFile& file : kKnownFiles) {
+        if (file.dim == dim && file.lines > lines && (!nearest || file.lines < nearest->lines)) nearest = file;
+    }
+    return nearest;
+}
+
+std::string with_commas(std::uint64_t number) {
+    std::string text = std::to_string(number);
+    for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
+    return text;
+}
+
+}  // namespace gloved::convert
