@@ -8,5 +8,5 @@ gloved_add_test(convert_integration_test
     ${CMAKE_CURRENT_LIST_DIR}/made_text_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/verify_damage_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/verify_source_test.cpp
-  LIBRARIES gloved_common ZLIB::ZLIB nlohmann_json::nlohmann_json
+  LIBRARIES gloved_common ZLIB::ZLIB gloved_libzip nlohmann_json::nlohmann_json
   NEEDS gloved-convert gloved-make-text gloved-verify)

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "tests/support/gzip.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/word2vec.hpp"
+#include "tests/support/zip.hpp"
 
 namespace gloved::tests {
 namespace {
@@ -27,6 +30,13 @@ struct Odd {
 
 std::ostream& operator<<(std::ostream& out, const Odd& odd) { return out << odd.name; }
 
+/// Whole but for one bit, which only the checksum at its end tells.
+std::string damaged_zip() {
+    std::string archive = zip_archive({{"a.txt", "a 0.1 0.2\nb 0.1 0.2\n", ZIP_CM_STORE}});
+    archive[archive.find("0.2")] ^= 1;
+    return archive;
+}
+
 const std::vector<Odd>& odd_inputs() {
     static const std::vector<Odd> inputs = {
         {"empty", "", {}, {"the source is empty"}},
@@ -34,7 +44,27 @@ const std::vector<Odd>& odd_inputs() {
         {"html", "<!DOCTYPE html>\n<html><body>404</body></html>\n", {}, {"HTML", "fetch the download again"}},
         {"html_after_blanks", "\n\n  <HTML>\n", {}, {"HTML"}},
         {"html_in_gzip", gzip("<html>\n"), {}, {"HTML"}},
-        {"zip", "PK\x03\x04rest of it", {}, {"a zip archive", "unzip -p"}},
+        {"truncated_zip",
+         "PK\x03\x04rest of it",
+         {},
+         {"begins like a zip archive", "the download is not complete", "fetch"}},
+        {"html_in_zip", zip_archive({{"a.txt", "<html>\n"}}), {}, {"HTML"}},
+        {"gzip_in_zip", zip_archive({{"a.gz", gzip("a 1 2\n")}}), {}, {"gzip inside a zip archive", "unzip -p"}},
+        {"zip_in_gzip", gzip(zip_archive({{"a.txt", "a 1 2\n"}})), {}, {"a zip archive inside gzip"}},
+        {"zip_of_two",
+         zip_archive({{"a.txt", "a 1 2\n"}, {"b.txt", "b 1 2 3\n"}}),
+         {},
+         {"holds 2 files", "--member NAME", "\"a.txt\" (6 bytes), \"b.txt\" (8 bytes)"}},
+        {"zip_without_that_member",
+         zip_archive({{"a.txt", "a 1 2\n"}}),
+         {"--member", "b.txt"},
+         {"holds no member \"b.txt\"; it holds \"a.txt\""}},
+        {"member_of_no_zip", "a 1 2\n", {"--member", "b.txt"}, {"--member \"b.txt\" is given, but this is no zip"}},
+        {"encrypted_zip",
+         zip_archive({{"a.txt", "a 1 2\n", ZIP_CM_DEFLATE, "secret"}}),
+         {},
+         {"\"a.txt\" is encrypted"}},
+        {"damaged_zip", damaged_zip(), {}, {"\"a.txt\" of the zip archive is damaged", "CRC", "fetch"}},
         {"gzip_twice", gzip(gzip("a 1 2\n")), {}, {"gzip inside gzip"}},
         {"xz",
          "\xFD"
@@ -49,8 +79,42 @@ const std::vector<Odd>& odd_inputs() {
          {"UTF-16"}},
         {"binary", "a\0b\0c\n"s, {}, {"binary data"}},
         {"truncated_gzip", gzip("a 1 2\nb 3 4\n").substr(0, 20), {}, {"gzip data ends too early", "fetch"}},
-        {"word2vec_header", "2 3\na 1 2 3\nb 1 2 3\n", {}, {"line 1 is a word2vec header", "\"2 3\"", "tail -n +2"}},
-        {"word2vec_header_with_dim", "2 3\na 1 2 3\n", {"--dim", "3"}, {"line 1 is a word2vec header"}},
+        {"header_promises_more",
+         "3 3\na 1 2 3\nb 1 2 3\n",
+         {},
+         {"the header promises 3 words, 2 are there", "the download is not complete, fetch it again"}},
+        {"header_promises_less", "1 3\na 1 2 3\nb 1 2 3\n", {}, {"promises 1 words, 2 are there"}},
+        {"header_against_dim",
+         "2 3\na 1 2 3\nb 1 2 3\n",
+         {"--dim", "4"},
+         {"line 1 (byte 0): the header \"2 3\" gives 3 numbers a word, --dim gives 4"}},
+        {"no_header",
+         "a 1 2 3\n",
+         {"--format", "word2vec"},
+         {"line 1 (byte 0): \"a 1 2 3\" is no header", "--format glove"}},
+        {"cut_binary", "2 3\n" + record("a", {1, 2, 3}) + "b xx", {}, {"word 2 (byte 18): the file ends within"}},
+        {"binary_with_a_tail",
+         "1 3\n" + record("a", {1, 2, 3}) + "\nb",
+         {},
+         {"other data follows the last of the 1 words", "at byte 19"}},
+        {"binary_nan",
+         "1 2\n" + record("a", {1, std::numeric_limits<float>::quiet_NaN()}),
+         {},
+         {"word 1 (byte 4): number 2 of 2 is nan, which is not finite"}},
+        {"binary_duplicate",
+         "2 1\n" + record("a", {0.1F}) + record("a", {0.1F}),
+         {"--format", "word2vec-bin", "--duplicates", "error"},
+         {"the word \"a\" stands on"}},
+        {"other_norm",
+         "a 5 3 4\nb 5 3 5\n",
+         {"--format", "norms"},
+         {"line 2 (byte 8): the norm is given as \"5\"", "--format glove"}},
+        {"word_that_ends_in_a_number",
+         "a 0.1 0.2\nversion 2.0 0.1 0.2\n",
+         {"--dim", "2"},
+         {"line 2 (byte 10)", "if it is only this word that ends in a number, --on-error skip leaves it out"}},
+        {"line_too_long", "a 1 2\n" + std::string((16 << 20) + 1, 'x'), {}, {"line 2 (byte 6)", "longer than 16 MiB"}},
+        {"only_a_byte_order_mark", "\xEF\xBB\xBF", {}, {"the source is empty"}},
         {"header_taken_as_a_word",
          "2 3\na 1 2 3\nb 1 2 3\n",
          {"--format", "glove"},
@@ -154,6 +218,20 @@ TEST(OddTargets, AreRefused) {
     EXPECT_NE(missing.err.find("none.txt: cannot open: No such file"), std::string::npos) << missing.err;
 }
 
+TEST(OddInputs, AZipArchiveOnAPipeIsRefused) {
+    const TempDir dir;
+    write_file(dir / "in.zip", zip_archive({{"a.txt", "a 1 2\n"}}));
+    const auto through = [&](const std::string& script) {
+        return run({"sh", "-c", script, "sh", program("gloved-convert"), dir / "in.zip", dir / "m"});
+    };
+    const Finished piped = through("cat \"$2\" | \"$1\" - \"$3\"");
+    EXPECT_EQ(piped.exit_code, 1);
+    EXPECT_NE(piped.err.find("cannot be read from a pipe"), std::string::npos) << piped.err;
+    EXPECT_NE(piped.err.find("save it to a file"), std::string::npos) << piped.err;
+    // A file as stdin can be sought in.
+    EXPECT_EQ(through("\"$1\" - \"$3\" <\"$2\"").exit_code, 0);
+}
+
 TEST(Usage, IsExitStatusTwo) {
     for (const std::vector<std::string>& wrong :
          std::vector<std::vector<std::string>>{{},
@@ -167,7 +245,24 @@ TEST(Usage, IsExitStatusTwo) {
                                                {"--limit", "0", "in", "m"},
                                                {"--threads", "0", "in", "m"},
                                                {"--threads", "257", "in", "m"},
-                                               {"--format", "fasttext", "in", "m"},
+                                               {"--format", "word", "in", "m"},
+                                               {"--member", "", "in", "m"},
+                                               {"--memory", "255M", "in", "m"},
+                                               {"--memory", "1", "in", "m"},
+                                               {"--memory", "4T", "in", "m"},
+                                               {"--memory", "-1G", "in", "m"},
+                                               {"--memory", "99999999999G", "in", "m"},
+                                               {"--export", "text", "m", "out"},
+                                               {"--export", "npy", "m"},
+                                               {"--export", "npy", "m", "out", "more"},
+                                               {"--export", "npy", "--dim", "3", "m", "out"},
+                                               {"--export", "npy", "--format", "glove", "m", "out"},
+                                               {"--export", "npy", "--member", "x", "m", "out"},
+                                               {"--export", "npy", "--limit", "3", "m", "out"},
+                                               {"--export", "npy", "--duplicates", "last", "m", "out"},
+                                               {"--export", "npy", "--on-error", "skip", "m", "out"},
+                                               {"--export", "npy", "--threads", "2", "m", "out"},
+                                               {"--export", "npy", "--memory", "1G", "m", "out"},
                                                {"--duplicates", "none", "in", "m"},
                                                {"--on-error", "panic", "in", "m"},
                                                {"--dup", "last", "in", "m"}}) {

@@ -16,6 +16,8 @@
 #include "tests/support/gzip.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/word2vec.hpp"
+#include "tests/support/zip.hpp"
 
 namespace gloved::tests {
 namespace {
@@ -61,6 +63,93 @@ TEST(Convert, TakesTheRealSampleHoweverItComes) {
     EXPECT_EQ(model->ranks()[*the], 0U);
     EXPECT_EQ(model->vector(*the)[0], -0.038194F);
     ASSERT_TRUE(model->find("messi"));
+}
+
+TEST(Convert, GivesTheSameModelForEveryFormatAndVerifiesIt) {
+    const TempDir dir;
+    const std::string body = "the 3 4\nnew-york 5 12\n\xC2\xA0 8 15\n";
+    std::string fasttext = body;
+    for (std::size_t at = 0; (at = fasttext.find('\n', at)) != std::string::npos; at += 2) fasttext.insert(at, " ");
+    const std::string binary = "3 2\n" + record("the", {3, 4}) + "\n" + record("new-york", {5, 12}) + "\n" +
+                               record("\xC2\xA0", {8, 15}) + "\n";
+    struct Case {
+        std::string name;
+        std::string content;
+        std::string format;
+        std::vector<std::string> options;
+    };
+    const std::vector<Case> cases = {
+        {"glove", body, "glove", {}},
+        {"bom", "\xEF\xBB\xBF" + body, "glove", {}},
+        {"norms", "the 5.00 3 4\nnew-york 13.00 5 12\n\xC2\xA0 17.00 8 15\n", "norms", {}},
+        {"word2vec", "3 2\n" + body, "word2vec", {}},
+        {"fasttext", "3 2\n" + fasttext, "fasttext", {"--format", "fasttext"}},
+        {"binary", binary, "word2vec-bin", {}},
+        {"crlf", "the 3 4\r\nnew-york 5 12\r\n\xC2\xA0 8 15\r\n", "glove", {}},
+        {"gzip", gzip(binary), "word2vec-bin", {}},
+        {"zip", zip_archive({{"d/", ""}, {"d/vectors.bin", binary}}), "word2vec-bin", {}},
+        {"zip64", zip64_archive("glove.txt", body), "glove", {}},
+        {"member", zip_archive({{"other.txt", "a 1 2 3\n"}, {"this.txt", body}}), "glove", {"--member", "this.txt"}},
+    };
+    for (const auto& [name, content, format, options] : cases) {
+        write_file(dir / ("in-" + name), content);
+        std::vector<std::string> arguments = options;
+        arguments.insert(arguments.end(), {dir / ("in-" + name), dir / name});
+        const auto finished = convert(arguments);
+        ASSERT_EQ(finished.exit_code, 0) << name << ": " << finished.err;
+        EXPECT_TRUE(read_file(dir / (name + "/keys")) == read_file(dir / "glove/keys")) << name;
+        EXPECT_TRUE(read_file(dir / (name + "/values")) == read_file(dir / "glove/values")) << name;
+        const auto report = report_of(dir / name);
+        EXPECT_EQ(report["format"], format) << name;
+        EXPECT_EQ(report["source"]["bom"], name == "bom") << name;
+        const auto verified = run({program("gloved-verify"), "--source", dir / ("in-" + name), dir / name});
+        EXPECT_EQ(verified.exit_code, 0) << name << ": " << verified.out << verified.err;
+        EXPECT_NE(verified.out.find("source numbers: equal bit for bit"), std::string::npos) << name;
+    }
+    const auto zip = report_of(dir / "member")["source"];
+    EXPECT_EQ(zip["member"], "this.txt");
+    EXPECT_EQ(zip["crc32"], fmt::format("{:08x}", ::crc32(0, reinterpret_cast<const Bytef*>(body.data()),
+                                                          static_cast<uInt>(body.size()))));
+    EXPECT_TRUE(zip["xxh3"].is_null());
+    EXPECT_EQ(zip["compression"], "zip");
+    EXPECT_EQ(report_of(dir / "binary")["source"]["header_rows"], 3);
+    EXPECT_TRUE(report_of(dir / "glove")["source"]["header_rows"].is_null());
+    // The same text, unpacked by hand since: the member's name does not matter then.
+    EXPECT_EQ(run({program("gloved-verify"), "--source", dir / "in-glove", dir / "member"}).exit_code, 0);
+}
+
+TEST(Convert, SaysWhatItFoundAndWhatIsDoubtful) {
+    const TempDir dir;
+    const auto header = convert({"-", dir / "m"}, "2 3\na 1 2 3\nb 1 2 3\n");
+    EXPECT_NE(header.err.find("-: word2vec text, 2 words of 3 numbers (by its header)"), std::string::npos)
+        << header.err;
+    const auto bom = convert({"-", dir / "m"},
+                             "\xEF\xBB\xBF"
+                             "a 1 2\n");
+    EXPECT_NE(bom.err.find("-: the byte order mark (UTF-8) at its beginning is dropped"), std::string::npos) << bom.err;
+    const auto skipped = convert({"--on-error", "skip", "-", dir / "m"}, "3 3\na 1 2 3\n");
+    EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
+    EXPECT_NE(skipped.err.find("warning: -: the header promises 3 words, 1 are there"), std::string::npos)
+        << skipped.err;
+
+    // As wide as a published file, and named like one, but short.
+    std::string text;
+    for (int i = 0; i < 10; ++i) {
+        text += fmt::format("w{}", i);
+        for (int k = 0; k < 25; ++k) text += " 0.1";
+        text += '\n';
+    }
+    write_file(dir / "My.GloVe.txt", text);
+    write_file(dir / "other.txt", text);
+    write_file(dir / "archive", zip_archive({{"glove.txt", text}}));
+    const std::string warning = "10 lines read; the nearest known file, glove.twitter.27B.25d, has 1,193,514";
+    for (const std::string name : {"My.GloVe.txt", "archive"}) {
+        const auto warned = convert({dir / name, dir / "m"});
+        EXPECT_EQ(warned.exit_code, 0);
+        EXPECT_NE(warned.err.find(warning), std::string::npos) << name << warned.err;
+    }
+    EXPECT_EQ(convert({dir / "other.txt", dir / "m"}).err.find("warning"), std::string::npos);
+    EXPECT_EQ(convert({"--limit", "5", dir / "My.GloVe.txt", dir / "m"}).err.find("warning"), std::string::npos);
 }
 
 TEST(Convert, GivesTheSameBytesForAnyNumberOfThreads) {
@@ -184,6 +273,9 @@ TEST(Convert, ExplainsItself) {
     const auto help = convert({"--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_NE(help.out.find("gloved-convert glove.6B.100d.txt.gz models/glove"), std::string::npos) << help.out;
+    for (const std::string shown : {"--member glove.6B.300d.txt glove.6B.zip", "--export word2vec-bin", "--memory"}) {
+        EXPECT_NE(help.out.find(shown), std::string::npos) << shown;
+    }
     EXPECT_EQ(convert({"--version"}).exit_code, 0);
     EXPECT_EQ(convert({"--version"}).out.rfind("gloved-convert ", 0), 0U);
 }

@@ -28,7 +28,7 @@ class LineChunker : public Chunker {
         auto filled = fill(batch);
         if (!filled) return filled.error();
         std::size_t end = 0;
-        for (std::size_t searched = 0;; searched = *filled) {
+        for (std::size_t searched = 0;;) {
             if (input_ended_ && *filled <= kMaxLineBytes) {
                 ended_ = true;
                 end = *filled;
@@ -43,7 +43,8 @@ class LineChunker : public Chunker {
             }
             if (*filled > kMaxLineBytes) return pass_over(batch, *filled);
             buffer.resize(std::min(2 * buffer.size(), kMaxLineBytes + 1));
-            filled = read_on(buffer, *filled);
+            searched = *filled;
+            filled = read_on(buffer, searched);
             if (!filled) return filled.error();
         }
         carry_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end),

@@ -1,0 +1,47 @@
+#include "tools/convert/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace gloved::convert {
+namespace {
+
+TEST(Report, TellsHowToReadTheSourceAgain) {
+    Report report;
+    report.member = "d/vectors.bin";
+    report.source.format = SourceFormat::word2vec_bin;
+    report.duplicates_rule = Duplicates::last;
+    report.on_error = OnError::skip;
+    report.limit = 7;
+    report.rows_kept = 5;
+    const auto rules = read_rules(to_json(report));
+    ASSERT_TRUE(rules) << rules.error().message;
+    EXPECT_EQ(rules->format, SourceFormat::word2vec_bin);
+    EXPECT_EQ(rules->member, "d/vectors.bin");
+    EXPECT_EQ(rules->duplicates, Duplicates::last);
+    EXPECT_EQ(rules->on_error, OnError::skip);
+    EXPECT_EQ(rules->limit, 7U);
+    EXPECT_EQ(rules->rows, 5U);
+}
+
+TEST(Report, OfAnEarlierVersionIsGloveTextWithoutAMember) {
+    const auto rules =
+        read_rules(R"({"source": {"name": "x"}, "limit": 0, "rows_kept": 1, "duplicates": {"rule": "first"},)"
+                   R"( "skipped": {"rule": "stop"}, "generation": "0"})");
+    ASSERT_TRUE(rules) << rules.error().message;
+    EXPECT_EQ(rules->format, SourceFormat::glove);
+    EXPECT_EQ(rules->member, "");
+}
+
+TEST(Report, IsRefusedWhereItNamesAnUnknownFormat) {
+    Report report;
+    std::string json = to_json(report);
+    json.replace(json.find("\"glove\""), 7, "\"later\"");
+    const auto rules = read_rules(json);
+    ASSERT_FALSE(rules);
+    EXPECT_EQ(rules.error().code, ErrorCode::damaged);
+}
+
+}  // namespace
+}  // namespace gloved::convert
