@@ -140,8 +140,7 @@ std::optional<LineProblem> parse_line_with_norm(std::string_view line, std::size
     if (std::abs(printed - norm) <= tolerance) return std::nullopt;
     return LineProblem{LineFault::norm_mismatch,
                        fmt::format("the norm is given as {}, but that of the {} numbers behind it is {:.6g} (the word "
-                                   "is {}); if the file holds no "
-                                   "norms, --format glove takes it",
+                                   "is {}); if the file holds no norms, --format glove takes it",
                                    printable(token, 40), dim, norm, printable(key))};
 }
 
