@@ -186,12 +186,14 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
     report.rows_kept = census.rows;
     if (options.duplicates == Duplicates::error && report.duplicates != 0) {
         const Duplicate& duplicate = report.duplicate_examples.front();
+        const std::string_view unit = unit_of(report.source.format);
         return Error{
             ErrorCode::bad_source,
-            fmt::format("{}: line {}: the word {} stands on line {} already ({} such line{}); --duplicates first or "
-                        "last takes one of them",
-                        options.input, duplicate.dropped_line, printable(duplicate.key), duplicate.kept_line,
-                        report.duplicates, report.duplicates == 1 ? "" : "s")};
+            fmt::format(
+                "{}: {} {}: the word {} stands on {} {} already ({} such {}{}); --duplicates first or last takes "
+                "one of them",
+                options.input, unit, duplicate.dropped_line, printable(duplicate.key), unit, duplicate.kept_line,
+                report.duplicates, unit, report.duplicates == 1 ? "" : "s")};
     }
     return census;
 }

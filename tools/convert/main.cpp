@@ -20,6 +20,7 @@
 #include "common/format/layout.hpp"
 #include "common/quoting.hpp"
 #include "common/version.hpp"
+#include "tools/convert/bus_error.hpp"
 #include "tools/convert/convert.hpp"
 #include "tools/convert/export.hpp"
 
@@ -126,7 +127,7 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
          "what to do at a line that cannot be read")                                                              //
         ("threads", po::value(&threads)->value_name("T"), "threads that parse (default: one a core, at most 8)")  //
         ("memory", po::value(&memory)->value_name("BYTES"),
-         "memory to sort in, 256M at least; K, M and G are binary")  //
+         "memory that it may take, 256M at least; K, M and G are binary (default: a quarter of the machine's)")  //
         ("export", po::value(&exporting)->value_name("glove|word2vec|word2vec-bin|npy"),
          "write the model MODEL_DIR to OUT in this format")  //
         ("help", "show this")("version", "show the version");
@@ -241,6 +242,7 @@ int main(int argc, char** argv) try {
         return kFault;
     };
     if (task->exporting) {
+        convert::explain_bus_errors("gloved-convert: the model was truncated while it was read, or its disk fails\n");
         const Status exported = convert::export_model(*task->exporting, stop, say);
         return exported ? kDone : failed(exported.error(), task->exporting->output);
     }
