@@ -97,7 +97,8 @@ class Bench:
             sys.exit("both inputs give one model: nothing could be told apart")
 
     def command(self, input_path):
-        return [self.convert_program, "--threads", str(self.threads), input_path, self.model]
+        # Nothing held in memory: what large sources do with their spool's file, small ones do too.
+        return [self.convert_program, "--threads", str(self.threads), "--spool-memory", "0", input_path, self.model]
 
     def convert(self, input_path, **options):
         return run(self.command(input_path), **options)

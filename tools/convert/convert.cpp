@@ -79,15 +79,15 @@ std::uint64_t default_memory() {
 
 /// Half for what is read and not yet in its place, a quarter for what threads work on (text and numbers first, buckets later),
 /// and a quarter for all that grows with the number of lines.
-MemoryPlan plan_memory(std::uint64_t memory_bytes, std::size_t threads) {
-    const std::uint64_t memory = memory_bytes == 0 ? default_memory() : memory_bytes;
+MemoryPlan plan_memory(const ConvertOptions& options) {
+    const std::uint64_t memory = options.memory_bytes == 0 ? default_memory() : options.memory_bytes;
     const std::uint64_t at_work = memory / 4;
     MemoryPlan plan;
     // run_ordered has two items more than threads.
     const std::uint64_t most_threads = at_work / kBatchMemoryBytes;
-    plan.threads =
-        static_cast<std::size_t>(std::clamp<std::uint64_t>(threads, 1, std::max<std::uint64_t>(most_threads, 3) - 2));
-    plan.spool_bytes = memory / 2;
+    plan.threads = static_cast<std::size_t>(
+        std::clamp<std::uint64_t>(options.source.threads, 1, std::max<std::uint64_t>(most_threads, 3) - 2));
+    plan.spool_bytes = options.spool_bytes.value_or(memory / 2);
     plan.bucket_bytes =
         static_cast<std::size_t>(std::min<std::uint64_t>(at_work / (plan.threads + 2), kMaxBucketBytes));
     return plan;
@@ -313,7 +313,7 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     }
     auto staging = format::Staging::create(options.model_dir);
     if (!staging) return staging.error();
-    const MemoryPlan plan = plan_memory(options.memory_bytes, options.source.threads);
+    const MemoryPlan plan = plan_memory(options);
     SourceOptions source_options = options.source;
     source_options.threads = plan.threads;
     Spool spool(staging->directory_fd(), kSpoolFile, staging->path(), plan.spool_bytes);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "common/result.hpp"
@@ -20,6 +21,8 @@ struct ConvertOptions {
     Duplicates duplicates = Duplicates::first;
     /// The memory that a conversion may take; 0: a quarter of the machine's, and kLeastMemory at least.
     std::uint64_t memory_bytes = 0;
+    /// What of that holds numbers before the spool file takes them; absent: half of it.
+    std::optional<std::uint64_t> spool_bytes;
 };
 
 inline constexpr std::uint64_t kLeastMemory = std::uint64_t{256} << 20;

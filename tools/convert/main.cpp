@@ -132,7 +132,9 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
          "write the model MODEL_DIR to OUT in this format")  //
         ("help", "show this")("version", "show the version");
     po::options_description all;
-    all.add(visible).add_options()("first", po::value(&first))("second", po::value(&second));
+    // The last one is for tests, which have no source that is large enough to need the spool's file.
+    all.add(visible).add_options()("first", po::value(&first))("second", po::value(&second))(
+        "spool-memory", po::value<std::uint64_t>());
     po::positional_options_description positional;
     positional.add("first", 1).add("second", 1);
 
@@ -178,6 +180,7 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     if (!in_range("threads", threads, kMaxThreads))
         return wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
     if (given("member") && options.member.empty()) return wrong_usage("--member is the name of a file in the archive");
+    if (given("spool-memory")) options.spool_bytes = values["spool-memory"].as<std::uint64_t>();
     if (given("memory")) {
         const auto bytes = bytes_from(memory);
         if (!bytes || *bytes < convert::kLeastMemory)
