@@ -14,10 +14,13 @@
 #include <iterator>
 #include <mutex>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/support/temp_dir.hpp"
+#include "tools/convert/input.hpp"
 #include "tools/convert/number.hpp"
 
 namespace gloved::convert {
@@ -217,6 +220,12 @@ std::string compare(const std::string& text, Counts& counts) {
     ++(expected == 0 ? counts.zeros : counts.exact);
     const auto wanted = std::bit_cast<std::uint32_t>(expected);
     const auto got = std::bit_cast<std::uint32_t>(number.value);
+    // In a line more numbers follow, which must not leak in.
+    const std::string line = text + " 9.87654321 5";
+    const Number in_line = parse_number(line.data(), line.data() + line.size());
+    if (in_line.end != line.data() + text.size() || std::bit_cast<std::uint32_t>(in_line.value) != got) {
+        return text + ": read differently in a line";
+    }
     if (number.fault == NumberFault::none && got == wanted) return "";
     return fmt::format("{}: {:08x} (fault {}) instead of {:08x}", text, got, static_cast<int>(number.fault), wanted);
 }
@@ -268,6 +277,44 @@ TEST(NumberAgainstStrtof, AgreesInEveryBit) {
         EXPECT_GT(counts.cases, 0U);
     }
     for (const std::string& complaint : complaints) ADD_FAILURE() << complaint;
+}
+
+/// GLOVED_NUMBER_FILE names another download, as text or gzip, in which every line has one blank a number.
+TEST(NumberAgainstStrtof, AgreesOnEveryNumberOfADownload) {
+    const char* const named = std::getenv("GLOVED_NUMBER_FILE");
+    const std::string path = named == nullptr ? tests::source_path("data/glove.6B.100d.sample.txt.gz") : named;
+    const std::atomic<bool> stop{false};
+    auto input = Input::open(path, stop);
+    ASSERT_TRUE(input) << input.error().message;
+    std::string text;
+    std::size_t filled = 0;
+    do {
+        text.resize(filled + (1 << 24));
+        const auto got = input->read(std::span(text).subspan(filled));
+        ASSERT_TRUE(got) << got.error().message;
+        filled += *got;
+    } while (filled == text.size());
+    text.resize(filled);
+
+    const char* const last = text.data() + text.size();
+    std::uint64_t numbers = 0;
+    std::uint64_t wrong = 0;
+    for (const char* line = text.data(); line != last;) {
+        const char* const end = std::find(line, last, '\n');
+        for (const char* at = std::find(line, end, ' '); at != end; at = std::find(at, end, ' ')) {
+            const Number number = parse_number(++at, last);
+            char* expected_end = nullptr;
+            const float expected = std::strtof(at, &expected_end);  // the text ends in a NUL, as std::string does
+            ++numbers;
+            const bool same = number.fault == NumberFault::none && number.end == expected_end &&
+                              std::bit_cast<std::uint32_t>(number.value) == std::bit_cast<std::uint32_t>(expected);
+            if (!same && ++wrong <= 10) ADD_FAILURE() << std::string(at, std::find(at, end, ' '));
+        }
+        line = end == last ? last : end + 1;
+    }
+    fmt::print("{} numbers of {}, {} wrong\n", numbers, path, wrong);
+    EXPECT_EQ(wrong, 0U);
+    EXPECT_GT(numbers, 1'000'000U);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@
 namespace gloved::convert {
 namespace {
 
-constexpr const char* kSpoolFile = "spool";  // known to Staging, which removes it with the directory
+constexpr const char* kSpoolFile = "spool";  // known to Staging, for the moment in which it has a name
 
 /// A batch of lines: text, numbers, and the block that they are written as.
 constexpr std::uint64_t kBatchMemoryBytes = 16 << 20;
@@ -317,6 +317,7 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     SourceOptions source_options = options.source;
     source_options.threads = plan.threads;
     Spool spool(staging->directory_fd(), kSpoolFile, staging->path(), plan.spool_bytes);
+    if (Status opened = spool.open(); !opened) return opened.error();
     RowBuckets buckets(spool, plan.bucket_bytes, expected_text_bytes(*input));
 
     Report report;
@@ -372,7 +373,7 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     auto header = write_model(*staging, buckets, *census, options, dim, plan, stop);
     if (!header) return header.error();
     report.generation = header->generation;
-    if (Status removed = spool.remove(); !removed) return removed.error();
+    spool.clear();
     report.seconds.emplace_back("write", watch.lap());
     if (Status written = write_report(*staging, report); !written) return written.error();
 

@@ -29,8 +29,20 @@ Spool::Spool(int directory_fd, const char* name, const std::string& path, std::u
     resident_bytes_ = resident_bytes;
 }
 
-Spool::~Spool() {
-    if (resident_ != nullptr) ::munmap(resident_, resident_bytes_);
+Spool::~Spool() { clear(); }
+
+Status Spool::open() {
+    file_ = UniqueFd(::openat(directory_fd_, name_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file_) return system_error(path_, "cannot create", errno);
+    if (::unlinkat(directory_fd_, name_, 0) != 0) return system_error(path_, "cannot remove the name", errno);
+    return {};
+}
+
+void Spool::clear() {
+    if (resident_ != nullptr) ::munmap(std::exchange(resident_, nullptr), std::exchange(resident_bytes_, 0));
+    resident_used_ = 0;
+    places_.clear();
+    file_.reset();
 }
 
 Spool::Draft Spool::begin(std::size_t size) {
@@ -59,10 +71,6 @@ Result<std::uint32_t> Spool::finish(Draft draft) {
     std::uint64_t offset = 0;
     {
         const std::lock_guard lock(mutex_);
-        if (!file_) {
-            file_ = UniqueFd(::openat(directory_fd_, name_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-            if (!file_) return system_error(path_, "cannot create", errno);
-        }
         offset = places_[draft.number].offset;
     }
     if (Status written = write_all_at(file_.get(), {draft.bytes, draft.size}, offset, path_); !written) {
@@ -94,15 +102,6 @@ Status Spool::read(std::uint32_t block, std::size_t offset, std::span<std::byte>
         to = to.subspan(static_cast<std::size_t>(got));
         at += static_cast<std::uint64_t>(got);
     }
-    return {};
-}
-
-Status Spool::remove() {
-    places_.clear();
-    resident_used_ = 0;
-    if (!file_) return {};
-    file_.reset();
-    if (::unlinkat(directory_fd_, name_, 0) != 0) return system_error(path_, "cannot remove", errno);
     return {};
 }
 

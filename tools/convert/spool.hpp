@@ -14,7 +14,8 @@
 
 namespace gloved::convert {
 
-/// Blocks of bytes: in memory up to a bound, in a file beyond it. The file is made with the first block that needs it.
+/// Blocks of bytes: in memory up to a bound, in a file beyond it. The file has no name from its first moment on: whatever ends the
+/// program, its room is free again.
 class Spool {
   public:
     /// A block to be filled, once.
@@ -35,6 +36,9 @@ class Spool {
     Spool& operator=(const Spool&) = delete;
     ~Spool();
 
+    /// Makes the file. Before the first block. Errors: io.
+    Status open();
+
     /// Any thread.
     Draft begin(std::size_t size);
     /// Takes the block in and returns its number. Any thread. Errors: io.
@@ -43,8 +47,8 @@ class Spool {
     /// Copies bytes of a block from `offset` on; the caller knows that there are so many. Any thread. Errors: io.
     Status read(std::uint32_t block, std::size_t offset, std::span<std::byte> to) const;
 
-    /// Forgets all blocks and removes the file. Errors: io.
-    Status remove();
+    /// Forgets all blocks and gives memory and file back.
+    void clear();
 
     /// Bytes in the file.
     std::uint64_t file_bytes() const { return file_bytes_; }
