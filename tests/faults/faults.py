@@ -46,6 +46,10 @@ def run(command, **options):
     )
 
 
+# libzip asks for the local time, and the C library would read a file for that, whose faults it passes over.
+os.environ["TZ"] = "UTC0"
+
+
 def packed(path, kind):
     """Puts a text into a file of the kind; returns its path."""
     if kind == "gz":

@@ -4,8 +4,12 @@
 #include <fmt/format.h>
 #include <zip.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -26,6 +30,98 @@ Error zip_fault(const std::string& path, zip_error_t* error, const std::string& 
     return {ErrorCode::bad_source,
             fmt::format("{}: {} ({}); fetch the download again", path, what, ::zip_error_strerror(error))};
 }
+
+/// The archive's bytes, as libzip asks for them. Instead of libzip's own reading through stdio, which takes 4 KiB at a time and
+/// gives up at EINTR.
+class ArchiveBytes {
+  public:
+    /// A source that owns the descriptor, or null with `error` set.
+    static zip_source_t* make_source(UniqueFd fd, std::uint64_t size, zip_error_t* error) {
+        auto bytes = std::unique_ptr<ArchiveBytes>(new ArchiveBytes(std::move(fd), size));
+        zip_source_t* const source = ::zip_source_function_create(answer, bytes.get(), error);
+        if (source != nullptr) (void)bytes.release();  // freed by ZIP_SOURCE_FREE
+        return source;
+    }
+
+  private:
+    static constexpr std::size_t kBufferBytes = 1 << 18;
+
+    ArchiveBytes(UniqueFd fd, std::uint64_t size) : fd_(std::move(fd)), size_(size) { ::zip_error_init(&error_); }
+    ~ArchiveBytes() { ::zip_error_fini(&error_); }
+    friend std::default_delete<ArchiveBytes>;
+
+    static zip_int64_t answer(void* self, void* data, zip_uint64_t length, zip_source_cmd_t command) {
+        auto& bytes = *static_cast<ArchiveBytes*>(self);
+        switch (command) {
+            case ZIP_SOURCE_OPEN:
+                bytes.position_ = 0;
+                return 0;
+            case ZIP_SOURCE_READ:
+                return bytes.read(static_cast<char*>(data), length);
+            case ZIP_SOURCE_SEEK: {
+                const zip_int64_t to =
+                    ::zip_source_seek_compute_offset(bytes.position_, bytes.size_, data, length, &bytes.error_);
+                if (to < 0) return -1;
+                bytes.position_ = static_cast<std::uint64_t>(to);
+                return 0;
+            }
+            case ZIP_SOURCE_TELL:
+                return static_cast<zip_int64_t>(bytes.position_);
+            case ZIP_SOURCE_STAT: {
+                auto* const status = ZIP_SOURCE_GET_ARGS(zip_stat_t, data, length, &bytes.error_);
+                if (status == nullptr) return -1;
+                ::zip_stat_init(status);
+                status->size = bytes.size_;
+                status->valid |= ZIP_STAT_SIZE;
+                return sizeof *status;
+            }
+            case ZIP_SOURCE_ERROR:
+                return ::zip_error_to_data(&bytes.error_, data, length);
+            case ZIP_SOURCE_CLOSE:
+                return 0;
+            case ZIP_SOURCE_FREE:
+                delete &bytes;
+                return 0;
+            case ZIP_SOURCE_SUPPORTS:
+                return ::zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_SEEK,
+                                                        ZIP_SOURCE_TELL, ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR,
+                                                        ZIP_SOURCE_CLOSE, ZIP_SOURCE_FREE, -1);
+            default:
+                ::zip_error_set(&bytes.error_, ZIP_ER_OPNOTSUPP, 0);
+                return -1;
+        }
+    }
+
+    zip_int64_t read(char* to, zip_uint64_t wanted) {
+        if (position_ < buffer_at_ || position_ >= buffer_at_ + buffer_.size()) {
+            buffer_.resize(kBufferBytes);
+            ssize_t got = 0;
+            do {
+                got = ::pread(fd_.get(), buffer_.data(), buffer_.size(), static_cast<off_t>(position_));
+            } while (got < 0 && errno == EINTR);
+            if (got < 0) {
+                ::zip_error_set(&error_, ZIP_ER_READ, errno);
+                buffer_.clear();
+                return -1;
+            }
+            buffer_.resize(static_cast<std::size_t>(got));
+            buffer_at_ = position_;
+        }
+        // Fewer than wanted are no end: libzip asks on until there are none.
+        const std::uint64_t at = position_ - buffer_at_;
+        const std::uint64_t bytes = std::min<std::uint64_t>(wanted, buffer_.size() - at);
+        std::memcpy(to, buffer_.data() + at, bytes);
+        position_ += bytes;
+        return static_cast<zip_int64_t>(bytes);
+    }
+
+    UniqueFd fd_;
+    std::uint64_t size_;
+    std::uint64_t position_ = 0;
+    std::vector<char> buffer_;
+    std::uint64_t buffer_at_ = 0;
+    zip_error_t error_;
+};
 
 struct Member {
     zip_uint64_t index;
@@ -96,23 +192,26 @@ void ZipMember::Discard::operator()(zip* archive) const { ::zip_discard(archive)
 void ZipMember::Close::operator()(zip_file* file) const { ::zip_fclose(file); }
 
 Result<ZipMember> ZipMember::open(int fd, const std::string& path, const std::string& member) {
-    // libzip closes what it is given.
     UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
     if (!own) return system_error(path, "cannot open the zip archive", errno);
+    const auto status_of_file = file_status(own.get(), path);
+    if (!status_of_file) return status_of_file.error();
     ZipMember opened;
     opened.path_ = path;
-    int code = 0;
-    opened.archive_.reset(::zip_fdopen(own.get(), 0, &code));
+    zip_error_t error;
+    ::zip_error_init(&error);
+    zip_source_t* const source =
+        ArchiveBytes::make_source(std::move(own), static_cast<std::uint64_t>(status_of_file->st_size), &error);
+    if (source != nullptr) opened.archive_.reset(::zip_open_from_source(source, ZIP_RDONLY, &error));
     if (opened.archive_ == nullptr) {
-        zip_error_t error;
-        ::zip_error_init_with_code(&error, code);
+        if (source != nullptr) ::zip_source_free(source);
         const Error fault = zip_fault(path, &error,
                                       "this begins like a zip archive, but its directory, which stands at its end, is "
                                       "missing or damaged: the download is not complete");
         ::zip_error_fini(&error);
         return fault;
     }
-    (void)own.release();
+    ::zip_error_fini(&error);
 
     auto files = files_of(opened.archive_.get(), path);
     if (!files) return files.error();
