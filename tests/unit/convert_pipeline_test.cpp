@@ -16,7 +16,7 @@ struct Item {
 };
 
 TEST(OrderedPipeline, KeepsTheOrderWhateverTheThreads) {
-    for (const std::size_t threads : {1U, 2U, 3U, 8U}) {
+    for (const std::size_t threads : {0U, 1U, 2U, 3U, 8U}) {
         int next = 0;
         std::vector<int> results;
         const Status done = run_ordered<Item>(

@@ -109,6 +109,18 @@ TEST(Source, StopsAtTheLimit) {
     EXPECT_TRUE(read("a 1 2\nb 1 2\nc 1 2\n", options)->summary.whole);
 }
 
+TEST(Source, KnowsWhetherTheLimitLeftAnythingWhereverAChunkEnds) {
+    const std::string two = "a 1 2\nb 1 2\n";
+    SourceOptions options;
+    options.limit = 2;
+    options.head_bytes = two.size();
+    for (const std::size_t chunk_bytes : {1U, 6U, 12U, 13U, 100U}) {
+        options.chunk_bytes = chunk_bytes;
+        EXPECT_TRUE(read(two, options)->summary.whole) << chunk_bytes;
+        EXPECT_FALSE(read(two + "\n", options)->summary.whole) << chunk_bytes;
+    }
+}
+
 TEST(Source, NoticesAMissingLastNewline) {
     EXPECT_FALSE(read("a 1 2\nb 1 2")->summary.final_newline);
     EXPECT_TRUE(read("a 1 2\nb 1 2\n")->summary.final_newline);
@@ -269,6 +281,32 @@ TEST(BinarySource, IsReadAcrossBatches) {
     }
 }
 
+TEST(Source, IsTheSameInPiecesOfAnySize) {
+    std::string text = "3 2\n";
+    std::string binary = text;
+    for (const std::string word : {"a", "new-york", "a-word-of-more-than-one-piece"}) {
+        text += word + " 0.25 -0.5\n";
+        binary += record(word, {0.25F, -0.5F}) + "\n";
+    }
+    for (const std::string& content : {text, binary}) {
+        const auto whole = read(content);
+        ASSERT_TRUE(whole) << whole.error().message;
+        SourceOptions options;
+        options.format = whole->summary.format;
+        options.head_bytes = 4;
+        for (options.chunk_bytes = 1; options.chunk_bytes <= content.size(); ++options.chunk_bytes) {
+            for (const std::size_t threads : {0U, 2U}) {
+                options.threads = threads;
+                const auto pieces = read(content, options);
+                ASSERT_TRUE(pieces) << options.chunk_bytes << pieces.error().message;
+                EXPECT_EQ(pieces->keys, whole->keys);
+                EXPECT_EQ(pieces->values, whole->values);
+                EXPECT_EQ(pieces->lines, whole->lines);
+            }
+        }
+    }
+}
+
 TEST(BinarySource, NamesWordAndByteOfAFault) {
     const std::string good = record("good", {1, 2, 3});
     const std::string bad = record("bad", {1, NAN, 3});
@@ -289,6 +327,19 @@ TEST(BinarySource, NamesWordAndByteOfAFault) {
     ASSERT_FALSE(endless);
     EXPECT_NE(endless.error().message.find("word 2 (byte 21): no blank ends the word within 64 KiB"), std::string::npos)
         << endless.error().message;
+}
+
+TEST(BinarySource, TakesTheLastNewlineWhereAChunkEndsBeforeIt) {
+    const std::string content = "2 3\n" + record("aa", {1, 2, 3}) + record("bb", {1, 2, 3});
+    SourceOptions options;
+    options.format = SourceFormat::word2vec_bin;
+    options.head_bytes = content.size();
+    options.chunk_bytes = content.size() - 4;
+    for (const std::string& end : {std::string("\n"), std::string("\n\0", 2)}) {
+        const auto rows = read(content + end, options);
+        EXPECT_TRUE(rows) << rows.error().message;
+    }
+    EXPECT_FALSE(read(content + "\n\n", options));
 }
 
 TEST(BinarySource, NoticesWhereItEnds) {

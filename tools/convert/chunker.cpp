@@ -12,8 +12,6 @@
 namespace gloved::convert {
 namespace {
 
-constexpr std::size_t kChunkBytes = 4 << 20;
-
 class LineChunker : public Chunker {
   public:
     LineChunker(Input& input, Cut cut) : Chunker(input, std::move(cut)), lines_left_(cut_.limit) {}
@@ -83,10 +81,19 @@ class LineChunker : public Chunker {
             filled = *more;
         }
         if (cut_.limit != 0 && --lines_left_ == 0) {
-            stopped_at_limit_ = !input_ended_ || !carry_.empty();
+            stopped_at_limit_ = anything_left();
             ended_ = true;
         }
         return true;
+    }
+
+    /// Whether the source goes on behind what was handed out. What a read there fails for lies behind the limit, and is no
+    /// concern of ours.
+    bool anything_left() {
+        if (!carry_.empty() || input_ended_) return !carry_.empty();
+        char next = 0;
+        const auto got = input_.read({&next, 1});
+        return !got || *got != 0;
     }
 
     void cut_at_limit(Batch& batch) {
@@ -98,7 +105,7 @@ class LineChunker : public Chunker {
             --lines_left_;
         }
         if (lines_left_ > 0) return;
-        stopped_at_limit_ = !ended_ || at < batch.text_bytes;
+        stopped_at_limit_ = at < batch.text_bytes || anything_left();
         if (at < batch.text_bytes) batch.final_newline = true;
         batch.text_bytes = at;
         ended_ = true;
@@ -124,15 +131,24 @@ class RecordChunker : public Chunker {
         batch.text_offset = offset_;
         auto filled = fill(batch);
         if (!filled) return filled.error();
-        const std::string_view bytes(batch.buffer.data(), *filled);
+        std::string_view bytes(batch.buffer.data(), *filled);
         std::size_t at = 0;
         Record record;
         while (records_left_ > 0) {
             record = find_record(bytes.substr(at), cut_.detected.dim);
-            if (record.state != Record::State::whole) break;
-            at += record.bytes;
-            ++records_;
-            --records_left_;
+            if (record.state == Record::State::whole) {
+                at += record.bytes;
+                ++records_;
+                --records_left_;
+            } else if (record.state == Record::State::incomplete && at == 0 && !input_ended_) {
+                // A record that is longer than a chunk.
+                batch.buffer.resize(2 * batch.buffer.size());
+                filled = read_on(batch.buffer, *filled);
+                if (!filled) return filled.error();
+                bytes = std::string_view(batch.buffer.data(), *filled);
+            } else {
+                break;
+            }
         }
         batch.text_bytes = at;
         offset_ += at;
@@ -172,7 +188,8 @@ class RecordChunker : public Chunker {
         std::vector<char> buffer(batch.buffer.begin() + static_cast<std::ptrdiff_t>(at),
                                  batch.buffer.begin() + static_cast<std::ptrdiff_t>(filled));
         std::uint64_t buffer_offset = offset_;
-        for (bool first = true;; first = false) {
+        for (;;) {
+            const bool first = buffer_offset == offset_;
             const std::size_t start = first && !buffer.empty() && buffer[0] == '\n' ? 1 : 0;
             const auto found = std::find_if(buffer.begin() + static_cast<std::ptrdiff_t>(start), buffer.end(),
                                             [](char c) { return c != '\0'; });
@@ -181,7 +198,7 @@ class RecordChunker : public Chunker {
             }
             if (input_ended_) return {};
             buffer_offset += buffer.size();
-            buffer.resize(kChunkBytes);
+            buffer.resize(cut_.chunk_bytes);
             auto got = read_on(buffer, 0);
             if (!got) return got.error();
             buffer.resize(*got);
@@ -211,7 +228,7 @@ std::unique_ptr<Chunker> Chunker::create(Input& input, Cut cut) {
 }
 
 Result<std::size_t> Chunker::fill(Batch& batch) {
-    batch.buffer.resize(std::max({batch.buffer.size(), kChunkBytes, carry_.size()}));
+    batch.buffer.resize(std::max({batch.buffer.size(), cut_.chunk_bytes, carry_.size()}));
     std::copy(carry_.begin(), carry_.end(), batch.buffer.begin());
     return read_on(batch.buffer, carry_.size());
 }

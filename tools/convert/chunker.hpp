@@ -13,6 +13,9 @@
 
 namespace gloved::convert {
 
+/// How much a chunk holds, unless a line or a record is longer.
+inline constexpr std::size_t kChunkBytes = 4 << 20;
+
 /// What of SourceOptions and of the source matters for cutting it.
 struct Cut {
     std::vector<char> head;  ///< the first bytes of the input, already read from it
@@ -20,6 +23,7 @@ struct Cut {
     Detected detected;
     std::uint64_t limit = 0;  ///< lines or records to hand out at most, the header's line not counted; 0: all
     bool discard_too_long = false;
+    std::size_t chunk_bytes = kChunkBytes;
 };
 
 class Chunker {

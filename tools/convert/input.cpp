@@ -17,7 +17,6 @@
 namespace gloved::convert {
 namespace {
 
-constexpr std::size_t kBlockBytes = 1 << 18;
 constexpr int kPollMs = 200;
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 // The header of a first member, the end of an archive without any, and the mark of one that was meant to be split.
@@ -39,12 +38,14 @@ struct Input::Inflater {
     bool ended = false;
 };
 
-Input::Input(std::string name, const std::atomic<bool>& stop) : name_(std::move(name)), stop_(&stop) {}
+Input::Input(std::string name, const std::atomic<bool>& stop, std::size_t block_bytes)
+    : name_(std::move(name)), stop_(&stop), block_bytes_(block_bytes) {}
 Input::Input(Input&&) noexcept = default;
 Input::~Input() = default;
 
-Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop, const std::string& member) {
-    Input input(path, stop);
+Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop, const std::string& member,
+                          std::size_t block_bytes) {
+    Input input(path, stop, block_bytes);
     input.fd_ = STDIN_FILENO;
     if (path != "-") {
         // A FIFO is welcome here, so no O_NONBLOCK: opening it waits for its writer, and a signal ends the wait.
@@ -119,7 +120,7 @@ Result<std::size_t> Input::read_source(std::span<char> buffer) {
 }
 
 Status Input::refill() {
-    block_.resize(kBlockBytes);
+    block_.resize(block_bytes_);
     block_used_ = 0;
     auto got = read_source(block_);
     block_.resize(got ? *got : 0);

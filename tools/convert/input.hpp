@@ -17,15 +17,19 @@
 
 namespace gloved::convert {
 
+inline constexpr std::size_t kBlockBytes = 1 << 18;
+
 /// Reads a source from its beginning to its end, once. What it is packed in is told by its content, never by its name.
 /// Not safe for concurrent use.
 class Input {
   public:
     /// Opens the file `path`, or stdin for «-», and looks at its first bytes. `stop` is looked at before every read,
     /// and at least five times a second while a pipe is silent; it outlives the Input. `member` names the member of a
-    /// zip archive to read, and means nothing for other content; see ZipMember::open for an empty one. Errors: io,
-    /// interrupted; bad_source for a zip archive that cannot be read, as one on a pipe: its directory stands at its end.
-    static Result<Input> open(const std::string& path, const std::atomic<bool>& stop, const std::string& member = {});
+    /// zip archive to read, and means nothing for other content; see ZipMember::open for an empty one. `block_bytes` is
+    /// how much is read from the source at first, and at once where it is gzip: 4 or more. Errors: io, interrupted;
+    /// bad_source for a zip archive that cannot be read, as one on a pipe: its directory stands at its end.
+    static Result<Input> open(const std::string& path, const std::atomic<bool>& stop, const std::string& member = {},
+                              std::size_t block_bytes = kBlockBytes);
 
     Input(Input&&) noexcept;
     Input& operator=(Input&&) = delete;
@@ -55,7 +59,7 @@ class Input {
   private:
     struct Inflater;
 
-    Input(std::string name, const std::atomic<bool>& stop);
+    Input(std::string name, const std::atomic<bool>& stop, std::size_t block_bytes);
     Result<std::size_t> read_source(std::span<char> buffer);
     Result<std::size_t> take(std::span<char> buffer);
     Result<std::size_t> inflate(std::span<char> buffer);
@@ -70,6 +74,7 @@ class Input {
     std::uint64_t total_bytes_ = 0;
     std::uint64_t source_bytes_ = 0;
     format::Checksum checksum_;
+    std::size_t block_bytes_;
     std::string block_;  // read from the source, not yet handed on
     std::size_t block_used_ = 0;
     std::unique_ptr<Inflater> inflater_;

@@ -16,13 +16,22 @@ namespace gloved::convert {
 ///
 /// `Result<bool> produce(Item&)` fills an item, or returns false at the end; `Status consume(Item&)` takes the results
 /// in the order in which they were produced. Both run on the calling thread. `void work(Item&)` runs on one of
-/// `threads` workers. Items live in a ring of threads + 2 and are used again and again, so that their buffers are
+/// `threads` workers, or on the calling thread too where there are none. Items live in a ring of threads + 2 and are used again and again, so that their buffers are
 /// allocated once and memory is bounded.
 ///
 /// Ends early at the first fault in stream order: an error of `produce` is returned only after all that was produced
 /// before it has been consumed. What `work` throws is thrown again here.
 template <class Item, class Produce, class Work, class Consume>
 Status run_ordered(std::size_t threads, Produce produce, Work work, Consume consume) {
+    if (threads == 0) {
+        for (Item item;;) {
+            const Result<bool> more = produce(item);
+            if (!more) return more.error();
+            if (!*more) return {};
+            work(item);
+            if (Status taken_in = consume(item); !taken_in) return taken_in;
+        }
+    }
     struct Slot {
         Item item;
         bool done = false;

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <utility>
 
-#include "tools/convert/chunker.hpp"
 #include "tools/convert/ordered_pipeline.hpp"
 #include "tools/convert/record.hpp"
 #include "tools/convert/stanford.hpp"
@@ -152,7 +151,7 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options, co
     };
 
     Cut cut;
-    cut.head.resize(kHeadBytes);
+    cut.head.resize(options.head_bytes);
     auto head_bytes = input.read(cut.head);
     if (!head_bytes) return head_bytes.error();
     cut.head_is_all = *head_bytes < cut.head.size();
@@ -163,6 +162,7 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options, co
     cut.detected = *detected;
     cut.limit = options.limit;
     cut.discard_too_long = options.on_error == OnError::skip;
+    cut.chunk_bytes = options.chunk_bytes;
 
     SourceSummary summary;
     summary.format = detected->format;

@@ -12,6 +12,7 @@
 
 #include "common/result.hpp"
 #include "tools/convert/batch.hpp"
+#include "tools/convert/chunker.hpp"
 #include "tools/convert/detect.hpp"
 #include "tools/convert/input.hpp"
 #include "tools/convert/line.hpp"
@@ -25,7 +26,11 @@ struct SourceOptions {
     std::size_t dim = 0;      ///< 0: found from the header or the first lines
     std::uint64_t limit = 0;  ///< lines or records to read at most, a header not counted; 0: all
     OnError on_error = OnError::stop;
-    std::size_t threads = 1;
+    std::size_t threads = 1;  ///< that parse; 0: the calling one does
+    // How much is read to find out what the source is, and how much at once afterwards. Smaller for tests, to which
+    // every boundary matters.
+    std::size_t head_bytes = kHeadBytes;
+    std::size_t chunk_bytes = kChunkBytes;
 };
 
 /// What was found in a source, beside its rows. «Line» means a record where the source is binary.
