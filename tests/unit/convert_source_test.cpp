@@ -121,6 +121,29 @@ TEST(Source, KnowsWhetherTheLimitLeftAnythingWhereverAChunkEnds) {
     }
 }
 
+TEST(Source, KeepsTheFirstProblemsOfABatchAndCountsThemAll) {
+    // A batch can hold millions of blank lines.
+    const std::string content = "a 1 2\n" + std::string(300'000, '\n') + "b 1 x\n";
+    const tests::TempDir dir;
+    tests::write_file(dir / "in", content);
+    auto input = Input::open(dir / "in", kGoOn);
+    ASSERT_TRUE(input);
+    SourceOptions options;
+    options.on_error = OnError::skip;
+    SourceSink sink;
+    sink.commit = [](Batch& batch) -> Status {
+        EXPECT_LE(batch.skipped.size(), kShownProblems);
+        EXPECT_LE(batch.skipped.capacity(), 2 * kShownProblems);
+        return {};
+    };
+    const auto summary = read_source(*input, options, sink);
+    ASSERT_TRUE(summary) << summary.error().message;
+    EXPECT_EQ(summary->skipped[static_cast<std::size_t>(LineFault::blank)], 300'000U);
+    EXPECT_EQ(summary->skipped[static_cast<std::size_t>(LineFault::bad_number)], 1U);
+    EXPECT_EQ(summary->skipped_examples.size(), kShownProblems);
+    EXPECT_EQ(summary->lines, 300'002U);
+}
+
 TEST(Source, NoticesAMissingLastNewline) {
     EXPECT_FALSE(read("a 1 2\nb 1 2")->summary.final_newline);
     EXPECT_TRUE(read("a 1 2\nb 1 2\n")->summary.final_newline);

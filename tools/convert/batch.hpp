@@ -1,6 +1,7 @@
 // A piece of a source, on its way from the bytes to the rows.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,6 +12,9 @@
 #include "tools/convert/line.hpp"
 
 namespace gloved::convert {
+
+/// How many lines that were not taken are told with their place and reason.
+inline constexpr std::size_t kShownProblems = 20;
 
 /// The first group comes from the reader, the rest from the lines. «Line» means a record where the source is binary.
 struct Batch {
@@ -30,9 +34,11 @@ struct Batch {
     std::uint64_t lines = 0;
     std::string keys;
     std::vector<std::size_t> key_ends;
-    std::vector<std::uint64_t> line_numbers;  ///< one a row, in this batch, from 0
-    std::vector<float> values;                ///< shape (rows, dim)
-    std::vector<Skipped> skipped;
+    std::vector<std::uint64_t> line_numbers;          ///< one a row, in this batch, from 0
+    std::vector<float> values;                        ///< shape (rows, dim)
+    std::array<std::uint64_t, kLineFaults> faults{};  ///< lines that were not taken, by LineFault
+    std::vector<Skipped> skipped;  ///< the first kShownProblems of them: a file may hold nothing else
+    bool last_line_taken = true;
     std::uint64_t first_line = 0;        ///< number of lines before this batch; known from `commit` on
     std::vector<std::uint64_t> scratch;  ///< one a row, for `inspect` to leave something in
 

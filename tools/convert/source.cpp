@@ -26,7 +26,9 @@ void clear_rows(Batch& batch) {
     batch.keys.clear();
     batch.key_ends.clear();
     batch.line_numbers.clear();
+    batch.faults.fill(0);
     batch.skipped.clear();
+    batch.last_line_taken = true;
 }
 
 /// Room for one row more than there are, and for the norm that parse_line_with_norm reads before it.
@@ -42,6 +44,13 @@ void add_row(Batch& batch, std::string_view key) {
     batch.keys += key;
     batch.key_ends.push_back(batch.keys.size());
     batch.line_numbers.push_back(batch.lines);
+    batch.last_line_taken = true;
+}
+
+void add_fault(Batch& batch, LineProblem&& problem, std::uint64_t offset) {
+    ++batch.faults[static_cast<std::size_t>(problem.fault)];
+    if (batch.skipped.size() < kShownProblems) batch.skipped.push_back({std::move(problem), batch.lines, offset});
+    batch.last_line_taken = false;
 }
 
 /// Parses the lines of a batch. With OnError::stop it ends at the first fault, which it leaves in `skipped`.
@@ -59,7 +68,7 @@ void parse_lines(Batch& batch, const Reading& reading) {
                 problem = LineProblem{LineFault::cut, "the file ends within this line (" + problem->message +
                                                           "); the download is not complete, fetch it again"};
             }
-            batch.skipped.push_back({*std::move(problem), batch.lines, batch.text_offset + at});
+            add_fault(batch, *std::move(problem), batch.text_offset + at);
             if (reading.on_error == OnError::stop) return;
         } else {
             add_row(batch, key);
@@ -84,7 +93,7 @@ void parse_records(Batch& batch, const Reading& reading) {
             problem = parse_record(record, reading.dim, next_row(batch, reading.dim));
         }
         if (problem) {
-            batch.skipped.push_back({*std::move(problem), batch.lines, batch.text_offset + at});
+            add_fault(batch, *std::move(problem), batch.text_offset + at);
             if (reading.on_error == OnError::stop) return;
         } else {
             add_row(batch, record.word);
@@ -96,10 +105,8 @@ void parse_records(Batch& batch, const Reading& reading) {
 void parse_batch(Batch& batch, const Reading& reading) {
     clear_rows(batch);
     if (batch.too_long) {
-        batch.skipped.push_back(
-            {{LineFault::too_long, fmt::format("the line is longer than {} MiB", kMaxLineBytes >> 20)},
-             0,
-             batch.text_offset});
+        add_fault(batch, {LineFault::too_long, fmt::format("the line is longer than {} MiB", kMaxLineBytes >> 20)},
+                  batch.text_offset);
         batch.lines = 1;
     } else if (reading.format == SourceFormat::word2vec_bin) {
         parse_records(batch, reading);
@@ -200,13 +207,13 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options, co
                 if (!skipping_helps(skipped.problem.fault)) return bad_source(what);
                 return bad_source(fmt::format("{}; --on-error skip leaves such {}s out", what, unit));
             }
-            ++summary.skipped[static_cast<std::size_t>(skipped.problem.fault)];
             if (summary.skipped_examples.size() < kShownProblems) summary.skipped_examples.push_back(what);
         }
+        for (std::size_t fault = 0; fault < kLineFaults; ++fault) summary.skipped[fault] += batch.faults[fault];
         summary.lines += batch.lines;
         summary.rows += batch.rows();
         summary.final_newline = batch.final_newline;
-        last_line_taken = batch.skipped.empty() || batch.skipped.back().line + 1 != batch.lines;
+        last_line_taken = batch.last_line_taken;
         return sink.commit ? sink.commit(batch) : Status();
     };
     if (Status read = run_ordered<Batch>(options.threads, produce, work, consume); !read) return read.error();

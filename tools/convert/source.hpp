@@ -51,8 +51,6 @@ struct SourceSummary {
     std::uint64_t skipped_lines() const;
 };
 
-inline constexpr std::size_t kShownProblems = 20;
-
 /// «line», or «word» for a format without lines.
 std::string_view unit_of(SourceFormat format);
 
