@@ -9,15 +9,16 @@ add_library(gloved_xxhash INTERFACE)
 target_include_directories(gloved_xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR})
 target_link_libraries(gloved_xxhash INTERFACE ${XXHASH_LIBRARY})
 
-if(NOT GLOVED_FUZZ)
-  # Not find_package(libzip): Debian's file for it wants programs that libzip-dev does not bring.
-  find_path(LIBZIP_INCLUDE_DIR zip.h REQUIRED)
-  find_library(LIBZIP_LIBRARY zip REQUIRED)
-  add_library(gloved_libzip INTERFACE)
-  target_include_directories(gloved_libzip SYSTEM INTERFACE ${LIBZIP_INCLUDE_DIR})
-  target_link_libraries(gloved_libzip INTERFACE ${LIBZIP_LIBRARY})
+# Not find_package(libzip): Debian's file for it wants programs that libzip-dev does not bring.
+find_path(LIBZIP_INCLUDE_DIR zip.h REQUIRED)
+find_library(LIBZIP_LIBRARY zip REQUIRED)
+add_library(gloved_libzip INTERFACE)
+target_include_directories(gloved_libzip SYSTEM INTERFACE ${LIBZIP_INCLUDE_DIR})
+target_link_libraries(gloved_libzip INTERFACE ${LIBZIP_LIBRARY})
 
+find_package(nlohmann_json 3.9 REQUIRED)
+
+if(NOT GLOVED_FUZZ)
   find_package(Boost 1.74 REQUIRED COMPONENTS program_options)
-  find_package(nlohmann_json 3.9 REQUIRED)
   find_package(spdlog REQUIRED)
 endif()
