@@ -163,7 +163,7 @@ class RecordChunker : public Chunker {
             if (at == 0) {
                 return Error{ErrorCode::bad_source,
                              fmt::format("{}: word {} (byte {}): no blank ends the word within {} KiB; the file is "
-                                         "damaged, or it holds other than {} numbers a word",
+                                         "damaged, or holds other than {} numbers a word; fetch it again",
                                          input_.name(), records_ + 1, offset_, kMaxWordBytes >> 10, cut_.detected.dim)};
             }
             carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end());

@@ -189,19 +189,24 @@ bool first_numbers_are_norms(const std::vector<std::string_view>& lines, std::si
 Error bad_source(std::string message) { return {ErrorCode::bad_source, std::move(message)}; }
 
 Error binary_data() {
-    return bad_source("this is binary data, not GloVe text (there are NUL bytes near its beginning)");
+    return bad_source(
+        "this is binary data, not GloVe text (there are NUL bytes near its beginning); fetch the text file, or "
+        "name the format: --format");
 }
 
 Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset) {
     if (lines.empty()) {
-        return bad_source(fmt::format("line 1 (byte {}): no line end within {} MiB; this is no GloVe text", offset,
-                                      kHeadBytes >> 20));
+        return bad_source(
+            fmt::format("line 1 (byte {}): no line end within {} MiB; this is no GloVe text, fetch the text "
+                        "file",
+                        offset, kHeadBytes >> 20));
     }
     const bool tabs = lines[0].find('\t') != std::string_view::npos;
-    return bad_source(fmt::format(
-        "line 1 (byte {}): no numbers behind a blank in the first {} line{}; line 1 starts with {}{}", offset,
-        lines.size(), lines.size() == 1 ? "" : "s", printable(lines[0], 40),
-        tabs ? "; it is separated by TABs: replace them with blanks first (tr '\\t' ' ')" : "; this is no GloVe text"));
+    return bad_source(
+        fmt::format("line 1 (byte {}): no numbers behind a blank in the first {} line{}; line 1 starts with {}{}",
+                    offset, lines.size(), lines.size() == 1 ? "" : "s", printable(lines[0], 40),
+                    tabs ? "; it is separated by TABs: replace them with blanks first (tr '\\t' ' ')"
+                         : "; this is no GloVe text, fetch the text file"));
 }
 
 /// Completes what is known of text without a header.
@@ -219,7 +224,7 @@ Status detect_plain(const std::vector<std::string_view>& lines, SourceFormat for
     if (format == SourceFormat::norms && --detected.dim == 0) {
         return bad_source(
             fmt::format("line 1 (byte {}): the lines hold one number each; text with norms has a norm "
-                        "and a vector",
+                        "and a vector; --format glove takes it without",
                         detected.body_offset));
     }
     return {};
@@ -237,8 +242,10 @@ Status detect_header(std::string_view head, const std::vector<std::string_view>&
                         place, shown));
     }
     if (header->dim < 1 || header->dim > format::kMaxDim) {
-        return bad_source(fmt::format("{}: the header {} gives {} numbers a word; 1 to {} can be taken", place, shown,
-                                      header->dim, format::kMaxDim));
+        return bad_source(
+            fmt::format("{}: the header {} gives {} numbers a word; 1 to {} can be taken; if this is no "
+                        "header, --format glove takes it as a word",
+                        place, shown, header->dim, format::kMaxDim));
     }
     if (detected.dim != 0 && detected.dim != header->dim) {
         return bad_source(

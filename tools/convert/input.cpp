@@ -162,7 +162,9 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
             }
             if (block_[block_used_] != kGzipMagic[0]) {
                 return Error{ErrorCode::bad_source,
-                             fmt::format("{}: other data follows the gzip data at byte {}", name_, at)};
+                             fmt::format("{0}: other data follows the gzip data at byte {1}; fetch the download again, "
+                                         "or take what is before it: head -c {1} FILE | gloved-convert - MODEL_DIR",
+                                         name_, at)};
             }
             ::inflateReset(&stream);
             inflater_->member_ended = false;

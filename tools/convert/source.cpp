@@ -243,10 +243,12 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options, co
         if (!ended) return ended.error();
     }
     if (summary.rows == 0) {
-        return bad_source(summary.skipped_examples.empty()
-                              ? "there are no words behind the header"
-                              : fmt::format("none of {} {}s could be taken; the first: {}",
-                                            summary.lines - header_lines, unit, summary.skipped_examples.front()));
+        return bad_source(
+            summary.skipped_examples.empty()
+                ? "there are no words behind the header; the download is not complete, fetch it again"
+                : fmt::format("none of {} {}s could be taken; the first: {}; give --format or --dim if they are "
+                              "to be read in another way",
+                              summary.lines - header_lines, unit, summary.skipped_examples.front()));
     }
     if (!summary.final_newline && last_line_taken) {
         warn("no newline at the end of the last line; it has the right width, but its last number may be cut");
