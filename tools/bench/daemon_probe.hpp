@@ -40,7 +40,7 @@ struct DaemonFigures {
     /// A socket pair with nothing behind it but a thread that waits as long as the daemon said, and answers: what this
     /// machine makes of such round trips.
     Series echo;
-    Series pipelined;     ///< kPipelined queries sent at once, until the last answer
+    Series pipelined;  ///< kPipelined queries sent at once, until the last answer
     /// RssAnon + RssShmem after kQueriesBeforeMemory queries: pages of the mapped files are not among them.
     std::uint64_t own_bytes = 0;
 };
