@@ -94,21 +94,30 @@ void Compute::loop() {
 void Compute::prepare(Job& job, Batch& batch) {
     if (job.abandoned->load(std::memory_order_relaxed)) return deliver(job, [] { return Reply(); });
     if (const auto lost = refusal()) return fail(job, *lost);
+    if (job.rest != nullptr) return answer_matrix(job);
     if (Clock::now() - job.arrived > settings_.limits.request_timeout) {
         return fail(
             job, {ErrorCode::timeout, fmt::format("waited longer than {} ms for the engine; the daemon is overloaded",
                                                   settings_.limits.request_timeout.count())});
     }
     batch.other_ms += kWordMs * static_cast<double>(job.request.words.size() + job.request.terms.size());
-    if (job.request.verb != wire::Verb::near) {
+    if (job.request.verb == wire::Verb::matrix) {
+        auto matrix = Matrix::create(job.request, model_);
+        if (!matrix) return fail(job, matrix.error());
+        ++counts_.queries;
+        job.rest = std::make_shared<Matrix>(*std::move(matrix));
+        return answer_matrix(job);
+    }
+    if (!needs_engine(job.request.verb)) {
         auto reply = answer_directly(job.request, *model_);
         if (!reply) return fail(job, reply.error());
         ++counts_.queries;
         return deliver(job, [&] { return Reply(*reply); });
     }
-    auto query = resolve_near(job.request, *model_);
+    auto query = resolve_query(job.request, *model_);
     if (!query) return fail(job, query.error());
-    const std::size_t hits = std::min(query->k, model_->rows());
+    const bool is_count = std::holds_alternative<kernels::CountBefore>(query->kind);
+    const std::size_t hits = is_count ? 0 : std::min(query->k, model_->rows());
     if (hits > kFreeHits) batch.hits_ms += kHitMs * static_cast<double>(hits - kFreeHits);
     if (query->filter.rows) {
         batch.other_ms += kRangeMs + costs_.single_ms() * static_cast<double>(query->filter.rows->size()) /
@@ -154,7 +163,9 @@ void Compute::answer(Batch& batch) {
             if (!found.hits.empty()) fields.emplace_back("kth", fmt::format("{:.17g}", found.hits.back().score));
             fields.emplace_back("rejected_below", fmt::format("{:.17g}", found.certificate.rejected_below));
         }
-        Reply reply(fields, std::move(found.hits), options.fields, model_);
+        Reply reply = job.request.verb == wire::Verb::rank
+                          ? Reply(wire::ok_line(1, fields) + fmt::format("{}\n", found.count + 1))
+                          : Reply(fields, std::move(found.hits), options.fields, model_);
         deliver(job, [&] { return std::move(reply); });
     }
 }
@@ -188,9 +199,17 @@ std::optional<Error> Compute::refusal() const {
     return lost_;
 }
 
+/// The next piece; whoever takes it asks for the one behind it, so that other requests come between them.
+void Compute::answer_matrix(Job& job) {
+    std::string lines = job.rest->next_lines();
+    deliver(job, [&] { return job.rest->finished() ? Reply(std::move(lines)) : Reply(std::move(lines), job.rest); });
+}
+
 void Compute::fail(Job& job, const Error& error) {
     ++counts_.errors;
-    deliver(job, [&] { return Reply(error); });
+    // In the middle of an answer an ERR line would be taken for one of its lines.
+    const bool begun = job.rest != nullptr && job.rest->begun();
+    deliver(job, [&] { return begun ? Reply::broken() : Reply(error); });
 }
 
 /// An answer that is not delivered leaves its connection waiting for ever, so where there is no memory even for that, it is

@@ -16,6 +16,7 @@
 #include "daemon/cost_model.hpp"
 #include "daemon/fair_queue.hpp"
 #include "daemon/reply.hpp"
+#include "daemon/resolve.hpp"
 #include "daemon/settings.hpp"
 #include "kernels/engine.hpp"
 
@@ -25,6 +26,7 @@ namespace gloved::daemon {
 struct Job {
     std::uint64_t connection = 0;
     wire::Request request;
+    std::shared_ptr<Matrix> rest;  ///< where only the rest of an answer is asked for; `request` is empty then
     Clock::time_point arrived;
     /// True when nobody waits any more.
     std::shared_ptr<const std::atomic<bool>> abandoned;
@@ -63,7 +65,11 @@ class Compute {
     void stop();
 
     /// Queues a job that holds about `bytes` of memory; false, and `job` is left alone, when the queue is full. Any thread.
-    bool submit(Job&& job, std::size_t bytes) { return queue_.push(job.connection, std::move(job), bytes); }
+    bool submit(Job&& job, std::size_t bytes) {
+        const std::uint64_t connection = job.connection;
+        const bool goes_on = job.rest != nullptr;
+        return queue_.push(connection, std::move(job), bytes, goes_on);
+    }
 
     const format::Model& model() const { return *model_; }
     std::shared_ptr<const format::Model> share_model() const { return model_; }
@@ -95,6 +101,7 @@ class Compute {
     void lose_engine(const Error& error) noexcept;
     /// Why nothing is answered any more; nothing while all is well.
     std::optional<Error> refusal() const;
+    void answer_matrix(Job& job);
     void fail(Job& job, const Error& error);
     void deliver(Job& job, const std::function<Reply()>& make_reply) noexcept;
     double budget_ms() const { return settings_.batch_ms > 0 ? settings_.batch_ms : 2 * costs_.single_ms(); }

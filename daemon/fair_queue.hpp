@@ -25,14 +25,15 @@ class FairQueue {
     /// Full is: `max_entries` entries, or `max_bytes` by what `push` was told.
     FairQueue(std::size_t max_entries, std::size_t max_bytes) : max_entries_(max_entries), max_bytes_(max_bytes) {}
 
-    /// Adds to the end of `source`'s lane; false, and `value` is left alone, when the queue is full or closed.
-    bool push(std::uint64_t source, T&& value, std::size_t bytes = 0) {
+    /// Adds to the end of `source`'s lane; false, and `value` is left alone, when the queue is full (not if `goes_on`: what was
+    /// begun is brought to its end) or closed.
+    bool push(std::uint64_t source, T&& value, std::size_t bytes = 0, bool goes_on = false) {
         {
             const std::lock_guard lock(mutex_);
             if (closed_) return false;
             auto& lane = lanes_[source];
             const bool full = size_ >= max_entries_ || bytes_ + bytes > max_bytes_;
-            if (full && !lane.empty()) return false;
+            if (full && !lane.empty() && !goes_on) return false;
             if (lane.empty()) turns_.push_back(source);
             try {
                 lane.push_back({std::move(value), bytes});

@@ -8,6 +8,23 @@
 
 namespace gloved::daemon {
 
+void append_fields(std::string& out, const std::vector<wire::Field>& fields, kernels::Row row,
+                   const format::Model& model) {
+    for (const wire::Field field : fields) {
+        switch (field) {
+            case wire::Field::row:
+                fmt::format_to(std::back_inserter(out), "\t{}", row);
+                break;
+            case wire::Field::rank:
+                fmt::format_to(std::back_inserter(out), "\t{}", model.ranks()[row]);
+                break;
+            case wire::Field::norm:
+                fmt::format_to(std::back_inserter(out), "\t{:.6f}", model.norms()[row]);
+                break;
+        }
+    }
+}
+
 Reply::Reply(const Error& error) : text_(wire::error_line(error)) {}
 
 void Reply::append_to(std::string& out, std::size_t enough_bytes) {
@@ -18,19 +35,7 @@ void Reply::append_to(std::string& out, std::size_t enough_bytes) {
         out += model_->key(hit.row);
         out += '\t';
         wire::append_score(out, hit.score);
-        for (const wire::Field field : fields_) {
-            switch (field) {
-                case wire::Field::row:
-                    fmt::format_to(std::back_inserter(out), "\t{}", hit.row);
-                    break;
-                case wire::Field::rank:
-                    fmt::format_to(std::back_inserter(out), "\t{}", model_->ranks()[hit.row]);
-                    break;
-                case wire::Field::norm:
-                    fmt::format_to(std::back_inserter(out), "\t{:.6f}", model_->norms()[hit.row]);
-                    break;
-            }
-        }
+        append_fields(out, fields_, hit.row, *model_);
         out += '\n';
     }
 }

@@ -15,12 +15,26 @@
 
 namespace gloved::daemon {
 
+/// Appends a row's columns beyond word and score, each behind a TAB.
+void append_fields(std::string& out, const std::vector<wire::Field>& fields, kernels::Row row,
+                   const format::Model& model);
+
+class Matrix;
+
 /// Text, and then hits that become text piece by piece: an answer of 65,536 hits never stands whole in memory as text.
 class Reply {
   public:
     Reply() = default;
     explicit Reply(std::string text) : text_(std::move(text)) {}
     explicit Reply(const Error& error);
+    /// The answer cannot go on: the connection is to be closed.
+    static Reply broken() {
+        Reply reply;
+        reply.is_broken_ = true;
+        return reply;
+    }
+    /// Text of which more follows: `rest` makes it.
+    Reply(std::string text, std::shared_ptr<Matrix> rest) : text_(std::move(text)), rest_(std::move(rest)) {}
     /// An OK with these status fields and hits. The model is kept alive until the reply is gone.
     Reply(const std::vector<wire::StatusField>& status, std::vector<kernels::Hit> hits, std::vector<wire::Field> fields,
           std::shared_ptr<const format::Model> model)
@@ -31,7 +45,11 @@ class Reply {
 
     /// Appends at least one line of what is left, and more until `out` has `enough_bytes`.
     void append_to(std::string& out, std::size_t enough_bytes);
+    /// Whether all that is here has been taken.
     bool finished() const { return text_.empty() && next_ == hits_.size(); }
+    bool is_broken() const { return is_broken_; }
+    /// What makes the rest of the answer; null where there is none.
+    const std::shared_ptr<Matrix>& rest() const { return rest_; }
 
   private:
     std::string text_;
@@ -39,6 +57,8 @@ class Reply {
     std::size_t next_ = 0;
     std::vector<wire::Field> fields_;
     std::shared_ptr<const format::Model> model_;
+    std::shared_ptr<Matrix> rest_;
+    bool is_broken_ = false;
 };
 
 }  // namespace gloved::daemon

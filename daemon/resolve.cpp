@@ -3,10 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cassert>
 #include <cctype>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <utility>
 
 #include "common/quoting.hpp"
 #include "common/wire/reply.hpp"
+#include "daemon/reply.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/query_vector.hpp"
 
@@ -14,6 +21,8 @@ namespace gloved::daemon {
 namespace {
 
 constexpr std::size_t kWordInMessage = 200;
+/// Products of two numbers that are summed in a millisecond or two.
+constexpr std::size_t kMatrixProducts = 2'000'000;
 
 /// «"word" is not in the model», with what helps.
 Error unknown_word(std::string_view word, const format::Model& model) {
@@ -31,19 +40,93 @@ Result<kernels::Row> find_row(std::string_view word, const format::Model& model)
     return *row;
 }
 
-Result<std::string> similarity(const wire::Request& request, const format::Model& model) {
-    const auto first = find_row(request.words[0], model);
-    if (!first) return first.error();
-    const auto second = find_row(request.words[1], model);
-    if (!second) return second.error();
-    const double norm = model.norms()[*first];
-    if (norm == 0) {
-        return Error{ErrorCode::zero_vector, fmt::format("{} has a zero vector: it has no direction to compare with",
-                                                         printable(request.words[0], kWordInMessage))};
+Result<std::vector<kernels::Row>> find_rows(const std::vector<std::string>& words, const format::Model& model) {
+    std::vector<kernels::Row> rows;
+    rows.reserve(words.size());
+    for (const std::string& word : words) {
+        const auto row = find_row(word, model);
+        if (!row) return row.error();
+        rows.push_back(*row);
     }
+    return rows;
+}
+
+double cosine(const format::Model& model, kernels::Row a, kernels::Row b) {
+    const double norm = model.norms()[a];
+    if (norm == 0) return 0;
+    return kernels::canonical_score(model.vector(a).data(), norm, model.vector(b).data(), model.norms()[b],
+                                    model.dim());
+}
+
+double squared_distance(const format::Model& model, kernels::Row a, kernels::Row b) {
+    return kernels::canonical_squared_distance(model.vector(a).data(), model.vector(b).data(), model.dim());
+}
+
+Error zero_word(const std::string& word) {
+    return {ErrorCode::zero_vector,
+            fmt::format("{} has a zero vector: it has no direction to compare with", printable(word, kWordInMessage))};
+}
+
+/// One row's vector as a query. Error: zero_vector, with the word.
+Result<kernels::QueryVector> vector_of(const format::Model& model, kernels::Row row, const std::string& word) {
+    const auto values = model.vector(row);
+    auto vector = kernels::make_query_vector(std::vector<float>(values.begin(), values.end()));
+    if (!vector && vector.error().code == ErrorCode::zero_vector) return zero_word(word);
+    return vector;
+}
+
+/// A word as a field of a line. One with a TAB or a line end in it (it came as \xHH) would tear the line apart.
+std::string field_of(const std::string& word) {
+    return word.find_first_of("\t\r\n") == std::string::npos ? word : wire::quote_word(word);
+}
+
+Result<std::string> similarity(const wire::Request& request, const format::Model& model) {
+    const auto rows = find_rows(request.words, model);
+    if (!rows) return rows.error();
     std::string reply = wire::ok_line(1);
-    wire::append_score(reply, kernels::canonical_score(model.vector(*first).data(), norm, model.vector(*second).data(),
-                                                       model.norms()[*second], model.dim()));
+    if (request.verb == wire::Verb::dist) {
+        wire::append_score(reply, squared_distance(model, (*rows)[0], (*rows)[1]));
+    } else {
+        if (model.norms()[(*rows)[0]] == 0) return zero_word(request.words[0]);
+        wire::append_score(reply, cosine(model, (*rows)[0], (*rows)[1]));
+    }
+    reply += '\n';
+    return reply;
+}
+
+Result<std::string> vector_line(const wire::Request& request, const format::Model& model) {
+    const auto row = find_row(request.words[0], model);
+    if (!row) return row.error();
+    std::string reply = wire::ok_line(1);
+    for (const float value : model.vector(*row)) {
+        // fmt writes the shortest decimals that read back to the same float32.
+        fmt::format_to(std::back_inserter(reply), "{}{}", reply.back() == '\n' ? "" : "\t", value);
+    }
+    reply += '\n';
+    return reply;
+}
+
+/// The word whose row points least the way of all of them together: of the sum of the unit rows. Of equal ones the first named.
+Result<std::string> odd_one(const wire::Request& request, const format::Model& model) {
+    const auto rows = find_rows(request.words, model);
+    if (!rows) return rows.error();
+    std::vector<kernels::WeightedRow> terms;
+    for (const kernels::Row row : *rows) terms.push_back({1.0, row});
+    const auto sum = kernels::make_query_vector(model, terms, true);
+    if (!sum) return sum.error();
+    std::size_t odd = 0;
+    double lowest = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < rows->size(); ++i) {
+        const kernels::Row row = (*rows)[i];
+        const double score = kernels::canonical_score(sum->values.data(), sum->norm, model.vector(row).data(),
+                                                      model.norms()[row], model.dim());
+        if (score < lowest) {
+            lowest = score;
+            odd = i;
+        }
+    }
+    std::string reply = wire::ok_line(1) + field_of(request.words[odd]) + '\t';
+    wire::append_score(reply, lowest);
     reply += '\n';
     return reply;
 }
@@ -51,30 +134,113 @@ Result<std::string> similarity(const wire::Request& request, const format::Model
 std::string presence(const wire::Request& request, const format::Model& model) {
     std::string reply = wire::ok_line(request.words.size());
     for (const std::string& word : request.words) {
-        // A word with a TAB or a line end in it (it came as \xHH) would tear the line apart.
-        const bool plain = word.find_first_of("\t\r\n") == std::string::npos;
-        reply += plain ? word : wire::quote_word(word);
+        reply += field_of(word);
         reply += model.find(word) ? "\t1\n" : "\t0\n";
+    }
+    return reply;
+}
+
+/// The keys that start so, most frequent first.
+std::string keys_with_prefix(const wire::Request& request, const format::Model& model) {
+    const format::RowRange range = model.prefix_range(request.words[0]);
+    const auto ranks = model.ranks();
+    std::vector<kernels::Row> rows(range.size());
+    std::iota(rows.begin(), rows.end(), static_cast<kernels::Row>(range.first));
+    const std::size_t k = std::min(request.options.k, rows.size());
+    std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(k), rows.end(),
+                      [&](kernels::Row a, kernels::Row b) { return ranks[a] < ranks[b]; });
+    std::string reply = wire::ok_line(k);
+    for (std::size_t i = 0; i < k; ++i) {
+        reply += model.key(rows[i]);
+        append_fields(reply, request.options.fields, rows[i], model);
+        reply += '\n';
     }
     return reply;
 }
 
 }  // namespace
 
-Result<kernels::Query> resolve_near(const wire::Request& request, const format::Model& model) {
-    const wire::Options& options = request.options;
+bool needs_engine(wire::Verb verb) {
+    return verb == wire::Verb::near || verb == wire::Verb::nearvec || verb == wire::Verb::analogy ||
+           verb == wire::Verb::rank;
+}
+
+namespace {
+
+/// What is searched for, and what is left out.
+Status resolve_near(const wire::Request& request, const format::Model& model, kernels::Query& query) {
     std::vector<kernels::WeightedRow> terms;
     terms.reserve(request.terms.size());
-    kernels::Query query;
     for (const expr::Term& term : request.terms) {
         const auto row = find_row(term.word, model);
         if (!row) return row.error();
         terms.push_back({term.coefficient, *row});
-        if (options.exclude_inputs) query.excluded.push_back(*row);
+        if (request.options.exclude_inputs) query.excluded.push_back(*row);
     }
-    auto vector = kernels::make_query_vector(model, terms, options.norm == wire::Norm::unit);
+    auto vector = kernels::make_query_vector(model, terms, request.options.norm == wire::Norm::unit);
     if (!vector) return vector.error();
     query.kind = kernels::Cosine{*std::move(vector)};
+    return {};
+}
+
+/// a is to b as c is to …
+Status resolve_analogy(const wire::Request& request, const format::Model& model, kernels::Query& query) {
+    const auto rows = find_rows(request.words, model);
+    if (!rows) return rows.error();
+    query.excluded = *rows;
+    const auto& words = request.words;
+    if (request.options.method == wire::Method::add) {
+        const std::array<kernels::WeightedRow, 3> terms = {{{1.0, (*rows)[1]}, {-1.0, (*rows)[0]}, {1.0, (*rows)[2]}}};
+        auto vector = kernels::make_query_vector(model, terms, true);
+        if (!vector) return vector.error();
+        query.kind = kernels::Cosine{*std::move(vector)};
+        return {};
+    }
+    kernels::CosMul product;
+    for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
+        auto vector = vector_of(model, (*rows)[i], words[i]);
+        if (!vector) return vector.error();
+        product.positives.push_back(*std::move(vector));
+    }
+    auto vector = vector_of(model, (*rows)[0], words[0]);
+    if (!vector) return vector.error();
+    product.negatives.push_back(*std::move(vector));
+    query.kind = std::move(product);
+    return {};
+}
+
+Status resolve_rank(const wire::Request& request, const format::Model& model, kernels::Query& query) {
+    const auto rows = find_rows(request.words, model);
+    if (!rows) return rows.error();
+    auto vector = vector_of(model, (*rows)[0], request.words[0]);
+    if (!vector) return vector.error();
+    query.excluded.push_back((*rows)[0]);
+    query.kind = kernels::CountBefore{*std::move(vector), (*rows)[1]};
+    return {};
+}
+
+Status resolve_nearvec(const wire::Request& request, const format::Model& model, kernels::Query& query) {
+    if (request.values.size() != model.dim()) {
+        return Error{ErrorCode::bad_request,
+                     fmt::format("{} numbers; this model's vectors have {}", request.values.size(), model.dim())};
+    }
+    auto vector = kernels::make_query_vector(request.values);
+    if (!vector) return vector.error();
+    query.kind = kernels::Cosine{*std::move(vector)};
+    return {};
+}
+
+}  // namespace
+
+Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model) {
+    assert(needs_engine(request.verb));
+    kernels::Query query;
+    const auto resolve = request.verb == wire::Verb::near      ? resolve_near
+                         : request.verb == wire::Verb::nearvec ? resolve_nearvec
+                         : request.verb == wire::Verb::analogy ? resolve_analogy
+                                                               : resolve_rank;
+    if (Status resolved = resolve(request, model, query); !resolved) return resolved.error();
+    const wire::Options& options = request.options;
     query.k = options.k;
     if (options.top) query.filter.rank_below = *options.top;
     if (options.min) query.filter.min_score = *options.min;
@@ -83,9 +249,49 @@ Result<kernels::Query> resolve_near(const wire::Request& request, const format::
 }
 
 Result<std::string> answer_directly(const wire::Request& request, const format::Model& model) {
-    if (request.verb == wire::Verb::sim) return similarity(request, model);
-    assert(request.verb == wire::Verb::has);
-    return presence(request, model);
+    switch (request.verb) {
+        case wire::Verb::sim:
+        case wire::Verb::dist:
+            return similarity(request, model);
+        case wire::Verb::vec:
+            return vector_line(request, model);
+        case wire::Verb::odd:
+            return odd_one(request, model);
+        case wire::Verb::prefix:
+            return keys_with_prefix(request, model);
+        default:
+            assert(request.verb == wire::Verb::has);
+            return presence(request, model);
+    }
+}
+
+Result<Matrix> Matrix::create(const wire::Request& request, std::shared_ptr<const format::Model> model) {
+    auto rows = find_rows(request.words, *model);
+    if (!rows) return rows.error();
+    Matrix matrix;
+    matrix.model_ = std::move(model);
+    matrix.metric_ = request.options.metric;
+    matrix.rows_ = *std::move(rows);
+    return matrix;
+}
+
+std::string Matrix::next_lines() {
+    assert(!finished());
+    std::string lines;
+    if (next_ == 0) lines = wire::ok_line(rows_.size());
+    const std::size_t line_products = rows_.size() * model_->dim();
+    std::size_t next = next_;
+    for (std::size_t products = 0; next < rows_.size() && products < kMatrixProducts; products += line_products) {
+        const kernels::Row row = rows_[next++];
+        for (std::size_t i = 0; i < rows_.size(); ++i) {
+            if (i != 0) lines += '\t';
+            wire::append_score(lines, metric_ == wire::Metric::cosine ? cosine(*model_, row, rows_[i])
+                                                                      : squared_distance(*model_, row, rows_[i]));
+        }
+        lines += '\n';
+    }
+    next_ = next;  // only now: had there been no memory for the lines, nothing would have changed
+    return lines;
 }
 
 }  // namespace gloved::daemon

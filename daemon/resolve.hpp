@@ -1,7 +1,9 @@
 // From a parsed request to what an engine is asked, or to an answer at once.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "common/format/model.hpp"
 #include "common/result.hpp"
@@ -10,10 +12,32 @@
 
 namespace gloved::daemon {
 
-/// The NEAR request as a query. Errors: unknown_word, zero_vector, bad_request.
-Result<kernels::Query> resolve_near(const wire::Request& request, const format::Model& model);
+/// Whether an engine answers this verb; the others need but a few rows.
+bool needs_engine(wire::Verb verb);
 
-/// The whole reply to SIM or HAS, status line included.
+/// NEAR, NEARVEC, ANALOGY or RANK as a query. Errors: unknown_word, zero_vector, bad_request.
+Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model);
+
+/// The whole reply to SIM, DIST, VEC, ODD, PREFIX or HAS, status line included. Errors: unknown_word, zero_vector.
 Result<std::string> answer_directly(const wire::Request& request, const format::Model& model);
+
+/// The answer to MATRIX, a piece at a time: the whole may have 150 MB. Of one thread at a time. Keeps the model alive.
+class Matrix {
+  public:
+    /// Error: unknown_word.
+    static Result<Matrix> create(const wire::Request& request, std::shared_ptr<const format::Model> model);
+
+    /// The next lines, the status line before the first of them: at least one, and about as much as is computed in two
+    /// milliseconds.
+    std::string next_lines();
+    bool begun() const { return next_ != 0; }
+    bool finished() const { return next_ == rows_.size(); }
+
+  private:
+    std::shared_ptr<const format::Model> model_;
+    wire::Metric metric_ = wire::Metric::cosine;
+    std::vector<kernels::Row> rows_;
+    std::size_t next_ = 0;
+};
 
 }  // namespace gloved::daemon

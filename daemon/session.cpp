@@ -24,12 +24,23 @@ constexpr std::size_t kWriteBytes = std::size_t{64} * 1024;
 constexpr std::chrono::seconds kLinger{2};
 /// A guess at a hit's line; only used to bound memory.
 constexpr std::size_t kHitLineBytes = 32;
+constexpr std::size_t kNumberBytes = 12;
 constexpr std::size_t kSmallReplyBytes = 128;
 
 constexpr std::string_view kHelp =
     "NEAR [k=N] [min=SCORE] [top=N] [prefix=TEXT] [norm=raw|unit] [exclude=inputs|none] [engine=NAME] [model=NAME] "
     "[fields=row,rank,norm] [certify=0|1] EXPR\n"
+    "NEARVEC [k=N] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] [fields=...] [certify=0|1] NUMBER ...\n"
+    "ANALOGY [k=N] [method=add|mul] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] [fields=...] "
+    "[certify=0|1] "
+    "A B C\n"
+    "RANK [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] WORD WORD\n"
     "SIM [model=NAME] WORD WORD\n"
+    "DIST [model=NAME] WORD WORD\n"
+    "VEC [model=NAME] WORD\n"
+    "ODD [model=NAME] WORD WORD WORD ...\n"
+    "MATRIX [metric=cosine|sqeuclidean] [model=NAME] WORD ...\n"
+    "PREFIX [k=N] [fields=row,rank,norm] [model=NAME] TEXT\n"
     "HAS [model=NAME] WORD ...\n"
     "STATS\n"
     "PING\n"
@@ -47,7 +58,12 @@ std::size_t expected_bytes_of(const wire::Request& request, const format::Model&
     for (const expr::Term& term : request.terms) bytes += sizeof term + term.word.size();
     // Asked for as it came and, at worst, answered with every byte as \xHH.
     for (const std::string& word : request.words) bytes += sizeof word + 5 * word.size();
-    if (request.verb == wire::Verb::near) bytes += std::min(request.options.k, model.rows()) * kHitLineBytes;
+    bytes += request.values.size() * sizeof(float);
+    if (needs_engine(request.verb) || request.verb == wire::Verb::prefix) {
+        bytes += std::min(request.options.k, model.rows()) * kHitLineBytes;
+    }
+    if (request.verb == wire::Verb::vec) bytes += model.dim() * kNumberBytes;
+    if (request.verb == wire::Verb::matrix) bytes += kWriteBytes;
     return bytes;
 }
 
@@ -184,34 +200,50 @@ void Session::submit(wire::Request request) {
         return answer_now(Reply(accepted.error()));
     }
     auto slot = std::make_shared<Slot>();
-    Compute& compute = *server_.find_compute(request.options.engine);
-    slot->expected_bytes = expected_bytes_of(request, compute.model());
-    Job job;
-    job.connection = id_;
+    slot->compute = server_.find_compute(request.options.engine);
+    slot->expected_bytes = expected_bytes_of(request, slot->compute->model());
+    Job job = job_for(slot);
     job.request = std::move(request);
-    job.arrived = Clock::now();
-    job.abandoned = abandoned_;
-    // The slot, not the session, is kept alive: a connection that is gone frees everything else at once. The loop does not look
-    // at the slot's reply before it is marked ready, which only the posted handler does.
-    job.done = [slot, session = weak_from_this(), executor = socket_.get_executor(), server = &server_,
-                engine = &compute](Reply& reply) {
-        if (!reply.finished()) slot->reply = std::exchange(reply, Reply());
-        asio::post(executor, [slot, session, server, engine] {
-            server->count_answered(*engine);
-            slot->ready = true;
-            if (const auto self = session.lock()) self->answered_.notify();
-        });
-    };
     // First the place in line, so that a request that was taken on always has one.
     slots_.push_back(slot);
     expected_bytes_ += slot->expected_bytes;
-    if (compute.submit(std::move(job), slot->expected_bytes)) {
-        server_.count_submitted(compute);
+    if (slot->compute->submit(std::move(job), slot->expected_bytes)) {
+        server_.count_submitted(*slot->compute);
     } else {
         server_.count_refused();
         slot->reply = Reply(Error{ErrorCode::busy, "too many requests are waiting; try again"});
         slot->ready = true;
         answered_.notify();
+    }
+}
+
+Job Session::job_for(const std::shared_ptr<Slot>& slot) {
+    Job job;
+    job.connection = id_;
+    job.arrived = Clock::now();
+    job.abandoned = abandoned_;
+    // The slot, not the session, is kept alive: a connection that is gone frees everything else at once. The loop does not look
+    // at the slot's reply before it is marked ready, which only the posted handler does.
+    job.done = [slot, session = weak_from_this(), executor = socket_.get_executor(), server = &server_](Reply& reply) {
+        if (!reply.finished() || reply.is_broken()) slot->reply = std::exchange(reply, Reply());
+        asio::post(executor, [slot, session, server] {
+            server->count_answered(*slot->compute);
+            slot->ready = true;
+            if (const auto self = session.lock()) self->answered_.notify();
+        });
+    };
+    return job;
+}
+
+void Session::go_on(const std::shared_ptr<Slot>& slot) {
+    Job job = job_for(slot);
+    job.rest = slot->reply.rest();
+    slot->ready = false;
+    if (slot->compute->submit(std::move(job), 0)) {
+        server_.count_submitted(*slot->compute);
+    } else {
+        slot->reply = Reply::broken();  // the engine is being stopped
+        slot->ready = true;
     }
 }
 
@@ -232,9 +264,18 @@ asio::awaitable<void> Session::write_answers() {
             slot.begun = true;
             slot.reply.append_to(chunk, kWriteBytes);
             if (!slot.reply.finished()) break;
+            if (slot.reply.is_broken()) {
+                error = asio::error::connection_aborted;
+                break;
+            }
+            if (slot.reply.rest() != nullptr) {
+                go_on(slots_.front());
+                break;
+            }
             expected_bytes_ -= slot.expected_bytes;
             slots_.pop_front();
         }
+        if (error) break;
         write_deadline_ = Clock::now() + server_.settings().limits.write_timeout;
         co_await asio::async_write(socket_, asio::buffer(chunk), ignoring(error));
         write_deadline_ = Clock::time_point::max();

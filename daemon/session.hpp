@@ -37,6 +37,7 @@ class Session : public std::enable_shared_from_this<Session> {
     /// A request's place in the line of answers.
     struct Slot {
         Reply reply;
+        Compute* compute = nullptr;  // that answers it
         bool ready = false;
         bool begun = false;  // some of it is written
         std::size_t expected_bytes = 0;
@@ -49,6 +50,9 @@ class Session : public std::enable_shared_from_this<Session> {
     void handle_line(std::string_view line);
     void answer_now(Reply reply);
     void submit(wire::Request request);
+    /// Has the rest of an answer made, of which a part was taken.
+    void go_on(const std::shared_ptr<Slot>& slot);
+    Job job_for(const std::shared_ptr<Slot>& slot);
     void set_read_deadline();
     /// Whether another request may be taken on.
     bool has_room() const;

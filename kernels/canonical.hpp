@@ -35,6 +35,23 @@ GLOVED_HOST_DEVICE inline double canonical_dot(const float* a, const float* b, s
     return combine_lanes(lane);
 }
 
+/// Canonical squared Euclidean distance: each difference rounded to float64, each square rounded, the lanes of the dot product.
+GLOVED_HOST_DEVICE inline double canonical_squared_distance(const float* a, const float* b, std::size_t dim) {
+    double lane[kCanonicalLanes] = {};
+    std::size_t i = 0;
+    for (; i + kCanonicalLanes <= dim; i += kCanonicalLanes) {
+        for (std::size_t l = 0; l < kCanonicalLanes; ++l) {
+            const double difference = static_cast<double>(a[i + l]) - static_cast<double>(b[i + l]);
+            lane[l] += difference * difference;
+        }
+    }
+    for (std::size_t l = 0; i + l < dim; ++l) {
+        const double difference = static_cast<double>(a[i + l]) - static_cast<double>(b[i + l]);
+        lane[l] += difference * difference;
+    }
+    return combine_lanes(lane);
+}
+
 /// Square root of the canonical sum of squares.
 GLOVED_HOST_DEVICE inline double canonical_norm(const float* a, std::size_t dim) {
     return std::sqrt(canonical_dot(a, a, dim));

@@ -104,6 +104,18 @@ Result<double> parse_number(std::string_view text) {
     return value;
 }
 
+Result<float> parse_float32(std::string_view text) {
+    // First as float64, for the syntax; then anew, since rounding twice may round wrongly.
+    const auto wide = parse_number(text);
+    if (!wide) return wide.error();
+    if (text.front() == '+') text.remove_prefix(1);
+    float value = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc()) return value;
+    // Out of range: zero, below half the smallest denormal, or too large.
+    if (std::abs(*wide) < 1) return std::copysign(0.0F, static_cast<float>(*wide));
+    return bad_request(fmt::format("{} is too large for float32", printable(text)));
+}
+
 Result<std::vector<Term>> parse_expression(Tokenizer& tokens) {
     std::vector<Token> list;
     while (true) {

@@ -32,4 +32,7 @@ Result<std::vector<Term>> parse_expression(std::string_view text);
 /// Reads all of `text` as a finite decimal number (1, -2.5, 1e-3). Error: bad_request.
 Result<double> parse_number(std::string_view text);
 
+/// The same to the nearest float32. Error: bad_request, also for what is too large for float32.
+Result<float> parse_float32(std::string_view text);
+
 }  // namespace gloved::expr

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <limits>
 
+#include "common/format/layout.hpp"
 #include "common/quoting.hpp"
 
 namespace gloved::wire {
@@ -28,14 +29,14 @@ constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 constexpr std::array kVerbs = {
     VerbEntry{"NEAR", Verb::near, " k min top prefix norm exclude engine model fields certify ", 0, kAny},
     VerbEntry{"SIM", Verb::sim, " model ", 2, 2},
-    VerbEntry{"DIST", Verb::dist, "", 0, kAny},
-    VerbEntry{"VEC", Verb::vec, "", 0, kAny},
-    VerbEntry{"ANALOGY", Verb::analogy, "", 0, kAny},
-    VerbEntry{"ODD", Verb::odd, "", 0, kAny},
-    VerbEntry{"RANK", Verb::rank, "", 0, kAny},
-    VerbEntry{"MATRIX", Verb::matrix, "", 0, kAny},
-    VerbEntry{"PREFIX", Verb::prefix, "", 0, kAny},
-    VerbEntry{"NEARVEC", Verb::nearvec, "", 0, kAny},
+    VerbEntry{"DIST", Verb::dist, " model ", 2, 2},
+    VerbEntry{"VEC", Verb::vec, " model ", 1, 1},
+    VerbEntry{"ANALOGY", Verb::analogy, " k min top prefix method engine model fields certify ", 3, 3},
+    VerbEntry{"ODD", Verb::odd, " model ", 3, kAny},
+    VerbEntry{"RANK", Verb::rank, " top prefix engine model ", 2, 2},
+    VerbEntry{"MATRIX", Verb::matrix, " metric model ", 1, kMaxMatrixWords},
+    VerbEntry{"PREFIX", Verb::prefix, " k model fields ", 1, 1},
+    VerbEntry{"NEARVEC", Verb::nearvec, " k min top prefix engine model fields certify ", 1, format::kMaxDim},
     VerbEntry{"HAS", Verb::has, " model ", 1, kAny},
     VerbEntry{"MODELS", Verb::models, "", 0, kAny},
     VerbEntry{"USE", Verb::use, "", 0, kAny},
@@ -51,6 +52,14 @@ bool is_answered(Verb verb) {
     switch (verb) {
         case Verb::near:
         case Verb::sim:
+        case Verb::dist:
+        case Verb::vec:
+        case Verb::analogy:
+        case Verb::odd:
+        case Verb::rank:
+        case Verb::matrix:
+        case Verb::prefix:
+        case Verb::nearvec:
         case Verb::has:
         case Verb::stats:
         case Verb::ping:
@@ -133,6 +142,18 @@ Status apply(const Option& option, Options& options) {
         options.norm = *unit ? Norm::unit : Norm::raw;
         return {};
     }
+    if (option.name == "method") {
+        auto mul = parse_choice(option, "add", "mul");
+        if (!mul) return mul.error();
+        options.method = *mul ? Method::mul : Method::add;
+        return {};
+    }
+    if (option.name == "metric") {
+        auto squared = parse_choice(option, "cosine", "sqeuclidean");
+        if (!squared) return squared.error();
+        options.metric = *squared ? Metric::sqeuclidean : Metric::cosine;
+        return {};
+    }
     std::string& text = option.name == "prefix"   ? options.prefix
                         : option.name == "engine" ? options.engine
                                                   : options.model;
@@ -158,6 +179,16 @@ Status parse_options(Tokenizer& tokens, const VerbEntry& entry, Options& options
         seen.push_back(name);
         if (Status applied = apply(**option, options); !applied) return applied;
     }
+}
+
+/// «2 words», «at least 3 words», «1 to 4096 words».
+std::string wanted_words(const VerbEntry& entry) {
+    const std::string_view what = entry.verb == Verb::nearvec ? "number" : "word";
+    const std::size_t last = entry.max_words == kAny ? entry.min_words : entry.max_words;
+    const std::string count = entry.min_words == entry.max_words ? fmt::format("{}", entry.min_words)
+                              : entry.max_words == kAny          ? fmt::format("at least {}", entry.min_words)
+                                                        : fmt::format("{} to {}", entry.min_words, entry.max_words);
+    return fmt::format("{} {}{}", count, what, last == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -207,9 +238,15 @@ Result<Request> parse_request(std::string_view line) {
         request.words.push_back(std::move((*token)->text));
     }
     if (request.words.size() < entry.min_words || request.words.size() > entry.max_words) {
-        const std::string wanted = entry.min_words == entry.max_words ? fmt::format("{}", entry.min_words)
-                                                                      : fmt::format("at least {}", entry.min_words);
-        return bad_request(fmt::format("{} takes {} word(s), not {}", entry.name, wanted, request.words.size()));
+        return bad_request(fmt::format("{} takes {}, not {}", entry.name, wanted_words(entry), request.words.size()));
+    }
+    if (*verb == Verb::nearvec) {
+        for (const std::string& word : request.words) {
+            const auto value = expr::parse_float32(word);
+            if (!value) return value.error();
+            request.values.push_back(*value);
+        }
+        request.words.clear();
     }
     return request;
 }

@@ -48,6 +48,13 @@ std::optional<Verb> find_verb(std::string_view token);
 enum class Norm { raw, unit };
 /// A column that a hit may have beyond word and score.
 enum class Field { row, rank, norm };
+/// How an analogy's words are put together: 3CosAdd or 3CosMul.
+enum class Method { add, mul };
+/// What MATRIX compares rows by: cosine, or squared Euclidean distance.
+enum class Metric { cosine, sqeuclidean };
+
+/// The most words of one MATRIX.
+inline constexpr std::size_t kMaxMatrixWords = 4096;
 
 inline constexpr std::size_t kDefaultK = 10;
 
@@ -63,12 +70,15 @@ struct Options {
     std::string model;   ///< empty: the connection's
     std::vector<Field> fields;
     bool certify = false;
+    Method method = Method::add;
+    Metric metric = Metric::cosine;
 };
 
 struct Request {
     Verb verb = Verb::near;
     Options options;
     std::vector<expr::Term> terms;   ///< NEAR
+    std::vector<float> values;       ///< NEARVEC
     std::vector<std::string> words;  ///< all other verbs: the tokens after the options
 };
 

@@ -1,6 +1,7 @@
 // Any bytes as what arrives on a socket: cut into lines however they arrive, parsed as requests and as status lines;
 // and any bytes as a word, which survives being quoted.
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -50,6 +51,8 @@ void check_request(std::string_view line) {
     GLOVED_CHECK((request->verb == wire::Verb::near) == !request->terms.empty());
     GLOVED_CHECK(request->options.k > 0);
     for (const std::string& word : request->words) GLOVED_CHECK(!word.empty());
+    GLOVED_CHECK((request->verb == wire::Verb::nearvec) == !request->values.empty());
+    for (const float value : request->values) GLOVED_CHECK(std::isfinite(value));
 }
 
 void check_status_line(std::string_view line) {

@@ -125,7 +125,10 @@ TEST(Request, CountsTheWordsOfEachVerb) {
     EXPECT_EQ(request_of("SIM king \"new york\"").words, (Words{"king", "new york"}));
     EXPECT_EQ(request_of("HAS a + \"\\x00\"").words, (Words{"a", "+", std::string(1, '\0')}));
     for (const char* line :
-         {"SIM", "SIM a", "SIM a b c", "SIM a \"\"", "HAS", "HAS \"\"", "PING a", "STATS a", "HELP a", "QUIT a"}) {
+         {"SIM",         "SIM a",           "SIM a b c",  "SIM a \"\"", "HAS",        "HAS \"\"",   "PING a",
+          "STATS a",     "HELP a",          "QUIT a",     "DIST a",     "DIST a b c", "VEC",        "VEC a b",
+          "ODD a b",     "RANK a",          "RANK a b c", "MATRIX",     "PREFIX",     "PREFIX a b", "PREFIX \"\"",
+          "ANALOGY a b", "ANALOGY a b c d", "NEARVEC"}) {
         error_of(line);
     }
     for (const char* line : {"PING", "STATS", "HELP", "QUIT", " PING ", "\tSTATS"}) request_of(line);
@@ -137,6 +140,25 @@ TEST(Request, CountsTheWordsOfEachVerb) {
                          }())
                   .words.size(),
               10000U);
+}
+
+TEST(Request, TakesTheOptionsOfEachVerb) {
+    EXPECT_EQ(request_of("ANALOGY a b c").options.method, Method::add);
+    EXPECT_EQ(request_of("ANALOGY method=mul k=3 top=5 a b c").options.method, Method::mul);
+    EXPECT_EQ(request_of("MATRIX a").options.metric, Metric::cosine);
+    EXPECT_EQ(request_of("MATRIX metric=sqeuclidean a b").options.metric, Metric::sqeuclidean);
+    EXPECT_EQ(request_of("RANK top=9 prefix=x engine=cpu a b").options.top, 9U);
+    EXPECT_EQ(request_of("PREFIX k=2 fields=rank \"new y\"").words, (Words{"new y"}));
+    EXPECT_EQ(request_of("NEARVEC k=2 min=0 0.5\t-1 +2e3").values, (std::vector<float>{0.5F, -1.0F, 2000.0F}));
+    for (const char* line : {"ANALOGY method=sub a b c", "MATRIX metric=euclidean a", "SIM method=add a b",
+                             "ODD k=2 a b c", "RANK k=2 a b", "VEC k=1 a", "MATRIX k=1 a", "NEARVEC 1 two",
+                             "NEARVEC 1 nan", "NEARVEC 1e39", "NEARVEC exclude=none 1"}) {
+        error_of(line);
+    }
+    std::string words;
+    for (std::size_t i = 0; i < kMaxMatrixWords; ++i) words += " w";
+    EXPECT_EQ(request_of("MATRIX" + words).words.size(), kMaxMatrixWords);
+    error_of("MATRIX" + words + " w");
 }
 
 TEST(Request, EveryVerbIsReservedWhetherAnsweredOrNot) {

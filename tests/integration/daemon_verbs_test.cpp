@@ -1,0 +1,312 @@
+// Every verb that looks at vectors, through the socket, against plain arithmetic on the same model.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "common/wire/reply.hpp"
+#include "tests/support/daemon.hpp"
+#include "tests/support/oracle.hpp"
+#include "tests/support/small_model.hpp"
+
+namespace gloved::tests {
+namespace {
+
+constexpr std::size_t kRows = 400;
+constexpr std::size_t kDim = 33;
+
+/// Random rows, with a zero vector («zero»), two equal vectors («w1», «twin») and words that need quoting.
+std::vector<Entry> entries() {
+    auto made = random_entries(kRows, kDim, 5);
+    made[7].first = "zero";
+    std::fill(made[7].second.begin(), made[7].second.end(), 0.0F);
+    made[8] = {"twin", made[1].second};
+    made[9].first = "NEAR";
+    made[10].first = "two words";
+    made[11].first = "\"quoted\\";
+    made[12].first = "\xC2\xA0.\xC2\xA0.";
+    made[13].first = "\xFF\xFE";
+    made[14].first = "k=5";
+    made[15].first = std::string(999, 'x');
+    return made;
+}
+
+class Verbs : public testing::Test {
+  protected:
+    std::string word(std::size_t row) const { return std::string(model_.key(row)); }
+    std::string quoted(std::size_t row) const { return wire::quote_word(model_.key(row)); }
+    std::size_t row_of(const std::string& word) const { return *model_.find(word); }
+    std::size_t random_row() {
+        while (true) {
+            const std::size_t row = random_() % kRows;
+            if (model_.norms()[row] != 0) return row;
+        }
+    }
+    double dot(std::size_t a, std::size_t b) const {
+        double sum = 0;
+        for (std::size_t i = 0; i < kDim; ++i) sum += double{model_.vector(a)[i]} * double{model_.vector(b)[i]};
+        return sum;
+    }
+    double cosine(std::size_t a, std::size_t b) const {
+        const double norms = std::sqrt(dot(a, a)) * std::sqrt(dot(b, b));
+        return norms == 0 ? 0 : std::clamp(dot(a, b) / norms, -1.0, 1.0);
+    }
+    double distance(std::size_t a, std::size_t b) const {
+        double sum = 0;
+        for (std::size_t i = 0; i < kDim; ++i) {
+            const double difference = double{model_.vector(a)[i]} - double{model_.vector(b)[i]};
+            sum += difference * difference;
+        }
+        return sum;
+    }
+    static std::string shown(double score) { return fmt::format("{:.6f}", score == 0 ? 0.0 : score); }
+    std::vector<std::string> lines_of(const std::vector<kernels::Hit>& hits) const {
+        std::vector<std::string> lines;
+        for (const kernels::Hit& hit : hits) lines.push_back(word(hit.row) + "\t" + shown(hit.score));
+        return lines;
+    }
+
+    TempDir dir_;
+    format::Model model_ = make_model(dir_ / "m", entries());
+    Daemon daemon_{dir_ / "m"};
+    Connection connection_{daemon_.socket_path()};
+    std::mt19937 random_{3};
+};
+
+TEST_F(Verbs, AnalogyAddIsNearOfUnitRows) {
+    for (int round = 0; round < 50; ++round) {
+        const std::string a = quoted(random_row());
+        const std::string b = quoted(random_row());
+        const std::string c = quoted(random_row());
+        const auto analogy = connection_.ask(fmt::format("ANALOGY k=20 top=300 fields=row {} {} {}", a, b, c));
+        const auto near = connection_.ask(fmt::format("NEAR k=20 top=300 fields=row norm=unit {} - {} + {}", b, a, c));
+        ASSERT_EQ(analogy.lines.size(), 20U) << analogy.status;
+        EXPECT_EQ(analogy.lines, near.lines);
+        EXPECT_EQ(analogy.lines,
+                  connection_.ask(fmt::format("ANALOGY method=add k=20 top=300 fields=row {} {} {}", a, b, c)).lines);
+    }
+}
+
+TEST_F(Verbs, AnalogyMulIsTheProductOfPlainCosines) {
+    for (int round = 0; round < 50; ++round) {
+        const std::size_t a = random_row();
+        const std::size_t b = random_row();
+        const std::size_t c = random_row();
+        const auto vector = [&](std::size_t row) {
+            return std::vector<float>(model_.vector(row).begin(), model_.vector(row).end());
+        };
+        const auto scores = oracle_cosmul(model_, {vector(b), vector(c)}, {vector(a)});
+        const auto expected =
+            oracle_top(scores, 10, [&](std::uint32_t row, double) { return row != a && row != b && row != c; });
+        const auto reply = connection_.ask(fmt::format("ANALOGY method=mul {} {} {}", quoted(a), quoted(b), quoted(c)));
+        EXPECT_EQ(reply.lines, lines_of(expected)) << reply.status;
+    }
+}
+
+TEST_F(Verbs, RankIsThePlaceAmongTheNeighbours) {
+    for (int round = 0; round < 50; ++round) {
+        const std::size_t a = random_row();
+        const std::size_t b = random_() % kRows;
+        if (a == b) continue;
+        const std::string filter = round % 3 == 0 ? "top=250" : round % 3 == 1 ? "prefix=w" : "";
+        const auto near = connection_.ask(fmt::format("NEAR k={} {} {}", kRows, filter, quoted(a)));
+        const auto rank = connection_.ask(fmt::format("RANK {} {} {}", filter, quoted(a), quoted(b)));
+        ASSERT_EQ(rank.lines.size(), 1U) << rank.status;
+        const double score = cosine(a, b);
+        std::size_t before = 0;
+        for (const std::string& line : near.lines) {
+            const std::size_t tab = line.rfind('\t');
+            const std::size_t row = row_of(line.substr(0, tab));
+            if (row == b) break;
+            // b itself may not be among them: then what is nearer counts.
+            if (cosine(a, row) < score) break;
+            ++before;
+        }
+        EXPECT_EQ(rank.lines.front(), std::to_string(before + 1)) << filter;
+    }
+    EXPECT_EQ(connection_.ask("RANK w1 twin").lines, (std::vector<std::string>{"1"}));
+    EXPECT_EQ(connection_.ask("RANK w1 w1").status.rfind("OK 1", 0), 0U);
+}
+
+TEST_F(Verbs, AVectorComesBackAsItsWord) {
+    for (int round = 0; round < 20; ++round) {
+        const std::size_t row = random_row();
+        const auto vector = connection_.ask("VEC " + quoted(row));
+        ASSERT_EQ(vector.lines.size(), 1U) << vector.status;
+        EXPECT_EQ(std::count(vector.lines[0].begin(), vector.lines[0].end(), '\t'),
+                  static_cast<std::ptrdiff_t>(kDim - 1));
+        const auto near = connection_.ask("NEARVEC k=7 fields=norm " + vector.lines[0]);
+        EXPECT_EQ(near.lines, connection_.ask("NEAR k=7 fields=norm exclude=none " + quoted(row)).lines);
+    }
+}
+
+TEST_F(Verbs, SimDistAndMatrixAgreeWithPlainArithmetic) {
+    std::vector<std::size_t> rows = {row_of("zero"), row_of("w1"), row_of("twin")};
+    for (int i = 0; i < 30; ++i) rows.push_back(random_() % kRows);
+    std::string words;
+    for (const std::size_t row : rows) words += " " + quoted(row);
+    const auto cosines = connection_.ask("MATRIX" + words);
+    const auto distances = connection_.ask("MATRIX metric=sqeuclidean" + words);
+    ASSERT_EQ(cosines.lines.size(), rows.size()) << cosines.status;
+    ASSERT_EQ(distances.lines.size(), rows.size()) << distances.status;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        std::string cosine_line;
+        std::string distance_line;
+        for (const std::size_t other : rows) {
+            cosine_line += (cosine_line.empty() ? "" : "\t") + shown(cosine(rows[i], other));
+            distance_line += (distance_line.empty() ? "" : "\t") + shown(distance(rows[i], other));
+        }
+        EXPECT_EQ(cosines.lines[i], cosine_line);
+        EXPECT_EQ(distances.lines[i], distance_line);
+        const std::string pair = quoted(rows[1]) + " " + quoted(rows[i]);
+        EXPECT_EQ(connection_.ask("SIM " + pair).lines, (std::vector<std::string>{shown(cosine(rows[1], rows[i]))}));
+        EXPECT_EQ(connection_.ask("DIST " + pair).lines, (std::vector<std::string>{shown(distance(rows[1], rows[i]))}));
+    }
+}
+
+TEST_F(Verbs, OddIsTheOneFarthestFromTheSumOfUnits) {
+    for (int round = 0; round < 50; ++round) {
+        std::vector<std::size_t> rows;
+        std::string words;
+        for (int i = 0; i < 3 + round % 5; ++i) {
+            rows.push_back(random_() % kRows);
+            words += " " + quoted(rows.back());
+        }
+        std::vector<double> sum(kDim, 0.0);
+        for (const std::size_t row : rows) {
+            const double norm = std::sqrt(dot(row, row));
+            for (std::size_t i = 0; i < kDim && norm != 0; ++i) sum[i] += double{model_.vector(row)[i]} / norm;
+        }
+        std::size_t odd = 0;
+        double lowest = 2;
+        for (const std::size_t row : rows) {
+            double product = 0;
+            double square = 0;
+            for (std::size_t i = 0; i < kDim; ++i) {
+                product += sum[i] * double{model_.vector(row)[i]};
+                square += sum[i] * sum[i];
+            }
+            const double norm = std::sqrt(dot(row, row));
+            const double score = norm == 0 ? 0 : product / (std::sqrt(square) * norm);
+            if (score < lowest) {
+                lowest = score;
+                odd = row;
+            }
+        }
+        const auto reply = connection_.ask("ODD" + words);
+        ASSERT_EQ(reply.lines.size(), 1U) << reply.status;
+        const std::size_t tab = reply.lines[0].rfind('\t');
+        EXPECT_EQ(reply.lines[0].substr(0, tab), word(odd));
+        // The sum is rounded to float32 before it is compared: 1e-7 of a score between -1 and 1.
+        EXPECT_TRUE(std::abs(std::stod(reply.lines[0].substr(tab + 1)) - lowest) <= 2e-6);
+    }
+}
+
+TEST_F(Verbs, PrefixListsByRank) {
+    std::vector<std::pair<std::uint32_t, std::string>> starting;
+    for (std::size_t row = 0; row < kRows; ++row) {
+        if (model_.key(row).starts_with("w1")) starting.emplace_back(model_.ranks()[row], word(row));
+    }
+    std::sort(starting.begin(), starting.end());
+    const auto all = connection_.ask(fmt::format("PREFIX k={} fields=rank w1", kRows));
+    ASSERT_EQ(all.lines.size(), starting.size());
+    for (std::size_t i = 0; i < starting.size(); ++i) {
+        EXPECT_EQ(all.lines[i], fmt::format("{}\t{}", starting[i].second, starting[i].first));
+    }
+    EXPECT_EQ(connection_.ask("PREFIX w1").lines.size(), 10U);
+    EXPECT_TRUE(connection_.ask("PREFIX no-such").lines.empty());
+}
+
+TEST_F(Verbs, WhatCannotBeAnsweredIsSaid) {
+    const auto code = [&](const std::string& request) {
+        const std::string status = connection_.ask(request).status;
+        return status.substr(0, status.find(' ', 4));
+    };
+    for (const std::string verb : {"DIST w1", "RANK w1", "ANALOGY w1 w2", "ODD w1 w2", "MATRIX w1", "VEC", "SIM w1"}) {
+        EXPECT_EQ(code(verb + " nowhere"), "ERR unknown_word") << verb;
+    }
+    EXPECT_EQ(code("RANK zero w1"), "ERR zero_vector");
+    EXPECT_EQ(code("SIM zero w1"), "ERR zero_vector");
+    EXPECT_EQ(code("ANALOGY method=mul w1 zero w2"), "ERR zero_vector");
+    EXPECT_EQ(code("ODD zero zero zero"), "ERR zero_vector");
+    EXPECT_EQ(code("NEARVEC 1 2 3"), "ERR bad_request");
+    std::string numbers;
+    for (std::size_t i = 0; i < kDim; ++i) numbers += " 0";
+    EXPECT_EQ(code("NEARVEC" + numbers), "ERR zero_vector");
+    numbers.replace(numbers.size() - 1, 1, "1e39");
+    EXPECT_EQ(code("NEARVEC" + numbers), "ERR bad_request");
+    EXPECT_EQ(code("MATRIX metric=manhattan w1"), "ERR bad_request");
+    EXPECT_EQ(code("ANALOGY method=sub w1 w2 w3"), "ERR bad_request");
+    EXPECT_EQ(code("VEC k=3 w1"), "ERR bad_request");
+}
+
+TEST_F(Verbs, OddWordsComeBackAsTheyAre) {
+    for (const std::string odd : {"NEAR", "two words", "\"quoted\\", "\xC2\xA0.\xC2\xA0.", "\xFF\xFE", "k=5"}) {
+        const std::string asked = wire::quote_word(odd);
+        EXPECT_EQ(connection_.ask("NEAR k=1 exclude=none " + asked).lines,
+                  (std::vector<std::string>{odd + "\t1.000000"}));
+        EXPECT_EQ(connection_.ask("PREFIX k=1 " + asked).lines, (std::vector<std::string>{odd}));
+        EXPECT_EQ(connection_.ask("HAS " + asked).lines, (std::vector<std::string>{odd + "\t1"}));
+    }
+    const std::string longest(999, 'x');
+    EXPECT_EQ(connection_.ask("NEAR k=1 exclude=none " + longest).lines,
+              (std::vector<std::string>{longest + "\t1.000000"}));
+}
+
+/// 4,000 words fit a line; their matrix has 140 MB as text.
+std::string large_matrix() {
+    std::string request = "MATRIX";
+    for (int i = 0; i < 4000; ++i) request += fmt::format(" w{}", 20 + i % 300);
+    return request;
+}
+
+TEST_F(Verbs, ALargeMatrixLetsOthersThrough) {
+    Connection other(daemon_.socket_path());
+    ASSERT_TRUE(connection_.send(large_matrix() + "\nPING\n"));
+    const auto first = connection_.read_line();
+    ASSERT_EQ(first, "OK 4000");
+    for (int i = 0; i < 20; ++i) {
+        const auto begun = std::chrono::steady_clock::now();
+        EXPECT_EQ(other.ask("NEAR k=1 exclude=none w1").lines.size(), 1U);
+        EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(5));
+    }
+    std::string before;
+    for (int line = 0; line < 4000; ++line) {
+        const auto text = connection_.read_line();
+        ASSERT_TRUE(text) << line;
+        ASSERT_EQ(std::count(text->begin(), text->end(), '\t'), 3999) << line;
+        if (line % 300 == 0) {
+            // The words repeat, and so do the lines.
+            ASSERT_EQ(line == 0 ? *text : before, *text);
+            before = *text;
+        }
+    }
+    EXPECT_EQ(connection_.read_line(), "OK 0") << "what was asked behind it is answered behind it";
+}
+
+TEST_F(Verbs, ALargeMatrixThatNobodyTakesIsGivenUp) {
+    for (int i = 0; i < 20; ++i) {
+        Connection leaver(daemon_.socket_path());
+        ASSERT_TRUE(leaver.send(large_matrix() + "\n"));
+        ASSERT_EQ(leaver.read_line(), "OK 4000");
+    }
+    EXPECT_EQ(connection_.ask("SIM w1 twin").lines, (std::vector<std::string>{"1.000000"}));
+}
+
+TEST_F(Verbs, StoppingInTheMiddleOfAMatrixBringsItToItsEnd) {
+    ASSERT_TRUE(connection_.send(large_matrix() + "\n"));
+    ASSERT_EQ(connection_.read_line(), "OK 4000");
+    daemon_.process().signal(SIGTERM);
+    int lines = 0;
+    while (connection_.read_line()) ++lines;
+    EXPECT_EQ(lines, 4000);
+    EXPECT_EQ(daemon_.stop().exit_code, 0);
+}
+
+}  // namespace
+}  // namespace gloved::tests
