@@ -1,0 +1,201 @@
+# shellcheck shell=bash
+# Completions of bash for gloved, gloved-client, gloved-convert, gloved-verify and gloved-bench. Works with and without the package
+# bash-completion, which loads it by the name of each program.
+
+# _gloved_options PROGRAM: its options, each with what its value is: =a,b,c one of these; =list:a,b,c some of these, with commas
+# between; =@file, =@directory or =@model ([NAME=]DIR); =@other, which nothing is known about.
+_gloved_options() {
+    case $1 in
+        gloved)
+            echo --model=@model --socket=@file --config=@file --engine=auto,cuda,cpu --simd=avx512,avx2,baseline --device=all \
+                --threads=@other --pin=auto,on,off --batch-ms=@other --max-k=@other --max-connections=@other \
+                --queue-length=@other --request-timeout=@other --line-timeout=@other --idle-timeout=@other \
+                --write-timeout=@other --drain-timeout=@other --check --help --version
+            ;;
+        gloved-client) echo --socket=@file --count=@other --timeout=@other --help --version ;;
+        gloved-convert)
+            echo --format=auto,glove,norms,word2vec,word2vec-bin,fasttext --dim=@other --member=@other --limit=@other \
+                --duplicates=first,last,error --on-error=stop,skip --threads=@other --memory=@other \
+                --export=glove,word2vec,word2vec-bin,npy --help --version
+            ;;
+        gloved-verify) echo --source=@file --quick --engines --json --threads=@other --help --version ;;
+        gloved-bench)
+            echo --model=@directory --rows=@other --dim=@other --seed=@other --keep=@directory --engine=cpu,cuda,auto,all \
+                --simd=avx512,avx2,baseline,all --threads=@other --device=@other --pin=on,off --batches=@other --k=@other \
+                --repeat=@other --rungs=list:all,v0,v1,v2,v3,v3-16B,v3-64B,v3-128B,v4,v5 --rung-seconds=@other --svg=@file \
+                --loads --daemon=@file --daemon-engine=auto,cuda,cpu --leak-queries=@other --format=text,csv --help --version
+            ;;
+    esac
+}
+
+# _gloved_request_options VERB: what a request takes behind its verb, in the same form.
+_gloved_request_options() {
+    case $1 in
+        NEAR)
+            echo k=@other min=@other top=@other prefix=@other norm=raw,unit exclude=inputs,none engine=auto,cuda,cpu model=@other \
+                fields=list:row,rank,norm certify=0,1
+            ;;
+        SIM | HAS) echo model=@other ;;
+    esac
+}
+
+# _gloved_words TEXT WORD...: replies with those of the words that begin with TEXT.
+_gloved_words() {
+    local text=$1 word
+    shift
+    for word; do
+        [[ $word != "$text"* ]] || COMPREPLY+=("$word")
+    done
+}
+
+# _gloved_files TEXT [directory]: replies with files, or directories alone.
+_gloved_files() {
+    local cur=$1 path
+    if declare -F _filedir >/dev/null; then
+        # Bash-completion's knows about quotes and tildes. It completes «cur».
+        _filedir ${2:+-d}
+        return
+    fi
+    compopt -o filenames 2>/dev/null
+    while IFS= read -r path; do
+        COMPREPLY+=("$path")
+    done < <(if [[ -n ${2-} ]]; then compgen -d -- "$cur"; else compgen -f -- "$cur"; fi)
+}
+
+# _gloved_value KIND TEXT: replies with values of a kind, see _gloved_options.
+_gloved_value() {
+    local kind=$1 text=$2 begun='' i
+    local -a words
+    case $kind in
+        @file) _gloved_files "$text" ;;
+        @directory) _gloved_files "$text" directory ;;
+        @model)
+            # «a/b=c» is a path: a name has no slash.
+            [[ ${text%%=*} == */* ]] || text=${text#*=}
+            _gloved_files "$text" directory
+            ;;
+        @*) ;;
+        list:*)
+            IFS=, read -ra words <<<"${kind#list:}"
+            [[ $text != *,* ]] || begun=${text%,*},
+            _gloved_words "${text##*,}" "${words[@]}"
+            for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=$begun${COMPREPLY[i]}; done
+            ;;
+        *)
+            IFS=, read -ra words <<<"$kind"
+            _gloved_words "$text" "${words[@]}"
+            ;;
+    esac
+}
+
+# _gloved_kind NAME OPTION...: sets «kind» to that of the option NAME: empty when it takes no value. Fails if there is none.
+_gloved_kind() {
+    local name=$1 option
+    shift
+    for option; do
+        [[ ${option%%=*} == "$name" ]] || continue
+        kind=
+        [[ $option != *=* ]] || kind=${option#*=}
+        return 0
+    done
+    return 1
+}
+
+# _gloved_names TEXT OPTION...: replies with options' names; what takes its value behind «=» at the end of the name.
+_gloved_names() {
+    local text=$1 option
+    local -a names=()
+    shift
+    for option; do
+        if [[ $option == --* ]]; then names+=("${option%%=*}"); else names+=("${option%%=*}="); fi
+    done
+    _gloved_words "$text" "${names[@]}"
+}
+
+# _gloved_request TEXT WORD...: completes a request of gloved-client: the last word, TEXT, behind the others.
+_gloved_request() {
+    local text=$1 word kind
+    local -a options
+    shift
+    if (($# == 0)); then
+        _gloved_words "$text" NEAR SIM HAS STATS PING HELP QUIT
+        return
+    fi
+    read -ra options <<<"$(_gloved_request_options "$1")"
+    shift
+    # The first word that is no option ends them. Which words a model has, nobody knows here.
+    for word; do
+        [[ $word == *=* ]] && _gloved_kind "${word%%=*}" "${options[@]}" || return
+    done
+    if [[ $text != *=* ]]; then
+        _gloved_names "$text" "${options[@]}"
+        compopt -o nospace 2>/dev/null
+    elif _gloved_kind "${text%%=*}" "${options[@]}"; then
+        _gloved_value "$kind" "${text#*=}"
+    fi
+}
+
+# _gloved PROGRAM-AS-TYPED: what `complete -F` calls.
+_gloved() {
+    local program=${1##*/} word kind value_of='' glued='' ended='' exporting='' text i
+    local -a options words=() operands=()
+    COMPREPLY=()
+    read -ra options <<<"$(_gloved_options "$program")"
+
+    # Bash breaks «--name=value» into three words: here it is one again.
+    for ((i = 1; i <= COMP_CWORD; ++i)); do
+        word=${COMP_WORDS[i]}
+        if ((${#words[@]})) && [[ $glued || $word == =* ]]; then
+            words[-1]+=$word
+            glued=
+            [[ $word != *= ]] || glued=1
+        else
+            words+=("$word")
+        fi
+    done
+    text=${words[-1]-}
+    unset 'words[-1]'
+
+    for word in "${words[@]}"; do
+        if [[ $value_of ]]; then
+            value_of=
+        elif [[ $ended || $word != -?* ]]; then
+            operands+=("$word")
+            # A query may hold what looks like an option.
+            [[ $program != gloved-client ]] || ended=1
+        elif [[ $word == -- ]]; then
+            ended=1
+        else
+            [[ ${word%%=*} != --export ]] || exporting=1
+            if [[ $word != *=* ]] && _gloved_kind "$word" "${options[@]}" && [[ $kind ]]; then value_of=$word; fi
+        fi
+    done
+
+    if [[ $value_of ]]; then
+        _gloved_kind "$value_of" "${options[@]}"
+        _gloved_value "$kind" "$text"
+    elif [[ ! $ended && $text == --*=* ]]; then
+        ! _gloved_kind "${text%%=*}" "${options[@]}" || _gloved_value "$kind" "${text#*=}"
+    elif [[ ! $ended && $text == -* ]]; then
+        _gloved_names "$text" "${options[@]}"
+    else
+        case $program in
+            gloved-client) _gloved_request "$text" "${operands[@]}" ;;
+            gloved-verify) ((${#operands[@]} > 0)) || _gloved_files "$text" directory ;;
+            gloved-convert)
+                case ${#operands[@]}$exporting in
+                    0 | 11) _gloved_files "$text" ;;
+                    1 | 01) _gloved_files "$text" directory ;;
+                esac
+                ;;
+        esac
+    fi
+
+    # Where the user has told bash not to break words at «=», a reply is the whole word.
+    word=${COMP_WORDS[COMP_CWORD]-}
+    if [[ $COMP_WORDBREAKS != *=* && $word == *=* ]]; then
+        for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=${word%"${word##*=}"}${COMPREPLY[i]}; done
+    fi
+}
+
+complete -F _gloved gloved gloved-client gloved-convert gloved-verify gloved-bench
