@@ -8,7 +8,7 @@ packages_of() {
                 libzip-dev nlohmann-json3-dev zlib1g-dev
             ;;
         try) echo socat ;;
-        test) echo libgtest-dev netcat-openbsd python3 socat strace ;;
+        test) echo libgtest-dev man-db mandoc netcat-openbsd python3 socat strace zsh ;;
         fuzz) echo clang libclang-rt-dev ;;
         ci) echo clang-format clang-tidy git shellcheck ;;
         *)
