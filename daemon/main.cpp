@@ -158,7 +158,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
     served.add_options()
         ("model", po::value(&models)->value_name("[NAME=]DIR"), "the model; NAME is the directory's by default")
         ("socket", po::value(&settings.socket_path)->value_name("PATH"),
-         "where to listen; default $GLOVED_SOCKET, else /run/gloved/gloved.sock (root), else $XDG_RUNTIME_DIR/gloved.sock")
+         "where to listen; default $GLOVED_SOCKET, else gloved.sock in $RUNTIME_DIRECTORY (set by systemd), in /run/gloved (root), or in "
+         "$XDG_RUNTIME_DIR")
         ("config", po::value(&config)->value_name("FILE"), "options as lines 'name = value'; the command line goes first");
     po::options_description computing("How it is computed");
     computing.add_options()
@@ -167,17 +168,18 @@ std::optional<Arguments> parse(int argc, char** argv) {
         ("device", po::value(&device)->default_value("0")->value_name("all|N,N..."),
          "cuda: the devices that share the model's rows, as nvidia-smi numbers them")
         ("threads", po::value(&settings.threads)->default_value(0)->value_name("T"), "0: one a processor")
-        ("pin", po::value(&pin)->default_value("auto")->value_name("auto|on|off"), "cpu: lock the model in memory; cuda: lock it while it is copied")
+        ("pin", po::value(&pin)->default_value("auto")->value_name("auto|on|off"), 
+         "cpu: lock the model in memory (on: warn where that is refused); cuda: lock it while it is copied")
         ("batch-ms", po::value(&settings.batch_ms)->default_value(0)->value_name("MS"),
          "predicted time of a batch; 0: twice that of a single query");
-    po::options_description bounds("Limits");
+    po::options_description bounds("Limits (times in seconds)");
     bounds.add_options()
         ("max-k", count(limits.max_k), "largest k= of a request")
         ("max-connections", count(limits.max_connections), "connections open at once")
         ("queue-length", count(limits.queue_length), "requests that may wait for an engine")
         ("request-timeout", seconds(limits.request_timeout), "longest wait for an engine")
         ("line-timeout", seconds(limits.line_timeout), "from a line's first byte to its end")
-        ("idle-timeout", seconds(limits.idle_timeout), "between requests; 0: for ever")
+        ("idle-timeout", seconds(limits.idle_timeout), "with nothing sent and nothing owed; 0: for ever")
         ("write-timeout", seconds(limits.write_timeout), "for a peer to take 64 KiB of its answers")
         ("drain-timeout", seconds(limits.drain_timeout), "from SIGTERM to cutting what is left");
     po::options_description other("Other");

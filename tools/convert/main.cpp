@@ -117,7 +117,7 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     visible.add_options()  //
         ("format",
          po::value(&format)->default_value("auto")->value_name("auto|glove|norms|word2vec|word2vec-bin|fasttext"),
-         "what INPUT is; any but auto is believed, as glove where the first word looks like a header")                //
+         "what INPUT is; any but auto is believed: say glove where line 1 looks like a header and is none")           //
         ("dim", po::value(&dim)->value_name("D"), "numbers a word (default: by the header or the first lines)")       //
         ("member", po::value(&options.member)->value_name("NAME"), "the file to take from a zip archive of several")  //
         ("limit", po::value(&limit)->value_name("N"), "read only the first N words")                                  //

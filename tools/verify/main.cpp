@@ -42,7 +42,7 @@ constexpr const char* kHelpTail =
     "  gloved-verify models/glove\n"
     "  gloved-verify --source glove.6B.100d.txt.gz models/glove\n"
     "  gloved-verify --engines --json models/glove | jq .ok\n\n"
-    "Exit status: 0 all is well, 1 a check failed, 2 wrong usage.\n";
+    "Exit status: 0 all is well, 1 a check failed or could not be made, 2 wrong usage.\n";
 
 int wrong_usage(const std::string& what) {
     fmt::print(stderr, "gloved-verify: {}; gloved-verify --help explains\n", what);
