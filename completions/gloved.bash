@@ -35,7 +35,17 @@ _gloved_request_options() {
             echo k=@other min=@other top=@other prefix=@other norm=raw,unit exclude=inputs,none engine=auto,cuda,cpu model=@other \
                 fields=list:row,rank,norm certify=0,1
             ;;
-        SIM | HAS) echo model=@other ;;
+        NEARVEC)
+            echo k=@other min=@other top=@other prefix=@other engine=auto,cuda,cpu model=@other fields=list:row,rank,norm certify=0,1
+            ;;
+        ANALOGY)
+            echo k=@other min=@other top=@other prefix=@other method=add,mul engine=auto,cuda,cpu model=@other \
+                fields=list:row,rank,norm certify=0,1
+            ;;
+        RANK) echo top=@other prefix=@other engine=auto,cuda,cpu model=@other ;;
+        MATRIX) echo metric=cosine,sqeuclidean model=@other ;;
+        PREFIX) echo k=@other fields=list:row,rank,norm model=@other ;;
+        SIM | DIST | VEC | ODD | HAS) echo model=@other ;;
     esac
 }
 
@@ -118,7 +128,7 @@ _gloved_request() {
     local -a options
     shift
     if (($# == 0)); then
-        _gloved_words "$text" NEAR SIM HAS STATS PING HELP QUIT
+        _gloved_words "$text" NEAR NEARVEC ANALOGY RANK SIM DIST VEC ODD MATRIX PREFIX HAS STATS PING HELP QUIT
         return
     fi
     read -ra options <<<"$(_gloved_request_options "$1")"

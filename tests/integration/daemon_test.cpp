@@ -164,7 +164,7 @@ TEST(Daemon, AnswersEveryOddLineOnceAndLeavesOthersAlone) {
         {"SIM king queen rook", "ERR bad_request "},
         {"HAS", "ERR bad_request "},
         {"PING PONG", "ERR bad_request "},
-        {"VEC king", "ERR bad_request VEC"},
+        {"MODELS", "ERR bad_request MODELS"},
         {"GET / HTTP/1.1", "ERR unknown_word \"GET\""},
         {"*1", "ERR unknown_word "},
         {"\x16\x03\x01\x02", "ERR unknown_word "},
