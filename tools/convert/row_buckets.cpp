@@ -72,7 +72,7 @@ Result<std::vector<RowBuckets::Slice>> RowBuckets::write_block(const Rows& rows,
     for (Slice& slice : slices) {
         slice.batch = batch;
         slice.facts_offset = static_cast<std::uint32_t>(size);
-        size += slice.rows * 2 * sizeof(std::uint32_t) + slice.key_bytes;
+        size += std::size_t{slice.rows} * 2 * sizeof(std::uint32_t) + slice.key_bytes;
     }
     size = (size + alignof(float) - 1) / alignof(float) * alignof(float);
     for (Slice& slice : slices) {

@@ -25,7 +25,8 @@ constexpr std::size_t kListedMembers = 20;
 
 /// A fault that libzip reports; `what` is the sentence for it when it is the archive's, not the system's.
 Error zip_fault(const std::string& path, zip_error_t* error, const std::string& what) {
-    const bool of_system = ::zip_error_system_type(error) == ZIP_ET_SYS && ::zip_error_code_system(error) != 0;
+    // Reading is ours. Other numbers of the system come from what the archive says: an offset that no file can have, say.
+    const bool of_system = ::zip_error_code_zip(error) == ZIP_ER_READ && ::zip_error_code_system(error) != 0;
     if (of_system) return system_error(path, "cannot read the zip archive", ::zip_error_code_system(error));
     return {ErrorCode::bad_source,
             fmt::format("{}: {} ({}); fetch the download again", path, what, ::zip_error_strerror(error))};
