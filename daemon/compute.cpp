@@ -69,6 +69,7 @@ void Compute::loop() {
         batch.vectors = 0;
         batch.other_ms = 0;
         batch.hits_ms = 0;
+        const auto begun = Clock::now();
         while (job) {
             try {
                 prepare(*job, batch);
@@ -76,7 +77,10 @@ void Compute::loop() {
                 fail(*job, kOutOfMemory);
             }
             const bool full = batch.scans.size() >= kMaxBatch;
-            if (full || costs_.predict_ms(batch.vectors) + batch.other_ms + batch.hits_ms >= budget_ms()) break;
+            // Also by the clock: pieces of matrices and long lists of words are answered on the way, and nobody who waits for a scan
+            // should wait for all of them.
+            const bool late = milliseconds(Clock::now() - begun) >= budget_ms();
+            if (full || late || costs_.predict_ms(batch.vectors) + batch.other_ms + batch.hits_ms >= budget_ms()) break;
             job = queue_.try_pop();
         }
         if (batch.scans.empty()) continue;

@@ -218,6 +218,9 @@ std::optional<Arguments> parse(int argc, char** argv) {
         throw po::error("--pin takes auto, on or off, not " + printable(pin));
     settings.pin = pin == "auto" ? daemon::Pin::automatic : pin == "on" ? daemon::Pin::on : daemon::Pin::off;
     set_devices(device, settings);
+    if (settings.limits.max_k < wire::kDefaultK) {
+        throw po::error(fmt::format("--max-k is at least {}, which requests ask for that name no k=", wire::kDefaultK));
+    }
     if (settings.threads > 4096) throw po::error("--threads is at most 4096");
     if (!(settings.batch_ms >= 0 && settings.batch_ms <= 60000)) throw po::error("--batch-ms is from 0 to 60000");
     return arguments;

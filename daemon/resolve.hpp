@@ -27,8 +27,8 @@ class Matrix {
     /// Error: unknown_word.
     static Result<Matrix> create(const wire::Request& request, std::shared_ptr<const format::Model> model);
 
-    /// The next lines, the status line before the first of them: at least one, and about as much as is computed in two
-    /// milliseconds.
+    /// The next lines, the status line before the first of them: at least one (of 4,096 words and 4,096 numbers 20 ms),
+    /// and about as much as is computed in two milliseconds.
     std::string next_lines();
     bool begun() const { return next_ != 0; }
     bool finished() const { return next_ == rows_.size(); }

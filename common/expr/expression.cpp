@@ -105,14 +105,21 @@ Result<double> parse_number(std::string_view text) {
 }
 
 Result<float> parse_float32(std::string_view text) {
-    // First as float64, for the syntax; then anew, since rounding twice may round wrongly.
-    const auto wide = parse_number(text);
-    if (!wide) return wide.error();
-    if (text.front() == '+') text.remove_prefix(1);
+    std::string_view digits = text;
+    if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
     float value = 0;
-    if (std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc()) return value;
-    // Out of range: zero, below half the smallest denormal, or too large.
-    if (std::abs(*wide) < 1) return std::copysign(0.0F, static_cast<float>(*wide));
+    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (end != digits.data() + digits.size() || (fault == std::errc() && !std::isfinite(value))) {
+        return bad_request(fmt::format("{} is not a finite number", printable(text)));
+    }
+    if (fault == std::errc()) return value;
+    if (fault != std::errc::result_out_of_range) return bad_request(fmt::format("{} is not a number", printable(text)));
+    // Too small or too large; float64 tells which, and where it is too narrow itself, the exponent's sign does.
+    const auto wide = parse_number(text);
+    const std::size_t exponent = digits.find_first_of("eE");
+    const bool small =
+        wide ? std::abs(*wide) < 1 : exponent != std::string_view::npos && digits.substr(exponent + 1).starts_with('-');
+    if (small) return digits.starts_with('-') ? -0.0F : 0.0F;
     return bad_request(fmt::format("{} is too large for float32", printable(text)));
 }
 

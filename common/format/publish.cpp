@@ -53,13 +53,17 @@ Result<std::vector<std::string>> list_directory(int fd, const std::string& path)
 /// content.
 Status remove_model_directory(int parent, const std::string& name, const std::string& path) {
     const UniqueFd directory(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    // Another process may be sweeping it.
+    if (!directory && errno == ENOENT) return {};
     if (!directory) return system_error(path, "cannot open for removal", errno);
     for (const std::string_view file : kOwnFiles) {
         if (::unlinkat(directory.get(), std::string(file).c_str(), 0) != 0 && errno != ENOENT) {
             return system_error(path, fmt::format("cannot remove '{}' in it", file), errno);
         }
     }
-    if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0) return system_error(path, "cannot remove", errno);
+    if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+        return system_error(path, "cannot remove", errno);
+    }
     return {};
 }
 

@@ -56,7 +56,7 @@ Result<ModelWriter> ModelWriter::create(int directory_fd, const std::string& pat
     lay(writer.vectors_, kVectors, ElementType::float32, rows * dim * sizeof(float));
     lay(writer.ranks_, kRanks, ElementType::uint32, rows * sizeof(std::uint32_t));
     writer.file_bytes_ = offset;
-    // The full size at once: gaps between sections read as zeros, and a full disk is likely to show early.
+    // The full size at once: gaps between sections read as zeros.
     if (::ftruncate(writer.values_fd_.get(), static_cast<off_t>(offset)) != 0) {
         return system_error(writer.values_path_, "cannot set the size", errno);
     }

@@ -4,9 +4,12 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/wire/reply.hpp"
@@ -287,6 +290,25 @@ TEST_F(Verbs, ALargeMatrixLetsOthersThrough) {
         }
     }
     EXPECT_EQ(connection_.read_line(), "OK 0") << "what was asked behind it is answered behind it";
+}
+
+TEST_F(Verbs, SeveralLargeMatricesLetOthersThrough) {
+    std::array<std::atomic<int>, 3> lines{};
+    std::vector<std::jthread> readers;
+    for (std::atomic<int>& count : lines) {
+        readers.emplace_back([&] {
+            Connection matrix(daemon_.socket_path());
+            ASSERT_TRUE(matrix.send(large_matrix() + "\n"));
+            ASSERT_EQ(matrix.read_line(), "OK 4000");
+            for (; count < 4000 && matrix.read_line(); ++count) {
+            }
+        });
+    }
+    while (lines[0] == 0 || lines[1] == 0 || lines[2] == 0) std::this_thread::yield();
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(connection_.ask("NEAR k=1 exclude=none w1").lines.size(), 1U);
+    for (const std::atomic<int>& count : lines) EXPECT_LT(count, 4000) << "answered behind a whole matrix";
+    readers.clear();
+    for (const std::atomic<int>& count : lines) EXPECT_EQ(count, 4000);
 }
 
 TEST_F(Verbs, ALargeMatrixThatNobodyTakesIsGivenUp) {

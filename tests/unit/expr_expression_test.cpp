@@ -120,9 +120,11 @@ TEST(Number, RoundsToFloat32Once) {
     EXPECT_EQ(*parse_float32("1.000000059604644775390625000001"), std::nextafter(1.0F, 2.0F));
     EXPECT_EQ(*parse_float32("1e-45"), std::numeric_limits<float>::denorm_min());
     EXPECT_EQ(*parse_float32("1e-60"), 0.0F);
+    EXPECT_EQ(*parse_float32("1e-400"), 0.0F);
+    EXPECT_TRUE(std::signbit(*parse_float32("-1e-400")));
     EXPECT_TRUE(std::signbit(*parse_float32("-1e-60")));
     EXPECT_EQ(*parse_float32("3.4028235e38"), std::numeric_limits<float>::max());
-    for (const char* text : {"", "1e39", "-1e39", "1e999", "nan", "inf", "x", "0x1", "1 "}) {
+    for (const char* text : {"", "1e39", "-1e39", "1e999", "nan", "inf", "x", "0x1", "1 ", "+-1", "-"}) {
         EXPECT_FALSE(parse_float32(text)) << text;
     }
 }

@@ -228,6 +228,8 @@ std::unique_ptr<Chunker> Chunker::create(Input& input, Cut cut) {
 }
 
 Result<std::size_t> Chunker::fill(Batch& batch) {
+    // A long line's room is given back with the next batch.
+    if (batch.buffer.size() > 2 * cut_.chunk_bytes) batch.buffer = {};
     batch.buffer.resize(std::max({batch.buffer.size(), cut_.chunk_bytes, carry_.size()}));
     std::copy(carry_.begin(), carry_.end(), batch.buffer.begin());
     return read_on(batch.buffer, carry_.size());

@@ -10,7 +10,8 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
+#include <fstream>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -69,12 +70,29 @@ struct MemoryPlan {
     std::size_t threads = 1;
     std::uint64_t spool_bytes = 0;
     std::size_t bucket_bytes = 0;
+    std::uint64_t index_bytes = 0;
 };
+
+/// The least that a control group around this process allows (memory.max of its group and all above); all there is without one.
+std::uint64_t memory_allowed() {
+    std::uint64_t allowed = std::numeric_limits<std::uint64_t>::max();
+    std::ifstream groups("/proc/self/cgroup");
+    for (std::string line; std::getline(groups, line);) {
+        if (!line.starts_with("0::/")) continue;
+        for (std::string path = line.substr(3);; path.resize(path.rfind('/'))) {
+            std::ifstream file("/sys/fs/cgroup" + path + "/memory.max");
+            std::uint64_t limit = 0;
+            if (file >> limit) allowed = std::min(allowed, limit);  // «max» is no number
+            if (path.find('/') == std::string::npos) break;
+        }
+    }
+    return allowed;
+}
 
 std::uint64_t default_memory() {
     const auto pages = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 0L));
     const auto page_bytes = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PAGE_SIZE), 0L));
-    return std::max(pages * page_bytes / 4, kLeastMemory);
+    return std::max(std::min(pages * page_bytes, memory_allowed()) / 4, kLeastMemory);
 }
 
 /// Half for what is read and not yet in its place, a quarter for what threads work on (text and numbers first, buckets later),
@@ -87,6 +105,7 @@ MemoryPlan plan_memory(const ConvertOptions& options) {
     const std::uint64_t most_threads = at_work / kBatchMemoryBytes;
     plan.threads = static_cast<std::size_t>(
         std::clamp<std::uint64_t>(options.source.threads, 1, std::max<std::uint64_t>(most_threads, 3) - 2));
+    plan.index_bytes = memory / 8;
     plan.spool_bytes = options.spool_bytes.value_or(memory / 2);
     plan.bucket_bytes =
         static_cast<std::size_t>(std::min<std::uint64_t>(at_work / (plan.threads + 2), kMaxBucketBytes));
@@ -116,31 +135,6 @@ class KeptLines {
     std::vector<std::uint32_t> before_;
 };
 
-/// The first kListedDuplicates of the lines that lost, in memory that does not grow with their number.
-class DuplicateList {
-  public:
-    void add(std::vector<DroppedRow>& dropped) {
-        count_ += dropped.size();
-        for (DroppedRow& row : dropped) listed_.push_back({row.kept_line + 1, row.line + 1, std::move(row.key)});
-        if (listed_.size() > 8 * kListedDuplicates) trim();
-    }
-    void finish(Report& report) {
-        trim();
-        report.duplicates = count_;
-        report.duplicate_examples = std::move(listed_);
-    }
-
-  private:
-    void trim() {
-        std::sort(listed_.begin(), listed_.end(),
-                  [](const Duplicate& a, const Duplicate& b) { return a.dropped_line < b.dropped_line; });
-        if (listed_.size() > kListedDuplicates) listed_.resize(kListedDuplicates);
-    }
-
-    std::uint64_t count_ = 0;
-    std::vector<Duplicate> listed_;
-};
-
 /// What the keys alone tell.
 struct Census {
     std::uint64_t rows = 0;
@@ -155,10 +149,10 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
     struct Item {
         std::size_t bucket = 0;
         Result<BucketKeys> loaded = BucketKeys();
-        std::vector<DroppedRow> dropped;
+        DroppedRows dropped;
     };
     Census census{0, {}, 0, KeptLines(report.source.lines)};
-    DuplicateList duplicates;
+    DroppedRows dropped;
     std::size_t next = 0;
     const auto produce = [&](Item& item) -> Result<bool> {
         if (stop) return Error{ErrorCode::interrupted, "interrupted"};
@@ -166,7 +160,7 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
         return item.bucket < buckets.size();
     };
     const auto load = [&](Item& item) {
-        item.dropped.clear();
+        item.dropped = {};
         item.loaded = buckets.load(item.bucket, options.duplicates, &item.dropped);
     };
     const auto count = [&](Item& item) -> Status {
@@ -177,12 +171,15 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
         }
         census.first_rows.push_back(census.rows);
         census.rows += item.loaded->kept.size();
-        duplicates.add(item.dropped);
+        dropped.add(std::move(item.dropped));
         return {};
     };
     if (Status done = run_ordered<Item>(plan.threads, produce, load, count); !done) return done.error();
     census.lines.count();
-    duplicates.finish(report);
+    report.duplicates = dropped.count();
+    for (const DroppedRow& row : dropped.listed()) {
+        report.duplicate_examples.push_back({row.kept_line + 1, row.line + 1, row.key});
+    }
     report.rows_kept = census.rows;
     if (options.duplicates == Duplicates::error && report.duplicates != 0) {
         const Duplicate& duplicate = report.duplicate_examples.front();
@@ -258,7 +255,8 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
 /// Refuses to begin what cannot end: `bytes` are needed in the staging directory's filesystem.
 Status check_space(const format::Staging& staging, double bytes, const ConvertOptions& options) {
     struct statvfs filesystem {};
-    if (::fstatvfs(staging.directory_fd(), &filesystem) != 0) return {};  // writing will tell
+    // Where nobody knows, writing will tell.
+    if (::fstatvfs(staging.directory_fd(), &filesystem) != 0 || filesystem.f_blocks == 0) return {};
     const double free = static_cast<double>(filesystem.f_bavail) * static_cast<double>(filesystem.f_frsize);
     if (bytes <= free) return {};
     return Error{
@@ -280,7 +278,8 @@ Status check_space_early(const format::Staging& staging, const Input& input, con
                          const MemoryPlan& plan, const ConvertOptions& options) {
     constexpr double kCertain = 0.8;  // of the estimate
     if (input.total_bytes() == 0 || first.rows() == 0) return {};
-    const double batches = static_cast<double>(expected_text_bytes(input)) / static_cast<double>(first.text_bytes);
+    // Packed bytes are as good as text here: what is packed may hardly be smaller than its text.
+    const double batches = static_cast<double>(input.total_bytes()) / static_cast<double>(first.text_bytes);
     double rows = static_cast<double>(first.rows()) * batches;
     if (options.source.limit != 0) rows = std::min(rows, static_cast<double>(options.source.limit));
     const double spool = rows * static_cast<double>(dim) * sizeof(float) - static_cast<double>(plan.spool_bytes);
@@ -318,7 +317,7 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     source_options.threads = plan.threads;
     Spool spool(staging->directory_fd(), kSpoolFile, staging->path(), plan.spool_bytes);
     if (Status opened = spool.open(); !opened) return opened.error();
-    RowBuckets buckets(spool, plan.bucket_bytes, expected_text_bytes(*input));
+    RowBuckets buckets(spool, plan.bucket_bytes, plan.index_bytes, expected_text_bytes(*input));
 
     Report report;
     Stopwatch watch;

@@ -45,6 +45,8 @@ void watch_signals() {
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
     // A reader of our messages that goes away must not take us with it, before the staging directory is removed.
     ::signal(SIGPIPE, SIG_IGN);
+    // Nor a limit on the size of files: writing fails then, and the message says so.
+    ::signal(SIGXFSZ, SIG_IGN);
 }
 
 void say(const std::string& message) { std::fputs(("gloved-convert: " + message + "\n").c_str(), stderr); }

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace gloved::convert {
 namespace {
 
-/// Beside key and vector: end, line, place in the order, and twice 16 bytes while they are sorted.
+/// Beside key and vector: end, line, places in both orders, and what sorting takes.
 constexpr std::size_t kRowBytes = 56;
 /// A sample is no census.
 constexpr double kSpareBuckets = 1.3;
@@ -16,8 +17,30 @@ constexpr double kSpareBuckets = 1.3;
 constexpr std::size_t kSampledKeys = 4;
 /// Slices that borders are sampled from when a bucket is divided.
 constexpr std::size_t kSampledSlices = 64;
+constexpr std::size_t kListedKeyBytes = 255;
+constexpr std::size_t kSampledKeysOfSlice = 1024;
+
+/// Of a key that may have megabytes.
+std::string shown_part(std::string_view key) { return std::string(key.substr(0, kListedKeyBytes)); }
 
 }  // namespace
+
+void DroppedRows::add(DroppedRow row) {
+    ++count_;
+    listed_.push_back(std::move(row));
+    if (listed_.size() >= 2 * kListedDuplicates) trim();
+}
+
+void DroppedRows::add(DroppedRows&& others) {
+    count_ += others.count_;
+    std::move(others.listed_.begin(), others.listed_.end(), std::back_inserter(listed_));
+    trim();
+}
+
+void DroppedRows::trim() {
+    std::sort(listed_.begin(), listed_.end(), [](const DroppedRow& a, const DroppedRow& b) { return a.line < b.line; });
+    if (listed_.size() > kListedDuplicates) listed_.resize(kListedDuplicates);
+}
 
 std::uint64_t RowBuckets::bytes_of(std::uint64_t rows, std::uint64_t key_bytes) const {
     return rows * (dim_ * sizeof(float) + kRowBytes) + key_bytes;
@@ -32,15 +55,15 @@ RowBuckets::Borders RowBuckets::choose_borders(KeyView sample, std::size_t bucke
     buckets = std::min(buckets, sample.size() / kSampledKeys);
     if (buckets <= 1) return {};
     const auto order = sort_keys(sample);
+    const std::string_view smallest = sample[order.front()];
     Borders borders;
     for (std::size_t i = 1; i < buckets; ++i) {
         const std::string_view key = sample[order[i * order.size() / buckets]];
-        if (borders.empty() || borders.back() < key) {
-            borders.emplace_back(key);
-        } else if (borders.back() == key) {
-            // A key that fills buckets is shut in alone: no key holds a NUL, so this comes right behind it.
-            borders.emplace_back(std::string(key) + '\0');
-        }
+        const bool again = !borders.empty() && borders.back() == key;
+        if (borders.empty() || borders.back() < key) borders.emplace_back(key);
+        // A key that fills buckets is shut in alone: no key holds a NUL, so this comes right behind it. So is the smallest, in front
+        // of which there may be nothing: a border there divides nothing by itself.
+        if (again || (borders.size() == 1 && key == smallest)) borders.emplace_back(std::string(key) + '\0');
     }
     return borders;
 }
@@ -130,14 +153,18 @@ void RowBuckets::add(const Batch& batch) {
     const KeyView keys{batch.keys, batch.key_ends};
     {
         const std::lock_guard lock(mutex_);
-        if (!std::exchange(has_borders_, true)) {
+        if (!has_borders_) {
+            // The first to come here, not always the first of the source: which keys begin a bucket may differ from run to run.
             const double batches = std::max(1.0, static_cast<double>(expected_text_bytes_) /
                                                      static_cast<double>(std::max<std::size_t>(batch.text_bytes, 1)));
             const auto all = [&](std::size_t of_batch) {
                 return static_cast<std::uint64_t>(static_cast<double>(of_batch) * batches);
             };
-            borders_ = choose_borders(keys, wanted_buckets(all(batch.rows()), all(keys.bytes.size())));
+            const auto slices = static_cast<std::size_t>(static_cast<double>(index_bytes_ / sizeof(Slice)) / batches);
+            const std::size_t wanted = wanted_buckets(all(batch.rows()), all(keys.bytes.size()));
+            borders_ = choose_borders(keys, std::min(wanted, std::max<std::size_t>(slices, 1)));
             buckets_ = make_buckets(borders_);
+            has_borders_ = true;
         }
     }
     auto slices = write_block({keys, batch.line_numbers, batch.values.data()},
@@ -178,16 +205,22 @@ Status RowBuckets::load_slice(const Slice& slice, KeyList& keys, std::vector<std
 /// The rows of a bucket in buckets of its own. What it was stays in the spool, unused.
 Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket, const std::atomic<bool>& stop) {
     KeyList sample;
+    KeyList keys;
     std::vector<std::uint64_t> lines;
     const std::size_t sampled = std::min(bucket.slices.size(), kSampledSlices);
     for (std::size_t i = 0; i < sampled; ++i) {
         const Slice& slice = bucket.slices[i * bucket.slices.size() / sampled];
-        if (Status loaded = load_slice(slice, sample, lines); !loaded) return loaded.error();
+        keys = {};
+        if (Status loaded = load_slice(slice, keys, lines); !loaded) return loaded.error();
+        for (std::size_t at = 0; at < keys.size(); at += keys.size() / kSampledKeysOfSlice + 1) {
+            sample.bytes += keys[at];
+            sample.ends.push_back(sample.bytes.size());
+        }
     }
     const Borders borders =
         choose_borders(sample, std::max<std::size_t>(2, wanted_buckets(bucket.rows, bucket.key_bytes)));
+    if (borders.empty()) return std::vector<Bucket>{bucket};
     std::vector<Bucket> divided = make_buckets(borders);
-    KeyList keys;
     std::vector<float> vectors;
     for (const Slice& slice : bucket.slices) {
         if (stop) return Error{ErrorCode::interrupted, "interrupted"};
@@ -234,7 +267,7 @@ Status RowBuckets::seal(const std::atomic<bool>& stop) {
     return {};
 }
 
-Result<BucketKeys> RowBuckets::load(std::size_t bucket, Duplicates rule, std::vector<DroppedRow>* dropped) const {
+Result<BucketKeys> RowBuckets::load(std::size_t bucket, Duplicates rule, DroppedRows* dropped) const {
     BucketKeys loaded;
     for (const Slice& slice : buckets_[bucket].slices) {
         const std::size_t before = loaded.lines.size();
@@ -249,8 +282,7 @@ Result<BucketKeys> RowBuckets::load(std::size_t bucket, Duplicates rule, std::ve
         // Slices are in the source's order, and so are equal keys.
         const std::size_t winner = rule == Duplicates::last ? last - 1 : first;
         for (std::size_t i = first; i < last && dropped != nullptr; ++i) {
-            if (i == winner) continue;
-            dropped->push_back({loaded.lines[order[i]], loaded.lines[order[winner]], std::string(key)});
+            if (i != winner) dropped->add({loaded.lines[order[i]], loaded.lines[order[winner]], shown_part(key)});
         }
         loaded.kept.push_back(order[winner]);
         first = last;

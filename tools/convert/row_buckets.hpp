@@ -24,7 +24,26 @@ namespace gloved::convert {
 struct DroppedRow {
     std::uint64_t line = 0;
     std::uint64_t kept_line = 0;
-    std::string key;
+    std::string key;  ///< its first 255 bytes
+};
+
+/// All that lost, counted, and the first kListedDuplicates of them: memory does not grow with their number.
+class DroppedRows {
+  public:
+    void add(DroppedRow row);
+    void add(DroppedRows&& others);
+    std::uint64_t count() const { return count_; }
+    /// By line.
+    const std::vector<DroppedRow>& listed() {
+        trim();
+        return listed_;
+    }
+
+  private:
+    void trim();
+
+    std::uint64_t count_ = 0;
+    std::vector<DroppedRow> listed_;
 };
 
 /// The keys of a bucket.
@@ -37,16 +56,20 @@ struct BucketKeys {
 /// Rows in buckets: each key of a bucket comes before each key of the next one. Every bucket is small enough to be sorted in
 /// memory, and is read in pieces as long as its rows of one batch are.
 ///
-/// The first batch's keys say where one bucket ends and the next begins. Each batch is then grouped by bucket and written
+/// The keys of the batch that comes first say where one bucket ends and the next begins. Each batch is then grouped by bucket and written
 /// as one block, so that writing is sequential. Where the first keys were no good sample (a source in alphabetical order), buckets
 /// come out too large and are divided again, by `seal`.
 ///
 /// First `add` and `commit`, then `seal`, then the rest.
 class RowBuckets {
   public:
-    /// `bucket_bytes`: what a bucket may take in memory. `expected_text_bytes`: the source's size, as far as it is known.
-    RowBuckets(Spool& spool, std::size_t bucket_bytes, std::uint64_t expected_text_bytes)
-        : spool_(spool), bucket_bytes_(bucket_bytes), expected_text_bytes_(expected_text_bytes) {}
+    /// `bucket_bytes`: what a bucket may take in memory; `index_bytes`: what may be noted of where rows lie (buckets are larger at
+    /// first where that is little). `expected_text_bytes`: the source's size, as far as it is known.
+    RowBuckets(Spool& spool, std::size_t bucket_bytes, std::uint64_t index_bytes, std::uint64_t expected_text_bytes)
+        : spool_(spool),
+          bucket_bytes_(bucket_bytes),
+          index_bytes_(index_bytes),
+          expected_text_bytes_(expected_text_bytes) {}
 
     void set_dim(std::size_t dim) { dim_ = dim; }
     /// Any thread, batches in any order. What goes wrong is told by `commit`.
@@ -59,7 +82,7 @@ class RowBuckets {
     std::size_t size() const { return buckets_.size(); }
     std::uint64_t rows() const { return rows_; }
     /// The keys of a bucket in order, one of each. `dropped`, where given, is told of the others. Any thread. Errors: io.
-    Result<BucketKeys> load(std::size_t bucket, Duplicates rule, std::vector<DroppedRow>* dropped) const;
+    Result<BucketKeys> load(std::size_t bucket, Duplicates rule, DroppedRows* dropped) const;
     /// Puts the vectors of keys.kept, in that order, into `vectors`, shape (kept, dim). Any thread. Errors: io.
     Status gather(std::size_t bucket, const BucketKeys& keys, std::span<float> vectors) const;
 
@@ -103,6 +126,7 @@ class RowBuckets {
 
     Spool& spool_;
     std::size_t bucket_bytes_;
+    std::uint64_t index_bytes_;
     std::uint64_t expected_text_bytes_;
     std::size_t dim_ = 0;
     std::mutex mutex_;
