@@ -584,6 +584,7 @@ TEST(CommandLine, WrongUsageIsTwoAndABadModelIsOne) {
                                                {"--model", "a", "--threads", "-1"},
                                                {"--model", "a b=c"},
                                                {"--model", "a", "--max-k", "0"},
+                                               {"--model", "a", "--max-k", "9"},
                                                {"--model", "a", "--max-k=-1"},
                                                {"--model", "a", "--queue-length=-5"},
                                                {"--model", "a", "--batch-ms", "inf"},
@@ -603,13 +604,13 @@ TEST(CommandLine, WrongUsageIsTwoAndABadModelIsOne) {
 
 TEST(CommandLine, ConfigurationFileIsReadAndTheCommandLineGoesFirst) {
     const TempDir dir;
-    write_file(dir / "gloved.conf", "# a comment\nmodel = words=" + sample_model() + "\nmax-k = 7\nthreads = 1\n");
-    Background daemon({program("gloved"), "--config", dir / "gloved.conf", "--socket", dir / "s", "--max-k", "9"});
+    write_file(dir / "gloved.conf", "# a comment\nmodel = words=" + sample_model() + "\nmax-k = 70\nthreads = 1\n");
+    Background daemon({program("gloved"), "--config", dir / "gloved.conf", "--socket", dir / "s", "--max-k", "90"});
     for (int i = 0; i < 1000; ++i) {
         try {
             Connection connection(dir / "s");
-            EXPECT_EQ(connection.ask("NEAR model=words k=9 king").lines.size(), 9U);
-            EXPECT_EQ(connection.ask("NEAR k=10 king").status, "ERR bad_request k= is at most 9 here, not 10");
+            EXPECT_EQ(connection.ask("NEAR model=words k=90 king").lines.size(), 90U);
+            EXPECT_EQ(connection.ask("NEAR k=91 king").status, "ERR bad_request k= is at most 90 here, not 91");
             break;
         } catch (const std::runtime_error&) {
             ASSERT_LT(i, 999) << daemon.output();
