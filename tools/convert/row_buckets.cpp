@@ -160,7 +160,7 @@ void RowBuckets::add(const Batch& batch) {
             const auto all = [&](std::size_t of_batch) {
                 return static_cast<std::uint64_t>(static_cast<double>(of_batch) * batches);
             };
-            const auto slices = static_cast<std::size_t>(static_cast<double>(index_bytes_ / sizeof(Slice)) / batches);
+            const auto slices = static_cast<std::size_t>(static_cast<double>(index_bytes_) / (sizeof(Slice) * batches));
             const std::size_t wanted = wanted_buckets(all(batch.rows()), all(keys.bytes.size()));
             borders_ = choose_borders(keys, std::min(wanted, std::max<std::size_t>(slices, 1)));
             buckets_ = make_buckets(borders_);
