@@ -158,15 +158,6 @@ std::string keys_with_prefix(const wire::Request& request, const format::Model& 
     return reply;
 }
 
-}  // namespace
-
-bool needs_engine(wire::Verb verb) {
-    return verb == wire::Verb::near || verb == wire::Verb::nearvec || verb == wire::Verb::analogy ||
-           verb == wire::Verb::rank;
-}
-
-namespace {
-
 /// What is searched for, and what is left out.
 Status resolve_near(const wire::Request& request, const format::Model& model, kernels::Query& query) {
     std::vector<kernels::WeightedRow> terms;
@@ -231,6 +222,11 @@ Status resolve_nearvec(const wire::Request& request, const format::Model& model,
 }
 
 }  // namespace
+
+bool needs_engine(wire::Verb verb) {
+    return verb == wire::Verb::near || verb == wire::Verb::nearvec || verb == wire::Verb::analogy ||
+           verb == wire::Verb::rank;
+}
 
 Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model) {
     assert(needs_engine(request.verb));

@@ -109,11 +109,10 @@ Result<float> parse_float32(std::string_view text) {
     if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
     float value = 0;
     const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (end != digits.data() + digits.size() || (fault == std::errc() && !std::isfinite(value))) {
-        return bad_request(fmt::format("{} is not a finite number", printable(text)));
-    }
+    const bool number = fault != std::errc::invalid_argument && end == digits.data() + digits.size();
+    if (!number) return bad_request(fmt::format("{} is not a number", printable(text)));
+    if (!std::isfinite(value)) return bad_request(fmt::format("{} is not a finite number", printable(text)));
     if (fault == std::errc()) return value;
-    if (fault != std::errc::result_out_of_range) return bad_request(fmt::format("{} is not a number", printable(text)));
     // Too small or too large; float64 tells which, and where it is too narrow itself, the exponent's sign does.
     const auto wide = parse_number(text);
     const std::size_t exponent = digits.find_first_of("eE");

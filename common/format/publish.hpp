@@ -32,7 +32,8 @@ class Staging {
     /// Makes the directory durable and gives it the target's name: by renaming, or by exchanging it with the model that
     /// is there (renameat2 RENAME_EXCHANGE), which is then removed. Where the filesystem refuses to exchange, the old
     /// one is renamed aside first and `warn` is told: between two renames the target is missing then. The files in it
-    /// must have been synced by who wrote them. After an error the name leads to what it led to before.
+    /// must have been synced by who wrote them. After an error the name leads to what it led to before, unless another process has
+    /// published meanwhile or the filesystem refuses to rename back: both models stay then.
     Status publish(const std::function<void(const std::string&)>& warn);
 
   private:

@@ -17,11 +17,7 @@ class LineChunker : public Chunker {
     LineChunker(Input& input, Cut cut) : Chunker(input, std::move(cut)), lines_left_(cut_.limit) {}
 
     Result<bool> next(Batch& batch) override {
-        batch.text_bytes = 0;
-        if (ended_) return false;
-        batch.final_newline = true;
-        batch.too_long = false;
-        batch.text_offset = offset_;
+        if (!begin(batch)) return false;
         std::vector<char>& buffer = batch.buffer;
         auto filled = fill(batch);
         if (!filled) return filled.error();
@@ -124,11 +120,7 @@ class RecordChunker : public Chunker {
     }
 
     Result<bool> next(Batch& batch) override {
-        batch.text_bytes = 0;
-        if (ended_) return false;
-        batch.final_newline = true;
-        batch.too_long = false;
-        batch.text_offset = offset_;
+        if (!begin(batch)) return false;
         auto filled = fill(batch);
         if (!filled) return filled.error();
         std::string_view bytes(batch.buffer.data(), *filled);
@@ -225,6 +217,14 @@ std::unique_ptr<Chunker> Chunker::create(Input& input, Cut cut) {
     if (cut.detected.format == SourceFormat::word2vec_bin)
         return std::make_unique<RecordChunker>(input, std::move(cut));
     return std::make_unique<LineChunker>(input, std::move(cut));
+}
+
+bool Chunker::begin(Batch& batch) const {
+    batch.text_bytes = 0;
+    batch.final_newline = true;
+    batch.too_long = false;
+    batch.text_offset = offset_;
+    return !ended_;
 }
 
 Result<std::size_t> Chunker::fill(Batch& batch) {

@@ -47,6 +47,8 @@ class Chunker {
   protected:
     Chunker(Input& input, Cut cut);
 
+    /// Makes a batch that was used before one of the place where reading is now; false when all was handed out.
+    bool begin(Batch& batch) const;
     /// Fills `batch.buffer` with what was carried over and with as much of the input as fits; returns how much that is.
     /// All there is, if it is less than the buffer: then input_ended_ is set.
     Result<std::size_t> fill(Batch& batch);

@@ -135,6 +135,15 @@ class KeptLines {
     std::vector<std::uint32_t> before_;
 };
 
+/// For run_ordered: gives an item the number of the next bucket, until there are no more.
+auto in_turn(const RowBuckets& buckets, const std::atomic<bool>& stop) {
+    return [&buckets, &stop, next = std::size_t{0}](auto& item) mutable -> Result<bool> {
+        if (stop) return Error{ErrorCode::interrupted, "interrupted"};
+        item.bucket = next++;
+        return item.bucket < buckets.size();
+    };
+}
+
 /// What the keys alone tell.
 struct Census {
     std::uint64_t rows = 0;
@@ -153,12 +162,6 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
     };
     Census census{0, {}, 0, KeptLines(report.source.lines)};
     DroppedRows dropped;
-    std::size_t next = 0;
-    const auto produce = [&](Item& item) -> Result<bool> {
-        if (stop) return Error{ErrorCode::interrupted, "interrupted"};
-        item.bucket = next++;
-        return item.bucket < buckets.size();
-    };
     const auto load = [&](Item& item) {
         item.dropped = {};
         item.loaded = buckets.load(item.bucket, options.duplicates, &item.dropped);
@@ -174,7 +177,7 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
         dropped.add(std::move(item.dropped));
         return {};
     };
-    if (Status done = run_ordered<Item>(plan.threads, produce, load, count); !done) return done.error();
+    if (Status done = run_ordered<Item>(plan.threads, in_turn(buckets, stop), load, count); !done) return done.error();
     census.lines.count();
     report.duplicates = dropped.count();
     for (const DroppedRow& row : dropped.listed()) {
@@ -212,12 +215,6 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
         std::vector<std::uint32_t> ranks;
         Status done;
     };
-    std::size_t next = 0;
-    const auto produce = [&](Item& item) -> Result<bool> {
-        if (stop) return Error{ErrorCode::interrupted, "interrupted"};
-        item.bucket = next++;
-        return item.bucket < buckets.size();
-    };
     const auto place = [&](Item& item) {
         auto loaded = buckets.load(item.bucket, options.duplicates, nullptr);
         if (!loaded) {
@@ -248,7 +245,8 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
         progress.update(written_bytes += item.vectors.size() * sizeof(float));
         return {};
     };
-    if (Status written = run_ordered<Item>(plan.threads, produce, place, append); !written) return written.error();
+    if (Status written = run_ordered<Item>(plan.threads, in_turn(buckets, stop), place, append); !written)
+        return written.error();
     return writer->finish();
 }
 
