@@ -6,8 +6,8 @@ gloved_add_test(expr_test
 
 gloved_add_test(wire_test
   LABELS unit
-  SOURCES wire_line_splitter_test.cpp wire_reply_test.cpp wire_request_test.cpp
-  LIBRARIES gloved_common)
+  SOURCES wire_json_string_test.cpp wire_line_splitter_test.cpp wire_reply_test.cpp wire_request_test.cpp
+  LIBRARIES gloved_common nlohmann_json::nlohmann_json)
 
 gloved_add_test(client_test
   LABELS unit
