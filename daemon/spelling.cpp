@@ -26,8 +26,8 @@ constexpr std::size_t kBlock = 1024;
 /// a–z apart, 0–9, and the letters of the Greek and of the Cyrillic alphabet.
 struct Shape {
     std::uint32_t present = 0;  ///< a bit for each class that the word has
-    std::uint8_t even =
-        0;  ///< a bit for every four classes: whether an odd number of them comes an even number of times
+    /// A bit for every four classes: whether an odd number of them comes an even number of times, but not never.
+    std::uint8_t even = 0;
     std::uint8_t length = 0;  ///< in code points, kMaxLength for more
 };
 
