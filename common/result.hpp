@@ -37,6 +37,7 @@ enum class ErrorCode {
 struct Error {
     ErrorCode code = ErrorCode::internal;
     std::string message;
+    std::string subject = {};  ///< the word that an unknown_word is about, byte for byte
 };
 
 /// A T, or the Error that kept it from being made.

@@ -45,7 +45,8 @@ _gloved_request_options() {
         RANK) echo top=@other prefix=@other engine=auto,cuda,cpu model=@other ;;
         MATRIX) echo metric=cosine,sqeuclidean model=@other ;;
         PREFIX) echo k=@other fields=list:row,rank,norm model=@other ;;
-        SIM | DIST | VEC | ODD | HAS) echo model=@other ;;
+        HAS) echo fields=list:row,rank,norm model=@other ;;
+        SIM | DIST | VEC | ODD | STATS) echo model=@other ;;
     esac
 }
 
@@ -128,7 +129,7 @@ _gloved_request() {
     local -a options
     shift
     if (($# == 0)); then
-        _gloved_words "$text" NEAR NEARVEC ANALOGY RANK SIM DIST VEC ODD MATRIX PREFIX HAS STATS PING HELP QUIT
+        _gloved_words "$text" NEAR NEARVEC ANALOGY RANK SIM DIST VEC ODD MATRIX PREFIX HAS MODELS USE FORMAT STATS RELOAD PING HELP QUIT
         return
     fi
     read -ra options <<<"$(_gloved_request_options "$1")"

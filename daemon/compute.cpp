@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <new>
 #include <optional>
@@ -33,6 +34,7 @@ constexpr int kDeliveryAttempts = 200;
 constexpr std::chrono::milliseconds kDeliveryPause{10};
 /// As many as one pass over memory takes.
 constexpr std::size_t kMaxBatch = CostModel::kMaxVectors;
+static_assert(kMaxBatch == std::size_t{1} << (kBatchSizes - 1));
 
 /// After a batch, how long the next request is waited for without sleeping.
 constexpr std::chrono::microseconds kSpin{200};
@@ -42,13 +44,25 @@ constexpr unsigned kProcessorsForSpinning = 4;
 /// Made beforehand: when it is needed there is no memory to make it.
 const Error kOutOfMemory{ErrorCode::unavailable, "out of memory; try a smaller k"};
 
+Reply rank_reply(const Job& job, std::uint64_t rank, const std::vector<wire::StatusField>& status) {
+    std::string text;
+    wire::append_head(text, job.form, job.request.verb, 1, status);
+    wire::LineWriter line(text, job.form, true);
+    line.begin();
+    line.count("rank", rank);
+    line.end();
+    wire::append_tail(text, job.form);
+    return Reply(std::move(text));
+}
+
 double milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
 
 }  // namespace
 
-Compute::Compute(std::shared_ptr<const format::Model> model, std::unique_ptr<kernels::Engine> engine,
+Compute::Compute(std::string name, std::shared_ptr<const format::Model> model, std::unique_ptr<kernels::Engine> engine,
                  const Settings& settings)
-    : model_(std::move(model)),
+    : name_(std::move(name)),
+      model_(std::move(model)),
       engine_(std::move(engine)),
       settings_(settings),
       worth_spinning_(engine_->name() != "cpu" && kernels::usable_processors() >= kProcessorsForSpinning),
@@ -80,7 +94,8 @@ void Compute::loop() {
             // Also by the clock: pieces of matrices and long lists of words are answered on the way, and nobody who waits for a scan
             // should wait for all of them.
             const bool late = milliseconds(Clock::now() - begun) >= budget_ms();
-            if (full || late || costs_.predict_ms(batch.vectors) + batch.other_ms + batch.hits_ms >= budget_ms()) break;
+            if (full || late || costs_.predict_ms(batch.vectors + 1) + batch.other_ms + batch.hits_ms > budget_ms())
+                break;
             job = queue_.try_pop();
         }
         if (batch.scans.empty()) continue;
@@ -96,27 +111,32 @@ void Compute::loop() {
 }
 
 void Compute::prepare(Job& job, Batch& batch) {
+    job.times.taken = Clock::now();
     if (job.abandoned->load(std::memory_order_relaxed)) return deliver(job, [] { return Reply(); });
     if (const auto lost = refusal()) return fail(job, *lost);
     if (job.rest != nullptr) return answer_matrix(job);
-    if (Clock::now() - job.arrived > settings_.limits.request_timeout) {
+    if (job.times.taken - job.times.arrived > settings_.limits.request_timeout) {
         return fail(
             job, {ErrorCode::timeout, fmt::format("waited longer than {} ms for the engine; the daemon is overloaded",
                                                   settings_.limits.request_timeout.count())});
     }
     batch.other_ms += kWordMs * static_cast<double>(job.request.words.size() + job.request.terms.size());
     if (job.request.verb == wire::Verb::matrix) {
-        auto matrix = Matrix::create(job.request, model_);
+        auto matrix = Matrix::create(job.request, model_, job.form);
         if (!matrix) return fail(job, matrix.error());
         ++counts_.queries;
         job.rest = std::make_shared<Matrix>(*std::move(matrix));
         return answer_matrix(job);
     }
     if (!needs_engine(job.request.verb)) {
-        auto reply = answer_directly(job.request, *model_);
-        if (!reply) return fail(job, reply.error());
+        const auto lines = answer_directly(job.request, *model_, job.form);
+        if (!lines) return fail(job, lines.error());
+        std::string text;
+        wire::append_head(text, job.form, job.request.verb, lines->count, status_of(job, false));
+        text += lines->text;
+        wire::append_tail(text, job.form);
         ++counts_.queries;
-        return deliver(job, [&] { return Reply(*reply); });
+        return deliver(job, [&] { return Reply(std::move(text)); });
     }
     auto query = resolve_query(job.request, *model_);
     if (!query) return fail(job, query.error());
@@ -151,27 +171,39 @@ void Compute::answer(Batch& batch) {
     if (usual && batch.vectors == queries.size() && batch.hits_ms < kTellingShare * ms) costs_.learn(batch.vectors, ms);
 
     counts_.queries += queries.size();
+    counts_.scanned += queries.size();
     counts_.single_us = static_cast<std::uint64_t>(costs_.single_ms() * 1000);
     if (queries.size() > counts_.largest_batch) counts_.largest_batch = queries.size();
     ++counts_.batches;
+    ++counts_.batches_of[static_cast<std::size_t>(std::bit_width(queries.size() - 1))];
 
     for (std::size_t i = 0; i < queries.size(); ++i) {
         Job& job = batch.scans[i].job;
         const wire::Options& options = job.request.options;
         kernels::Answer& found = answers[i];
-        const auto us = std::chrono::duration_cast<std::chrono::microseconds>(ended - job.arrived).count();
-        std::vector<wire::StatusField> fields = {{"engine", engine_->name()}, {"us", std::to_string(us)}};
+        std::vector<wire::StatusField> fields = status_of(job, true);
         if (options.certify) {
-            fields.emplace_back("scanned", std::to_string(found.certificate.scanned));
-            fields.emplace_back("rescored", std::to_string(found.certificate.rescored));
-            if (!found.hits.empty()) fields.emplace_back("kth", fmt::format("{:.17g}", found.hits.back().score));
-            fields.emplace_back("rejected_below", fmt::format("{:.17g}", found.certificate.rejected_below));
+            fields.push_back({"scanned", found.certificate.scanned});
+            fields.push_back({"rescored", found.certificate.rescored});
+            if (!found.hits.empty()) fields.push_back({"kth", found.hits.back().score});
+            fields.push_back({"rejected_below", found.certificate.rejected_below});
         }
         Reply reply = job.request.verb == wire::Verb::rank
-                          ? Reply(wire::ok_line(1, fields) + fmt::format("{}\n", found.count + 1))
-                          : Reply(fields, std::move(found.hits), options.fields, model_);
+                          ? rank_reply(job, found.count + 1, fields)
+                          : Reply(job.form, job.request.verb, fields, std::move(found.hits), options.fields, model_);
         deliver(job, [&] { return std::move(reply); });
     }
+}
+
+std::vector<wire::StatusField> Compute::status_of(const Job& job, bool scanned) const {
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - job.times.arrived).count();
+    std::vector<wire::StatusField> fields;
+    if (scanned) fields.push_back({"engine", engine_->name()});
+    fields.push_back({"us", static_cast<std::uint64_t>(us)});
+    fields.push_back({"rows", model_->rows()});
+    fields.push_back({"model", name_});
+    fields.push_back({"generation", format::hex(model_->generation())});
+    return fields;
 }
 
 /// What a faulty device says is not to be believed, so nothing is answered after this; the process ends, and a supervisor starts
@@ -205,7 +237,11 @@ std::optional<Error> Compute::refusal() const {
 
 /// The next piece; whoever takes it asks for the one behind it, so that other requests come between them.
 void Compute::answer_matrix(Job& job) {
-    std::string lines = job.rest->next_lines();
+    std::string lines;
+    if (!job.rest->begun()) {
+        wire::append_head(lines, job.form, wire::Verb::matrix, job.rest->size(), status_of(job, false));
+    }
+    job.rest->append_lines(lines);
     deliver(job, [&] { return job.rest->finished() ? Reply(std::move(lines)) : Reply(std::move(lines), job.rest); });
 }
 
@@ -213,7 +249,7 @@ void Compute::fail(Job& job, const Error& error) {
     ++counts_.errors;
     // In the middle of an answer an ERR line would be taken for one of its lines.
     const bool begun = job.rest != nullptr && job.rest->begun();
-    deliver(job, [&] { return begun ? Reply::broken() : Reply(error); });
+    deliver(job, [&] { return begun ? Reply::broken() : Reply(job.form, error); });
 }
 
 /// An answer that is not delivered leaves its connection waiting for ever, so where there is no memory even for that, it is
@@ -223,7 +259,8 @@ void Compute::deliver(Job& job, const std::function<Reply()>& make_reply) noexce
     for (int attempt = 0; attempt < kDeliveryAttempts; ++attempt) {
         try {
             if (!reply) reply = make_reply();
-            job.done(*reply);
+            job.times.computed = Clock::now();
+            job.done(*reply, job.times);
             job.done = nullptr;
             return;
         } catch (const std::bad_alloc&) {

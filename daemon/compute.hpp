@@ -1,6 +1,7 @@
 // One model, its engine, and the thread that runs it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -22,33 +23,47 @@
 
 namespace gloved::daemon {
 
+/// When a request reached each stage on its way.
+struct Times {
+    Clock::time_point arrived;   ///< read from its connection
+    Clock::time_point taken;     ///< from the queue, by the compute thread
+    Clock::time_point computed;  ///< and its answer made
+};
+
 /// A request that waits for its answer.
 struct Job {
     std::uint64_t connection = 0;
     wire::Request request;
-    std::shared_ptr<Matrix> rest;  ///< where only the rest of an answer is asked for; `request` is empty then
-    Clock::time_point arrived;
+    wire::Form form = wire::Form::text;  ///< of the answer
+    std::shared_ptr<Matrix> rest;        ///< where only the rest of an answer is asked for; `request` is empty then
+    Times times;
     /// True when nobody waits any more.
     std::shared_ptr<const std::atomic<bool>> abandoned;
     /// Takes the answer out of the reply, on the compute thread. May throw std::bad_alloc: to be called again then, with the
     /// same reply, whether or not its content is gone.
-    std::function<void(Reply&)> done;
+    std::function<void(Reply&, const Times&)> done;
 };
+
+/// How many sizes of batches are told apart: 1, 2, 3–4, 5–8, … 129–256.
+inline constexpr std::size_t kBatchSizes = 9;
 
 /// Counters that any thread may read.
 struct ComputeCounts {
     std::atomic<std::uint64_t> queries = 0;
     std::atomic<std::uint64_t> errors = 0;
+    std::atomic<std::uint64_t> scanned = 0;  ///< queries that were part of a batch
     std::atomic<std::uint64_t> batches = 0;
     std::atomic<std::uint64_t> largest_batch = 0;
-    std::atomic<std::uint64_t> single_us = 0;  ///< predicted for one query
+    std::array<std::atomic<std::uint64_t>, kBatchSizes> batches_of{};  ///< by size
+    std::atomic<std::uint64_t> single_us = 0;                          ///< predicted for one query
 };
 
 /// Answers jobs in batches: those that wait together are scanned together, taken round-robin by connection until the
 /// batch's predicted cost passes the budget. A lone query never waits for company.
 class Compute {
   public:
-    Compute(std::shared_ptr<const format::Model> model, std::unique_ptr<kernels::Engine> engine,
+    /// `name` is the model's, for status lines. `settings` outlives it.
+    Compute(std::string name, std::shared_ptr<const format::Model> model, std::unique_ptr<kernels::Engine> engine,
             const Settings& settings);
     /// `report_fault` is called once, on the compute thread, when the engine is lost: before what is in flight or waits gets its
     /// ERR line, and nothing is answered any more. To be set before the first job.
@@ -71,8 +86,6 @@ class Compute {
         return queue_.push(connection, std::move(job), bytes, goes_on);
     }
 
-    const format::Model& model() const { return *model_; }
-    std::shared_ptr<const format::Model> share_model() const { return model_; }
     const kernels::Engine& engine() const { return *engine_; }
     /// Whether threads should wait for this engine without sleeping for a moment: it answers sooner than they wake up, its work
     /// is done elsewhere, and there are processors to spare.
@@ -101,6 +114,8 @@ class Compute {
     void lose_engine(const Error& error) noexcept;
     /// Why nothing is answered any more; nothing while all is well.
     std::optional<Error> refusal() const;
+    /// The status line's keys of an OK: the engine where one scanned, then what every answer from a model has.
+    std::vector<wire::StatusField> status_of(const Job& job, bool scanned) const;
     void answer_matrix(Job& job);
     void fail(Job& job, const Error& error);
     void deliver(Job& job, const std::function<Reply()>& make_reply) noexcept;
@@ -110,6 +125,7 @@ class Compute {
     mutable std::mutex lost_mutex_;
     std::optional<Error> lost_;
     std::atomic<bool> is_lost_ = false;  // lost_ is there
+    const std::string name_;
     const std::shared_ptr<const format::Model> model_;
     const std::unique_ptr<kernels::Engine> engine_;
     const Settings& settings_;

@@ -9,9 +9,9 @@
 namespace gloved::daemon {
 
 /// Predicts the milliseconds of a pass over all rows from its number of vectors. Sizes are kept by powers of two, since
-/// cost grows in steps: memory bounds small batches, arithmetic large ones, and registers come in fixed widths. A size
-/// that was never tried is taken for kGrowth times the next smaller one, so that load finds the best size within a few
-/// batches and never by a leap. Not safe for concurrent use.
+/// cost grows in steps: memory bounds small batches, arithmetic large ones, and registers come in fixed widths. The first size
+/// that was never tried is taken for little more than the next smaller one, those beyond it for twice as much each, so that load
+/// finds the best size within a few batches and never by a leap. Not safe for concurrent use.
 class CostModel {
   public:
     static constexpr std::size_t kMaxVectors = 256;
@@ -25,8 +25,14 @@ class CostModel {
     double predict_ms(std::size_t vectors) const {
         if (vectors == 0) return 0;
         double predicted = ms_[0];
+        double growth = kFirstGrowth;
         for (std::size_t size = 1; size <= size_of(vectors); ++size) {
-            predicted = ms_[size] == 0 ? predicted * kGrowth : std::max(predicted, ms_[size]);
+            if (ms_[size] != 0) {
+                predicted = std::max(predicted, ms_[size]);
+            } else {
+                predicted *= growth;
+                growth = kGrowth;
+            }
         }
         return predicted;
     }
@@ -38,15 +44,22 @@ class CostModel {
         const bool first = size == 0 ? !single_measured_ : ms_[size] == 0;
         single_measured_ = single_measured_ || size == 0;
         ms_[size] = first ? ms : ms_[size] + (ms - ms_[size]) * kBlend;
-        // A larger size that once was slow, because the machine was busy, would never be tried again if it were
-        // believed for ever.
-        for (std::size_t larger = size + 1; larger < ms_.size(); ++larger) {
-            ms_[larger] *= kFade;
+        // A larger size that once was slow, because the machine was busy, would never be tried again if it were believed for ever.
+        // It is forgotten when it has faded to what an untried one is taken for: a prediction below that, known from nothing, would
+        // let a batch leap over all sizes.
+        double smaller = ms_[0];
+        for (std::size_t other = 1; other < ms_.size(); ++other) {
+            if (other > size && ms_[other] != 0) {
+                ms_[other] *= kFade;
+                if (ms_[other] <= smaller * kFirstGrowth) ms_[other] = 0;
+            }
+            smaller = std::max(smaller, ms_[other]);
         }
     }
 
   private:
-    static constexpr double kGrowth = 1.5;
+    static constexpr double kFirstGrowth = 1.2;
+    static constexpr double kGrowth = 2;
     static constexpr double kBlend = 0.25;
     static constexpr double kFade = 0.995;
 

@@ -38,16 +38,19 @@ constexpr int kUsage = 2;
 
 constexpr std::int64_t kLargestCount = 0xFFFFFFFF;
 constexpr std::size_t kMostDevices = 64;
+/// In seconds, of limits where no time at all would serve nobody.
+constexpr double kShortestTime = 0.001;
 
 constexpr const char* kIntroduction =
-    "Usage: gloved --model [NAME=]DIR [options]\n"
+    "Usage: gloved --model [NAME=]DIR ... [options]\n"
     "\n"
-    "Serves nearest-word queries on a model made by gloved-convert, over a Unix socket.\n"
+    "Serves nearest-word queries on models made by gloved-convert, over a Unix socket.\n"
     "\n"
     "  gloved --model models/glove --socket /tmp/gloved.sock\n"
     "  echo 'king - man + woman' | socat -t60 - UNIX-CONNECT:/tmp/gloved.sock\n"
     "\n"
-    "SIGTERM answers what has been asked and stops. Exit status: 0 done, 1 the model or the system is at fault,\n"
+    "SIGTERM answers what has been asked and stops; SIGHUP loads the models anew. Exit status: 0 done, 1 the model or "
+    "the system is at fault,\n"
     "2 wrong usage.\n\n";
 
 const auto kStarted = std::chrono::steady_clock::now();
@@ -85,24 +88,31 @@ bool is_model_name(const std::string& name) {
     });
 }
 
-void set_model(const std::string& text, Settings& settings) {
+void add_model(const std::string& text, Settings& settings) {
+    daemon::ModelSetting model;
     const std::size_t equals = text.find('=');
     const std::size_t slash = text.find('/');
     // «a/b=c» is a path: a name has no slash.
     if (equals != std::string::npos && (slash == std::string::npos || equals < slash)) {
-        settings.model_name = text.substr(0, equals);
-        settings.model_path = text.substr(equals + 1);
+        model.name = text.substr(0, equals);
+        model.path = text.substr(equals + 1);
     } else {
-        settings.model_path = text;
+        model.path = text;
         std::string trimmed = text;
         while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
-        settings.model_name = trimmed.substr(trimmed.rfind('/') + 1);
+        model.name = trimmed.substr(trimmed.rfind('/') + 1);
     }
-    if (settings.model_path.empty()) throw po::error("--model needs a directory");
-    if (!is_model_name(settings.model_name)) {
-        throw po::error("--model: " + printable(settings.model_name) +
+    if (model.path.empty()) throw po::error("--model needs a directory");
+    if (!is_model_name(model.name)) {
+        throw po::error("--model: " + printable(model.name) +
                         " is no model name (letters, digits, '.', '_', '-'); say --model NAME=DIR");
     }
+    for (const daemon::ModelSetting& other : settings.models) {
+        if (other.name == model.name) {
+            throw po::error("--model: two models are called " + model.name + "; say --model NAME=DIR for one of them");
+        }
+    }
+    settings.models.push_back(std::move(model));
 }
 
 void set_devices(const std::string& text, Settings& settings) {
@@ -132,12 +142,14 @@ std::optional<Arguments> parse(int argc, char** argv) {
     std::string config;
     std::string pin = "auto";
     std::string device;
-    const auto seconds = [](std::chrono::milliseconds& target) {
+    const auto seconds = [](std::chrono::milliseconds& target, double smallest = kShortestTime) {
         return po::value<double>()
             ->default_value(std::chrono::duration<double>(target).count())
             ->value_name("S")
-            ->notifier([&target](double value) {
-                if (!(value >= 0 && value <= 1e9)) throw po::error("a time is between 0 and 1e9 seconds");
+            ->notifier([&target, smallest](double value) {
+                if (!(value >= smallest && value <= 1e9)) {
+                    throw po::error(fmt::format("this time is from {} to 1e9 seconds, not {}", smallest, value));
+                }
                 target = std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
             });
     };
@@ -156,7 +168,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
     // clang-format off
     po::options_description served("What is served");
     served.add_options()
-        ("model", po::value(&models)->value_name("[NAME=]DIR"), "the model; NAME is the directory's by default")
+        ("model", po::value(&models)->value_name("[NAME=]DIR"), "a model; NAME is the directory's by default. Of several the first is the default")
         ("socket", po::value(&settings.socket_path)->value_name("PATH"),
          "where to listen; default $GLOVED_SOCKET, else gloved.sock in $RUNTIME_DIRECTORY (set by systemd), in /run/gloved (root), or in "
          "$XDG_RUNTIME_DIR")
@@ -179,9 +191,9 @@ std::optional<Arguments> parse(int argc, char** argv) {
         ("queue-length", count(limits.queue_length), "requests that may wait for an engine")
         ("request-timeout", seconds(limits.request_timeout), "longest wait for an engine")
         ("line-timeout", seconds(limits.line_timeout), "from a line's first byte to its end")
-        ("idle-timeout", seconds(limits.idle_timeout), "with nothing sent and nothing owed; 0: for ever")
+        ("idle-timeout", seconds(limits.idle_timeout, 0), "with nothing sent and nothing owed; 0: for ever")
         ("write-timeout", seconds(limits.write_timeout), "for a peer to take 64 KiB of its answers")
-        ("drain-timeout", seconds(limits.drain_timeout), "from SIGTERM to cutting what is left");
+        ("drain-timeout", seconds(limits.drain_timeout, 0), "from SIGTERM to cutting what is left");
     po::options_description other("Other");
     other.add_options()
         ("check", "verify the model's checksums, answer one query, exit")
@@ -192,7 +204,9 @@ std::optional<Arguments> parse(int argc, char** argv) {
     all.add(served).add(computing).add(bounds).add(other);
 
     po::variables_map given;
-    po::store(po::command_line_parser(argc, argv).options(all).positional({}).run(), given);
+    // An abbreviation that is right today means something else, or two things, when options are added.
+    const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(argc, argv).options(all).positional({}).style(style).run(), given);
     if (given.count("help") != 0) {
         std::cout << kIntroduction << all;
         return std::nullopt;
@@ -207,13 +221,16 @@ std::optional<Arguments> parse(int argc, char** argv) {
         if (!file) throw po::error("--config: cannot read " + path);
         po::options_description configurable;
         configurable.add(served).add(computing).add(bounds);
-        po::store(po::parse_config_file(file, configurable), given);
+        const auto settings_of_file = po::parse_config_file(file, configurable);
+        for (const auto& option : settings_of_file.options) {
+            if (option.string_key == "config") throw po::error(path + ": config = stands on the command line only");
+        }
+        po::store(settings_of_file, given);
     }
     po::notify(given);
     arguments.check = given.count("check") != 0;
     if (models.empty()) throw po::error("--model is needed");
-    if (models.size() > 1) throw po::error("this version serves one --model at a time");
-    set_model(models[0], settings);
+    for (const std::string& model : models) add_model(model, settings);
     if (pin != "auto" && pin != "on" && pin != "off")
         throw po::error("--pin takes auto, on or off, not " + printable(pin));
     settings.pin = pin == "auto" ? daemon::Pin::automatic : pin == "on" ? daemon::Pin::on : daemon::Pin::off;
@@ -245,59 +262,80 @@ kernels::EngineOptions engine_options(const Settings& settings) {
     return options;
 }
 
-/// The engine that was asked for and, beside a GPU, the cpu engine for those who ask for it.
-Result<std::vector<std::unique_ptr<daemon::Compute>>> make_computes(const Settings& settings) {
-    auto opened = format::Model::open(settings.model_path);
+Status verify(const format::Model& model) {
+    for (const format::Section& section : model.header().sections) {
+        if (Status verified = model.verify_section(section); !verified) return verified;
+    }
+    return {};
+}
+
+/// One query whose answer is known.
+Status ask_known(kernels::Engine& engine, const format::Model& model) {
+    for (std::size_t row = 0; row < model.rows(); ++row) {
+        if (model.norms()[row] == 0) continue;
+        const auto vector = model.vector(row);
+        kernels::Query query{kernels::Cosine{{{vector.begin(), vector.end()}, model.norms()[row]}}, 1, {}, {}};
+        const auto answers = engine.run(std::span(&query, 1));
+        if (!answers) return answers.error();
+        // A word is nearest to itself, but for words of the same direction.
+        if ((*answers)[0].hits.empty() || !((*answers)[0].hits[0].score > 0.999999)) {
+            return Error{ErrorCode::internal,
+                         "engine " + engine.name() + " does not find " + printable(model.key(row))};
+        }
+        break;
+    }
+    return {};
+}
+
+/// A model with the engine that was asked for and, beside a GPU, the cpu engine for those who ask for it.
+Result<std::shared_ptr<daemon::Served>> load(const daemon::ModelSetting& setting, const Settings& settings,
+                                             bool verified) {
+    auto opened = format::Model::open(setting.path);
     if (!opened) return opened.error();
     auto model = std::make_shared<const format::Model>(*std::move(opened));
+    if (verified) {
+        if (Status sound = verify(*model); !sound) return sound.error();
+    }
     auto engine = kernels::make_engine(settings.engine, *model, engine_options(settings));
     if (!engine) return engine.error();
-    spdlog::info("model {}: {} words × {}, generation {}", settings.model_name, model->rows(), model->dim(),
+    spdlog::info("model {}: {} words × {}, generation {}", setting.name, model->rows(), model->dim(),
                  format::hex(model->generation()));
-    // Why auto took none that it would have preferred.
-    if (settings.engine == "auto" && (*engine)->name() == "cpu") {
-        for (const kernels::EngineEntry& entry : kernels::list_engines()) {
-            if (!entry.unavailable.empty()) spdlog::info("engine {}: {}", entry.name, entry.unavailable);
-        }
-    }
     spdlog::info("engine {}: {}", (*engine)->name(), (*engine)->description());
+    if (verified) {
+        if (Status answered = ask_known(**engine, *model); !answered) return answered.error();
+    }
     const bool other = (*engine)->name() != "cpu";
-    std::vector<std::unique_ptr<daemon::Compute>> computes;
-    computes.push_back(std::make_unique<daemon::Compute>(model, *std::move(engine), settings));
+    std::vector<std::unique_ptr<kernels::Engine>> engines;
+    engines.push_back(*std::move(engine));
     if (other) {
         auto cpu = kernels::make_engine("cpu", *model, engine_options(settings));
         if (!cpu) return cpu.error();
         spdlog::info("engine cpu, for requests that name it: {}", (*cpu)->description());
-        computes.push_back(std::make_unique<daemon::Compute>(model, *std::move(cpu), settings));
+        engines.push_back(*std::move(cpu));
     }
-    return computes;
+    return std::make_shared<daemon::Served>(setting.name, std::move(model), std::move(engines), settings);
 }
 
-/// --check: everything that can be wrong with the model, and one query whose answer is known.
+/// Why auto takes none that it would prefer to the cpu.
+void tell_what_is_missing() {
+    for (const kernels::EngineEntry& entry : kernels::list_engines()) {
+        if (!entry.unavailable.empty()) spdlog::info("engine {}: {}", entry.name, entry.unavailable);
+    }
+}
+
+/// --check: everything that can be wrong with the models, and one query of each whose answer is known.
 Status check(const Settings& settings) {
-    auto model = format::Model::open(settings.model_path);
-    if (!model) return model.error();
-    for (const format::Section& section : model->header().sections) {
-        if (Status verified = model->verify_section(section); !verified) return verified;
+    for (const daemon::ModelSetting& setting : settings.models) {
+        auto model = format::Model::open(setting.path);
+        if (!model) return model.error();
+        if (Status sound = verify(*model); !sound) return sound;
+        auto engine = kernels::make_engine(settings.engine, *model, engine_options(settings));
+        if (!engine) return engine.error();
+        if (Status answered = ask_known(**engine, *model); !answered) return answered;
+        std::cout << setting.path << ": " << model->rows() << " words x " << model->dim() << ", generation "
+                  << format::hex(model->generation()) << ", checksums hold, engine " << (*engine)->name() << " ("
+                  << (*engine)->description() << ") answers\n";
     }
-    auto engine = kernels::make_engine(settings.engine, *model, engine_options(settings));
-    if (!engine) return engine.error();
-    for (std::size_t row = 0; row < model->rows(); ++row) {
-        if (model->norms()[row] == 0) continue;
-        const auto vector = model->vector(row);
-        kernels::Query query{kernels::Cosine{{{vector.begin(), vector.end()}, model->norms()[row]}}, 1, {}, {}};
-        const auto answers = (*engine)->run(std::span(&query, 1));
-        // A word is nearest to itself, but for words of the same direction.
-        if (!answers) return answers.error();
-        if ((*answers)[0].hits.empty() || !((*answers)[0].hits[0].score > 0.999999)) {
-            return Error{ErrorCode::internal,
-                         "engine " + (*engine)->name() + " does not find " + printable(model->key(row))};
-        }
-        break;
-    }
-    std::cout << settings.model_path << ": " << model->rows() << " words x " << model->dim() << ", generation "
-              << format::hex(model->generation()) << ", checksums hold, engine " << (*engine)->name() << " ("
-              << (*engine)->description() << ") answers\n";
     return {};
 }
 
@@ -310,9 +348,17 @@ Status serve(Settings& settings) {
     // First the socket: a second daemon finds out at once, and clients may already line up while the model loads.
     auto listening = daemon::ListeningSocket::bind(settings.socket_path);
     if (!listening) return listening.error();
-    auto computes = make_computes(settings);
-    if (!computes) return computes.error();
-    daemon::Server server(settings, *std::move(computes), *std::move(listening));
+    if (settings.engine == "auto") tell_what_is_missing();
+    const auto loader = [&settings](const daemon::ModelSetting& setting, bool verified) {
+        return load(setting, settings, verified);
+    };
+    std::vector<std::shared_ptr<daemon::Served>> models;
+    for (const daemon::ModelSetting& setting : settings.models) {
+        auto served = loader(setting, false);
+        if (!served) return served.error();
+        models.push_back(*std::move(served));
+    }
+    daemon::Server server(settings, std::move(models), loader, *std::move(listening));
     spdlog::info("ready, {:.0f} ms after the start; listening on {}", ms_since_start(), settings.socket_path);
     Status served = server.run();
     spdlog::info("stopped");

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,9 +16,9 @@
 
 namespace gloved::daemon {
 
-/// Appends a row's columns beyond word and score, each behind a TAB.
-void append_fields(std::string& out, const std::vector<wire::Field>& fields, kernels::Row row,
-                   const format::Model& model);
+/// Adds a row's columns beyond its word.
+void add_fields(wire::LineWriter& line, const std::vector<wire::Field>& fields, kernels::Row row,
+                const format::Model& model);
 
 class Matrix;
 
@@ -26,7 +27,8 @@ class Reply {
   public:
     Reply() = default;
     explicit Reply(std::string text) : text_(std::move(text)) {}
-    explicit Reply(const Error& error);
+    /// An ERR; text only when it is taken or `with_suggestions` is called.
+    Reply(wire::Form form, Error error) : form_(form), error_(std::move(error)), error_is_due_(true) {}
     /// The answer cannot go on: the connection is to be closed.
     static Reply broken() {
         Reply reply;
@@ -36,25 +38,30 @@ class Reply {
     /// Text of which more follows: `rest` makes it.
     Reply(std::string text, std::shared_ptr<Matrix> rest) : text_(std::move(text)), rest_(std::move(rest)) {}
     /// An OK with these status fields and hits. The model is kept alive until the reply is gone.
-    Reply(const std::vector<wire::StatusField>& status, std::vector<kernels::Hit> hits, std::vector<wire::Field> fields,
-          std::shared_ptr<const format::Model> model)
-        : text_(wire::ok_line(hits.size(), status)),
-          hits_(std::move(hits)),
-          fields_(std::move(fields)),
-          model_(std::move(model)) {}
+    Reply(wire::Form form, wire::Verb verb, const std::vector<wire::StatusField>& status,
+          std::vector<kernels::Hit> hits, std::vector<wire::Field> fields, std::shared_ptr<const format::Model> model);
 
     /// Appends at least one line of what is left, and more until `out` has `enough_bytes`.
     void append_to(std::string& out, std::size_t enough_bytes);
     /// Whether all that is here has been taken.
-    bool finished() const { return text_.empty() && next_ == hits_.size(); }
+    bool finished() const { return text_.empty() && !error_is_due_ && next_ == hits_.size() && !tail_is_due_; }
     bool is_broken() const { return is_broken_; }
     /// What makes the rest of the answer; null where there is none.
     const std::shared_ptr<Matrix>& rest() const { return rest_; }
+    /// Of an ERR.
+    const std::optional<Error>& error() const { return error_; }
+    /// To an unknown_word of which nothing is taken yet.
+    void suggest(std::vector<std::string> suggestions) { suggestions_ = std::move(suggestions); }
 
   private:
     std::string text_;
+    wire::Form form_ = wire::Form::text;
+    std::optional<Error> error_;
+    bool error_is_due_ = false;
+    std::vector<std::string> suggestions_;
     std::vector<kernels::Hit> hits_;
     std::size_t next_ = 0;
+    bool tail_is_due_ = false;  // behind the hits
     std::vector<wire::Field> fields_;
     std::shared_ptr<const format::Model> model_;
     std::shared_ptr<Matrix> rest_;

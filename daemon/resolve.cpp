@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cctype>
-#include <iterator>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -24,20 +22,10 @@ constexpr std::size_t kWordInMessage = 200;
 /// Products of two numbers that are summed in a millisecond or two.
 constexpr std::size_t kMatrixProducts = 2'000'000;
 
-/// «"word" is not in the model», with what helps.
-Error unknown_word(std::string_view word, const format::Model& model) {
-    std::string message = fmt::format("{} is not in the model", printable(word, kWordInMessage));
-    std::string lower(word);
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](unsigned char c) { return static_cast<char>(c < 0x80 ? std::tolower(c) : c); });
-    if (lower != word && model.find(lower)) message += fmt::format("; {} is", printable(lower, kWordInMessage));
-    return {ErrorCode::unknown_word, std::move(message)};
-}
-
-Result<kernels::Row> find_row(std::string_view word, const format::Model& model) {
+Result<kernels::Row> find_row(const std::string& word, const format::Model& model) {
     const auto row = model.find(word);
-    if (!row) return unknown_word(word, model);
-    return *row;
+    if (row) return *row;
+    return Error{ErrorCode::unknown_word, printable(word, kWordInMessage) + " is not in the model", word};
 }
 
 Result<std::vector<kernels::Row>> find_rows(const std::vector<std::string>& words, const format::Model& model) {
@@ -75,39 +63,37 @@ Result<kernels::QueryVector> vector_of(const format::Model& model, kernels::Row 
     return vector;
 }
 
-/// A word as a field of a line. One with a TAB or a line end in it (it came as \xHH) would tear the line apart.
-std::string field_of(const std::string& word) {
-    return word.find_first_of("\t\r\n") == std::string::npos ? word : wire::quote_word(word);
-}
-
-Result<std::string> similarity(const wire::Request& request, const format::Model& model) {
+Result<Lines> similarity(const wire::Request& request, const format::Model& model, wire::Form form) {
     const auto rows = find_rows(request.words, model);
     if (!rows) return rows.error();
-    std::string reply = wire::ok_line(1);
+    Lines lines{1, {}};
+    wire::LineWriter line(lines.text, form, true);
+    line.begin();
     if (request.verb == wire::Verb::dist) {
-        wire::append_score(reply, squared_distance(model, (*rows)[0], (*rows)[1]));
+        line.score("distance", squared_distance(model, (*rows)[0], (*rows)[1]));
     } else {
         if (model.norms()[(*rows)[0]] == 0) return zero_word(request.words[0]);
-        wire::append_score(reply, cosine(model, (*rows)[0], (*rows)[1]));
+        line.score("score", cosine(model, (*rows)[0], (*rows)[1]));
     }
-    reply += '\n';
-    return reply;
+    line.end();
+    return lines;
 }
 
-Result<std::string> vector_line(const wire::Request& request, const format::Model& model) {
+Result<Lines> vector_line(const wire::Request& request, const format::Model& model, wire::Form form) {
     const auto row = find_row(request.words[0], model);
     if (!row) return row.error();
-    std::string reply = wire::ok_line(1);
-    for (const float value : model.vector(*row)) {
-        // fmt writes the shortest decimals that read back to the same float32.
-        fmt::format_to(std::back_inserter(reply), "{}{}", reply.back() == '\n' ? "" : "\t", value);
-    }
-    reply += '\n';
-    return reply;
+    Lines lines{1, {}};
+    wire::LineWriter line(lines.text, form, true);
+    line.begin();
+    line.begin_list("vector");
+    for (const float value : model.vector(*row)) line.list_float(value);
+    line.end_list();
+    line.end();
+    return lines;
 }
 
 /// The word whose row points least the way of all of them together: of the sum of the unit rows. Of equal ones the first named.
-Result<std::string> odd_one(const wire::Request& request, const format::Model& model) {
+Result<Lines> odd_one(const wire::Request& request, const format::Model& model, wire::Form form) {
     const auto rows = find_rows(request.words, model);
     if (!rows) return rows.error();
     std::vector<kernels::WeightedRow> terms;
@@ -125,23 +111,31 @@ Result<std::string> odd_one(const wire::Request& request, const format::Model& m
             odd = i;
         }
     }
-    std::string reply = wire::ok_line(1) + field_of(request.words[odd]) + '\t';
-    wire::append_score(reply, lowest);
-    reply += '\n';
-    return reply;
+    Lines lines{1, {}};
+    wire::LineWriter line(lines.text, form, true);
+    line.begin();
+    line.word("word", request.words[odd]);
+    line.score("score", lowest);
+    line.end();
+    return lines;
 }
 
-std::string presence(const wire::Request& request, const format::Model& model) {
-    std::string reply = wire::ok_line(request.words.size());
+Lines presence(const wire::Request& request, const format::Model& model, wire::Form form) {
+    Lines lines{request.words.size(), {}};
+    wire::LineWriter line(lines.text, form, true);
     for (const std::string& word : request.words) {
-        reply += field_of(word);
-        reply += model.find(word) ? "\t1\n" : "\t0\n";
+        const auto row = model.find(word);
+        line.begin();
+        line.word("word", word);
+        line.flag("known", row.has_value());
+        if (row) add_fields(line, request.options.fields, *row, model);
+        line.end();
     }
-    return reply;
+    return lines;
 }
 
 /// The keys that start so, most frequent first.
-std::string keys_with_prefix(const wire::Request& request, const format::Model& model) {
+Lines keys_with_prefix(const wire::Request& request, const format::Model& model, wire::Form form) {
     const format::RowRange range = model.prefix_range(request.words[0]);
     const auto ranks = model.ranks();
     std::vector<kernels::Row> rows(range.size());
@@ -149,13 +143,15 @@ std::string keys_with_prefix(const wire::Request& request, const format::Model& 
     const std::size_t k = std::min(request.options.k, rows.size());
     std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(k), rows.end(),
                       [&](kernels::Row a, kernels::Row b) { return ranks[a] < ranks[b]; });
-    std::string reply = wire::ok_line(k);
+    Lines lines{k, {}};
+    wire::LineWriter line(lines.text, form, true);
     for (std::size_t i = 0; i < k; ++i) {
-        reply += model.key(rows[i]);
-        append_fields(reply, request.options.fields, rows[i], model);
-        reply += '\n';
+        line.begin();
+        line.word("word", model.key(rows[i]));
+        add_fields(line, request.options.fields, rows[i], model);
+        line.end();
     }
-    return reply;
+    return lines;
 }
 
 /// What is searched for, and what is left out.
@@ -244,50 +240,55 @@ Result<kernels::Query> resolve_query(const wire::Request& request, const format:
     return query;
 }
 
-Result<std::string> answer_directly(const wire::Request& request, const format::Model& model) {
+Result<Lines> answer_directly(const wire::Request& request, const format::Model& model, wire::Form form) {
     switch (request.verb) {
         case wire::Verb::sim:
         case wire::Verb::dist:
-            return similarity(request, model);
+            return similarity(request, model, form);
         case wire::Verb::vec:
-            return vector_line(request, model);
+            return vector_line(request, model, form);
         case wire::Verb::odd:
-            return odd_one(request, model);
+            return odd_one(request, model, form);
         case wire::Verb::prefix:
-            return keys_with_prefix(request, model);
+            return keys_with_prefix(request, model, form);
         default:
             assert(request.verb == wire::Verb::has);
-            return presence(request, model);
+            return presence(request, model, form);
     }
 }
 
-Result<Matrix> Matrix::create(const wire::Request& request, std::shared_ptr<const format::Model> model) {
+Result<Matrix> Matrix::create(const wire::Request& request, std::shared_ptr<const format::Model> model,
+                              wire::Form form) {
     auto rows = find_rows(request.words, *model);
     if (!rows) return rows.error();
     Matrix matrix;
     matrix.model_ = std::move(model);
+    matrix.form_ = form;
     matrix.metric_ = request.options.metric;
     matrix.rows_ = *std::move(rows);
     return matrix;
 }
 
-std::string Matrix::next_lines() {
+void Matrix::append_lines(std::string& out) {
     assert(!finished());
-    std::string lines;
-    if (next_ == 0) lines = wire::ok_line(rows_.size());
+    const bool is_cosine = metric_ == wire::Metric::cosine;
     const std::size_t line_products = rows_.size() * model_->dim();
     std::size_t next = next_;
+    std::string lines;
+    wire::LineWriter line(lines, form_, next_ == 0);
     for (std::size_t products = 0; next < rows_.size() && products < kMatrixProducts; products += line_products) {
         const kernels::Row row = rows_[next++];
-        for (std::size_t i = 0; i < rows_.size(); ++i) {
-            if (i != 0) lines += '\t';
-            wire::append_score(lines, metric_ == wire::Metric::cosine ? cosine(*model_, row, rows_[i])
-                                                                      : squared_distance(*model_, row, rows_[i]));
+        line.begin();
+        line.begin_list(is_cosine ? "scores" : "distances");
+        for (const kernels::Row other : rows_) {
+            line.list_score(is_cosine ? cosine(*model_, row, other) : squared_distance(*model_, row, other));
         }
-        lines += '\n';
+        line.end_list();
+        line.end();
     }
+    if (next == rows_.size()) wire::append_tail(lines, form_);
+    out += lines;
     next_ = next;  // only now: had there been no memory for the lines, nothing would have changed
-    return lines;
 }
 
 }  // namespace gloved::daemon

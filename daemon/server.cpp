@@ -9,10 +9,11 @@
 #include <chrono>
 #include <exception>
 #include <new>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "common/quoting.hpp"
-#include "common/version.hpp"
 #include "common/wire/reply.hpp"
 #include "daemon/session.hpp"
 
@@ -30,35 +31,55 @@ constexpr std::chrono::milliseconds kSpin{2};
 constexpr std::chrono::milliseconds kFaultTimeout{1000};
 constexpr std::chrono::microseconds kLastResort{1'800'000};
 
+/// Suggestions may take a fifth of one processor, and a quarter of a second at once.
+constexpr int kAllowanceDivisor = 5;
+constexpr std::chrono::milliseconds kLargestAllowance{250};
+constexpr std::size_t kMostSuggestions = 64;
+
+Result<std::shared_ptr<Served>> try_to_load(const Loader& load, const ModelSetting& setting) try {
+    return load(setting, true);
+} catch (const std::exception& error) {
+    return Error{ErrorCode::unavailable, error.what()};  // no memory, most likely
+}
+
 auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
 }  // namespace
 
-Server::Server(const Settings& settings, std::vector<std::unique_ptr<Compute>> computes, ListeningSocket listening)
+Server::Server(const Settings& settings, std::vector<std::shared_ptr<Served>> models, Loader load,
+               ListeningSocket listening)
     : settings_(settings),
-      computes_(std::move(computes)),
-      // Rows that are scanned on a GPU are read on the host only where a word is looked up.
-      pinning_(computes_.front()->share_model(), computes_.front()->engine().name() == "cpu" ? settings.pin : Pin::off,
-               computes_.front()->counts().batches),
+      models_(std::move(models)),
+      load_(std::move(load)),
       listening_(std::move(listening)),
       acceptor_(loop_),
       signals_(loop_, SIGTERM, SIGINT, SIGHUP),
-      tick_(loop_) {
+      tick_(loop_),
+      suggesting_allowance_(kLargestAllowance) {
     acceptor_.assign(asio::local::stream_protocol(), listening_.release_fd());
-    for (const auto& compute : computes_) {
-        compute->on_fault([this](const Error& error) { asio::post(loop_, [this, error] { handle_fault(error); }); });
-    }
+    for (const auto& served : models_) watch_engines(*served);
 }
 
 Server::~Server() {
-    // Jobs call back into the loop, so their thread ends first; sessions unregister themselves, so the loop's
-    // coroutines end before the members that they use.
-    for (const auto& compute : computes_) compute->stop();
+    // What runs beside the loop calls back into it, so it ends first; sessions unregister themselves, so the loop's coroutines
+    // end before the members that they use.
+    for (asio::thread_pool* pool : {&loading_, &suggesting_}) {
+        pool->stop();
+        pool->join();
+    }
+    for (const auto& served : models_) served->stop();
+    for (const auto& served : retired_) served->stop();
     for (const auto& [id, session] : sessions_) {
         if (const auto alive = session.lock()) alive->close();
     }
     loop_.restart();
     loop_.poll();
+}
+
+void Server::watch_engines(const Served& served) {
+    for (const auto& compute : served.computes()) {
+        compute->on_fault([this](const Error& error) { asio::post(loop_, [this, error] { handle_fault(error); }); });
+    }
 }
 
 Status Server::run() {
@@ -101,9 +122,10 @@ asio::awaitable<void> Server::accept_connections() {
 bool Server::welcome(Socket& socket) try {
     error_code error;
     if (sessions_.size() >= settings_.limits.max_connections) {
-        ++refused_;
-        const std::string reply = wire::error_line(
-            {ErrorCode::busy, fmt::format("{} connections are open, which is the limit", sessions_.size())});
+        const Error refusal{ErrorCode::busy,
+                            fmt::format("{} connections are open, which is the limit", sessions_.size())};
+        statistics_.count(std::nullopt, refusal);
+        const std::string reply = wire::error_reply(wire::Form::text, refusal);
         socket.non_blocking(true, error);
         socket.write_some(asio::buffer(reply), error);
         return true;
@@ -123,6 +145,12 @@ asio::awaitable<void> Server::keep_deadlines() {
         tick_.expires_after(kTick);
         co_await tick_.async_wait(ignoring(error));
         const auto now = Clock::now();
+        free_retired();
+        // Not before: until then the first answers come sooner.
+        if (!suggestions_prepared_) {
+            suggestions_prepared_ = true;
+            for (const auto& served : models_) prepare_suggestions(served);
+        }
         // A session that ends here would change the map under the loop.
         std::vector<std::shared_ptr<Session>> alive;
         for (const auto& [id, session] : sessions_) {
@@ -144,7 +172,10 @@ asio::awaitable<void> Server::handle_signals() {
         const int number = co_await signals_.async_wait(ignoring(error));
         if (error) co_return;
         if (number == SIGHUP) {
-            spdlog::warn("SIGHUP: this version cannot load a model anew; restart to serve another one");
+            spdlog::info("SIGHUP: loading {} anew", models_.size() == 1 ? "the model" : "all models");
+            std::vector<std::size_t> all(models_.size());
+            std::iota(all.begin(), all.end(), std::size_t{0});
+            reload(std::move(all), [](const Status&) {});
             continue;
         }
         spdlog::info("{}: answering what has been asked, then stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
@@ -155,7 +186,11 @@ asio::awaitable<void> Server::handle_signals() {
 void Server::handle_fault(const Error& error) {
     if (fault_) return;
     fault_ = error;
-    for (const auto& compute : computes_) compute->refuse(error);
+    for (const auto* models : {&models_, &retired_}) {
+        for (const auto& served : *models) {
+            for (const auto& compute : served->computes()) compute->refuse(error);
+        }
+    }
     // Should a thread not come back from what it is doing, SIGALRM ends the process.
     const itimerval last_resort{{}, {kLastResort.count() / 1'000'000, kLastResort.count() % 1'000'000}};
     ::setitimer(ITIMER_REAL, &last_resort, nullptr);
@@ -188,81 +223,113 @@ void Server::forget(std::uint64_t id) {
     if (draining_ && sessions_.empty()) tick_.cancel();
 }
 
-Status Server::check(const wire::Request& request) const {
+Status Server::check(const wire::Request& request, const Served& served) const {
     const wire::Options& options = request.options;
     if (options.k > settings_.limits.max_k) {
         return Error{ErrorCode::bad_request,
                      fmt::format("k= is at most {} here, not {}", settings_.limits.max_k, options.k)};
     }
-    if (!options.model.empty() && options.model != settings_.model_name) {
-        return Error{ErrorCode::unknown_model,
-                     fmt::format("no model {} here: there is {}", printable(options.model), settings_.model_name)};
-    }
-    if (find_compute(options.engine) == nullptr) {
+    if (served.find_compute(options.engine) == nullptr) {
         std::string names;
-        for (const auto& compute : computes_) names += (names.empty() ? "" : ", ") + compute->engine().name();
+        for (const auto& compute : served.computes()) names += (names.empty() ? "" : ", ") + compute->engine().name();
         return Error{ErrorCode::unavailable,
                      fmt::format("no engine {} here: there is {}", printable(options.engine), names)};
     }
     return {};
 }
 
-Compute* Server::find_compute(const std::string& name) const {
-    if (name.empty() || name == "auto") return computes_.front().get();
-    for (const auto& compute : computes_) {
-        if (compute->engine().name() == name) return compute.get();
+Result<std::size_t> Server::find_model(const std::string& name) const {
+    std::string names;
+    for (std::size_t i = 0; i < models_.size(); ++i) {
+        if (models_[i]->name() == name) return i;
+        names += (i == 0 ? "" : ", ") + models_[i]->name();
     }
-    return nullptr;
+    return Error{ErrorCode::unknown_model, fmt::format("no model {} here: there is {}", printable(name), names)};
 }
 
-std::string Server::stats() const {
-    const Compute& first = *computes_.front();
-    const format::Model& model = first.model();
-    std::uint64_t queries = 0;
-    std::uint64_t errors = refused_;
-    std::uint64_t batches = 0;
-    std::uint64_t largest_batch = 0;
-    std::size_t waiting = 0;
-    for (const auto& compute : computes_) {
-        const ComputeCounts& counts = compute->counts();
-        queries += counts.queries;
-        errors += counts.errors;
-        batches += counts.batches;
-        largest_batch = std::max(largest_batch, counts.largest_batch.load());
-        waiting += compute->waiting();
+void Server::reload(std::vector<std::size_t> models, std::function<void(const Status&)> done) {
+    asio::post(loading_, [this, models = std::move(models), done = std::move(done)] {
+        Status status;
+        for (const std::size_t index : models) {
+            const ModelSetting& setting = settings_.models[index];
+            auto loaded = try_to_load(load_, setting);
+            if (!loaded) {
+                status = Error{ErrorCode::unavailable, fmt::format("{} is not loaded anew, the old one serves on: {}",
+                                                                   setting.name, loaded.error().message)};
+                break;
+            }
+            post_surely(loop_, [this, index, served = *std::move(loaded)] { adopt(index, served); });
+        }
+        post_surely(loop_, [this, status, done] {
+            if (!status) {
+                ++failed_reloads_;
+                spdlog::error("{}", status.error().message);
+            }
+            done(status);
+        });
+    });
+}
+
+void Server::adopt(std::size_t index, std::shared_ptr<Served> loaded) {
+    ++reloads_;
+    watch_engines(*loaded);
+    if (fault_) {
+        for (const auto& compute : loaded->computes()) compute->refuse(*fault_);
     }
-    std::string engines;
-    for (const auto& compute : computes_) engines += (engines.empty() ? "" : " ") + compute->engine().name();
-    const auto uptime = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - started_).count();
-    std::vector<std::pair<std::string, std::string>> lines = {
-        {"version", kProgramVersion},
-        {"uptime_s", std::to_string(uptime)},
-        {"model", settings_.model_name},
-        {"rows", std::to_string(model.rows())},
-        {"dim", std::to_string(model.dim())},
-        {"generation", format::hex(model.generation())},
-        {"engine", first.engine().name()},
-        {"engine_description", first.engine().description()},
-        {"engines", engines},
-        {"pinned", pinning_.state()},
-        {"load_keys_ms", fmt::format("{:.3f}", model.load_keys_ms())},
-        {"load_values_ms", fmt::format("{:.3f}", model.load_values_ms())},
-        {"queries", std::to_string(queries)},
-        {"errors", std::to_string(errors)},
-        {"batches", std::to_string(batches)},
-        {"largest_batch", std::to_string(largest_batch)},
-        {"single_query_us", std::to_string(first.counts().single_us.load())},
-        {"queue_depth", std::to_string(waiting)},
-        {"queue_length", std::to_string(settings_.limits.queue_length)},
-        {"connections", std::to_string(sessions_.size())},
-        {"connections_total", std::to_string(next_id_ - 1)},
-        {"max_connections", std::to_string(settings_.limits.max_connections)},
-        {"max_k", std::to_string(settings_.limits.max_k)},
-    };
-    for (auto& fact : first.engine().facts()) lines.push_back(std::move(fact));
-    std::string reply = wire::ok_line(lines.size());
-    for (const auto& [key, value] : lines) reply += fmt::format("{}\t{}\n", key, value);
-    return reply;
+    spdlog::info("model {}: generation {} in place of {}", loaded->name(), format::hex(loaded->model().generation()),
+                 format::hex(models_[index]->model().generation()));
+    prepare_suggestions(loaded);
+    retired_.push_back(std::exchange(models_[index], std::move(loaded)));
+}
+
+void Server::free_retired() {
+    // Nobody but this thread takes a new hold of a model, so one that only the list holds stays so.
+    const auto first =
+        std::partition(retired_.begin(), retired_.end(), [](const auto& served) { return served.use_count() > 1; });
+    for (auto it = first; it != retired_.end(); ++it) {
+        // Elsewhere: unmapping gigabytes takes its time.
+        post_surely(loading_, [last = std::make_shared<std::shared_ptr<Served>>(std::move(*it))] { last->reset(); });
+    }
+    retired_.erase(first, retired_.end());
+}
+
+void Server::prepare_suggestions(const std::shared_ptr<Served>& served) {
+    post_surely(suggesting_, [served] {
+        try {
+            (void)served->suggest({});
+        } catch (const std::bad_alloc&) {
+            // Without suggestions, then, until somebody misses a word.
+        }
+    });
+}
+
+bool Server::suggest(std::shared_ptr<Served> served, std::string word,
+                     std::function<void(std::vector<std::string>)> done) {
+    const auto now = Clock::now();
+    suggesting_allowance_ = std::min<Clock::duration>(
+        kLargestAllowance, suggesting_allowance_ + (now - allowance_counted_) / kAllowanceDivisor);
+    allowance_counted_ = now;
+    if (suggestions_in_flight_ >= kMostSuggestions || suggesting_allowance_ <= Clock::duration::zero()) {
+        ++not_suggested_;
+        return false;
+    }
+    ++suggestions_in_flight_;
+    ++suggested_;
+    asio::post(suggesting_, [this, served = std::move(served), word = std::move(word), done = std::move(done)] {
+        const auto begun = Clock::now();
+        std::vector<std::string> found;
+        try {
+            found = served->suggest(word);
+        } catch (const std::bad_alloc&) {
+            // The answer is right without them.
+        }
+        post_surely(loop_, [this, took = Clock::now() - begun, found = std::move(found), done] {
+            --suggestions_in_flight_;
+            suggesting_allowance_ -= took;
+            done(found);
+        });
+    });
+    return true;
 }
 
 }  // namespace gloved::daemon

@@ -4,9 +4,11 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -14,9 +16,10 @@
 #include "common/wire/request.hpp"
 #include "daemon/asio.hpp"
 #include "daemon/compute.hpp"
-#include "daemon/pin.hpp"
+#include "daemon/served.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/socket_path.hpp"
+#include "daemon/statistics.hpp"
 
 namespace gloved::daemon {
 
@@ -25,9 +28,9 @@ class Session;
 /// Everything here runs on the one thread that calls `run`.
 class Server {
   public:
-    /// `computes`: one for each engine that can be asked for, all on one model; the first is the one that answers unless a
-    /// request names another.
-    Server(const Settings& settings, std::vector<std::unique_ptr<Compute>> computes, ListeningSocket listening);
+    /// `models`: as settings.models names them, in that order; at least one. `load` loads one of them anew.
+    Server(const Settings& settings, std::vector<std::shared_ptr<Served>> models, Loader load,
+           ListeningSocket listening);
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
     ~Server();
@@ -37,19 +40,32 @@ class Server {
     Status run();
 
     const Settings& settings() const { return settings_; }
-    /// The engine that `name` means: empty and «auto» are the first one's. nullptr when there is none.
-    Compute* find_compute(const std::string& name) const;
+    /// All models, the default first, as they are loaded now.
+    const std::vector<std::shared_ptr<Served>>& models() const { return models_; }
+    /// The place of a name among the models. Error: unknown_model.
+    Result<std::size_t> find_model(const std::string& name) const;
     /// Why no request is answered any more; nothing while all is well.
     const std::optional<Error>& fault() const { return fault_; }
     /// Where a session reads into; its content is good until the session waits for anything.
     std::array<char, 65536>& read_buffer() { return read_buffer_; }
 
-    /// What can be refused without looking at the model: bounds, names. Errors: bad_request, unknown_model,
-    /// unavailable.
-    Status check(const wire::Request& request) const;
-    /// The reply to STATS.
-    std::string stats() const;
-    void count_refused() { ++refused_; }
+    /// What can be refused without looking at the model: bounds, names. Errors: bad_request, unavailable.
+    Status check(const wire::Request& request, const Served& served) const;
+    /// The reply to MODELS or RELOAD about these models.
+    std::string list_models(wire::Form form, wire::Verb verb, const std::vector<std::size_t>& which) const;
+    /// The reply to STATS, with what is said of one model about `served`.
+    std::string stats(wire::Form form, const Served& served) const;
+    /// The reply to STATS prometheus: the text exposition format, with all models.
+    std::string prometheus_stats(wire::Form form) const;
+
+    /// Loads models anew, one after another, beside those that serve, and puts each in the other's place; `done` is called on the
+    /// loop when all are, or at the first that cannot be loaded: the old one serves on.
+    void reload(std::vector<std::size_t> models, std::function<void(const Status&)> done);
+    /// Looks for near spellings on a thread of its own and calls `done` on the loop; false, and never, when more is asked than one
+    /// may spend on that.
+    bool suggest(std::shared_ptr<Served> served, std::string word, std::function<void(std::vector<std::string>)> done);
+
+    Statistics& statistics() { return statistics_; }
     /// A request went to an engine, and its answer came back.
     void count_submitted(const Compute& compute);
     void count_answered(const Compute& compute) {
@@ -65,21 +81,39 @@ class Server {
     asio::awaitable<void> handle_signals();
     void begin_drain(std::chrono::milliseconds timeout);
     void handle_fault(const Error& error);
+    void watch_engines(const Served& served);
+    /// A model that was loaded anew takes its place.
+    void adopt(std::size_t index, std::shared_ptr<Served> loaded);
+    /// Frees models that were replaced and answer nothing any more.
+    void free_retired();
+    void prepare_suggestions(const std::shared_ptr<Served>& served);
+    std::size_t waiting() const;
 
     const Settings& settings_;
-    std::vector<std::unique_ptr<Compute>> computes_;
+    std::vector<std::shared_ptr<Served>> models_;
+    std::vector<std::shared_ptr<Served>> retired_;  // replaced, but with answers still to give
+    const Loader load_;
     std::optional<Error> fault_;
-    Pinning pinning_;
     ListeningSocket listening_;
     asio::io_context loop_{1};
+    asio::thread_pool loading_{1};     // loads and frees models
+    asio::thread_pool suggesting_{1};  // looks for near spellings
     asio::local::stream_protocol::acceptor acceptor_;
     asio::signal_set signals_;
     asio::steady_timer tick_;
     std::unordered_map<std::uint64_t, std::weak_ptr<Session>> sessions_;
     std::uint64_t next_id_ = 1;
-    std::uint64_t refused_ = 0;
+    Statistics statistics_;
+    std::uint64_t reloads_ = 0;
+    std::uint64_t failed_reloads_ = 0;
+    std::size_t suggestions_in_flight_ = 0;
+    Clock::duration suggesting_allowance_;
+    Clock::time_point allowance_counted_ = Clock::now();
+    std::uint64_t suggested_ = 0;
+    std::uint64_t not_suggested_ = 0;    // for want of allowance
     std::uint64_t quick_in_flight_ = 0;  // at engines that are worth spinning for
     Clock::time_point spin_until_;
+    bool suggestions_prepared_ = false;
     bool draining_ = false;
     Clock::time_point drain_deadline_ = Clock::time_point::max();
     const Clock::time_point started_ = Clock::now();

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <new>
+#include <numeric>
 #include <utility>
 
 #include "common/wire/reply.hpp"
@@ -27,6 +30,9 @@ constexpr std::size_t kHitLineBytes = 32;
 constexpr std::size_t kNumberBytes = 12;
 constexpr std::size_t kSmallReplyBytes = 128;
 
+/// After a line of this length, other connections have their turn: parsing it took about a millisecond.
+constexpr std::size_t kLongLine = 8192;
+
 constexpr std::string_view kHelp =
     "NEAR [k=N] [min=SCORE] [top=N] [prefix=TEXT] [norm=raw|unit] [exclude=inputs|none] [engine=NAME] [model=NAME] "
     "[fields=row,rank,norm] [certify=0|1] EXPR\n"
@@ -41,8 +47,12 @@ constexpr std::string_view kHelp =
     "ODD [model=NAME] WORD WORD WORD ...\n"
     "MATRIX [metric=cosine|sqeuclidean] [model=NAME] WORD ...\n"
     "PREFIX [k=N] [fields=row,rank,norm] [model=NAME] TEXT\n"
-    "HAS [model=NAME] WORD ...\n"
-    "STATS\n"
+    "HAS [fields=row,rank,norm] [model=NAME] WORD ...\n"
+    "MODELS\n"
+    "USE NAME\n"
+    "FORMAT text|json\n"
+    "STATS [model=NAME] [prometheus]\n"
+    "RELOAD [NAME]\n"
     "PING\n"
     "HELP\n"
     "QUIT\n"
@@ -119,12 +129,14 @@ asio::awaitable<void> Session::read_requests() {
             const auto line = lines_.next();
             if (!line) break;
             line_began_ = Clock::time_point::max();
+            const bool is_long = line->size() > kLongLine;
             handle_line(*line);
+            if (is_long) co_await asio::post(socket_.get_executor(), asio::use_awaitable);
         }
         if (reading_ended_) break;
         if (lines_.too_long()) {
-            answer_now(Reply(
-                Error{ErrorCode::too_long, fmt::format("a line has at most {} bytes; closing", wire::kMaxLineBytes)}));
+            answer_error(std::nullopt, {ErrorCode::too_long,
+                                        fmt::format("a line has at most {} bytes; closing", wire::kMaxLineBytes)});
             peer_is_lost_ = true;
             break;
         }
@@ -161,23 +173,28 @@ asio::awaitable<void> Session::read_requests() {
 
 void Session::handle_line(std::string_view line) {
     // What came in before the socket was shut, after an engine was lost.
-    if (server_.fault()) return answer_now(Reply(stopped_answer()));
+    if (server_.fault()) return answer_error(std::nullopt, stopped_answer());
     auto request = wire::parse_request(line);
-    if (!request) {
-        server_.count_refused();
-        return answer_now(Reply(request.error()));
-    }
-    switch (request->verb) {
+    if (!request) return answer_error(std::nullopt, std::move(request).error());
+    const wire::Verb verb = request->verb;
+    switch (verb) {
         case wire::Verb::ping:
-            return answer_now(Reply(wire::ok_line(0)));
+            return answer_now(verb, Reply(wire::empty_reply(form_, verb)));
+        case wire::Verb::format:
+            form_ = request->form;
+            return answer_now(verb, Reply(wire::empty_reply(form_, verb)));
         case wire::Verb::help:
-            return answer_now(
-                Reply(wire::ok_line(static_cast<std::size_t>(std::count(kHelp.begin(), kHelp.end(), '\n'))) +
-                      std::string(kHelp)));
+            return answer_now(verb, Reply(wire::lines_reply(form_, verb, kHelp)));
+        case wire::Verb::models:
+            return list_models();
+        case wire::Verb::use:
+            return use(*request);
         case wire::Verb::stats:
-            return answer_now(Reply(server_.stats()));
+            return show_statistics(*request);
+        case wire::Verb::reload:
+            return reload(*request);
         case wire::Verb::quit:
-            answer_now(Reply(wire::ok_line(0)));
+            answer_now(verb, Reply(wire::empty_reply(form_, verb)));
             reading_ended_ = true;
             peer_is_lost_ = true;  // what it sends after QUIT is not read
             return;
@@ -186,22 +203,93 @@ void Session::handle_line(std::string_view line) {
     }
 }
 
-void Session::answer_now(Reply reply) {
+void Session::answer_now(std::optional<wire::Verb> verb, Reply reply) {
     auto slot = std::make_shared<Slot>();
+    slot->verb = verb;
     slot->reply = std::move(reply);
     slot->ready = true;
     slots_.push_back(std::move(slot));
     answered_.notify();
 }
 
-void Session::submit(wire::Request request) {
-    if (Status accepted = server_.check(request); !accepted) {
-        server_.count_refused();
-        return answer_now(Reply(accepted.error()));
+void Session::answer_error(std::optional<wire::Verb> verb, Error error) {
+    answer_now(verb, Reply(form_, std::move(error)));
+}
+
+Result<std::shared_ptr<Served>> Session::served_for(const wire::Request& request) const {
+    if (request.options.model.empty()) return server_.models()[model_];
+    const auto index = server_.find_model(request.options.model);
+    if (!index) return index.error();
+    return server_.models()[*index];
+}
+
+void Session::use(const wire::Request& request) {
+    const auto index = server_.find_model(request.words[0]);
+    if (!index) return answer_error(request.verb, index.error());
+    model_ = *index;
+    const Served& served = *server_.models()[model_];
+    answer_now(request.verb, Reply(wire::empty_reply(form_, request.verb,
+                                                     {{"rows", served.model().rows()},
+                                                      {"model", served.name()},
+                                                      {"generation", format::hex(served.model().generation())}})));
+}
+
+void Session::list_models() {
+    std::vector<std::size_t> all(server_.models().size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    answer_now(wire::Verb::models, Reply(server_.list_models(form_, wire::Verb::models, all)));
+}
+
+void Session::show_statistics(const wire::Request& request) {
+    if (!request.words.empty()) return answer_now(request.verb, Reply(server_.prometheus_stats(form_)));
+    const auto served = served_for(request);
+    if (!served) return answer_error(request.verb, served.error());
+    answer_now(request.verb, Reply(server_.stats(form_, **served)));
+}
+
+void Session::reload(const wire::Request& request) {
+    if (!peer_may_reload()) {
+        return answer_error(request.verb, {ErrorCode::forbidden, "RELOAD is for root and the daemon's own user"});
+    }
+    std::vector<std::size_t> models(server_.models().size());
+    std::iota(models.begin(), models.end(), std::size_t{0});
+    if (!request.words.empty()) {
+        const auto index = server_.find_model(request.words[0]);
+        if (!index) return answer_error(request.verb, index.error());
+        models = {*index};
     }
     auto slot = std::make_shared<Slot>();
-    slot->compute = server_.find_compute(request.options.engine);
-    slot->expected_bytes = expected_bytes_of(request, slot->compute->model());
+    slot->verb = request.verb;
+    slot->form = form_;
+    slots_.push_back(slot);
+    server_.reload(models, [this, slot, session = weak_from_this(), models](const Status& done) {
+        const auto self = session.lock();
+        if (!self) return;
+        slot->reply =
+            done ? Reply(server_.list_models(slot->form, wire::Verb::reload, models)) : Reply(slot->form, done.error());
+        mark_ready(slot);
+    });
+}
+
+bool Session::peer_may_reload() {
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (::getsockopt(socket_.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+    return peer.uid == 0 || peer.uid == ::geteuid();
+}
+
+void Session::submit(wire::Request request) {
+    auto served = served_for(request);
+    if (!served) return answer_error(request.verb, served.error());
+    if (Status accepted = server_.check(request, **served); !accepted) {
+        return answer_error(request.verb, accepted.error());
+    }
+    auto slot = std::make_shared<Slot>();
+    slot->verb = request.verb;
+    slot->form = form_;
+    slot->served = *std::move(served);
+    slot->compute = slot->served->find_compute(request.options.engine);
+    slot->expected_bytes = expected_bytes_of(request, slot->served->model());
     Job job = job_for(slot);
     job.request = std::move(request);
     // First the place in line, so that a request that was taken on always has one.
@@ -210,29 +298,47 @@ void Session::submit(wire::Request request) {
     if (slot->compute->submit(std::move(job), slot->expected_bytes)) {
         server_.count_submitted(*slot->compute);
     } else {
-        server_.count_refused();
-        slot->reply = Reply(Error{ErrorCode::busy, "too many requests are waiting; try again"});
-        slot->ready = true;
-        answered_.notify();
+        slot->reply = Reply(slot->form, Error{ErrorCode::busy, "too many requests are waiting; try again"});
+        mark_ready(slot);
     }
 }
 
 Job Session::job_for(const std::shared_ptr<Slot>& slot) {
     Job job;
     job.connection = id_;
-    job.arrived = Clock::now();
+    job.form = slot->form;
+    job.times.arrived = Clock::now();
     job.abandoned = abandoned_;
     // The slot, not the session, is kept alive: a connection that is gone frees everything else at once. The loop does not look
     // at the slot's reply before it is marked ready, which only the posted handler does.
-    job.done = [slot, session = weak_from_this(), executor = socket_.get_executor(), server = &server_](Reply& reply) {
+    job.done = [slot, session = weak_from_this(), executor = socket_.get_executor(), server = &server_](
+                   Reply& reply, const Times& times) {
         if (!reply.finished() || reply.is_broken()) slot->reply = std::exchange(reply, Reply());
+        // Of an answer in pieces, the last one's.
+        const auto arrived = slot->begun ? slot->times.arrived : times.arrived;
+        slot->times = times;
+        slot->times.arrived = arrived;
         asio::post(executor, [slot, session, server] {
             server->count_answered(*slot->compute);
-            slot->ready = true;
-            if (const auto self = session.lock()) self->answered_.notify();
+            if (const auto self = session.lock()) self->take_answer(slot);
         });
     };
     return job;
+}
+
+void Session::take_answer(const std::shared_ptr<Slot>& slot) {
+    const auto& error = slot->reply.error();
+    if (!error || error->code != ErrorCode::unknown_word) return mark_ready(slot);
+    const auto with_suggestions = [slot, session = weak_from_this()](std::vector<std::string> suggestions) {
+        slot->reply.suggest(std::move(suggestions));
+        if (const auto self = session.lock()) self->mark_ready(slot);
+    };
+    if (!server_.suggest(slot->served, error->subject, with_suggestions)) mark_ready(slot);
+}
+
+void Session::mark_ready(const std::shared_ptr<Slot>& slot) {
+    slot->ready = true;
+    answered_.notify();
 }
 
 void Session::go_on(const std::shared_ptr<Slot>& slot) {
@@ -250,6 +356,7 @@ void Session::go_on(const std::shared_ptr<Slot>& slot) {
 asio::awaitable<void> Session::write_answers() {
     const auto self = shared_from_this();
     std::string chunk;
+    std::vector<Times> written;  // answers that end in the chunk
     error_code error;
     while (!error) {
         if (slots_.empty() && reading_ended_) break;
@@ -260,7 +367,7 @@ asio::awaitable<void> Session::write_answers() {
         chunk.clear();
         while (!slots_.empty() && slots_.front()->ready && chunk.size() < kWriteBytes) {
             Slot& slot = *slots_.front();
-            if (server_.fault() && !slot.begun) slot.reply = Reply(stopped_answer());
+            if (server_.fault() && !slot.begun) slot.reply = Reply(slot.form, stopped_answer());
             slot.begun = true;
             slot.reply.append_to(chunk, kWriteBytes);
             if (!slot.reply.finished()) break;
@@ -273,14 +380,20 @@ asio::awaitable<void> Session::write_answers() {
                 break;
             }
             expected_bytes_ -= slot.expected_bytes;
+            server_.statistics().count(slot.verb, slot.reply.error());
+            if (slot.compute != nullptr) written.push_back(slot.times);
             slots_.pop_front();
         }
         if (error) break;
         write_deadline_ = Clock::now() + server_.settings().limits.write_timeout;
         co_await asio::async_write(socket_, asio::buffer(chunk), ignoring(error));
         write_deadline_ = Clock::time_point::max();
+        const auto now = Clock::now();
+        for (const Times& times : written) server_.statistics().record(times, now);
+        written.clear();
         // An idle connection should not hold on to the room of its largest answer.
         if (chunk.capacity() > 4096) chunk = {};
+        if (written.capacity() > 64) written = {};
         taken_.notify();
         if (slots_.empty()) set_read_deadline();
     }
@@ -333,9 +446,9 @@ void Session::enforce_deadlines(Clock::time_point now) {
     if (now >= write_deadline_) return close();
     if (now < read_deadline_) return;
     if (reading_ended_) return close();  // lingering
-    server_.count_refused();
-    answer_now(Reply(Error{ErrorCode::timeout, lines_.partial().empty() ? "idle for too long; closing"
-                                                                        : "the line did not end in time; closing"}));
+    answer_error(std::nullopt,
+                 {ErrorCode::timeout,
+                  lines_.partial().empty() ? "idle for too long; closing" : "the line did not end in time; closing"});
     reading_ended_ = true;
     peer_is_lost_ = true;
     read_deadline_ = Clock::time_point::max();

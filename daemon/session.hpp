@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/wire/line_splitter.hpp"
 #include "daemon/asio.hpp"
 #include "daemon/compute.hpp"
 #include "daemon/reply.hpp"
+#include "daemon/served.hpp"
 #include "daemon/settings.hpp"
 
 namespace gloved::daemon {
@@ -36,8 +39,12 @@ class Session : public std::enable_shared_from_this<Session> {
   private:
     /// A request's place in the line of answers.
     struct Slot {
+        std::optional<wire::Verb> verb;  // none where the line could not be parsed
+        wire::Form form = wire::Form::text;
         Reply reply;
-        Compute* compute = nullptr;  // that answers it
+        std::shared_ptr<Served> served;  // whose engine answers it
+        Compute* compute = nullptr;      // that engine
+        Times times;                     // of an answer from an engine
         bool ready = false;
         bool begun = false;  // some of it is written
         std::size_t expected_bytes = 0;
@@ -48,8 +55,19 @@ class Session : public std::enable_shared_from_this<Session> {
     asio::awaitable<void> watch_for_hangup();
     asio::awaitable<void> discard_input();
     void handle_line(std::string_view line);
-    void answer_now(Reply reply);
+    void answer_now(std::optional<wire::Verb> verb, Reply reply);
+    void answer_error(std::optional<wire::Verb> verb, Error error);
     void submit(wire::Request request);
+    /// The model that a request is about: the one that it names, else the connection's. Error: unknown_model.
+    Result<std::shared_ptr<Served>> served_for(const wire::Request& request) const;
+    void use(const wire::Request& request);
+    void list_models();
+    void show_statistics(const wire::Request& request);
+    void reload(const wire::Request& request);
+    bool peer_may_reload();
+    /// An answer has come from an engine.
+    void take_answer(const std::shared_ptr<Slot>& slot);
+    void mark_ready(const std::shared_ptr<Slot>& slot);
     /// Has the rest of an answer made, of which a part was taken.
     void go_on(const std::shared_ptr<Slot>& slot);
     Job job_for(const std::shared_ptr<Slot>& slot);
@@ -60,6 +78,8 @@ class Session : public std::enable_shared_from_this<Session> {
     Server& server_;
     Socket socket_;
     const std::uint64_t id_;
+    wire::Form form_ = wire::Form::text;
+    std::size_t model_ = 0;  // its place among the server's
     wire::LineSplitter lines_;
     std::deque<std::shared_ptr<Slot>> slots_;  // oldest first
     std::size_t expected_bytes_ = 0;           // of all slots

@@ -24,9 +24,14 @@ struct Limits {
 
 enum class Pin { automatic, on, off };
 
+/// A model to serve, and what it is called.
+struct ModelSetting {
+    std::string name;
+    std::string path;
+};
+
 struct Settings {
-    std::string model_name;
-    std::string model_path;
+    std::vector<ModelSetting> models;  ///< the first is the default
     std::string socket_path;
     std::string engine = "auto";
     std::string simd;

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "common/quoting.hpp"
+#include "common/wire/json_string.hpp"
 
 namespace gloved::wire {
 namespace {
@@ -17,6 +20,33 @@ std::string_view take_word(std::string_view& rest) {
     const std::string_view word = rest.substr(0, length);
     rest.remove_prefix(std::min(length + 1, rest.size()));
     return word;
+}
+
+/// The shortest decimals that read back to the same number. JSON knows neither NaN nor infinity.
+template <class Float>
+void append_number(std::string& out, Float value) {
+    if (std::isfinite(value)) {
+        // A negative zero becomes a zero.
+        fmt::format_to(std::back_inserter(out), "{}", value + Float{0});
+    } else {
+        out += "null";
+    }
+}
+
+void append_value(std::string& out, Form form, const std::variant<std::uint64_t, double, std::string>& value) {
+    if (const auto* count = std::get_if<std::uint64_t>(&value)) {
+        fmt::format_to(std::back_inserter(out), "{}", *count);
+    } else if (const auto* number = std::get_if<double>(&value)) {
+        if (form == Form::json) {
+            append_number(out, *number);
+        } else {
+            fmt::format_to(std::back_inserter(out), "{:.17g}", *number);
+        }
+    } else if (form == Form::json) {
+        append_json_string(out, std::get<std::string>(value));
+    } else {
+        out += std::get<std::string>(value);
+    }
 }
 
 }  // namespace
@@ -55,24 +85,75 @@ std::string_view code_name(ErrorCode code) {
     return "internal";
 }
 
-std::string ok_line(std::size_t lines, const std::vector<StatusField>& fields) {
-    std::string line = fmt::format("OK {}", lines);
-    for (const auto& [key, value] : fields) {
-        line += ' ';
-        line += key;
-        line += '=';
-        line += value;
+void append_head(std::string& out, Form form, Verb verb, std::size_t lines, const std::vector<StatusField>& fields) {
+    if (form == Form::text) {
+        fmt::format_to(std::back_inserter(out), "OK {}", lines);
+    } else {
+        fmt::format_to(std::back_inserter(out), "{{\"ok\":true,\"verb\":\"{}\"", verb_name(verb));
     }
-    line += '\n';
-    return line;
+    for (const auto& [key, value] : fields) {
+        if (form == Form::text) {
+            fmt::format_to(std::back_inserter(out), " {}=", key);
+        } else {
+            fmt::format_to(std::back_inserter(out), ",\"{}\":", key);
+        }
+        append_value(out, form, value);
+    }
+    out += form == Form::text ? "\n" : ",\"results\":[";
 }
 
-std::string error_line(const Error& error) {
-    std::string line = fmt::format("ERR {} {}", code_name(error.code), error.message);
-    std::replace_if(
-        line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-    line += '\n';
-    return line;
+void append_tail(std::string& out, Form form) {
+    if (form == Form::json) out += "]}\n";
+}
+
+std::string empty_reply(Form form, Verb verb, const std::vector<StatusField>& fields) {
+    std::string reply;
+    append_head(reply, form, verb, 0, fields);
+    append_tail(reply, form);
+    return reply;
+}
+
+std::string lines_reply(Form form, Verb verb, std::string_view text) {
+    std::string reply;
+    append_head(reply, form, verb, static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')));
+    LineWriter line(reply, form, true);
+    while (!text.empty()) {
+        const std::size_t length = std::min(text.find('\n'), text.size());
+        line.begin();
+        line.text("line", text.substr(0, length));
+        line.end();
+        text.remove_prefix(std::min(length + 1, text.size()));
+    }
+    append_tail(reply, form);
+    return reply;
+}
+
+std::string error_reply(Form form, const Error& error, const std::vector<std::string>& suggestions) {
+    std::string message = error.message;
+    for (std::size_t i = 0; i < suggestions.size(); ++i) {
+        message += (i == 0 ? "; near to it: " : ", ") + quote_word(suggestions[i]);
+    }
+    if (form == Form::text) {
+        std::string line = fmt::format("ERR {} {}", code_name(error.code), message);
+        std::replace_if(
+            line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+        line += '\n';
+        return line;
+    }
+    std::string object = fmt::format("{{\"ok\":false,\"code\":\"{}\",\"message\":", code_name(error.code));
+    append_json_string(object, message);
+    if (error.code == ErrorCode::unknown_word) {
+        object += ",\"word\":";
+        append_json_string(object, error.subject);
+        object += ",\"suggestions\":[";
+        for (const std::string& suggestion : suggestions) {
+            if (object.back() != '[') object += ',';
+            append_json_string(object, suggestion);
+        }
+        object += ']';
+    }
+    object += "}\n";
+    return object;
 }
 
 void append_score(std::string& out, double score) {
@@ -82,6 +163,88 @@ void append_score(std::string& out, double score) {
 }
 
 std::string quote_word(std::string_view word) { return printable(word, std::numeric_limits<std::size_t>::max()); }
+
+void LineWriter::begin() {
+    first_column_ = true;
+    if (form_ == Form::json) out_ += first_line_ ? "{" : ",{";
+    first_line_ = false;
+}
+
+void LineWriter::end() { out_ += form_ == Form::json ? '}' : '\n'; }
+
+void LineWriter::begin_column(std::string_view name) {
+    if (!first_column_) out_ += form_ == Form::json ? ',' : '\t';
+    first_column_ = false;
+    if (form_ == Form::json) fmt::format_to(std::back_inserter(out_), "\"{}\":", name);
+}
+
+void LineWriter::word(std::string_view name, std::string_view word) {
+    begin_column(name);
+    if (form_ == Form::json) {
+        append_json_string(out_, word);
+    } else if (word.find_first_of("\t\r\n") != std::string_view::npos) {
+        out_ += quote_word(word);
+    } else {
+        out_ += word;
+    }
+}
+
+void LineWriter::text(std::string_view name, std::string_view text) {
+    begin_column(name);
+    if (form_ == Form::json) {
+        append_json_string(out_, text);
+    } else {
+        out_ += text;
+    }
+}
+
+void LineWriter::score(std::string_view name, double value) {
+    begin_column(name);
+    if (form_ == Form::json) {
+        append_number(out_, value);
+    } else {
+        append_score(out_, value);
+    }
+}
+
+void LineWriter::count(std::string_view name, std::uint64_t value) {
+    begin_column(name);
+    fmt::format_to(std::back_inserter(out_), "{}", value);
+}
+
+void LineWriter::flag(std::string_view name, bool value) {
+    begin_column(name);
+    out_ += form_ == Form::json ? (value ? "true" : "false") : (value ? "1" : "0");
+}
+
+void LineWriter::begin_list(std::string_view name) {
+    begin_column(name);
+    first_in_list_ = true;
+    if (form_ == Form::json) out_ += '[';
+}
+
+void LineWriter::list_score(double value) {
+    begin_element();
+    if (form_ == Form::json) {
+        append_number(out_, value);
+    } else {
+        append_score(out_, value);
+    }
+}
+
+void LineWriter::list_float(float value) {
+    begin_element();
+    fmt::format_to(std::back_inserter(out_), "{}", value);
+}
+
+void LineWriter::end_list() {
+    if (form_ == Form::json) out_ += ']';
+}
+
+void LineWriter::begin_element() {
+    if (!first_in_list_) out_ += form_ == Form::json ? ',' : '\t';
+    first_in_list_ = false;
+}
 
 std::string_view StatusLine::field(std::string_view key) const {
     for (const auto& [name, value] : fields) {

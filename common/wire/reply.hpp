@@ -1,4 +1,4 @@
-// Replies as text: made by the daemon, read by clients.
+// Replies as text or JSON: made by the daemon, read by clients.
 #pragma once
 
 #include <cstddef>
@@ -6,22 +6,35 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "common/result.hpp"
+#include "common/wire/request.hpp"
 
 namespace gloved::wire {
 
 /// The wire's name of an error code: «bad_request». Codes that are not of the wire's closed list become «internal».
 std::string_view code_name(ErrorCode code);
 
-/// «key=value» of a status line; values hold no spaces.
-using StatusField = std::pair<std::string, std::string>;
+/// A key of a status line with its value; text values hold no spaces. A number that is not finite is null in JSON.
+struct StatusField {
+    std::string key;
+    std::variant<std::uint64_t, double, std::string> value;
+};
 
-/// «OK n key=value …» with its LF.
-std::string ok_line(std::size_t lines, const std::vector<StatusField>& fields = {});
-/// «ERR code message» with its LF. LF and CR in the message become spaces.
-std::string error_line(const Error& error);
+/// Appends what stands before a reply's lines: «OK n key=value …» with its LF; in JSON the object up to «"results":[».
+void append_head(std::string& out, Form form, Verb verb, std::size_t lines,
+                 const std::vector<StatusField>& fields = {});
+/// Appends what stands behind them: nothing; in JSON «]}» and LF.
+void append_tail(std::string& out, Form form);
+/// An OK without lines.
+std::string empty_reply(Form form, Verb verb, const std::vector<StatusField>& fields = {});
+/// An OK whose lines are those of `text`, which ends with LF; in JSON each is a «line».
+std::string lines_reply(Form form, Verb verb, std::string_view text);
+/// «ERR code message» with its LF, where LF and CR in the message become spaces; in JSON the same as an object. An unknown word's
+/// object has the word and `suggestions`; in text these are part of the message.
+std::string error_reply(Form form, const Error& error, const std::vector<std::string>& suggestions = {});
 
 /// Appends a score with 6 decimals; what rounds to −0.000000 is 0.000000.
 void append_score(std::string& out, double score);
@@ -29,13 +42,49 @@ void append_score(std::string& out, double score);
 /// `word` as wire syntax that parses back to exactly it, always quoted.
 std::string quote_word(std::string_view word);
 
+/// Appends the lines of a reply, each a row of columns: in text TAB between them and LF at the end; in JSON an object a line, its
+/// members the columns' names. Names are plain ASCII. `out` outlives it.
+class LineWriter {
+  public:
+    /// `first`: whether the next line is the reply's first.
+    LineWriter(std::string& out, Form form, bool first) : out_(out), form_(form), first_line_(first) {}
+
+    void begin();
+    void end();
+    /// A word's bytes. One with a TAB or a line end in it (it came as \xHH) would tear a line of text apart: it stands quoted.
+    void word(std::string_view name, std::string_view word);
+    /// Text of our own that needs no quoting on a line.
+    void text(std::string_view name, std::string_view text);
+    /// With 6 decimals in text, whole in JSON: the shortest decimals that read back to it.
+    void score(std::string_view name, double value);
+    void count(std::string_view name, std::uint64_t value);
+    /// 0 or 1, false or true.
+    void flag(std::string_view name, bool value);
+    /// Several numbers: columns each in text, one array in JSON.
+    void begin_list(std::string_view name);
+    void list_score(double value);
+    /// The shortest decimals that read back to the same float32.
+    void list_float(float value);
+    void end_list();
+
+  private:
+    void begin_column(std::string_view name);
+    void begin_element();
+
+    std::string& out_;
+    const Form form_;
+    bool first_line_;
+    bool first_column_ = true;
+    bool first_in_list_ = true;
+};
+
 /// A status line, read.
 struct StatusLine {
     bool ok = false;
-    std::size_t lines = 0;            ///< of an OK: how many lines follow
-    std::vector<StatusField> fields;  ///< of an OK
-    std::string code;                 ///< of an ERR
-    std::string message;              ///< of an ERR
+    std::size_t lines = 0;                                    ///< of an OK: how many lines follow
+    std::vector<std::pair<std::string, std::string>> fields;  ///< of an OK
+    std::string code;                                         ///< of an ERR
+    std::string message;                                      ///< of an ERR
 
     /// The value of a field, or an empty string.
     std::string_view field(std::string_view key) const;

@@ -25,7 +25,7 @@ struct VerbEntry {
 
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 
-/// The one list of verbs. For verbs that this version does not answer yet, options and words are not looked at.
+/// The one list of verbs.
 constexpr std::array kVerbs = {
     VerbEntry{"NEAR", Verb::near, " k min top prefix norm exclude engine model fields certify ", 0, kAny},
     VerbEntry{"SIM", Verb::sim, " model ", 2, 2},
@@ -37,39 +37,16 @@ constexpr std::array kVerbs = {
     VerbEntry{"MATRIX", Verb::matrix, " metric model ", 1, kMaxMatrixWords},
     VerbEntry{"PREFIX", Verb::prefix, " k model fields ", 1, 1},
     VerbEntry{"NEARVEC", Verb::nearvec, " k min top prefix engine model fields certify ", 1, format::kMaxDim},
-    VerbEntry{"HAS", Verb::has, " model ", 1, kAny},
-    VerbEntry{"MODELS", Verb::models, "", 0, kAny},
-    VerbEntry{"USE", Verb::use, "", 0, kAny},
-    VerbEntry{"STATS", Verb::stats, "", 0, 0},
+    VerbEntry{"HAS", Verb::has, " model fields ", 1, kAny},
+    VerbEntry{"MODELS", Verb::models, "", 0, 0},
+    VerbEntry{"USE", Verb::use, "", 1, 1},
+    VerbEntry{"STATS", Verb::stats, " model ", 0, 1},
     VerbEntry{"PING", Verb::ping, "", 0, 0},
-    VerbEntry{"FORMAT", Verb::format, "", 0, kAny},
-    VerbEntry{"RELOAD", Verb::reload, "", 0, kAny},
+    VerbEntry{"FORMAT", Verb::format, "", 1, 1},
+    VerbEntry{"RELOAD", Verb::reload, "", 0, 1},
     VerbEntry{"HELP", Verb::help, "", 0, 0},
     VerbEntry{"QUIT", Verb::quit, "", 0, 0},
 };
-
-bool is_answered(Verb verb) {
-    switch (verb) {
-        case Verb::near:
-        case Verb::sim:
-        case Verb::dist:
-        case Verb::vec:
-        case Verb::analogy:
-        case Verb::odd:
-        case Verb::rank:
-        case Verb::matrix:
-        case Verb::prefix:
-        case Verb::nearvec:
-        case Verb::has:
-        case Verb::stats:
-        case Verb::ping:
-        case Verb::help:
-        case Verb::quit:
-            return true;
-        default:
-            return false;
-    }
-}
 
 const VerbEntry& entry_of(Verb verb) {
     return *std::find_if(kVerbs.begin(), kVerbs.end(), [&](const VerbEntry& e) { return e.verb == verb; });
@@ -185,6 +162,7 @@ Status parse_options(Tokenizer& tokens, const VerbEntry& entry, Options& options
 std::string wanted_words(const VerbEntry& entry) {
     const std::string_view what = entry.verb == Verb::nearvec ? "number" : "word";
     const std::size_t last = entry.max_words == kAny ? entry.min_words : entry.max_words;
+    if (last == 0) return "no words";
     const std::string count = entry.min_words == entry.max_words ? fmt::format("{}", entry.min_words)
                               : entry.max_words == kAny          ? fmt::format("at least {}", entry.min_words)
                                                         : fmt::format("{} to {}", entry.min_words, entry.max_words);
@@ -220,8 +198,6 @@ Result<Request> parse_request(std::string_view line) {
         return request;
     }
     request.verb = *verb;
-    if (!is_answered(*verb)) return bad_request(fmt::format("{} is not answered by this version", verb_name(*verb)));
-
     const VerbEntry& entry = entry_of(*verb);
     if (Status parsed = parse_options(tokens, entry, request.options); !parsed) return parsed.error();
     if (*verb == Verb::near) {
@@ -239,6 +215,16 @@ Result<Request> parse_request(std::string_view line) {
     }
     if (request.words.size() < entry.min_words || request.words.size() > entry.max_words) {
         return bad_request(fmt::format("{} takes {}, not {}", entry.name, wanted_words(entry), request.words.size()));
+    }
+    if (*verb == Verb::format) {
+        const std::string& form = request.words[0];
+        if (form != "text" && form != "json") {
+            return bad_request("FORMAT takes 'text' or 'json', not " + printable(form));
+        }
+        request.form = form == "json" ? Form::json : Form::text;
+    }
+    if (*verb == Verb::stats && !request.words.empty() && request.words[0] != "prometheus") {
+        return bad_request("STATS takes nothing or 'prometheus', not " + printable(request.words[0]));
     }
     if (*verb == Verb::nearvec) {
         for (const std::string& word : request.words) {

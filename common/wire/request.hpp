@@ -52,6 +52,8 @@ enum class Field { row, rank, norm };
 enum class Method { add, mul };
 /// What MATRIX compares rows by: cosine, or squared Euclidean distance.
 enum class Metric { cosine, sqeuclidean };
+/// How a connection's replies are written: lines of text, or one JSON object a reply.
+enum class Form { text, json };
 
 /// The most words of one MATRIX.
 inline constexpr std::size_t kMaxMatrixWords = 4096;
@@ -80,6 +82,7 @@ struct Request {
     std::vector<expr::Term> terms;   ///< NEAR
     std::vector<float> values;       ///< NEARVEC
     std::vector<std::string> words;  ///< all other verbs: the tokens after the options
+    Form form = Form::text;          ///< FORMAT
 };
 
 /// Parses a line without its line end. The first token is a verb if it is exactly one of the list; otherwise the whole

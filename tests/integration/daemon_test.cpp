@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
-#include <regex>
 #include <thread>
 
 #include "kernels/registry.hpp"
@@ -52,11 +51,9 @@ std::vector<std::vector<Exchange>> transcripts() {
     return blocks;
 }
 
-std::string without_us(std::string text) { return std::regex_replace(text, std::regex(" us=[0-9]+"), " us=N"); }
-
 class ProtocolPage : public testing::Test {
   protected:
-    Daemon daemon_{sample_model()};
+    Daemon daemon_{"glove=" + sample_model(), {"--model", "second=" + sample_model()}};
 };
 
 TEST_F(ProtocolPage, TranscriptsHoldOneByOne) {
@@ -113,7 +110,9 @@ TEST(Daemon, AnswersAThousandPipelinedRequestsInOrder) {
         } else if (i % 4 == 2) {
             ASSERT_EQ(reply.lines, std::vector<std::string>{"w" + std::to_string(i) + "\t0"});
         } else {
-            ASSERT_EQ(reply.status, "ERR unknown_word \"nothing-" + std::to_string(i) + "\" is not in the model");
+            // Near spellings may follow, or be left out when many words are missed.
+            const std::string wanted = "ERR unknown_word \"nothing-" + std::to_string(i) + "\" is not in the model";
+            ASSERT_EQ(reply.status.substr(0, wanted.size()), wanted);
         }
     }
     writer.join();
@@ -164,7 +163,12 @@ TEST(Daemon, AnswersEveryOddLineOnceAndLeavesOthersAlone) {
         {"SIM king queen rook", "ERR bad_request "},
         {"HAS", "ERR bad_request "},
         {"PING PONG", "ERR bad_request "},
-        {"MODELS", "ERR bad_request MODELS"},
+        {"MODELS glove", "ERR bad_request MODELS takes no words, not 1"},
+        {"USE", "ERR bad_request "},
+        {"USE nothing", "ERR unknown_model "},
+        {"FORMAT yaml", "ERR bad_request "},
+        {"RELOAD nothing", "ERR unknown_model "},
+        {"STATS king", "ERR bad_request "},
         {"GET / HTTP/1.1", "ERR unknown_word \"GET\""},
         {"*1", "ERR unknown_word "},
         {"\x16\x03\x01\x02", "ERR unknown_word "},
@@ -184,7 +188,7 @@ TEST(Daemon, TakesLinesUpToTheLimitAndClosesBeyondIt) {
     Connection bystander(daemon.socket_path());
     const std::string longest = "HAS " + std::string(65536 - 4, 'x');
     Connection fits(daemon.socket_path());
-    EXPECT_EQ(fits.ask(longest).status, "OK 1");
+    EXPECT_EQ(fits.ask(longest).status.rfind("OK 1 ", 0), 0U);
     EXPECT_EQ(fits.ask("PING").status, "OK 0");
 
     for (const std::string& ending : {std::string("\n"), std::string()}) {
@@ -207,7 +211,7 @@ TEST(Daemon, AnswersALastLineWithoutItsEnd) {
     connection.send("PING\r\nSIM king queen");
     connection.finish_sending();
     EXPECT_EQ(connection.read_reply().status, "OK 0");
-    EXPECT_EQ(connection.read_reply().normalised(), "OK 1\n0.750769");
+    EXPECT_EQ(connection.read_reply().lines, std::vector<std::string>{"0.750769"});
     EXPECT_TRUE(connection.closed_by_peer());
 }
 
@@ -579,7 +583,9 @@ TEST(CommandLine, WrongUsageIsTwoAndABadModelIsOne) {
     for (const std::vector<std::string>& wrong :
          std::vector<std::vector<std::string>>{{},
                                                {"--colour"},
-                                               {"--model", "a", "--model", "b"},
+                                               {"--model", "a", "--model", "x=b", "--model", "x=c"},
+                                               {"--mod", "a"},
+                                               {"--model", "a", "--line-timeout", "0"},
                                                {"--model", "a", "--pin", "maybe"},
                                                {"--model", "a", "--threads", "-1"},
                                                {"--model", "a b=c"},

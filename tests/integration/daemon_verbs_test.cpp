@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -266,7 +267,10 @@ constexpr int kMatrixWords = 700;  // everything is some twenty times slower
 #else
 constexpr int kMatrixWords = 4000;
 #endif
-const std::string kMatrixBegins = fmt::format("OK {}", kMatrixWords);
+/// Whether a status line announces all of it.
+bool begins_matrix(const std::optional<std::string>& line) {
+    return line && line->rfind(fmt::format("OK {} us=", kMatrixWords), 0) == 0;
+}
 
 /// 4,000 words fit a line; their matrix has 140 MB as text, many times what stands between the daemon and us.
 std::string large_matrix() {
@@ -278,8 +282,7 @@ std::string large_matrix() {
 TEST_F(Verbs, ALargeMatrixLetsOthersThrough) {
     Connection other(daemon_.socket_path());
     ASSERT_TRUE(connection_.send(large_matrix() + "\nPING\n"));
-    const auto first = connection_.read_line();
-    ASSERT_EQ(first, kMatrixBegins);
+    ASSERT_TRUE(begins_matrix(connection_.read_line()));
     for (int i = 0; i < 20; ++i) {
         const auto begun = std::chrono::steady_clock::now();
         EXPECT_EQ(other.ask("NEAR k=1 exclude=none w1").lines.size(), 1U);
@@ -306,7 +309,7 @@ TEST_F(Verbs, SeveralLargeMatricesLetOthersThrough) {
         readers.emplace_back([&] {
             Connection matrix(daemon_.socket_path());
             ASSERT_TRUE(matrix.send(large_matrix() + "\n"));
-            ASSERT_EQ(matrix.read_line(), kMatrixBegins);
+            ASSERT_TRUE(begins_matrix(matrix.read_line()));
             for (; count < kMatrixWords && matrix.read_line(); ++count) {
             }
         });
@@ -322,14 +325,14 @@ TEST_F(Verbs, ALargeMatrixThatNobodyTakesIsGivenUp) {
     for (int i = 0; i < 20; ++i) {
         Connection leaver(daemon_.socket_path());
         ASSERT_TRUE(leaver.send(large_matrix() + "\n"));
-        ASSERT_EQ(leaver.read_line(), kMatrixBegins);
+        ASSERT_TRUE(begins_matrix(leaver.read_line()));
     }
     EXPECT_EQ(connection_.ask("SIM w1 twin").lines, (std::vector<std::string>{"1.000000"}));
 }
 
 TEST_F(Verbs, StoppingInTheMiddleOfAMatrixBringsItToItsEnd) {
     ASSERT_TRUE(connection_.send(large_matrix() + "\n"));
-    ASSERT_EQ(connection_.read_line(), kMatrixBegins);
+    ASSERT_TRUE(begins_matrix(connection_.read_line()));
     daemon_.process().signal(SIGTERM);
     int lines = 0;
     while (connection_.read_line()) ++lines;

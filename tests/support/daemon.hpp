@@ -12,11 +12,14 @@
 
 namespace gloved::tests {
 
-/// A reply: the status line and what follows, without line ends.
+/// Replaces the number of every `us` by N, since it differs from run to run: «us=N», «"us":N».
+std::string without_us(const std::string& text);
+
+/// A reply: the status line and what follows, without line ends; after FORMAT json the object alone.
 struct ReplyText {
     std::string status;
     std::vector<std::string> lines;
-    /// The whole reply as text; `us=` is replaced by «us=N», since it differs from run to run.
+    /// The whole reply as text, without_us.
     std::string normalised() const;
 };
 

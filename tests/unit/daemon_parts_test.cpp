@@ -1,13 +1,19 @@
 // The parts of the daemon that need no socket.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
+#include <chrono>
 #include <cmath>
+#include <random>
 #include <thread>
 #include <vector>
 
 #include "daemon/cost_model.hpp"
 #include "daemon/fair_queue.hpp"
+#include "daemon/histogram.hpp"
 #include "kernels/thread_pool.hpp"
 
 namespace gloved::daemon {
@@ -78,10 +84,10 @@ TEST(FairQueue, HandsEverythingOverBetweenThreads) {
     EXPECT_EQ(sum, 3 * 1000 * 1001 / 2);
 }
 
-/// The most vectors whose predicted cost stays below the budget, plus the one that passes it: what the daemon takes.
+/// The most vectors whose predicted cost is within the budget, but at least one: what the daemon takes.
 std::size_t batch_of(const CostModel& costs, double budget_ms) {
     std::size_t vectors = 1;
-    while (vectors < CostModel::kMaxVectors && costs.predict_ms(vectors) < budget_ms) ++vectors;
+    while (vectors < CostModel::kMaxVectors && costs.predict_ms(vectors + 1) <= budget_ms) ++vectors;
     return vectors;
 }
 
@@ -119,10 +125,69 @@ TEST(CostModel, TriesASizeAgainThatOnceWasSlow) {
     costs.learn(1, 60.0);
     costs.learn(2, 60.0);
     costs.learn(16, 5000.0);
-    const std::size_t shy = batch_of(costs, 120.0);
-    EXPECT_LT(shy, 16U);
-    for (int round = 0; round < 1000; ++round) costs.learn(shy, 60.0);
-    EXPECT_GE(batch_of(costs, 120.0), 16U);
+    EXPECT_LT(batch_of(costs, 120.0), 16U);
+    std::size_t largest = 0;
+    for (int round = 0; round < 2000; ++round) {
+        const std::size_t vectors = batch_of(costs, 120.0);
+        costs.learn(vectors, 60.0);
+        largest = std::max(largest, vectors);
+    }
+    EXPECT_GE(largest, 16U);
+}
+
+TEST(CostModel, StaysWithinTheBudgetAfterManySingleQueries) {
+    // What a processor takes whose registers carry 16 vectors, by powers of two.
+    const auto truth = [](std::size_t vectors) {
+        constexpr std::array kMs = {3.35, 3.73, 4.39, 4.67, 5.06, 7.6, 12.3, 24.6, 48.7};
+        return kMs.at(static_cast<std::size_t>(std::bit_width(vectors - 1)));
+    };
+    CostModel costs(30.0);
+    for (const int singles : {5, 100, 1500, 20000}) {
+        for (int i = 0; i < singles; ++i) costs.learn(1, truth(1));
+        int late = 0;
+        for (int i = 0; i < 1000; ++i) {
+            const std::size_t vectors = batch_of(costs, 2 * truth(1));
+            EXPECT_LE(vectors, 32U) << "batch " << i << " after " << singles;
+            late += truth(vectors) > 2 * truth(1);
+            costs.learn(vectors, truth(vectors));
+        }
+        EXPECT_LE(late, 250) << "of 1000 batches after " << singles;
+    }
+}
+
+TEST(Histogram, PercentilesAreRightToASixteenth) {
+    Histogram histogram;
+    EXPECT_EQ(histogram.percentile_us(0.5), 0U);
+    std::mt19937 random(3);
+    std::vector<std::uint64_t> all;
+    for (int i = 0; i < 20000; ++i) {
+        const auto us = static_cast<std::uint64_t>(std::exp2(std::uniform_real_distribution(0.0, 30.0)(random)));
+        all.push_back(us);
+        histogram.add(std::chrono::microseconds(us));
+    }
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(histogram.count(), all.size());
+    for (const double share : {0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0}) {
+        const auto place = static_cast<std::size_t>(std::ceil(share * static_cast<double>(all.size()))) - 1;
+        const auto exact = static_cast<double>(all[place]);
+        const auto got = static_cast<double>(histogram.percentile_us(share));
+        EXPECT_GE(got, exact) << share;
+        EXPECT_LE(got, exact * (1 + 1.0 / 16)) << share;
+    }
+    for (unsigned power = 0; power <= 31; ++power) {
+        const auto below = std::lower_bound(all.begin(), all.end(), std::uint64_t{1} << power) - all.begin();
+        EXPECT_EQ(histogram.below_power(power), static_cast<std::uint64_t>(below)) << power;
+    }
+}
+
+TEST(Histogram, TakesWhatIsNegativeOrBeyondAllBounds) {
+    Histogram histogram;
+    histogram.add(std::chrono::nanoseconds(-5));
+    histogram.add(std::chrono::hours(100));
+    EXPECT_EQ(histogram.count(), 2U);
+    EXPECT_EQ(histogram.percentile_us(0.5), 0U);
+    EXPECT_EQ(histogram.percentile_us(1), (std::uint64_t{1} << Histogram::kLargestPower) - 1);
+    EXPECT_EQ(histogram.below_power(31), 1U);
 }
 
 TEST(ThreadPool, RunsEveryWorkerAndEveryRangeOnce) {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include "common/wire/reply.hpp"
@@ -23,8 +25,15 @@ TEST(Reply, ScoresHaveSixDecimalsAndNoNegativeZero) {
     EXPECT_EQ(score(1e6), "1000000.000000");
 }
 
+std::string head(Form form, std::size_t lines, const std::vector<StatusField>& fields = {}) {
+    std::string out;
+    append_head(out, form, Verb::near, lines, fields);
+    return out;
+}
+
 TEST(Reply, AStatusLineReadsBack) {
-    const std::string text = ok_line(10, {{"us", "123"}, {"engine", "cpu"}, {"note", "a=b"}, {"empty", ""}});
+    const std::string text =
+        head(Form::text, 10, {{"us", std::uint64_t{123}}, {"engine", "cpu"}, {"note", "a=b"}, {"empty", ""}});
     EXPECT_EQ(text, "OK 10 us=123 engine=cpu note=a=b empty=\n");
     const auto status = parse_status_line(std::string_view(text).substr(0, text.size() - 1));
     ASSERT_TRUE(status);
@@ -35,12 +44,12 @@ TEST(Reply, AStatusLineReadsBack) {
     EXPECT_EQ(status->field("note"), "a=b");
     EXPECT_EQ(status->field("empty"), "");
     EXPECT_EQ(status->field("absent"), "");
-    EXPECT_EQ(ok_line(0), "OK 0\n");
+    EXPECT_EQ(head(Form::text, 0), "OK 0\n");
     EXPECT_EQ(parse_status_line("OK 0")->lines, 0U);
 }
 
 TEST(Reply, AnErrorLineReadsBackAndIsOneLine) {
-    const std::string text = error_line({ErrorCode::unknown_word, "no \"x\"\r\nhere"});
+    const std::string text = error_reply(Form::text, {ErrorCode::unknown_word, "no \"x\"\r\nhere"});
     EXPECT_EQ(text, "ERR unknown_word no \"x\"  here\n");
     const auto status = parse_status_line(std::string_view(text).substr(0, text.size() - 1));
     ASSERT_TRUE(status);
@@ -48,6 +57,59 @@ TEST(Reply, AnErrorLineReadsBackAndIsOneLine) {
     EXPECT_EQ(status->code, "unknown_word");
     EXPECT_EQ(status->message, "no \"x\"  here");
     EXPECT_EQ(parse_status_line("ERR busy")->code, "busy");
+}
+
+TEST(Reply, JsonHeadsHaveNumbersAsNumbers) {
+    EXPECT_EQ(head(Form::json, 2,
+                   {{"engine", "cpu"},
+                    {"us", std::uint64_t{18446744073709551615U}},
+                    {"kth", 0.1},
+                    {"rejected_below", -std::numeric_limits<double>::infinity()},
+                    {"negative_zero", -0.0}}),
+              R"({"ok":true,"verb":"NEAR","engine":"cpu","us":18446744073709551615,"kth":0.1,"rejected_below":null,)"
+              R"("negative_zero":0,"results":[)");
+    EXPECT_EQ(head(Form::text, 2, {{"kth", 0.1}, {"rejected_below", -std::numeric_limits<double>::infinity()}}),
+              "OK 2 kth=0.10000000000000001 rejected_below=-inf\n");
+    EXPECT_EQ(empty_reply(Form::json, Verb::ping), "{\"ok\":true,\"verb\":\"PING\",\"results\":[]}\n");
+    EXPECT_EQ(lines_reply(Form::json, Verb::help, "a\n\"b\"\n"),
+              R"({"ok":true,"verb":"HELP","results":[{"line":"a"},{"line":"\"b\""}]})"
+              "\n");
+    EXPECT_EQ(lines_reply(Form::text, Verb::help, "a\n\"b\"\n"), "OK 2\na\n\"b\"\n");
+}
+
+TEST(Reply, LinesHaveTheSameColumnsInTextAndJson) {
+    const auto lines = [](Form form) {
+        std::string out;
+        LineWriter line(out, form, true);
+        for (const char* word : {"a\tb", "\xC3\xA9"}) {
+            line.begin();
+            line.word("word", word);
+            line.score("score", 0.1234567);
+            line.count("row", 7);
+            line.flag("known", true);
+            line.begin_list("numbers");
+            line.list_score(-0.0);
+            line.list_float(0.1F);
+            line.end_list();
+            line.end();
+        }
+        return out;
+    };
+    EXPECT_EQ(lines(Form::text),
+              "\"a\\x09b\"\t0.123457\t7\t1\t0.000000\t0.1\n\xC3\xA9\t0.123457\t7\t1\t0.000000\t0.1\n");
+    EXPECT_EQ(lines(Form::json),
+              "{\"word\":\"a\\u0009b\",\"score\":0.1234567,\"row\":7,\"known\":true,\"numbers\":[0,0.1]},"
+              "{\"word\":\"\xC3\xA9\",\"score\":0.1234567,\"row\":7,\"known\":true,\"numbers\":[0,0.1]}");
+}
+
+TEST(Reply, AnUnknownWordIsNamedWithWhatIsNear) {
+    const Error error{ErrorCode::unknown_word, "\"Kin\\xE9\" is not in the model", "Kin\xE9"};
+    EXPECT_EQ(error_reply(Form::text, error, {"king", "a b"}),
+              "ERR unknown_word \"Kin\\xE9\" is not in the model; near to it: \"king\", \"a b\"\n");
+    EXPECT_EQ(error_reply(Form::json, error, {"king", "a b"}),
+              R"({"ok":false,"code":"unknown_word","message":"\"Kin\\xE9\" is not in the model; near to it: \"king\", )"
+              R"(\"a b\"","word":"Kin\udbff\udfe9","suggestions":["king","a b"]})"
+              "\n");
 }
 
 TEST(Reply, FaultsOfFilesAreInternalToAPeer) {

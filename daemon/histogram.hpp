@@ -1,0 +1,74 @@
+// Times, counted by size.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace gloved::daemon {
+
+/// Counts durations in buckets of a sixteenth of an octave, from 1 µs to 71 minutes: percentiles are right to 6.3 %. Longer ones
+/// count as the longest. Of one thread.
+class Histogram {
+  public:
+    void add(std::chrono::nanoseconds duration) {
+        const auto us = std::max<std::int64_t>(duration.count(), 0) / 1000;
+        ++counts_[bucket_of(static_cast<std::uint64_t>(us))];
+        ++count_;
+        sum_us_ += static_cast<double>(us);
+    }
+
+    std::uint64_t count() const { return count_; }
+    double sum_us() const { return sum_us_; }
+
+    /// The smallest bound in µs that at least `share` (0 to 1) of all durations do not pass; 0 where there are none.
+    std::uint64_t percentile_us(double share) const {
+        const double wanted = share * static_cast<double>(count_);
+        std::uint64_t seen = 0;
+        for (std::size_t i = 0; i < counts_.size(); ++i) {
+            seen += counts_[i];
+            if (seen > 0 && static_cast<double>(seen) >= wanted) return last_of(i);
+        }
+        return 0;
+    }
+
+    /// How many took less than 2^`power` µs.
+    std::uint64_t below_power(unsigned power) const {
+        std::uint64_t sum = 0;
+        for (std::size_t i = 0; i < bucket_of(std::uint64_t{1} << power); ++i) sum += counts_[i];
+        return sum;
+    }
+
+    static constexpr unsigned kLargestPower = 32;
+
+  private:
+    static constexpr unsigned kSubBits = 4;
+    static constexpr std::size_t kSub = std::size_t{1} << kSubBits;
+    // Below 16 µs a bucket a microsecond; then sixteen an octave.
+    static constexpr std::size_t kBuckets = (kLargestPower - kSubBits + 1) * kSub;
+
+    static std::size_t bucket_of(std::uint64_t us) {
+        if (us < kSub) return static_cast<std::size_t>(us);
+        const auto octave = static_cast<unsigned>(std::bit_width(us)) - 1;
+        if (octave >= kLargestPower) return kBuckets - 1;
+        const std::size_t sub = static_cast<std::size_t>(us >> (octave - kSubBits)) - kSub;
+        return (octave - kSubBits + 1) * kSub + sub;
+    }
+
+    /// The largest duration of a bucket.
+    static std::uint64_t last_of(std::size_t bucket) {
+        if (bucket < kSub) return bucket;
+        const std::size_t octave = bucket / kSub + kSubBits - 1;
+        const std::uint64_t first = (kSub + bucket % kSub) << (octave - kSubBits);
+        return first + (std::uint64_t{1} << (octave - kSubBits)) - 1;
+    }
+
+    std::array<std::uint64_t, kBuckets> counts_{};
+    std::uint64_t count_ = 0;
+    double sum_us_ = 0;
+};
+
+}  // namespace gloved::daemon

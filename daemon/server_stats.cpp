@@ -1,0 +1,290 @@
+// What the server tells of itself: MODELS, STATS and STATS prometheus.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+
+#include "common/version.hpp"
+#include "common/wire/reply.hpp"
+#include "daemon/server.hpp"
+
+namespace gloved::daemon {
+namespace {
+
+using Fact = wire::StatusField;
+
+constexpr std::array<std::pair<std::string_view, double>, 4> kPercentiles = {
+    {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}}};
+
+/// Bytes of this process in memory that are not a file's: what it holds beside the mapped models.
+std::uint64_t own_memory_bytes() {
+    std::ifstream file("/proc/self/statm");
+    std::uint64_t size = 0;
+    std::uint64_t resident = 0;
+    std::uint64_t shared = 0;
+    if (!(file >> size >> resident >> shared)) return 0;
+    return (resident - std::min(resident, shared)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// An engine's facts come as text; numbers among them are numbers in JSON.
+Fact fact_of(const std::pair<std::string, std::string>& fact) {
+    const char* const end = fact.second.data() + fact.second.size();
+    std::uint64_t count = 0;
+    if (const auto [stop, fault] = std::from_chars(fact.second.data(), end, count);
+        fault == std::errc() && stop == end) {
+        return {fact.first, count};
+    }
+    double number = 0;
+    if (const auto [stop, fault] = std::from_chars(fact.second.data(), end, number);
+        fault == std::errc() && stop == end) {
+        return {fact.first, number};
+    }
+    return {fact.first, fact.second};
+}
+
+void add_value(wire::LineWriter& line, std::string_view name, const Fact& fact) {
+    if (const auto* count = std::get_if<std::uint64_t>(&fact.value)) {
+        line.count(name, *count);
+    } else if (const auto* number = std::get_if<double>(&fact.value)) {
+        line.score(name, *number);
+    } else {
+        line.text(name, std::get<std::string>(fact.value));
+    }
+}
+
+std::uint64_t seconds_of(Clock::duration duration) {
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(duration).count());
+}
+
+/// «1:20 2:5 4:3»: how many batches there were of one query, of up to two, of up to four, …
+std::string sizes_of(const ComputeCounts& counts) {
+    std::string text;
+    for (std::size_t i = 0; i < kBatchSizes; ++i) {
+        const std::uint64_t count = counts.batches_of[i];
+        if (count != 0) text += fmt::format("{}{}:{}", text.empty() ? "" : " ", std::size_t{1} << i, count);
+    }
+    return text;
+}
+
+/// Writes metrics in the text exposition format of Prometheus, version 0.0.4.
+class Exposition {
+  public:
+    /// Begins a metric; its samples follow.
+    void metric(std::string_view name, std::string_view type, std::string_view help) {
+        name_ = name;
+        fmt::format_to(std::back_inserter(text_), "# HELP gloved_{} {}\n# TYPE gloved_{} {}\n", name, help, name, type);
+    }
+    /// `labels` as they stand between braces. Names of models, engines and stages need no escapes.
+    template <class Value>
+    void sample(std::string_view labels, Value value, std::string_view suffix = {}) {
+        fmt::format_to(std::back_inserter(text_), "gloved_{}{}{}{}{} {}\n", name_, suffix, labels.empty() ? "" : "{",
+                       labels, labels.empty() ? "" : "}", value);
+    }
+    template <class Value>
+    void single(std::string_view name, std::string_view type, std::string_view help, Value value) {
+        metric(name, type, help);
+        sample({}, value);
+    }
+    const std::string& text() const { return text_; }
+
+  private:
+    std::string name_;
+    std::string text_;
+};
+
+void expose_times(Exposition& out, const Statistics& statistics) {
+    // From 16 µs to 33 s, by factors of two; bounds are exact, since the buckets' are powers of two.
+    constexpr unsigned kFirst = 4;
+    constexpr unsigned kLast = 25;
+    out.metric("request_seconds", "histogram", "Time of requests that an engine's thread answered, by stage.");
+    for (const auto& [stage, times] : statistics.stages()) {
+        for (unsigned power = kFirst; power <= kLast; ++power) {
+            out.sample(
+                fmt::format("stage=\"{}\",le=\"{}\"", stage, static_cast<double>(std::uint64_t{1} << power) / 1e6),
+                times.below_power(power), "_bucket");
+        }
+        out.sample(fmt::format("stage=\"{}\",le=\"+Inf\"", stage), times.count(), "_bucket");
+        out.sample(fmt::format("stage=\"{}\"", stage), times.sum_us() / 1e6, "_sum");
+        out.sample(fmt::format("stage=\"{}\"", stage), times.count(), "_count");
+    }
+}
+
+void expose_batches(Exposition& out, const std::vector<std::shared_ptr<Served>>& models) {
+    out.metric("batch_size", "histogram", "Queries that were scanned together.");
+    for (const auto& served : models) {
+        for (const auto& compute : served->computes()) {
+            const std::string labels =
+                fmt::format("model=\"{}\",engine=\"{}\"", served->name(), compute->engine().name());
+            const ComputeCounts& counts = compute->counts();
+            // The scans go on meanwhile: the count is that of the buckets, so that the two agree.
+            std::uint64_t sum = 0;
+            for (std::size_t i = 0; i < kBatchSizes; ++i) {
+                sum += counts.batches_of[i];
+                out.sample(fmt::format("{},le=\"{}\"", labels, std::size_t{1} << i), sum, "_bucket");
+            }
+            out.sample(labels + ",le=\"+Inf\"", sum, "_bucket");
+            out.sample(labels, counts.scanned.load(), "_sum");
+            out.sample(labels, sum, "_count");
+        }
+    }
+}
+
+}  // namespace
+
+std::string Server::list_models(wire::Form form, wire::Verb verb, const std::vector<std::size_t>& which) const {
+    std::string reply;
+    wire::append_head(reply, form, verb, which.size());
+    wire::LineWriter line(reply, form, true);
+    for (const std::size_t index : which) {
+        const Served& served = *models_[index];
+        line.begin();
+        line.text("model", served.name());
+        line.count("rows", served.model().rows());
+        line.count("dim", served.model().dim());
+        line.text("generation", format::hex(served.model().generation()));
+        line.text("engine", served.first_compute().engine().name());
+        line.end();
+    }
+    wire::append_tail(reply, form);
+    return reply;
+}
+
+std::size_t Server::waiting() const {
+    std::size_t waiting = 0;
+    for (const auto& served : models_) {
+        for (const auto& compute : served->computes()) waiting += compute->waiting();
+    }
+    return waiting;
+}
+
+std::string Server::stats(wire::Form form, const Served& served) const {
+    const format::Model& model = served.model();
+    const Compute& first = served.first_compute();
+    std::string engines;
+    std::uint64_t queries = 0;
+    std::uint64_t batches = 0;
+    std::uint64_t largest_batch = 0;
+    for (const auto& compute : served.computes()) {
+        engines += (engines.empty() ? "" : " ") + compute->engine().name();
+        queries += compute->counts().queries;
+        batches += compute->counts().batches;
+        largest_batch = std::max(largest_batch, compute->counts().largest_batch.load());
+    }
+    std::vector<Fact> facts = {
+        {"version", std::string(kProgramVersion)},
+        {"uptime_s", seconds_of(Clock::now() - started_)},
+        {"models", models_.size()},
+        {"model", served.name()},
+        {"rows", model.rows()},
+        {"dim", model.dim()},
+        {"generation", format::hex(model.generation())},
+        {"engine", first.engine().name()},
+        {"engine_description", first.engine().description()},
+        {"engines", engines},
+        {"pinned", std::string(served.pinned())},
+        {"load_keys_ms", model.load_keys_ms()},
+        {"load_values_ms", model.load_values_ms()},
+        {"queries", queries},
+        {"batches", batches},
+        {"largest_batch", largest_batch},
+        {"batch_sizes", sizes_of(first.counts())},
+        {"single_query_us", first.counts().single_us.load()},
+    };
+    for (const auto& fact : first.engine().facts()) facts.push_back(fact_of(fact));
+    const std::vector<Fact> common = {
+        {"answered", statistics_.answered()},
+        {"errors", statistics_.refused()},
+        {"queue_depth", waiting()},
+        {"queue_length", settings_.limits.queue_length},
+        {"connections", sessions_.size()},
+        {"connections_total", next_id_ - 1},
+        {"max_connections", settings_.limits.max_connections},
+        {"max_k", settings_.limits.max_k},
+        {"own_memory_bytes", own_memory_bytes()},
+        {"retired_models", retired_.size()},
+        {"reloads", reloads_},
+        {"failed_reloads", failed_reloads_},
+        {"suggested", suggested_},
+        {"not_suggested", not_suggested_},
+    };
+    facts.insert(facts.end(), common.begin(), common.end());
+    for (const auto& [stage, times] : statistics_.stages()) {
+        for (const auto& [name, share] : kPercentiles) {
+            facts.push_back({fmt::format("{}_{}_us", stage, name), times.percentile_us(share)});
+        }
+    }
+    statistics_.each_count([&](const std::string& verb, const std::string& outcome, std::uint64_t count) {
+        if (count != 0) facts.push_back({fmt::format("requests_{}_{}", verb, outcome), count});
+    });
+
+    std::string reply;
+    wire::append_head(reply, form, wire::Verb::stats, facts.size());
+    wire::LineWriter line(reply, form, true);
+    if (form == wire::Form::json) line.begin();
+    for (const Fact& fact : facts) {
+        if (form == wire::Form::text) {
+            line.begin();
+            line.text("key", fact.key);
+        }
+        add_value(line, fact.key, fact);
+        if (form == wire::Form::text) line.end();
+    }
+    if (form == wire::Form::json) line.end();
+    wire::append_tail(reply, form);
+    return reply;
+}
+
+std::string Server::prometheus_stats(wire::Form form) const {
+    Exposition out;
+    out.metric("build_info", "gauge", "The program's version.");
+    out.sample(fmt::format("version=\"{}\"", kProgramVersion), 1);
+    out.single("uptime_seconds", "gauge", "Since the start.", seconds_of(Clock::now() - started_));
+    out.metric("model_info", "gauge", "The models that are served, the default first.");
+    for (const auto& served : models_) {
+        out.sample(fmt::format("model=\"{}\",generation=\"{}\",engine=\"{}\",pinned=\"{}\"", served->name(),
+                               format::hex(served->model().generation()), served->first_compute().engine().name(),
+                               served->pinned()),
+                   1);
+    }
+    out.metric("model_rows", "gauge", "Words of a model.");
+    for (const auto& served : models_) {
+        out.sample(fmt::format("model=\"{}\"", served->name()), served->model().rows());
+    }
+    out.metric("requests_total", "counter", "Requests by verb and outcome; verb none: a line that is no request.");
+    statistics_.each_count([&](const std::string& verb, const std::string& outcome, std::uint64_t count) {
+        if (count != 0) out.sample(fmt::format("verb=\"{}\",outcome=\"{}\"", verb, outcome), count);
+    });
+    expose_times(out, statistics_);
+    expose_batches(out, models_);
+    out.metric("queue_depth", "gauge", "Requests that wait for an engine.");
+    for (const auto& served : models_) {
+        for (const auto& compute : served->computes()) {
+            out.sample(fmt::format("model=\"{}\",engine=\"{}\"", served->name(), compute->engine().name()),
+                       compute->waiting());
+        }
+    }
+    out.single("queue_length", "gauge", "How many may wait, an engine.", settings_.limits.queue_length);
+    out.single("connections", "gauge", "Open connections.", sessions_.size());
+    out.single("connections_total", "counter", "Connections since the start.", next_id_ - 1);
+    out.single("max_connections", "gauge", "How many may be open.", settings_.limits.max_connections);
+    out.single("own_memory_bytes", "gauge", "Memory beside the mapped models.", own_memory_bytes());
+    out.metric("gpu_memory_bytes", "gauge", "Device memory that a model's engine holds.");
+    for (const auto& served : models_) {
+        for (const auto& [key, value] : served->first_compute().engine().facts()) {
+            if (key == "gpu_memory_bytes") out.sample(fmt::format("model=\"{}\"", served->name()), value);
+        }
+    }
+    out.metric("reloads_total", "counter", "Models loaded anew.");
+    out.sample("outcome=\"done\"", reloads_);
+    out.sample("outcome=\"failed\"", failed_reloads_);
+    out.metric("suggestions_total", "counter", "Unknown words, with near spellings looked for or not.");
+    out.sample("outcome=\"looked_for\"", suggested_);
+    out.sample("outcome=\"left_out\"", not_suggested_);
+    return wire::lines_reply(form, wire::Verb::stats, out.text());
+}
+
+}  // namespace gloved::daemon

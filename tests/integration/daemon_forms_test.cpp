@@ -1,0 +1,286 @@
+// What replies look like: JSON beside text, near spellings, and what the daemon tells of itself.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "common/wire/json_string.hpp"
+#include "common/wire/reply.hpp"
+#include "tests/support/daemon.hpp"
+#include "tests/support/small_model.hpp"
+
+namespace gloved::tests {
+namespace {
+
+using nlohmann::json;
+
+/// Words that are hard to say: every one a key of the model.
+std::vector<std::string> odd_words() {
+    return {"two words", "\"quoted\\", "NEAR",     "k=5",      "+",       "-",
+            "(",         "3",          "\xC2\xA0", "\xFF\xFE", "caf\xE9", "caf\xC3\xA9",
+            " ",         "\x01\x1B[m", "\\xE9",    "\"",       "'",       "\xF4\x8F\xBE\x80",
+            "king",      "King",       "KING",     "kings",    "kong",    std::string(999, 'x')};
+}
+
+std::vector<Entry> entries() {
+    auto made = random_entries(120, 6, 11);
+    const auto words = odd_words();
+    for (std::size_t i = 0; i < words.size(); ++i) made[i].first = words[i];
+    return made;
+}
+
+class Forms : public testing::Test {
+  protected:
+    static void SetUpTestSuite() { make_model(*dir_ / "m", entries()); }
+
+    /// The reply as an object; the same request on a connection that has asked for JSON.
+    json ask_json(const std::string& request) {
+        const std::string line = json_.ask(request).status;
+        EXPECT_TRUE(json::accept(line)) << line;
+        return json::parse(line, nullptr, false);
+    }
+    static std::string bytes(const json& word) { return wire::bytes_of_json_string(word.get<std::string>()); }
+
+    inline static const std::unique_ptr<TempDir> dir_ = std::make_unique<TempDir>();
+    Daemon daemon_{*dir_ / "m"};
+    Connection text_{daemon_.socket_path()};
+    Connection json_{daemon_.socket_path()};
+
+    void SetUp() override { EXPECT_EQ(json_.ask("FORMAT json").status, R"({"ok":true,"verb":"FORMAT","results":[]})"); }
+};
+
+/// A column of text as the JSON member stands for it.
+std::string column(const std::string& name, const json& value) {
+    if (name == "known") return value.get<bool>() ? "1" : "0";
+    if (value.is_string()) {
+        const std::string word = wire::bytes_of_json_string(value.get<std::string>());
+        return word.find_first_of("\t\r\n") == std::string::npos ? word : wire::quote_word(word);
+    }
+    if (value.is_number_integer() && (name == "row" || name == "rank" || name == "rows" || name == "dim")) {
+        return std::to_string(value.get<std::int64_t>());
+    }
+    std::string score;
+    wire::append_score(score, value.get<double>());
+    return score;
+}
+
+TEST_F(Forms, JsonSaysWhatTextSays) {
+    std::size_t verbs = 0;
+    for (const std::string request :
+         {"NEAR king", "NEAR k=7 fields=rank,row,norm king - kong", "king", "NEAR k=5 min=2 king", "RANK king kong",
+          "ANALOGY king kong kings", "ANALOGY method=mul k=120 fields=norm king kong kings", "SIM king kong",
+          "DIST king kong", "ODD king kong kings", "PREFIX k=50 fields=norm,row w", "PREFIX zzz",
+          "HAS fields=rank king nothing", "HAS \"a\\x09b\"", "MODELS", "NEARVEC k=3 1 2 3 4 5 6",
+          "MATRIX king kong \"two words\"", "MATRIX metric=sqeuclidean king kong"}) {
+        const ReplyText text = text_.ask(request);
+        const auto status = wire::parse_status_line(text.status);
+        ASSERT_TRUE(status && status->ok) << text.status;
+        const json object = ask_json(request);
+        ASSERT_TRUE(object.is_object());
+        EXPECT_EQ(object["ok"], true);
+        EXPECT_EQ(object["verb"], request == "king" ? "NEAR" : request.substr(0, request.find(' ')));
+        for (const auto& [key, value] : status->fields) {
+            ASSERT_TRUE(object.contains(key)) << key << " " << object;
+            if (key == "us") continue;
+            EXPECT_EQ(object[key].is_string() ? object[key].get<std::string>() : object[key].dump(), value);
+        }
+        ASSERT_EQ(object["results"].size(), text.lines.size()) << request;
+        for (std::size_t i = 0; i < text.lines.size(); ++i) {
+            // In the order in which the daemon wrote them.
+            const auto result = nlohmann::ordered_json::parse(object["results"][i].dump());
+            std::vector<std::string> columns;
+            std::string line = text.lines[i];
+            std::multiset<std::string> wanted;
+            for (std::size_t at = 0; at <= line.size();) {
+                const std::size_t tab = std::min(line.find('\t', at), line.size());
+                wanted.insert(line.substr(at, tab - at));
+                at = tab + 1;
+            }
+            std::multiset<std::string> got;
+            for (const auto& [name, value] : result.items()) {
+                if (value.is_array()) {
+                    for (const auto& element : value) got.insert(column(name, json(element)));
+                } else {
+                    got.insert(column(name, json(value)));
+                }
+            }
+            EXPECT_EQ(got, wanted) << request;
+        }
+        ++verbs;
+    }
+    EXPECT_EQ(verbs, 18U);
+}
+
+TEST_F(Forms, JsonHasFullPrecision) {
+    const auto vector = ask_json("VEC king")["results"][0]["vector"];
+    const auto model = format::Model::open(*dir_ / "m");
+    const std::size_t row = *model->find("king");
+    ASSERT_EQ(vector.size(), model->dim());
+    double dot = 0;
+    double norms[2] = {0, 0};
+    const auto other = model->vector(*model->find("kong"));
+    for (std::size_t i = 0; i < model->dim(); ++i) {
+        EXPECT_EQ(vector[i].get<float>(), model->vector(row)[i]);
+        dot += double{model->vector(row)[i]} * double{other[i]};
+        norms[0] += double{model->vector(row)[i]} * double{model->vector(row)[i]};
+        norms[1] += double{other[i]} * double{other[i]};
+    }
+    const double wanted = dot / (std::sqrt(norms[0]) * std::sqrt(norms[1]));
+    EXPECT_TRUE(std::abs(ask_json("SIM king kong")["results"][0]["score"].get<double>() - wanted) <= 1e-15);
+}
+
+TEST_F(Forms, EveryWordCanBeAskedForAndComesBackWhole) {
+    for (const std::string& word : odd_words()) {
+        const std::string quoted = wire::quote_word(word);
+        const auto near = text_.ask("NEAR k=1 exclude=none " + quoted);
+        ASSERT_EQ(near.lines.size(), 1U) << near.status;
+        EXPECT_EQ(near.lines[0], word + "\t1.000000");
+        EXPECT_EQ(text_.ask("HAS " + quoted).lines.at(0), word + "\t1");
+        EXPECT_EQ(bytes(ask_json("NEAR k=1 exclude=none " + quoted)["results"][0]["word"]), word);
+        EXPECT_EQ(bytes(ask_json("HAS " + quoted)["results"][0]["word"]), word);
+        EXPECT_EQ(bytes(ask_json("PREFIX k=1 " + quoted)["results"][0]["word"]).rfind(word, 0), 0U);
+    }
+}
+
+TEST_F(Forms, ErrorsAreObjectsToo) {
+    const json bad = ask_json("NEAR k=0 king");
+    EXPECT_EQ(bad["ok"], false);
+    EXPECT_EQ(bad["code"], "bad_request");
+    EXPECT_EQ(bad["message"], "k= takes a whole number from 1 to 4294967295, not \"0\"");
+    EXPECT_FALSE(bad.contains("suggestions"));
+    const json unknown = ask_json("SIM king \"caf\\xe8\"");
+    EXPECT_EQ(unknown["code"], "unknown_word");
+    EXPECT_EQ(bytes(unknown["word"]), "caf\xE8");
+    ASSERT_TRUE(unknown["suggestions"].is_array());
+    std::vector<std::string> suggestions;
+    for (const auto& word : unknown["suggestions"]) suggestions.push_back(bytes(word));
+    // By distance, then by frequency: both are one letter away.
+    EXPECT_EQ(suggestions, (std::vector<std::string>{"caf\xE9", "caf\xC3\xA9"}));
+}
+
+TEST_F(Forms, AFormHoldsFromItsRequestOn) {
+    ASSERT_TRUE(text_.send("SIM king kong\nFORMAT json\nSIM king kong\nFORMAT text\nSIM king kong\n"));
+    EXPECT_EQ(text_.read_reply().lines.size(), 1U);
+    EXPECT_EQ(text_.read_line().value_or("").rfind("{\"ok\":true,\"verb\":\"FORMAT\"", 0), 0U);
+    EXPECT_EQ(text_.read_line().value_or("").rfind("{\"ok\":true,\"verb\":\"SIM\"", 0), 0U);
+    EXPECT_EQ(text_.read_reply().status, "OK 0");
+    EXPECT_EQ(text_.read_reply().lines.size(), 1U);
+    EXPECT_EQ(text_.ask("FORMAT xml").status, "ERR bad_request FORMAT takes 'text' or 'json', not \"xml\"");
+    EXPECT_EQ(text_.ask("FORMAT").status, "ERR bad_request FORMAT takes 1 word, not 0");
+}
+
+TEST_F(Forms, UnknownWordsComeWithNearOnes) {
+    EXPECT_EQ(text_.ask("NEAR kING").status,
+              "ERR unknown_word \"kING\" is not in the model; near to it: \"king\", \"King\", \"KING\", \"kings\", "
+              "\"kong\"");
+    EXPECT_EQ(text_.ask("NEAR king + \"\\\"quotde\\\\\"").status,
+              "ERR unknown_word \"\\\"quotde\\\\\" is not in the model; near to it: \"\\\"quoted\\\\\"");
+    EXPECT_EQ(text_.ask("VEC unlikeanything").status, "ERR unknown_word \"unlikeanything\" is not in the model");
+}
+
+// Each costs little here, but in the end none may be lost, whatever is left out.
+TEST_F(Forms, AFloodOfUnknownWordsIsAnsweredWhole) {
+    std::string flood;
+    for (int i = 0; i < 3000; ++i) flood += fmt::format("HAS king\nVEC kingq{}\n", i);
+    std::thread writer([&] { EXPECT_TRUE(text_.send(flood)); });
+    for (int i = 0; i < 3000; ++i) {
+        ASSERT_EQ(text_.read_reply().lines, std::vector<std::string>{"king\t1"});
+        const std::string wanted = fmt::format("ERR unknown_word \"kingq{}\" is not in the model", i);
+        ASSERT_EQ(text_.read_reply().status.substr(0, wanted.size()), wanted);
+    }
+    writer.join();
+}
+
+std::map<std::string, std::string> stats(Connection& connection) {
+    std::map<std::string, std::string> values;
+    for (const std::string& line : connection.ask("STATS").lines) {
+        const std::size_t tab = line.find('\t');
+        EXPECT_TRUE(values.emplace(line.substr(0, tab), line.substr(tab + 1)).second) << line << " twice";
+    }
+    return values;
+}
+
+TEST_F(Forms, StatisticsCountByVerbAndOutcome) {
+    for (int i = 0; i < 20; ++i) text_.ask("NEAR king");
+    for (int i = 0; i < 3; ++i) text_.ask("SIM king nothing-at-all");
+    text_.ask("NEAR k=0 king");
+    text_.ask("USE third");
+    auto values = stats(text_);
+    EXPECT_EQ(values["requests_near_answered"], "20");
+    EXPECT_EQ(values["requests_sim_unknown_word"], "3");
+    EXPECT_EQ(values["requests_none_bad_request"], "1");
+    EXPECT_EQ(values["requests_use_unknown_model"], "1");
+    EXPECT_EQ(values["requests_format_answered"], "1");
+    EXPECT_EQ(values["answered"], "22");  // with the PING that found the daemon ready, and FORMAT
+    EXPECT_EQ(values["errors"], "5");
+    EXPECT_EQ(values["batches"], "20");
+    EXPECT_EQ(values["batch_sizes"], "1:20");
+    for (const char* stage : {"wait", "compute", "deliver", "total"}) {
+        std::uint64_t last = 0;
+        for (const char* percentile : {"p50", "p90", "p99", "p999"}) {
+            const std::string text = values[fmt::format("{}_{}_us", stage, percentile)];
+            std::uint64_t us = 0;
+            ASSERT_EQ(std::from_chars(text.data(), text.data() + text.size(), us).ec, std::errc()) << stage;
+            EXPECT_GE(us, last) << stage << percentile;
+            last = us;
+        }
+    }
+    EXPECT_NE(values["total_p50_us"], "0");
+    // In JSON the same keys, numbers as numbers.
+    const json object = ask_json("STATS")["results"][0];
+    for (const auto& [key, value] : values) EXPECT_TRUE(object.contains(key)) << key;
+    EXPECT_EQ(object["requests_near_answered"], 20);
+    EXPECT_EQ(object["model"], "m");
+    EXPECT_TRUE(object["load_keys_ms"].is_number_float());
+}
+
+TEST_F(Forms, PrometheusReadsTheStatistics) {
+    for (int i = 0; i < 7; ++i) text_.ask("NEAR king");
+    text_.ask("VEC nothing-at-all");
+    const std::regex sample(R"re((gloved_[a-z_]+)(\{([a-z_]+="[^"\\]*",?)*\})? ([0-9.e+-]+))re");
+    std::map<std::string, std::string> types;
+    std::map<std::string, double> values;
+    for (const std::string& line : text_.ask("STATS prometheus").lines) {
+        std::smatch match;
+        if (line.rfind("# TYPE ", 0) == 0) {
+            const std::size_t end = line.find(' ', 7);
+            EXPECT_TRUE(types.emplace(line.substr(7, end - 7), line.substr(end + 1)).second) << line;
+        } else if (line.rfind("# HELP ", 0) != 0) {
+            ASSERT_TRUE(std::regex_match(line, match, sample)) << line;
+            std::string name = match[1];
+            for (const char* suffix : {"_bucket", "_sum", "_count"}) {
+                const std::string base = name.substr(0, name.size() - std::min(name.size(), std::strlen(suffix)));
+                if (name.ends_with(suffix) && types.contains(base)) name = base;
+            }
+            EXPECT_TRUE(types.contains(name)) << line;
+            EXPECT_TRUE(values.emplace(line.substr(0, line.rfind(' ')), std::stod(match[4])).second) << line;
+        }
+    }
+    EXPECT_EQ(values["gloved_requests_total{verb=\"near\",outcome=\"answered\"}"], 7);
+    EXPECT_EQ(values["gloved_requests_total{verb=\"vec\",outcome=\"unknown_word\"}"], 1);
+    EXPECT_EQ(values["gloved_request_seconds_count{stage=\"total\"}"], 8);
+    EXPECT_EQ(values["gloved_request_seconds_bucket{stage=\"total\",le=\"+Inf\"}"], 8);
+    EXPECT_GT(values["gloved_request_seconds_sum{stage=\"total\"}"], 0);
+    EXPECT_EQ(values["gloved_batch_size_count{model=\"m\",engine=\"cpu\"}"], 7);
+    EXPECT_EQ(values["gloved_batch_size_sum{model=\"m\",engine=\"cpu\"}"], 7);
+    double last = 0;
+    for (int power = 4; power <= 25; ++power) {
+        const std::string key =
+            fmt::format("gloved_request_seconds_bucket{{stage=\"total\",le=\"{}\"}}", double(1 << power) / 1e6);
+        ASSERT_TRUE(values.contains(key)) << key;
+        EXPECT_GE(values[key], last);
+        last = values[key];
+    }
+    EXPECT_EQ(last, 8);
+    EXPECT_EQ(text_.ask("STATS openmetrics").status,
+              "ERR bad_request STATS takes nothing or 'prometheus', not \"openmetrics\"");
+}
+
+}  // namespace
+}  // namespace gloved::tests

@@ -1,0 +1,231 @@
+// Several models in one daemon, and models that are loaded anew.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/wire/reply.hpp"
+#include "tests/support/daemon.hpp"
+#include "tests/support/small_model.hpp"
+
+namespace gloved::tests {
+namespace {
+
+/// The key of a status line.
+std::string field(const ReplyText& reply, std::string_view key) {
+    const auto status = wire::parse_status_line(reply.status);
+    return status ? std::string(status->field(key)) : "";
+}
+
+std::string generation_of(const format::Model& model) { return format::hex(model.generation()); }
+
+/// The value of a line «key TAB value» of STATS.
+std::string stat(Connection& connection, const std::string& key) {
+    for (const std::string& line : connection.ask("STATS").lines) {
+        if (line.rfind(key + "\t", 0) == 0) return line.substr(key.size() + 1);
+    }
+    return "";
+}
+
+class Models : public testing::Test {
+  protected:
+    TempDir dir_;
+    format::Model small_ = make_model(dir_ / "small", random_entries(50, 4, 1));
+    format::Model large_ = make_model(dir_ / "large", random_entries(90, 7, 2));
+    Daemon daemon_{dir_ / "small", {"--model", "other=" + (dir_ / "large")}};
+    Connection connection_{daemon_.socket_path()};
+};
+
+TEST_F(Models, AreListedTheDefaultFirst) {
+    EXPECT_EQ(connection_.ask("MODELS").lines,
+              (std::vector<std::string>{fmt::format("small\t50\t4\t{}\tcpu", generation_of(small_)),
+                                        fmt::format("other\t90\t7\t{}\tcpu", generation_of(large_))}));
+}
+
+TEST_F(Models, AreChosenByConnectionAndByRequest) {
+    Connection bystander(daemon_.socket_path());
+    EXPECT_EQ(field(connection_.ask("NEAR w1"), "model"), "small");
+    EXPECT_EQ(connection_.ask("HAS w1 w70").lines, (std::vector<std::string>{"w1\t1", "w70\t0"}));
+    const auto used = connection_.ask("USE other");
+    EXPECT_EQ(used.status, fmt::format("OK 0 rows=90 model=other generation={}", generation_of(large_)));
+    EXPECT_EQ(connection_.ask("HAS w1 w70").lines, (std::vector<std::string>{"w1\t1", "w70\t1"}));
+    for (const char* request : {"NEAR w70", "SIM w1 w70", "MATRIX w70", "VEC w70", "PREFIX w7", "RANK w1 w70"}) {
+        const auto reply = connection_.ask(request);
+        EXPECT_EQ(field(reply, "model"), "other") << reply.status;
+        EXPECT_EQ(field(reply, "generation"), generation_of(large_)) << reply.status;
+        EXPECT_EQ(field(reply, "rows"), "90") << reply.status;
+    }
+    EXPECT_EQ(field(connection_.ask("NEAR model=small w1"), "model"), "small");
+    EXPECT_EQ(connection_.ask("NEAR model=small w70").status.rfind("ERR unknown_word \"w70\"", 0), 0U);
+    EXPECT_EQ(stat(connection_, "dim"), "7");
+    EXPECT_EQ(connection_.ask("STATS model=small").lines.at(3), "model\tsmall");
+    // What one connection uses says nothing about another.
+    EXPECT_EQ(field(bystander.ask("w1"), "model"), "small");
+}
+
+TEST_F(Models, ThatAreNotThereAreSaidToBe) {
+    const std::string wanted = "ERR unknown_model no model \"third\" here: there is small, other";
+    for (const char* request : {"USE third", "NEAR model=third w1", "SIM model=third w1 w2", "STATS model=third",
+                                "RELOAD third", "HAS model=third w1"}) {
+        EXPECT_EQ(connection_.ask(request).status, wanted) << request;
+    }
+    EXPECT_EQ(field(connection_.ask("NEAR w1"), "model"), "small");
+}
+
+TEST_F(Models, OfOneNameAreRefused) {
+    const Finished twice = run(
+        {program("gloved"), "--model", dir_ / "small", "--model", "small=" + (dir_ / "large"), "--socket", dir_ / "s"});
+    EXPECT_EQ(twice.exit_code, 2);
+    EXPECT_NE(twice.err.find("two models are called small"), std::string::npos) << twice.err;
+}
+
+TEST_F(Models, AreLoadedAnewBetweenRequests) {
+    const std::string before = generation_of(small_);
+    const format::Model next = make_model(dir_ / "small", random_entries(60, 5, 3));
+    ASSERT_NE(generation_of(next), before);
+    ASSERT_TRUE(connection_.send("NEAR w1\nRELOAD small\n"));
+    // The old one answers until the new one is there.
+    EXPECT_EQ(field(connection_.read_reply(), "generation"), before);
+    const auto loaded = connection_.read_reply();
+    EXPECT_EQ(loaded.status, "OK 1");
+    EXPECT_EQ(loaded.lines, std::vector<std::string>{fmt::format("small\t60\t5\t{}\tcpu", generation_of(next))});
+    EXPECT_EQ(field(connection_.ask("NEAR w1"), "generation"), generation_of(next));
+    EXPECT_EQ(connection_.ask("VEC w59").lines.size(), 1U);
+    EXPECT_EQ(stat(connection_, "reloads"), "1");
+
+    // The old one goes when its last answer is given, mapping and all.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto old_mappings = [&] {
+        std::ifstream maps("/proc/" + std::to_string(daemon_.process().pid()) + "/maps");
+        int found = 0;
+        for (std::string line; std::getline(maps, line);) {
+            found += line.find("(deleted)") != std::string::npos && line.find("values") != std::string::npos ? 1 : 0;
+        }
+        return found;
+    };
+    while ((stat(connection_, "retired_models") != "0" || old_mappings() != 0) &&
+           std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    EXPECT_EQ(stat(connection_, "retired_models"), "0");
+    EXPECT_EQ(old_mappings(), 0);
+}
+
+TEST_F(Models, AreAllLoadedAnewWithoutAName) {
+    const format::Model small = make_model(dir_ / "small", random_entries(61, 5, 4));
+    const format::Model large = make_model(dir_ / "large", random_entries(91, 8, 5));
+    const auto loaded = connection_.ask("RELOAD");
+    EXPECT_EQ(loaded.lines, (std::vector<std::string>{fmt::format("small\t61\t5\t{}\tcpu", generation_of(small)),
+                                                      fmt::format("other\t91\t8\t{}\tcpu", generation_of(large))}));
+    EXPECT_EQ(loaded.lines, connection_.ask("MODELS").lines);
+}
+
+TEST_F(Models, AreLoadedAnewOnSighup) {
+    const format::Model next = make_model(dir_ / "large", random_entries(92, 3, 6));
+    daemon_.process().signal(SIGHUP);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (stat(connection_, "reloads") != "2" && std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_EQ(field(connection_.ask("SIM model=other w1 w2"), "generation"), generation_of(next));
+}
+
+// The generation of an answer tells its model; a dimension that does not fit it would be a mixture.
+TEST_F(Models, AreNeverMixedUnderLoad) {
+    const std::vector<std::vector<Entry>> contents = {random_entries(50, 4, 1), random_entries(55, 9, 7)};
+    std::vector<std::pair<std::string, std::string>> known;  // generation, VEC w3
+    for (const auto& entries : contents) {
+        const format::Model model = make_model(dir_ / "probe", entries);
+        std::string vector;
+        for (const float value : model.vector(*model.find("w3"))) {
+            vector += fmt::format("{}{}", vector.empty() ? "" : "\t", value);
+        }
+        known.emplace_back(generation_of(model), vector);
+    }
+    std::atomic<bool> stop = false;
+    std::atomic<int> answers = 0;
+    std::atomic<int> wrong = 0;
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 3; ++i) {
+        clients.emplace_back([&] {
+            Connection client(daemon_.socket_path());
+            while (!stop) {
+                const auto reply = client.ask("VEC w3");
+                const std::pair<std::string, std::string> got = {field(reply, "generation"),
+                                                                 reply.lines.empty() ? "" : reply.lines[0]};
+                if (got != known[0] && got != known[1]) ++wrong;
+                const auto near = client.ask("NEAR k=3 w3");
+                if (near.lines.size() != 3) ++wrong;
+                ++answers;
+            }
+        });
+    }
+    for (int i = 1; i <= 20; ++i) {
+        make_model(dir_ / "small", contents[static_cast<std::size_t>(i) % 2]);
+        EXPECT_EQ(connection_.ask("RELOAD small").status, "OK 1");
+    }
+    stop = true;
+    for (auto& client : clients) client.join();
+    EXPECT_EQ(wrong, 0);
+    EXPECT_GT(answers, 20);
+}
+
+TEST_F(Models, ThatAreDamagedLeaveTheOldOnesServing) {
+    const std::string before = connection_.ask("NEAR w1").normalised();
+    const auto unharmed = [&](const std::string& what) {
+        const auto reply = connection_.ask("RELOAD small");
+        EXPECT_EQ(reply.status.rfind("ERR unavailable small is not loaded anew, the old one serves on: ", 0), 0U)
+            << what << ": " << reply.status;
+        EXPECT_EQ(connection_.ask("NEAR w1").normalised(), before) << what;
+    };
+    // A bit of a vector, which only the checksum tells.
+    make_model(dir_ / "small", random_entries(50, 4, 8));
+    {
+        const std::string values = dir_ / "small/values";
+        ASSERT_EQ(::chmod(values.c_str(), 0600), 0);
+        std::fstream file(values, std::ios::in | std::ios::out | std::ios::binary);
+        file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(values)) - 4096);
+        file.put('\x55');
+    }
+    unharmed("a changed byte");
+    std::filesystem::remove(dir_ / "small/keys");
+    unharmed("no keys");
+    std::filesystem::remove_all(dir_ / "small");
+    unharmed("no directory");
+    EXPECT_EQ(stat(connection_, "failed_reloads"), "3");
+    // And all is well again with a sound one.
+    make_model(dir_ / "small", random_entries(50, 4, 9));
+    EXPECT_EQ(connection_.ask("RELOAD").status, "OK 2");
+}
+
+TEST_F(Models, AreLoadedAnewOnlyForRootAndTheOwnUser) {
+    if (::geteuid() != 0) GTEST_SKIP() << "skipped: only root can be another user";
+    ASSERT_EQ(::chmod(daemon_.socket_path().c_str(), 0666), 0);
+    ASSERT_EQ(::chmod(std::filesystem::path(daemon_.socket_path()).parent_path().c_str(), 0755), 0);
+    // The system notes who connects at the moment of connecting.
+    ASSERT_EQ(::seteuid(65534), 0);
+    std::unique_ptr<Connection> stranger;
+    try {
+        stranger = std::make_unique<Connection>(daemon_.socket_path());
+    } catch (const std::runtime_error& error) {
+        ADD_FAILURE() << error.what();
+    }
+    ASSERT_EQ(::seteuid(0), 0);
+    ASSERT_NE(stranger, nullptr);
+    EXPECT_EQ(stranger->ask("RELOAD").status, "ERR forbidden RELOAD is for root and the daemon's own user");
+    EXPECT_EQ(stranger->ask("NEAR w1").lines.size(), 10U);
+    EXPECT_EQ(stat(connection_, "reloads"), "0");
+}
+
+}  // namespace
+}  // namespace gloved::tests
