@@ -77,6 +77,7 @@ TEST(CaseFold, ReadsCodePointsAndCountsOtherBytesByThemselves) {
     expect("߿", 0x7FF, 2);
     expect("ࠀ", 0x800, 3);
     expect("漢字", 0x6F22, 3);
+    expect("\xEF\xBF\xBD", 0xFFFD, 3);
     expect("\xF0\x90\x80\x80", 0x10000, 4);
     expect("\xF4\x8F\xBF\xBF", 0x10FFFF, 4);
     expect("\xC3", kInvalidByte + 0xC3, 1);

@@ -199,6 +199,7 @@ TEST_F(SpellingOfTheSample, PutsCaseBeforeDistanceAndDistanceBeforeFrequency) {
 
 TEST_F(SpellingOfTheSample, AnswersAnyNumberOfThreadsAlike) {
     const Words expected = index_->suggest("governmant", kNoDeadline);
+    ASSERT_FALSE(expected.empty());
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
         threads.emplace_back([&] {
