@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Compares gloved with gensim on the same vectors, request by request.
+
+    gensim_beside.py BIN_DIR|SOCKET VECTORS [--count N] [--seed S] [--only KIND]
+
+VECTORS is GloVe's text. Given a build's folder of programs, it is converted and served by gloved for the time; given a socket, the
+daemon there must serve it. N random cases (1,000) of each kind:
+
+    near      NEAR norm=unit EXPR          most_similar(positive=…, negative=…), with weights
+    analogy   ANALOGY method=mul a b c     most_similar_cosmul(positive=[b, c], negative=[a])
+    odd       ODD w1 w2 …                  doesnt_match([w1, w2, …])
+    rank      RANK a b                     rank(a, b)
+    sim       SIM a b                      similarity(a, b)
+
+Words and order must be equal. gensim computes in float32, so words may change places, also over the end of the list, where their
+scores, computed here in float64, are closer than 1e-6; a rank may differ by as many rows as are so close to its score; similarities may
+differ by 1e-6. What was excused so is counted. Exit status 1 on anything else. Needs Debian's python3-gensim.
+"""
+import argparse
+import contextlib
+import os
+import random
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+from gensim.models import KeyedVectors
+
+TIE = 1e-6
+K = 10
+PATIENCE_S = 120
+
+
+def quoted(word):
+    return b'"' + b"".join(b"\\x%02X" % byte if byte < 0x21 or byte in b'"\\' or byte > 0x7E else bytes((byte,)) for byte in word.encode()) + b'"'
+
+
+class Daemon:
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.connect(path)
+        self.file = self.socket.makefile("rb")
+
+    def ask(self, line):
+        """The fields of each line of the reply."""
+        self.socket.sendall(line + b"\n")
+        status = self.file.readline().split(None, 2)
+        if not status or status[0] != b"OK":
+            sys.exit(f"unexpected reply to {line!r}: {status}")
+        return [self.file.readline().rstrip(b"\n").decode().split("\t") for _ in range(int(status[1]))]
+
+
+@contextlib.contextmanager
+def served(bin_or_socket, vectors):
+    """The path of a socket where a daemon serves these vectors."""
+    if stat.S_ISSOCK(os.stat(bin_or_socket).st_mode):
+        yield bin_or_socket
+        return
+    with tempfile.TemporaryDirectory(prefix="gloved-gensim-") as work:
+        model, path = os.path.join(work, "model"), os.path.join(work, "socket")
+        subprocess.run([os.path.join(bin_or_socket, "gloved-convert"), vectors, model], check=True, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [os.path.join(bin_or_socket, "gloved"), "--model", model, "--socket", path], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            limit = time.monotonic() + PATIENCE_S
+            while True:
+                with contextlib.suppress(OSError):
+                    Daemon(path)
+                    break
+                if process.poll() is not None or time.monotonic() > limit:
+                    sys.exit("gloved does not serve")
+                time.sleep(0.05)
+            yield path
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
+
+
+class Comparison:
+    def __init__(self, vectors, daemon, seed):
+        self.gensim = vectors
+        self.daemon = daemon
+        self.seed = seed
+        # In float64, to tell what is so close that float32 may see it otherwise.
+        rows = vectors.vectors.astype(np.float64)
+        norms = np.sqrt((rows * rows).sum(axis=1))
+        self.units = rows / np.where(norms == 0, 1, norms)[:, None]
+        self.failures = 0
+
+    def words(self, chance, least, most=None):
+        """Different words: half of them from the frequent ones, since random rows have strange neighbours."""
+        count = chance.randint(least, most or least)
+        limit = chance.choice((5000, len(self.gensim.index_to_key)))
+        return chance.sample(self.gensim.index_to_key[:limit], count)
+
+    def row(self, word):
+        return self.gensim.key_to_index[word]
+
+    def complain(self, what, detail):
+        self.failures += 1
+        if self.failures <= 20:
+            print(f"DISAGREE: {what}: {detail}", flush=True)
+
+    def same_order(self, what, got, wanted, scores):
+        """Whether two lists of words are one ranking, but for neighbours that `scores` cannot tell apart; how many are swapped."""
+        if len(got) != len(wanted) or len(set(got)) != len(got):
+            self.complain(what, f"{len(got)} words for {len(wanted)}")
+            return 0
+        swapped = 0
+        for place, (own, other) in enumerate(zip(got, wanted)):
+            if own != other:
+                swapped += 1
+                if not abs(scores[self.row(own)] - scores[self.row(other)]) <= TIE * max(1.0, abs(scores[self.row(own)])):
+                    self.complain(what, f"place {place + 1}: {own!r} ({scores[self.row(own)]:.9f}), gensim {other!r} ({scores[self.row(other)]:.9f})")
+                    return 0
+        return swapped
+
+    def near(self, chance):
+        words = self.words(chance, 1, 5)
+        # The first is positive, so that there always is a direction; weights of one, or of two decimals.
+        signs = [1] + [chance.choice((1, -1)) for _ in words[1:]]
+        weights = [sign * (1.0 if chance.randrange(2) else chance.randint(10, 300) / 100) for sign in signs]
+        expression = b" ".join(b"%s %.2f * %s" % (b"-" if weight < 0 else b"+", abs(weight), quoted(word)) for weight, word in zip(weights, words))
+        answer = self.daemon.ask(b"NEAR norm=unit k=%d " % K + expression)
+        positive = [(word, weight) for word, weight in zip(words, weights) if weight > 0]
+        negative = [(word, weight) for word, weight in zip(words, weights) if weight < 0]
+        wanted = self.gensim.most_similar(positive=positive, negative=negative, topn=K)
+        query = sum(weight * self.units[self.row(word)] for word, weight in zip(words, weights))
+        scores = self.units @ (query / np.sqrt(query @ query))
+        swapped = self.same_order(expression.decode(), [word for word, _ in answer], [word for word, _ in wanted], scores)
+        for word, score in answer:
+            if not abs(float(score) - scores[self.row(word)]) <= TIE:
+                self.complain(expression.decode(), f"{word!r} has {score}, not {scores[self.row(word)]:.9f}")
+        return swapped
+
+    def analogy(self, chance):
+        a, b, c = self.words(chance, 3)
+        answer = self.daemon.ask(b"ANALOGY method=mul k=%d " % K + b" ".join(map(quoted, (a, b, c))))
+        wanted = self.gensim.most_similar_cosmul(positive=[b, c], negative=[a], topn=K)
+        shifted = {word: (1 + self.units @ self.units[self.row(word)]) / 2 for word in (a, b, c)}
+        scores = shifted[b] * shifted[c] / (shifted[a] + 1e-6)
+        return self.same_order(f"{a} : {b} :: {c}", [word for word, _ in answer], [word for word, _ in wanted], scores)
+
+    def odd(self, chance):
+        words = self.words(chance, 3, 8)
+        ((own, _),) = self.daemon.ask(b"ODD " + b" ".join(map(quoted, words)))
+        other = self.gensim.doesnt_match(words)
+        if own == other:
+            return 0
+        units = self.units[[self.row(word) for word in words]]
+        total = units.sum(axis=0)
+        scores = dict(zip(words, units @ (total / np.sqrt(total @ total))))
+        if not abs(scores[own] - scores[other]) <= TIE:
+            self.complain(f"odd of {words}", f"{own!r} ({scores[own]:.9f}), gensim {other!r} ({scores[other]:.9f})")
+            return 0
+        return 1
+
+    def rank(self, chance):
+        a, b = self.words(chance, 2)
+        if chance.randrange(2):
+            # One that is near: far away so many rows are close to each score that ranks say little.
+            b = self.gensim.most_similar(a, topn=500)[chance.randrange(500)][0]
+        ((own,),) = self.daemon.ask(b"RANK " + quoted(a) + b" " + quoted(b))
+        other = self.gensim.rank(a, b)
+        if int(own) == other:
+            return 0
+        scores = self.units @ self.units[self.row(a)]
+        close = int((np.abs(scores - scores[self.row(b)]) <= TIE).sum()) - 1
+        if not abs(int(own) - other) <= close:
+            self.complain(f"rank {a} {b}", f"{own}, gensim {other}, with {close} rows as close as that")
+            return 0
+        return 1
+
+    def sim(self, chance):
+        a, b = self.words(chance, 2)
+        ((own,),) = self.daemon.ask(b"SIM " + quoted(a) + b" " + quoted(b))
+        other = float(self.gensim.similarity(a, b))
+        if not abs(float(own) - other) <= TIE:
+            self.complain(f"sim {a} {b}", f"{own}, gensim {other:.9f}")
+        return 0
+
+    def compare(self, kind, count):
+        chance = random.Random(f"{self.seed} {kind}")
+        before, excused, begun = self.failures, 0, time.monotonic()
+        for _ in range(count):
+            excused += getattr(self, kind)(chance)
+        print(f"{kind:<8} {count} cases, {self.failures - before} disagree, {excused} within {TIE:g}, {time.monotonic() - begun:.0f} s", flush=True)
+
+
+KINDS = ("near", "analogy", "odd", "rank", "sim")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("served", metavar="BIN_DIR|SOCKET")
+    parser.add_argument("vectors", metavar="VECTORS")
+    parser.add_argument("--count", type=int, default=1000, help="cases of each kind (%(default)s)")
+    parser.add_argument("--seed", type=int, default=20)
+    parser.add_argument("--only", choices=KINDS)
+    arguments = parser.parse_args()
+    vectors = KeyedVectors.load_word2vec_format(arguments.vectors, binary=False, no_header=True)
+    print(f"{len(vectors.index_to_key)} x {vectors.vector_size}", flush=True)
+    with served(arguments.served, arguments.vectors) as path:
+        comparison = Comparison(vectors, Daemon(path), arguments.seed)
+        for kind in KINDS if arguments.only is None else (arguments.only,):
+            comparison.compare(kind, arguments.count)
+    return 1 if comparison.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
