@@ -36,7 +36,8 @@ PATIENCE_S = 120
 
 
 def quoted(word):
-    return b'"' + b"".join(b"\\x%02X" % byte if byte < 0x21 or byte in b'"\\' or byte > 0x7E else bytes((byte,)) for byte in word.encode()) + b'"'
+    plain = set(range(0x21, 0x7F)) - set(b'"\\')
+    return b'"' + b"".join(bytes((byte,)) if byte in plain else b"\\x%02X" % byte for byte in word.encode()) + b'"'
 
 
 class Daemon:
@@ -64,9 +65,8 @@ def served(bin_or_socket, vectors):
     with tempfile.TemporaryDirectory(prefix="gloved-gensim-") as work:
         model, path = os.path.join(work, "model"), os.path.join(work, "socket")
         subprocess.run([os.path.join(bin_or_socket, "gloved-convert"), vectors, model], check=True, stdin=subprocess.DEVNULL)
-        process = subprocess.Popen(
-            [os.path.join(bin_or_socket, "gloved"), "--model", model, "--socket", path], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        command = [os.path.join(bin_or_socket, "gloved"), "--model", model, "--socket", path]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             limit = time.monotonic() + PATIENCE_S
             while True:
@@ -116,8 +116,9 @@ class Comparison:
         for place, (own, other) in enumerate(zip(got, wanted)):
             if own != other:
                 swapped += 1
-                if not abs(scores[self.row(own)] - scores[self.row(other)]) <= TIE * max(1.0, abs(scores[self.row(own)])):
-                    self.complain(what, f"place {place + 1}: {own!r} ({scores[self.row(own)]:.9f}), gensim {other!r} ({scores[self.row(other)]:.9f})")
+                own_score, other_score = scores[self.row(own)], scores[self.row(other)]
+                if not abs(own_score - other_score) <= TIE * max(1.0, abs(own_score)):
+                    self.complain(what, f"place {place + 1}: {own!r} ({own_score:.9f}), gensim {other!r} ({other_score:.9f})")
                     return 0
         return swapped
 
@@ -126,7 +127,8 @@ class Comparison:
         # The first is positive, so that there always is a direction; weights of one, or of two decimals.
         signs = [1] + [chance.choice((1, -1)) for _ in words[1:]]
         weights = [sign * (1.0 if chance.randrange(2) else chance.randint(10, 300) / 100) for sign in signs]
-        expression = b" ".join(b"%s %.2f * %s" % (b"-" if weight < 0 else b"+", abs(weight), quoted(word)) for weight, word in zip(weights, words))
+        terms = (b"%s %.2f * %s" % (b"-" if weight < 0 else b"+", abs(weight), quoted(word)) for weight, word in zip(weights, words))
+        expression = b" ".join(terms)
         answer = self.daemon.ask(b"NEAR norm=unit k=%d " % K + expression)
         positive = [(word, weight) for word, weight in zip(words, weights) if weight > 0]
         negative = [(word, weight) for word, weight in zip(words, weights) if weight < 0]
@@ -190,7 +192,8 @@ class Comparison:
         before, excused, begun = self.failures, 0, time.monotonic()
         for _ in range(count):
             excused += getattr(self, kind)(chance)
-        print(f"{kind:<8} {count} cases, {self.failures - before} disagree, {excused} within {TIE:g}, {time.monotonic() - begun:.0f} s", flush=True)
+        seconds = time.monotonic() - begun
+        print(f"{kind:<8} {count} cases, {self.failures - before} disagree, {excused} within {TIE:g}, {seconds:.0f} s", flush=True)
 
 
 KINDS = ("near", "analogy", "odd", "rank", "sim")
