@@ -46,6 +46,20 @@ std::pair<UniqueFd, int> connect_once(const std::string& path) {
     return {std::move(socket), 0};
 }
 
+/// A whole reply, apart from the reader's memory.
+Reply reply_of(const ReplyPiece& piece) {
+    Reply reply{*piece.status, {}};
+    std::string_view rest = piece.bytes;
+    // The status line of a text reply is in `status`; an object says all in one line.
+    if (!rest.starts_with('{')) rest.remove_prefix(rest.find('\n') + 1);
+    while (!rest.empty()) {
+        const std::size_t end = rest.find('\n');
+        reply.lines.emplace_back(rest.substr(0, end));
+        rest.remove_prefix(end + 1);
+    }
+    return reply;
+}
+
 std::string seconds(std::chrono::milliseconds time) {
     return fmt::format("{:g} s", static_cast<double>(time.count()) / 1e3);
 }
@@ -88,57 +102,60 @@ Result<Connection> Connection::open(const std::vector<std::string>& paths, std::
 
 Result<Reply> Connection::ask(std::string_view line) {
     const auto deadline = Clock::now() + timeout_;
-    if (Status sent = send_all(std::string(line) + '\n', deadline); !sent) return sent.error();
-
-    auto first = next_line(deadline);
-    if (!first) return first.error();
-    auto status = wire::parse_status_line(*first);
-    if (!status) return Error{status.error().code, path_ + ": " + status.error().message};
-    Reply reply{*std::move(status), {}};
-    while (reply.lines.size() < reply.status.lines) {
-        auto next = next_line(deadline);
-        if (!next) return next.error();
-        reply.lines.push_back(*std::move(next));
+    const std::string request = std::string(line) + '\n';
+    for (std::string_view left = request; !left.empty();) {
+        const auto sent = send_some(left);
+        if (!sent) return sent.error();
+        left.remove_prefix(*sent);
+        if (left.empty()) break;
+        if (Status ready = wait_for(POLLOUT, deadline); !ready) return ready.error();
     }
-    return reply;
+    while (true) {
+        const auto piece = next_piece();
+        if (!piece) return piece.error();
+        if (*piece) return reply_of(**piece);
+        if (Status ready = wait_for(POLLIN, deadline); !ready) return ready.error();
+        if (Status received = receive_some(); !received) return received.error();
+    }
 }
 
-Status Connection::send_all(std::string_view bytes, Clock::time_point deadline) {
-    while (!bytes.empty()) {
+bool Connection::quiet() const {
+    pollfd now{socket_.get(), POLLIN, 0};
+    return ::poll(&now, 1, 0) == 0;
+}
+
+Result<std::size_t> Connection::send_some(std::string_view bytes) {
+    while (true) {
         const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-        if (sent >= 0) {
-            bytes.remove_prefix(static_cast<std::size_t>(sent));
-        } else if (errno == EPIPE || errno == ECONNRESET) {
-            // A daemon that refuses a connection says why before it closes: that is worth reading.
-            return {};
-        } else if (errno == EAGAIN) {
-            if (Status ready = wait_for(POLLOUT, deadline); !ready) return ready;
-        } else if (errno != EINTR) {
-            return lost(reason(errno));
-        }
+        if (sent >= 0) return static_cast<std::size_t>(sent);
+        if (errno == EPIPE || errno == ECONNRESET) return bytes.size();
+        if (errno == EAGAIN) return std::size_t{0};
+        if (errno != EINTR) return lost(reason(errno));
     }
-    return {};
 }
 
-Result<std::string> Connection::next_line(Clock::time_point deadline) {
+Status Connection::receive_some() {
     std::array<char, 65536> chunk;
     while (true) {
-        if (const auto line = received_.next()) return std::string(*line);
-        if (received_.too_long()) {
-            return Error{ErrorCode::bad_request,
-                         fmt::format("{}: a line of more than {} bytes: does a gloved answer there?", path_,
-                                     kMaxReplyLineBytes)};
-        }
-        if (Status ready = wait_for(POLLIN, deadline); !ready) return ready.error();
         const ssize_t got = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
         if (got > 0) {
             received_.append({chunk.data(), static_cast<std::size_t>(got)});
-        } else if (got == 0) {
-            return lost("the daemon closed it before its answer was complete");
-        } else if (errno != EAGAIN && errno != EINTR) {
-            return lost(reason(errno));
+            return {};
         }
+        if (got == 0) return lost("the daemon closed it before its answer was complete");
+        if (errno == EAGAIN) return {};
+        if (errno != EINTR) return lost(reason(errno));
     }
+}
+
+Result<std::optional<ReplyPiece>> Connection::next_piece(std::size_t max_bytes) {
+    auto piece = received_.next(max_bytes);
+    if (!piece) return Error{piece.error().code, path_ + ": " + piece.error().message};
+    return piece;
+}
+
+Error Connection::timed_out() const {
+    return {ErrorCode::timeout, fmt::format("{}: no answer within {}", path_, seconds(timeout_))};
 }
 
 Status Connection::wait_for(short events, Clock::time_point deadline) {
@@ -149,9 +166,7 @@ Status Connection::wait_for(short events, Clock::time_point deadline) {
         const int ready = ::poll(&waiting, 1, static_cast<int>(wait_ms));
         if (ready > 0) return {};
         if (ready < 0 && errno != EINTR) return lost(reason(errno));
-        if (left <= 0) {
-            return Error{ErrorCode::timeout, fmt::format("{}: no answer within {}", path_, seconds(timeout_))};
-        }
+        if (left <= 0) return timed_out();
     }
 }
 

@@ -1,29 +1,29 @@
-// A connection to the daemon: one request out, one reply in, never later than the deadline.
+// A connection to the daemon: one request out, one reply in, never later than the deadline; or bytes out and replies in, as they
+// come, for who pipelines.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "client/reply_reader.hpp"
 #include "common/files.hpp"
 #include "common/result.hpp"
-#include "common/wire/line_splitter.hpp"
 #include "common/wire/reply.hpp"
 
 namespace gloved::client {
-
-/// The longest line of a reply that is believed. A row of MATRIX, the longest that there is, has less than a tenth.
-inline constexpr std::size_t kMaxReplyLineBytes = std::size_t{4} << 20;
 
 /// Where to look for the daemon, in this order: `given` alone if it is not empty; else $GLOVED_SOCKET alone if that is
 /// set, because whoever names a daemon does not want another one's answers; else /run/gloved/gloved.sock and
 /// $XDG_RUNTIME_DIR/gloved.sock.
 std::vector<std::string> socket_paths(const std::string& given);
 
-/// A whole reply. `lines` has exactly `status.lines` elements, without line ends.
+/// A whole reply. Of text, `lines` has exactly `status.lines` elements, without line ends; of JSON, it is the object.
 struct Reply {
     wire::StatusLine status;
     std::vector<std::string> lines;
@@ -42,20 +42,39 @@ class Connection {
     /// error the connection is of no use: where the next reply begins is unknown.
     Result<Reply> ask(std::string_view line);
 
+    // What follows does not wait, and is for who waits for more than this connection.
+
+    /// Whether the peer neither said something that nobody asked for nor closed. False where nothing is owed: it is going, or gone.
+    bool quiet() const;
+
+    /// The socket, to be waited for.
+    int fd() const { return socket_.get(); }
+
+    /// Sends as much as the socket takes now, and says how much that was. Bytes for a peer that has closed count as sent, because
+    /// a daemon that refuses a connection says why before it closes, and that is worth reading. Error: unavailable.
+    Result<std::size_t> send_some(std::string_view bytes);
+
+    /// Takes what has arrived, if anything has. Error: unavailable, when the peer has closed or the connection broke.
+    Status receive_some();
+
+    /// Of what was taken, the next reply or a piece of it, see ReplyReader::next.
+    Result<std::optional<ReplyPiece>> next_piece(std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
+
+    /// The error for an answer that did not come in time.
+    Error timed_out() const;
+
   private:
     using Clock = std::chrono::steady_clock;
 
     Connection(UniqueFd socket, std::string path, std::chrono::milliseconds timeout)
         : socket_(std::move(socket)), path_(std::move(path)), timeout_(timeout) {}
-    Status send_all(std::string_view bytes, Clock::time_point deadline);
-    Result<std::string> next_line(Clock::time_point deadline);
     Status wait_for(short events, Clock::time_point deadline);
     Error lost(std::string_view how) const;
 
     UniqueFd socket_;
     std::string path_;
     std::chrono::milliseconds timeout_;
-    wire::LineSplitter received_{kMaxReplyLineBytes};
+    ReplyReader received_;
 };
 
 }  // namespace gloved::client

@@ -1,22 +1,24 @@
-// gloved-client: asks the daemon one query from its arguments, or the original protocol's queries from stdin.
+// gloved-client: asks the daemon one query from its arguments, or from stdin requests a line or the original protocol's queries.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <iostream>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "client/connection.hpp"
+#include "client/lines_run.hpp"
+#include "client/option_values.hpp"
 #include "client/original_session.hpp"
+#include "client/patient_connection.hpp"
 #include "client/query_line.hpp"
-#include "common/expr/expression.hpp"
-#include "common/quoting.hpp"
 #include "common/version.hpp"
 
 namespace {
@@ -28,7 +30,7 @@ constexpr int kDone = 0;
 constexpr int kAtFault = 1;
 constexpr int kUsage = 2;
 
-constexpr double kMaxTimeoutSeconds = 86400;
+constexpr double kLeastTimeoutSeconds = 0.001;
 
 constexpr const char* kSynopsis = R"(Usage: gloved-client [OPTIONS] [EXPR | VERB ...]
 Asks a gloved for the words nearest to an expression, or sends it any request.
@@ -42,6 +44,9 @@ Options end at the first word of the query. What follows is sent as it stands, j
   gloved-client --count 3 king - man + woman    three of them
   gloved-client '2 * ( paris - france ) + rome' the shell leaves * and ( ) alone inside quotes
   gloved-client SIM king queen                  any request; HELP lists them
+  gloved-client --json king                     the daemon's answer as a JSON object
+  gloved-client --retry 60 PING                 waits for a daemon that is being started
+  gloved-client --lines < requests              each line is a request; every reply whole, in order
   echo 'king - man + woman ! 1' | gloved-client the original protocol, on stdin
 
 Exit status: 0 done, 1 the daemon refused or cannot be reached, 2 wrong usage.
@@ -49,10 +54,21 @@ Exit status: 0 done, 1 the daemon refused or cannot be reached, 2 wrong usage.
 
 struct Settings {
     std::string socket;
-    std::optional<std::size_t> count;
-    std::chrono::milliseconds timeout{};
+    std::optional<std::string> count;
+    std::string timeout = "10";
+    std::string retry = "0";
+    bool lines = false;
     std::vector<std::string> query;
+    client::PeerSettings peer;
 };
+
+/// Whatever is opened first would take the place of a standard descriptor that the caller has closed, and be read or written as if it
+/// were that. This way reading finds an end, and writing fails.
+void open_standard_descriptors() {
+    int fd = ::open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDONLY);
+    if (fd >= 0) ::close(fd);
+}
 
 int fail(int code, const std::string& message) {
     fmt::print(stderr, "gloved-client: {}\n", message);
@@ -72,65 +88,86 @@ std::size_t option_arguments(const std::vector<std::string>& arguments, const po
     return std::min(i, arguments.size());
 }
 
-Result<std::size_t> parse_count(const std::string& text) {
-    std::size_t count = 0;
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (fault != std::errc() || end != text.data() + text.size() || count == 0) {
-        return Error{ErrorCode::bad_request, "--count takes a whole number from 1, not " + printable(text)};
-    }
-    return count;
-}
-
-Result<std::chrono::milliseconds> parse_timeout(const std::string& text) {
-    const auto seconds = expr::parse_number(text);
-    if (!seconds || !(*seconds >= 0.001 && *seconds <= kMaxTimeoutSeconds)) {
-        return Error{ErrorCode::bad_request, fmt::format("--timeout takes seconds from 0.001 to {:.0f}, not {}",
-                                                         kMaxTimeoutSeconds, printable(text))};
-    }
-    return std::chrono::milliseconds(static_cast<std::chrono::milliseconds::rep>(*seconds * 1000));
+/// The exit status of a run that says whether all was well.
+int status_of(const Result<bool>& all_well) {
+    if (!all_well) return fail(kAtFault, all_well.error().message);
+    return *all_well ? kDone : kAtFault;
 }
 
 int ask_once(const Settings& settings) {
-    const auto line = client::query_line(settings.query, settings.count);
+    std::optional<std::size_t> count;
+    if (settings.count) {
+        const auto parsed =
+            client::parse_whole_number("--count", *settings.count, std::numeric_limits<std::uint32_t>::max());
+        if (!parsed) return fail(kUsage, parsed.error().message);
+        count = *parsed;
+    }
+    auto line = client::query_line(settings.query, count);
     if (!line) return fail(kUsage, line.error().message);
-    auto connection = client::Connection::open(client::socket_paths(settings.socket), settings.timeout);
-    if (!connection) return fail(kAtFault, connection.error().message);
-    const auto reply = connection->ask(*line);
+    client::PatientConnection peer(settings.peer);
+    if (settings.peer.json) return status_of(client::run_line(peer, *std::move(line), STDOUT_FILENO));
+    const auto reply = peer.ask(*line);
     if (!reply) return fail(kAtFault, reply.error().message);
     if (!reply->status.ok) return fail(kAtFault, fmt::format("{}: {}", reply->status.code, reply->status.message));
     for (const std::string& answer : reply->lines) std::cout << answer << '\n';
     return std::cout.flush() ? kDone : fail(kAtFault, "cannot write the answer");
 }
 
-int run_original(const Settings& settings) {
-    auto connection = client::Connection::open(client::socket_paths(settings.socket), settings.timeout);
-    if (!connection) return fail(kAtFault, connection.error().message);
-    const auto ask = [&](std::string_view line) { return connection->ask(line); };
-    const auto well_formed = client::run_original_session(std::cin, std::cout, std::cerr, ask);
-    if (!well_formed) return fail(kAtFault, well_formed.error().message);
-    return *well_formed ? kDone : kAtFault;
+int run_lines(const Settings& settings) {
+    client::PatientConnection peer(settings.peer);
+    return status_of(client::run_lines(peer, STDIN_FILENO, STDOUT_FILENO));
 }
 
-}  // namespace
+int run_original(const Settings& settings) {
+    client::PatientConnection peer(settings.peer);
+    const auto ask = [&](std::string_view line) { return peer.ask(line); };
+    return status_of(client::run_original_session(std::cin, std::cout, std::cerr, ask));
+}
 
-int main(int argc, char** argv) {
-    // A peer or a pager that goes away is an error to report, not a reason to die silently.
-    ::signal(SIGPIPE, SIG_IGN);
-
-    Settings settings;
-    std::string count;
-    std::string timeout = "10";
+po::options_description describe_options(Settings& settings) {
     po::options_description options("Options");
     auto add = options.add_options();
     add("socket", po::value(&settings.socket)->value_name("PATH"),
         "where the daemon listens; default: $GLOVED_SOCKET, else /run/gloved/gloved.sock, else "
         "$XDG_RUNTIME_DIR/gloved.sock");
-    add("count", po::value(&count)->value_name("K"), "how many words answer an expression; default 10");
-    add("timeout", po::value(&timeout)->value_name("S"),
+    add("count", po::value<std::string>()->value_name("K")->notifier([&](const std::string& k) { settings.count = k; }),
+        "how many words answer an expression; default 10");
+    add("json", po::bool_switch(&settings.peer.json), "answers as JSON, an object a line; refusals too");
+    add("lines", po::bool_switch(&settings.lines), "each line of stdin is a request; prints every reply as it comes");
+    add("timeout", po::value(&settings.timeout)->value_name("S"),
         "seconds to wait for a connection, and for each answer; default 10");
+    add("retry", po::value(&settings.retry)->value_name("S"),
+        "seconds to go on trying where no daemon is, it is busy or it goes away, anew after each answer; default 0");
     add("help", "this text");
     add("version", "the version");
+    return options;
+}
 
+/// What is wrong with the options beside each other.
+Status check(const po::variables_map& given, const Settings& settings) {
+    const auto wrong = [](const char* message) { return Error{ErrorCode::bad_request, message}; };
+    if (given.count("socket") != 0 && settings.socket.empty()) return wrong("--socket needs a path");
+    if (settings.lines && !settings.query.empty())
+        return wrong("--lines takes requests from stdin, not from arguments");
+    if (settings.query.empty() && settings.count) {
+        return wrong(settings.lines ? "--count goes with a query; with --lines each request has its own k="
+                                    : "--count needs a query; on stdin every answer has ten words");
+    }
+    if (settings.query.empty() && !settings.lines && settings.peer.json) {
+        return wrong("--json needs a query or --lines; the original protocol has its own form");
+    }
+    return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    open_standard_descriptors();
+    // A peer or a pager that goes away is an error to report, not a reason to die silently.
+    ::signal(SIGPIPE, SIG_IGN);
+
+    Settings settings;
+    const po::options_description options = describe_options(settings);
     std::vector<std::string> arguments(argv + 1, argv + argc);
     const auto begin_of_query = arguments.begin() + static_cast<std::ptrdiff_t>(option_arguments(arguments, options));
     settings.query.assign(begin_of_query, arguments.end());
@@ -153,16 +190,15 @@ int main(int argc, char** argv) {
         std::cout << "gloved-client " << kProgramVersion << '\n';
         return kDone;
     }
-    if (given.count("socket") != 0 && settings.socket.empty()) return fail(kUsage, "--socket needs a path");
-    if (given.count("count") != 0) {
-        const auto parsed = parse_count(count);
-        if (!parsed) return fail(kUsage, parsed.error().message);
-        if (settings.query.empty()) return fail(kUsage, "--count needs a query; on stdin every answer has ten words");
-        settings.count = *parsed;
-    }
-    const auto parsed = parse_timeout(timeout);
-    if (!parsed) return fail(kUsage, parsed.error().message);
-    settings.timeout = *parsed;
+    if (const Status checked = check(given, settings); !checked) return fail(kUsage, checked.error().message);
+    const auto timeout = client::parse_seconds("--timeout", settings.timeout, kLeastTimeoutSeconds);
+    if (!timeout) return fail(kUsage, timeout.error().message);
+    const auto retry = client::parse_seconds("--retry", settings.retry, 0);
+    if (!retry) return fail(kUsage, retry.error().message);
+    settings.peer.paths = client::socket_paths(settings.socket);
+    settings.peer.timeout = *timeout;
+    settings.peer.patience = *retry;
 
+    if (settings.lines) return run_lines(settings);
     return settings.query.empty() ? run_original(settings) : ask_once(settings);
 }

@@ -66,6 +66,10 @@ class Session {
         if (!*own) return {};
         fmt::print(out_, "{}\n", (*own)->status.field("engine"));
         print(query, **own);
+        if ((*cpu)->status.field("generation") != (*own)->status.field("generation")) {
+            fmt::print(out_, "the model was replaced in between: the answers are not compared\n");
+            return {};
+        }
         // Words and scores: the whole of what the exactness contract covers.
         fmt::print(out_, "{}\n", (*cpu)->lines == (*own)->lines ? "the answers are identical" : "THE ANSWERS DIFFER");
         return {};
@@ -103,8 +107,11 @@ class Session {
             fmt::print(out_, "{}\n", word);
         }
         const double ms = number_or_zero(reply.status.field("us")) / 1000;
-        if (ms > 0 && rows_ > 0) {
-            fmt::print(out_, "{:.3f} ms, {:.0f} distances per ms\n", ms, rows_ / ms);
+        // The model may have been replaced since the start: each answer says how many rows it went through.
+        const auto own_rows = reply.status.field("rows");
+        const double rows = own_rows.empty() ? rows_ : number_or_zero(own_rows);
+        if (ms > 0 && rows > 0) {
+            fmt::print(out_, "{:.3f} ms, {:.0f} distances per ms\n", ms, rows / ms);
         } else {
             fmt::print(out_, "{:.3f} ms\n", ms);
         }

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/result.hpp"
+#include "common/wire/request.hpp"
 
 namespace gloved::client {
 
@@ -15,5 +17,8 @@ namespace gloved::client {
 /// line end or NUL inside, which would make another request of the rest; a `count` beside a verb, which has its own
 /// options.
 Result<std::string> query_line(const std::vector<std::string>& words, std::optional<std::size_t> count);
+
+/// The verb that a request line begins with; nothing for an expression.
+std::optional<wire::Verb> verb_of(std::string_view line);
 
 }  // namespace gloved::client

@@ -12,7 +12,7 @@ _gloved_options() {
                 --queue-length=@other --request-timeout=@other --line-timeout=@other --idle-timeout=@other \
                 --write-timeout=@other --drain-timeout=@other --check --help --version
             ;;
-        gloved-client) echo --socket=@file --count=@other --timeout=@other --help --version ;;
+        gloved-client) echo --socket=@file --count=@other --json --lines --timeout=@other --retry=@other --help --version ;;
         gloved-convert)
             echo --format=auto,glove,norms,word2vec,word2vec-bin,fasttext --dim=@other --member=@other --limit=@other \
                 --duplicates=first,last,error --on-error=stop,skip --threads=@other --memory=@other \

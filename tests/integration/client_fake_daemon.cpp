@@ -72,7 +72,11 @@ void FakeDaemon::converse(int fd) {
         const ssize_t got = ::recv(fd, chunk.data(), chunk.size(), 0);
         if (got <= 0) return;
         splitter.append({chunk.data(), static_cast<std::size_t>(got)});
-        while (const auto line = splitter.next()) {
+        while (true) {
+            auto line = splitter.next();
+            // What begins a line that is too long stands for it. A script closes after it, as the daemon does.
+            if (!line && splitter.too_long()) line = splitter.partial();
+            if (!line) break;
             const std::string request(*line);
             {
                 const std::lock_guard lock(mutex_);

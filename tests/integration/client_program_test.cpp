@@ -239,7 +239,8 @@ TEST_F(ClientProgram, WrongUsageExitsWithTwoBeforeConnecting) {
 TEST_F(ClientProgram, ExplainsItself) {
     const Finished help = client({"--help"});
     EXPECT_EQ(help.exit_code, 0);
-    for (const char* part : {"Usage:", "--socket", "--count", "--timeout", "king - man + woman", "! 1"}) {
+    for (const char* part :
+         {"Usage:", "--socket", "--count", "--json", "--lines", "--timeout", "--retry", "king - man + woman", "! 1"}) {
         EXPECT_NE(help.out.find(part), std::string::npos) << part;
     }
     const Finished version = client({"--version"});

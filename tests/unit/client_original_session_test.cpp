@@ -70,6 +70,31 @@ TEST(OriginalSession, ComparesTheCpuWithTheDaemonsEngine) {
     EXPECT_NE(differ.out.find("THE ANSWERS DIFFER"), std::string::npos) << "scores count too";
 }
 
+TEST(OriginalSession, CountsTheRowsThatAnAnswerNames) {
+    const Transcript r =
+        session("king 0", {reply("OK 1 engine=cpu us=500 rows=3000 model=other generation=0f", {"queen\t0.7"})});
+    EXPECT_EQ(r.out, kHead + "queen\n0.500 ms, 6000 distances per ms\n")
+        << "not those of STATS, which may be of an older model";
+}
+
+TEST(OriginalSession, DoesNotCompareAnswersOfTwoModels) {
+    const Transcript r =
+        session("a 1", {reply("OK 1 engine=cpu us=2000 rows=10 model=g generation=01", {"b\t0.500000"}),
+                        reply("OK 1 engine=cpu us=1000 rows=10 model=g generation=02", {"c\t0.400000"})});
+    EXPECT_EQ(r.out, kHead +
+                         "cpu\nb\n2.000 ms, 5 distances per ms\n"
+                         "cpu\nc\n1.000 ms, 10 distances per ms\n"
+                         "the model was replaced in between: the answers are not compared\n");
+    EXPECT_EQ(r.result, "well-formed");
+}
+
+TEST(OriginalSession, PassesOnNearSpellings) {
+    const Transcript r =
+        session("King 1", {reply("ERR unknown_word \"King\" is not in the model; near to it: \"king\", \"kings\"")});
+    EXPECT_EQ(r.out, kHead + "not found: \"King\" is not in the model; near to it: \"king\", \"kings\"\n");
+    EXPECT_EQ(r.err, "");
+}
+
 TEST(OriginalSession, GoesOnAfterARefusal) {
     const Transcript r = session("nix 1 zero 0 king 0",
                                  {reply("ERR unknown_word \"nix\" is unknown"), reply("ERR zero_vector no direction"),

@@ -11,5 +11,6 @@ gloved_add_test(wire_test
 
 gloved_add_test(client_test
   LABELS unit
-  SOURCES client_original_protocol_test.cpp client_original_session_test.cpp client_query_line_test.cpp
+  SOURCES client_input_lines_test.cpp client_original_protocol_test.cpp client_original_session_test.cpp client_query_line_test.cpp
+    client_reply_reader_test.cpp
   LIBRARIES gloved_client_lib gloved_common)

@@ -1,0 +1,121 @@
+#include "client/lines_run.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "client/input_lines.hpp"
+#include "client/pipeline.hpp"
+#include "common/files.hpp"
+
+namespace gloved::client {
+namespace {
+
+/// Output is collected up to this size: a write for every short reply would take longer than the replies.
+constexpr std::size_t kOutputBytes = 65536;
+
+constexpr int kNoInput = -1;
+
+class Run {
+  public:
+    Run(PatientConnection& peer, int output_fd)
+        : pipeline_(peer, PipelineLimits{}, [this](std::string_view, const ReplyPiece& piece) { return take(piece); }),
+          output_fd_(output_fd) {}
+
+    void ask(std::string line) { pipeline_.push(std::move(line)); }
+
+    /// Answers what was asked, and the lines of `input_fd`.
+    Result<bool> answer(int input_fd) {
+        bool open = input_fd != kNoInput;
+        while (true) {
+            fill(open);
+            if (!open && !pipeline_.owed()) return all_ok_;
+            const auto readable = pipeline_.step(open && pipeline_.room() ? input_fd : kNoInput);
+            if (Status flushed = flush(); !flushed) return flushed.error();
+            if (!readable) return input_fd == kNoInput ? readable.error() : with_count(readable.error());
+            if (!*readable) continue;
+            const auto more = read(input_fd);
+            if (!more) return with_count(more.error());
+            open = *more;
+        }
+    }
+
+  private:
+    /// As many lines as there are and as there is room for.
+    void fill(bool open) {
+        while (pipeline_.room()) {
+            auto line = lines_.next();
+            if (!line && !open) line = lines_.finish();
+            if (!line) return;
+            pipeline_.push(*std::move(line));
+        }
+    }
+
+    /// Whether there may be more to read.
+    Result<bool> read(int fd) {
+        std::array<char, 65536> chunk;
+        const ssize_t got = ::read(fd, chunk.data(), chunk.size());
+        if (got < 0 && errno != EINTR && errno != EAGAIN) return system_error("the input", "cannot be read", errno);
+        if (got > 0) lines_.append({chunk.data(), static_cast<std::size_t>(got)});
+        return got != 0;
+    }
+
+    Status take(const ReplyPiece& piece) {
+        all_ok_ = all_ok_ && piece.status->ok;
+        output_ += piece.bytes;
+        if (piece.last) ++answered_;
+        return output_.size() < kOutputBytes ? Status() : flush();
+    }
+
+    Status flush() {
+        std::string_view left = output_;
+        while (!left.empty()) {
+            const ssize_t written = ::write(output_fd_, left.data(), left.size());
+            if (written >= 0) {
+                left.remove_prefix(static_cast<std::size_t>(written));
+            } else if (errno == EAGAIN) {
+                pollfd waiting{output_fd_, POLLOUT, 0};
+                ::poll(&waiting, 1, -1);
+            } else if (errno != EINTR) {
+                return system_error("the answers", "cannot be written", errno);
+            }
+        }
+        output_.clear();
+        return {};
+    }
+
+    Error with_count(Error error) const {
+        error.message += fmt::format("; {} {} complete", answered_, answered_ == 1 ? "answer is" : "answers are");
+        return error;
+    }
+
+    Pipeline pipeline_;
+    InputLines lines_;
+    std::string output_;
+    int output_fd_;
+    std::uint64_t answered_ = 0;
+    bool all_ok_ = true;
+};
+
+}  // namespace
+
+Result<bool> run_lines(PatientConnection& peer, int input_fd, int output_fd) {
+    // A user who waits before typing should know at once that nobody is there.
+    if (const auto connected = peer.connect(); !connected) return connected.error();
+    return Run(peer, output_fd).answer(input_fd);
+}
+
+Result<bool> run_line(PatientConnection& peer, std::string line, int output_fd) {
+    Run run(peer, output_fd);
+    run.ask(std::move(line));
+    return run.answer(kNoInput);
+}
+
+}  // namespace gloved::client

@@ -1,0 +1,136 @@
+#include "client/reply_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "common/quoting.hpp"
+
+namespace gloved::client {
+namespace {
+
+/// How every object of a reply that is no refusal begins (PROTOCOL.md fixes the order of its members). Looking no further spares
+/// reading a large answer as JSON only to pass it on.
+constexpr std::string_view kJsonOk = R"({"ok":true)";
+
+Error foreign(std::string_view line) {
+    return {ErrorCode::bad_request, fmt::format("{} is no reply: does a gloved answer there?", printable(line))};
+}
+
+/// What a refusal's object says.
+Result<wire::StatusLine> parse_refusal(std::string_view line) {
+    const auto object = nlohmann::json::parse(line, nullptr, false);
+    if (!object.is_object()) return foreign(line);
+    const auto ok = object.find("ok");
+    const auto code = object.find("code");
+    const auto message = object.find("message");
+    if (ok == object.end() || *ok != false || code == object.end() || !code->is_string() || message == object.end() ||
+        !message->is_string()) {
+        return foreign(line);
+    }
+    wire::StatusLine status;
+    status.code = code->get<std::string>();
+    status.message = message->get<std::string>();
+    return status;
+}
+
+}  // namespace
+
+void ReplyReader::append(std::string_view bytes) {
+    discard_taken();
+    buffer_ += bytes;
+}
+
+Result<std::optional<ReplyPiece>> ReplyReader::next(std::size_t max_bytes) {
+    if (!in_reply_) {
+        const auto begun = begin_reply(max_bytes);
+        if (!begun) return begun.error();
+        if (!*begun) return std::optional<ReplyPiece>();
+    }
+    scan_lines();
+    if (lines_left_ == 0) return std::optional(take(scanned_, true));
+    // What is there of an unfinished reply is passed on as it is, cut anywhere.
+    if (buffer_.size() - begin_ >= max_bytes) return std::optional(take(buffer_.size(), false));
+    return std::optional<ReplyPiece>();
+}
+
+/// Drops what was taken, once it is most of the buffer: moving the rest each time would cost its square.
+void ReplyReader::discard_taken() {
+    if (begin_ < buffer_.size() / 2) return;
+    buffer_.erase(0, begin_);
+    scanned_ -= begin_;
+    begin_ = 0;
+}
+
+/// Reads the status of the reply that comes next; false while too little of it is there.
+Result<bool> ReplyReader::begin_reply(std::size_t max_bytes) {
+    if (begin_ == buffer_.size()) return false;
+    const auto begun = buffer_[begin_] == '{' ? begin_json(max_bytes) : begin_text();
+    if (!begun) return begun.error();
+    in_reply_ = *begun;
+    return in_reply_;
+}
+
+Result<bool> ReplyReader::begin_text() {
+    const std::size_t end = buffer_.find('\n', scanned_);
+    const std::size_t length = std::min(end, buffer_.size()) - begin_;
+    if (length > kMaxStatusLineBytes) {
+        return Error{ErrorCode::bad_request,
+                     fmt::format("a line of more than {} bytes: does a gloved answer there?", kMaxStatusLineBytes)};
+    }
+    if (end == std::string::npos) {
+        scanned_ = buffer_.size();
+        return false;
+    }
+    auto status = wire::parse_status_line(std::string_view(buffer_).substr(begin_, length));
+    if (!status) return status.error();
+    status_ = *std::move(status);
+    lines_left_ = status_.lines;
+    scanned_ = end + 1;
+    return true;
+}
+
+Result<bool> ReplyReader::begin_json(std::size_t max_bytes) {
+    const std::string_view there = std::string_view(buffer_).substr(begin_);
+    const std::size_t length = there.find('\n');
+    if (there.starts_with(kJsonOk)) {
+        status_ = {};
+        status_.ok = true;
+    } else if (length != std::string_view::npos) {
+        auto status = parse_refusal(there.substr(0, length));
+        if (!status) return status.error();
+        status_ = *std::move(status);
+    } else if (there.size() >= std::min(max_bytes, kMaxStatusLineBytes)) {
+        return foreign(there);
+    } else {
+        return false;
+    }
+    lines_left_ = 1;
+    scanned_ = begin_;
+    return true;
+}
+
+/// Counts line ends up to the end of the reply at hand.
+void ReplyReader::scan_lines() {
+    while (lines_left_ > 0) {
+        const std::size_t end = buffer_.find('\n', scanned_);
+        if (end == std::string::npos) {
+            scanned_ = buffer_.size();
+            return;
+        }
+        scanned_ = end + 1;
+        --lines_left_;
+    }
+}
+
+ReplyPiece ReplyReader::take(std::size_t end, bool last) {
+    const ReplyPiece piece{std::string_view(buffer_).substr(begin_, end - begin_), !partly_taken_, last, &status_};
+    begin_ = end;
+    partly_taken_ = !last;
+    in_reply_ = !last;
+    return piece;
+}
+
+}  // namespace gloved::client

@@ -1,0 +1,43 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "client/input_lines.hpp"
+
+namespace gloved::client {
+namespace {
+
+/// The lines of `input`, given in pieces of `chunk` bytes.
+std::vector<std::string> lines_of(const std::string& input, std::size_t chunk) {
+    InputLines lines;
+    std::vector<std::string> out;
+    for (std::size_t i = 0; i < input.size(); i += chunk) {
+        lines.append(std::string_view(input).substr(i, chunk));
+        while (auto line = lines.next()) out.push_back(*std::move(line));
+    }
+    while (auto line = lines.finish()) out.push_back(*std::move(line));
+    return out;
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(InputLines, KeepsEveryLineAsItStands) {
+    for (std::size_t chunk = 1; chunk < 20; ++chunk) {
+        EXPECT_EQ(lines_of("a b\n\n \nc\r\nlast", chunk), (Lines{"a b", "", " ", "c\r", "last"}));
+        EXPECT_EQ(lines_of("a\n\n", chunk), (Lines{"a", ""})) << "nothing stands behind the last LF";
+        EXPECT_EQ(lines_of("", chunk), Lines());
+    }
+}
+
+TEST(InputLines, KeepsOfALongLineWhatShowsThatItIsTooLong) {
+    const std::string longest(wire::kMaxLineBytes, 'a');
+    EXPECT_EQ(lines_of(longest + "\nb", 1000), (Lines{longest, "b"}));
+    for (const std::size_t chunk : {std::size_t{1000}, std::size_t{70000}, std::size_t{1} << 20}) {
+        EXPECT_EQ(lines_of(std::string(500'000, 'a') + "\nb\n" + std::string(500'000, 'a'), chunk),
+                  (Lines{longest + "a", "b", longest + "a"}));
+    }
+}
+
+}  // namespace
+}  // namespace gloved::client
