@@ -46,20 +46,6 @@ std::pair<UniqueFd, int> connect_once(const std::string& path) {
     return {std::move(socket), 0};
 }
 
-/// A whole reply, apart from the reader's memory.
-Reply reply_of(const ReplyPiece& piece) {
-    Reply reply{*piece.status, {}};
-    std::string_view rest = piece.bytes;
-    // The status line of a text reply is in `status`; an object says all in one line.
-    if (!rest.starts_with('{')) rest.remove_prefix(rest.find('\n') + 1);
-    while (!rest.empty()) {
-        const std::size_t end = rest.find('\n');
-        reply.lines.emplace_back(rest.substr(0, end));
-        rest.remove_prefix(end + 1);
-    }
-    return reply;
-}
-
 std::string seconds(std::chrono::milliseconds time) {
     return fmt::format("{:g} s", static_cast<double>(time.count()) / 1e3);
 }
@@ -73,6 +59,19 @@ std::vector<std::string> socket_paths(const std::string& given) {
     if (const std::string runtime = environment("XDG_RUNTIME_DIR"); !runtime.empty())
         paths.push_back(runtime + "/gloved.sock");
     return paths;
+}
+
+Reply whole_reply(const ReplyPiece& piece) {
+    Reply reply{*piece.status, {}};
+    std::string_view rest = piece.bytes;
+    // The status line of a text reply is in `status`; an object says all in one line.
+    if (!rest.starts_with('{')) rest.remove_prefix(rest.find('\n') + 1);
+    while (!rest.empty()) {
+        const std::size_t end = rest.find('\n');
+        reply.lines.emplace_back(rest.substr(0, end));
+        rest.remove_prefix(end + 1);
+    }
+    return reply;
 }
 
 Result<Connection> Connection::open(const std::vector<std::string>& paths, std::chrono::milliseconds timeout) {
@@ -113,7 +112,7 @@ Result<Reply> Connection::ask(std::string_view line) {
     while (true) {
         const auto piece = next_piece();
         if (!piece) return piece.error();
-        if (*piece) return reply_of(**piece);
+        if (*piece) return whole_reply(**piece);
         if (Status ready = wait_for(POLLIN, deadline); !ready) return ready.error();
         if (Status received = receive_some(); !received) return received.error();
     }

@@ -29,6 +29,9 @@ struct Reply {
     std::vector<std::string> lines;
 };
 
+/// A whole reply, apart from the memory that `piece` looks into.
+Reply whole_reply(const ReplyPiece& piece);
+
 /// Owns the socket. Movable; not safe for concurrent use.
 class Connection {
   public:

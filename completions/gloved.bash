@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Completions of bash for gloved, gloved-client, gloved-convert, gloved-verify and gloved-bench. Works with and without the package
+# Completions of bash for gloved, gloved-client, gloved-convert, gloved-verify, gloved-eval and gloved-bench. Works with and without the package
 # bash-completion, which loads it by the name of each program.
 
 # _gloved_options PROGRAM: its options, each with what its value is: =a,b,c one of these; =list:a,b,c some of these, with commas
@@ -19,6 +19,10 @@ _gloved_options() {
                 --export=glove,word2vec,word2vec-bin,npy --help --version
             ;;
         gloved-verify) echo --source=@file --quick --engines --json --threads=@other --help --version ;;
+        gloved-eval)
+            echo --socket=@file --model=@other --top=@other --method=add,mul --case=ignore,exact --json --timeout=@other \
+                --retry=@other --help --version
+            ;;
         gloved-bench)
             echo --model=@directory --rows=@other --dim=@other --seed=@other --keep=@directory --engine=cpu,cuda,auto,all \
                 --simd=avx512,avx2,baseline,all --threads=@other --device=@other --pin=on,off --batches=@other --k=@other \
@@ -193,6 +197,12 @@ _gloved() {
         case $program in
             gloved-client) _gloved_request "$text" "${operands[@]}" ;;
             gloved-verify) ((${#operands[@]} > 0)) || _gloved_files "$text" directory ;;
+            gloved-eval)
+                case ${#operands[@]} in
+                    0) _gloved_words "$text" analogies pairs ;;
+                    1) _gloved_files "$text" ;;
+                esac
+                ;;
             gloved-convert)
                 case ${#operands[@]}$exporting in
                     0 | 11) _gloved_files "$text" ;;
@@ -209,4 +219,4 @@ _gloved() {
     fi
 }
 
-complete -F _gloved gloved gloved-client gloved-convert gloved-verify gloved-bench
+complete -F _gloved gloved gloved-client gloved-convert gloved-verify gloved-eval gloved-bench

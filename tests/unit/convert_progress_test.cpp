@@ -12,6 +12,11 @@ TEST(Progress, ShowsPercentSpeedAndTimeLeft) {
 
 TEST(Progress, DoesWithoutATotal) { EXPECT_EQ(progress_line("reading", 5'000'000, 0, 0.5), "reading  5 MB  10 MB/s"); }
 
+TEST(Progress, CountsWhatItIsToldTo) {
+    EXPECT_EQ(progress_line("asking", 250, 1000, 2.5, {"questions", 1}), "asking  25 %  100 questions/s  ETA 0:08");
+    EXPECT_EQ(progress_line("asking", 5, 0, 0.5, {"questions", 1}), "asking  5 questions  10 questions/s");
+}
+
 TEST(Progress, StaysSaneAtTheEdges) {
     EXPECT_EQ(progress_line("x", 0, 100, 0), "x  0 %");
     EXPECT_EQ(progress_line("x", 0, 0, 0), "x  0 MB  0 MB/s");

@@ -14,3 +14,5 @@ gloved_add_test(client_test
   SOURCES client_input_lines_test.cpp client_original_protocol_test.cpp client_original_session_test.cpp client_query_line_test.cpp
     client_reply_reader_test.cpp
   LIBRARIES gloved_client_lib gloved_common)
+
+gloved_add_test(client_eval_test LABELS unit SOURCES client_eval_test.cpp LIBRARIES gloved_eval_lib gloved_common)
