@@ -11,26 +11,28 @@
 namespace gloved::client {
 namespace {
 
-/// How every object of a reply that is no refusal begins (PROTOCOL.md fixes the order of its members). Looking no further spares
-/// reading a large answer as JSON only to pass it on.
+/// How the object of a reply that is no refusal begins (PROTOCOL.md fixes the order of its members). Looking no further spares
+/// reading a large answer as JSON only to pass it on. One that is spelt in another way is read.
 constexpr std::string_view kJsonOk = R"({"ok":true)";
 
 Error foreign(std::string_view line) {
     return {ErrorCode::bad_request, fmt::format("{} is no reply: does a gloved answer there?", printable(line))};
 }
 
-/// What a refusal's object says.
-Result<wire::StatusLine> parse_refusal(std::string_view line) {
+/// What an object says of itself.
+Result<wire::StatusLine> parse_object(std::string_view line) {
     const auto object = nlohmann::json::parse(line, nullptr, false);
     if (!object.is_object()) return foreign(line);
+    wire::StatusLine status;
     const auto ok = object.find("ok");
+    status.ok = ok != object.end() && *ok == true;
+    if (status.ok) return status;
     const auto code = object.find("code");
     const auto message = object.find("message");
     if (ok == object.end() || *ok != false || code == object.end() || !code->is_string() || message == object.end() ||
         !message->is_string()) {
         return foreign(line);
     }
-    wire::StatusLine status;
     status.code = code->get<std::string>();
     status.message = message->get<std::string>();
     return status;
@@ -99,7 +101,7 @@ Result<bool> ReplyReader::begin_json(std::size_t max_bytes) {
         status_ = {};
         status_.ok = true;
     } else if (length != std::string_view::npos) {
-        auto status = parse_refusal(there.substr(0, length));
+        auto status = parse_object(there.substr(0, length));
         if (!status) return status.error();
         status_ = *std::move(status);
     } else if (there.size() >= std::min(max_bytes, kMaxStatusLineBytes)) {

@@ -182,6 +182,7 @@ Result<AnalogyScore> evaluate_analogies(Asker& asker, const std::vector<AnalogyS
         fmt::format("k={} top={} method={}", settings.letter_case == LetterCase::ignore ? kHitsIgnoringCase : 1,
                     settings.top, settings.method);
     if (!asker.model_option().empty()) options += " " + asker.model_option();
+    on_progress(0, questions.size());
     const Status asked = asker.ask(
         questions.size(), *window,
         [&](std::size_t i) {
@@ -226,6 +227,7 @@ Result<PairScore> evaluate_pairs(Asker& asker, const std::vector<RatedPair>& pai
             fmt::format("one pair is left, {} skipped for unknown words: a correlation needs two", score.skipped)};
     }
 
+    on_progress(0, rated.size());
     std::vector<double> people;
     std::vector<double> model;
     const Status asked = asker.ask(

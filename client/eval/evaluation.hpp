@@ -20,7 +20,7 @@ struct EvaluationSettings {
     LetterCase letter_case = LetterCase::ignore;
 };
 
-/// Is told how many questions are done, of how many.
+/// Is told how many questions are done, of how many; once before the first.
 using OnProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 struct AnalogyCount {

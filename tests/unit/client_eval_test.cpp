@@ -125,6 +125,15 @@ TEST(EvalCase, SpellingsOfAWord) {
     EXPECT_NE(word_key("KiNG", LetterCase::exact), word_key("king", LetterCase::exact));
 }
 
+TEST(EvalCase, LettersBeyondAscii) {
+    EXPECT_EQ(spellings("Évry", LetterCase::ignore), (Words{"Évry", "évry", "ÉVRY"}));
+    EXPECT_EQ(spellings("йод", LetterCase::ignore), (Words{"йод", "ЙОД", "Йод"}));
+    EXPECT_EQ(spellings("μῦς", LetterCase::ignore), (Words{"μῦς", "μῦσ", "ΜῦΣ", "Μῦσ"}))
+        << "a final sigma folds to a sigma";
+    EXPECT_EQ(spellings("ÿ€", LetterCase::ignore), (Words{"ÿ€", "Ÿ€"}));
+    EXPECT_EQ(spellings("a\xFFk", LetterCase::ignore), (Words{"a\xFFk", "A\xFFK", "A\xFFk"})) << "bytes stay bytes";
+}
+
 TEST(EvalVocabulary, TakesTheMostFrequentSpelling) {
     Vocabulary vocabulary(LetterCase::ignore, 1000);
     vocabulary.want("Oslo");

@@ -50,6 +50,10 @@ TEST(ReplyReader, DoesNotMindWhereBytesAreCut) {
     }
 }
 
+TEST(ReplyReader, DoesNotMindHowAnObjectIsSpelt) {
+    EXPECT_EQ(read("{ \"verb\": \"PING\", \"ok\": true }\n"), "[{ \"verb\": \"PING\", \"ok\": true }\n]");
+}
+
 TEST(ReplyReader, SaysWhatARefusalSays) {
     ReplyReader reader;
     reader.append(
