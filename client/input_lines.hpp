@@ -21,6 +21,8 @@ class InputLines {
     std::optional<std::string> next();
     /// At the end of the input: what stands behind the last LF, as a line, if anything does.
     std::optional<std::string> finish();
+    /// How much it holds now.
+    std::size_t held_bytes() const { return buffer_.size(); }
 
   private:
     static constexpr std::size_t kKept = wire::kMaxLineBytes + 1;

@@ -4,8 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,6 +23,11 @@ using Lines = std::vector<std::string>;
 
 /// Answers every request with itself.
 Action echo(const std::string& line) { return {"OK 1 us=5\n" + line + "\n"}; }
+
+/// Of the processor, that a process has used.
+double processor_seconds(pid_t pid) {
+    return std::strtod(read_file("/proc/" + std::to_string(pid) + "/schedstat").c_str(), nullptr) / 1e9;
+}
 
 class ClientLines : public testing::Test {
   protected:
@@ -114,8 +120,10 @@ TEST_F(ClientLines, AnswersWhileItsInputIsStillOpen) {
     };
     ASSERT_EQ(::write(input.get(), "first\n", 6), 6);
     EXPECT_TRUE(appears("OK 1 us=5\nfirst\n"));
+    const double used_before_s = processor_seconds(client.pid());
     std::this_thread::sleep_for(400ms);
     EXPECT_TRUE(client.running()) << "a user who takes his time is no daemon that does not answer";
+    EXPECT_LT(processor_seconds(client.pid()) - used_before_s, 0.1) << "waiting is no work";
     ASSERT_EQ(::write(input.get(), "second\n", 7), 7);
     EXPECT_TRUE(appears("OK 1 us=5\nsecond\n"));
     input.reset();

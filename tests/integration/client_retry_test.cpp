@@ -1,9 +1,13 @@
 // gloved-client --retry: daemons that come late, go away and come back, or have no time.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -166,6 +170,26 @@ TEST_F(ClientRetry, ReloadIsSentOnce) {
     EXPECT_EQ(lines.out, "OK 1 us=5\na\n");
     EXPECT_NE(lines.err.find("RELOAD is not sent twice"), std::string::npos) << lines.err;
     EXPECT_EQ(daemon.lines(), (Lines{"RELOAD", "a", "RELOAD"})) << "nor is anything sent behind it before its answer";
+}
+
+TEST_F(ClientRetry, AReloadTravelsAlone) {
+    // What arrives before an answer is all that may be lost with it.
+    const UniqueFd listener = listen_at(socket_, 1);
+    Lines arrived;
+    std::thread daemon([&] {
+        const UniqueFd connection = accept_from(listener);
+        for (const char* answer : {"OK 0\nOK 0\n", "OK 0\n", "OK 0\nOK 0\n"}) {
+            std::this_thread::sleep_for(200ms);
+            std::array<char, 4096> chunk{};
+            const ssize_t got = ::recv(connection.get(), chunk.data(), chunk.size(), 0);
+            arrived.emplace_back(chunk.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+            EXPECT_GT(::send(connection.get(), answer, std::strlen(answer), MSG_NOSIGNAL), 0);
+        }
+    });
+    const Finished f = client({"--lines"}, "a\nb\nRELOAD\nc\nd\n");
+    daemon.join();
+    EXPECT_EQ(f.exit_code, 0) << f.err;
+    EXPECT_EQ(arrived, (Lines{"a\nb\n", "RELOAD\n", "c\nd\n"}));
 }
 
 TEST_F(ClientRetry, ARequestThatStandsBeforeAReloadIsAskedAgain) {

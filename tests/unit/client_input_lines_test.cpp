@@ -39,5 +39,14 @@ TEST(InputLines, KeepsOfALongLineWhatShowsThatItIsTooLong) {
     }
 }
 
+TEST(InputLines, HoldsNoMoreThanALineAndWhatWasReadLast) {
+    InputLines lines;
+    for (int i = 0; i < 100; ++i) {
+        lines.append(std::string(50'000, 'a'));
+        EXPECT_FALSE(lines.next());
+        EXPECT_LE(lines.held_bytes(), wire::kMaxLineBytes + 1 + 50'000);
+    }
+}
+
 }  // namespace
 }  // namespace gloved::client
