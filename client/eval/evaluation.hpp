@@ -64,9 +64,9 @@ struct PairScore {
     double skipped_percent() const;
 };
 
-/// Compares SIM with the scores that people gave, for every pair of which the model has both words among its `top`, as gensim's
-/// evaluate_word_pairs does. A zero vector is similar to nothing: 0. Errors: those of Asker::ask, a refusal, and bad_request when fewer than
-/// two pairs are left.
+/// Compares SIM with the scores that people gave, for every pair of which the model has both words among its `top`, as
+/// gensim's evaluate_word_pairs does. A zero vector is similar to nothing: 0. Errors: those of Asker::ask, a refusal, and
+/// bad_request when fewer than two pairs are left.
 Result<PairScore> evaluate_pairs(Asker& asker, const std::vector<RatedPair>& pairs, const EvaluationSettings& settings,
                                  const OnProgress& on_progress);
 

@@ -44,9 +44,9 @@ struct RatedPairs {
     std::string header;  ///< the first line, if it was taken for one and passed over
 };
 
-/// Reads pairs: word, word and score a line, with TABs between if there is any TAB in the line, else with blanks. Blank lines and those that
-/// begin with # say nothing; of the others, the first is a header if its third field is no number. Errors as parse_analogies;
-/// also a score that is no finite number.
+/// Reads pairs: word, word and score a line, with TABs between if there is any TAB in the line, else with blanks. Blank
+/// lines and those that begin with # say nothing; of the others, the first is a header if its third field is no number.
+/// Errors as parse_analogies; also a score that is no finite number.
 Result<RatedPairs> parse_pairs(std::string_view text, const std::string& file);
 
 }  // namespace gloved::client

@@ -109,20 +109,25 @@ TEST_F(EvalProgram, CaseIsIgnoredUnlessItCounts) {
 }
 
 TEST_F(EvalProgram, TopLimitsQuestionsAndAnswers) {
-    // Among the 700 most frequent words the answer is another one than among all; «xyzzy» of a lower rank is skipped.
-    const std::array<std::string, 3> given = {"he", "his", "she"};
-    const Lines all = nearest(given, "");
-    const Lines few = nearest(given, "top=700");
-    const std::string file = ": s\nhe his she " + few.at(0) + "\nhe his she snake\n";
-    const Finished f = eval({"--top", "700", "analogies", "-"}, file);
-    EXPECT_NE(f.out.find("*\ttotal\t1\t1\t1\t100.00\n"), std::string::npos) << f.out << f.err << all.at(0);
+    // «berlin» has rank 2368: no answer among the 2,000 most frequent words, and no word of a question.
+    const std::array<std::string, 3> given = {"france", "paris", "germany"};
+    ASSERT_EQ(nearest(given, "").at(0), "berlin");
+    const std::string next = nearest(given, "top=2000").at(0);
+    const std::string file = ": s\nfrance paris germany " + next + "\nfrance paris germany berlin\n";
+    const Finished few = eval({"--top", "2000", "analogies", "-"}, file);
+    EXPECT_NE(few.out.find("*\ttotal\t1\t1\t1\t100.00\n"), std::string::npos) << few.out << few.err;
+    const Finished all = eval({"analogies", "-"}, file);
+    EXPECT_NE(all.out.find("*\ttotal\t1\t2\t0\t50.00\n"), std::string::npos) << all.out << all.err;
 }
 
 TEST_F(EvalProgram, MulIsAskedForMul) {
     Connection connection(daemon_->socket_path());
-    const std::string hit = connection.ask("ANALOGY method=mul k=1 france paris germany").lines.at(0);
-    const Finished f =
-        eval({"--method", "mul", "analogies", "-"}, ": s\nfrance paris germany " + hit.substr(0, hit.find('\t')));
+    const auto best = [&](const std::string& method) {
+        const std::string hit = connection.ask("ANALOGY method=" + method + " k=1 hospital country money").lines.at(0);
+        return hit.substr(0, hit.find('\t'));
+    };
+    ASSERT_NE(best("mul"), best("add"));
+    const Finished f = eval({"--method", "mul", "analogies", "-"}, ": s\nhospital country money " + best("mul"));
     EXPECT_NE(f.out.find("*\ttotal\t1\t1\t0\t100.00\n"), std::string::npos) << f.out << f.err;
 }
 
