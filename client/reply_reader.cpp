@@ -47,7 +47,7 @@ void ReplyReader::append(std::string_view bytes) {
 
 Result<std::optional<ReplyPiece>> ReplyReader::next(std::size_t max_bytes) {
     if (!in_reply_) {
-        const auto begun = begin_reply(max_bytes);
+        const auto begun = begin_reply();
         if (!begun) return begun.error();
         if (!*begun) return std::optional<ReplyPiece>();
     }
@@ -67,9 +67,9 @@ void ReplyReader::discard_taken() {
 }
 
 /// Reads the status of the reply that comes next; false while too little of it is there.
-Result<bool> ReplyReader::begin_reply(std::size_t max_bytes) {
+Result<bool> ReplyReader::begin_reply() {
     if (begin_ == buffer_.size()) return false;
-    const auto begun = buffer_[begin_] == '{' ? begin_json(max_bytes) : begin_text();
+    const auto begun = buffer_[begin_] == '{' ? begin_json() : begin_text();
     if (!begun) return begun.error();
     in_reply_ = *begun;
     return in_reply_;
@@ -94,7 +94,7 @@ Result<bool> ReplyReader::begin_text() {
     return true;
 }
 
-Result<bool> ReplyReader::begin_json(std::size_t max_bytes) {
+Result<bool> ReplyReader::begin_json() {
     const std::string_view there = std::string_view(buffer_).substr(begin_);
     const std::size_t length = there.find('\n');
     if (there.starts_with(kJsonOk)) {
@@ -104,7 +104,7 @@ Result<bool> ReplyReader::begin_json(std::size_t max_bytes) {
         auto status = parse_object(there.substr(0, length));
         if (!status) return status.error();
         status_ = *std::move(status);
-    } else if (there.size() >= std::min(max_bytes, kMaxStatusLineBytes)) {
+    } else if (there.size() >= kMaxStatusLineBytes) {
         return foreign(there);
     } else {
         return false;

@@ -39,9 +39,9 @@ class ReplyReader {
 
   private:
     void discard_taken();
-    Result<bool> begin_reply(std::size_t max_bytes);
+    Result<bool> begin_reply();
     Result<bool> begin_text();
-    Result<bool> begin_json(std::size_t max_bytes);
+    Result<bool> begin_json();
     void scan_lines();
     ReplyPiece take(std::size_t end, bool last);
 

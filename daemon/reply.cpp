@@ -35,7 +35,7 @@ void Reply::append_to(std::string& out, std::size_t enough_bytes) {
         const kernels::Hit& hit = hits_[next_];
         wire::LineWriter line(out, form_, next_ == 0);
         line.begin();
-        line.word("word", model_->key(hit.row));
+        line.text("word", model_->key(hit.row));
         line.score("score", hit.score);
         add_fields(line, fields_, hit.row, *model_);
         line.end();

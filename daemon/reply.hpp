@@ -46,6 +46,8 @@ class Reply {
     /// Whether all that is here has been taken.
     bool finished() const { return text_.empty() && !error_is_due_ && next_ == hits_.size() && !tail_is_due_; }
     bool is_broken() const { return is_broken_; }
+    /// About what it holds in memory.
+    std::size_t size_bytes() const { return text_.size() + hits_.size() * sizeof(kernels::Hit); }
     /// What makes the rest of the answer; null where there is none.
     const std::shared_ptr<Matrix>& rest() const { return rest_; }
     /// Of an ERR.

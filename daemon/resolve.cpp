@@ -114,7 +114,7 @@ Result<Lines> odd_one(const wire::Request& request, const format::Model& model, 
     Lines lines{1, {}};
     wire::LineWriter line(lines.text, form, true);
     line.begin();
-    line.word("word", request.words[odd]);
+    line.text("word", request.words[odd]);
     line.score("score", lowest);
     line.end();
     return lines;
@@ -126,7 +126,7 @@ Lines presence(const wire::Request& request, const format::Model& model, wire::F
     for (const std::string& word : request.words) {
         const auto row = model.find(word);
         line.begin();
-        line.word("word", word);
+        line.echo("word", word);
         line.flag("known", row.has_value());
         if (row) add_fields(line, request.options.fields, *row, model);
         line.end();
@@ -147,7 +147,7 @@ Lines keys_with_prefix(const wire::Request& request, const format::Model& model,
     wire::LineWriter line(lines.text, form, true);
     for (std::size_t i = 0; i < k; ++i) {
         line.begin();
-        line.word("word", model.key(rows[i]));
+        line.text("word", model.key(rows[i]));
         add_fields(line, request.options.fields, rows[i], model);
         line.end();
     }

@@ -31,6 +31,9 @@ constexpr std::chrono::milliseconds kSpin{2};
 constexpr std::chrono::milliseconds kFaultTimeout{1000};
 constexpr std::chrono::microseconds kLastResort{1'800'000};
 
+/// How long a new model waits for the one before it to give its last answers.
+constexpr std::chrono::seconds kLongestFarewell{10};
+
 /// Suggestions may take a fifth of one processor, and a quarter of a second at once.
 constexpr int kAllowanceDivisor = 5;
 constexpr std::chrono::milliseconds kLargestAllowance{250};
@@ -90,10 +93,15 @@ Status Server::run() {
     asio::co_spawn(
         loop_, [this] { return handle_signals(); }, asio::detached);
     while (!loop_.stopped()) {
-        if (quick_in_flight_ > 0 && Clock::now() < spin_until_) {
-            loop_.poll_one();
-        } else {
-            loop_.run_one();
+        try {
+            if (quick_in_flight_ > 0 && Clock::now() < spin_until_) {
+                loop_.poll_one();
+            } else {
+                loop_.run_one();
+            }
+        } catch (const std::bad_alloc&) {
+            // Of a handler; sessions end alone. Whatever it was about, the others are still to be answered.
+            spdlog::error("out of memory");
         }
     }
     if (fault_) return *fault_;
@@ -144,24 +152,34 @@ asio::awaitable<void> Server::keep_deadlines() {
     while (!draining_ || !sessions_.empty()) {
         tick_.expires_after(kTick);
         co_await tick_.async_wait(ignoring(error));
-        const auto now = Clock::now();
-        free_retired();
-        // Not before: until then the first answers come sooner.
-        if (!suggestions_prepared_) {
-            suggestions_prepared_ = true;
-            for (const auto& served : models_) prepare_suggestions(served);
+        try {
+            keep_house();
+        } catch (const std::bad_alloc&) {
+            // At the next tick, then.
         }
-        // A session that ends here would change the map under the loop.
-        std::vector<std::shared_ptr<Session>> alive;
-        for (const auto& [id, session] : sessions_) {
-            if (auto locked = session.lock()) alive.push_back(std::move(locked));
-        }
-        for (const auto& session : alive) {
-            if (now >= drain_deadline_) {
-                session->close();
-            } else {
-                session->enforce_deadlines(now);
-            }
+    }
+}
+
+/// What is to be done now and then.
+void Server::keep_house() {
+    free_retired();
+    go_on_reloading();
+    // Not before: until then the first answers come sooner.
+    if (!suggestions_prepared_) {
+        suggestions_prepared_ = true;
+        for (const auto& served : models_) prepare_suggestions(served);
+    }
+    // A session that ends here would change the map under the loop.
+    const auto now = Clock::now();
+    std::vector<std::shared_ptr<Session>> alive;
+    for (const auto& [id, session] : sessions_) {
+        if (auto locked = session.lock()) alive.push_back(std::move(locked));
+    }
+    for (const auto& session : alive) {
+        if (now >= drain_deadline_) {
+            session->close();
+        } else {
+            session->enforce_deadlines(now);
         }
     }
 }
@@ -173,9 +191,13 @@ asio::awaitable<void> Server::handle_signals() {
         if (error) co_return;
         if (number == SIGHUP) {
             spdlog::info("SIGHUP: loading {} anew", models_.size() == 1 ? "the model" : "all models");
-            std::vector<std::size_t> all(models_.size());
-            std::iota(all.begin(), all.end(), std::size_t{0});
-            reload(std::move(all), [](const Status&) {});
+            try {
+                std::vector<std::size_t> all(models_.size());
+                std::iota(all.begin(), all.end(), std::size_t{0});
+                reload(std::move(all), [](const Status&) {});
+            } catch (const std::bad_alloc&) {
+                spdlog::error("SIGHUP: out of memory");
+            }
             continue;
         }
         spdlog::info("{}: answering what has been asked, then stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
@@ -208,6 +230,7 @@ void Server::begin_drain(std::chrono::milliseconds timeout) {
     for (const auto& [id, session] : sessions_) {
         if (const auto alive = session.lock()) alive->begin_drain();
     }
+    go_on_reloading();
     tick_.cancel();
 }
 
@@ -232,7 +255,7 @@ Status Server::check(const wire::Request& request, const Served& served) const {
     if (served.find_compute(options.engine) == nullptr) {
         std::string names;
         for (const auto& compute : served.computes()) names += (names.empty() ? "" : ", ") + compute->engine().name();
-        return Error{ErrorCode::unavailable,
+        return Error{ErrorCode::bad_request,
                      fmt::format("no engine {} here: there is {}", printable(options.engine), names)};
     }
     return {};
@@ -248,55 +271,92 @@ Result<std::size_t> Server::find_model(const std::string& name) const {
 }
 
 void Server::reload(std::vector<std::size_t> models, std::function<void(const Status&)> done) {
-    asio::post(loading_, [this, models = std::move(models), done = std::move(done)] {
-        Status status;
-        for (const std::size_t index : models) {
-            const ModelSetting& setting = settings_.models[index];
-            auto loaded = try_to_load(load_, setting);
-            if (!loaded) {
-                status = Error{ErrorCode::unavailable, fmt::format("{} is not loaded anew, the old one serves on: {}",
-                                                                   setting.name, loaded.error().message)};
-                break;
-            }
-            post_surely(loop_, [this, index, served = *std::move(loaded)] { adopt(index, served); });
+    reloads_to_do_.push_back({std::move(models), 0, {}, std::move(done)});
+    go_on_reloading();
+}
+
+void Server::go_on_reloading() {
+    if (is_loading_) return;
+    if (draining_) {
+        for (const Reload& reload : std::exchange(reloads_to_do_, {})) {
+            reload.done(Error{ErrorCode::unavailable, "the daemon stops; no model is loaded any more"});
         }
-        post_surely(loop_, [this, status, done] {
-            if (!status) {
-                ++failed_reloads_;
-                spdlog::error("{}", status.error().message);
-            }
-            done(status);
-        });
+        return;
+    }
+    if (freeing_ > 0 || reloads_to_do_.empty()) return;
+    free_retired();
+    if (freeing_ > 0) return;
+    // A peer that takes its answer slowly does not keep new models away for ever.
+    if (!retired_.empty() && Clock::now() < load_anyway_at_) return;
+    is_loading_ = true;
+    const Reload& reload = reloads_to_do_.front();
+    asio::post(loading_, [this, setting = settings_.models[reload.models[reload.next]]] {
+        post_surely(loop_, [this, loaded = try_to_load(load_, setting)] { take_loaded(loaded); });
     });
 }
 
+void Server::take_loaded(const Result<std::shared_ptr<Served>>& loaded) {
+    is_loading_ = false;
+    Reload& reload = reloads_to_do_.front();
+    const std::size_t index = reload.models[reload.next++];
+    if (loaded) {
+        adopt(index, *loaded);
+    } else {
+        ++failed_reloads_;
+        const Error error{ErrorCode::unavailable, fmt::format("{} is not loaded anew, the old one serves on: {}",
+                                                              settings_.models[index].name, loaded.error().message)};
+        spdlog::error("{}", error.message);
+        if (reload.status) reload.status = error;
+    }
+    if (reload.next == reload.models.size()) {
+        const Reload finished = std::move(reload);
+        reloads_to_do_.pop_front();
+        finished.done(finished.status);
+    }
+    free_retired();
+    go_on_reloading();
+}
+
 void Server::adopt(std::size_t index, std::shared_ptr<Served> loaded) {
+    retired_.reserve(retired_.size() + 1);  // so that what follows cannot stop halfway
     ++reloads_;
     watch_engines(*loaded);
     if (fault_) {
         for (const auto& compute : loaded->computes()) compute->refuse(*fault_);
     }
-    spdlog::info("model {}: generation {} in place of {}", loaded->name(), format::hex(loaded->model().generation()),
-                 format::hex(models_[index]->model().generation()));
-    prepare_suggestions(loaded);
     retired_.push_back(std::exchange(models_[index], std::move(loaded)));
+    load_anyway_at_ = Clock::now() + kLongestFarewell;
+    const Served& now = *models_[index];
+    spdlog::info("model {}: generation {} in place of {}", now.name(), format::hex(now.model().generation()),
+                 format::hex(retired_.back()->model().generation()));
+    prepare_suggestions(models_[index]);
 }
 
 void Server::free_retired() {
     // Nobody but this thread takes a new hold of a model, so one that only the list holds stays so.
     const auto first =
         std::partition(retired_.begin(), retired_.end(), [](const auto& served) { return served.use_count() > 1; });
-    for (auto it = first; it != retired_.end(); ++it) {
+    for (auto left = retired_.end() - first; left > 0; --left) {
+        const auto last = std::make_shared<std::shared_ptr<Served>>();
+        *last = std::move(retired_.back());
+        retired_.pop_back();
+        ++freeing_;
         // Elsewhere: unmapping gigabytes takes its time.
-        post_surely(loading_, [last = std::make_shared<std::shared_ptr<Served>>(std::move(*it))] { last->reset(); });
+        post_surely(loading_, [this, last] {
+            last->reset();
+            post_surely(loop_, [this] {
+                --freeing_;
+                go_on_reloading();
+            });
+        });
     }
-    retired_.erase(first, retired_.end());
 }
 
 void Server::prepare_suggestions(const std::shared_ptr<Served>& served) {
-    post_surely(suggesting_, [served] {
+    post_surely(suggesting_, [loaded = std::weak_ptr(served)] {
         try {
-            (void)served->suggest({});
+            // Unless it is replaced by now.
+            if (const auto still_there = loaded.lock()) (void)still_there->suggest({});
         } catch (const std::bad_alloc&) {
             // Without suggestions, then, until somebody misses a word.
         }
@@ -313,8 +373,6 @@ bool Server::suggest(std::shared_ptr<Served> served, std::string word,
         ++not_suggested_;
         return false;
     }
-    ++suggestions_in_flight_;
-    ++suggested_;
     asio::post(suggesting_, [this, served = std::move(served), word = std::move(word), done = std::move(done)] {
         const auto begun = Clock::now();
         std::vector<std::string> found;
@@ -329,6 +387,8 @@ bool Server::suggest(std::shared_ptr<Served> served, std::string word,
             done(found);
         });
     });
+    ++suggestions_in_flight_;
+    ++suggested_;
     return true;
 }
 

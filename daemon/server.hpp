@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -49,7 +50,7 @@ class Server {
     /// Where a session reads into; its content is good until the session waits for anything.
     std::array<char, 65536>& read_buffer() { return read_buffer_; }
 
-    /// What can be refused without looking at the model: bounds, names. Errors: bad_request, unavailable.
+    /// What can be refused without looking at the model: bounds, names. Error: bad_request.
     Status check(const wire::Request& request, const Served& served) const;
     /// The reply to MODELS or RELOAD about these models.
     std::string list_models(wire::Form form, wire::Verb verb, const std::vector<std::size_t>& which) const;
@@ -58,8 +59,9 @@ class Server {
     /// The reply to STATS prometheus: the text exposition format, with all models.
     std::string prometheus_stats(wire::Form form) const;
 
-    /// Loads models anew, one after another, beside those that serve, and puts each in the other's place; `done` is called on the
-    /// loop when all are, or at the first that cannot be loaded: the old one serves on.
+    /// Loads models anew, one after another, beside those that serve, and puts each in the other's place; where one cannot be
+    /// loaded the old one serves on. `done` is called on the loop at the end, with the first fault. Whatever is asked for, one is
+    /// loaded at a time, and as a rule not before the last one that was replaced is gone: memory has room for one more.
     void reload(std::vector<std::size_t> models, std::function<void(const Status&)> done);
     /// Looks for near spellings on a thread of its own and calls `done` on the loop; false, and never, when more is asked than one
     /// may spend on that.
@@ -78,10 +80,14 @@ class Server {
     asio::awaitable<void> accept_connections();
     bool welcome(Socket& socket);
     asio::awaitable<void> keep_deadlines();
+    void keep_house();
     asio::awaitable<void> handle_signals();
     void begin_drain(std::chrono::milliseconds timeout);
     void handle_fault(const Error& error);
     void watch_engines(const Served& served);
+    /// Loads the next model that is waited for, if it may be loaded now.
+    void go_on_reloading();
+    void take_loaded(const Result<std::shared_ptr<Served>>& loaded);
     /// A model that was loaded anew takes its place.
     void adopt(std::size_t index, std::shared_ptr<Served> loaded);
     /// Frees models that were replaced and answer nothing any more.
@@ -95,6 +101,17 @@ class Server {
     const Loader load_;
     std::optional<Error> fault_;
     ListeningSocket listening_;
+    /// Models to be loaded anew, and who waits for that.
+    struct Reload {
+        std::vector<std::size_t> models;
+        std::size_t next = 0;
+        Status status;  // the first fault
+        std::function<void(const Status&)> done;
+    };
+    std::deque<Reload> reloads_to_do_;
+    bool is_loading_ = false;
+    std::size_t freeing_ = 0;                                      // models, on the other thread
+    Clock::time_point load_anyway_at_ = Clock::time_point::min();  // though a replaced model is not gone yet
     asio::io_context loop_{1};
     asio::thread_pool loading_{1};     // loads and frees models
     asio::thread_pool suggesting_{1};  // looks for near spellings

@@ -205,7 +205,7 @@ std::string Server::stats(wire::Form form, const Served& served) const {
         {"max_connections", settings_.limits.max_connections},
         {"max_k", settings_.limits.max_k},
         {"own_memory_bytes", own_memory_bytes()},
-        {"retired_models", retired_.size()},
+        {"retired_models", retired_.size() + freeing_},
         {"reloads", reloads_},
         {"failed_reloads", failed_reloads_},
         {"suggested", suggested_},
@@ -218,7 +218,7 @@ std::string Server::stats(wire::Form form, const Served& served) const {
         }
     }
     statistics_.each_count([&](const std::string& verb, const std::string& outcome, std::uint64_t count) {
-        if (count != 0) facts.push_back({fmt::format("requests_{}_{}", verb, outcome), count});
+        facts.push_back({fmt::format("requests_{}_{}", verb, outcome), count});
     });
 
     std::string reply;
@@ -256,7 +256,7 @@ std::string Server::prometheus_stats(wire::Form form) const {
     }
     out.metric("requests_total", "counter", "Requests by verb and outcome; verb none: a line that is no request.");
     statistics_.each_count([&](const std::string& verb, const std::string& outcome, std::uint64_t count) {
-        if (count != 0) out.sample(fmt::format("verb=\"{}\",outcome=\"{}\"", verb, outcome), count);
+        out.sample(fmt::format("verb=\"{}\",outcome=\"{}\"", verb, outcome), count);
     });
     expose_times(out, statistics_);
     expose_batches(out, models_);
@@ -267,7 +267,7 @@ std::string Server::prometheus_stats(wire::Form form) const {
                        compute->waiting());
         }
     }
-    out.single("queue_length", "gauge", "How many may wait, an engine.", settings_.limits.queue_length);
+    out.single("queue_length", "gauge", "How many may wait for an engine.", settings_.limits.queue_length);
     out.single("connections", "gauge", "Open connections.", sessions_.size());
     out.single("connections_total", "counter", "Connections since the start.", next_id_ - 1);
     out.single("max_connections", "gauge", "How many may be open.", settings_.limits.max_connections);

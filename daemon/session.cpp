@@ -28,10 +28,14 @@ constexpr std::chrono::seconds kLinger{2};
 /// A guess at a hit's line; only used to bound memory.
 constexpr std::size_t kHitLineBytes = 32;
 constexpr std::size_t kNumberBytes = 12;
+/// A byte of a word, asked for as it came and answered as \udbff\udfXX at worst.
+constexpr std::size_t kWordByteBytes = 13;
 constexpr std::size_t kSmallReplyBytes = 128;
 
-/// After a line of this length, other connections have their turn: parsing it took about a millisecond.
+/// A line whose parsing takes about a millisecond.
 constexpr std::size_t kLongLine = 8192;
+/// An answer of STATS, say, or a request whose words are many.
+constexpr std::size_t kLongAnswer = 4096;
 
 constexpr std::string_view kHelp =
     "NEAR [k=N] [min=SCORE] [top=N] [prefix=TEXT] [norm=raw|unit] [exclude=inputs|none] [engine=NAME] [model=NAME] "
@@ -66,8 +70,7 @@ auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitab
 std::size_t expected_bytes_of(const wire::Request& request, const format::Model& model) {
     std::size_t bytes = kSmallReplyBytes;
     for (const expr::Term& term : request.terms) bytes += sizeof term + term.word.size();
-    // Asked for as it came and, at worst, answered with every byte as \xHH.
-    for (const std::string& word : request.words) bytes += sizeof word + 5 * word.size();
+    for (const std::string& word : request.words) bytes += sizeof word + kWordByteBytes * word.size();
     bytes += request.values.size() * sizeof(float);
     if (needs_engine(request.verb) || request.verb == wire::Verb::prefix) {
         bytes += std::min(request.options.k, model.rows()) * kHitLineBytes;
@@ -119,6 +122,7 @@ void Session::start() {
 }
 
 bool Session::has_room() const {
+    if (reload_is_due_) return false;
     return slots_.empty() || (slots_.size() < kMaxUnanswered && expected_bytes_ < kMaxUnreadBytes);
 }
 
@@ -130,8 +134,11 @@ asio::awaitable<void> Session::read_requests() {
             if (!line) break;
             line_began_ = Clock::time_point::max();
             const bool is_long = line->size() > kLongLine;
+            const std::size_t bytes_before = expected_bytes_;
             handle_line(*line);
-            if (is_long) co_await asio::post(socket_.get_executor(), asio::use_awaitable);
+            // Others have their turn after what took the loop a while.
+            if (is_long || expected_bytes_ > bytes_before + kLongAnswer)
+                co_await asio::post(socket_.get_executor(), asio::use_awaitable);
         }
         if (reading_ended_) break;
         if (lines_.too_long()) {
@@ -208,6 +215,8 @@ void Session::answer_now(std::optional<wire::Verb> verb, Reply reply) {
     slot->verb = verb;
     slot->reply = std::move(reply);
     slot->ready = true;
+    slot->expected_bytes = slot->reply.size_bytes();
+    expected_bytes_ += slot->expected_bytes;
     slots_.push_back(std::move(slot));
     answered_.notify();
 }
@@ -262,12 +271,19 @@ void Session::reload(const wire::Request& request) {
     slot->verb = request.verb;
     slot->form = form_;
     slots_.push_back(slot);
+    reload_is_due_ = true;
     server_.reload(models, [this, slot, session = weak_from_this(), models](const Status& done) {
         const auto self = session.lock();
         if (!self) return;
-        slot->reply =
-            done ? Reply(server_.list_models(slot->form, wire::Verb::reload, models)) : Reply(slot->form, done.error());
+        try {
+            slot->reply = done ? Reply(server_.list_models(slot->form, wire::Verb::reload, models))
+                               : Reply(slot->form, done.error());
+        } catch (const std::bad_alloc&) {
+            return close();
+        }
         mark_ready(slot);
+        reload_is_due_ = false;
+        taken_.notify();
     });
 }
 
@@ -314,10 +330,13 @@ Job Session::job_for(const std::shared_ptr<Slot>& slot) {
     job.done = [slot, session = weak_from_this(), executor = socket_.get_executor(), server = &server_](
                    Reply& reply, const Times& times) {
         if (!reply.finished() || reply.is_broken()) slot->reply = std::exchange(reply, Reply());
-        // Of an answer in pieces, the last one's.
-        const auto arrived = slot->begun ? slot->times.arrived : times.arrived;
+        // Of an answer in pieces: until the last one is made.
+        const Times first = slot->times;
         slot->times = times;
-        slot->times.arrived = arrived;
+        if (slot->begun) {
+            slot->times.arrived = first.arrived;
+            slot->times.taken = first.taken;
+        }
         asio::post(executor, [slot, session, server] {
             server->count_answered(*slot->compute);
             if (const auto self = session.lock()) self->take_answer(slot);
@@ -327,13 +346,23 @@ Job Session::job_for(const std::shared_ptr<Slot>& slot) {
 }
 
 void Session::take_answer(const std::shared_ptr<Slot>& slot) {
+    // What was expected was a guess.
+    if (const std::size_t bytes = slot->reply.size_bytes(); bytes > slot->expected_bytes) {
+        expected_bytes_ += bytes - slot->expected_bytes;
+        slot->expected_bytes = bytes;
+    }
     const auto& error = slot->reply.error();
     if (!error || error->code != ErrorCode::unknown_word) return mark_ready(slot);
     const auto with_suggestions = [slot, session = weak_from_this()](std::vector<std::string> suggestions) {
         slot->reply.suggest(std::move(suggestions));
         if (const auto self = session.lock()) self->mark_ready(slot);
     };
-    if (!server_.suggest(slot->served, error->subject, with_suggestions)) mark_ready(slot);
+    try {
+        if (server_.suggest(slot->served, error->subject, with_suggestions)) return;
+    } catch (const std::bad_alloc&) {
+        // The answer is right without them.
+    }
+    mark_ready(slot);
 }
 
 void Session::mark_ready(const std::shared_ptr<Slot>& slot) {
@@ -381,7 +410,7 @@ asio::awaitable<void> Session::write_answers() {
             }
             expected_bytes_ -= slot.expected_bytes;
             server_.statistics().count(slot.verb, slot.reply.error());
-            if (slot.compute != nullptr) written.push_back(slot.times);
+            if (slot.times.computed != Clock::time_point()) written.push_back(slot.times);
             slots_.pop_front();
         }
         if (error) break;
@@ -458,6 +487,11 @@ void Session::enforce_deadlines(Clock::time_point now) {
 void Session::begin_drain() {
     // The reader sees what had already arrived, then the end of input.
     draining_ = true;
+    if (server_.fault()) {
+        // A model that is being loaded is not waited for.
+        for (const auto& slot : slots_) slot->ready = slot->ready || slot->compute == nullptr;
+        answered_.notify();
+    }
     error_code ignored;
     socket_.shutdown(Socket::shutdown_receive, ignored);
 }

@@ -85,6 +85,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::size_t expected_bytes_ = 0;           // of all slots
     Signal answered_;                          // to the writer: the head may be ready, or reading has ended
     Signal taken_;                             // to the reader: there may be room again
+    bool reload_is_due_ = false;               // what is asked behind it is asked of the new model: not read before
     bool reading_ended_ = false;
     bool peer_is_lost_ = false;  // desynchronised or too slow: what it still sends is discarded
     bool lingering_ = false;     // all is sent, and our side is shut down

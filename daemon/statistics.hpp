@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/result.hpp"
 #include "common/wire/request.hpp"
@@ -15,7 +14,7 @@
 
 namespace gloved::daemon {
 
-/// A number of verbs that is larger than there are, and of outcomes: answered, or one of the wire's error codes.
+/// How many verbs there are, and how many outcomes: answered, or one of the wire's error codes.
 inline constexpr std::size_t kVerbs = static_cast<std::size_t>(wire::Verb::quit) + 1;
 inline constexpr std::size_t kOutcomes = static_cast<std::size_t>(ErrorCode::internal) + 2;
 
@@ -28,7 +27,7 @@ class Statistics {
         Histogram times;
     };
 
-    /// An answer is complete, or taken back because its connection is gone. `verb`: none where the line could not be parsed.
+    /// An answer is complete. `verb`: none where the line could not be parsed.
     void count(std::optional<wire::Verb> verb, const std::optional<Error>& error);
     /// All of an answer from an engine's thread is written now.
     void record(const Times& times, Clock::time_point written);
@@ -37,13 +36,14 @@ class Statistics {
     std::uint64_t refused() const;
     const std::array<Stage, 4>& stages() const { return stages_; }
 
-    /// Calls `tell(verb, outcome, count)`, all names as on the wire but in lower case: «near», «answered», «unknown_word»; a line
-    /// that could not be parsed has the verb «none».
+    /// Calls `tell(verb, outcome, count)` for every count that is not 0, all names as on the wire but in lower case: «near»,
+    /// «answered», «unknown_word»; a line that could not be parsed has the verb «none».
     template <class Tell>
     void each_count(const Tell& tell) const {
         for (std::size_t verb = 0; verb <= kVerbs; ++verb) {
             for (std::size_t outcome = 0; outcome < kOutcomes; ++outcome) {
-                tell(name_of_verb(verb), name_of_outcome(outcome), counts_[verb][outcome]);
+                const std::uint64_t count = counts_[verb][outcome];
+                if (count != 0) tell(name_of_verb(verb), name_of_outcome(outcome), count);
             }
         }
     }

@@ -178,14 +178,12 @@ void LineWriter::begin_column(std::string_view name) {
     if (form_ == Form::json) fmt::format_to(std::back_inserter(out_), "\"{}\":", name);
 }
 
-void LineWriter::word(std::string_view name, std::string_view word) {
-    begin_column(name);
-    if (form_ == Form::json) {
-        append_json_string(out_, word);
-    } else if (word.find_first_of("\t\r\n") != std::string_view::npos) {
-        out_ += quote_word(word);
+void LineWriter::echo(std::string_view name, std::string_view word) {
+    const bool torn = word.find_first_of(std::string_view("\t\r\n\0", 4)) != std::string_view::npos;
+    if (form_ == Form::text && (torn || word.starts_with('"'))) {
+        text(name, quote_word(word));
     } else {
-        out_ += word;
+        text(name, word);
     }
 }
 

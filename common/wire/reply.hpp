@@ -51,9 +51,10 @@ class LineWriter {
 
     void begin();
     void end();
-    /// A word's bytes. One with a TAB or a line end in it (it came as \xHH) would tear a line of text apart: it stands quoted.
-    void word(std::string_view name, std::string_view word);
-    /// Text of our own that needs no quoting on a line.
+    /// A word as it was asked for. In text one with a TAB, a line end or a NUL in it (it came as \xHH), which would tear the line
+    /// apart, stands quoted; so does one that begins with a quote, or it could be taken for the other.
+    void echo(std::string_view name, std::string_view word);
+    /// A key of the model, in which neither TAB nor line end can be, or text of our own: as it stands.
     void text(std::string_view name, std::string_view text);
     /// With 6 decimals in text, whole in JSON: the shortest decimals that read back to it.
     void score(std::string_view name, double value);

@@ -141,7 +141,8 @@ TEST_F(Forms, EveryWordCanBeAskedForAndComesBackWhole) {
         const auto near = text_.ask("NEAR k=1 exclude=none " + quoted);
         ASSERT_EQ(near.lines.size(), 1U) << near.status;
         EXPECT_EQ(near.lines[0], word + "\t1.000000");
-        EXPECT_EQ(text_.ask("HAS " + quoted).lines.at(0), word + "\t1");
+        EXPECT_EQ(text_.ask("HAS " + quoted).lines.at(0), (word[0] == '"' ? quoted : word) + "\t1");
+        EXPECT_EQ(text_.ask("PREFIX k=1 " + quoted).lines.at(0).rfind(word, 0), 0U);
         EXPECT_EQ(bytes(ask_json("NEAR k=1 exclude=none " + quoted)["results"][0]["word"]), word);
         EXPECT_EQ(bytes(ask_json("HAS " + quoted)["results"][0]["word"]), word);
         EXPECT_EQ(bytes(ask_json("PREFIX k=1 " + quoted)["results"][0]["word"]).rfind(word, 0), 0U);
@@ -238,6 +239,38 @@ TEST_F(Forms, StatisticsCountByVerbAndOutcome) {
     EXPECT_EQ(object["requests_near_answered"], 20);
     EXPECT_EQ(object["model"], "m");
     EXPECT_TRUE(object["load_keys_ms"].is_number_float());
+}
+
+// They have no times, and would count as hours.
+TEST_F(Forms, RefusedRequestsDoNotSpoilTheTimes) {
+    const Daemon daemon(*dir_ / "m", {"--queue-length", "1"});
+    Connection connection(daemon.socket_path());
+    std::string all;
+    for (int i = 0; i < 300; ++i) all += "NEAR king\n";
+    ASSERT_TRUE(connection.send(all));
+    int busy = 0;
+    for (int i = 0; i < 300; ++i) busy += connection.read_reply().status.rfind("ERR busy", 0) == 0 ? 1 : 0;
+    ASSERT_GT(busy, 0);
+    const auto values = stats(connection);
+    EXPECT_EQ(values.at("requests_near_busy"), std::to_string(busy));
+    EXPECT_LT(std::stoull(values.at("total_p999_us")), 20'000'000U);
+    EXPECT_GT(std::stoull(values.at("total_p50_us")), 0U);
+}
+
+// Answers that the loop itself makes count like others: who does not read them is not read from.
+TEST_F(Forms, UnreadStatisticsAreBounded) {
+    if (kSanitized) GTEST_SKIP() << "skipped: a sanitizer's allocator keeps what was freed";
+    std::string all = "FORMAT json\n";
+    for (int i = 0; i < 255; ++i) all += "STATS prometheus\n";
+    std::vector<std::unique_ptr<Connection>> connections;
+    const auto own_memory = [&] { return std::stoull(stats(text_).at("own_memory_bytes")); };
+    const auto before = own_memory();
+    for (int i = 0; i < 40; ++i) {
+        connections.push_back(std::make_unique<Connection>(daemon_.socket_path()));
+        ASSERT_TRUE(connections.back()->send(all));
+    }
+    for (int i = 0; i < 20; ++i) text_.ask("NEAR king");
+    EXPECT_LT(own_memory() - before, 40U * (512U << 10));
 }
 
 TEST_F(Forms, PrometheusReadsTheStatistics) {

@@ -93,13 +93,13 @@ TEST_F(Models, AreLoadedAnewBetweenRequests) {
     const std::string before = generation_of(small_);
     const format::Model next = make_model(dir_ / "small", random_entries(60, 5, 3));
     ASSERT_NE(generation_of(next), before);
-    ASSERT_TRUE(connection_.send("NEAR w1\nRELOAD small\n"));
+    ASSERT_TRUE(connection_.send("NEAR w1\nRELOAD small\nNEAR w1\n"));
     // The old one answers until the new one is there.
     EXPECT_EQ(field(connection_.read_reply(), "generation"), before);
     const auto loaded = connection_.read_reply();
     EXPECT_EQ(loaded.status, "OK 1");
     EXPECT_EQ(loaded.lines, std::vector<std::string>{fmt::format("small\t60\t5\t{}\tcpu", generation_of(next))});
-    EXPECT_EQ(field(connection_.ask("NEAR w1"), "generation"), generation_of(next));
+    EXPECT_EQ(field(connection_.read_reply(), "generation"), generation_of(next));
     EXPECT_EQ(connection_.ask("VEC w59").lines.size(), 1U);
     EXPECT_EQ(stat(connection_, "reloads"), "1");
 
@@ -119,6 +119,22 @@ TEST_F(Models, AreLoadedAnewBetweenRequests) {
     }
     EXPECT_EQ(stat(connection_, "retired_models"), "0");
     EXPECT_EQ(old_mappings(), 0);
+}
+
+// Each holds memory, so there are never many at once: not even when nobody waits for their end.
+TEST_F(Models, AreLoadedOneAtATimeHoweverOftenItIsAsked) {
+    std::string all;
+    for (int i = 0; i < 30; ++i) all += "RELOAD\nHAS w1\n";
+    ASSERT_TRUE(connection_.send(all));
+    for (int i = 0; i < 30; ++i) {
+        ASSERT_EQ(connection_.read_reply().lines.size(), 2U);
+        ASSERT_EQ(connection_.read_reply().lines, std::vector<std::string>{"w1\t1"});
+        if (i % 5 == 0) {
+            Connection other(daemon_.socket_path());
+            EXPECT_LE(std::stoi(stat(other, "retired_models")), 1);
+        }
+    }
+    EXPECT_EQ(stat(connection_, "reloads"), "60");
 }
 
 TEST_F(Models, AreAllLoadedAnewWithoutAName) {
@@ -206,6 +222,34 @@ TEST_F(Models, ThatAreDamagedLeaveTheOldOnesServing) {
     // And all is well again with a sound one.
     make_model(dir_ / "small", random_entries(50, 4, 9));
     EXPECT_EQ(connection_.ask("RELOAD").status, "OK 2");
+}
+
+TEST_F(Models, ThatAreSoundAreLoadedBesideOneThatIsNot) {
+    std::filesystem::remove_all(dir_ / "small");
+    const format::Model next = make_model(dir_ / "large", random_entries(93, 3, 6));
+    EXPECT_EQ(connection_.ask("RELOAD").status.rfind("ERR unavailable small is not loaded anew", 0), 0U);
+    EXPECT_EQ(field(connection_.ask("SIM model=other w1 w2"), "generation"), generation_of(next));
+    EXPECT_EQ(field(connection_.ask("SIM w1 w2"), "generation"), generation_of(small_));
+}
+
+TEST_F(Models, ThatWaitToBeLoadedAreGivenUpWhenTheDaemonStops) {
+    std::vector<std::unique_ptr<Connection>> connections;
+    for (int i = 0; i < 50; ++i) {
+        connections.push_back(std::make_unique<Connection>(daemon_.socket_path()));
+        ASSERT_TRUE(connections.back()->send("RELOAD\n"));
+    }
+    // All of them have been read when the last one's neighbour is answered.
+    EXPECT_EQ(connection_.ask("PING").status, "OK 0");
+    EXPECT_EQ(daemon_.stop().exit_code, 0);
+    int given_up = 0;
+    for (const auto& connection : connections) {
+        const auto reply = connection->read_reply();
+        if (reply.status != "OK 2") {
+            EXPECT_EQ(reply.status, "ERR unavailable the daemon stops; no model is loaded any more");
+            ++given_up;
+        }
+    }
+    EXPECT_GT(given_up, 0);
 }
 
 TEST_F(Models, AreLoadedAnewOnlyForRootAndTheOwnUser) {

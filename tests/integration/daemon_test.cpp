@@ -157,7 +157,7 @@ TEST(Daemon, AnswersEveryOddLineOnceAndLeavesOthersAlone) {
         {"NEAR k=5 k=5 king", "ERR bad_request "},
         {"NEAR min=nan king", "ERR bad_request "},
         {"NEAR model=other king", "ERR unknown_model "},
-        {"NEAR engine=abacus king", "ERR unavailable "},
+        {"NEAR engine=abacus king", "ERR bad_request "},
         {"NEAR", "ERR bad_request "},
         {"SIM king", "ERR bad_request "},
         {"SIM king queen rook", "ERR bad_request "},
@@ -400,12 +400,6 @@ TEST(Daemon, KeepsNobodyOutWhenOthersFillItsQueue) {
     stop = true;
     for (auto& flood : floods) flood.join();
 }
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 std::size_t resident_bytes(pid_t pid) {
     std::istringstream status(read_file("/proc/" + std::to_string(pid) + "/status"));

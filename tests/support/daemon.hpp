@@ -12,6 +12,13 @@
 
 namespace gloved::tests {
 
+/// Whether this is a build with sanitizers, whose memory is many times what is measured.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 /// Replaces the number of every `us` by N, since it differs from run to run: «us=N», «"us":N».
 std::string without_us(const std::string& text);
 

@@ -81,9 +81,9 @@ TEST(Reply, LinesHaveTheSameColumnsInTextAndJson) {
     const auto lines = [](Form form) {
         std::string out;
         LineWriter line(out, form, true);
-        for (const char* word : {"a\tb", "\xC3\xA9"}) {
+        for (const char* word : {"a\tb", "\"\xC3\xA9"}) {
             line.begin();
-            line.word("word", word);
+            line.echo("word", word);
             line.score("score", 0.1234567);
             line.count("row", 7);
             line.flag("known", true);
@@ -96,10 +96,10 @@ TEST(Reply, LinesHaveTheSameColumnsInTextAndJson) {
         return out;
     };
     EXPECT_EQ(lines(Form::text),
-              "\"a\\x09b\"\t0.123457\t7\t1\t0.000000\t0.1\n\xC3\xA9\t0.123457\t7\t1\t0.000000\t0.1\n");
+              "\"a\\x09b\"\t0.123457\t7\t1\t0.000000\t0.1\n\"\\\"\xC3\xA9\"\t0.123457\t7\t1\t0.000000\t0.1\n");
     EXPECT_EQ(lines(Form::json),
               "{\"word\":\"a\\u0009b\",\"score\":0.1234567,\"row\":7,\"known\":true,\"numbers\":[0,0.1]},"
-              "{\"word\":\"\xC3\xA9\",\"score\":0.1234567,\"row\":7,\"known\":true,\"numbers\":[0,0.1]}");
+              "{\"word\":\"\\\"\xC3\xA9\",\"score\":0.1234567,\"row\":7,\"known\":true,\"numbers\":[0,0.1]}");
 }
 
 TEST(Reply, AnUnknownWordIsNamedWithWhatIsNear) {
