@@ -255,7 +255,8 @@ TEST_F(Verbs, OddWordsComeBackAsTheyAre) {
         EXPECT_EQ(connection_.ask("NEAR k=1 exclude=none " + asked).lines,
                   (std::vector<std::string>{odd + "\t1.000000"}));
         EXPECT_EQ(connection_.ask("PREFIX k=1 " + asked).lines, (std::vector<std::string>{odd}));
-        EXPECT_EQ(connection_.ask("HAS " + asked).lines, (std::vector<std::string>{(odd.starts_with('"') ? asked : odd) + "\t1"}));
+        EXPECT_EQ(connection_.ask("HAS " + asked).lines,
+                  (std::vector<std::string>{(odd.starts_with('"') ? asked : odd) + "\t1"}));
     }
     const std::string longest(999, 'x');
     EXPECT_EQ(connection_.ask("NEAR k=1 exclude=none " + longest).lines,
