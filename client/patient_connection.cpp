@@ -32,7 +32,9 @@ bool refused_for_now(const wire::StatusLine& status) {
 }
 
 Error reload_lost(const Error& error) {
-    return {error.code, error.message + "; RELOAD is not sent twice: the daemon's log says what became of it"};
+    return {
+        error.code,
+        error.message + "; RELOAD is not sent twice, and may be under way: the daemon's log says what became of it"};
 }
 
 PatientConnection::PatientConnection(PeerSettings settings)
@@ -92,7 +94,8 @@ Result<Reply> PatientConnection::ask(std::string_view request) {
             return reply;
         }
         drop();
-        if (passing && verb_of(request) == wire::Verb::reload) return reload_lost(reply.error());
+        const bool may_be_done = passing || reply.error().code == ErrorCode::timeout;
+        if (may_be_done && verb_of(request) == wire::Verb::reload) return reload_lost(reply.error());
         return reply;
     }
 }

@@ -51,7 +51,7 @@ class PatientConnection {
     /// Says that `request` got its whole answer, and whether that was an OK.
     void answered(std::string_view request, bool ok);
 
-    /// Sends `request` and reads its reply, again as patience allows, but RELOAD only once: a busy daemon may have begun with it.
+    /// Sends `request` and reads its reply, again as patience allows, but RELOAD only once: it may be under way when its answer is lost.
     /// Errors and ERR as Connection::ask.
     Result<Reply> ask(std::string_view request);
 

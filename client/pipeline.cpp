@@ -57,7 +57,8 @@ Result<bool> Pipeline::step(int input_fd) {
     if (waiting[1].revents != 0) {
         if (Status conversed = converse(waiting[1].revents); !conversed) return conversed.error();
     } else if (connection != nullptr && owed() && Clock::now() >= deadline_) {
-        return connection->timed_out();
+        const Error late = connection->timed_out();
+        return requests_.front().reload ? reload_lost(late) : late;
     }
     return waiting[0].revents != 0;
 }

@@ -46,11 +46,16 @@ Fact fact_of(const std::pair<std::string, std::string>& fact) {
     return {fact.first, fact.second};
 }
 
-void add_value(wire::LineWriter& line, std::string_view name, const Fact& fact) {
+void add_value(wire::LineWriter& line, wire::Form form, std::string_view name, const Fact& fact) {
     if (const auto* count = std::get_if<std::uint64_t>(&fact.value)) {
         line.count(name, *count);
     } else if (const auto* number = std::get_if<double>(&fact.value)) {
-        line.score(name, *number);
+        // Milliseconds, for people.
+        if (form == wire::Form::text) {
+            line.text(name, fmt::format("{:.3f}", *number));
+        } else {
+            line.score(name, *number);
+        }
     } else {
         line.text(name, std::get<std::string>(fact.value));
     }
@@ -230,7 +235,7 @@ std::string Server::stats(wire::Form form, const Served& served) const {
             line.begin();
             line.text("key", fact.key);
         }
-        add_value(line, fact.key, fact);
+        add_value(line, form, fact.key, fact);
         if (form == wire::Form::text) line.end();
     }
     if (form == wire::Form::json) line.end();

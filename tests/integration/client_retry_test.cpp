@@ -172,6 +172,20 @@ TEST_F(ClientRetry, ReloadIsSentOnce) {
     EXPECT_EQ(daemon.lines(), (Lines{"RELOAD", "a", "RELOAD"})) << "nor is anything sent behind it before its answer";
 }
 
+// A large model takes longer to load than the client waits: asking again would load it twice.
+TEST_F(ClientRetry, AReloadThatTakesLongMayBeUnderWay) {
+    FakeDaemon daemon(socket_, [](const std::string& line) { return line == "RELOAD" ? Action{""} : echo(line); });
+    for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
+             {"--timeout", "0.2", "--retry", "20", "RELOAD"}, {"--timeout", "0.2", "--retry", "20", "--lines"}}) {
+        const Finished f = client(options, options.back() == "--lines" ? "RELOAD\n" : "");
+        EXPECT_EQ(f.exit_code, 1);
+        EXPECT_NE(f.err.find("no answer within 0.2 s; RELOAD is not sent twice, and may be under way"),
+                  std::string::npos)
+            << f.err;
+    }
+    EXPECT_EQ(daemon.lines(), (Lines{"RELOAD", "RELOAD"}));
+}
+
 TEST_F(ClientRetry, AReloadTravelsAlone) {
     // What arrives before an answer is all that may be lost with it.
     const UniqueFd listener = listen_at(socket_, 1);
