@@ -288,11 +288,15 @@ void Server::go_on_reloading() {
     if (freeing_ > 0) return;
     // A peer that takes its answer slowly does not keep new models away for ever.
     if (!retired_.empty() && Clock::now() < load_anyway_at_) return;
-    is_loading_ = true;
     const Reload& reload = reloads_to_do_.front();
-    asio::post(loading_, [this, setting = settings_.models[reload.models[reload.next]]] {
-        post_surely(loop_, [this, loaded = try_to_load(load_, setting)] { take_loaded(loaded); });
+    const ModelSetting& setting = settings_.models[reload.models[reload.next]];
+    // Made here, where a want of memory does no harm.
+    const auto loaded = std::make_shared<std::optional<Result<std::shared_ptr<Served>>>>();
+    asio::post(loading_, [this, &setting, loaded] {
+        *loaded = try_to_load(load_, setting);
+        post_surely(loop_, [this, loaded] { take_loaded(**loaded); });
     });
+    is_loading_ = true;  // only now: had there been no memory for the task, the next tick would try again
 }
 
 void Server::take_loaded(const Result<std::shared_ptr<Served>>& loaded) {
@@ -373,18 +377,29 @@ bool Server::suggest(std::shared_ptr<Served> served, std::string word,
         ++not_suggested_;
         return false;
     }
-    asio::post(suggesting_, [this, served = std::move(served), word = std::move(word), done = std::move(done)] {
-        const auto begun = Clock::now();
+    // Made here, where a want of memory does no harm.
+    struct Search {
+        std::shared_ptr<Served> served;
+        std::string word;
+        std::function<void(std::vector<std::string>)> done;
         std::vector<std::string> found;
+        Clock::duration took{};
+    };
+    const auto search = std::make_shared<Search>(Search{std::move(served), std::move(word), std::move(done), {}, {}});
+    asio::post(suggesting_, [this, search] {
+        const auto begun = Clock::now();
         try {
-            found = served->suggest(word);
+            search->found = search->served->suggest(search->word);
         } catch (const std::bad_alloc&) {
             // The answer is right without them.
         }
-        post_surely(loop_, [this, took = Clock::now() - begun, found = std::move(found), done] {
+        search->took = Clock::now() - begun;
+        search->served.reset();
+        post_surely(loop_, [this, search] {
             --suggestions_in_flight_;
-            suggesting_allowance_ -= took;
-            done(found);
+            suggesting_allowance_ -= search->took;
+            search->done(std::move(search->found));
+            search->done = nullptr;  // what it holds on to is of this thread
         });
     });
     ++suggestions_in_flight_;
