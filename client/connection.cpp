@@ -120,7 +120,7 @@ Result<Reply> Connection::ask(std::string_view line) {
 
 bool Connection::quiet() const {
     pollfd now{socket_.get(), POLLIN, 0};
-    return ::poll(&now, 1, 0) == 0;
+    return received_.empty() && ::poll(&now, 1, 0) == 0;
 }
 
 Result<std::size_t> Connection::send_some(std::string_view bytes) {

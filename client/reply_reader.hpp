@@ -32,6 +32,8 @@ class ReplyReader {
     /// Adds bytes.
     void append(std::string_view bytes);
 
+    /// Whether nothing is here that was not taken.
+    bool empty() const { return begin_ == buffer_.size(); }
     /// The next whole reply; or, when a reply has begun of which `max_bytes` or more are there, those, to be passed on before its
     /// end; nothing when more must arrive first. Error: bad_request, when the peer does not speak the protocol; there is no going
     /// on after it.
