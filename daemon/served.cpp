@@ -13,6 +13,7 @@ std::vector<std::unique_ptr<Compute>> computes_of(const std::string& name,
                                                   std::vector<std::unique_ptr<kernels::Engine>> engines,
                                                   const Settings& settings) {
     std::vector<std::unique_ptr<Compute>> computes;
+    computes.reserve(engines.size());
     for (auto& engine : engines) {
         computes.push_back(std::make_unique<Compute>(name, model, std::move(engine), settings));
     }
