@@ -10,10 +10,8 @@
 #endif
 
 #include <boost/asio.hpp>
-#include <chrono>
-#include <exception>
-#include <new>
-#include <thread>
+
+#include "daemon/insist.hpp"
 
 namespace gloved::daemon {
 
@@ -21,19 +19,10 @@ namespace asio = boost::asio;
 using Socket = asio::local::stream_protocol::socket;
 using boost::system::error_code;
 
-/// Posts `handler` from another thread. Somebody waits for it, so where memory runs out it is tried again for a while; a process
-/// that stays so short of memory is better ended, and started anew by its supervisor.
+/// Posts `handler` from another thread; somebody waits for it.
 template <class Executor, class Handler>
 void post_surely(Executor&& executor, const Handler& handler) noexcept {
-    for (int attempt = 0; attempt < 200; ++attempt) {
-        try {
-            asio::post(executor, handler);
-            return;
-        } catch (const std::bad_alloc&) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        }
-    }
-    std::terminate();
+    insist([&] { asio::post(executor, handler); });
 }
 
 /// Something that a coroutine waits for on the loop thread: `notify` wakes whoever waits now. No notification is

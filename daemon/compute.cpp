@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <exception>
 #include <new>
 #include <optional>
-#include <thread>
 
 #include "common/wire/reply.hpp"
+#include "daemon/insist.hpp"
 #include "daemon/resolve.hpp"
 #include "kernels/thread_pool.hpp"
 
@@ -30,8 +29,6 @@ constexpr double kWordMs = 2e-3;
 constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20;
 /// Hits cost beside the pass; a pass that carried more than this share of them says little about passes.
 constexpr double kTellingShare = 0.25;
-constexpr int kDeliveryAttempts = 200;
-constexpr std::chrono::milliseconds kDeliveryPause{10};
 /// As many as one pass over memory takes.
 constexpr std::size_t kMaxBatch = CostModel::kMaxVectors;
 static_assert(kMaxBatch == std::size_t{1} << (kBatchSizes - 1));
@@ -44,13 +41,19 @@ constexpr unsigned kProcessorsForSpinning = 4;
 /// Made beforehand: when it is needed there is no memory to make it.
 const Error kOutOfMemory{ErrorCode::unavailable, "out of memory; try a smaller k"};
 
-Reply rank_reply(const Job& job, std::uint64_t rank, const std::vector<wire::StatusField>& status) {
-    std::string text;
-    wire::append_head(text, job.form, job.request.verb, 1, status);
-    wire::LineWriter line(text, job.form, true);
+Lines rank_line(std::uint64_t rank, wire::Form form) {
+    Lines lines{1, {}};
+    wire::LineWriter line(lines.text, form, true);
     line.begin();
     line.count("rank", rank);
     line.end();
+    return lines;
+}
+
+Reply whole_reply(const Job& job, const Lines& lines, const std::vector<wire::StatusField>& status) {
+    std::string text;
+    wire::append_head(text, job.form, job.request.verb, lines.count, status);
+    text += lines.text;
     wire::append_tail(text, job.form);
     return Reply(std::move(text));
 }
@@ -131,12 +134,9 @@ void Compute::prepare(Job& job, Batch& batch) {
     if (!needs_engine(job.request.verb)) {
         const auto lines = answer_directly(job.request, *model_, job.form);
         if (!lines) return fail(job, lines.error());
-        std::string text;
-        wire::append_head(text, job.form, job.request.verb, lines->count, status_of(job, false));
-        text += lines->text;
-        wire::append_tail(text, job.form);
+        Reply reply = whole_reply(job, *lines, status_of(job, false));
         ++counts_.queries;
-        return deliver(job, [&] { return Reply(std::move(text)); });
+        return deliver(job, [&] { return std::move(reply); });
     }
     auto query = resolve_query(job.request, *model_);
     if (!query) return fail(job, query.error());
@@ -189,7 +189,7 @@ void Compute::answer(Batch& batch) {
             fields.push_back({"rejected_below", found.certificate.rejected_below});
         }
         Reply reply = job.request.verb == wire::Verb::rank
-                          ? rank_reply(job, found.count + 1, fields)
+                          ? whole_reply(job, rank_line(found.count + 1, job.form), fields)
                           : Reply(job.form, job.request.verb, fields, std::move(found.hits), options.fields, model_);
         deliver(job, [&] { return std::move(reply); });
     }
@@ -209,17 +209,11 @@ std::vector<wire::StatusField> Compute::status_of(const Job& job, bool scanned) 
 /// What a faulty device says is not to be believed, so nothing is answered after this; the process ends, and a supervisor starts
 /// it anew. Reported before anything else is delivered: what was answered by then, but not written, is not to be written any more.
 void Compute::lose_engine(const Error& error) noexcept {
-    for (int attempt = 0; attempt < kDeliveryAttempts; ++attempt) {
-        try {
-            spdlog::critical("engine {}: {}; nothing is answered any more, stopping", engine_->name(), error.message);
-            refuse(error);
-            if (report_fault_) report_fault_(error);
-            return;
-        } catch (const std::bad_alloc&) {
-            std::this_thread::sleep_for(kDeliveryPause);
-        }
-    }
-    std::terminate();
+    insist([&] {
+        spdlog::critical("engine {}: {}; nothing is answered any more, stopping", engine_->name(), error.message);
+        refuse(error);
+        if (report_fault_) report_fault_(error);
+    });
 }
 
 void Compute::refuse(const Error& error) {
@@ -246,28 +240,20 @@ void Compute::answer_matrix(Job& job) {
 }
 
 void Compute::fail(Job& job, const Error& error) {
-    ++counts_.errors;
     // In the middle of an answer an ERR line would be taken for one of its lines.
     const bool begun = job.rest != nullptr && job.rest->begun();
     deliver(job, [&] { return begun ? Reply::broken() : Reply(job.form, error); });
 }
 
-/// An answer that is not delivered leaves its connection waiting for ever, so where there is no memory even for that, it is
-/// tried again for a while. A process that stays so short of memory is better ended, and started anew by its supervisor.
+/// An answer that is not delivered leaves its connection waiting for ever.
 void Compute::deliver(Job& job, const std::function<Reply()>& make_reply) noexcept {
     std::optional<Reply> reply;
-    for (int attempt = 0; attempt < kDeliveryAttempts; ++attempt) {
-        try {
-            if (!reply) reply = make_reply();
-            job.times.computed = Clock::now();
-            job.done(*reply, job.times);
-            job.done = nullptr;
-            return;
-        } catch (const std::bad_alloc&) {
-            std::this_thread::sleep_for(kDeliveryPause);
-        }
-    }
-    std::terminate();
+    insist([&] {
+        if (!reply) reply = make_reply();
+        job.times.computed = Clock::now();
+        job.done(*reply, job.times);
+        job.done = nullptr;
+    });
 }
 
 }  // namespace gloved::daemon

@@ -50,7 +50,6 @@ inline constexpr std::size_t kBatchSizes = 9;
 /// Counters that any thread may read.
 struct ComputeCounts {
     std::atomic<std::uint64_t> queries = 0;
-    std::atomic<std::uint64_t> errors = 0;
     std::atomic<std::uint64_t> scanned = 0;  ///< queries that were part of a batch
     std::atomic<std::uint64_t> batches = 0;
     std::atomic<std::uint64_t> largest_batch = 0;

@@ -287,9 +287,14 @@ Status ask_known(kernels::Engine& engine, const format::Model& model) {
     return {};
 }
 
-/// A model with the engine that was asked for and, beside a GPU, the cpu engine for those who ask for it.
-Result<std::shared_ptr<daemon::Served>> load(const daemon::ModelSetting& setting, const Settings& settings,
-                                             bool verified) {
+struct Opened {
+    std::shared_ptr<const format::Model> model;
+    std::unique_ptr<kernels::Engine> engine;
+};
+
+/// A model with the engine that was asked for. With `verified` everything that can be wrong with it is looked for, and it answers a
+/// query whose answer is known.
+Result<Opened> open(const daemon::ModelSetting& setting, const Settings& settings, bool verified) {
     auto opened = format::Model::open(setting.path);
     if (!opened) return opened.error();
     auto model = std::make_shared<const format::Model>(*std::move(opened));
@@ -298,15 +303,24 @@ Result<std::shared_ptr<daemon::Served>> load(const daemon::ModelSetting& setting
     }
     auto engine = kernels::make_engine(settings.engine, *model, engine_options(settings));
     if (!engine) return engine.error();
-    spdlog::info("model {}: {} words × {}, generation {}", setting.name, model->rows(), model->dim(),
-                 format::hex(model->generation()));
-    spdlog::info("engine {}: {}", (*engine)->name(), (*engine)->description());
     if (verified) {
         if (Status answered = ask_known(**engine, *model); !answered) return answered.error();
     }
-    const bool other = (*engine)->name() != "cpu";
+    return Opened{std::move(model), *std::move(engine)};
+}
+
+/// A model with the engine that was asked for and, beside a GPU, the cpu engine for those who ask for it.
+Result<std::shared_ptr<daemon::Served>> load(const daemon::ModelSetting& setting, const Settings& settings,
+                                             bool verified) {
+    auto opened = open(setting, settings, verified);
+    if (!opened) return opened.error();
+    auto& [model, engine] = *opened;
+    spdlog::info("model {}: {} words × {}, generation {}", setting.name, model->rows(), model->dim(),
+                 format::hex(model->generation()));
+    spdlog::info("engine {}: {}", engine->name(), engine->description());
+    const bool other = engine->name() != "cpu";
     std::vector<std::unique_ptr<kernels::Engine>> engines;
-    engines.push_back(*std::move(engine));
+    engines.push_back(std::move(engine));
     if (other) {
         auto cpu = kernels::make_engine("cpu", *model, engine_options(settings));
         if (!cpu) return cpu.error();
@@ -326,15 +340,12 @@ void tell_what_is_missing() {
 /// --check: everything that can be wrong with the models, and one query of each whose answer is known.
 Status check(const Settings& settings) {
     for (const daemon::ModelSetting& setting : settings.models) {
-        auto model = format::Model::open(setting.path);
-        if (!model) return model.error();
-        if (Status sound = verify(*model); !sound) return sound;
-        auto engine = kernels::make_engine(settings.engine, *model, engine_options(settings));
-        if (!engine) return engine.error();
-        if (Status answered = ask_known(**engine, *model); !answered) return answered;
+        const auto opened = open(setting, settings, true);
+        if (!opened) return opened.error();
+        const auto& [model, engine] = *opened;
         std::cout << setting.path << ": " << model->rows() << " words x " << model->dim() << ", generation "
-                  << format::hex(model->generation()) << ", checksums hold, engine " << (*engine)->name() << " ("
-                  << (*engine)->description() << ") answers\n";
+                  << format::hex(model->generation()) << ", checksums hold, engine " << engine->name() << " ("
+                  << engine->description() << ") answers\n";
     }
     return {};
 }

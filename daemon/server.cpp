@@ -192,9 +192,7 @@ asio::awaitable<void> Server::handle_signals() {
         if (number == SIGHUP) {
             spdlog::info("SIGHUP: loading {} anew", models_.size() == 1 ? "the model" : "all models");
             try {
-                std::vector<std::size_t> all(models_.size());
-                std::iota(all.begin(), all.end(), std::size_t{0});
-                reload(std::move(all), [](const Status&) {});
+                reload(all_models(), [](const Status&) {});
             } catch (const std::bad_alloc&) {
                 spdlog::error("SIGHUP: out of memory");
             }
@@ -259,6 +257,12 @@ Status Server::check(const wire::Request& request, const Served& served) const {
                      fmt::format("no engine {} here: there is {}", printable(options.engine), names)};
     }
     return {};
+}
+
+std::vector<std::size_t> Server::all_models() const {
+    std::vector<std::size_t> all(models_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return all;
 }
 
 Result<std::size_t> Server::find_model(const std::string& name) const {

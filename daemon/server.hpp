@@ -43,6 +43,8 @@ class Server {
     const Settings& settings() const { return settings_; }
     /// All models, the default first, as they are loaded now.
     const std::vector<std::shared_ptr<Served>>& models() const { return models_; }
+    /// The places of all models.
+    std::vector<std::size_t> all_models() const;
     /// The place of a name among the models. Error: unknown_model.
     Result<std::size_t> find_model(const std::string& name) const;
     /// Why no request is answered any more; nothing while all is well.

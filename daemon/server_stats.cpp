@@ -1,13 +1,12 @@
 // What the server tells of itself: MODELS, STATS and STATS prometheus.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
 #include <iterator>
 
+#include "common/process_memory.hpp"
 #include "common/version.hpp"
 #include "common/wire/reply.hpp"
 #include "daemon/server.hpp"
@@ -20,14 +19,10 @@ using Fact = wire::StatusField;
 constexpr std::array<std::pair<std::string_view, double>, 4> kPercentiles = {
     {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}}};
 
-/// Bytes of this process in memory that are not a file's: what it holds beside the mapped models.
+/// What this process holds in memory beside the mapped models; 0 where the system does not say.
 std::uint64_t own_memory_bytes() {
-    std::ifstream file("/proc/self/statm");
-    std::uint64_t size = 0;
-    std::uint64_t resident = 0;
-    std::uint64_t shared = 0;
-    if (!(file >> size >> resident >> shared)) return 0;
-    return (resident - std::min(resident, shared)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const auto memory = process_memory("/proc/self/status");
+    return memory ? memory->own_bytes : 0;
 }
 
 /// An engine's facts come as text; numbers among them are numbers in JSON.
@@ -46,7 +41,8 @@ Fact fact_of(const std::pair<std::string, std::string>& fact) {
     return {fact.first, fact.second};
 }
 
-void add_value(wire::LineWriter& line, wire::Form form, std::string_view name, const Fact& fact) {
+void add_value(wire::LineWriter& line, wire::Form form, const Fact& fact) {
+    const std::string& name = fact.key;
     if (const auto* count = std::get_if<std::uint64_t>(&fact.value)) {
         line.count(name, *count);
     } else if (const auto* number = std::get_if<double>(&fact.value)) {
@@ -235,7 +231,7 @@ std::string Server::stats(wire::Form form, const Served& served) const {
             line.begin();
             line.text("key", fact.key);
         }
-        add_value(line, form, fact.key, fact);
+        add_value(line, form, fact);
         if (form == wire::Form::text) line.end();
     }
     if (form == wire::Form::json) line.end();

@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <new>
-#include <numeric>
 #include <utility>
 
 #include "common/wire/reply.hpp"
@@ -210,9 +208,15 @@ void Session::handle_line(std::string_view line) {
     }
 }
 
-void Session::answer_now(std::optional<wire::Verb> verb, Reply reply) {
+std::shared_ptr<Session::Slot> Session::make_slot(std::optional<wire::Verb> verb) const {
     auto slot = std::make_shared<Slot>();
     slot->verb = verb;
+    slot->form = form_;
+    return slot;
+}
+
+void Session::answer_now(std::optional<wire::Verb> verb, Reply reply) {
+    auto slot = make_slot(verb);
     slot->reply = std::move(reply);
     slot->ready = true;
     slot->expected_bytes = slot->reply.size_bytes();
@@ -244,9 +248,7 @@ void Session::use(const wire::Request& request) {
 }
 
 void Session::list_models() {
-    std::vector<std::size_t> all(server_.models().size());
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    answer_now(wire::Verb::models, Reply(server_.list_models(form_, wire::Verb::models, all)));
+    answer_now(wire::Verb::models, Reply(server_.list_models(form_, wire::Verb::models, server_.all_models())));
 }
 
 void Session::show_statistics(const wire::Request& request) {
@@ -260,16 +262,13 @@ void Session::reload(const wire::Request& request) {
     if (!peer_may_reload()) {
         return answer_error(request.verb, {ErrorCode::forbidden, "RELOAD is for root and the daemon's own user"});
     }
-    std::vector<std::size_t> models(server_.models().size());
-    std::iota(models.begin(), models.end(), std::size_t{0});
+    std::vector<std::size_t> models = server_.all_models();
     if (!request.words.empty()) {
         const auto index = server_.find_model(request.words[0]);
         if (!index) return answer_error(request.verb, index.error());
         models = {*index};
     }
-    auto slot = std::make_shared<Slot>();
-    slot->verb = request.verb;
-    slot->form = form_;
+    auto slot = make_slot(request.verb);
     slots_.push_back(slot);
     reload_is_due_ = true;
     server_.reload(models, [this, slot, session = weak_from_this(), models](const Status& done) {
@@ -300,9 +299,7 @@ void Session::submit(wire::Request request) {
     if (Status accepted = server_.check(request, **served); !accepted) {
         return answer_error(request.verb, accepted.error());
     }
-    auto slot = std::make_shared<Slot>();
-    slot->verb = request.verb;
-    slot->form = form_;
+    auto slot = make_slot(request.verb);
     slot->served = *std::move(served);
     slot->compute = slot->served->find_compute(request.options.engine);
     slot->expected_bytes = expected_bytes_of(request, slot->served->model());

@@ -55,6 +55,7 @@ class Session : public std::enable_shared_from_this<Session> {
     asio::awaitable<void> watch_for_hangup();
     asio::awaitable<void> discard_input();
     void handle_line(std::string_view line);
+    std::shared_ptr<Slot> make_slot(std::optional<wire::Verb> verb) const;
     void answer_now(std::optional<wire::Verb> verb, Reply reply);
     void answer_error(std::optional<wire::Verb> verb, Error error);
     void submit(wire::Request request);
