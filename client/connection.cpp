@@ -99,6 +99,11 @@ Result<Connection> Connection::open(const std::vector<std::string>& paths, std::
                     tried, denied ? "; where permission is denied, join the group that owns the socket" : "")};
 }
 
+int poll_timeout_ms(std::chrono::steady_clock::time_point deadline) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, std::numeric_limits<int>::max()));
+}
+
 Result<Reply> Connection::ask(std::string_view line) {
     const auto deadline = Clock::now() + timeout_;
     const std::string request = std::string(line) + '\n';
@@ -160,12 +165,11 @@ Error Connection::timed_out() const {
 Status Connection::wait_for(short events, Clock::time_point deadline) {
     pollfd waiting{socket_.get(), events, 0};
     while (true) {
-        const std::int64_t left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-        const auto wait_ms = std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max());
-        const int ready = ::poll(&waiting, 1, static_cast<int>(wait_ms));
+        const int wait_ms = poll_timeout_ms(deadline);
+        const int ready = ::poll(&waiting, 1, wait_ms);
         if (ready > 0) return {};
         if (ready < 0 && errno != EINTR) return lost(reason(errno));
-        if (left <= 0) return timed_out();
+        if (wait_ms == 0) return timed_out();
     }
 }
 

@@ -32,6 +32,9 @@ struct Reply {
 /// A whole reply, apart from the memory that `piece` looks into.
 Reply whole_reply(const ReplyPiece& piece);
 
+/// What poll is to be told to wait no longer than until `deadline`: whole milliseconds, not less than are left, 0 when it has passed.
+int poll_timeout_ms(std::chrono::steady_clock::time_point deadline);
+
 /// Owns the socket. Movable; not safe for concurrent use.
 class Connection {
   public:

@@ -1,5 +1,4 @@
 // gloved-client: asks the daemon one query from its arguments, or from stdin requests a line or the original protocol's queries.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -13,12 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "client/connection.hpp"
 #include "client/lines_run.hpp"
 #include "client/option_values.hpp"
 #include "client/original_session.hpp"
 #include "client/patient_connection.hpp"
+#include "client/peer_options.hpp"
 #include "client/query_line.hpp"
+#include "common/files.hpp"
 #include "common/version.hpp"
 
 namespace {
@@ -29,8 +29,6 @@ using namespace gloved;
 constexpr int kDone = 0;
 constexpr int kAtFault = 1;
 constexpr int kUsage = 2;
-
-constexpr double kLeastTimeoutSeconds = 0.001;
 
 constexpr const char* kSynopsis = R"(Usage: gloved-client [OPTIONS] [EXPR | VERB ...]
 Asks a gloved for the words nearest to an expression, or sends it any request.
@@ -53,22 +51,13 @@ Exit status: 0 done, 1 the daemon refused or cannot be reached, 2 wrong usage.
 )";
 
 struct Settings {
-    std::string socket;
+    client::PeerOptions peer_options;
     std::optional<std::string> count;
-    std::string timeout = "10";
-    std::string retry = "0";
+    bool json = false;
     bool lines = false;
     std::vector<std::string> query;
     client::PeerSettings peer;
 };
-
-/// Whatever is opened first would take the place of a standard descriptor that the caller has closed, and be read or written as if it
-/// were that. This way reading finds an end, and writing fails.
-void open_standard_descriptors() {
-    int fd = ::open("/dev/null", O_RDONLY);
-    while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDONLY);
-    if (fd >= 0) ::close(fd);
-}
 
 int fail(int code, const std::string& message) {
     fmt::print(stderr, "gloved-client: {}\n", message);
@@ -126,34 +115,27 @@ int run_original(const Settings& settings) {
 
 po::options_description describe_options(Settings& settings) {
     po::options_description options("Options");
+    settings.peer_options.add_to(options);
     auto add = options.add_options();
-    add("socket", po::value(&settings.socket)->value_name("PATH"),
-        "where the daemon listens; default: $GLOVED_SOCKET, else /run/gloved/gloved.sock, else "
-        "$XDG_RUNTIME_DIR/gloved.sock");
     add("count", po::value<std::string>()->value_name("K")->notifier([&](const std::string& k) { settings.count = k; }),
         "how many words answer an expression; default 10");
-    add("json", po::bool_switch(&settings.peer.json), "answers as JSON, an object a line; refusals too");
+    add("json", po::bool_switch(&settings.json), "answers as JSON, an object a line; refusals too");
     add("lines", po::bool_switch(&settings.lines), "each line of stdin is a request; prints every reply as it comes");
-    add("timeout", po::value(&settings.timeout)->value_name("S"),
-        "seconds to wait for a connection, and for each answer; default 10");
-    add("retry", po::value(&settings.retry)->value_name("S"),
-        "seconds to go on trying where no daemon is, it is busy or it goes away, anew after each answer; default 0");
     add("help", "this text");
     add("version", "the version");
     return options;
 }
 
 /// What is wrong with the options beside each other.
-Status check(const po::variables_map& given, const Settings& settings) {
+Status check(const Settings& settings) {
     const auto wrong = [](const char* message) { return Error{ErrorCode::bad_request, message}; };
-    if (given.count("socket") != 0 && settings.socket.empty()) return wrong("--socket needs a path");
     if (settings.lines && !settings.query.empty())
         return wrong("--lines takes requests from stdin, not from arguments");
     if (settings.query.empty() && settings.count) {
         return wrong(settings.lines ? "--count goes with a query; with --lines each request has its own k="
                                     : "--count needs a query; on stdin every answer has ten words");
     }
-    if (settings.query.empty() && !settings.lines && settings.peer.json) {
+    if (settings.query.empty() && !settings.lines && settings.json) {
         return wrong("--json needs a query or --lines; the original protocol has its own form");
     }
     return {};
@@ -190,14 +172,10 @@ int main(int argc, char** argv) {
         std::cout << "gloved-client " << kProgramVersion << '\n';
         return kDone;
     }
-    if (const Status checked = check(given, settings); !checked) return fail(kUsage, checked.error().message);
-    const auto timeout = client::parse_seconds("--timeout", settings.timeout, kLeastTimeoutSeconds);
-    if (!timeout) return fail(kUsage, timeout.error().message);
-    const auto retry = client::parse_seconds("--retry", settings.retry, 0);
-    if (!retry) return fail(kUsage, retry.error().message);
-    settings.peer.paths = client::socket_paths(settings.socket);
-    settings.peer.timeout = *timeout;
-    settings.peer.patience = *retry;
+    if (const Status checked = check(settings); !checked) return fail(kUsage, checked.error().message);
+    auto peer = settings.peer_options.settings(settings.json);
+    if (!peer) return fail(kUsage, peer.error().message);
+    settings.peer = *std::move(peer);
 
     if (settings.lines) return run_lines(settings);
     return settings.query.empty() ? run_original(settings) : ask_once(settings);

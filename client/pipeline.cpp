@@ -1,13 +1,9 @@
 #include "client/pipeline.hpp"
 
-#include <fmt/format.h>
 #include <poll.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
-#include <limits>
 #include <utility>
 
 #include "client/query_line.hpp"
@@ -50,7 +46,9 @@ Result<bool> Pipeline::step(int input_fd) {
     // poll passes over negative descriptors.
     std::array<pollfd, 2> waiting = {pollfd{input_fd, POLLIN, 0},
                                      pollfd{connection == nullptr ? -1 : connection->fd(), wanted, 0}};
-    if (::poll(waiting.data(), waiting.size(), wait_ms()) < 0) {
+    // Where nobody owes anything, for as long as it takes.
+    const int wait_ms = owed() ? poll_timeout_ms(deadline_) : -1;
+    if (::poll(waiting.data(), waiting.size(), wait_ms) < 0) {
         if (errno == EINTR) return false;
         return system_error("the connection", "cannot be waited for", errno);
     }
@@ -150,12 +148,5 @@ Status Pipeline::lose(Error error) {
 }
 
 bool Pipeline::may_send(std::size_t i) const { return i == 0 || (!requests_.front().reload && !requests_[i].reload); }
-
-/// How long poll may wait; −1: for as long as it takes, since nobody owes anything.
-int Pipeline::wait_ms() const {
-    if (!owed()) return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
-    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, std::numeric_limits<int>::max()));
-}
 
 }  // namespace gloved::client

@@ -63,7 +63,6 @@ class Pipeline {
     Status lose(Error error);
     bool may_send(std::size_t i) const;
     bool unsent() const { return next_ < requests_.size() && may_send(next_); }
-    int wait_ms() const;
     void renew() { deadline_ = Clock::now() + timeout_; }
 
     PatientConnection& peer_;

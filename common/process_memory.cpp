@@ -1,8 +1,8 @@
-#include "tools/bench/process_memory.hpp"
+#include "common/process_memory.hpp"
 
 #include <fstream>
 
-namespace gloved::bench {
+namespace gloved {
 
 Result<ProcessMemory> process_memory(const std::string& status_path) {
     std::ifstream status(status_path);
@@ -25,4 +25,4 @@ Result<ProcessMemory> process_memory(const std::string& status_path) {
     return memory;
 }
 
-}  // namespace gloved::bench
+}  // namespace gloved

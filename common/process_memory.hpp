@@ -6,7 +6,7 @@
 
 #include "common/result.hpp"
 
-namespace gloved::bench {
+namespace gloved {
 
 struct ProcessMemory {
     std::uint64_t resident_bytes = 0;  ///< VmRSS: pages of mapped files among them
@@ -16,4 +16,4 @@ struct ProcessMemory {
 /// Reads a file like /proc/self/status. Error: unavailable, where the lines are not there.
 Result<ProcessMemory> process_memory(const std::string& status_path);
 
-}  // namespace gloved::bench
+}  // namespace gloved

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "client/eval/correlation.hpp"
 #include "client/eval/vocabulary.hpp"
 #include "client/pipeline.hpp"
-#include "common/expr/expression.hpp"
 #include "common/wire/json_string.hpp"
 #include "common/wire/reply.hpp"
 
@@ -40,19 +39,6 @@ std::string request(std::string_view verb, const std::string& options, std::init
     return line;
 }
 
-/// A figure of STATS, a number or its text; nothing where there is none.
-std::optional<double> figure(const nlohmann::json& answer, const char* key) {
-    if (!answer.contains("results")) return std::nullopt;
-    const nlohmann::json& results = answer.at("results");
-    const nlohmann::json& stats = results.is_array() && !results.empty() ? results.front() : results;
-    if (!stats.is_object() || !stats.contains(key)) return std::nullopt;
-    const nlohmann::json& value = stats.at(key);
-    if (value.is_number()) return value.get<double>();
-    if (!value.is_string()) return std::nullopt;
-    const auto number = expr::parse_number(value.get<std::string>());
-    return number ? std::optional(*number) : std::nullopt;
-}
-
 /// How many requests that scan may wait together: as many as a daemon answers in kWindowUs one by one. Without a figure
 /// the pipeline's own.
 Result<std::size_t> scan_window(Asker& asker) {
@@ -61,9 +47,10 @@ Result<std::size_t> scan_window(Asker& asker) {
         1, 1, [&](std::size_t) { return request("STATS", asker.model_option(), {}); },
         [&](std::size_t, const nlohmann::json& answer) -> Status {
             if (!answer.at("ok").get<bool>()) return Asker::refusal(answer);
-            const auto us = figure(answer, "single_query_us");
-            if (us && *us > 0) {
-                window = static_cast<std::size_t>(std::clamp(kWindowUs / *us, 4.0, static_cast<double>(kWidestWindow)));
+            // 0 before the first query.
+            const double us = answer.at("results").at(0).value("single_query_us", 0.0);
+            if (us > 0) {
+                window = static_cast<std::size_t>(std::clamp(kWindowUs / us, 4.0, static_cast<double>(kWidestWindow)));
             }
             return {};
         });

@@ -14,13 +14,13 @@
 #include <string>
 #include <vector>
 
-#include "client/connection.hpp"
 #include "client/eval/asker.hpp"
 #include "client/eval/evaluation.hpp"
 #include "client/eval/questions.hpp"
 #include "client/eval/report.hpp"
 #include "client/option_values.hpp"
 #include "client/patient_connection.hpp"
+#include "client/peer_options.hpp"
 #include "common/files.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
@@ -34,8 +34,6 @@ using namespace gloved;
 constexpr int kDone = 0;
 constexpr int kAtFault = 1;
 constexpr int kUsage = 2;
-
-constexpr double kLeastTimeoutSeconds = 0.001;
 
 constexpr const char* kSynopsis = R"(Usage: gloved-eval [OPTIONS] analogies|pairs FILE
 Asks a gloved questions whose answers are known, and says how many it gets right. FILE is - for stdin.
@@ -51,13 +49,11 @@ Exit status: 0 done, 1 the file or the daemon is at fault, 2 wrong usage.
 )";
 
 struct Settings {
-    std::string socket;
+    client::PeerOptions peer_options;
     std::string model;
     std::string top = "300000";
     std::string method = "add";
     std::string letter_case = "ignore";
-    std::string timeout = "10";
-    std::string retry = "0";
     bool json = false;
     std::string task;
     std::string file;
@@ -87,10 +83,8 @@ Result<std::string> read_whole(const std::string& path) {
 
 po::options_description describe_options(Settings& settings) {
     po::options_description options("Options");
+    settings.peer_options.add_to(options);
     auto add = options.add_options();
-    add("socket", po::value(&settings.socket)->value_name("PATH"),
-        "where the daemon listens; default: $GLOVED_SOCKET, else /run/gloved/gloved.sock, else "
-        "$XDG_RUNTIME_DIR/gloved.sock");
     add("model", po::value(&settings.model)->value_name("NAME"), "which model of the daemon; default: its first");
     add("top", po::value(&settings.top)->value_name("N"),
         "only the N most frequent words count, as questions and as answers; default 300000");
@@ -99,10 +93,6 @@ po::options_description describe_options(Settings& settings) {
     add("case", po::value(&settings.letter_case)->value_name("ignore|exact"),
         "whether words that differ in case alone are the same; default ignore");
     add("json", po::bool_switch(&settings.json), "one JSON object instead of a table");
-    add("timeout", po::value(&settings.timeout)->value_name("S"),
-        "seconds to wait for a connection, and for each answer; default 10");
-    add("retry", po::value(&settings.retry)->value_name("S"),
-        "seconds to go on trying where no daemon is, it is busy or it goes away, anew after each answer; default 0");
     add("help", "this text");
     add("version", "the version");
     return options;
@@ -126,11 +116,9 @@ Status understand(Settings& settings, bool method_given) {
     if (method_given && settings.task == "pairs") return wrong("--method goes with analogies");
     const auto top = client::parse_whole_number("--top", settings.top, std::numeric_limits<std::uint32_t>::max());
     if (!top) return top.error();
-    const auto timeout = client::parse_seconds("--timeout", settings.timeout, kLeastTimeoutSeconds);
-    if (!timeout) return timeout.error();
-    const auto retry = client::parse_seconds("--retry", settings.retry, 0);
-    if (!retry) return retry.error();
-    settings.peer = {client::socket_paths(settings.socket), *timeout, *retry, true};
+    auto peer = settings.peer_options.settings(true);
+    if (!peer) return peer.error();
+    settings.peer = *std::move(peer);
     settings.evaluation = {static_cast<std::uint32_t>(*top), settings.method,
                            settings.letter_case == "exact" ? client::LetterCase::exact : client::LetterCase::ignore};
     return {};
@@ -182,6 +170,7 @@ Result<std::string> evaluate_file(const Settings& settings) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    open_standard_descriptors();
     // A peer that goes away is an error to report, not a reason to die silently.
     ::signal(SIGPIPE, SIG_IGN);
 
@@ -207,7 +196,6 @@ int main(int argc, char** argv) {
         std::cout << "gloved-eval " << kProgramVersion << '\n';
         return kDone;
     }
-    if (given.count("socket") != 0 && settings.socket.empty()) return fail(kUsage, "--socket needs a path");
     if (given.count("model") != 0 && settings.model.empty()) return fail(kUsage, "--model needs a name");
     if (const Status understood = understand(settings, given.count("method") != 0); !understood) {
         return fail(kUsage, understood.error().message);

@@ -198,11 +198,7 @@ void LineWriter::text(std::string_view name, std::string_view text) {
 
 void LineWriter::score(std::string_view name, double value) {
     begin_column(name);
-    if (form_ == Form::json) {
-        append_number(out_, value);
-    } else {
-        append_score(out_, value);
-    }
+    put_score(value);
 }
 
 void LineWriter::count(std::string_view name, std::uint64_t value) {
@@ -223,11 +219,7 @@ void LineWriter::begin_list(std::string_view name) {
 
 void LineWriter::list_score(double value) {
     begin_element();
-    if (form_ == Form::json) {
-        append_number(out_, value);
-    } else {
-        append_score(out_, value);
-    }
+    put_score(value);
 }
 
 void LineWriter::list_float(float value) {
@@ -237,6 +229,14 @@ void LineWriter::list_float(float value) {
 
 void LineWriter::end_list() {
     if (form_ == Form::json) out_ += ']';
+}
+
+void LineWriter::put_score(double value) {
+    if (form_ == Form::json) {
+        append_number(out_, value);
+    } else {
+        append_score(out_, value);
+    }
 }
 
 void LineWriter::begin_element() {

@@ -71,6 +71,7 @@ class LineWriter {
   private:
     void begin_column(std::string_view name);
     void begin_element();
+    void put_score(double value);
 
     std::string& out_;
     const Form form_;

@@ -24,9 +24,9 @@
 #include <utility>
 
 #include "common/files.hpp"
+#include "common/process_memory.hpp"
 #include "common/wire/line_splitter.hpp"
 #include "common/wire/reply.hpp"
-#include "tools/bench/process_memory.hpp"
 #include "tools/bench/words.hpp"
 
 namespace gloved::bench {

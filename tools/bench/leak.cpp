@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "common/process_memory.hpp"
 #include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
 #include "tools/bench/device_read.hpp"
 #include "tools/bench/interrupt.hpp"
 #include "tools/bench/measure.hpp"
-#include "tools/bench/process_memory.hpp"
 #include "tools/bench/table.hpp"
 #include "tools/bench/words.hpp"
 

@@ -1,0 +1,27 @@
+// The options by which the programs of this folder say which daemon they ask.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <optional>
+#include <string>
+
+#include "client/patient_connection.hpp"
+#include "common/result.hpp"
+
+namespace gloved::client {
+
+class PeerOptions {
+  public:
+    /// Adds --socket, --timeout and --retry, which are stored here: this outlives `options`.
+    void add_to(boost::program_options::options_description& options);
+
+    /// What they say. Error: bad_request, with what the user is to mend.
+    Result<PeerSettings> settings(bool json) const;
+
+  private:
+    std::optional<std::string> socket_;
+    std::string timeout_ = "10";
+    std::string retry_ = "0";
+};
+
+}  // namespace gloved::client
