@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "client/health.hpp"
 #include "client/lines_run.hpp"
 #include "client/option_values.hpp"
 #include "client/original_session.hpp"
@@ -45,6 +46,7 @@ Options end at the first word of the query. What follows is sent as it stands, j
   gloved-client --json king                     the daemon's answer as a JSON object
   gloved-client --retry 60 PING                 waits for a daemon that is being started
   gloved-client --lines < requests              each line is a request; every reply whole, in order
+  gloved-client --health                        for monitoring: is it serving, and what
   echo 'king - man + woman ! 1' | gloved-client the original protocol, on stdin
 
 Exit status: 0 done, 1 the daemon refused or cannot be reached, 2 wrong usage.
@@ -55,6 +57,7 @@ struct Settings {
     std::optional<std::string> count;
     bool json = false;
     bool lines = false;
+    bool health = false;
     std::vector<std::string> query;
     client::PeerSettings peer;
 };
@@ -113,6 +116,12 @@ int run_original(const Settings& settings) {
     return status_of(client::run_original_session(std::cin, std::cout, std::cerr, ask));
 }
 
+int tell_health(const Settings& settings) {
+    const client::HealthReport report = client::ask_health(settings.peer);
+    std::cout << report.line << '\n';
+    return static_cast<int>(report.health);
+}
+
 po::options_description describe_options(Settings& settings) {
     po::options_description options("Options");
     settings.peer_options.add_to(options);
@@ -121,6 +130,9 @@ po::options_description describe_options(Settings& settings) {
         "how many words answer an expression; default 10");
     add("json", po::bool_switch(&settings.json), "answers as JSON, an object a line; refusals too");
     add("lines", po::bool_switch(&settings.lines), "each line of stdin is a request; prints every reply as it comes");
+    add("health", po::bool_switch(&settings.health),
+        "how the daemon is, in a line; exit status 0 serving, 1 starting or degraded, 2 unreachable; --timeout is 2 "
+        "here");
     add("help", "this text");
     add("version", "the version");
     return options;
@@ -129,6 +141,8 @@ po::options_description describe_options(Settings& settings) {
 /// What is wrong with the options beside each other.
 Status check(const Settings& settings) {
     const auto wrong = [](const char* message) { return Error{ErrorCode::bad_request, message}; };
+    if (settings.health && (settings.lines || settings.json || settings.count || !settings.query.empty()))
+        return wrong("--health goes with --socket and --timeout alone");
     if (settings.lines && !settings.query.empty())
         return wrong("--lines takes requests from stdin, not from arguments");
     if (settings.query.empty() && settings.count) {
@@ -173,10 +187,11 @@ int main(int argc, char** argv) {
         return kDone;
     }
     if (const Status checked = check(settings); !checked) return fail(kUsage, checked.error().message);
-    auto peer = settings.peer_options.settings(settings.json);
+    auto peer = settings.peer_options.settings(settings.json, settings.health ? "2" : "10");
     if (!peer) return fail(kUsage, peer.error().message);
     settings.peer = *std::move(peer);
 
+    if (settings.health) return tell_health(settings);
     if (settings.lines) return run_lines(settings);
     return settings.query.empty() ? run_original(settings) : ask_once(settings);
 }

@@ -15,12 +15,12 @@ class PeerOptions {
     /// Adds --socket, --timeout and --retry, which are stored here: this outlives `options`.
     void add_to(boost::program_options::options_description& options);
 
-    /// What they say. Error: bad_request, with what the user is to mend.
-    Result<PeerSettings> settings(bool json) const;
+    /// What they say; `timeout` where --timeout is not given. Error: bad_request, with what the user is to mend.
+    Result<PeerSettings> settings(bool json, const std::string& timeout = "10") const;
 
   private:
     std::optional<std::string> socket_;
-    std::string timeout_ = "10";
+    std::optional<std::string> timeout_;
     std::string retry_ = "0";
 };
 

@@ -16,6 +16,12 @@ add_library(gloved_libzip INTERFACE)
 target_include_directories(gloved_libzip SYSTEM INTERFACE ${LIBZIP_INCLUDE_DIR})
 target_link_libraries(gloved_libzip INTERFACE ${LIBZIP_LIBRARY})
 
+find_path(LIBSYSTEMD_INCLUDE_DIR systemd/sd-daemon.h REQUIRED)
+find_library(LIBSYSTEMD_LIBRARY systemd REQUIRED)
+add_library(gloved_libsystemd INTERFACE)
+target_include_directories(gloved_libsystemd SYSTEM INTERFACE ${LIBSYSTEMD_INCLUDE_DIR})
+target_link_libraries(gloved_libsystemd INTERFACE ${LIBSYSTEMD_LIBRARY})
+
 find_package(nlohmann_json 3.9 REQUIRED)
 
 if(NOT GLOVED_FUZZ)

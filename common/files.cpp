@@ -79,13 +79,21 @@ Result<MappedFile> MappedFile::open_at(int directory_fd, const char* name, const
     if (!fd) return fd.error();
     auto status = file_status(fd->get(), path);
     if (!status) return status.error();
-    return map(fd->get(), static_cast<std::size_t>(status->st_size), path);
+    auto mapped = map(fd->get(), static_cast<std::size_t>(status->st_size), path);
+    if (mapped) mapped->file_ = *std::move(fd);
+    return mapped;
+}
+
+bool MappedFile::has_kept_its_size() const {
+    struct stat status {};
+    return !file_ || (::fstat(file_.get(), &status) == 0 && static_cast<std::size_t>(status.st_size) == size_);
 }
 
 void MappedFile::unmap() {
     if (data_ != nullptr) ::munmap(data_, size_);
     data_ = nullptr;
     size_ = 0;
+    file_.reset();
 }
 
 }  // namespace gloved

@@ -26,27 +26,40 @@ std::size_t utf8_sequence_length(std::string_view text) {
     return 0;
 }
 
+namespace {
+
+/// Appends what `bytes` starts with at `at`, a character, or a byte or two as \xHH; returns where the next one starts.
+std::size_t append_visible(std::string& out, std::string_view bytes, std::size_t at) {
+    const auto byte = static_cast<unsigned char>(bytes[at]);
+    const std::size_t length = utf8_sequence_length(bytes.substr(at));
+    const bool c1_control = length == 2 && byte == 0xC2 && static_cast<unsigned char>(bytes[at + 1]) < 0xA0;
+    if (byte >= 0x20 && byte != 0x7F && length != 0 && !c1_control) {
+        out.append(bytes.substr(at, length));
+        return at + length;
+    }
+    const std::size_t end = at + (c1_control ? 2 : 1);
+    for (; at < end; ++at) out += fmt::format("\\x{:02X}", static_cast<unsigned char>(bytes[at]));
+    return end;
+}
+
+}  // namespace
+
 std::string printable(std::string_view bytes, std::size_t limit) {
     std::string out = "\"";
     std::size_t i = 0;
     while (i < bytes.size() && i < limit) {
-        const auto byte = static_cast<unsigned char>(bytes[i]);
-        const std::size_t length = utf8_sequence_length(bytes.substr(i));
-        const bool c1_control = length == 2 && byte == 0xC2 && static_cast<unsigned char>(bytes[i + 1]) < 0xA0;
-        if (byte == '"' || byte == '\\') {
-            out += '\\';
-            out += bytes[i++];
-        } else if (byte < 0x20 || byte == 0x7F || length == 0 || c1_control) {
-            out += fmt::format("\\x{:02X}", byte);
-            ++i;
-            if (c1_control) out += fmt::format("\\x{:02X}", static_cast<unsigned char>(bytes[i++]));
-        } else {
-            out.append(bytes.substr(i, length));
-            i += length;
-        }
+        if (bytes[i] == '"' || bytes[i] == '\\') out += '\\';
+        i = append_visible(out, bytes, i);
     }
     out += '"';
     if (i < bytes.size()) out += "…";
+    return out;
+}
+
+std::string without_control_bytes(std::string_view message) {
+    std::string out;
+    out.reserve(message.size());
+    for (std::size_t i = 0; i < message.size();) i = append_visible(out, message, i);
     return out;
 }
 

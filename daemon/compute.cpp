@@ -1,7 +1,6 @@
 #include "daemon/compute.hpp"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <bit>
@@ -10,6 +9,7 @@
 
 #include "common/wire/reply.hpp"
 #include "daemon/insist.hpp"
+#include "daemon/log.hpp"
 #include "daemon/resolve.hpp"
 #include "kernels/thread_pool.hpp"
 
@@ -37,6 +37,9 @@ static_assert(kMaxBatch == std::size_t{1} << (kBatchSizes - 1));
 constexpr std::chrono::microseconds kSpin{200};
 /// Two threads spin, and the rest of the machine should not notice.
 constexpr unsigned kProcessorsForSpinning = 4;
+
+/// The probes' lane in the queue; connections count from 1.
+constexpr std::uint64_t kProbes = 0;
 
 /// Made beforehand: when it is needed there is no memory to make it.
 const Error kOutOfMemory{ErrorCode::unavailable, "out of memory; try a smaller k"};
@@ -66,6 +69,7 @@ Compute::Compute(std::string name, std::shared_ptr<const format::Model> model, s
                  const Settings& settings)
     : name_(std::move(name)),
       model_(std::move(model)),
+      known_(model_),
       engine_(std::move(engine)),
       settings_(settings),
       worth_spinning_(engine_->name() != "cpu" && kernels::usable_processors() >= kProcessorsForSpinning),
@@ -118,6 +122,13 @@ void Compute::prepare(Job& job, Batch& batch) {
     if (job.abandoned->load(std::memory_order_relaxed)) return deliver(job, [] { return Reply(); });
     if (const auto lost = refusal()) return fail(job, *lost);
     if (job.rest != nullptr) return answer_matrix(job);
+    if (job.is_probe) {
+        auto query = known_.query(false);
+        if (!query) return deliver(job, [] { return Reply(); });
+        batch.other_ms += kRangeMs;
+        batch.scans.push_back({std::move(job), *std::move(query)});
+        return;
+    }
     if (job.times.taken - job.times.arrived > settings_.limits.request_timeout) {
         return fail(
             job, {ErrorCode::timeout, fmt::format("waited longer than {} ms for the engine; the daemon is overloaded",
@@ -133,6 +144,7 @@ void Compute::prepare(Job& job, Batch& batch) {
     }
     if (!needs_engine(job.request.verb)) {
         const auto lines = answer_directly(job.request, *model_, job.form);
+        if (!files_are_whole()) return fail(job, *refusal());
         if (!lines) return fail(job, lines.error());
         Reply reply = whole_reply(job, *lines, status_of(job, false));
         ++counts_.queries;
@@ -158,8 +170,13 @@ void Compute::answer(Batch& batch) {
     const auto begun = Clock::now();
     auto ran = engine_->run(queries);
     const auto ended = Clock::now();
-    if (!ran) lose_engine(ran.error());
-    if (const auto lost = refusal()) {
+    if (!ran) {
+        give_up({ran.error().code, fmt::format("engine {}: {}", engine_->name(), ran.error().message)});
+    } else {
+        (void)files_are_whole();
+    }
+    const auto lost = refusal();
+    if (lost) {
         for (Scan& scan : batch.scans) fail(scan.job, *lost);
         return;
     }
@@ -170,17 +187,26 @@ void Compute::answer(Batch& batch) {
                                    [](const kernels::Answer& answer) { return answer.certificate.pass != "float64"; });
     if (usual && batch.vectors == queries.size() && batch.hits_ms < kTellingShare * ms) costs_.learn(batch.vectors, ms);
 
-    counts_.queries += queries.size();
-    counts_.scanned += queries.size();
+    const auto asked = static_cast<std::size_t>(
+        std::count_if(batch.scans.begin(), batch.scans.end(), [](const Scan& scan) { return !scan.job.is_probe; }));
     counts_.single_us = static_cast<std::uint64_t>(costs_.single_ms() * 1000);
-    if (queries.size() > counts_.largest_batch) counts_.largest_batch = queries.size();
-    ++counts_.batches;
-    ++counts_.batches_of[static_cast<std::size_t>(std::bit_width(queries.size() - 1))];
+    if (asked > 0) {
+        counts_.queries += asked;
+        counts_.scanned += asked;
+        if (asked > counts_.largest_batch) counts_.largest_batch = asked;
+        ++counts_.batches;
+        ++counts_.batches_of[static_cast<std::size_t>(std::bit_width(asked - 1))];
+    }
 
     for (std::size_t i = 0; i < queries.size(); ++i) {
         Job& job = batch.scans[i].job;
         const wire::Options& options = job.request.options;
         kernels::Answer& found = answers[i];
+        if (job.is_probe) {
+            if (Status right = known_.check(*engine_, found); !right) give_up(right.error());
+            deliver(job, [] { return Reply(); });
+            continue;
+        }
         std::vector<wire::StatusField> fields = status_of(job, true);
         if (options.certify) {
             fields.push_back({"scanned", found.certificate.scanned});
@@ -208,9 +234,9 @@ std::vector<wire::StatusField> Compute::status_of(const Job& job, bool scanned) 
 
 /// What a faulty device says is not to be believed, so nothing is answered after this; the process ends, and a supervisor starts
 /// it anew. Reported before anything else is delivered: what was answered by then, but not written, is not to be written any more.
-void Compute::lose_engine(const Error& error) noexcept {
+void Compute::give_up(const Error& error) noexcept {
     insist([&] {
-        spdlog::critical("engine {}: {}; nothing is answered any more, stopping", engine_->name(), error.message);
+        log_critical("model {}: {}; nothing is answered any more, stopping", name_, error.message);
         refuse(error);
         if (report_fault_) report_fault_(error);
     });
@@ -219,7 +245,7 @@ void Compute::lose_engine(const Error& error) noexcept {
 void Compute::refuse(const Error& error) {
     const std::lock_guard lock(lost_mutex_);
     if (!lost_)
-        lost_ = Error{ErrorCode::unavailable, fmt::format("an engine failed ({}); the daemon stops", error.message)};
+        lost_ = Error{ErrorCode::unavailable, fmt::format("out of service ({}); the daemon stops", error.message)};
     is_lost_ = true;
 }
 
@@ -229,6 +255,24 @@ std::optional<Error> Compute::refusal() const {
     return lost_;
 }
 
+bool Compute::files_are_whole() noexcept {
+    const auto changed = model_->verify_sizes();
+    if (changed) return true;
+    give_up(changed.error());
+    return false;
+}
+
+bool Compute::probe(std::function<void()> done) {
+    Job job;
+    job.is_probe = true;
+    job.times.arrived = Clock::now();
+    job.abandoned = std::make_shared<std::atomic<bool>>(false);
+    job.done = [this, done = std::move(done)](Reply&, const Times&) {
+        if (!is_lost_) done();
+    };
+    return queue_.push(kProbes, std::move(job), 0, true, true);
+}
+
 /// The next piece; whoever takes it asks for the one behind it, so that other requests come between them.
 void Compute::answer_matrix(Job& job) {
     std::string lines;
@@ -236,6 +280,7 @@ void Compute::answer_matrix(Job& job) {
         wire::append_head(lines, job.form, wire::Verb::matrix, job.rest->size(), status_of(job, false));
     }
     job.rest->append_lines(lines);
+    if (!files_are_whole()) return fail(job, *refusal());
     deliver(job, [&] { return job.rest->finished() ? Reply(std::move(lines)) : Reply(std::move(lines), job.rest); });
 }
 

@@ -16,6 +16,7 @@
 #include "common/wire/request.hpp"
 #include "daemon/cost_model.hpp"
 #include "daemon/fair_queue.hpp"
+#include "daemon/known_answer.hpp"
 #include "daemon/reply.hpp"
 #include "daemon/resolve.hpp"
 #include "daemon/settings.hpp"
@@ -35,6 +36,7 @@ struct Job {
     std::uint64_t connection = 0;
     wire::Request request;
     wire::Form form = wire::Form::text;  ///< of the answer
+    bool is_probe = false;               ///< asks for the known answer; `request` is empty then, and so is the reply
     std::shared_ptr<Matrix> rest;        ///< where only the rest of an answer is asked for; `request` is empty then
     Times times;
     /// True when nobody waits any more.
@@ -64,8 +66,8 @@ class Compute {
     /// `name` is the model's, for status lines. `settings` outlives it.
     Compute(std::string name, std::shared_ptr<const format::Model> model, std::unique_ptr<kernels::Engine> engine,
             const Settings& settings);
-    /// `report_fault` is called once, on the compute thread, when the engine is lost: before what is in flight or waits gets its
-    /// ERR line, and nothing is answered any more. To be set before the first job.
+    /// `report_fault` is called once, on the compute thread, when the engine is lost or the model's files are not what they were:
+    /// before what is in flight or waits gets its ERR line, and nothing is answered any more. To be set before the first job.
     void on_fault(std::function<void(const Error&)> report_fault) { report_fault_ = std::move(report_fault); }
     Compute(const Compute&) = delete;
     Compute& operator=(const Compute&) = delete;
@@ -84,6 +86,10 @@ class Compute {
         const bool goes_on = job.rest != nullptr;
         return queue_.push(connection, std::move(job), bytes, goes_on);
     }
+
+    /// Asks for the known answer, before whatever waits; `done` is called on the compute thread when it has come and is right. A
+    /// wrong one is a lost engine. False, and never, when the thread is being ended.
+    bool probe(std::function<void()> done);
 
     const kernels::Engine& engine() const { return *engine_; }
     /// Whether threads should wait for this engine without sleeping for a moment: it answers sooner than they wake up, its work
@@ -110,7 +116,10 @@ class Compute {
     /// Answers the job at once, or moves it into `batch`. Throws std::bad_alloc, and leaves the job alone then.
     void prepare(Job& job, Batch& batch);
     void answer(Batch& batch);
-    void lose_engine(const Error& error) noexcept;
+    /// Nothing is answered any more: the engine, or the model, is not what it was.
+    void give_up(const Error& error) noexcept;
+    /// Gives up, and returns false, when the files have changed under what was just read from them.
+    bool files_are_whole() noexcept;
     /// Why nothing is answered any more; nothing while all is well.
     std::optional<Error> refusal() const;
     /// The status line's keys of an OK: the engine where one scanned, then what every answer from a model has.
@@ -126,6 +135,7 @@ class Compute {
     std::atomic<bool> is_lost_ = false;  // lost_ is there
     const std::string name_;
     const std::shared_ptr<const format::Model> model_;
+    const KnownAnswer known_;
     const std::unique_ptr<kernels::Engine> engine_;
     const Settings& settings_;
     const bool worth_spinning_;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -26,19 +27,19 @@ class FairQueue {
     FairQueue(std::size_t max_entries, std::size_t max_bytes) : max_entries_(max_entries), max_bytes_(max_bytes) {}
 
     /// Adds to the end of `source`'s lane; false, and `value` is left alone, when the queue is full (not if `goes_on`: what was
-    /// begun is brought to its end) or closed.
-    bool push(std::uint64_t source, T&& value, std::size_t bytes = 0, bool goes_on = false) {
+    /// begun is brought to its end) or closed. `urgent`: if the source has nothing waiting, its turn is the next.
+    bool push(std::uint64_t source, T&& value, std::size_t bytes = 0, bool goes_on = false, bool urgent = false) {
         {
             const std::lock_guard lock(mutex_);
             if (closed_) return false;
             auto& lane = lanes_[source];
             const bool full = size_ >= max_entries_ || bytes_ + bytes > max_bytes_;
             if (full && !lane.empty() && !goes_on) return false;
-            if (lane.empty()) turns_.push_back(source);
+            if (lane.empty()) turns_.insert(urgent ? turns_.begin() : turns_.end(), source);
             try {
                 lane.push_back({std::move(value), bytes});
             } catch (...) {
-                if (lane.empty()) turns_.pop_back();
+                if (lane.empty()) turns_.erase(urgent ? turns_.begin() : std::prev(turns_.end()));
                 throw;
             }
             ++size_;

@@ -1,8 +1,6 @@
 // gloved: options in, exit code out. Everything else is in the library beside it.
 #include <fmt/format.h>
 #include <signal.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,14 +21,22 @@
 #include "common/format/model.hpp"
 #include "common/quoting.hpp"
 #include "common/version.hpp"
+#include "daemon/known_answer.hpp"
+#include "daemon/log.hpp"
+#include "daemon/lost_pages.hpp"
+#include "daemon/pin.hpp"
 #include "daemon/server.hpp"
+#include "daemon/service_manager.hpp"
 #include "kernels/registry.hpp"
 
 namespace {
 
 namespace po = boost::program_options;
 using namespace gloved;
+using daemon::log_error;
+using daemon::log_info;
 using daemon::Settings;
+using daemon::write_log_always;
 
 constexpr int kDone = 0;
 constexpr int kFault = 1;
@@ -61,6 +67,7 @@ double ms_since_start() {
 
 struct Arguments {
     Settings settings;
+    spdlog::level::level_enum log_level = spdlog::level::info;
     bool check = false;
 };
 
@@ -142,6 +149,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
     std::string config;
     std::string pin = "auto";
     std::string device;
+    std::string access_log = "off";
+    std::string log_level = "info";
     const auto seconds = [](std::chrono::milliseconds& target, double smallest = kShortestTime) {
         return po::value<double>()
             ->default_value(std::chrono::duration<double>(target).count())
@@ -154,13 +163,13 @@ std::optional<Arguments> parse(int argc, char** argv) {
             });
     };
     // Read as signed: Boost would take -1 for the largest number there is.
-    const auto count = [](std::size_t& target) {
+    const auto count = [](std::size_t& target, std::int64_t largest = kLargestCount) {
         return po::value<std::int64_t>()
             ->default_value(static_cast<std::int64_t>(target))
             ->value_name("N")
-            ->notifier([&target](std::int64_t value) {
-                if (value < 1 || value > kLargestCount)
-                    throw po::error(fmt::format("a limit is from 1 to {}", kLargestCount));
+            ->notifier([&target, largest](std::int64_t value) {
+                if (value < 1 || value > largest)
+                    throw po::error(fmt::format("this limit is from 1 to {}, not {}", largest, value));
                 target = static_cast<std::size_t>(value);
             });
     };
@@ -188,12 +197,18 @@ std::optional<Arguments> parse(int argc, char** argv) {
     bounds.add_options()
         ("max-k", count(limits.max_k), "largest k= of a request")
         ("max-connections", count(limits.max_connections), "connections open at once")
+        ("uid-share", count(limits.uid_share, 100), "how many percent of these one user may have open")
         ("queue-length", count(limits.queue_length), "requests that may wait for an engine")
         ("request-timeout", seconds(limits.request_timeout), "longest wait for an engine")
         ("line-timeout", seconds(limits.line_timeout), "from a line's first byte to its end")
         ("idle-timeout", seconds(limits.idle_timeout, 0), "with nothing sent and nothing owed; 0: for ever")
         ("write-timeout", seconds(limits.write_timeout), "for a peer to take 64 KiB of its answers")
         ("drain-timeout", seconds(limits.drain_timeout, 0), "from SIGTERM to cutting what is left");
+    po::options_description logging("Log, on standard error");
+    logging.add_options()
+        ("log-level", po::value(&log_level)->default_value("info")->value_name("LEVEL"), "debug, info, warning or error")
+        ("access-log", po::value(&access_log)->default_value("off")->value_name("on|off"),
+         "a line a request: who, verb, outcome, microseconds; never the words");
     po::options_description other("Other");
     other.add_options()
         ("check", "verify the model's checksums, answer one query, exit")
@@ -201,7 +216,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
         ("version", "the version");
     // clang-format on
     po::options_description all;
-    all.add(served).add(computing).add(bounds).add(other);
+    all.add(served).add(computing).add(bounds).add(logging).add(other);
 
     po::variables_map given;
     // An abbreviation that is right today means something else, or two things, when options are added.
@@ -220,7 +235,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
         std::ifstream file(path);
         if (!file) throw po::error("--config: cannot read " + path);
         po::options_description configurable;
-        configurable.add(served).add(computing).add(bounds);
+        configurable.add(served).add(computing).add(bounds).add(logging);
         const auto settings_of_file = po::parse_config_file(file, configurable);
         for (const auto& option : settings_of_file.options) {
             if (option.string_key == "config") throw po::error(path + ": config = stands on the command line only");
@@ -235,6 +250,12 @@ std::optional<Arguments> parse(int argc, char** argv) {
         throw po::error("--pin takes auto, on or off, not " + printable(pin));
     settings.pin = pin == "auto" ? daemon::Pin::automatic : pin == "on" ? daemon::Pin::on : daemon::Pin::off;
     set_devices(device, settings);
+    if (access_log != "on" && access_log != "off")
+        throw po::error("--access-log takes on or off, not " + printable(access_log));
+    settings.access_log = access_log == "on";
+    arguments.log_level = spdlog::level::from_str(log_level);
+    if (log_level != "debug" && log_level != "info" && log_level != "warning" && log_level != "error")
+        throw po::error("--log-level takes debug, info, warning or error, not " + printable(log_level));
     if (settings.limits.max_k < wire::kDefaultK) {
         throw po::error(fmt::format("--max-k is at least {}, which requests ask for that name no k=", wire::kDefaultK));
     }
@@ -258,7 +279,7 @@ kernels::EngineOptions engine_options(const Settings& settings) {
     options.devices = settings.devices;
     options.all_devices = settings.all_devices;
     options.pin = settings.pin != daemon::Pin::off;
-    options.log = [](const std::string& line) { spdlog::info("{}", line); };
+    options.log = [](const std::string& line) { write_log_always(spdlog::level::info, line); };
     return options;
 }
 
@@ -269,31 +290,13 @@ Status verify(const format::Model& model) {
     return {};
 }
 
-/// One query whose answer is known.
-Status ask_known(kernels::Engine& engine, const format::Model& model) {
-    for (std::size_t row = 0; row < model.rows(); ++row) {
-        if (model.norms()[row] == 0) continue;
-        const auto vector = model.vector(row);
-        kernels::Query query{kernels::Cosine{{{vector.begin(), vector.end()}, model.norms()[row]}}, 1, {}, {}};
-        const auto answers = engine.run(std::span(&query, 1));
-        if (!answers) return answers.error();
-        // A word is nearest to itself, but for words of the same direction.
-        if ((*answers)[0].hits.empty() || !((*answers)[0].hits[0].score > 0.999999)) {
-            return Error{ErrorCode::internal,
-                         "engine " + engine.name() + " does not find " + printable(model.key(row))};
-        }
-        break;
-    }
-    return {};
-}
-
 struct Opened {
     std::shared_ptr<const format::Model> model;
     std::unique_ptr<kernels::Engine> engine;
 };
 
-/// A model with the engine that was asked for. With `verified` everything that can be wrong with it is looked for, and it answers a
-/// query whose answer is known.
+/// A model with the engine that was asked for, which answers a query whose answer is known. With `verified` everything that can be
+/// wrong with the model is looked for first.
 Result<Opened> open(const daemon::ModelSetting& setting, const Settings& settings, bool verified) {
     auto opened = format::Model::open(setting.path);
     if (!opened) return opened.error();
@@ -303,9 +306,9 @@ Result<Opened> open(const daemon::ModelSetting& setting, const Settings& setting
     }
     auto engine = kernels::make_engine(settings.engine, *model, engine_options(settings));
     if (!engine) return engine.error();
-    if (verified) {
-        if (Status answered = ask_known(**engine, *model); !answered) return answered.error();
-    }
+    // All rows of a model that is not in memory yet take the time of reading it.
+    const bool of_all_rows = verified || (*engine)->name() != "cpu";
+    if (Status answered = daemon::KnownAnswer(model).ask(**engine, of_all_rows); !answered) return answered.error();
     return Opened{std::move(model), *std::move(engine)};
 }
 
@@ -315,30 +318,37 @@ Result<std::shared_ptr<daemon::Served>> load(const daemon::ModelSetting& setting
     auto opened = open(setting, settings, verified);
     if (!opened) return opened.error();
     auto& [model, engine] = *opened;
-    spdlog::info("model {}: {} words × {}, generation {}", setting.name, model->rows(), model->dim(),
-                 format::hex(model->generation()));
-    spdlog::info("engine {}: {}", engine->name(), engine->description());
+    if (settings.pin == daemon::Pin::on && engine->name() == "cpu") {
+        if (Status locked = daemon::lock_values(*model); !locked) return locked.error();
+    }
+    log_info("model {}: {} words × {}, generation {}", setting.name, model->rows(), model->dim(),
+             format::hex(model->generation()));
+    log_info("engine {}: {}", engine->name(), engine->description());
     const bool other = engine->name() != "cpu";
     std::vector<std::unique_ptr<kernels::Engine>> engines;
     engines.push_back(std::move(engine));
     if (other) {
         auto cpu = kernels::make_engine("cpu", *model, engine_options(settings));
         if (!cpu) return cpu.error();
-        spdlog::info("engine cpu, for requests that name it: {}", (*cpu)->description());
+        log_info("engine cpu, for requests that name it: {}", (*cpu)->description());
         engines.push_back(*std::move(cpu));
     }
     return std::make_shared<daemon::Served>(setting.name, std::move(model), std::move(engines), settings);
 }
 
-/// Why auto takes none that it would prefer to the cpu.
-void tell_what_is_missing() {
+/// Why auto takes none that it would prefer to the cpu; empty where it need not say.
+std::string missing_engines() {
+    std::string text;
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {
-        if (!entry.unavailable.empty()) spdlog::info("engine {}: {}", entry.name, entry.unavailable);
+        if (entry.unavailable.empty()) continue;
+        log_info("engine {}: {}", entry.name, entry.unavailable);
+        text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", entry.name, entry.unavailable);
     }
+    return text;
 }
 
 /// --check: everything that can be wrong with the models, and one query of each whose answer is known.
-Status check(const Settings& settings) {
+Result<int> check(const Settings& settings) {
     for (const daemon::ModelSetting& setting : settings.models) {
         const auto opened = open(setting, settings, true);
         if (!opened) return opened.error();
@@ -347,40 +357,42 @@ Status check(const Settings& settings) {
                   << format::hex(model->generation()) << ", checksums hold, engine " << engine->name() << " ("
                   << engine->description() << ") answers\n";
     }
-    return {};
+    return kDone;
 }
 
-Status serve(Settings& settings) {
-    if (settings.socket_path.empty()) {
-        auto path = default_socket();
-        if (!path) return path.error();
-        settings.socket_path = *std::move(path);
-    }
+/// A socket that was passed goes before all.
+Result<daemon::ListeningSocket> listen(const std::string& path) {
+    auto passed = daemon::passed_socket();
+    if (!passed) return passed.error();
+    if (*passed) return daemon::ListeningSocket::adopt(**std::move(passed));
+    if (!path.empty()) return daemon::ListeningSocket::bind(path);
+    const auto usual = default_socket();
+    if (!usual) return usual.error();
+    return daemon::ListeningSocket::bind(*usual);
+}
+
+/// The exit status. Error: what kept it from beginning.
+Result<int> serve(Settings& settings) {
     // First the socket: a second daemon finds out at once, and clients may already line up while the model loads.
-    auto listening = daemon::ListeningSocket::bind(settings.socket_path);
+    auto listening = listen(settings.socket_path);
     if (!listening) return listening.error();
-    if (settings.engine == "auto") tell_what_is_missing();
+    const std::string address = listening->address();
+    if (settings.engine == "auto") settings.missing_engines = missing_engines();
     const auto loader = [&settings](const daemon::ModelSetting& setting, bool verified) {
         return load(setting, settings, verified);
     };
-    std::vector<std::shared_ptr<daemon::Served>> models;
-    for (const daemon::ModelSetting& setting : settings.models) {
-        auto served = loader(setting, false);
-        if (!served) return served.error();
-        models.push_back(*std::move(served));
-    }
-    daemon::Server server(settings, std::move(models), loader, *std::move(listening));
-    spdlog::info("ready, {:.0f} ms after the start; listening on {}", ms_since_start(), settings.socket_path);
-    Status served = server.run();
-    spdlog::info("stopped");
-    return served;
+    daemon::Server server(settings, loader, *std::move(listening));
+    const bool served = server.run(
+        [&address] { log_info("ready, {:.0f} ms after the start; listening on {}", ms_since_start(), address); });
+    log_info("stopped");
+    // Whatever is being loaded is of no use any more, and nobody should wait for it.
+    if (served && server.is_loading()) std::_Exit(kDone);
+    return served ? kDone : kFault;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    spdlog::set_default_logger(spdlog::stderr_color_mt("gloved"));
-    spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l: %v");
     std::optional<Arguments> arguments;
     try {
         arguments = parse(argc, argv);
@@ -389,14 +401,16 @@ int main(int argc, char** argv) {
         return kUsage;
     }
     if (!arguments) return kDone;
+    daemon::start_log(arguments->log_level);
+    daemon::name_lost_pages();
     ::signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
     try {
-        const Status done = arguments->check ? check(arguments->settings) : serve(arguments->settings);
-        if (done) return kDone;
-        spdlog::error("{}", done.error().message);
+        const Result<int> done = arguments->check ? check(arguments->settings) : serve(arguments->settings);
+        if (done) return *done;
+        log_error("{}", done.error().message);
     } catch (const std::exception& error) {
-        spdlog::error("{}", error.what());
+        log_error("{}", error.what());
     }
     return kFault;
 }

@@ -1,12 +1,16 @@
 #include "daemon/pin.hpp"
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
 #include <system_error>
 #include <utility>
+
+#include "daemon/log.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -16,16 +20,50 @@ constexpr std::size_t kPieceBytes = std::size_t{64} << 20;
 constexpr std::chrono::seconds kLongestWait{2};
 constexpr std::chrono::milliseconds kPoll{20};
 
+/// Calls `goes_on` before each piece, and returns early when it says no.
+template <class GoesOn>
+Status lock_in_pieces(std::span<const std::byte> pages, const GoesOn& goes_on) {
+    for (std::size_t at = 0; at < pages.size() && goes_on(); at += kPieceBytes) {
+        const auto piece = pages.subspan(at, std::min(kPieceBytes, pages.size() - at));
+        if (::mlock(piece.data(), piece.size()) == 0) continue;
+        const std::string reason = std::generic_category().message(errno);
+        ::munlock(pages.data(), pages.size());
+        return Error{ErrorCode::unavailable,
+                     fmt::format("the model's {} bytes cannot be locked in memory ({}; the limit is {}): raise it with "
+                                 "LimitMEMLOCK= or `ulimit -l`, or say --pin off",
+                                 pages.size(), reason, describe(memlock_limit()))};
+    }
+    return {};
+}
+
 }  // namespace
+
+std::optional<std::uint64_t> memlock_limit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+    return limit.rlim_cur;
+}
+
+std::string describe(const std::optional<std::uint64_t>& limit) {
+    return limit ? fmt::format("{}", *limit) : "unlimited";
+}
+
+Status lock_values(const format::Model& model) {
+    return lock_in_pieces(model.mapped_values(), [] { return true; });
+}
 
 Pinning::Pinning(std::shared_ptr<const format::Model> model, Pin pin,
                  const std::atomic<std::uint64_t>& batches_answered)
     : model_(std::move(model)), batches_answered_(batches_answered) {
     if (pin == Pin::off) return;
+    if (pin == Pin::on) {
+        state_ = "on";
+        return;
+    }
     state_ = "pending";
-    thread_ = std::thread([this, pin] {
+    thread_ = std::thread([this] {
         wait_for_an_answer();
-        lock_pages(model_->mapped_values(), pin == Pin::on);
+        lock_pages();
     });
 }
 
@@ -39,22 +77,15 @@ void Pinning::wait_for_an_answer() const {
     while (!stop_ && batches_answered_ == 0 && Clock::now() < deadline) std::this_thread::sleep_for(kPoll);
 }
 
-void Pinning::lock_pages(std::span<const std::byte> pages, bool asked_for) {
-    for (std::size_t at = 0; at < pages.size() && !stop_; at += kPieceBytes) {
-        const auto piece = pages.subspan(at, std::min(kPieceBytes, pages.size() - at));
-        if (::mlock(piece.data(), piece.size()) == 0) continue;
-        const std::string reason = std::generic_category().message(errno);
-        ::munlock(pages.data(), pages.size());
-        state_ = "refused";
-        spdlog::log(asked_for ? spdlog::level::warn : spdlog::level::info,
-                    "the model is not locked in memory ({}): raise the limit with LimitMEMLOCK= or `ulimit -l`, or say "
-                    "--pin off",
-                    reason);
-        return;
-    }
+void Pinning::lock_pages() {
+    const Status locked = lock_in_pieces(model_->mapped_values(), [this] { return !stop_; });
     if (stop_) return;
-    state_ = "on";
-    spdlog::info("{} MiB of the model are locked in memory", pages.size() >> 20);
+    state_ = locked ? "on" : "refused";
+    if (locked) {
+        log_info("{} MiB of the model are locked in memory", model_->mapped_values().size() >> 20);
+    } else {
+        log_info("{}; it is served all the same", locked.error().message);
+    }
 }
 
 }  // namespace gloved::daemon

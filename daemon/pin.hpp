@@ -4,18 +4,29 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <span>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "common/format/model.hpp"
+#include "common/result.hpp"
 #include "daemon/settings.hpp"
 
 namespace gloved::daemon {
+
+/// How many bytes this process may lock, read back from the system: what a unit asks for may have been clipped. Nothing: no limit.
+std::optional<std::uint64_t> memlock_limit();
+/// «8388608», or «unlimited».
+std::string describe(const std::optional<std::uint64_t>& limit);
+
+/// Locks all of the model's values in memory, now. Error: unavailable, with the remedy.
+Status lock_values(const format::Model& model);
 
 /// Locks the mapped values with mlock on a thread of its own, since that reads the whole file the first time, and
 /// answers need not wait for it. The state is «off», «pending», «on» or «refused».
 class Pinning {
   public:
+    /// Pin::on: they are locked already.
     Pinning(std::shared_ptr<const format::Model> model, Pin pin, const std::atomic<std::uint64_t>& batches_answered);
     Pinning(const Pinning&) = delete;
     Pinning& operator=(const Pinning&) = delete;
@@ -25,7 +36,7 @@ class Pinning {
     const char* state() const { return state_.load(); }
 
   private:
-    void lock_pages(std::span<const std::byte> pages, bool asked_for);
+    void lock_pages();
     void wait_for_an_answer() const;
 
     const std::shared_ptr<const format::Model> model_;

@@ -49,7 +49,8 @@ class Served {
     Pinning pinning_;
 };
 
-/// Loads one of the models. With `verify` its checksums are compared too, and a known answer is asked for. Any thread.
-using Loader = std::function<Result<std::shared_ptr<Served>>(const ModelSetting& setting, bool verify)>;
+using Loaded = Result<std::shared_ptr<Served>>;
+/// Loads one of the models, which has answered a known query then. With `verify` its checksums are compared first. Any thread.
+using Loader = std::function<Loaded(const ModelSetting& setting, bool verify)>;
 
 }  // namespace gloved::daemon

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <spdlog/spdlog.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 
 #include "common/quoting.hpp"
 #include "common/wire/reply.hpp"
+#include "daemon/log.hpp"
 #include "daemon/session.hpp"
 
 namespace gloved::daemon {
@@ -39,28 +40,37 @@ constexpr int kAllowanceDivisor = 5;
 constexpr std::chrono::milliseconds kLargestAllowance{250};
 constexpr std::size_t kMostSuggestions = 64;
 
-Result<std::shared_ptr<Served>> try_to_load(const Loader& load, const ModelSetting& setting) try {
-    return load(setting, true);
+/// The known query goes out so often within the time that the watchdog allows.
+constexpr int kProbesPerInterval = 4;
+
+Loaded try_to_load(const Loader& load, const ModelSetting& setting, bool verify) try {
+    return load(setting, verify);
 } catch (const std::exception& error) {
     return Error{ErrorCode::unavailable, error.what()};  // no memory, most likely
 }
 
 auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
+Peer peer_of(Socket& socket) {
+    ucred credentials{};
+    socklen_t size = sizeof credentials;
+    if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return {};
+    return {credentials.uid, credentials.pid};
+}
+
 }  // namespace
 
-Server::Server(const Settings& settings, std::vector<std::shared_ptr<Served>> models, Loader load,
-               ListeningSocket listening)
+Server::Server(const Settings& settings, Loader load, ListeningSocket listening)
     : settings_(settings),
-      models_(std::move(models)),
       load_(std::move(load)),
       listening_(std::move(listening)),
       acceptor_(loop_),
       signals_(loop_, SIGTERM, SIGINT, SIGHUP),
       tick_(loop_),
+      watchdog_tick_(loop_),
+      probed_(loop_.get_executor()),
       suggesting_allowance_(kLargestAllowance) {
     acceptor_.assign(asio::local::stream_protocol(), listening_.release_fd());
-    for (const auto& served : models_) watch_engines(*served);
 }
 
 Server::~Server() {
@@ -85,13 +95,13 @@ void Server::watch_engines(const Served& served) {
     }
 }
 
-Status Server::run() {
-    asio::co_spawn(
-        loop_, [this] { return accept_connections(); }, asio::detached);
+bool Server::run(const std::function<void()>& on_ready) {
+    on_ready_ = on_ready;
     asio::co_spawn(
         loop_, [this] { return keep_deadlines(); }, asio::detached);
     asio::co_spawn(
         loop_, [this] { return handle_signals(); }, asio::detached);
+    load_next();
     while (!loop_.stopped()) {
         try {
             if (quick_in_flight_ > 0 && Clock::now() < spin_until_) {
@@ -101,11 +111,83 @@ Status Server::run() {
             }
         } catch (const std::bad_alloc&) {
             // Of a handler; sessions end alone. Whatever it was about, the others are still to be answered.
-            spdlog::error("out of memory");
+            log_error("out of memory");
         }
     }
-    if (fault_) return *fault_;
-    return {};
+    return !fault_;
+}
+
+void Server::load_next() {
+    if (models_.size() == settings_.models.size()) return begin_serving();
+    const ModelSetting& setting = settings_.models[models_.size()];
+    manager_.status(fmt::format("loading {} ({} of {})", setting.name, models_.size() + 1, settings_.models.size()));
+    load(setting, false, &Server::take_first);
+}
+
+void Server::load(const ModelSetting& setting, bool verify, void (Server::*take)(const Loaded&)) {
+    // Made here, where a want of memory does no harm.
+    const auto loaded = std::make_shared<std::optional<Loaded>>();
+    asio::post(loading_, [this, &setting, verify, take, loaded] {
+        *loaded = try_to_load(load_, setting, verify);
+        post_surely(loop_, [this, take, loaded] { (this->*take)(**loaded); });
+    });
+    is_loading_ = true;  // only now: had there been no memory for the task, it would be tried again
+}
+
+void Server::take_first(const Loaded& loaded) {
+    is_loading_ = false;
+    if (draining_) return;
+    if (!loaded) {
+        fault_ = loaded.error();
+        log_error("{}", loaded.error().message);
+        manager_.status(fmt::format("cannot start: {}", loaded.error().message));
+        return begin_drain({});
+    }
+    watch_engines(**loaded);
+    models_.push_back(*loaded);
+    load_next();
+}
+
+void Server::begin_serving() {
+    asio::co_spawn(
+        loop_, [this] { return accept_connections(); }, asio::detached);
+    if (const auto interval = watchdog_interval()) {
+        asio::co_spawn(
+            loop_, [this, interval] { return feed_watchdog(*interval); }, asio::detached);
+    }
+    manager_.status(describe_state());
+    manager_.ready();
+    on_ready_();
+}
+
+/// The manager hears that all is well only if every engine has answered a known query since it heard so last: it ends a daemon
+/// whose GPU, say, never comes back, no later than an interval after that.
+asio::awaitable<void> Server::feed_watchdog(std::chrono::microseconds interval) {
+    while (!draining_) {
+        try {
+            probe_engines();
+            while (probes_due_ > 0 && !draining_) co_await probed_.wait();
+            if (!fault_) manager_.alive();
+        } catch (const std::bad_alloc&) {
+            // Then the next time must do.
+        }
+        error_code ignored;
+        watchdog_tick_.expires_after(interval / kProbesPerInterval);
+        if (!draining_) co_await watchdog_tick_.async_wait(ignoring(ignored));
+    }
+}
+
+void Server::probe_engines() {
+    for (const auto& served : models_) {
+        for (const auto& compute : served->computes()) {
+            const bool asked = compute->probe([this] {
+                post_surely(loop_, [this] {
+                    if (--probes_due_ == 0) probed_.notify();
+                });
+            });
+            if (asked) ++probes_due_;
+        }
+    }
 }
 
 asio::awaitable<void> Server::accept_connections() {
@@ -118,7 +200,7 @@ asio::awaitable<void> Server::accept_connections() {
         if (!error && !welcome(socket)) error = make_error_code(boost::system::errc::not_enough_memory);
         if (!error) continue;
         if (Clock::now() >= next_log) {
-            spdlog::warn("cannot accept connections: {}; {} are open", error.message(), sessions_.size());
+            log_warning("cannot accept connections: {}; {} are open", error.message(), sessions_.size());
             next_log = Clock::now() + kLogPause;
         }
         asio::steady_timer pause(loop_, kAcceptPause);
@@ -128,23 +210,43 @@ asio::awaitable<void> Server::accept_connections() {
 
 /// Gives a connection its session; false when there is no memory for it.
 bool Server::welcome(Socket& socket) try {
-    error_code error;
-    if (sessions_.size() >= settings_.limits.max_connections) {
-        const Error refusal{ErrorCode::busy,
-                            fmt::format("{} connections are open, which is the limit", sessions_.size())};
-        statistics_.count(std::nullopt, refusal);
-        const std::string reply = wire::error_reply(wire::Form::text, refusal);
+    const Peer peer = peer_of(socket);
+    if (const auto refused = refusal(peer)) {
+        statistics_.count(std::nullopt, *refused);
+        const std::string reply = wire::error_reply(wire::Form::text, *refused);
+        error_code error;
         socket.non_blocking(true, error);
         socket.write_some(asio::buffer(reply), error);
         return true;
     }
     const std::uint64_t id = next_id_++;
-    const auto session = std::make_shared<Session>(*this, std::move(socket), id);
+    std::size_t& of_user = connections_of_[peer.uid];
+    const auto session = std::make_shared<Session>(*this, std::move(socket), peer, id);
+    ++of_user;  // from here on the session's end counts it back
     sessions_.emplace(id, session);
     session->start();
     return true;
 } catch (const std::bad_alloc&) {
     return false;
+}
+
+std::optional<Error> Server::refusal(const Peer& peer) {
+    const Limits& limits = settings_.limits;
+    if (sessions_.size() >= limits.max_connections) {
+        ++refused_connections_;
+        log_warning("{} connections are open, which is --max-connections; one more of user {} is refused",
+                    sessions_.size(), peer.uid);
+        return Error{ErrorCode::busy, fmt::format("{} connections are open, which is the limit", sessions_.size())};
+    }
+    const auto found = connections_of_.find(peer.uid);
+    const std::size_t open = found == connections_of_.end() ? 0 : found->second;
+    if (open >= std::max<std::size_t>(1, limits.max_connections * limits.uid_share / 100)) {
+        ++refused_connections_;
+        ++refused_uid_share_;
+        log_warning("user {} has {} connections, which is --uid-share; one more is refused", peer.uid, open);
+        return Error{ErrorCode::busy, fmt::format("you have {} connections open, which is one user's share", open)};
+    }
+    return std::nullopt;
 }
 
 asio::awaitable<void> Server::keep_deadlines() {
@@ -162,6 +264,9 @@ asio::awaitable<void> Server::keep_deadlines() {
 
 /// What is to be done now and then.
 void Server::keep_house() {
+    tell_left_out();
+    if (models_.size() < settings_.models.size()) return;  // they are being loaded
+    if (!draining_) manager_.status(describe_state());
     free_retired();
     go_on_reloading();
     // Not before: until then the first answers come sooner.
@@ -189,16 +294,20 @@ asio::awaitable<void> Server::handle_signals() {
         error_code error;
         const int number = co_await signals_.async_wait(ignoring(error));
         if (error) co_return;
+        if (number == SIGHUP && models_.size() < settings_.models.size()) {
+            log_info("SIGHUP: the models are being loaded already");
+            continue;
+        }
         if (number == SIGHUP) {
-            spdlog::info("SIGHUP: loading {} anew", models_.size() == 1 ? "the model" : "all models");
+            log_info("SIGHUP: loading {} anew", models_.size() == 1 ? "the model" : "all models");
             try {
                 reload(all_models(), [](const Status&) {});
             } catch (const std::bad_alloc&) {
-                spdlog::error("SIGHUP: out of memory");
+                log_error("SIGHUP: out of memory");
             }
             continue;
         }
-        spdlog::info("{}: answering what has been asked, then stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
+        log_info("{}: answering what has been asked, then stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
         begin_drain(settings_.limits.drain_timeout);
     }
 }
@@ -206,6 +315,7 @@ asio::awaitable<void> Server::handle_signals() {
 void Server::handle_fault(const Error& error) {
     if (fault_) return;
     fault_ = error;
+    manager_.status(fmt::format("out of service: {}", error.message));
     for (const auto* models : {&models_, &retired_}) {
         for (const auto& served : *models) {
             for (const auto& compute : served->computes()) compute->refuse(error);
@@ -220,6 +330,8 @@ void Server::handle_fault(const Error& error) {
 void Server::begin_drain(std::chrono::milliseconds timeout) {
     draining_ = true;
     drain_deadline_ = Clock::now() + timeout;
+    manager_.stopping();
+    if (!fault_) manager_.status("answering what has been asked, then stopping");
     // The path first: while it is there somebody listens on it, and no successor takes it for a dead one.
     listening_.remove_path();
     error_code ignored;
@@ -230,6 +342,8 @@ void Server::begin_drain(std::chrono::milliseconds timeout) {
     }
     go_on_reloading();
     tick_.cancel();
+    watchdog_tick_.cancel();
+    probed_.notify();
 }
 
 void Server::count_submitted(const Compute& compute) {
@@ -238,8 +352,23 @@ void Server::count_submitted(const Compute& compute) {
     spin_until_ = Clock::now() + kSpin;
 }
 
-void Server::forget(std::uint64_t id) {
+void Server::count_answer(const Peer& peer, std::optional<wire::Verb> verb, const std::optional<Error>& error,
+                          Clock::duration took) {
+    statistics_.count(verb, error);
+    if (!settings_.access_log) return;
+    // What was asked is nobody's business but the one's who asked.
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
+    write_log_always(
+        spdlog::level::info,
+        fmt::format("uid={} pid={} verb={} outcome={} us={}", static_cast<std::int64_t>(peer.uid), peer.pid,
+                    verb ? wire::verb_name(*verb) : "none", error ? wire::code_name(error->code) : "OK", us));
+}
+
+void Server::forget(std::uint64_t id, const Peer& peer) {
     sessions_.erase(id);
+    if (const auto found = connections_of_.find(peer.uid); found != connections_of_.end() && --found->second == 0) {
+        connections_of_.erase(found);
+    }
     // The last one out lets the loop end now rather than at the next tick.
     if (draining_ && sessions_.empty()) tick_.cancel();
 }
@@ -294,16 +423,10 @@ void Server::go_on_reloading() {
     if (!retired_.empty() && Clock::now() < load_anyway_at_) return;
     const Reload& reload = reloads_to_do_.front();
     const ModelSetting& setting = settings_.models[reload.models[reload.next]];
-    // Made here, where a want of memory does no harm.
-    const auto loaded = std::make_shared<std::optional<Result<std::shared_ptr<Served>>>>();
-    asio::post(loading_, [this, &setting, loaded] {
-        *loaded = try_to_load(load_, setting);
-        post_surely(loop_, [this, loaded] { take_loaded(**loaded); });
-    });
-    is_loading_ = true;  // only now: had there been no memory for the task, the next tick would try again
+    load(setting, true, &Server::take_loaded);
 }
 
-void Server::take_loaded(const Result<std::shared_ptr<Served>>& loaded) {
+void Server::take_loaded(const Loaded& loaded) {
     is_loading_ = false;
     Reload& reload = reloads_to_do_.front();
     const std::size_t index = reload.models[reload.next++];
@@ -313,7 +436,8 @@ void Server::take_loaded(const Result<std::shared_ptr<Served>>& loaded) {
         ++failed_reloads_;
         const Error error{ErrorCode::unavailable, fmt::format("{} is not loaded anew, the old one serves on: {}",
                                                               settings_.models[index].name, loaded.error().message)};
-        spdlog::error("{}", error.message);
+        log_error("{}", error.message);
+        refused_reloads_[settings_.models[index].name] = error.message;
         if (reload.status) reload.status = error;
     }
     if (reload.next == reload.models.size()) {
@@ -328,6 +452,7 @@ void Server::take_loaded(const Result<std::shared_ptr<Served>>& loaded) {
 void Server::adopt(std::size_t index, std::shared_ptr<Served> loaded) {
     retired_.reserve(retired_.size() + 1);  // so that what follows cannot stop halfway
     ++reloads_;
+    refused_reloads_.erase(loaded->name());
     watch_engines(*loaded);
     if (fault_) {
         for (const auto& compute : loaded->computes()) compute->refuse(*fault_);
@@ -335,8 +460,8 @@ void Server::adopt(std::size_t index, std::shared_ptr<Served> loaded) {
     retired_.push_back(std::exchange(models_[index], std::move(loaded)));
     load_anyway_at_ = Clock::now() + kLongestFarewell;
     const Served& now = *models_[index];
-    spdlog::info("model {}: generation {} in place of {}", now.name(), format::hex(now.model().generation()),
-                 format::hex(retired_.back()->model().generation()));
+    log_info("model {}: generation {} in place of {}", now.name(), format::hex(now.model().generation()),
+             format::hex(retired_.back()->model().generation()));
     prepare_suggestions(models_[index]);
 }
 

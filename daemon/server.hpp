@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,30 +19,32 @@
 #include "daemon/asio.hpp"
 #include "daemon/compute.hpp"
 #include "daemon/served.hpp"
+#include "daemon/service_manager.hpp"
+#include "daemon/session.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/socket_path.hpp"
 #include "daemon/statistics.hpp"
 
 namespace gloved::daemon {
 
-class Session;
-
 /// Everything here runs on the one thread that calls `run`.
 class Server {
   public:
-    /// `models`: as settings.models names them, in that order; at least one. `load` loads one of them anew.
-    Server(const Settings& settings, std::vector<std::shared_ptr<Served>> models, Loader load,
-           ListeningSocket listening);
+    /// `load` loads one of the models that `settings` names, at the start and anew.
+    Server(const Settings& settings, Loader load, ListeningSocket listening);
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
     ~Server();
 
-    /// Serves until SIGTERM or SIGINT, then answers what has been asked and returns. Error: device, when an engine was lost:
-    /// every request that was not answered by then got an ERR line.
-    Status run();
+    /// Loads the models, calls `on_ready`, and serves until SIGTERM or SIGINT; then answers what has been asked and returns. Until
+    /// it is ready connections wait in the socket's backlog. False: a model could not be loaded, or was lost, or its engine was;
+    /// every request that was not answered by then got an ERR line, and the log says why.
+    [[nodiscard]] bool run(const std::function<void()>& on_ready);
+    /// Whether a thread still loads a model, after `run` has returned: destroying the server would wait for it.
+    bool is_loading() const { return is_loading_; }
 
     const Settings& settings() const { return settings_; }
-    /// All models, the default first, as they are loaded now.
+    /// All models, the default first, as they are loaded now; all that `settings` names, once a session asks.
     const std::vector<std::shared_ptr<Served>>& models() const { return models_; }
     /// The places of all models.
     std::vector<std::size_t> all_models() const;
@@ -69,6 +72,10 @@ class Server {
     /// may spend on that.
     bool suggest(std::shared_ptr<Served> served, std::string word, std::function<void(std::vector<std::string>)> done);
 
+    /// An answer is complete.
+    void count_answer(const Peer& peer, std::optional<wire::Verb> verb, const std::optional<Error>& error,
+                      Clock::duration took);
+    void count_cut(Cut cut) { ++cuts_[static_cast<std::size_t>(cut)]; }
     Statistics& statistics() { return statistics_; }
     /// A request went to an engine, and its answer came back.
     void count_submitted(const Compute& compute);
@@ -76,11 +83,25 @@ class Server {
         if (compute.worth_spinning()) --quick_in_flight_;
     }
     /// A session is gone.
-    void forget(std::uint64_t id);
+    void forget(std::uint64_t id, const Peer& peer);
 
   private:
+    /// Has the next of the models loaded for the first time, or begins to serve.
+    void load_next();
+    void take_first(const Loaded& loaded);
+    /// Loads on the other thread, and calls `take` on the loop.
+    void load(const ModelSetting& setting, bool verify, void (Server::*take)(const Loaded&));
+    void begin_serving();
     asio::awaitable<void> accept_connections();
     bool welcome(Socket& socket);
+    /// Why a connection of this peer is one too many.
+    std::optional<Error> refusal(const Peer& peer);
+    asio::awaitable<void> feed_watchdog(std::chrono::microseconds interval);
+    void probe_engines();
+    /// What `systemctl status` shows.
+    std::string describe_state() const;
+    /// Why the service is not what it should be, though it answers; empty while all is well.
+    std::string troubles() const;
     asio::awaitable<void> keep_deadlines();
     void keep_house();
     asio::awaitable<void> handle_signals();
@@ -89,7 +110,7 @@ class Server {
     void watch_engines(const Served& served);
     /// Loads the next model that is waited for, if it may be loaded now.
     void go_on_reloading();
-    void take_loaded(const Result<std::shared_ptr<Served>>& loaded);
+    void take_loaded(const Loaded& loaded);
     /// A model that was loaded anew takes its place.
     void adopt(std::size_t index, std::shared_ptr<Served> loaded);
     /// Frees models that were replaced and answer nothing any more.
@@ -101,7 +122,9 @@ class Server {
     std::vector<std::shared_ptr<Served>> models_;
     std::vector<std::shared_ptr<Served>> retired_;  // replaced, but with answers still to give
     const Loader load_;
+    std::function<void()> on_ready_;
     std::optional<Error> fault_;
+    ServiceManager manager_;
     ListeningSocket listening_;
     /// Models to be loaded anew, and who waits for that.
     struct Reload {
@@ -120,9 +143,17 @@ class Server {
     asio::local::stream_protocol::acceptor acceptor_;
     asio::signal_set signals_;
     asio::steady_timer tick_;
+    asio::steady_timer watchdog_tick_;
+    std::size_t probes_due_ = 0;
+    Signal probed_;  // all probes are back
     std::unordered_map<std::uint64_t, std::weak_ptr<Session>> sessions_;
+    std::unordered_map<uid_t, std::size_t> connections_of_;  // by user
     std::uint64_t next_id_ = 1;
     Statistics statistics_;
+    std::uint64_t refused_connections_ = 0;
+    std::uint64_t refused_uid_share_ = 0;  // of them, for their user had too many
+    std::array<std::uint64_t, kCuts> cuts_{};
+    std::map<std::string, std::string> refused_reloads_;  // model to message, until one succeeds
     std::uint64_t reloads_ = 0;
     std::uint64_t failed_reloads_ = 0;
     std::size_t suggestions_in_flight_ = 0;

@@ -8,7 +8,9 @@
 
 #include "common/process_memory.hpp"
 #include "common/version.hpp"
+#include "common/wire/line_splitter.hpp"
 #include "common/wire/reply.hpp"
+#include "daemon/pin.hpp"
 #include "daemon/server.hpp"
 
 namespace gloved::daemon {
@@ -60,6 +62,8 @@ void add_value(wire::LineWriter& line, wire::Form form, const Fact& fact) {
 std::uint64_t seconds_of(Clock::duration duration) {
     return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(duration).count());
 }
+
+double seconds_in(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
 
 /// «1:20 2:5 4:3»: how many batches there were of one query, of up to two, of up to four, …
 std::string sizes_of(const ComputeCounts& counts) {
@@ -162,6 +166,26 @@ std::size_t Server::waiting() const {
     return waiting;
 }
 
+std::string Server::troubles() const {
+    std::string text;
+    for (const auto& [model, message] : refused_reloads_) text += (text.empty() ? "" : "; ") + message;
+    return text;
+}
+
+std::string Server::describe_state() const {
+    const Served& first = *models_.front();
+    const kernels::Engine& engine = first.first_compute().engine();
+    std::string text = fmt::format("serving {}: {} words x {}, engine {} ({})", first.name(), first.model().rows(),
+                                   first.model().dim(), engine.name(), engine.description());
+    if (models_.size() > 1) text += fmt::format("; {} models in all", models_.size());
+    if (!settings_.missing_engines.empty()) text += fmt::format("; not {}", settings_.missing_engines);
+    const std::string_view pinned = first.pinned();
+    if (pinned == "on") text += "; memory locked";
+    if (pinned == "refused") text += fmt::format("; memory not locked (the limit is {})", describe(memlock_limit()));
+    if (const std::string troubles = this->troubles(); !troubles.empty()) text += "; DEGRADED: " + troubles;
+    return text;
+}
+
 std::string Server::stats(wire::Form form, const Served& served) const {
     const format::Model& model = served.model();
     const Compute& first = served.first_compute();
@@ -195,16 +219,35 @@ std::string Server::stats(wire::Form form, const Served& served) const {
         {"batch_sizes", sizes_of(first.counts())},
         {"single_query_us", first.counts().single_us.load()},
     };
+    const std::string troubles = this->troubles();
+    facts.insert(facts.begin(), {"health", std::string(troubles.empty() ? "serving" : "degraded")});
+    if (!troubles.empty()) facts.insert(facts.begin() + 1, {"health_reason", troubles});
+    if (!settings_.missing_engines.empty()) facts.push_back({"missing_engines", settings_.missing_engines});
     for (const auto& fact : first.engine().facts()) facts.push_back(fact_of(fact));
+    const Limits& limits = settings_.limits;
     const std::vector<Fact> common = {
         {"answered", statistics_.answered()},
         {"errors", statistics_.refused()},
         {"queue_depth", waiting()},
-        {"queue_length", settings_.limits.queue_length},
+        {"queue_length", limits.queue_length},
         {"connections", sessions_.size()},
         {"connections_total", next_id_ - 1},
-        {"max_connections", settings_.limits.max_connections},
-        {"max_k", settings_.limits.max_k},
+        {"refused_connections", refused_connections_},
+        {"refused_uid_share", refused_uid_share_},
+        {"cut_line_timeout", cuts_[static_cast<std::size_t>(Cut::slow_line)]},
+        {"cut_idle_timeout", cuts_[static_cast<std::size_t>(Cut::idle)]},
+        {"cut_write_timeout", cuts_[static_cast<std::size_t>(Cut::unread)]},
+        {"max_connections", limits.max_connections},
+        {"uid_share", limits.uid_share},
+        {"max_k", limits.max_k},
+        {"max_line_bytes", wire::kMaxLineBytes},
+        {"max_unread_bytes", kMaxUnreadBytes},
+        {"request_timeout_s", seconds_in(limits.request_timeout)},
+        {"line_timeout_s", seconds_in(limits.line_timeout)},
+        {"idle_timeout_s", seconds_in(limits.idle_timeout)},
+        {"write_timeout_s", seconds_in(limits.write_timeout)},
+        {"drain_timeout_s", seconds_in(limits.drain_timeout)},
+        {"memlock_limit_bytes", describe(memlock_limit())},
         {"own_memory_bytes", own_memory_bytes()},
         {"retired_models", retired_.size() + freeing_},
         {"reloads", reloads_},
@@ -244,6 +287,8 @@ std::string Server::prometheus_stats(wire::Form form) const {
     out.metric("build_info", "gauge", "The program's version.");
     out.sample(fmt::format("version=\"{}\"", kProgramVersion), 1);
     out.single("uptime_seconds", "gauge", "Since the start.", seconds_of(Clock::now() - started_));
+    out.single("degraded", "gauge", "1 when something is wrong though requests are answered: STATS has health_reason.",
+               troubles().empty() ? 0 : 1);
     out.metric("model_info", "gauge", "The models that are served, the default first.");
     for (const auto& served : models_) {
         out.sample(fmt::format("model=\"{}\",generation=\"{}\",engine=\"{}\",pinned=\"{}\"", served->name(),
@@ -272,6 +317,14 @@ std::string Server::prometheus_stats(wire::Form form) const {
     out.single("connections", "gauge", "Open connections.", sessions_.size());
     out.single("connections_total", "counter", "Connections since the start.", next_id_ - 1);
     out.single("max_connections", "gauge", "How many may be open.", settings_.limits.max_connections);
+    out.metric("refused_connections_total", "counter",
+               "Connections that were one too many, for all or for their user.");
+    out.sample("limit=\"max_connections\"", refused_connections_ - refused_uid_share_);
+    out.sample("limit=\"uid_share\"", refused_uid_share_);
+    out.metric("cut_connections_total", "counter", "Connections ended because their peer was too slow.");
+    out.sample("limit=\"line_timeout\"", cuts_[static_cast<std::size_t>(Cut::slow_line)]);
+    out.sample("limit=\"idle_timeout\"", cuts_[static_cast<std::size_t>(Cut::idle)]);
+    out.sample("limit=\"write_timeout\"", cuts_[static_cast<std::size_t>(Cut::unread)]);
     out.single("own_memory_bytes", "gauge", "Memory beside the mapped models.", own_memory_bytes());
     out.metric("gpu_memory_bytes", "gauge", "Device memory that a model's engine holds.");
     for (const auto& served : models_) {

@@ -1,8 +1,6 @@
 #include "daemon/session.hpp"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,13 +9,12 @@
 
 #include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
+#include "daemon/log.hpp"
 #include "daemon/server.hpp"
 
 namespace gloved::daemon {
 namespace {
 
-/// What a peer may leave unread before its further requests wait.
-constexpr std::size_t kMaxUnreadBytes = std::size_t{256} * 1024;
 /// Requests of one connection that are taken on at once.
 constexpr std::size_t kMaxUnanswered = 256;
 constexpr std::size_t kWriteBytes = std::size_t{64} * 1024;
@@ -78,19 +75,20 @@ std::size_t expected_bytes_of(const wire::Request& request, const format::Model&
     return bytes;
 }
 
-/// To whatever was asked and not answered when an engine was lost.
-Error stopped_answer() { return {ErrorCode::unavailable, "an engine failed; the daemon stops"}; }
+/// To whatever was asked and not answered when an engine or a model was lost.
+Error stopped_answer() { return {ErrorCode::unavailable, "out of service; the daemon stops"}; }
 
 }  // namespace
 
-Session::Session(Server& server, Socket socket, std::uint64_t id)
+Session::Session(Server& server, Socket socket, Peer peer, std::uint64_t id)
     : server_(server),
       socket_(std::move(socket)),
+      peer_(peer),
       id_(id),
       answered_(socket_.get_executor()),
       taken_(socket_.get_executor()) {}
 
-Session::~Session() { server_.forget(id_); }
+Session::~Session() { server_.forget(id_, peer_); }
 
 void Session::start() {
     error_code ignored;
@@ -102,7 +100,7 @@ void Session::start() {
         try {
             std::rethrow_exception(fault);
         } catch (const std::exception& error) {
-            spdlog::error("connection {}: {}", self->id_, error.what());
+            log_error("connection {}: {}", self->id_, error.what());
         }
         self->close();
     };
@@ -212,6 +210,7 @@ std::shared_ptr<Session::Slot> Session::make_slot(std::optional<wire::Verb> verb
     auto slot = std::make_shared<Slot>();
     slot->verb = verb;
     slot->form = form_;
+    slot->asked = Clock::now();
     return slot;
 }
 
@@ -259,7 +258,7 @@ void Session::show_statistics(const wire::Request& request) {
 }
 
 void Session::reload(const wire::Request& request) {
-    if (!peer_may_reload()) {
+    if (peer_.uid != 0 && peer_.uid != ::geteuid()) {
         return answer_error(request.verb, {ErrorCode::forbidden, "RELOAD is for root and the daemon's own user"});
     }
     std::vector<std::size_t> models = server_.all_models();
@@ -284,13 +283,6 @@ void Session::reload(const wire::Request& request) {
         reload_is_due_ = false;
         taken_.notify();
     });
-}
-
-bool Session::peer_may_reload() {
-    ucred peer{};
-    socklen_t size = sizeof peer;
-    if (::getsockopt(socket_.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
-    return peer.uid == 0 || peer.uid == ::geteuid();
 }
 
 void Session::submit(wire::Request request) {
@@ -406,7 +398,7 @@ asio::awaitable<void> Session::write_answers() {
                 break;
             }
             expected_bytes_ -= slot.expected_bytes;
-            server_.statistics().count(slot.verb, slot.reply.error());
+            server_.count_answer(peer_, slot.verb, slot.reply.error(), Clock::now() - slot.asked);
             if (slot.times.computed != Clock::time_point()) written.push_back(slot.times);
             slots_.pop_front();
         }
@@ -469,12 +461,16 @@ void Session::set_read_deadline() {
 }
 
 void Session::enforce_deadlines(Clock::time_point now) {
-    if (now >= write_deadline_) return close();
+    if (now >= write_deadline_) {
+        server_.count_cut(Cut::unread);
+        return close();
+    }
     if (now < read_deadline_) return;
     if (reading_ended_) return close();  // lingering
+    const bool idle = lines_.partial().empty();
+    server_.count_cut(idle ? Cut::idle : Cut::slow_line);
     answer_error(std::nullopt,
-                 {ErrorCode::timeout,
-                  lines_.partial().empty() ? "idle for too long; closing" : "the line did not end in time; closing"});
+                 {ErrorCode::timeout, idle ? "idle for too long; closing" : "the line did not end in time; closing"});
     reading_ended_ = true;
     peer_is_lost_ = true;
     read_deadline_ = Clock::time_point::max();

@@ -1,6 +1,8 @@
 // One connection.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -20,11 +22,21 @@ namespace gloved::daemon {
 
 class Server;
 
+/// Why a connection was ended for want of progress.
+enum class Cut { slow_line, idle, unread };
+inline constexpr std::size_t kCuts = 3;
+
+/// Who is at the other end of a connection, as the kernel says. Unknown users are all one.
+struct Peer {
+    uid_t uid = static_cast<uid_t>(-1);
+    pid_t pid = 0;
+};
+
 /// Reads requests, keeps their answers in order, writes them. Lives on the loop thread alone, as coroutines that share
 /// it: one reads and submits, one writes what is ready at the head of the line, one waits for the peer to vanish.
 class Session : public std::enable_shared_from_this<Session> {
   public:
-    Session(Server& server, Socket socket, std::uint64_t id);
+    Session(Server& server, Socket socket, Peer peer, std::uint64_t id);
     ~Session();
 
     /// Starts the coroutines. Throws std::bad_alloc, and the session is closed then.
@@ -45,6 +57,7 @@ class Session : public std::enable_shared_from_this<Session> {
         std::shared_ptr<Served> served;  // whose engine answers it
         Compute* compute = nullptr;      // that engine
         Times times;                     // of an answer from an engine
+        Clock::time_point asked;
         bool ready = false;
         bool begun = false;  // some of it is written
         std::size_t expected_bytes = 0;
@@ -65,7 +78,6 @@ class Session : public std::enable_shared_from_this<Session> {
     void list_models();
     void show_statistics(const wire::Request& request);
     void reload(const wire::Request& request);
-    bool peer_may_reload();
     /// An answer has come from an engine.
     void take_answer(const std::shared_ptr<Slot>& slot);
     void mark_ready(const std::shared_ptr<Slot>& slot);
@@ -78,6 +90,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
     Server& server_;
     Socket socket_;
+    const Peer peer_;
     const std::uint64_t id_;
     wire::Form form_ = wire::Form::text;
     std::size_t model_ = 0;  // its place among the server's

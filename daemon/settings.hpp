@@ -10,10 +10,14 @@ namespace gloved::daemon {
 
 using Clock = std::chrono::steady_clock;
 
+/// What a peer may leave unread before its further requests wait.
+inline constexpr std::size_t kMaxUnreadBytes = std::size_t{256} * 1024;
+
 /// Bounds on what a peer can make the daemon hold or wait for.
 struct Limits {
     std::size_t max_k = 65536;
     std::size_t max_connections = 10000;
+    std::size_t uid_share = 75;                        ///< how many of a hundred connections one user may hold
     std::size_t queue_length = 8192;                   ///< requests that wait for an engine; more are answered busy
     std::chrono::milliseconds request_timeout{10000};  ///< from reading a request to starting on it
     std::chrono::milliseconds line_timeout{30000};     ///< from a line's first byte to its end
@@ -40,7 +44,10 @@ struct Settings {
     std::vector<int> devices = {0};
     bool all_devices = false;
     double batch_ms = 0;  ///< 0: twice what a single query takes
+    bool access_log = false;
     Limits limits;
+    /// Engines that would be preferred but cannot run here, with the reasons; empty where one was asked for by name.
+    std::string missing_engines;
 };
 
 }  // namespace gloved::daemon

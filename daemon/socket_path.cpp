@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 namespace gloved::daemon {
@@ -84,6 +85,7 @@ Result<ListeningSocket> ListeningSocket::bind(const std::string& path) {
     auto held = lock(path);
     if (!held) return held.error();
     ListeningSocket socket;
+    socket.address_ = path;
     socket.path_ = path;
     socket.lock_ = *std::move(held);
     if (Status cleared = clear_path(path, address); !cleared) return cleared.error();
@@ -102,6 +104,19 @@ Result<ListeningSocket> ListeningSocket::bind(const std::string& path) {
     socket.device_ = status.st_dev;
     socket.inode_ = status.st_ino;
     if (::listen(socket.fd_.get(), SOMAXCONN) != 0) return system_error(path, "cannot listen", errno);
+    return socket;
+}
+
+ListeningSocket ListeningSocket::adopt(UniqueFd fd) {
+    ListeningSocket socket;
+    sockaddr_un address{};
+    socklen_t size = sizeof address;
+    if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+        size > offsetof(sockaddr_un, sun_path)) {
+        socket.address_.assign(address.sun_path, ::strnlen(address.sun_path, size - offsetof(sockaddr_un, sun_path)));
+    }
+    if (socket.address_.empty()) socket.address_ = "a socket without a path";
+    socket.fd_ = std::move(fd);
     return socket;
 }
 

@@ -22,8 +22,12 @@ class ListeningSocket {
     /// could each take the other's fresh socket for a dead one. Errors: conflict, or io with the remedy.
     static Result<ListeningSocket> bind(const std::string& path);
 
+    /// Takes over a socket that somebody else has bound, and whose path is theirs to remove.
+    static ListeningSocket adopt(UniqueFd fd);
+
     ListeningSocket(ListeningSocket&& other) noexcept
-        : path_(std::exchange(other.path_, {})),
+        : address_(std::move(other.address_)),
+          path_(std::exchange(other.path_, {})),
           lock_(std::move(other.lock_)),
           fd_(std::move(other.fd_)),
           device_(other.device_),
@@ -34,14 +38,16 @@ class ListeningSocket {
     int fd() const { return fd_.get(); }
     /// Hands the descriptor over; the path stays this object's to remove.
     int release_fd() { return fd_.release(); }
-    const std::string& path() const { return path_; }
+    /// Where it listens, for people.
+    const std::string& address() const { return address_; }
     /// Removes the path if it still is this socket, and the lock's file; once.
     void remove_path();
 
   private:
     ListeningSocket() = default;
 
-    std::string path_;
+    std::string address_;
+    std::string path_;  // to be removed at the end; empty when there is nothing to remove
     UniqueFd lock_;
     UniqueFd fd_;
     dev_t device_ = 0;

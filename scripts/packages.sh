@@ -4,7 +4,7 @@
 packages_of() {
     case $1 in
         build)
-            echo g++ cmake ninja-build libboost-dev libboost-program-options-dev libfmt-dev libspdlog-dev libxxhash-dev \
+            echo g++ cmake ninja-build libboost-dev libboost-program-options-dev libfmt-dev libspdlog-dev libsystemd-dev libxxhash-dev \
                 libzip-dev nlohmann-json3-dev zlib1g-dev
             ;;
         try) echo socat ;;

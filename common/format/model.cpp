@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "common/quoting.hpp"
 
@@ -164,6 +165,17 @@ Status Model::verify_section(const Section& section) const {
     if (computed != section.checksum) {
         return Error{ErrorCode::damaged, fmt::format("{}/{}: section '{}' has checksum {}, its bytes give {}", path_,
                                                      kValuesFile, section.name, hex(section.checksum), hex(computed))};
+    }
+    return {};
+}
+
+Status Model::verify_sizes() const {
+    for (const auto& [file, name] : {std::pair{&values_, kValuesFile}, std::pair{&keys_, kKeysFile}}) {
+        if (file->has_kept_its_size()) continue;
+        return Error{ErrorCode::damaged,
+                     fmt::format("{}/{}: its size has changed since it was mapped; a model is replaced by renaming (as "
+                                 "gloved-convert does), never written in place",
+                                 path_, name)};
     }
     return {};
 }

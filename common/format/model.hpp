@@ -67,6 +67,10 @@ class Model {
     /// section.
     Status verify_section(const Section& section) const;
 
+    /// That both files are as long as they were when they were mapped: what is cut off reads as zeros, or not at all. The error is
+    /// `damaged` and names the file. Cheap enough for every answer.
+    Status verify_sizes() const;
+
     /// The whole values file, header included, as it is mapped.
     std::span<const std::byte> mapped_values() const { return values_.bytes(); }
     /// How long `open` took for each file, in milliseconds.

@@ -1,0 +1,72 @@
+// The daemon's log: a line an event, on standard error, for people and for journald.
+#pragma once
+
+#include <fmt/format.h>
+#include <spdlog/common.h>
+
+#include <new>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace gloved::daemon {
+
+/// Says where the log goes and from which level on. Under journald (JOURNAL_STREAM names standard error) lines begin with their
+/// priority, «<4>», and have no time of their own. Before any other thread logs.
+void start_log(spdlog::level::level_enum level);
+
+/// «<3>» where the log goes to journald, else nothing: for lines that are not written through the log.
+std::string_view log_prefix_of_errors();
+
+/// Writes a line, its control bytes and what is no UTF-8 as \xHH. A place in the code writes at most ten a second; how many more
+/// there were is told once by `tell_left_out`. Any thread.
+void write_log(spdlog::level::level_enum level, const std::source_location& where, const std::string& line);
+
+/// For lines that were asked for one by one: as above, and never left out.
+void write_log_always(spdlog::level::level_enum level, const std::string& line);
+
+/// Tells how many lines were left out, where a second is over. To be called now and then.
+void tell_left_out();
+
+/// A format with the place that it stands at.
+template <class... Args>
+struct LocatedFormat {
+    template <class Text>
+    consteval LocatedFormat(const Text& text, const std::source_location& at = std::source_location::current())
+        : format(text), where(at) {}
+    fmt::format_string<Args...> format;
+    std::source_location where;
+};
+
+template <class... Args>
+void log(spdlog::level::level_enum level, const LocatedFormat<std::type_identity_t<Args>...>& format, Args&&... args) {
+    try {
+        write_log(level, format.where, fmt::format(format.format, std::forward<Args>(args)...));
+    } catch (const std::bad_alloc&) {
+        // Whoever logs has more important things to go on with.
+    }
+}
+
+template <class... Args>
+void log_info(const LocatedFormat<std::type_identity_t<Args>...>& format, Args&&... args) {
+    log<Args...>(spdlog::level::info, format, std::forward<Args>(args)...);
+}
+
+template <class... Args>
+void log_warning(const LocatedFormat<std::type_identity_t<Args>...>& format, Args&&... args) {
+    log<Args...>(spdlog::level::warn, format, std::forward<Args>(args)...);
+}
+
+template <class... Args>
+void log_error(const LocatedFormat<std::type_identity_t<Args>...>& format, Args&&... args) {
+    log<Args...>(spdlog::level::err, format, std::forward<Args>(args)...);
+}
+
+template <class... Args>
+void log_critical(const LocatedFormat<std::type_identity_t<Args>...>& format, Args&&... args) {
+    log<Args...>(spdlog::level::critical, format, std::forward<Args>(args)...);
+}
+
+}  // namespace gloved::daemon

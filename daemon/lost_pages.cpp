@@ -1,0 +1,130 @@
+#include "daemon/lost_pages.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "daemon/log.hpp"
+
+namespace gloved::daemon {
+namespace {
+
+/// Taken before: the handler may not call what finds it out.
+std::string_view prefix;
+
+void write_out(std::string_view text) {
+    while (!text.empty()) {
+        const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+        if (written <= 0) return;
+        text.remove_prefix(static_cast<std::size_t>(written));
+    }
+}
+
+/// Reads /proc/self/maps byte by byte: no memory is taken in a signal handler, and a mapping may be the very one that is made now.
+class Maps {
+  public:
+    Maps() : fd_(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
+    Maps(const Maps&) = delete;
+    Maps& operator=(const Maps&) = delete;
+    ~Maps() { ::close(fd_); }
+
+    /// The path that is mapped at `address`; empty where none is. It points into this object.
+    std::string_view path_at(std::uintptr_t address) {
+        while (next_line()) {
+            std::size_t at = 0;
+            const std::uintptr_t begin = hexadecimal(at);
+            ++at;  // the hyphen
+            const std::uintptr_t end = hexadecimal(at);
+            if (address < begin || address >= end) continue;
+            const std::string_view line(line_.data(), length_);
+            const std::size_t slash = line.find('/');
+            return slash == std::string_view::npos ? std::string_view() : line.substr(slash);
+        }
+        return {};
+    }
+
+  private:
+    bool next_line() {
+        length_ = 0;
+        for (char byte = 0; next_byte(byte);) {
+            if (byte == '\n') return true;
+            if (length_ < line_.size()) line_[length_++] = byte;
+        }
+        return false;
+    }
+
+    bool next_byte(char& byte) {
+        if (at_ == size_) {
+            const ssize_t got = ::read(fd_, buffer_.data(), buffer_.size());
+            if (got <= 0) return false;
+            at_ = 0;
+            size_ = static_cast<std::size_t>(got);
+        }
+        byte = buffer_[at_++];
+        return true;
+    }
+
+    std::uintptr_t hexadecimal(std::size_t& at) const {
+        std::uintptr_t value = 0;
+        for (; at < length_; ++at) {
+            const char digit = line_[at];
+            if (digit >= '0' && digit <= '9') {
+                value = value * 16 + static_cast<std::uintptr_t>(digit - '0');
+            } else if (digit >= 'a' && digit <= 'f') {
+                value = value * 16 + static_cast<std::uintptr_t>(digit - 'a' + 10);
+            } else {
+                break;
+            }
+        }
+        return value;
+    }
+
+    const int fd_;
+    std::array<char, 4096> buffer_;
+    std::size_t at_ = 0;
+    std::size_t size_ = 0;
+    std::array<char, 4400> line_;  // numbers, and a path of PATH_MAX
+    std::size_t length_ = 0;
+};
+
+/// Uses nothing but what signal-safety(7) lists.
+void on_bus_error(int number, siginfo_t* info, void* /*context*/) {
+    if (info->si_code != BUS_ADRERR) {
+        ::signal(number, SIG_DFL);
+        ::raise(number);
+        return;
+    }
+    // The threads that scan together come here together.
+    static std::atomic_flag is_told;
+    while (is_told.test_and_set()) ::pause();
+    Maps maps;
+    const std::string_view path = maps.path_at(reinterpret_cast<std::uintptr_t>(info->si_addr));
+    write_out(prefix);
+    write_out(path.empty() ? "a mapped file" : path);
+    write_out(
+        ": a part of it is not there any more, or cannot be read: it was cut short while it was in use, or its disk "
+        "fails. "
+        "Nothing is answered any more, stopping. A model is replaced by renaming, as gloved-convert does, never in "
+        "place\n");
+    ::_exit(1);
+}
+
+}  // namespace
+
+void name_lost_pages() {
+    prefix = log_prefix_of_errors();
+    struct sigaction action {};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO;
+    (void)::sigaction(SIGBUS, &action, nullptr);
+}
+
+}  // namespace gloved::daemon
