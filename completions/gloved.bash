@@ -8,11 +8,11 @@ _gloved_options() {
     case $1 in
         gloved)
             echo --model=@model --socket=@file --config=@file --engine=auto,cuda,cpu --simd=avx512,avx2,baseline --device=all \
-                --threads=@other --pin=auto,on,off --batch-ms=@other --max-k=@other --max-connections=@other \
+                --threads=@other --pin=auto,on,off --batch-ms=@other --max-k=@other --max-connections=@other --uid-share=@other \
                 --queue-length=@other --request-timeout=@other --line-timeout=@other --idle-timeout=@other \
-                --write-timeout=@other --drain-timeout=@other --check --help --version
+                --write-timeout=@other --drain-timeout=@other --log-level=debug,info,warning,error --access-log=on,off --check --help --version
             ;;
-        gloved-client) echo --socket=@file --count=@other --json --lines --timeout=@other --retry=@other --help --version ;;
+        gloved-client) echo --socket=@file --count=@other --json --lines --health --timeout=@other --retry=@other --help --version ;;
         gloved-convert)
             echo --format=auto,glove,norms,word2vec,word2vec-bin,fasttext --dim=@other --member=@other --limit=@other \
                 --duplicates=first,last,error --on-error=stop,skip --threads=@other --memory=@other \

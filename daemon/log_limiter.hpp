@@ -19,7 +19,7 @@ class LogLimiter {
 
     /// Whether a line of this cause may be written now.
     bool admit(const Cause& cause, Clock::time_point now) {
-        Window& window = windows_[cause];
+        Window& window = windows_.try_emplace(cause, Window{now, 0, 0}).first->second;
         // What was left out is told first: see take_left_out.
         if (window.left_out == 0 && now - window.begun >= kWindow) window = {now, 0, 0};
         if (window.lines < lines_a_second_) {
@@ -45,9 +45,9 @@ class LogLimiter {
     static constexpr std::chrono::seconds kWindow{1};
 
     struct Window {
-        Clock::time_point begun = Clock::time_point::min();
-        std::uint64_t lines = 0;
-        std::uint64_t left_out = 0;
+        Clock::time_point begun;
+        std::uint64_t lines;
+        std::uint64_t left_out;
     };
 
     const std::uint64_t lines_a_second_;

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -33,6 +34,7 @@ class ClientProgram : public testing::Test {
   protected:
     /// The client against a fake daemon that follows `script`.
     Finished ask(FakeDaemon::Script script, std::vector<std::string> arguments) {
+        std::filesystem::remove(socket_);  // of the one before
         FakeDaemon daemon(socket_, std::move(script));
         arguments.insert(arguments.begin(), {"--socket", socket_});
         Finished finished = client(std::move(arguments));
@@ -53,6 +55,36 @@ TEST_F(ClientProgram, PrintsTheRepliesLines) {
     EXPECT_EQ(f.out, "queen\t0.700000\nprince\t0.600000\n");
     EXPECT_EQ(f.err, "");
     EXPECT_EQ(asked_, (Lines{"NEAR k=2 king - man"}));
+}
+
+TEST_F(ClientProgram, TellsAMonitorHowTheDaemonIs) {
+    const auto stats = [](const std::string& health) {
+        return [health](const std::string&) -> Action {
+            return {"OK 7\n" + health +
+                    "model\tglove\nrows\t10\ndim\t3\nengine\tcpu\nengine_description\tavx2, 2 threads\nmodels\t1\n"};
+        };
+    };
+    const Finished well = ask(stats("health\tserving\n"), {"--health"});
+    EXPECT_EQ(well.exit_code, 0);
+    EXPECT_EQ(well.out, "serving: glove: 10 words x 3, engine cpu (avx2, 2 threads)\n");
+    EXPECT_EQ(asked_, (Lines{"STATS"}));
+
+    const auto degraded = [&](const std::string& line) -> Action {
+        Action action = stats("health\tdegraded\n")(line);
+        action.send.replace(3, 1, "8");
+        action.send += "health_reason\tglove is not loaded anew\n";
+        return action;
+    };
+    const Finished ill = ask(degraded, {"--health"});
+    EXPECT_EQ(ill.exit_code, 1);
+    EXPECT_EQ(ill.out, "degraded: glove: 10 words x 3, engine cpu (avx2, 2 threads); glove is not loaded anew\n");
+
+    EXPECT_EQ(ask([](const std::string&) -> Action { return {"ERR busy full\n"}; }, {"--health"}).exit_code, 1);
+    EXPECT_EQ(ask([](const std::string&) -> Action { return {""}; }, {"--health", "--timeout", "0.1"}).exit_code, 1);
+    const Finished nobody = client({"--socket", dir_ / "nobody", "--health"});
+    EXPECT_EQ(nobody.exit_code, 2);
+    EXPECT_EQ(nobody.out.rfind("unreachable: ", 0), 0U) << nobody.out;
+    EXPECT_EQ(client({"--health", "king"}).exit_code, 2);
 }
 
 TEST_F(ClientProgram, OptionsEndWhereTheQueryBegins) {

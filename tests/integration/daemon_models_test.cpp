@@ -68,7 +68,7 @@ TEST_F(Models, AreChosenByConnectionAndByRequest) {
     EXPECT_EQ(field(connection_.ask("NEAR model=small w1"), "model"), "small");
     EXPECT_EQ(connection_.ask("NEAR model=small w70").status.rfind("ERR unknown_word \"w70\"", 0), 0U);
     EXPECT_EQ(stat(connection_, "dim"), "7");
-    EXPECT_EQ(connection_.ask("STATS model=small").lines.at(3), "model\tsmall");
+    EXPECT_EQ(connection_.ask("STATS model=small").lines.at(4), "model\tsmall");
     // What one connection uses says nothing about another.
     EXPECT_EQ(field(bystander.ask("w1"), "model"), "small");
 }

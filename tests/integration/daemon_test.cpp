@@ -291,7 +291,7 @@ TEST(Daemon, SaysBusyWhenItsQueueIsFull) {
 }
 
 TEST(Daemon, RefusesConnectionsBeyondItsLimit) {
-    const Daemon daemon(sample_model(), {"--max-connections", "2"});
+    const Daemon daemon(sample_model(), {"--max-connections", "2", "--uid-share", "100"});
     // The one that asked whether the daemon is ready may still be closing.
     std::this_thread::sleep_for(milliseconds(50));
     Connection first(daemon.socket_path());

@@ -31,6 +31,15 @@ TEST(FairQueue, TakesFromSourcesInTurnAndKeepsEachOnesOrder) {
     EXPECT_EQ(queue.size(), 0U);
 }
 
+TEST(FairQueue, AnUrgentSourceIsNext) {
+    FairQueue<int> queue(100, 100);
+    for (int source = 1; source < 5; ++source) ASSERT_TRUE(queue.push(static_cast<std::uint64_t>(source), 10 * source));
+    ASSERT_TRUE(queue.push(0, 1, 0, true, true));
+    std::vector<int> order;
+    while (const auto value = queue.try_pop()) order.push_back(*value);
+    EXPECT_EQ(order, (std::vector<int>{1, 10, 20, 30, 40}));
+}
+
 TEST(FairQueue, RefusesWhenFullOrClosedAndKeepsTheValue) {
     FairQueue<std::vector<int>> queue(1, 100);
     ASSERT_TRUE(queue.push(1, {1}));
