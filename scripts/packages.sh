@@ -9,6 +9,7 @@ packages_of() {
             ;;
         try) echo socat ;;
         test) echo libgtest-dev man-db mandoc netcat-openbsd python3 socat strace zsh ;;
+        service) echo procps systemd systemd-container util-linux ;;
         fuzz) echo clang libclang-rt-dev ;;
         ci) echo clang-format clang-tidy git shellcheck ;;
         *)
