@@ -38,6 +38,8 @@ struct Settings {
         std::numeric_limits<std::uint32_t>::max();  ///< max: by the stride, as the real one
     Fault call;    ///< counts every runtime call that can fail (not those that release something) and every launch
     Fault launch;  ///< counts launches alone
+    /// The call of that number, counted as for `call`, does not return before `release`; other threads' calls do. 0: none.
+    std::uint64_t hang_at = 0;
 };
 
 /// Begins anew: counts from 0, healthy devices, these settings. Aborts while any resource is alive. Every thread's current device is
@@ -45,7 +47,12 @@ struct Settings {
 void reset(const Settings& settings);
 
 /// From now on: counts from 0, and these faults. Resources stay. What a sticky error has broken stays broken.
-void arm(Fault call, Fault launch = {});
+void arm(Fault call, Fault launch = {}, std::uint64_t hang_at = 0);
+
+/// How many calls hang now.
+std::size_t hanging();
+/// Calls that hang go on as if nothing had been. To be called before `reset`, which aborts while any hangs.
+void release();
 
 std::uint64_t calls();
 std::uint64_t launches();
@@ -74,10 +81,11 @@ std::string describe(const Live& live);
 bool is_sticky(int code);
 
 // For whole programs, the same by environment variables, read at the first call; faults are then announced on stderr, as
-// «fake cuda: call 12 (cudaMalloc) returns 2»:
+// «fake cuda: call 12 (cudaMalloc) returns 2» or «fake cuda: call 12 (cudaMalloc) hangs»:
 //
 //   GLOVED_FAKE_CUDA_DEVICES=3               GLOVED_FAKE_CUDA_MEMORY=BYTES        GLOVED_FAKE_CUDA_REFUSE_PIN=1
 //   GLOVED_FAKE_CUDA_FAIL=k:code             GLOVED_FAKE_CUDA_FAIL_LAUNCH=n:code
-//   GLOVED_FAKE_CUDA_LAZY=1                  GLOVED_FAKE_CUDA_ARM=PATH (calls count only while that file exists)
+//   GLOVED_FAKE_CUDA_HANG=k                  GLOVED_FAKE_CUDA_LAZY=1
+//   GLOVED_FAKE_CUDA_ARM=PATH (calls count only while that file exists)
 
 }  // namespace gloved::tests::fake_cuda

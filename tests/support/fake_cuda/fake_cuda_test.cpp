@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -192,6 +193,34 @@ TEST_F(FakeCuda, AStickyErrorStays) {
     EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{});
     fake_cuda::reset({});
     EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
+TEST_F(FakeCuda, ACallHangsUntilItIsReleasedAndOthersGoOn) {
+    fake_cuda::arm({}, {}, 2);
+    void* const first = device_memory(10);
+    EXPECT_EQ(fake_cuda::hanging(), 0U);
+    std::atomic<bool> returned = false;
+    std::thread hung([&] {
+        void* const second = device_memory(10);
+        returned = true;
+        EXPECT_EQ(cudaFree(second), cudaSuccess);
+    });
+    while (fake_cuda::hanging() == 0) std::this_thread::yield();
+    void* const third = device_memory(10);
+    EXPECT_FALSE(returned);
+    EXPECT_DEATH(
+        {
+            (void)cudaFree(first);
+            (void)cudaFree(third);
+            fake_cuda::reset({});
+        },
+        "reset while a call hangs");
+    fake_cuda::release();
+    hung.join();
+    EXPECT_TRUE(returned);
+    EXPECT_EQ(fake_cuda::hanging(), 0U);
+    EXPECT_EQ(fake_cuda::count_of("cudaMalloc"), 3U);
+    for (void* const memory : {first, third}) EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 
 TEST_F(FakeCuda, RegistersWholeRangesOnce) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cinttypes>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -113,6 +114,9 @@ struct State {
     std::map<std::string, std::uint64_t, std::less<>> counts;
     std::string injected;
     cudaError_t broken = cudaSuccess;  // a sticky error
+    std::size_t hanging = 0;
+    std::uint64_t releases = 0;
+    std::condition_variable released;
 
     std::uintptr_t arena = 0;
     std::size_t arena_used = kAlignment;
@@ -139,8 +143,10 @@ struct State {
         settings.lazy = variable("GLOVED_FAKE_CUDA_LAZY") == "1";
         settings.call = fault_from("GLOVED_FAKE_CUDA_FAIL");
         settings.launch = fault_from("GLOVED_FAKE_CUDA_FAIL_LAUNCH");
+        constexpr const char* kHang = "GLOVED_FAKE_CUDA_HANG";
+        if (const auto text = variable(kHang); !text.empty()) settings.hang_at = number_from(kHang, text);
         arm_path = variable("GLOVED_FAKE_CUDA_ARM");
-        announce = settings.call.at != 0 || settings.launch.at != 0;
+        announce = settings.call.at != 0 || settings.launch.at != 0 || settings.hang_at != 0;
     }
 
     ThreadState& thread() const {
@@ -222,6 +228,7 @@ class Call {
         if (counted && armed) {
             ++shared_.calls;
             if (kind == Kind::launch) ++shared_.launches;
+            if (shared_.calls == shared_.settings.hang_at) hang();
             if (shared_.broken == cudaSuccess) {
                 if (shared_.calls == shared_.settings.call.at) inject(shared_.settings.call.code);
                 if (kind == Kind::launch && shared_.launches == shared_.settings.launch.at) {
@@ -299,6 +306,16 @@ class Call {
     }
 
   private:
+    /// Without the lock: what others do goes on.
+    void hang() {
+        if (shared_.announce) {
+            std::fprintf(stderr, "fake cuda: call %" PRIu64 " (%s) hangs\n", shared_.calls, name_);
+        }
+        ++shared_.hanging;
+        shared_.released.wait(lock_, [this, before = shared_.releases] { return shared_.releases > before; });
+        --shared_.hanging;
+    }
+
     void inject(int code) {
         shared_.injected = name_;
         if (shared_.announce) {
@@ -431,6 +448,7 @@ void reset(const Settings& settings) {
     State& shared = state();
     const std::lock_guard lock(shared.mutex);
     if (const Live now = shared.live(); !(now == Live{})) misuse("reset while there are " + describe(now));
+    if (shared.hanging > 0) misuse("reset while a call hangs");
     shared.settings = settings;
     shared.announce = false;
     shared.arm_path.clear();
@@ -443,15 +461,27 @@ void reset(const Settings& settings) {
     shared.arena_used = kAlignment;
 }
 
-void arm(Fault call, Fault launch) {
+void arm(Fault call, Fault launch, std::uint64_t hang_at) {
     State& shared = state();
     const std::lock_guard lock(shared.mutex);
     shared.settings.call = call;
     shared.settings.launch = launch;
+    shared.settings.hang_at = hang_at;
     shared.calls = 0;
     shared.launches = 0;
     shared.counts.clear();
     shared.injected.clear();
+}
+
+std::size_t hanging() {
+    const std::lock_guard lock(state().mutex);
+    return state().hanging;
+}
+
+void release() {
+    const std::lock_guard lock(state().mutex);
+    ++state().releases;
+    state().released.notify_all();
 }
 
 std::uint64_t calls() {
