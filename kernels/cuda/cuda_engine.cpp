@@ -19,6 +19,12 @@
 #include "kernels/cuda/upload.hpp"
 
 namespace gloved::kernels::cuda {
+
+#ifdef GLOVED_BAD_KERNEL
+// Of gloved-bad-kernel alone, a program of the tests (tests/gpu/bad_kernel.cu).
+cudaError_t launch_bad_kernel_when_due(std::size_t queries, cudaStream_t stream);
+#endif
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -109,6 +115,11 @@ class CudaEngine final : public Engine {
 /// Each query takes the fastest way that can answer it, and the next one where that overflowed: float16 with others, float32 alone,
 /// canonical scores of all rows.
 Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& answers) {
+#ifdef GLOVED_BAD_KERNEL
+    if (Status done = use_device(shards_.front()->device()); !done) return done;
+    const cudaError_t bad = launch_bad_kernel_when_due(queries.size(), shards_.front()->stream().get());
+    if (Status done = check(bad, "launch of write_astray"); !done) return done;
+#endif
     std::vector<Task> tasks;
     tasks.reserve(queries.size());
     std::vector<std::size_t> together;
