@@ -258,7 +258,7 @@ std::optional<Error> Compute::refusal() const {
 bool Compute::files_are_whole() noexcept {
     const auto changed = model_->verify_sizes();
     if (changed) return true;
-    give_up(changed.error());
+    if (!is_lost_) give_up(changed.error());
     return false;
 }
 

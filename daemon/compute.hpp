@@ -66,7 +66,7 @@ class Compute {
     /// `name` is the model's, for status lines. `settings` outlives it.
     Compute(std::string name, std::shared_ptr<const format::Model> model, std::unique_ptr<kernels::Engine> engine,
             const Settings& settings);
-    /// `report_fault` is called once, on the compute thread, when the engine is lost or the model's files are not what they were:
+    /// `report_fault` is called when the engine is lost or the model's files are not what they were, on the thread that finds it out:
     /// before what is in flight or waits gets its ERR line, and nothing is answered any more. To be set before the first job.
     void on_fault(std::function<void(const Error&)> report_fault) { report_fault_ = std::move(report_fault); }
     Compute(const Compute&) = delete;
@@ -90,6 +90,9 @@ class Compute {
     /// Asks for the known answer, before whatever waits; `done` is called on the compute thread when it has come and is right. A
     /// wrong one is a lost engine. False, and never, when the thread is being ended.
     bool probe(std::function<void()> done);
+
+    /// Gives up, and returns false, when the model's files have changed under what was just read from them. Any thread.
+    bool files_are_whole() noexcept;
 
     const kernels::Engine& engine() const { return *engine_; }
     /// Whether threads should wait for this engine without sleeping for a moment: it answers sooner than they wake up, its work
@@ -118,8 +121,6 @@ class Compute {
     void answer(Batch& batch);
     /// Nothing is answered any more: the engine, or the model, is not what it was.
     void give_up(const Error& error) noexcept;
-    /// Gives up, and returns false, when the files have changed under what was just read from them.
-    bool files_are_whole() noexcept;
     /// Why nothing is answered any more; nothing while all is well.
     std::optional<Error> refusal() const;
     /// The status line's keys of an OK: the engine where one scanned, then what every answer from a model has.

@@ -386,8 +386,15 @@ asio::awaitable<void> Session::write_answers() {
         while (!slots_.empty() && slots_.front()->ready && chunk.size() < kWriteBytes) {
             Slot& slot = *slots_.front();
             if (server_.fault() && !slot.begun) slot.reply = Reply(slot.form, stopped_answer());
-            slot.begun = true;
+            const std::size_t bytes_before = chunk.size();
             slot.reply.append_to(chunk, kWriteBytes);
+            // Words are read from the model's file as they become text. What was read of one that is cut short by now does not go out.
+            if (slot.compute != nullptr && !slot.compute->files_are_whole()) {
+                chunk.resize(bytes_before);
+                slot.reply = slot.begun ? Reply::broken() : Reply(slot.form, stopped_answer());
+                slot.reply.append_to(chunk, kWriteBytes);
+            }
+            slot.begun = true;
             if (!slot.reply.finished()) break;
             if (slot.reply.is_broken()) {
                 error = asio::error::connection_aborted;
