@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -31,6 +32,8 @@ constexpr std::chrono::milliseconds kSpin{2};
 /// For the ERR lines after an engine was lost: the process is to be gone within two seconds.
 constexpr std::chrono::milliseconds kFaultTimeout{1000};
 constexpr std::chrono::microseconds kLastResort{1'800'000};
+/// For the engines' threads to end and give their memory back, when all is answered.
+constexpr std::chrono::microseconds kLongestEnding{5'000'000};
 
 /// How long a new model waits for the one before it to give its last answers.
 constexpr std::chrono::seconds kLongestFarewell{10};
@@ -42,6 +45,20 @@ constexpr std::size_t kMostSuggestions = 64;
 
 /// The known query goes out so often within the time that the watchdog allows.
 constexpr int kProbesPerInterval = 4;
+
+/// Ends the process with status 1, should it still be there then: a thread may not come back from what it is doing, on a GPU that hangs.
+void end_at_the_latest_after(std::chrono::microseconds time) {
+    static std::string last_words;  // the handler may not make it
+    last_words = std::string(log_prefix_of_errors()) + "an engine does not come back; ended without it\n";
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+        (void)!::write(STDERR_FILENO, last_words.data(), last_words.size());
+        ::_exit(1);
+    };
+    (void)::sigaction(SIGALRM, &action, nullptr);
+    const itimerval timer{{}, {time.count() / 1'000'000, time.count() % 1'000'000}};
+    (void)::setitimer(ITIMER_REAL, &timer, nullptr);
+}
 
 Loaded try_to_load(const Loader& load, const ModelSetting& setting, bool verify) try {
     return load(setting, verify);
@@ -114,6 +131,7 @@ bool Server::run(const std::function<void()>& on_ready) {
             log_error("out of memory");
         }
     }
+    if (!fault_) end_at_the_latest_after(kLongestEnding);
     return !fault_;
 }
 
@@ -321,9 +339,7 @@ void Server::handle_fault(const Error& error) {
             for (const auto& compute : served->computes()) compute->refuse(error);
         }
     }
-    // Should a thread not come back from what it is doing, SIGALRM ends the process.
-    const itimerval last_resort{{}, {kLastResort.count() / 1'000'000, kLastResort.count() % 1'000'000}};
-    ::setitimer(ITIMER_REAL, &last_resort, nullptr);
+    end_at_the_latest_after(kLastResort);
     begin_drain(std::min(kFaultTimeout, settings_.limits.drain_timeout));
 }
 
