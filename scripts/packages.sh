@@ -9,8 +9,9 @@ packages_of() {
             ;;
         try) echo socat ;;
         test) echo libgtest-dev man-db mandoc netcat-openbsd python3 socat strace zsh ;;
-        service) echo procps systemd systemd-container util-linux ;;
+        service) echo haproxy mmdebstrap procps systemd systemd-container util-linux ;;
         fuzz) echo clang libclang-rt-dev ;;
+        package) echo dpkg-dev file lintian ;;
         ci) echo clang-format clang-tidy git shellcheck ;;
         *)
             echo "no list of packages is called '$1'" >&2
