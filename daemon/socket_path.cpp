@@ -23,6 +23,14 @@ Result<UniqueFd> lock(const std::string& path) {
     while (true) {
         UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
         if (!fd) return system_error(file, "cannot create beside the socket", errno);
+        struct stat locked {};
+        if (::fstat(fd.get(), &locked) != 0) return system_error(file, "cannot stat", errno);
+        // The lock is removed with the socket; what is not an empty file is somebody's, and would be lost.
+        if (!S_ISREG(locked.st_mode) || locked.st_size != 0) {
+            return Error{
+                ErrorCode::conflict,
+                fmt::format("{}: exists and is no daemon's lock; it is left alone, choose another --socket", file)};
+        }
         if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
             if (errno != EWOULDBLOCK) return system_error(file, "cannot lock", errno);
             return Error{
@@ -31,10 +39,8 @@ Result<UniqueFd> lock(const std::string& path) {
                             path)};
         }
         // Its holder may have removed the file between our opening and our locking it: then the lock is on nothing.
-        struct stat locked {};
         struct stat named {};
-        if (::fstat(fd.get(), &locked) == 0 && ::lstat(file.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
-            locked.st_dev == named.st_dev) {
+        if (::lstat(file.c_str(), &named) == 0 && locked.st_ino == named.st_ino && locked.st_dev == named.st_dev) {
             return fd;
         }
     }

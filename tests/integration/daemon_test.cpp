@@ -545,6 +545,13 @@ TEST(SocketPath, WhatIsNoDeadSocketIsLeftAlone) {
     EXPECT_TRUE(std::filesystem::is_symlink(dir / "link"));
     EXPECT_TRUE(std::filesystem::exists(dir / "dead"));
 
+    // Beside the socket stands the lock, which goes when the daemon does: nothing of anybody else's may go with it.
+    write_file(dir / "free.lock", "precious");
+    const Finished locked = start_on(dir / "free");
+    EXPECT_EQ(locked.exit_code, 1);
+    EXPECT_NE(locked.err.find("free.lock: exists and is no daemon's lock"), std::string::npos) << locked.err;
+    EXPECT_EQ(read_file(dir / "free.lock"), "precious");
+
     // Somebody listens, though not with our protocol, and though its backlog is full.
     int listener = -1;
     bind_unix(dir / "live", listener);
