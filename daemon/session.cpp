@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
@@ -416,11 +417,12 @@ asio::awaitable<void> Session::write_answers() {
         const auto now = Clock::now();
         for (const Times& times : written) server_.statistics().record(times, now);
         written.clear();
-        // An idle connection should not hold on to the room of its largest answer.
-        if (chunk.capacity() > 4096) chunk = {};
-        if (written.capacity() > 64) written = {};
         taken_.notify();
-        if (slots_.empty()) set_read_deadline();
+        if (!slots_.empty()) continue;
+        // An idle connection holds no room: ten thousand of them would hold a lot. An assignment of nothing would keep it.
+        std::string().swap(chunk);
+        std::vector<Times>().swap(written);
+        set_read_deadline();
     }
     if (!error && peer_is_lost_) {
         lingering_ = true;

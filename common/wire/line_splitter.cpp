@@ -20,9 +20,9 @@ std::optional<std::string_view> LineSplitter::next() {
     }
     if (end == std::string::npos) {
         scanned_ = buffer_.size();
-        // An idle connection should not hold on to the room of its longest line.
-        if (begin_ == buffer_.size() && buffer_.capacity() > 16384) {
-            buffer_ = {};
+        // An idle connection holds no room: ten thousand of them would hold a lot. An assignment of nothing would keep it.
+        if (begin_ == buffer_.size()) {
+            std::string().swap(buffer_);
             begin_ = scanned_ = 0;
         }
         return std::nullopt;
