@@ -31,14 +31,13 @@ class Signal {
   public:
     explicit Signal(const asio::any_io_executor& executor) : timer_(executor, asio::steady_timer::time_point::max()) {}
 
-    asio::awaitable<void> wait() {
-        error_code ignored;
-        co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-    }
+    /// Not a coroutine of its own: every connection waits here, and a frame is 300 bytes.
+    asio::awaitable<void> wait() { return timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored_)); }
     void notify() { timer_.cancel(); }
 
   private:
     asio::steady_timer timer_;
+    error_code ignored_;
 };
 
 }  // namespace gloved::daemon

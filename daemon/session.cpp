@@ -1,6 +1,7 @@
 #include "daemon/session.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -110,8 +111,7 @@ void Session::start() {
             socket_.get_executor(), [self = shared_from_this()] { return self->read_requests(); }, ended);
         asio::co_spawn(
             socket_.get_executor(), [self = shared_from_this()] { return self->write_answers(); }, ended);
-        asio::co_spawn(
-            socket_.get_executor(), [self = shared_from_this()] { return self->watch_for_hangup(); }, ended);
+        watch_for_hangup();
     } catch (const std::bad_alloc&) {
         close();  // ends those that have started
         throw;
@@ -434,12 +434,15 @@ asio::awaitable<void> Session::write_answers() {
 
 /// A peer that has closed both ways reads no answers: what it asked for need not be computed. (One that has only
 /// finished sending still waits for them; to the reader both look like the end of input.)
-asio::awaitable<void> Session::watch_for_hangup() {
-    const auto self = shared_from_this();
-    error_code error;
-    co_await socket_.async_wait(Socket::wait_error, ignoring(error));
-    // While lingering, the end of what the peer sent looks the same.
-    if (!error && !lingering_) close();
+void Session::watch_for_hangup() {
+    socket_.async_wait(Socket::wait_error, [self = shared_from_this()](const error_code& error) {
+        if (error) return;
+        // Asio may pass on what was said of an earlier connection, whose place in its tables this one has: the system knows.
+        pollfd now{self->socket_.native_handle(), 0, 0};
+        if (::poll(&now, 1, 0) == 0) return self->watch_for_hangup();
+        // While lingering, the end of what the peer sent looks the same.
+        if (!self->lingering_) self->close();
+    });
 }
 
 /// Closing with unread input would make the peer's system drop the last answer: reads and drops until the peer closes.

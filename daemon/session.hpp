@@ -5,7 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,7 +33,7 @@ struct Peer {
 };
 
 /// Reads requests, keeps their answers in order, writes them. Lives on the loop thread alone, as coroutines that share
-/// it: one reads and submits, one writes what is ready at the head of the line, one waits for the peer to vanish.
+/// it: one reads and submits, one writes what is ready at the head of the line. It ends when the peer vanishes, too.
 class Session : public std::enable_shared_from_this<Session> {
   public:
     Session(Server& server, Socket socket, Peer peer, std::uint64_t id);
@@ -65,7 +65,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
     asio::awaitable<void> read_requests();
     asio::awaitable<void> write_answers();
-    asio::awaitable<void> watch_for_hangup();
+    void watch_for_hangup();
     asio::awaitable<void> discard_input();
     void handle_line(std::string_view line);
     std::shared_ptr<Slot> make_slot(std::optional<wire::Verb> verb) const;
@@ -95,11 +95,11 @@ class Session : public std::enable_shared_from_this<Session> {
     wire::Form form_ = wire::Form::text;
     std::size_t model_ = 0;  // its place among the server's
     wire::LineSplitter lines_;
-    std::deque<std::shared_ptr<Slot>> slots_;  // oldest first
-    std::size_t expected_bytes_ = 0;           // of all slots
-    Signal answered_;                          // to the writer: the head may be ready, or reading has ended
-    Signal taken_;                             // to the reader: there may be room again
-    bool reload_is_due_ = false;               // what is asked behind it is asked of the new model: not read before
+    std::list<std::shared_ptr<Slot>> slots_;  // oldest first; a deque would hold 600 bytes for nobody
+    std::size_t expected_bytes_ = 0;          // of all slots
+    Signal answered_;                         // to the writer: the head may be ready, or reading has ended
+    Signal taken_;                            // to the reader: there may be room again
+    bool reload_is_due_ = false;              // what is asked behind it is asked of the new model: not read before
     bool reading_ended_ = false;
     bool peer_is_lost_ = false;  // desynchronised or too slow: what it still sends is discarded
     bool lingering_ = false;     // all is sent, and our side is shut down

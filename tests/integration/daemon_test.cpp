@@ -321,6 +321,23 @@ TEST(Daemon, SurvivesClientsThatVanish) {
     EXPECT_EQ(descriptors(), before);
 }
 
+TEST(Daemon, AnswersWhoComesWhileOthersGo) {
+    const Daemon daemon(sample_model());
+    std::atomic<int> answered = 0;
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 4; ++i) {
+        clients.emplace_back([&] {
+            for (int j = 0; j < 1000; ++j) {
+                Connection connection(daemon.socket_path());
+                connection.send("PING\nQUIT\n");
+                if (connection.read_reply().status == "OK 0") ++answered;
+            }
+        });
+    }
+    for (auto& client : clients) client.join();
+    EXPECT_EQ(answered, 4000);
+}
+
 TEST(Daemon, DrainsOnSigterm) {
     Daemon daemon(sample_model());
     Connection connection(daemon.socket_path());
