@@ -397,7 +397,10 @@ int main(int argc, char** argv) {
     try {
         arguments = parse(argc, argv);
     } catch (const po::error& error) {
-        std::cerr << "gloved: " << error.what() << "\nTry 'gloved --help'.\n";
+        // It may be journald that reads, and what was given may be anything.
+        const std::string_view prefix = daemon::log_prefix_of_errors();
+        std::cerr << prefix << "gloved: " << without_control_bytes(error.what()) << "\n"
+                  << prefix << "Try 'gloved --help'.\n";
         return kUsage;
     }
     if (!arguments) return kDone;
