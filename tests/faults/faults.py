@@ -242,6 +242,32 @@ class Failures:
             print(f"{self.word}: {text}", flush=True)
 
 
+class Verdicts(Failures):
+    """Failures, and a row of the table at the end for each thing that was to hold."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = []
+
+    def judge(self, what, held, text):
+        self.rows.append((what, "held" if held else "FAILED", text))
+        if not held:
+            self.add(f"{what}: {text}")
+
+    def leave_out(self, what, reason):
+        self.rows.append((what, "left out", reason))
+
+    def conclude(self, seconds):
+        """Prints the table; returns the exit status."""
+        print_table(("what", "", ""), self.rows)
+        print(f"{self.count} failures, {seconds:.0f} s")
+        return 1 if self.count else 0
+
+
+def percentile(values, share):
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else 0.0
+
+
 class Stopwatch:
     def __init__(self):
         self.begun = time.monotonic()

@@ -1,8 +1,12 @@
 """What the programs of this folder that trouble the daemon share: gloved on the sample, connections, replies, a bystander."""
 import argparse
+import array
+import contextlib
 import os
 import random
 import re
+import resource
+import select
 import socket
 import subprocess
 import sys
@@ -18,10 +22,11 @@ REPORT = re.compile(r"(ERROR|WARNING|SUMMARY): \w*Sanitizer|runtime error:|LeakS
 US = re.compile(rb" us=[0-9]+")
 
 
-def parser(doc):
+def parser(doc, seeded=True):
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("bin", help="the build's folder of programs, build/dev/bin; one with sanitizers is fine")
-    made.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="of what is random (printed)")
+    if seeded:
+        made.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="of what is random (printed)")
     return made
 
 
@@ -35,14 +40,14 @@ def convert_sample(bin_dir, work):
 
 
 class Service:
-    """A gloved that runs until stop(), or until the block that it heads is left."""
+    """A gloved that runs until stop(), or until the block that it heads is left. What else is given goes to Popen."""
 
-    def __init__(self, bin_dir, work, model, *options):
+    def __init__(self, bin_dir, work, model, *options, **given):
         self.path = os.path.join(work, "socket")
         self.log_path = os.path.join(work, "log")
         with open(self.log_path, "w", encoding="utf-8") as log:
             command = [os.path.join(bin_dir, "gloved"), "--model", model, "--socket", self.path, "--engine", "cpu", *options]
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **given)
         limit = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -70,6 +75,23 @@ class Service:
 
     def alive(self):
         return self.process.poll() is None
+
+    def statistics(self):
+        """What STATS says, name to text."""
+        with Connection(self.path) as connection:
+            lines = connection.ask(b"STATS").decode().split("\n")[1:-1]
+        return dict(line.split("\t", 1) for line in lines)
+
+    def own_bytes(self):
+        """What is resident of its own memory: the model is a file's."""
+        with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
+            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon:"))
+
+    def processor_s(self):
+        with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as stat:
+            # Behind the program's name, which may hold blanks.
+            fields = stat.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
@@ -114,11 +136,20 @@ class Connection:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(patience_s)
         self.got = b""
-        try:
-            self.socket.connect(path)
-        except OSError:
-            self.socket.close()
-            raise
+        limit = time.monotonic() + patience_s
+        while True:
+            try:
+                self.socket.connect(path)
+                return
+            except BlockingIOError:
+                # The backlog is full.
+                if time.monotonic() > limit:
+                    self.socket.close()
+                    raise
+                time.sleep(0.01)
+            except OSError:
+                self.socket.close()
+                raise
 
     def __enter__(self):
         return self
@@ -224,3 +255,103 @@ class Bystander:
         if self.complaint is None and self.asked == 0:
             self.complaint = "it was never answered"
         return [f"bystander: {self.complaint}"] if self.complaint else []
+
+
+class Witness:
+    """A bystander in a process of its own, so that what this program does is not in the times of its answers."""
+
+    def __init__(self, path, questions=Bystander.QUESTIONS, pause_s=0.001):
+        self.answers = []  # (when, how long it took); at stop()
+        down, self.ending = os.pipe()
+        self.result, up = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.close(self.ending)
+                os.close(self.result)
+                times, complaint = self._ask(path, questions, pause_s, down)
+                with os.fdopen(up, "wb") as out:
+                    out.write(complaint.encode() + b"\n" + times.tobytes())
+            finally:
+                os._exit(0)
+        os.close(down)
+        os.close(up)
+
+    @staticmethod
+    def _ask(path, questions, pause_s, until):
+        times = array.array("d")
+        try:
+            with Connection(path) as connection:
+                wanted = [without_us(connection.ask(question)) for question in questions]
+                while not select.select([until], [], [], pause_s)[0]:
+                    number = len(times) // 2 % len(questions)
+                    begun = time.monotonic()
+                    got = without_us(connection.ask(questions[number]))
+                    times.extend((begun, time.monotonic() - begun))
+                    if got != wanted[number]:
+                        return times, f"{questions[number]!r} is suddenly answered {got[:300]!r}"
+        except (Broken, OSError) as fault:
+            return times, f"its connection broke: {fault}"
+        return times, "" if times else "it was never answered"
+
+    def stop(self):
+        """What there is against how it was served."""
+        # A word, since later processes may hold the pipe too: its end would not come.
+        os.write(self.ending, b".")
+        os.close(self.ending)
+        with os.fdopen(self.result, "rb") as result:
+            complaint = result.readline().decode().strip()
+            times = array.array("d", result.read())
+        os.waitpid(self.pid, 0)
+        self.answers = list(zip(times[::2], times[1::2]))
+        return [f"witness: {complaint}"] if complaint else []
+
+    def between(self, begin, end):
+        """How long the answers took that were asked for then."""
+        return [took for when, took in self.answers if begin <= when < end]
+
+
+def want_descriptors(count):
+    """Lets this program have that many, or gives up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < count:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+        except (OSError, ValueError):
+            faults.skip(f"a process may have {hard} descriptors here, not {count} (ulimit -Hn)")
+    elif soft != resource.RLIM_INFINITY and soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+
+
+def as_user(function, user, group, groups):
+    """What the function returns, a text, when another user calls it, in a process of that user's own. For root alone."""
+    result, up = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setgroups(groups)
+            os.setgid(group)
+            os.setuid(user)
+            os.write(up, function().encode())
+        except Exception as fault:  # told to who waits; a child of ours must not go on as if it were this program
+            os.write(up, f"{type(fault).__name__}: {fault}".encode())
+        finally:
+            os._exit(0)
+    os.close(up)
+    with os.fdopen(result, "rb") as text:
+        said = text.read().decode()
+    os.waitpid(pid, 0)
+    return said
+
+
+@contextlib.contextmanager
+def connecting_as(user, group):
+    """Sockets that are connected in here are this user's for their peer, whatever becomes of them. For root alone."""
+    own_user, own_group = os.geteuid(), os.getegid()
+    os.setegid(group)
+    os.seteuid(user)
+    try:
+        yield
+    finally:
+        os.seteuid(own_user)
+        os.setegid(own_group)
