@@ -83,6 +83,7 @@ Server::Server(const Settings& settings, Loader load, ListeningSocket listening)
       listening_(std::move(listening)),
       acceptor_(loop_),
       signals_(loop_, SIGTERM, SIGINT, SIGHUP),
+      accept_pause_(loop_),
       tick_(loop_),
       watchdog_tick_(loop_),
       probed_(loop_.get_executor()),
@@ -221,8 +222,8 @@ asio::awaitable<void> Server::accept_connections() {
             log_warning("cannot accept connections: {}; {} are open", error.message(), sessions_.size());
             next_log = Clock::now() + kLogPause;
         }
-        asio::steady_timer pause(loop_, kAcceptPause);
-        co_await pause.async_wait(ignoring(error));
+        accept_pause_.expires_after(kAcceptPause);
+        co_await accept_pause_.async_wait(ignoring(error));
     }
 }
 
@@ -385,6 +386,8 @@ void Server::forget(std::uint64_t id, const Peer& peer) {
     if (const auto found = connections_of_.find(peer.uid); found != connections_of_.end() && --found->second == 0) {
         connections_of_.erase(found);
     }
+    // Where there was no descriptor or memory for one more, there may be now.
+    accept_pause_.cancel();
     // The last one out lets the loop end now rather than at the next tick.
     if (draining_ && sessions_.empty()) tick_.cancel();
 }

@@ -142,6 +142,7 @@ class Server {
     asio::thread_pool suggesting_{1};  // looks for near spellings
     asio::local::stream_protocol::acceptor acceptor_;
     asio::signal_set signals_;
+    asio::steady_timer accept_pause_;
     asio::steady_timer tick_;
     asio::steady_timer watchdog_tick_;
     std::size_t probes_due_ = 0;
