@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <new>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -172,6 +173,14 @@ Status check_target(int parent, const std::string& name, const std::string& targ
     return {};
 }
 
+/// Warns, unless there is no memory for it: what has been done stays done.
+void tell(const std::function<void(const std::string&)>& warn, const std::string& message, const char* more = "") {
+    try {
+        warn(message + more);
+    } catch (const std::bad_alloc&) {
+    }
+}
+
 }  // namespace
 
 Result<Staging> Staging::create(const std::string& target) {
@@ -201,13 +210,14 @@ Result<Staging> Staging::create(const std::string& target) {
     const auto lock = lock_directory(staging.parent_.get(), staging.parent_path_);
     if (!lock) return lock.error();
     for (int attempt = 0;; ++attempt) {
+        // Both names before there is a directory: without memory for them it would be left behind.
         staging.name_ = fmt::format("{}{}-{}", stray_prefix(staging.target_name_), ::getpid(), attempt);
+        staging.path_ = staging.parent_path_ + "/" + staging.name_;
         if (::mkdirat(staging.parent_.get(), staging.name_.c_str(), 0755) == 0) break;
         if (errno != EEXIST || attempt == 100) {
             return system_error(staging.parent_path_, "cannot create a directory in it", errno);
         }
     }
-    staging.path_ = staging.parent_path_ + "/" + staging.name_;
     staging.directory_ = UniqueFd(
         ::openat(staging.parent_.get(), staging.name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (!staging.directory_) {
@@ -245,7 +255,9 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
     if (Status synced = sync_to_disk(directory_.get(), path_); !synced) return synced;
     const int parent = parent_.get();
     Replaced replaced = Replaced::nothing;
+    // From the first rename on nothing may fail for want of memory: what is to be said and called is made before.
     std::string old = name_;  // what the old model is called once the new one has its name
+    std::string old_path = path_;
     if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_NOREPLACE) != 0) {
         if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
             return system_error(target_, "cannot publish", errno);
@@ -258,11 +270,12 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
             const auto lock = lock_directory(parent, parent_path_);
             if (!lock) return lock.error();
             old += kAsideSuffix;
+            old_path += kAsideSuffix;
+            const std::string warning = fmt::format(
+                "{}: this filesystem cannot exchange directories; the old model was moved aside first, so "
+                "the name was missing for a moment",
+                target_);
             if (::renameat(parent, target_name_.c_str(), parent, old.c_str()) == 0) {
-                warn(fmt::format(
-                    "{}: this filesystem cannot exchange directories; the old model was moved aside first, so "
-                    "the name was missing for a moment",
-                    target_));
                 replaced = Replaced::by_moving_aside;
             } else if (errno != ENOENT) {
                 return system_error(target_, "cannot move the old model aside", errno);
@@ -274,6 +287,7 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
                 }
                 return system_error(target_, "cannot publish", reason);
             }
+            if (replaced != Replaced::nothing) tell(warn, warning);
         } else {
             return system_error(target_, "cannot exchange with the old model", errno);
         }
@@ -289,8 +303,8 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
     }
     name_.clear();
     if (replaced != Replaced::nothing) {
-        if (Status removed = remove_model_directory(parent, old, parent_path_ + "/" + old); !removed) {
-            warn(removed.error().message + "; the next conversion to this name sweeps it");
+        if (Status removed = remove_model_directory(parent, old, old_path); !removed) {
+            tell(warn, removed.error().message, "; the next conversion to this name sweeps it");
         }
     }
     return {};

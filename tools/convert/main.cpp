@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,6 +51,10 @@ void watch_signals() {
 }
 
 void say(const std::string& message) { std::fputs(("gloved-convert: " + message + "\n").c_str(), stderr); }
+
+void say_without_memory(const char* message) {
+    for (const char* piece : {"gloved-convert: ", message, "\n"}) std::fputs(piece, stderr);
+}
 
 constexpr const char* kHelpHead =
     "Usage: gloved-convert [options] INPUT|- MODEL_DIR\n"
@@ -253,10 +258,14 @@ int main(int argc, char** argv) try {
     }
     const auto report = convert::convert(task->conversion, stop, say);
     if (!report) return failed(report.error(), task->conversion.model_dir);
-    summarize(task->conversion, *report);
+    try {
+        summarize(task->conversion, *report);
+    } catch (const std::bad_alloc&) {
+        say_without_memory("the model is there, but there was no memory for a summary");
+    }
     return kDone;
 } catch (const std::exception& error) {
     // Out of memory or threads. All destructors have run: nothing is left behind.
-    say(error.what());
+    say_without_memory(error.what());
     return kFault;
 }
