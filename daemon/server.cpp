@@ -115,6 +115,7 @@ void Server::watch_engines(const Served& served) {
 
 bool Server::run(const std::function<void()>& on_ready) {
     on_ready_ = on_ready;
+    insist_on_small_pieces();
     asio::co_spawn(
         loop_, [this] { return keep_deadlines(); }, asio::detached);
     asio::co_spawn(
