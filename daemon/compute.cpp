@@ -41,9 +41,6 @@ constexpr unsigned kProcessorsForSpinning = 4;
 /// The probes' lane in the queue; connections count from 1.
 constexpr std::uint64_t kProbes = 0;
 
-/// Made beforehand: when it is needed there is no memory to make it.
-const Error kOutOfMemory{ErrorCode::unavailable, "out of memory; try a smaller k"};
-
 Lines rank_line(std::uint64_t rank, wire::Form form) {
     Lines lines{1, {}};
     wire::LineWriter line(lines.text, form, true);
@@ -74,8 +71,10 @@ Compute::Compute(std::string name, std::shared_ptr<const format::Model> model, s
       settings_(settings),
       worth_spinning_(engine_->name() != "cpu" && kernels::usable_processors() >= kProcessorsForSpinning),
       costs_(static_cast<double>(model_->vectors().size_bytes()) / kGuessBytesPerMs),
-      queue_(settings.limits.queue_length, kMaxQueueBytes),
-      thread_([this] { loop(); }) {}
+      queue_(settings.limits.queue_length, kMaxQueueBytes) {
+    batch_.scans.reserve(kMaxBatch);  // so that adding a job cannot fail
+    thread_ = std::thread([this] { loop(); });
+}
 
 void Compute::stop() {
     queue_.close();
@@ -83,8 +82,8 @@ void Compute::stop() {
 }
 
 void Compute::loop() {
-    Batch batch;
-    batch.scans.reserve(kMaxBatch);  // so that adding a job cannot fail
+    insist_on_small_pieces();
+    Batch& batch = batch_;
     while (auto job = queue_.pop(worth_spinning_ ? kSpin : std::chrono::microseconds{})) {
         batch.scans.clear();
         batch.vectors = 0;
@@ -95,7 +94,7 @@ void Compute::loop() {
             try {
                 prepare(*job, batch);
             } catch (const std::bad_alloc&) {
-                fail(*job, kOutOfMemory);
+                fail(*job, out_of_memory_);
             }
             const bool full = batch.scans.size() >= kMaxBatch;
             // Also by the clock: pieces of matrices and long lists of words are answered on the way, and nobody who waits for a scan
@@ -111,7 +110,7 @@ void Compute::loop() {
         } catch (const std::bad_alloc&) {
             // A batch too large for the memory that is left. Answers already given stay given: their `done` is gone.
             for (Scan& scan : batch.scans) {
-                if (scan.job.done) fail(scan.job, kOutOfMemory);
+                if (scan.job.done) fail(scan.job, out_of_memory_);
             }
         }
     }

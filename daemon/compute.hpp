@@ -143,6 +143,9 @@ class Compute {
     CostModel costs_;
     ComputeCounts counts_;
     FairQueue<Job> queue_;
+    /// Made beforehand: when it is needed there is no memory to make it.
+    const Error out_of_memory_{ErrorCode::unavailable, "out of memory; try a smaller k"};
+    Batch batch_;  // of the thread
     std::thread thread_;
 };
 

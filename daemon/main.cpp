@@ -392,7 +392,7 @@ Result<int> serve(Settings& settings) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     std::optional<Arguments> arguments;
     try {
         arguments = parse(argc, argv);
@@ -415,5 +415,9 @@ int main(int argc, char** argv) {
     } catch (const std::exception& error) {
         log_error("{}", error.what());
     }
+    return kFault;
+} catch (const std::exception& error) {
+    // Out of memory, before there is a log.
+    std::cerr << "gloved: " << error.what() << "\n";
     return kFault;
 }

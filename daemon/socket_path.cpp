@@ -93,6 +93,7 @@ Result<ListeningSocket> ListeningSocket::bind(const std::string& path) {
     ListeningSocket socket;
     socket.address_ = path;
     socket.path_ = path;
+    socket.lock_path_ = lock_path(path);
     socket.lock_ = *std::move(held);
     if (Status cleared = clear_path(path, address); !cleared) return cleared.error();
 
@@ -132,7 +133,7 @@ void ListeningSocket::remove_path() {
     if (::lstat(path_.c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) {
         ::unlink(path_.c_str());
     }
-    ::unlink(lock_path(path_).c_str());
+    ::unlink(lock_path_.c_str());
     lock_.reset();
     path_.clear();
 }

@@ -28,6 +28,7 @@ class ListeningSocket {
     ListeningSocket(ListeningSocket&& other) noexcept
         : address_(std::move(other.address_)),
           path_(std::exchange(other.path_, {})),
+          lock_path_(std::move(other.lock_path_)),
           lock_(std::move(other.lock_)),
           fd_(std::move(other.fd_)),
           device_(other.device_),
@@ -47,7 +48,8 @@ class ListeningSocket {
     ListeningSocket() = default;
 
     std::string address_;
-    std::string path_;  // to be removed at the end; empty when there is nothing to remove
+    std::string path_;       // to be removed at the end; empty when there is nothing to remove
+    std::string lock_path_;  // made beforehand: removing it must not need memory
     UniqueFd lock_;
     UniqueFd fd_;
     dev_t device_ = 0;
