@@ -77,6 +77,15 @@ def make_inputs(directory, rows, kind):
     return paths
 
 
+def make_large_text(path, rows, dim):
+    """A GloVe text of the words w0, w1 …, quickly: its vectors are put together from pieces of 10 numbers."""
+    chance = random.Random(1)
+    pieces = [" ".join(f"{chance.gauss(0, 0.4):.5g}" for _ in range(10)) for _ in range(3000)]
+    with open(path, "w", encoding="ascii") as text:
+        for row in range(rows):
+            text.write(f"w{row} " + " ".join(chance.choices(pieces, k=dim // 10)) + "\n")
+
+
 class Bench:
     """A directory with a model name in it, and the two models that take turns there."""
 
