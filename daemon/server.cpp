@@ -459,6 +459,8 @@ void Server::take_loaded(const Loaded& loaded) {
         log_error("{}", error.message);
         refused_reloads_[settings_.models[index].name] = error.message;
         if (reload.status) reload.status = error;
+        // Whether the device has an error that stays with it, and has been lost for the old engines too, the next request would tell.
+        if (loaded.error().code == ErrorCode::device) probe_engines();
     }
     if (reload.next == reload.models.size()) {
         const Reload finished = std::move(reload);
