@@ -42,12 +42,13 @@ def convert_sample(bin_dir, work):
 class Service:
     """A gloved that runs until stop(), or until the block that it heads is left. What else is given goes to Popen."""
 
-    def __init__(self, bin_dir, work, model, *options, environment=None, **given):
+    def __init__(self, bin_dir, work, model, *options, environment=None, program=None, engine="cpu", **given):
         self.path = os.path.join(work, "socket")
         self.log_path = os.path.join(work, "log")
+        given["env"] = dict(os.environ, **(environment or {}))
         with open(self.log_path, "w", encoding="utf-8") as log:
-            command = [os.path.join(bin_dir, "gloved"), "--model", model, "--socket", self.path, "--engine", "cpu", *options]
-            given["env"] = dict(os.environ, **(environment or {}))
+            program = program or os.path.join(bin_dir, "gloved")
+            command = [program, "--model", model, "--socket", self.path, "--engine", engine, *options]
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **given)
         limit = time.monotonic() + PATIENCE_S
         while True:
