@@ -100,11 +100,13 @@ void write_log_always(spdlog::level::level_enum level, const std::string& line) 
     spdlog::log(level, spdlog::string_view_t(without_control_bytes(line)));
 }
 
-void tell_left_out() {
+void tell_left_out(bool at_the_end) {
+    using Clock = LogLimiter<Place>::Clock;
+    const auto now = at_the_end ? Clock::time_point::max() : Clock::now();
     std::uint64_t left_out = 0;
     {
         const std::lock_guard lock(limits().mutex);
-        for (const auto& [place, count] : limits().limiter.take_left_out(LogLimiter<Place>::Clock::now())) {
+        for (const auto& [place, count] : limits().limiter.take_left_out(now)) {
             left_out += count;
         }
     }

@@ -27,8 +27,8 @@ void write_log(spdlog::level::level_enum level, const std::source_location& wher
 /// For lines that were asked for one by one: as above, and never left out.
 void write_log_always(spdlog::level::level_enum level, const std::string& line);
 
-/// Tells how many lines were left out, where a second is over. To be called now and then.
-void tell_left_out();
+/// Tells how many lines were left out, where a second is over; `at_the_end`: all of them. To be called now and then.
+void tell_left_out(bool at_the_end = false);
 
 /// A format with the place that it stands at.
 template <class... Args>

@@ -133,6 +133,7 @@ bool Server::run(const std::function<void()>& on_ready) {
             log_error("out of memory");
         }
     }
+    tell_left_out(true);
     if (!fault_) end_at_the_latest_after(kLongestEnding);
     return !fault_;
 }
@@ -318,10 +319,16 @@ asio::awaitable<void> Server::handle_signals() {
             log_info("SIGHUP: the models are being loaded already");
             continue;
         }
+        // One is under way and one waits, which will find whatever has changed by now.
+        if (number == SIGHUP && hangups_to_do_ > 1) {
+            log_info("SIGHUP: the one before still waits");
+            continue;
+        }
         if (number == SIGHUP) {
             log_info("SIGHUP: loading {} anew", models_.size() == 1 ? "the model" : "all models");
             try {
-                reload(all_models(), [](const Status&) {});
+                reload(all_models(), [this](const Status&) { --hangups_to_do_; });
+                ++hangups_to_do_;
             } catch (const std::bad_alloc&) {
                 log_error("SIGHUP: out of memory");
             }

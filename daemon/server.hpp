@@ -134,6 +134,7 @@ class Server {
         std::function<void(const Status&)> done;
     };
     std::deque<Reload> reloads_to_do_;
+    std::size_t hangups_to_do_ = 0;  // of them, for SIGHUP
     bool is_loading_ = false;
     std::size_t freeing_ = 0;                                      // models, on the other thread
     Clock::time_point load_anyway_at_ = Clock::time_point::min();  // though a replaced model is not gone yet
