@@ -225,6 +225,8 @@ def spread(numbers, most):
     """At most `most` of the numbers: the first and last ones and an even choice between."""
     if len(numbers) <= most:
         return list(numbers)
+    if most == 1:
+        return [numbers[0]]
     return sorted({numbers[round(i * (len(numbers) - 1) / (most - 1))] for i in range(most)})
 
 
