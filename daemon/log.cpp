@@ -55,7 +55,7 @@ class PriorityFlag : public spdlog::custom_flag_formatter {
 };
 
 /// Where a line comes from; the name is a literal's.
-using Place = std::tuple<std::string_view, std::uint_least32_t>;
+using Place = std::tuple<std::string_view, int>;
 
 struct Limits {
     std::mutex mutex;
@@ -87,11 +87,11 @@ std::string_view log_prefix_of_errors() {
     return to_journal ? priority_of(spdlog::level::err) : std::string_view();
 }
 
-void write_log(spdlog::level::level_enum level, const std::source_location& where, const std::string& line) {
+void write_log(spdlog::level::level_enum level, const spdlog::source_loc& where, const std::string& line) {
     if (!spdlog::should_log(level)) return;
     {
         const std::lock_guard lock(limits().mutex);
-        if (!limits().limiter.admit({where.file_name(), where.line()}, LogLimiter<Place>::Clock::now())) return;
+        if (!limits().limiter.admit({where.filename, where.line}, LogLimiter<Place>::Clock::now())) return;
     }
     write_log_always(level, line);
 }

@@ -5,7 +5,6 @@
 #include <spdlog/common.h>
 
 #include <new>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -22,7 +21,7 @@ std::string_view log_prefix_of_errors();
 
 /// Writes a line, its control bytes and what is no UTF-8 as \xHH. A place in the code writes at most ten a second; how many more
 /// there were is told once by `tell_left_out`. Any thread.
-void write_log(spdlog::level::level_enum level, const std::source_location& where, const std::string& line);
+void write_log(spdlog::level::level_enum level, const spdlog::source_loc& where, const std::string& line);
 
 /// For lines that were asked for one by one: as above, and never left out.
 void write_log_always(spdlog::level::level_enum level, const std::string& line);
@@ -30,14 +29,14 @@ void write_log_always(spdlog::level::level_enum level, const std::string& line);
 /// Tells how many lines were left out, where a second is over; `at_the_end`: all of them. To be called now and then.
 void tell_left_out(bool at_the_end = false);
 
-/// A format with the place that it stands at.
+/// A format with the place that it stands at. (By builtins: clang 14 has no std::source_location.)
 template <class... Args>
 struct LocatedFormat {
     template <class Text>
-    consteval LocatedFormat(const Text& text, const std::source_location& at = std::source_location::current())
-        : format(text), where(at) {}
+    consteval LocatedFormat(const Text& text, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+        : format(text), where(file, line, "") {}
     fmt::format_string<Args...> format;
-    std::source_location where;
+    spdlog::source_loc where;
 };
 
 template <class... Args>
