@@ -141,7 +141,8 @@ po::options_description describe_options(Settings& settings) {
 /// What is wrong with the options beside each other.
 Status check(const Settings& settings) {
     const auto wrong = [](const char* message) { return Error{ErrorCode::bad_request, message}; };
-    if (settings.health && (settings.lines || settings.json || settings.count || !settings.query.empty()))
+    if (settings.health && (settings.lines || settings.json || settings.count || settings.peer_options.retry_given() ||
+                            !settings.query.empty()))
         return wrong("--health goes with --socket and --timeout alone");
     if (settings.lines && !settings.query.empty())
         return wrong("--lines takes requests from stdin, not from arguments");

@@ -21,7 +21,8 @@ void PeerOptions::add_to(po::options_description& options) {
     add("timeout",
         po::value<std::string>()->value_name("S")->notifier([this](const std::string& time) { timeout_ = time; }),
         "seconds to wait for a connection, and for each answer; default 10");
-    add("retry", po::value(&retry_)->value_name("S"),
+    add("retry",
+        po::value<std::string>()->value_name("S")->notifier([this](const std::string& time) { retry_ = time; }),
         "seconds to go on trying where no daemon is, it is busy or it goes away, anew after each answer; default 0");
 }
 
@@ -29,7 +30,7 @@ Result<PeerSettings> PeerOptions::settings(bool json, const std::string& timeout
     if (socket_ && socket_->empty()) return Error{ErrorCode::bad_request, "--socket needs a path"};
     const auto timeout = parse_seconds("--timeout", timeout_.value_or(timeout_by_default), kLeastTimeoutSeconds);
     if (!timeout) return timeout.error();
-    const auto retry = parse_seconds("--retry", retry_, 0);
+    const auto retry = parse_seconds("--retry", retry_.value_or("0"), 0);
     if (!retry) return retry.error();
     return PeerSettings{socket_paths(socket_.value_or("")), *timeout, *retry, json};
 }

@@ -18,10 +18,12 @@ class PeerOptions {
     /// What they say; `timeout` where --timeout is not given. Error: bad_request, with what the user is to mend.
     Result<PeerSettings> settings(bool json, const std::string& timeout = "10") const;
 
+    bool retry_given() const { return retry_.has_value(); }
+
   private:
     std::optional<std::string> socket_;
     std::optional<std::string> timeout_;
-    std::string retry_ = "0";
+    std::optional<std::string> retry_;
 };
 
 }  // namespace gloved::client

@@ -86,7 +86,7 @@ Result<MappedFile> MappedFile::open_at(int directory_fd, const char* name, const
 
 bool MappedFile::has_kept_its_size() const {
     struct stat status {};
-    return !file_ || (::fstat(file_.get(), &status) == 0 && static_cast<std::size_t>(status.st_size) == size_);
+    return !file_ || ::fstat(file_.get(), &status) != 0 || static_cast<std::size_t>(status.st_size) == size_;
 }
 
 void MappedFile::unmap() {

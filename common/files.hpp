@@ -93,7 +93,7 @@ class MappedFile {
     std::size_t size_bytes() const { return size_; }
 
     /// Whether a file that `open_at` mapped is as long as it was then. What is cut off reads as zeros up to the end of its page, and
-    /// raises SIGBUS beyond. Costs a system call, less than a microsecond.
+    /// raises SIGBUS beyond. True, too, where the system cannot tell. Costs a system call, less than a microsecond.
     bool has_kept_its_size() const;
 
   private:

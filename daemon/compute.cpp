@@ -261,14 +261,12 @@ bool Compute::files_are_whole() noexcept {
     return false;
 }
 
-bool Compute::probe(std::function<void()> done) {
+bool Compute::probe(std::function<void(bool)> done) {
     Job job;
     job.is_probe = true;
     job.times.arrived = Clock::now();
     job.abandoned = std::make_shared<std::atomic<bool>>(false);
-    job.done = [this, done = std::move(done)](Reply&, const Times&) {
-        if (!is_lost_) done();
-    };
+    job.done = [this, done = std::move(done)](Reply& reply, const Times&) { done(!is_lost_ && !reply.error()); };
     return queue_.push(kProbes, std::move(job), 0, true, true);
 }
 

@@ -87,9 +87,9 @@ class Compute {
         return queue_.push(connection, std::move(job), bytes, goes_on);
     }
 
-    /// Asks for the known answer, before whatever waits; `done` is called on the compute thread when it has come and is right. A
+    /// Asks for the known answer, before whatever waits; `done` is called on the compute thread, with whether it has come and is right. A
     /// wrong one is a lost engine. False, and never, when the thread is being ended.
-    bool probe(std::function<void()> done);
+    bool probe(std::function<void(bool right)> done);
 
     /// Gives up, and returns false, when the model's files have changed under what was just read from them. Any thread.
     bool files_are_whole() noexcept;

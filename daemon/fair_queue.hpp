@@ -19,7 +19,7 @@ namespace gloved::daemon {
 /// A bounded queue of T with one lane a source. `pop` serves the sources that have something waiting round-robin, each in
 /// its own order, so that a source with ten thousand entries delays another's single one by one entry. When the queue is
 /// full a source that has nothing in it may still add one entry: whoever filled it keeps nobody else out. Any thread may call.
-/// Where memory runs out, std::bad_alloc is thrown and nothing has changed.
+/// Where memory runs out, std::bad_alloc is thrown; the queue is as before, `value` may be gone.
 template <class T>
 class FairQueue {
   public:

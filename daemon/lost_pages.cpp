@@ -108,7 +108,12 @@ void on_bus_error(int number, siginfo_t* info, void* /*context*/) {
     Maps maps;
     const std::string_view path = maps.path_at(reinterpret_cast<std::uintptr_t>(info->si_addr));
     write_out(prefix);
-    write_out(path.empty() ? "a mapped file" : path);
+    if (path.empty()) write_out("a mapped file");
+    // As the log would have it; there is nothing here that makes escapes.
+    for (const char byte : path) {
+        const bool control = static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F;
+        write_out(control ? "?" : std::string_view(&byte, 1));
+    }
     write_out(
         ": a part of it is not there any more, or cannot be read: it was cut short while it was in use, or its disk "
         "fails. "

@@ -18,6 +18,7 @@
 
 #include <boost/program_options.hpp>
 
+#include "common/files.hpp"
 #include "common/format/model.hpp"
 #include "common/quoting.hpp"
 #include "common/version.hpp"
@@ -151,25 +152,25 @@ std::optional<Arguments> parse(int argc, char** argv) {
     std::string device;
     std::string access_log = "off";
     std::string log_level = "info";
-    const auto seconds = [](std::chrono::milliseconds& target, double smallest = kShortestTime) {
+    const auto seconds = [](const char* name, std::chrono::milliseconds& target, double smallest = kShortestTime) {
         return po::value<double>()
             ->default_value(std::chrono::duration<double>(target).count())
             ->value_name("S")
-            ->notifier([&target, smallest](double value) {
+            ->notifier([name, &target, smallest](double value) {
                 if (!(value >= smallest && value <= 1e9)) {
-                    throw po::error(fmt::format("this time is from {} to 1e9 seconds, not {}", smallest, value));
+                    throw po::error(fmt::format("--{} is from {} to 1e9 seconds, not {}", name, smallest, value));
                 }
                 target = std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
             });
     };
     // Read as signed: Boost would take -1 for the largest number there is.
-    const auto count = [](std::size_t& target, std::int64_t largest = kLargestCount) {
+    const auto count = [](const char* name, std::size_t& target, std::int64_t largest = kLargestCount) {
         return po::value<std::int64_t>()
             ->default_value(static_cast<std::int64_t>(target))
             ->value_name("N")
-            ->notifier([&target, largest](std::int64_t value) {
+            ->notifier([name, &target, largest](std::int64_t value) {
                 if (value < 1 || value > largest)
-                    throw po::error(fmt::format("this limit is from 1 to {}, not {}", largest, value));
+                    throw po::error(fmt::format("--{} is from 1 to {}, not {}", name, largest, value));
                 target = static_cast<std::size_t>(value);
             });
     };
@@ -195,15 +196,15 @@ std::optional<Arguments> parse(int argc, char** argv) {
          "predicted time of a batch; 0: twice that of a single query");
     po::options_description bounds("Limits (times in seconds)");
     bounds.add_options()
-        ("max-k", count(limits.max_k), "largest k= of a request")
-        ("max-connections", count(limits.max_connections), "connections open at once")
-        ("uid-share", count(limits.uid_share, 100), "how many percent of these one user may have open")
-        ("queue-length", count(limits.queue_length), "requests that may wait for an engine")
-        ("request-timeout", seconds(limits.request_timeout), "longest wait for an engine")
-        ("line-timeout", seconds(limits.line_timeout), "from a line's first byte to its end")
-        ("idle-timeout", seconds(limits.idle_timeout, 0), "with nothing sent and nothing owed; 0: for ever")
-        ("write-timeout", seconds(limits.write_timeout), "for a peer to take 64 KiB of its answers")
-        ("drain-timeout", seconds(limits.drain_timeout, 0), "from SIGTERM to cutting what is left");
+        ("max-k", count("max-k", limits.max_k), "largest k= of a request")
+        ("max-connections", count("max-connections", limits.max_connections), "connections open at once")
+        ("uid-share", count("uid-share", limits.uid_share, 100), "how many percent of these one user may have open")
+        ("queue-length", count("queue-length", limits.queue_length), "requests that may wait for an engine")
+        ("request-timeout", seconds("request-timeout", limits.request_timeout), "longest wait for an engine")
+        ("line-timeout", seconds("line-timeout", limits.line_timeout), "from a line's first byte to its end")
+        ("idle-timeout", seconds("idle-timeout", limits.idle_timeout, 0), "with nothing sent and nothing owed; 0: for ever")
+        ("write-timeout", seconds("write-timeout", limits.write_timeout), "for a peer to take 64 KiB of its answers")
+        ("drain-timeout", seconds("drain-timeout", limits.drain_timeout, 0), "from SIGTERM to cutting what is left");
     po::options_description logging("Log, on standard error");
     logging.add_options()
         ("log-level", po::value(&log_level)->default_value("info")->value_name("LEVEL"), "debug, info, warning or error")
@@ -306,8 +307,9 @@ Result<Opened> open(const daemon::ModelSetting& setting, const Settings& setting
     }
     auto engine = kernels::make_engine(settings.engine, *model, engine_options(settings));
     if (!engine) return engine.error();
-    // All rows of a model that is not in memory yet take the time of reading it.
-    const bool of_all_rows = verified || (*engine)->name() != "cpu";
+    // All rows of a model that is not in memory yet take the time of reading it. Under a watchdog it is taken now: once the service is
+    // ready, a first query that waits for a slow disk would look like an engine that hangs.
+    const bool of_all_rows = verified || (*engine)->name() != "cpu" || daemon::watchdog_interval();
     if (Status answered = daemon::KnownAnswer(model).ask(**engine, of_all_rows); !answered) return answered.error();
     return Opened{std::move(model), *std::move(engine)};
 }
@@ -393,6 +395,7 @@ Result<int> serve(Settings& settings) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+    open_standard_descriptors();
     std::optional<Arguments> arguments;
     try {
         arguments = parse(argc, argv);

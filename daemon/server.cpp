@@ -50,7 +50,7 @@ constexpr int kProbesPerInterval = 4;
 /// Ends the process with status 1, should it still be there then: a thread may not come back from what it is doing, on a GPU that hangs.
 void end_at_the_latest_after(std::chrono::microseconds time) {
     static std::string last_words;  // the handler may not make it
-    last_words = std::string(log_prefix_of_errors()) + "an engine does not come back; ended without it\n";
+    last_words = std::string(log_prefix_of_errors()) + "an engine has not come to an end in time; ended without it\n";
     struct sigaction action {};
     action.sa_handler = [](int) {
         (void)!::write(STDERR_FILENO, last_words.data(), last_words.size());
@@ -197,7 +197,7 @@ asio::awaitable<void> Server::feed_watchdog(std::chrono::microseconds interval) 
         try {
             probe_engines();
             while (probes_due_ > 0 && !draining_) co_await probed_.wait();
-            if (!fault_) manager_.alive();
+            if (!fault_ && probes_right_) manager_.alive();
         } catch (const std::bad_alloc&) {
             // Then the next time must do.
         }
@@ -208,10 +208,12 @@ asio::awaitable<void> Server::feed_watchdog(std::chrono::microseconds interval) 
 }
 
 void Server::probe_engines() {
+    probes_right_ = true;
     for (const auto& served : models_) {
         for (const auto& compute : served->computes()) {
-            const bool asked = compute->probe([this] {
-                post_surely(loop_, [this] {
+            const bool asked = compute->probe([this](bool right) {
+                post_surely(loop_, [this, right] {
+                    probes_right_ = probes_right_ && right;
                     if (--probes_due_ == 0) probed_.notify();
                 });
             });
@@ -335,9 +337,9 @@ asio::awaitable<void> Server::handle_signals() {
         }
         if (number == SIGHUP) {
             log_info("SIGHUP: loading {} anew", models_.size() == 1 ? "the model" : "all models");
+            ++hangups_to_do_;
             try {
                 reload(all_models(), [this](const Status&) { --hangups_to_do_; });
-                ++hangups_to_do_;
             } catch (const std::bad_alloc&) {
                 log_error("SIGHUP: out of memory");
             }
@@ -504,7 +506,7 @@ void Server::adopt(std::size_t index, std::shared_ptr<Served> loaded) {
 }
 
 void Server::free_retired() {
-    // Nobody but this thread takes a new hold of a model, so one that only the list holds stays so.
+    // But for the thread that makes suggestions ready, and then lets go, nobody takes a new hold of a model that only the list holds.
     const auto first =
         std::partition(retired_.begin(), retired_.end(), [](const auto& served) { return served.use_count() > 1; });
     for (auto left = retired_.end() - first; left > 0; --left) {

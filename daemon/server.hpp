@@ -147,7 +147,8 @@ class Server {
     asio::steady_timer tick_;
     asio::steady_timer watchdog_tick_;
     std::size_t probes_due_ = 0;
-    Signal probed_;  // all probes are back
+    bool probes_right_ = true;  // all that have come back
+    Signal probed_;             // all probes are back
     std::unordered_map<std::uint64_t, std::weak_ptr<Session>> sessions_;
     std::unordered_map<uid_t, std::size_t> connections_of_;  // by user
     std::uint64_t next_id_ = 1;

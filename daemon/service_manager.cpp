@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
+#include <cerrno>
 #include <cstdint>
 
 #include "common/quoting.hpp"
