@@ -3,7 +3,7 @@ gloved_add_test(bench_generate_test
   SOURCES ${CMAKE_CURRENT_LIST_DIR}/bench_generate_test.cpp
   LIBRARIES gloved_generate)
 
-gloved_add_test(bench_report_test
+gloved_add_test(bench_report_test ONE_THREAD
   LABELS unit
   SOURCES
     ${CMAKE_CURRENT_LIST_DIR}/bench_lists_test.cpp

@@ -16,7 +16,7 @@ gloved_add_test(convert_unit_test
     ${CMAKE_CURRENT_LIST_DIR}/convert_stanford_test.cpp
   LIBRARIES gloved_source ZLIB::ZLIB gloved_libzip)
 
-gloved_add_test(format_unit_test
+gloved_add_test(format_unit_test ONE_THREAD
   LABELS unit
   SOURCES
     ${CMAKE_CURRENT_LIST_DIR}/format_golden_test.cpp

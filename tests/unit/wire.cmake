@@ -1,18 +1,18 @@
 # The languages that people and programs speak to gloved: expressions, requests, replies, the original protocol.
-gloved_add_test(expr_test
+gloved_add_test(expr_test ONE_THREAD
   LABELS unit
   SOURCES expr_expression_test.cpp expr_token_test.cpp
   LIBRARIES gloved_common)
 
-gloved_add_test(wire_test
+gloved_add_test(wire_test ONE_THREAD
   LABELS unit
   SOURCES wire_json_string_test.cpp wire_line_splitter_test.cpp wire_reply_test.cpp wire_request_test.cpp
   LIBRARIES gloved_common nlohmann_json::nlohmann_json)
 
-gloved_add_test(client_test
+gloved_add_test(client_test ONE_THREAD
   LABELS unit
   SOURCES client_input_lines_test.cpp client_original_protocol_test.cpp client_original_session_test.cpp client_query_line_test.cpp
     client_reply_reader_test.cpp
   LIBRARIES gloved_client_lib gloved_common)
 
-gloved_add_test(client_eval_test LABELS unit SOURCES client_eval_test.cpp LIBRARIES gloved_eval_lib gloved_common)
+gloved_add_test(client_eval_test ONE_THREAD LABELS unit SOURCES client_eval_test.cpp LIBRARIES gloved_eval_lib gloved_common)
