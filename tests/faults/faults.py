@@ -259,19 +259,24 @@ class Verdicts(Failures):
     def __init__(self):
         super().__init__()
         self.rows = []
+        self.watch = Stopwatch()
 
     def judge(self, what, held, text):
-        self.rows.append((what, "held" if held else "FAILED", text))
-        if not held:
-            self.add(f"{what}: {text}")
+        self.blame(what, [] if held else [text], text)
+
+    def blame(self, what, complaints, text):
+        """What there is against it; it held where that is nothing."""
+        self.rows.append((what, "FAILED" if complaints else "held", text))
+        for complaint in complaints:
+            self.add(f"{what}: {complaint}")
 
     def leave_out(self, what, reason):
-        self.rows.append((what, "left out", reason))
+        self.rows.append((what, "not tried", reason))
 
-    def conclude(self, seconds):
+    def conclude(self):
         """Prints the table; returns the exit status."""
         print_table(("what", "", ""), self.rows)
-        print(f"{self.count} failures, {seconds:.0f} s")
+        print(f"{self.count} failures, {self.watch.seconds():.0f} s")
         return 1 if self.count else 0
 
 

@@ -331,33 +331,6 @@ def stats(path):
     return dict(line.split("\t", 1) for line in lines if "\t" in line)
 
 
-class Verdicts:
-    """The table at the end: what was looked at, whether it held, and the figures."""
-
-    def __init__(self):
-        self.rows = []
-        self.failures = 0
-        self.watch = faults.Stopwatch()
-
-    def judge(self, what, complaints, text):
-        """`complaints`: a list, empty where it held; or whether it held."""
-        held = complaints if isinstance(complaints, bool) else not complaints
-        self.rows.append((what, "held" if held else "FAILED", text))
-        if not held:
-            self.failures += 1
-            for complaint in [] if isinstance(complaints, bool) else complaints[: 2 * WRITTEN]:
-                print(f"FAILED: {what}: {complaint}", flush=True)
-
-    def leave_out(self, what, why):
-        self.rows.append((what, "not tried", why))
-
-    def end(self):
-        """Prints it; returns the exit status."""
-        faults.print_table(("what", "", ""), self.rows)
-        print(f"{self.failures} failures, {self.watch.seconds():.0f} s")
-        return 1 if self.failures else 0
-
-
 def stop(askers):
     """What there is against how they fared."""
     for asker in askers:
