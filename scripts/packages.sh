@@ -12,7 +12,7 @@ packages_of() {
         service) echo haproxy mmdebstrap procps systemd systemd-container util-linux ;;
         fuzz) echo clang libclang-rt-dev ;;
         package) echo dpkg-dev file lintian ;;
-        ci) echo clang-format clang-tidy git shellcheck ;;
+        ci) echo clang-format clang-tidy git pyflakes3 shellcheck ;;
         *)
             echo "no list of packages is called '$1'" >&2
             return 2
