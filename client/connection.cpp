@@ -61,6 +61,15 @@ std::vector<std::string> socket_paths(const std::string& given) {
     return paths;
 }
 
+std::optional<std::string_view> value_of(const Reply& stats, std::string_view key) {
+    for (const std::string_view line : stats.lines) {
+        if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == '\t') {
+            return line.substr(key.size() + 1);
+        }
+    }
+    return std::nullopt;
+}
+
 Reply whole_reply(const ReplyPiece& piece) {
     Reply reply{*piece.status, {}};
     std::string_view rest = piece.bytes;

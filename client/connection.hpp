@@ -29,6 +29,9 @@ struct Reply {
     std::vector<std::string> lines;
 };
 
+/// The value of a line «key TAB value», as in a reply to STATS; nothing where there is none. It looks into the reply.
+std::optional<std::string_view> value_of(const Reply& stats, std::string_view key);
+
 /// A whole reply, apart from the memory that `piece` looks into.
 Reply whole_reply(const ReplyPiece& piece);
 

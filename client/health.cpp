@@ -2,36 +2,23 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 
 namespace gloved::client {
-namespace {
-
-/// The value of a line «key TAB value»; empty where there is none.
-std::string_view value_of(const Reply& stats, std::string_view key) {
-    for (const std::string_view line : stats.lines) {
-        if (line.substr(0, line.find('\t')) == key && line.size() > key.size()) return line.substr(key.size() + 1);
-    }
-    return {};
-}
-
-}  // namespace
 
 HealthReport health_of(const Reply& stats) {
     if (!stats.status.ok) {
         return {Health::troubled, fmt::format("degraded: {}: {}", stats.status.code, stats.status.message)};
     }
-    const std::string_view health = value_of(stats, "health");
+    const auto value = [&](std::string_view key) { return value_of(stats, key).value_or(""); };
+    const std::string_view health = value("health");
     if (health.empty())
         return {Health::troubled, "degraded: the daemon does not say how it is; it is older than this client"};
-    std::string line =
-        fmt::format("{}: {}: {} words x {}, engine {} ({})", health, value_of(stats, "model"), value_of(stats, "rows"),
-                    value_of(stats, "dim"), value_of(stats, "engine"), value_of(stats, "engine_description"));
-    if (const auto models = value_of(stats, "models"); models != "1") line += fmt::format("; {} models in all", models);
-    if (const auto missing = value_of(stats, "missing_engines"); !missing.empty())
-        line += fmt::format("; not {}", missing);
-    if (const auto reason = value_of(stats, "health_reason"); !reason.empty()) line += fmt::format("; {}", reason);
+    std::string line = fmt::format("{}: {}: {} words x {}, engine {} ({})", health, value("model"), value("rows"),
+                                   value("dim"), value("engine"), value("engine_description"));
+    if (const auto models = value("models"); models != "1") line += fmt::format("; {} models in all", models);
+    if (const auto missing = value("missing_engines"); !missing.empty()) line += fmt::format("; not {}", missing);
+    if (const auto reason = value("health_reason"); !reason.empty()) line += fmt::format("; {}", reason);
     return {health == "serving" ? Health::serving : Health::troubled, std::move(line)};
 }
 

@@ -33,14 +33,7 @@ class Session {
             refuse(reply->status);
             return {};
         }
-        const auto value = [&](std::string_view key) {
-            for (const std::string_view line : reply->lines) {
-                if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == '\t') {
-                    return line.substr(key.size() + 1);
-                }
-            }
-            return std::string_view("?");
-        };
+        const auto value = [&](std::string_view key) { return value_of(*reply, key).value_or("?"); };
         rows_ = number_or_zero(value("rows"));
         fmt::print(out_, "model {}: {} words, {} numbers each; engine {}\n", value("model"), value("rows"),
                    value("dim"), value("engine"));
