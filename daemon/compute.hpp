@@ -91,7 +91,8 @@ class Compute {
     /// wrong one is a lost engine. False, and never, when the thread is being ended.
     bool probe(std::function<void(bool right)> done);
 
-    /// Gives up, and returns false, when the model's files have changed under what was just read from them. Any thread.
+    /// Gives up, and returns false, when the model's files have changed under what was just read from them: to be asked before an
+    /// answer goes out. Any thread.
     bool files_are_whole() noexcept;
 
     const kernels::Engine& engine() const { return *engine_; }

@@ -195,6 +195,7 @@ void Server::begin_serving() {
 asio::awaitable<void> Server::feed_watchdog(std::chrono::microseconds interval) {
     while (!draining_) {
         try {
+            probes_right_ = true;
             probe_engines();
             while (probes_due_ > 0 && !draining_) co_await probed_.wait();
             if (!fault_ && probes_right_) manager_.alive();
@@ -208,7 +209,6 @@ asio::awaitable<void> Server::feed_watchdog(std::chrono::microseconds interval) 
 }
 
 void Server::probe_engines() {
-    probes_right_ = true;
     for (const auto& served : models_) {
         for (const auto& compute : served->computes()) {
             const bool asked = compute->probe([this](bool right) {
@@ -326,27 +326,25 @@ asio::awaitable<void> Server::handle_signals() {
         error_code error;
         const int number = co_await signals_.async_wait(ignoring(error));
         if (error) co_return;
-        if (number == SIGHUP && models_.size() < settings_.models.size()) {
-            log_info("SIGHUP: the models are being loaded already");
-            continue;
-        }
-        // One is under way and one waits, which will find whatever has changed by now.
-        if (number == SIGHUP && hangups_to_do_ > 1) {
-            log_info("SIGHUP: the one before still waits");
-            continue;
-        }
         if (number == SIGHUP) {
-            log_info("SIGHUP: loading {} anew", models_.size() == 1 ? "the model" : "all models");
-            ++hangups_to_do_;
-            try {
-                reload(all_models(), [this](const Status&) { --hangups_to_do_; });
-            } catch (const std::bad_alloc&) {
-                log_error("SIGHUP: out of memory");
-            }
+            reload_for_hangup();
             continue;
         }
         log_info("{}: answering what has been asked, then stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
         begin_drain(settings_.limits.drain_timeout);
+    }
+}
+
+void Server::reload_for_hangup() {
+    if (models_.size() < settings_.models.size()) return log_info("SIGHUP: the models are being loaded already");
+    // One is under way and one waits, which will find whatever has changed by now.
+    if (hangups_to_do_ > 1) return log_info("SIGHUP: the one before still waits");
+    log_info("SIGHUP: loading {} anew", models_.size() == 1 ? "the model" : "all models");
+    ++hangups_to_do_;
+    try {
+        reload(all_models(), [this](const Status&) { --hangups_to_do_; });
+    } catch (const std::bad_alloc&) {
+        log_error("SIGHUP: out of memory");
     }
 }
 

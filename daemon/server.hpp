@@ -94,6 +94,7 @@ class Server {
     void begin_serving();
     asio::awaitable<void> accept_connections();
     bool welcome(Socket& socket);
+    std::uint64_t count_of(Cut cut) const { return cuts_[static_cast<std::size_t>(cut)]; }
     /// Why a connection of this peer is one too many.
     std::optional<Error> refusal(const Peer& peer);
     asio::awaitable<void> feed_watchdog(std::chrono::microseconds interval);
@@ -105,6 +106,7 @@ class Server {
     asio::awaitable<void> keep_deadlines();
     void keep_house();
     asio::awaitable<void> handle_signals();
+    void reload_for_hangup();
     void begin_drain(std::chrono::milliseconds timeout);
     void handle_fault(const Error& error);
     void watch_engines(const Served& served);
@@ -147,7 +149,7 @@ class Server {
     asio::steady_timer tick_;
     asio::steady_timer watchdog_tick_;
     std::size_t probes_due_ = 0;
-    bool probes_right_ = true;  // all that have come back
+    bool probes_right_ = true;  // all that have come back since the watchdog asked
     Signal probed_;             // all probes are back
     std::unordered_map<std::uint64_t, std::weak_ptr<Session>> sessions_;
     std::unordered_map<uid_t, std::size_t> connections_of_;  // by user

@@ -199,7 +199,10 @@ std::string Server::stats(wire::Form form, const Served& served) const {
         batches += compute->counts().batches;
         largest_batch = std::max(largest_batch, compute->counts().largest_batch.load());
     }
-    std::vector<Fact> facts = {
+    const std::string troubles = this->troubles();
+    std::vector<Fact> facts = {{"health", std::string(troubles.empty() ? "serving" : "degraded")}};
+    if (!troubles.empty()) facts.push_back({"health_reason", troubles});
+    const std::vector<Fact> of_the_model = {
         {"version", std::string(kProgramVersion)},
         {"uptime_s", seconds_of(Clock::now() - started_)},
         {"models", models_.size()},
@@ -219,9 +222,7 @@ std::string Server::stats(wire::Form form, const Served& served) const {
         {"batch_sizes", sizes_of(first.counts())},
         {"single_query_us", first.counts().single_us.load()},
     };
-    const std::string troubles = this->troubles();
-    facts.insert(facts.begin(), {"health", std::string(troubles.empty() ? "serving" : "degraded")});
-    if (!troubles.empty()) facts.insert(facts.begin() + 1, {"health_reason", troubles});
+    facts.insert(facts.end(), of_the_model.begin(), of_the_model.end());
     if (!settings_.missing_engines.empty()) facts.push_back({"missing_engines", settings_.missing_engines});
     for (const auto& fact : first.engine().facts()) facts.push_back(fact_of(fact));
     const Limits& limits = settings_.limits;
@@ -234,9 +235,9 @@ std::string Server::stats(wire::Form form, const Served& served) const {
         {"connections_total", next_id_ - 1},
         {"refused_connections", refused_connections_},
         {"refused_uid_share", refused_uid_share_},
-        {"cut_line_timeout", cuts_[static_cast<std::size_t>(Cut::slow_line)]},
-        {"cut_idle_timeout", cuts_[static_cast<std::size_t>(Cut::idle)]},
-        {"cut_write_timeout", cuts_[static_cast<std::size_t>(Cut::unread)]},
+        {"cut_line_timeout", count_of(Cut::slow_line)},
+        {"cut_idle_timeout", count_of(Cut::idle)},
+        {"cut_write_timeout", count_of(Cut::unread)},
         {"max_connections", limits.max_connections},
         {"uid_share", limits.uid_share},
         {"max_k", limits.max_k},
@@ -247,7 +248,7 @@ std::string Server::stats(wire::Form form, const Served& served) const {
         {"idle_timeout_s", seconds_in(limits.idle_timeout)},
         {"write_timeout_s", seconds_in(limits.write_timeout)},
         {"drain_timeout_s", seconds_in(limits.drain_timeout)},
-        {"memlock_limit_bytes", describe(memlock_limit())},
+        fact_of({"memlock_limit_bytes", describe(memlock_limit())}),
         {"own_memory_bytes", own_memory_bytes()},
         {"retired_models", retired_.size() + freeing_},
         {"reloads", reloads_},
@@ -322,9 +323,9 @@ std::string Server::prometheus_stats(wire::Form form) const {
     out.sample("limit=\"max_connections\"", refused_connections_ - refused_uid_share_);
     out.sample("limit=\"uid_share\"", refused_uid_share_);
     out.metric("cut_connections_total", "counter", "Connections ended because their peer was too slow.");
-    out.sample("limit=\"line_timeout\"", cuts_[static_cast<std::size_t>(Cut::slow_line)]);
-    out.sample("limit=\"idle_timeout\"", cuts_[static_cast<std::size_t>(Cut::idle)]);
-    out.sample("limit=\"write_timeout\"", cuts_[static_cast<std::size_t>(Cut::unread)]);
+    out.sample("limit=\"line_timeout\"", count_of(Cut::slow_line));
+    out.sample("limit=\"idle_timeout\"", count_of(Cut::idle));
+    out.sample("limit=\"write_timeout\"", count_of(Cut::unread));
     out.single("own_memory_bytes", "gauge", "Memory beside the mapped models.", own_memory_bytes());
     out.metric("gpu_memory_bytes", "gauge", "Device memory that a model's engine holds.");
     for (const auto& served : models_) {

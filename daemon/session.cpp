@@ -211,7 +211,7 @@ std::shared_ptr<Session::Slot> Session::make_slot(std::optional<wire::Verb> verb
     auto slot = std::make_shared<Slot>();
     slot->verb = verb;
     slot->form = form_;
-    slot->asked = Clock::now();
+    slot->times.arrived = Clock::now();
     return slot;
 }
 
@@ -313,20 +313,16 @@ Job Session::job_for(const std::shared_ptr<Slot>& slot) {
     Job job;
     job.connection = id_;
     job.form = slot->form;
-    job.times.arrived = Clock::now();
+    job.times.arrived = slot->times.arrived;
     job.abandoned = abandoned_;
     // The slot, not the session, is kept alive: a connection that is gone frees everything else at once. The loop does not look
     // at the slot's reply before it is marked ready, which only the posted handler does.
     job.done = [slot, session = weak_from_this(), executor = socket_.get_executor(), server = &server_](
                    Reply& reply, const Times& times) {
         if (!reply.finished() || reply.is_broken()) slot->reply = std::exchange(reply, Reply());
-        // Of an answer in pieces: until the last one is made.
-        const Times first = slot->times;
-        slot->times = times;
-        if (slot->begun) {
-            slot->times.arrived = first.arrived;
-            slot->times.taken = first.taken;
-        }
+        // Of an answer in pieces: from the first one until the last one is made.
+        if (!slot->begun) slot->times.taken = times.taken;
+        slot->times.computed = times.computed;
         asio::post(executor, [slot, session, server] {
             server->count_answered(*slot->compute);
             if (const auto self = session.lock()) self->take_answer(slot);
@@ -406,7 +402,7 @@ asio::awaitable<void> Session::write_answers() {
                 break;
             }
             expected_bytes_ -= slot.expected_bytes;
-            server_.count_answer(peer_, slot.verb, slot.reply.error(), Clock::now() - slot.asked);
+            server_.count_answer(peer_, slot.verb, slot.reply.error(), Clock::now() - slot.times.arrived);
             if (slot.times.computed != Clock::time_point()) written.push_back(slot.times);
             slots_.pop_front();
         }

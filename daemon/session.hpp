@@ -56,8 +56,7 @@ class Session : public std::enable_shared_from_this<Session> {
         Reply reply;
         std::shared_ptr<Served> served;  // whose engine answers it
         Compute* compute = nullptr;      // that engine
-        Times times;                     // of an answer from an engine
-        Clock::time_point asked;
+        Times times;                     // `arrived` alone, but for an answer from an engine
         bool ready = false;
         bool begun = false;  // some of it is written
         std::size_t expected_bytes = 0;
