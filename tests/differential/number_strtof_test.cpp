@@ -19,9 +19,9 @@
 #include <thread>
 #include <vector>
 
+#include "common/number.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tools/convert/input.hpp"
-#include "tools/convert/number.hpp"
 
 namespace gloved::convert {
 namespace {
@@ -209,7 +209,7 @@ struct Counts {
 
 /// One decimal; says what is wrong with it, or nothing.
 std::string compare(const std::string& text, Counts& counts) {
-    const Number number = parse_number(text.data(), text.data() + text.size());
+    const auto number = parse_number<float>(text.data(), text.data() + text.size());
     const float expected = std::strtof(text.c_str(), nullptr);
     ++counts.cases;
     if (number.end != text.data() + text.size()) return text + ": not read to its end";
@@ -222,7 +222,7 @@ std::string compare(const std::string& text, Counts& counts) {
     const auto got = std::bit_cast<std::uint32_t>(number.value);
     // In a line more numbers follow, which must not leak in.
     const std::string line = text + " 9.87654321 5";
-    const Number in_line = parse_number(line.data(), line.data() + line.size());
+    const auto in_line = parse_number<float>(line.data(), line.data() + line.size());
     if (in_line.end != line.data() + text.size() || std::bit_cast<std::uint32_t>(in_line.value) != got) {
         return text + ": read differently in a line";
     }
@@ -302,7 +302,7 @@ TEST(NumberAgainstStrtof, AgreesOnEveryNumberOfADownload) {
     for (const char* line = text.data(); line != last;) {
         const char* const end = std::find(line, last, '\n');
         for (const char* at = std::find(line, end, ' '); at != end; at = std::find(at, end, ' ')) {
-            const Number number = parse_number(++at, last);
+            const auto number = parse_number<float>(++at, last);
             char* expected_end = nullptr;
             const float expected = std::strtof(at, &expected_end);  // the text ends in a NUL, as std::string does
             ++numbers;

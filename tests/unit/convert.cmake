@@ -6,7 +6,6 @@ gloved_add_test(convert_unit_test
     ${CMAKE_CURRENT_LIST_DIR}/convert_input_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/convert_key_sort_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/convert_line_test.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/convert_number_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/convert_pipeline_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/convert_progress_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/convert_record_test.cpp

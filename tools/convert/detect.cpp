@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "common/format/layout.hpp"
+#include "common/number.hpp"
 #include "common/quoting.hpp"
 #include "tools/convert/line.hpp"
-#include "tools/convert/number.hpp"
 
 namespace gloved::convert {
 namespace {
@@ -94,7 +94,7 @@ std::vector<std::string_view> first_lines(std::string_view text, bool whole) {
 bool holds_nul_early(std::string_view text) { return text.substr(0, 512).find('\0') != std::string_view::npos; }
 
 bool is_number(std::string_view text) {
-    const Number number = parse_number(text.data(), text.data() + text.size());
+    const auto number = parse_number<float>(text.data(), text.data() + text.size());
     return number.fault == NumberFault::none && number.end == text.data() + text.size();
 }
 

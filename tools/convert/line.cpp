@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "common/number.hpp"
 #include "common/quoting.hpp"
-#include "tools/convert/number.hpp"
 
 namespace gloved::convert {
 namespace {
@@ -21,7 +21,7 @@ bool parse_plain_line(std::string_view line, std::size_t dim, std::string_view& 
     const char* const last = line.data() + line.size();
     for (std::size_t i = 0; i < dim; ++i) {
         if (p == last || *p != ' ') return false;
-        const Number number = parse_number(p + 1, last);
+        const auto number = parse_number<float>(p + 1, last);
         if (number.fault != NumberFault::none) return false;
         values[i] = number.value;
         p = number.end;
@@ -31,7 +31,7 @@ bool parse_plain_line(std::string_view line, std::size_t dim, std::string_view& 
 
 /// Whether the whole of `text` is a number.
 bool is_number(std::string_view text) {
-    const Number number = parse_number(text.data(), text.data() + text.size());
+    const auto number = parse_number<float>(text.data(), text.data() + text.size());
     return number.fault != NumberFault::malformed && number.end == text.data() + text.size();
 }
 
@@ -68,7 +68,7 @@ double last_unit(std::string_view printed) {
     const std::size_t point = printed.substr(0, mantissa_end).find('.');
     const double decimals = point == std::string_view::npos ? 0 : static_cast<double>(mantissa_end - point - 1);
     const std::string_view exponent = printed.substr(std::min(mantissa_end + 1, printed.size()));
-    const float power = parse_number(exponent.data(), exponent.data() + exponent.size()).value;
+    const float power = parse_number<float>(exponent.data(), exponent.data() + exponent.size()).value;
     return std::pow(10.0, static_cast<double>(power) - decimals);
 }
 
@@ -105,7 +105,7 @@ std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, st
     std::size_t at = split + 1;
     for (std::size_t i = 0; i < dim; ++i) {
         const std::string_view token = line.substr(at, std::min(line.find(' ', at), line.size()) - at);
-        const Number number = parse_number(token.data(), token.data() + token.size());
+        const auto number = parse_number<float>(token.data(), token.data() + token.size());
         if (number.fault != NumberFault::none || number.end != token.data() + token.size()) {
             return bad_field(token, fields - dim + i + 1, fields, key);
         }

@@ -1,29 +1,34 @@
-// Decimal text to float32, correctly rounded, at the speed at which GloVe files must be read.
+// Decimal text to numbers, correctly rounded, at the speed at which files of gigabytes must be read.
 #pragma once
 
 #include <bit>
 #include <cfloat>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
-namespace gloved::convert {
+namespace gloved {
 
 enum class NumberFault {
     none,
     malformed,  ///< no number starts here
-    overflow,   ///< a number, but rounding it gives an infinity
+    overflow,   ///< a number, but beyond what the type holds
 };
 
+template <class T>
 struct Number {
-    float value = 0;
+    T value = 0;
     const char* end = nullptr;  ///< behind the last byte that belongs to the number
     NumberFault fault = NumberFault::none;
 };
 
 namespace detail {
-/// `first` and `last` enclose a whole number without its sign.
-Number parse_number_slowly(const char* first, const char* last, bool negative);
+/// `first` and `last` enclose a whole number without its sign. T = float, double.
+template <class T>
+Number<T> parse_number_slowly(const char* first, const char* last, bool negative);
 /// The value of the digits behind the «e», held at a trillion: no line has digits enough to make up for that.
 inline constexpr std::int64_t kExponentLimit = 1'000'000'000'000;
 
@@ -67,17 +72,18 @@ inline constexpr std::uint64_t kPowersOfTenInteger[] = {1, 10, 100, 1000, 10000,
 
 /// Reads the longest prefix of [first, last) that is [+-] digits [. digits] [(e|E) [+-] digits], where either side of
 /// the point may be empty but not both; nothing else is a number: no «nan», no «inf», no hexadecimal, no blanks. The
-/// value is the float32 nearest to the decimal, ties to even, whatever the locale; a tiny one gives a denormal or a
-/// signed zero.
+/// value is the T, float or double, that is nearest to the decimal, ties to even, whatever the locale; a tiny one gives a
+/// denormal or a signed zero.
 ///
 /// The fast path (all but a few of the numbers in a GloVe file): the digits as an integer w <= 2^53 and a power of ten
 /// up to 10^22 are both exact in float64, so one division or multiplication gives d, the correctly rounded float64 of
-/// the decimal x. Rounding d to float32 can differ from rounding x only if a midpoint m between two neighbouring
-/// float32 separates them. m itself is a float64 and rounding is monotonic, so x < m gives d <= m: d is on x's side of
-/// m, or d is m. So only d == m is in doubt. d is 0 or between 10^-22 and 2^53 · 10^22 < 10^38, so its float32 is
-/// neither denormal nor infinite, and the midpoints are the float64 whose low 29 bits (53 − 24) are 1 0…0. Those, and
-/// all that the fast path does not reach, go the slow way (std::from_chars).
-inline Number parse_number(const char* first, const char* last) {
+/// the decimal x. For float64 that is all. Rounding d to float32 can differ from rounding x only if a midpoint m between
+/// two neighbouring float32 separates them. m itself is a float64 and rounding is monotonic, so x < m gives d <= m: d is
+/// on x's side of m, or d is m. So only d == m is in doubt. d is 0 or between 10^-22 and 2^53 · 10^22 < 10^38, so its
+/// float32 is neither denormal nor infinite, and the midpoints are the float64 whose low 29 bits (53 − 24) are 1 0…0.
+/// Those, and all that the fast path does not reach, go the slow way (std::from_chars).
+template <std::floating_point T>
+Number<T> parse_number(const char* first, const char* last) {
     using namespace detail;
     const char* p = first;
     const bool negative = p != last && *p == '-';
@@ -118,15 +124,38 @@ inline Number parse_number(const char* first, const char* last) {
         exponent <= kExactPower) {
         const auto integer = static_cast<double>(digits);
         const double d = exponent < 0 ? integer / kPowersOfTen[-exponent] : integer * kPowersOfTen[exponent];
-        constexpr std::uint64_t kLow29 = (std::uint64_t{1} << 29) - 1;
-        const bool midpoint = (std::bit_cast<std::uint64_t>(d) & kLow29) == std::uint64_t{1} << 28;
-        if (!midpoint) {
-            // The sign as a bit, since nobody can predict it.
-            const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(d));
-            return {std::bit_cast<float>(bits | static_cast<std::uint32_t>(negative) << 31), p, NumberFault::none};
+        // The sign as a bit, since nobody can predict it.
+        if constexpr (std::is_same_v<T, double>) {
+            const auto bits = std::bit_cast<std::uint64_t>(d) | static_cast<std::uint64_t>(negative) << 63;
+            return {std::bit_cast<double>(bits), p, NumberFault::none};
+        } else {
+            constexpr std::uint64_t kLow29 = (std::uint64_t{1} << 29) - 1;
+            const bool midpoint = (std::bit_cast<std::uint64_t>(d) & kLow29) == std::uint64_t{1} << 28;
+            if (!midpoint) {
+                const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(d));
+                return {std::bit_cast<float>(bits | static_cast<std::uint32_t>(negative) << 31), p, NumberFault::none};
+            }
         }
     }
-    return parse_number_slowly(unsigned_first, p, negative);
+    return parse_number_slowly<T>(unsigned_first, p, negative);
 }
 
-}  // namespace gloved::convert
+/// Reads the longest prefix of [first, last) that is [+-] digits, of any length.
+template <std::signed_integral T>
+requires(sizeof(T) < sizeof(std::int64_t)) Number<T> parse_number(const char* first, const char* last) {
+    const char* p = first;
+    const bool negative = p != last && *p == '-';
+    p += static_cast<int>(negative) | static_cast<int>(p != last && *p == '+');
+    const char* const unsigned_first = p;
+    // The largest magnitude is that of the most negative number. What is beyond it grows no further.
+    constexpr std::int64_t kMost = -static_cast<std::int64_t>(std::numeric_limits<T>::min());
+    std::int64_t value = 0;
+    for (; p != last && detail::digit(*p); ++p) {
+        if (value <= kMost) value = value * 10 + (*p - '0');
+    }
+    if (p == unsigned_first) return {0, first, NumberFault::malformed};
+    if (value > kMost - static_cast<std::int64_t>(!negative)) return {0, p, NumberFault::overflow};
+    return {static_cast<T>(negative ? -value : value), p, NumberFault::none};
+}
+
+}  // namespace gloved

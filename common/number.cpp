@@ -1,10 +1,10 @@
-#include "tools/convert/number.hpp"
+#include "common/number.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <system_error>
 
-namespace gloved::convert::detail {
+namespace gloved::detail {
 namespace {
 
 /// Whether the decimal is below one; `first` and `last` as for parse_number_slowly. std::from_chars calls both ends of
@@ -29,8 +29,9 @@ bool below_one(const char* first, const char* last) {
 
 }  // namespace
 
-Number parse_number_slowly(const char* first, const char* last, bool negative) {
-    float value = 0;
+template <class T>
+Number<T> parse_number_slowly(const char* first, const char* last, bool negative) {
+    T value = 0;
     const auto [end, error] = std::from_chars(first, last, value);
     if (error == std::errc::result_out_of_range) {
         if (!below_one(first, last)) return {0, last, NumberFault::overflow};
@@ -41,4 +42,7 @@ Number parse_number_slowly(const char* first, const char* last, bool negative) {
     return {negative ? -value : value, last, NumberFault::none};
 }
 
-}  // namespace gloved::convert::detail
+template Number<float> parse_number_slowly(const char* first, const char* last, bool negative);
+template Number<double> parse_number_slowly(const char* first, const char* last, bool negative);
+
+}  // namespace gloved::detail

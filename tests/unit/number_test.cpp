@@ -1,4 +1,4 @@
-// parse_number against strtof: another implementation, of which correct rounding is known.
+// parse_number against strtof and strtod: other implementations, of which correct rounding is known.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -9,19 +9,26 @@
 #include <cstdlib>
 #include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "tools/convert/number.hpp"
+#include "common/number.hpp"
 
-namespace gloved::convert {
+namespace gloved {
 namespace {
 
 std::uint32_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 
-/// One failure per test is enough to look at: millions of cases come by here.
-[[nodiscard]] testing::AssertionResult agrees(const std::string& text) {
-    const Number number = parse_number(text.data(), text.data() + text.size());
-    const float expected = std::strtof(text.c_str(), nullptr);
+std::uint64_t bits(double value) { return std::bit_cast<std::uint64_t>(value); }
+
+float reference(const std::string& text, float) { return std::strtof(text.c_str(), nullptr); }
+double reference(const std::string& text, double) { return std::strtod(text.c_str(), nullptr); }
+
+template <class T>
+[[nodiscard]] testing::AssertionResult agrees_as(const std::string& text) {
+    const auto number = parse_number<T>(text.data(), text.data() + text.size());
+    const T expected = reference(text, T());
     if (number.end != text.data() + text.size()) return testing::AssertionFailure() << text << ": not read to its end";
     if (std::isinf(expected)) {
         if (number.fault == NumberFault::overflow) return testing::AssertionSuccess();
@@ -30,6 +37,12 @@ std::uint32_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
     if (number.fault == NumberFault::none && bits(number.value) == bits(expected)) return testing::AssertionSuccess();
     return testing::AssertionFailure() << fmt::format("{}: {:x} instead of {:x}", text, bits(number.value),
                                                       bits(expected));
+}
+
+/// One failure per test is enough to look at: millions of cases come by here.
+[[nodiscard]] testing::AssertionResult agrees(const std::string& text) {
+    const auto narrow = agrees_as<float>(text);
+    return narrow ? agrees_as<double>(text) : narrow;
 }
 
 TEST(Number, RoundsShortDecimalsCorrectly) {
@@ -61,7 +74,7 @@ TEST(Number, RoundsWhatAnyFloatPrintsBackToIt) {
         if (!std::isfinite(value)) continue;
         const auto text = fmt::format("{}", value);  // shortest that reads back
         ASSERT_TRUE(agrees(text));
-        const Number number = parse_number(text.data(), text.data() + text.size());
+        const auto number = parse_number<float>(text.data(), text.data() + text.size());
         ASSERT_EQ(bits(number.value), bits(value)) << text;
     }
 }
@@ -94,7 +107,7 @@ TEST(Number, KeepsDenormalsAndSignedZeros) {
           "0.00000000000000000000000000000000000000000001"}) {
         EXPECT_TRUE(agrees(text));
     }
-    EXPECT_TRUE(std::signbit(parse_number("-0", "-0" + 2).value));
+    EXPECT_TRUE(std::signbit(parse_number<float>("-0", "-0" + 2).value));
 }
 
 TEST(Number, NoticesOverflow) {
@@ -113,14 +126,14 @@ TEST(Number, NoticesOverflow) {
 TEST(Number, HasOneGrammar) {
     for (const std::string text :
          {"1", "+1", "-1", "1.", ".5", "-.5", "+5.", "1e5", "1E5", "1e+5", "1.e-5", ".5e1", "007"}) {
-        const Number number = parse_number(text.data(), text.data() + text.size());
+        const auto number = parse_number<float>(text.data(), text.data() + text.size());
         EXPECT_EQ(number.fault, NumberFault::none) << text;
         EXPECT_EQ(number.end, text.data() + text.size()) << text;
         EXPECT_EQ(bits(number.value), bits(std::strtof(text.c_str(), nullptr))) << text;
     }
     for (const std::string text :
          {"", "+", "-", ".", "-.", "e5", ".e5", "nan", "NaN", "inf", "-inf", "infinity", " 1", "--1", "+-1", "x"}) {
-        EXPECT_EQ(parse_number(text.data(), text.data() + text.size()).fault, NumberFault::malformed) << text;
+        EXPECT_EQ(parse_number<float>(text.data(), text.data() + text.size()).fault, NumberFault::malformed) << text;
     }
     // A prefix is a number, the whole is not.
     for (const auto& [text, length] : {std::pair<std::string, int>{"0x10", 1},
@@ -131,8 +144,48 @@ TEST(Number, HasOneGrammar) {
                                        {"0.1f", 3},
                                        {"1 ", 1},
                                        {"2\r", 1}}) {
-        EXPECT_EQ(parse_number(text.data(), text.data() + text.size()).end, text.data() + length) << text;
+        EXPECT_EQ(parse_number<float>(text.data(), text.data() + text.size()).end, text.data() + length) << text;
     }
+}
+
+TEST(Number, RoundsWhatAnyDoublePrintsBackToIt) {
+    std::mt19937_64 random(6);
+    for (int i = 0; i < 300'000; ++i) {
+        const auto value = std::bit_cast<double>(random());
+        if (!std::isfinite(value)) continue;
+        const auto text = fmt::format("{}", value);
+        const auto number = parse_number<double>(text.data(), text.data() + text.size());
+        ASSERT_EQ(number.fault, NumberFault::none) << text;
+        ASSERT_EQ(bits(number.value), bits(value)) << text;
+    }
+    EXPECT_TRUE(std::signbit(parse_number<double>("-0", "-0" + 2).value));
+    for (const char* text :
+         {"1e308", "1.7976931348623157e308", "1.7976931348623159e308", "-1e309", "4.9e-324", "2.4e-324", "1e-400"}) {
+        EXPECT_TRUE(agrees(text));
+    }
+}
+
+TEST(Number, ReadsIntegersToTheirLimits) {
+    const auto read = [](std::string_view text) {
+        return parse_number<std::int32_t>(text.data(), text.data() + text.size());
+    };
+    for (const std::int32_t value : {0, 1, -1, 9, 10, -99, 123456789, 2147483647, -2147483647 - 1}) {
+        const auto text = fmt::format("{}", value);
+        const auto number = read(text);
+        EXPECT_EQ(number.fault, NumberFault::none) << text;
+        EXPECT_EQ(number.value, value);
+        EXPECT_EQ(number.end, text.data() + text.size()) << text;
+    }
+    EXPECT_EQ(read("+0000000000000000000000000000000042").value, 42);
+    for (const char* text : {"2147483648", "-2147483649", "99999999999999999999999999", "-18446744073709551616"}) {
+        EXPECT_EQ(read(text).fault, NumberFault::overflow) << text;
+    }
+    for (const char* text : {"", "+", "-", "x", " 1", "--1", "+-1", ".5"}) {
+        EXPECT_EQ(read(text).fault, NumberFault::malformed) << text;
+    }
+    // Decimals and exponents are left standing.
+    const std::string decimal = "12.5e3";
+    EXPECT_EQ(parse_number<std::int32_t>(decimal.data(), decimal.data() + decimal.size()).end, decimal.data() + 2);
 }
 
 TEST(Number, NeverReadsBeyondItsEnd) {
@@ -140,10 +193,10 @@ TEST(Number, NeverReadsBeyondItsEnd) {
     for (std::size_t length = 0; length <= text.size(); ++length) {
         // A heap block of exactly that size: the address sanitizer sees any byte read behind it.
         const std::vector<char> exact(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length));
-        const Number number = parse_number(exact.data(), exact.data() + exact.size());
+        const auto number = parse_number<float>(exact.data(), exact.data() + exact.size());
         EXPECT_LE(number.end, exact.data() + exact.size());
     }
 }
 
 }  // namespace
-}  // namespace gloved::convert
+}  // namespace gloved
