@@ -21,6 +21,7 @@
 
 #include "common/files.hpp"
 #include "common/format/model.hpp"
+#include "common/npy.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "tools/convert/line.hpp"
@@ -304,18 +305,8 @@ std::string preamble(const Model& model, ExportFormat format) {
         case ExportFormat::npy:
             break;
     }
-    // numpy/lib/format.py: magic, version, the header's length as uint16, a Python dictionary, and blanks up to a LF that
-    // ends a multiple of 64 bytes.
-    constexpr std::size_t kBeforeHeader = 10;
-    constexpr std::size_t kAlignment = 64;
-    std::string header =
-        fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", model.rows(), model.dim());
-    while ((kBeforeHeader + header.size() + 1) % kAlignment != 0) header += ' ';
-    header += '\n';
-    std::string text("\x93NUMPY\x01\x00", 8);
-    text += static_cast<char>(header.size() & 0xFF);
-    text += static_cast<char>(header.size() >> 8);
-    return text + header;
+    const std::size_t shape[] = {model.rows(), model.dim()};
+    return npy::make_header("<f4", shape);
 }
 
 bool is_finite(std::span<const float> vector) {
