@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bit>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -14,7 +13,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <thread>
@@ -27,61 +25,14 @@
 #include "tests/support/process.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "tools/verify/min_max.hpp"
 
 namespace gloved::tests {
 namespace {
 
 namespace fs = std::filesystem;
-using verify::MinMax;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-std::vector<std::uint32_t> bits(std::span<const float> values) {
-    std::vector<std::uint32_t> bits;
-    for (const float value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
-    return bits;
-}
-
-TEST(VerifyMinMax, IsThatOfEachDimensionHoweverTheRowsAreSplit) {
-    std::mt19937 random(1);
-    for (const std::size_t dim : {1U, 7U, 8U, 9U, 300U}) {
-        const auto entries = random_entries(100, dim, dim);
-        MinMax once(dim);
-        for (const auto& [key, row] : entries) once.add(row.data());
-        for (std::size_t i = 0; i < dim; ++i) {
-            float low = kInfinity;
-            float high = -kInfinity;
-            for (const auto& [key, row] : entries) {
-                low = std::fmin(low, row[i]);
-                high = std::fmax(high, row[i]);
-            }
-            ASSERT_EQ(once.minimum()[i], low);
-            ASSERT_EQ(once.maximum()[i], high);
-        }
-        MinMax parts(dim);
-        MinMax part(dim);
-        for (std::size_t row = 0; row < entries.size(); ++row) {
-            part.add(entries[row].second.data());
-            if (random() % 5 != 0 && row + 1 != entries.size()) continue;
-            parts.add(part);
-            part.reset();
-        }
-        EXPECT_EQ(bits(parts.minimum()), bits(once.minimum()));
-        EXPECT_EQ(bits(parts.maximum()), bits(once.maximum()));
-    }
-}
-
-TEST(VerifyMinMax, PassesOverNaNAndKeepsTheFirstOfEqualZeros) {
-    const std::vector<std::vector<float>> rows = {
-        {kNaN, 0.0F, -0.0F, kNaN, 1}, {2, -0.0F, 0.0F, kNaN, -kInfinity}, {kNaN, 0.0F, -0.0F, kNaN, kInfinity}};
-    MinMax range(5);
-    for (const auto& row : rows) range.add(row.data());
-    EXPECT_EQ(bits(range.minimum()), bits(std::vector<float>{2, 0.0F, -0.0F, kInfinity, -kInfinity}));
-    EXPECT_EQ(bits(range.maximum()), bits(std::vector<float>{2, 0.0F, -0.0F, -kInfinity, kInfinity}));
-    EXPECT_EQ(range.least(), -kInfinity);
-}
 
 class VerifyValues : public testing::Test {
   protected:

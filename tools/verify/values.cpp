@@ -51,7 +51,7 @@ struct Block {
     std::size_t bad_norms = 0;
     std::size_t not_finite = kNone;  // first row with a component that is not
     NormRange norms;
-    std::optional<MinMax> components;
+    std::optional<ComponentRanges> components;
 };
 
 void scan(const Model& model, Block& block) {
@@ -72,8 +72,8 @@ void scan(const Model& model, Block& block) {
         // Squares of finite float32 add up to far less than float64 holds, so this says it of all components.
         if (!std::isfinite(computed)) block.not_finite = std::min(block.not_finite, row);
         block.norms.add({stored, stored, row, row});
-        block.components->add(vector.data());
     }
+    block.components->add(model.vector(block.first).data(), block.last - block.first);
 }
 
 /// The checksum of a section that is hashed as its rows pass.
@@ -128,13 +128,13 @@ void check_padding(const Model& model, const Reporter& report) {
                 : fmt::format("{} bytes between sections, all zero", padding)});
 }
 
-/// «0.25 at row 17 ("the"), dimension 3»: the first component of the block's rows that is `value`.
+/// «0.25 at row 17 ("the"), dimension 3»: the first component of the block's rows that is `value`, of zeros any.
 std::string component_name(const Model& model, float value, std::size_t first, std::size_t last) {
     const auto components = model.vectors().subspan(first * model.dim(), (last - first) * model.dim());
     const auto found = std::find(components.begin(), components.end(), value);
     if (found == components.end()) return "none";  // all are NaN
     const std::size_t index = first * model.dim() + static_cast<std::size_t>(found - components.begin());
-    return fmt::format("{:.6g} at {}, dimension {}", value, row_name(model, index / model.dim()), index % model.dim());
+    return fmt::format("{:.6g} at {}, dimension {}", *found, row_name(model, index / model.dim()), index % model.dim());
 }
 
 std::string norm_name(const Model& model, double norm, std::size_t row) {
@@ -143,8 +143,8 @@ std::string norm_name(const Model& model, double norm, std::size_t row) {
 
 }  // namespace
 
-Result<MinMax> check_values(const Model& model, std::size_t threads, const std::atomic<bool>& stop,
-                            const Reporter& report) {
+Result<ComponentRanges> check_values(const Model& model, std::size_t threads, const std::atomic<bool>& stop,
+                                     const Reporter& report) {
     // Sections of one entry a row are hashed in the pass over the rows, others beside it.
     std::vector<Passing> passing;
     std::vector<std::pair<const Section*, std::future<std::optional<std::uint64_t>>>> beside;

@@ -6,16 +6,18 @@
 
 #include "common/format/model.hpp"
 #include "common/result.hpp"
+#include "kernels/reduce/min_max.hpp"
 #include "tools/verify/check.hpp"
-#include "tools/verify/min_max.hpp"
 
 namespace gloved::verify {
+
+using ComponentRanges = kernels::reduce::MinMax<float>;
 
 /// Checks each section's checksum, the padding between them, every norm, and that every component is finite, and tells
 /// `report` each outcome and the ranges. Each row is read once: `threads` threads scan blocks of rows, and the calling
 /// thread hashes them in their order behind them. Gives the range of every dimension. Error: interrupted once `stop` is
 /// set.
-Result<MinMax> check_values(const format::Model& model, std::size_t threads, const std::atomic<bool>& stop,
-                            const Reporter& report);
+Result<ComponentRanges> check_values(const format::Model& model, std::size_t threads, const std::atomic<bool>& stop,
+                                     const Reporter& report);
 
 }  // namespace gloved::verify

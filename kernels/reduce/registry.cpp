@@ -1,0 +1,82 @@
+#include "kernels/reduce/registry.hpp"
+
+#include <fmt/format.h>
+
+#include "kernels/reduce/host_reducers.hpp"
+#if defined(GLOVED_HAVE_CUDA) && __has_include("kernels/cuda/reduce/device_reducer.hpp")
+#define GLOVED_HAVE_DEVICE_REDUCERS
+#include "kernels/cuda/cuda_engine.hpp"
+#include "kernels/cuda/reduce/device_reducer.hpp"
+#endif
+
+namespace gloved::kernels::reduce {
+namespace {
+
+template <class T>
+struct Maker {
+    const char* name;
+    Result<std::string> (*unavailable)();
+    Result<std::unique_ptr<Reducer<T>>> (*make)(const ReducerOptions& options);
+};
+
+Result<std::string> never_unavailable() { return std::string(); }
+
+#ifdef GLOVED_HAVE_DEVICE_REDUCERS
+constexpr auto device_unavailable = cuda::why_unavailable;
+template <class T>
+Result<std::unique_ptr<Reducer<T>>> make_device(const ReducerOptions& options) {
+    return cuda::make_device_reducer<T>(options);
+}
+template <class T>
+Result<std::unique_ptr<Reducer<T>>> make_original(const ReducerOptions& options) {
+    return cuda::make_original_reducer<T>(options);
+}
+#else
+constexpr const char* kNotBuilt = "this build has no CUDA engine";
+Result<std::string> device_unavailable() { return std::string(kNotBuilt); }
+template <class T>
+Result<std::unique_ptr<Reducer<T>>> make_device(const ReducerOptions&) {
+    return Error{ErrorCode::unavailable, kNotBuilt};
+}
+template <class T>
+constexpr auto make_original = make_device<T>;
+#endif
+
+template <class T>
+constexpr Maker<T> kMakers[] = {
+    {"cuda", device_unavailable, make_device<T>},
+    {"cpu", never_unavailable, make_cpu_reducer<T>},
+    {"sequential", never_unavailable, make_sequential_reducer<T>},
+    {"original", device_unavailable, make_original<T>},
+};
+
+}  // namespace
+
+std::vector<EngineEntry> list_reducers() {
+    std::vector<EngineEntry> entries;
+    for (const auto& maker : kMakers<double>) {
+        const auto unavailable = maker.unavailable();
+        entries.push_back({maker.name, unavailable ? *unavailable : unavailable.error().message});
+    }
+    return entries;
+}
+
+template <class T>
+Result<std::unique_ptr<Reducer<T>>> make_reducer(const std::string& name, const ReducerOptions& options) {
+    std::string names;
+    for (const auto& maker : kMakers<T>) {
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", maker.name);
+        if (name != maker.name) continue;
+        const auto unavailable = maker.unavailable();
+        if (!unavailable) return unavailable.error();
+        if (unavailable->empty()) return maker.make(options);
+        return Error{ErrorCode::unavailable, fmt::format("engine '{}' cannot run: {}", name, *unavailable)};
+    }
+    return Error{ErrorCode::unavailable, fmt::format("no engine '{}': there are {}", name, names)};
+}
+
+template Result<std::unique_ptr<Reducer<float>>> make_reducer(const std::string&, const ReducerOptions&);
+template Result<std::unique_ptr<Reducer<double>>> make_reducer(const std::string&, const ReducerOptions&);
+template Result<std::unique_ptr<Reducer<std::int32_t>>> make_reducer(const std::string&, const ReducerOptions&);
+
+}  // namespace gloved::kernels::reduce
