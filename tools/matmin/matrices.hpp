@@ -1,0 +1,143 @@
+// What the readers of matrices have in common.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "common/result.hpp"
+#include "kernels/reduce/min_max.hpp"
+#include "kernels/reduce/reducer.hpp"
+
+namespace gloved::matmin {
+
+/// Of one matrix.
+struct Shape {
+    std::size_t rows = 0;
+    std::size_t columns = 0;
+
+    std::size_t numbers() const { return rows * columns; }
+};
+
+/// As options and messages call it.
+template <class T>
+inline constexpr const char* kTypeName = std::is_same_v<T, double>  ? "float64"
+                                         : std::is_same_v<T, float> ? "float32"
+                                                                    : "int32";
+
+struct ReadOptions {
+    std::size_t threads = 0;             ///< that parse, beside the calling one, which reads; 0: that one does both
+    std::size_t block_bytes = 1 << 20;   ///< that are read, and parsed by a thread, at a time: 1 or more
+    std::size_t matrix_bytes = 1 << 28;  ///< no matrix may have more text
+};
+
+/// What was read, and how long it took.
+template <class T>
+struct Reading {
+    std::uint64_t count = 0;  ///< matrices
+    Shape shape;
+    kernels::reduce::MinMax<T> range{1};  ///< of all matrices, shape (rows, columns); only where no reducer was fed
+    std::uint64_t bytes = 0;              ///< of text or .npy, unpacked
+    double wall_ms = 0;                   ///< in all, reducing included
+    /// Of that, what was spent on reducing: the threads' own share each, or what the reducer's add took.
+    double reduce_ms = 0;
+};
+
+/// Told the announced count and the shape before any values; gives the reducer that is to be fed with them, or nullptr where each thread
+/// may reduce what it has parsed. An error ends the reading.
+template <class T>
+using Begin = std::function<Result<kernels::reduce::Reducer<T>*>(std::uint64_t count, Shape shape)>;
+
+/// Milliseconds since `begin`.
+inline double ms_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Numbers as they come off one thread: kept, or reduced as soon as there are enough of them and while they are in the cache. Made once
+/// and used again for every part of the source.
+template <class T>
+class Intake {
+  public:
+    /// For the next part of the source.
+    void begin(Shape shape, bool keep) {
+        if (shape.numbers() != range_.width()) range_ = kernels::reduce::MinMax<T>(shape.numbers());
+        range_.reset();
+        keep_ = keep;
+        used_ = 0;
+        matrices_ = 0;
+        reduce_ms_ = 0;
+    }
+    /// Room for `count` numbers more, to be filled.
+    T* next(std::size_t count) {
+        // Doubled, and kept for later parts: memory that is used again costs nothing.
+        if (values_.size() < used_ + count) values_.resize(std::max(used_ + count, 2 * values_.size()));
+        T* const room = values_.data() + used_;
+        used_ += count;
+        return room;
+    }
+    /// `count` whole matrices are there.
+    void end_matrices(std::uint64_t count) {
+        matrices_ += count;
+        if (!keep_ && used_ >= kReduceNumbers) reduce();
+    }
+    void end() {
+        if (!keep_) reduce();
+    }
+
+    std::uint64_t matrices() const { return matrices_; }
+    /// Of the whole part; only where they are kept.
+    std::span<const T> values() const { return std::span(values_).first(used_); }
+    /// Of the whole part; only where they are not kept.
+    const kernels::reduce::MinMax<T>& range() const { return range_; }
+    double reduce_ms() const { return reduce_ms_; }
+
+  private:
+    /// A part of any processor's second cache.
+    static constexpr std::size_t kReduceNumbers = 8192;
+
+    void reduce() {
+        const auto begin = std::chrono::steady_clock::now();
+        range_.add(values_.data(), used_ / range_.width());
+        used_ = 0;
+        reduce_ms_ += ms_since(begin);
+    }
+
+    kernels::reduce::MinMax<T> range_{1};
+    bool keep_ = false;
+    std::vector<T> values_;
+    std::size_t used_ = 0;
+    std::uint64_t matrices_ = 0;
+    double reduce_ms_ = 0;
+};
+
+/// Takes the first `count` matrices of a part into what was read before: by the reducer, or by the part's own result where there is none.
+/// Parts come in the order of the source.
+template <class T>
+Status take_in(const Intake<T>& intake, std::uint64_t count, kernels::reduce::Reducer<T>* reducer,
+               Reading<T>& reading) {
+    if (reducer == nullptr) {
+        reading.range.add(intake.range());
+        reading.reduce_ms += intake.reduce_ms();
+        return {};
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    Status added = reducer->add(intake.values().first(count * reading.shape.numbers()));
+    reading.reduce_ms += ms_since(begin);
+    return added;
+}
+
+/// At the end of a reading that began at `started`, and whose reduce_ms are the sum of what was measured.
+template <class T>
+void finish_times(std::chrono::steady_clock::time_point started, const ReadOptions& options, bool by_threads,
+                  Reading<T>& reading) {
+    if (by_threads) reading.reduce_ms /= static_cast<double>(std::max<std::size_t>(1, options.threads));
+    reading.wall_ms = ms_since(started);
+}
+
+}  // namespace gloved::matmin

@@ -1,0 +1,206 @@
+#include "tools/matmin/npy_reader.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "common/progress.hpp"
+#include "common/quoting.hpp"
+#include "tools/convert/ordered_pipeline.hpp"
+
+namespace gloved::matmin {
+namespace {
+
+/// Numbers that are converted at a time: they stay in the cache until they are reduced.
+constexpr std::size_t kSliceNumbers = 8192;
+
+/// A NaN: the number's place in the part.
+struct NanFault {
+    std::size_t index = 0;
+};
+
+template <class T>
+struct Part {
+    std::string bytes;
+    Intake<T> intake;
+    std::optional<NanFault> fault;
+};
+
+std::string_view type_name(npy::Type type) {
+    switch (type) {
+        case npy::Type::float32:
+            return "float32";
+        case npy::Type::float64:
+            return "float64";
+        case npy::Type::int32:
+            return "int32";
+        case npy::Type::other:
+            break;
+    }
+    return {};
+}
+
+/// «(4, 3)» as Python writes it.
+std::string shape_text(const std::vector<std::size_t>& shape) {
+    return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+}
+
+/// What is wrong with the array, whatever its numbers are; empty where nothing is.
+template <class T>
+std::string header_fault(const npy::Header& header) {
+    const auto& shape = header.shape;
+    if (shape.size() != 3) {
+        const std::string remedy =
+            shape.size() == 2 ? fmt::format("array.reshape(-1, ROWS, {}), or array[None] if it is one matrix", shape[1])
+                              : "array.reshape(-1, ROWS, COLUMNS)";
+        return fmt::format(
+            "its array has the shape {}, and (matrices, rows, columns) is needed; numpy: numpy.save(path, {})",
+            shape_text(shape), remedy);
+    }
+    if (shape[0] == 0)
+        return fmt::format(
+            "its array has the shape {}, and of no matrices there is no minimum; there must be one at least",
+            shape_text(shape));
+    if (shape[1] == 0 || shape[2] == 0)
+        return fmt::format("its array has the shape {}, so its matrices have no numbers", shape_text(shape));
+    if (header.type == npy::Type::other) {
+        return fmt::format(
+            "its numbers are {}, and float64, float32 and int32 are taken; numpy: numpy.save(path, "
+            "array.astype(numpy.float64))",
+            printable(header.descr));
+    }
+    const std::string_view type = type_name(header.type);
+    if (type != kTypeName<T> && !std::is_same_v<T, double>) {
+        return fmt::format(
+            "its numbers are {0}, which --type {1} may not hold exactly; leave --type out, give --type float64, or "
+            "numpy: numpy.save(path, array.astype(numpy.{1}))",
+            type, kTypeName<T>);
+    }
+    return {};
+}
+
+/// Appends numbers that lie as F in the file, and looks for NaN. The place of the first one.
+template <class F, class T>
+std::optional<NanFault> append(std::string_view bytes, std::size_t width, Intake<T>& intake) {
+    const std::size_t slice_matrices = std::max<std::size_t>(1, kSliceNumbers / width);
+    const std::size_t numbers = bytes.size() / sizeof(F);
+    for (std::size_t done = 0; done < numbers;) {
+        const std::size_t count = std::min(numbers - done, slice_matrices * width);
+        T* const out = intake.next(count);
+        bool nan = false;
+        for (std::size_t i = 0; i < count; ++i) {
+            F number;
+            std::memcpy(&number, bytes.data() + (done + i) * sizeof(F), sizeof number);
+            nan |= number != number;
+            out[i] = static_cast<T>(number);
+        }
+        if (nan) {
+            const T* const first = std::find_if(out, out + count, [](T number) { return number != number; });
+            return NanFault{done + static_cast<std::size_t>(first - out)};
+        }
+        intake.end_matrices(count / width);
+        done += count;
+    }
+    intake.end();
+    return std::nullopt;
+}
+
+template <class T>
+std::optional<NanFault> append_as(npy::Type type, std::string_view bytes, std::size_t width, Intake<T>& intake) {
+    // The header's check has left T itself, and what float64 holds exactly.
+    if constexpr (std::is_same_v<T, double>) {
+        if (type == npy::Type::float32) return append<float>(bytes, width, intake);
+        if (type == npy::Type::int32) return append<std::int32_t>(bytes, width, intake);
+    }
+    return append<T>(bytes, width, intake);
+}
+
+}  // namespace
+
+template <class T>
+Result<Reading<T>> read_npy(convert::Input& input, std::string head, const npy::Header& header,
+                            const ReadOptions& options, const Begin<T>& begin) {
+    const auto started = std::chrono::steady_clock::now();
+    const auto bad_source = [&](const std::string& message) {
+        return Error{ErrorCode::bad_source, fmt::format("{}: {}", input.name(), message)};
+    };
+    if (const std::string fault = header_fault<T>(header); !fault.empty()) return bad_source(fault);
+    const Shape shape{header.shape[1], header.shape[2]};
+    const std::uint64_t announced = header.shape[0];
+    const std::size_t matrix_bytes = header.data_bytes / announced;
+    if (matrix_bytes > options.matrix_bytes) {
+        return bad_source(
+            fmt::format("one of its matrices has more than {} MiB; that is too large", options.matrix_bytes >> 20));
+    }
+    const auto reducer = begin(announced, shape);
+    if (!reducer) return reducer.error();
+
+    Reading<T> reading;
+    reading.shape = shape;
+    reading.range = kernels::reduce::MinMax<T>(shape.numbers());
+    reading.bytes = header.data_offset;
+    head.erase(0, header.data_offset);
+    std::size_t wanted = header.data_bytes;
+    const std::size_t part_bytes = std::max<std::size_t>(1, options.block_bytes / matrix_bytes) * matrix_bytes;
+    Progress progress("reading", input.total_bytes());
+    const auto cut_short = [&](std::size_t got) {
+        return bad_source(
+            fmt::format("is cut short: {} bytes of numbers are there, and its header says {}; copy or write it again",
+                        header.data_bytes - wanted + got, header.data_bytes));
+    };
+    const auto produce = [&](Part<T>& part) -> Result<bool> {
+        progress.update(input.source_bytes());
+        part.bytes.resize(std::min(wanted, part_bytes));
+        const std::size_t from_head = head.copy(part.bytes.data(), part.bytes.size());
+        head.erase(0, from_head);
+        auto got = input.read(std::span(part.bytes).subspan(from_head));
+        if (!got) return got.error();
+        if (from_head + *got != part.bytes.size()) return cut_short(from_head + *got);
+        wanted -= part.bytes.size();
+        return !part.bytes.empty();
+    };
+    const auto work = [&](Part<T>& part) {
+        part.intake.begin(shape, *reducer != nullptr);
+        part.fault = append_as(header.type, part.bytes, shape.numbers(), part.intake);
+    };
+    const auto consume = [&](Part<T>& part) -> Status {
+        if (part.fault) {
+            const std::size_t matrix = part.fault->index / shape.numbers();
+            const std::size_t element = part.fault->index % shape.numbers();
+            return bad_source(
+                fmt::format("array[{}, {}, {}] is NaN, which cannot be compared with numbers; "
+                            "numpy.argwhere(numpy.isnan(array)) finds all",
+                            reading.count + matrix, element / shape.columns, element % shape.columns));
+        }
+        if (Status taken = take_in(part.intake, part.intake.matrices(), *reducer, reading); !taken) return taken;
+        reading.count += part.intake.matrices();
+        reading.bytes += part.bytes.size();
+        return {};
+    };
+    if (Status read = convert::run_ordered<Part<T>>(options.threads, produce, work, consume); !read)
+        return read.error();
+    char byte = 0;
+    const auto surplus = input.read({&byte, 1});
+    if (!surplus) return surplus.error();
+    if (*surplus != 0 || !head.empty()) {
+        return bad_source(
+            fmt::format("more bytes follow the {} of numbers that its header says; write it again with numpy.save",
+                        header.data_bytes));
+    }
+    finish_times(started, options, *reducer == nullptr, reading);
+    return reading;
+}
+
+template Result<Reading<float>> read_npy(convert::Input&, std::string, const npy::Header&, const ReadOptions&,
+                                         const Begin<float>&);
+template Result<Reading<double>> read_npy(convert::Input&, std::string, const npy::Header&, const ReadOptions&,
+                                          const Begin<double>&);
+template Result<Reading<std::int32_t>> read_npy(convert::Input&, std::string, const npy::Header&, const ReadOptions&,
+                                                const Begin<std::int32_t>&);
+
+}  // namespace gloved::matmin

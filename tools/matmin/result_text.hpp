@@ -1,0 +1,16 @@
+// The result, as text.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "tools/matmin/matrices.hpp"
+
+namespace gloved::matmin {
+
+/// `numbers`, shape (rows, columns), a line for each row, with one blank between numbers: the shortest decimals that give the same T
+/// again, whatever the locale. −0 is «-0».
+template <class T>
+std::string matrix_text(std::span<const T> numbers, Shape shape);
+
+}  // namespace gloved::matmin

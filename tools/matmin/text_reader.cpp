@@ -1,0 +1,268 @@
+#include "tools/matmin/text_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "common/progress.hpp"
+#include "common/quoting.hpp"
+#include "tools/convert/ordered_pipeline.hpp"
+#include "tools/matmin/text_part.hpp"
+
+namespace gloved::matmin {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+/// So that numbers of all matrices can be counted, and bytes of them.
+constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 56;
+
+/// Reads one block more behind what `buffer` holds, or as much as it holds already: so what is looked through again does not add up.
+/// Whether there may be more.
+Result<bool> read_more(convert::Input& input, std::size_t block_bytes, std::string& buffer) {
+    const std::size_t held = buffer.size();
+    buffer.resize(held + std::max(block_bytes, held));
+    auto got = input.read(std::span(buffer).subspan(held));
+    if (!got) return got.error();
+    const bool more = *got == buffer.size() - held;
+    buffer.resize(held + *got);
+    return more;
+}
+
+/// What stands before the first matrix, and that one's shape.
+struct Beginning {
+    std::uint64_t count = 0;
+    std::uint64_t count_line = 0;  ///< from 0
+    std::size_t bytes = 0;         ///< up to and with the separator before the first matrix, if there is one
+    std::uint64_t lines = 0;       ///< in these
+    Shape shape;
+};
+
+Error bad_source(const convert::Input& input, const std::string& message) {
+    return {ErrorCode::bad_source, fmt::format("{}: {}", input.name(), message)};
+}
+Error bad_line(const convert::Input& input, std::uint64_t line, const std::string& message) {
+    return bad_source(input, fmt::format("line {}: {}", line + 1, message));
+}
+
+/// Reads the line that ought to hold the count.
+Result<std::uint64_t> parse_count(const convert::Input& input, std::string_view trimmed, std::uint64_t line) {
+    const auto fault = [&](const std::string& message) { return bad_line(input, line, message); };
+    constexpr const char* kRemedy = "put the number of matrices on a line of its own before them";
+    if (is_separator(trimmed)) return fault(fmt::format("the count is missing before ***; {}", kRemedy));
+    std::uint64_t count = 0;
+    const char* const last = trimmed.data() + trimmed.size();
+    const auto [end, error] = std::from_chars(trimmed.data(), last, count);
+    if (end == last && error == std::errc::result_out_of_range) {
+        return fault(fmt::format("{} matrices are too many", printable(trimmed)));
+    }
+    if (end != last || error != std::errc()) {
+        return fault(fmt::format("{} is no count of matrices; {}", printable(trimmed), kRemedy));
+    }
+    if (count == 0) return fault("the count is 0, and of no matrices there is no minimum; there must be one at least");
+    return count;
+}
+
+/// Looks through the beginning of the text. nullopt where `text`, which is not all, ends within the first matrix.
+Result<std::optional<Beginning>> look(const convert::Input& input, std::string_view text, bool is_all) {
+    Beginning found;
+    bool counted = false;
+    bool separated = false;
+    std::size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+    for (std::uint64_t line = 0; at < text.size(); ++line) {
+        const std::size_t newline = text.find('\n', at);
+        if (newline == std::string_view::npos && !is_all) return std::optional<Beginning>();
+        const std::string_view trimmed = trim(text.substr(at, newline - at));
+        at = newline == std::string_view::npos ? text.size() : newline + 1;
+        if (trimmed.empty()) continue;
+        if (!counted) {
+            auto count = parse_count(input, trimmed, line);
+            if (!count) return count.error();
+            found.count = *count;
+            found.count_line = line;
+            counted = true;
+        } else if (is_separator(trimmed)) {
+            if (found.shape.rows != 0) return std::optional(found);
+            if (separated)
+                return bad_line(input, line,
+                                "nothing stands between this line of *** and the one before; remove one of them");
+            separated = true;
+        } else {
+            if (found.shape.rows++ == 0) found.shape.columns = count_words(trimmed);
+            continue;
+        }
+        found.bytes = at;
+        found.lines = line + 1;
+    }
+    if (!is_all) return std::optional<Beginning>();
+    if (!counted) return bad_source(input, "is empty; the first line holds the number of matrices, and they follow");
+    if (found.shape.rows == 0) {
+        return bad_line(input, found.count_line,
+                        fmt::format("the count is {}, and no matrix follows; the text is not complete", found.count));
+    }
+    return std::optional(found);
+}
+
+Status check_matrix_bytes(const convert::Input& input, const ReadOptions& options, std::string_view matrix) {
+    if (matrix.size() <= options.matrix_bytes) return {};
+    return bad_source(input,
+                      fmt::format("a matrix has more than {} MiB of text; lines of *** are missing, or it is too large",
+                                  options.matrix_bytes >> 20));
+}
+
+/// Behind the last whole line of *** in `text`, at or after `from`, where a line begins; 0 where there is none. `from` becomes where to
+/// look when there is more.
+std::size_t find_cut(std::string_view text, std::size_t& from) {
+    const auto line_begin = [&](std::size_t at) {
+        const std::size_t newline = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
+        return newline == std::string_view::npos || newline < from ? from : newline + 1;
+    };
+    const std::size_t unfinished = line_begin(text.size());
+    for (std::size_t end = unfinished; end > from;) {
+        const std::size_t star = text.rfind('*', end - 1);
+        if (star == std::string_view::npos || star < from) break;
+        const std::size_t begin = line_begin(star);
+        const std::size_t newline = text.find('\n', star);
+        if (is_separator(trim(text.substr(begin, newline - begin)))) return newline + 1;
+        end = begin;
+    }
+    from = unfinished;
+    return 0;
+}
+
+/// A part of the text, from the thread that reads to the one that parses and back.
+template <class T>
+struct Part {
+    std::string text;  // and kTextPadding bytes behind it
+    std::size_t text_bytes = 0;
+    Intake<T> intake;
+    std::uint64_t lines = 0;
+    std::optional<TextFault> fault;
+
+    std::string_view view() const { return std::string_view(text).substr(0, text_bytes); }
+};
+
+/// Cuts the text into parts, each of which ends behind a separator, but for the last.
+class Cutter {
+  public:
+    Cutter(convert::Input& input, const ReadOptions& options, std::string begun, bool ended)
+        : input_(input), options_(options), carried_(std::move(begun)), ended_(ended) {}
+
+    /// Whether there is another. `text` becomes the part, of `text_bytes`, ended by LF, and its padding.
+    Result<bool> next(std::string& text, std::size_t& text_bytes) {
+        text.swap(carried_);
+        carried_.clear();
+        std::size_t from = 0;
+        std::size_t cut = 0;
+        while ((cut = find_cut(text, from)) == 0 && !ended_) {
+            if (Status sized = check_matrix_bytes(input_, options_, text); !sized) return sized.error();
+            auto more = read_more(input_, options_.block_bytes, text);
+            if (!more) return more.error();
+            ended_ = !*more;
+        }
+        if (cut == 0) cut = text.size();
+        carried_.assign(text, cut);
+        text.resize(cut);
+        if (!text.empty() && text.back() != '\n') text += '\n';
+        text_bytes = text.size();
+        text.resize(text_bytes + kTextPadding);
+        return text_bytes != 0;
+    }
+
+  private:
+    convert::Input& input_;
+    const ReadOptions& options_;
+    std::string carried_;
+    bool ended_;
+};
+
+}  // namespace
+
+template <class T>
+Result<Reading<T>> read_text(convert::Input& input, std::string head, const ReadOptions& options,
+                             const Begin<T>& begin) {
+    const auto started = std::chrono::steady_clock::now();
+    bool ended = false;
+    std::optional<Beginning> beginning;
+    while (true) {
+        auto found = look(input, head, ended);
+        if (!found) return found.error();
+        beginning = *found;
+        if (beginning) break;
+        if (Status sized = check_matrix_bytes(input, options, head); !sized) return sized.error();
+        auto more = read_more(input, options.block_bytes, head);
+        if (!more) return more.error();
+        ended = !*more;
+    }
+    const Shape shape = beginning->shape;
+    const std::uint64_t announced = beginning->count;
+    if (announced > kMostNumbers / shape.numbers()) {
+        return bad_line(input, beginning->count_line,
+                        fmt::format("{} matrices of {} × {} are too many", announced, shape.rows, shape.columns));
+    }
+    const auto reducer = begin(announced, shape);
+    if (!reducer) return reducer.error();
+
+    Reading<T> reading;
+    reading.shape = shape;
+    reading.range = kernels::reduce::MinMax<T>(shape.numbers());
+    reading.bytes = beginning->bytes;
+    std::uint64_t line = beginning->lines;  // where the next part begins, from 0
+    std::optional<std::uint64_t> surplus_line;
+    head.erase(0, beginning->bytes);
+    Cutter cutter(input, options, std::move(head), ended);
+    Progress progress("reading", input.total_bytes());
+    const auto produce = [&](Part<T>& part) {
+        progress.update(input.source_bytes());
+        return cutter.next(part.text, part.text_bytes);
+    };
+    const auto work = [&](Part<T>& part) {
+        part.intake.begin(shape, *reducer != nullptr);
+        part.fault = parse_part(part.view(), shape, part.intake, part.lines);
+    };
+    const auto consume = [&](Part<T>& part) -> Status {
+        if (part.fault) return bad_line(input, line + part.fault->line, part.fault->message);
+        // More than were announced are counted, for the message.
+        const std::uint64_t matrices = part.intake.matrices();
+        const std::uint64_t wanted = std::min(matrices, announced - std::min(announced, reading.count));
+        if (wanted < matrices && !surplus_line) surplus_line = line + line_of_matrix(part.view(), wanted);
+        if (Status taken = take_in(part.intake, wanted, *reducer, reading); !taken) return taken;
+        reading.count += matrices;
+        reading.bytes += part.text_bytes;
+        line += part.lines;
+        return {};
+    };
+    if (Status read = convert::run_ordered<Part<T>>(options.threads, produce, work, consume); !read)
+        return read.error();
+    if (surplus_line) {
+        return bad_line(
+            input, *surplus_line,
+            fmt::format("matrix {} begins here, but the count on line {} is {}, and there are {} in all; correct the "
+                        "count, or remove what is too much",
+                        announced + 1, beginning->count_line + 1, announced, reading.count));
+    }
+    if (reading.count < announced) {
+        const bool unseparated = reading.count == 1 && shape.rows % announced == 0;
+        return bad_line(
+            input, beginning->count_line,
+            fmt::format("the count is {}, but {} {} there, up to line {}; {}", announced,
+                        reading.count == 1 ? fmt::format("one matrix of {} × {}", shape.rows, shape.columns)
+                                           : fmt::to_string(reading.count),
+                        reading.count == 1 ? "is" : "are", line,
+                        unseparated ? "put lines of *** between matrices" : "correct the count, or complete the text"));
+    }
+    finish_times(started, options, *reducer == nullptr, reading);
+    return reading;
+}
+
+template Result<Reading<float>> read_text(convert::Input&, std::string, const ReadOptions&, const Begin<float>&);
+template Result<Reading<double>> read_text(convert::Input&, std::string, const ReadOptions&, const Begin<double>&);
+template Result<Reading<std::int32_t>> read_text(convert::Input&, std::string, const ReadOptions&,
+                                                 const Begin<std::int32_t>&);
+
+}  // namespace gloved::matmin
