@@ -134,6 +134,11 @@ TEST_F(MatminNpy, SaysThatBytesAreMissingOrTooMany) {
     }
     EXPECT_EQ(read<double>(whole + "x"),
               "more bytes follow the 48 of numbers that its header says; write it again with numpy.save");
+    // The first fault counts, however the array is cut into blocks.
+    const std::string nan = array<double>("<f8", {3, 1, 2}, {1, 2, std::nan(""), 4, 5, 6});
+    for (const std::size_t block_bytes : {1U, 1U << 20}) {
+        EXPECT_TRUE(read<double>(nan.substr(0, nan.size() - 1), block_bytes).starts_with("array[1, 0, 0] is NaN"));
+    }
     // Beyond what was read to see the header.
     const std::vector<double> many(30'000, 1.0);
     const std::string large = array<double>("<f8", {10'000, 1, 3}, many);

@@ -146,13 +146,9 @@ Result<Reading<T>> read_npy(convert::Input& input, std::string head, const npy::
     reading.bytes = header.data_offset;
     head.erase(0, header.data_offset);
     std::size_t wanted = header.data_bytes;
+    std::size_t present = 0;
     const std::size_t part_bytes = std::max<std::size_t>(1, options.block_bytes / matrix_bytes) * matrix_bytes;
     Progress progress("reading", input.total_bytes());
-    const auto cut_short = [&](std::size_t got) {
-        return bad_source(
-            fmt::format("is cut short: {} bytes of numbers are there, and its header says {}; copy or write it again",
-                        header.data_bytes - wanted + got, header.data_bytes));
-    };
     const auto produce = [&](Part<T>& part) -> Result<bool> {
         progress.update(input.source_bytes());
         part.bytes.resize(std::min(wanted, part_bytes));
@@ -160,8 +156,17 @@ Result<Reading<T>> read_npy(convert::Input& input, std::string head, const npy::
         head.erase(0, from_head);
         auto got = input.read(std::span(part.bytes).subspan(from_head));
         if (!got) return got.error();
-        if (from_head + *got != part.bytes.size()) return cut_short(from_head + *got);
+        const std::size_t there = from_head + *got;
+        const bool is_all = there == part.bytes.size();
+        present += there;
+        // Whole matrices are looked through all the same, so that the first fault is the same one for any size of blocks.
+        part.bytes.resize(there - there % matrix_bytes);
         wanted -= part.bytes.size();
+        if (!is_all && part.bytes.empty()) {
+            return bad_source(fmt::format(
+                "is cut short: {} bytes of numbers are there, and its header says {}; copy or write it again", present,
+                header.data_bytes));
+        }
         return !part.bytes.empty();
     };
     const auto work = [&](Part<T>& part) {
