@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Completions of bash for gloved, gloved-client, gloved-convert, gloved-verify, gloved-eval and gloved-bench. Works with and without the package
-# bash-completion, which loads it by the name of each program.
+# Completions of bash for gloved, gloved-client, gloved-convert, gloved-verify, gloved-eval, gloved-bench and gloved-matmin. Works with and without the
+# package bash-completion, which loads it by the name of each program.
 
 # _gloved_options PROGRAM: its options, each with what its value is: =a,b,c one of these; =list:a,b,c some of these, with commas
 # between; =@file, =@directory or =@model ([NAME=]DIR); =@other, which nothing is known about.
@@ -22,6 +22,10 @@ _gloved_options() {
         gloved-eval)
             echo --socket=@file --model=@other --top=@other --method=add,mul --case=ignore,exact --json --timeout=@other \
                 --retry=@other --help --version
+            ;;
+        gloved-matmin)
+            echo --op=min,max,minmax --type=float64,float32,int32 --engine=auto,cuda,cpu,sequential,original --times --threads=@other \
+                --member=@other --help --version
             ;;
         gloved-bench)
             echo --model=@directory --rows=@other --dim=@other --seed=@other --keep=@directory --engine=cpu,cuda,auto,all \
@@ -203,6 +207,7 @@ _gloved() {
                     1) _gloved_files "$text" ;;
                 esac
                 ;;
+            gloved-matmin) ((${#operands[@]} > 0)) || _gloved_files "$text" ;;
             gloved-convert)
                 case ${#operands[@]}$exporting in
                     0 | 11) _gloved_files "$text" ;;
@@ -219,4 +224,4 @@ _gloved() {
     fi
 }
 
-complete -F _gloved gloved gloved-client gloved-convert gloved-verify gloved-eval gloved-bench
+complete -F _gloved gloved gloved-client gloved-convert gloved-verify gloved-eval gloved-bench gloved-matmin
