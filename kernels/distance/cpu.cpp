@@ -1,0 +1,232 @@
+#include "kernels/distance/cpu.hpp"
+
+#include <fmt/format.h>
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "kernels/distance/canonical.hpp"
+#include "kernels/distance/host_buffer.hpp"
+#include "kernels/distance/tile.hpp"
+#include "kernels/thread_pool.hpp"
+
+namespace gloved::kernels::distance {
+namespace {
+
+/// Rows and columns of a tile, which is one thread's work at a time: its sums and its points of kDepth components stay in the
+/// second-level cache. A multiple of every kernel's columns, as are its halves down to kSmallestTile.
+constexpr std::size_t kTile = 192;
+constexpr std::size_t kSmallestTile = 48;
+/// Components at a time: a panel of them stays in the first-level cache while it meets all rows of a tile.
+constexpr std::size_t kDepth = 128;
+static_assert(kBlock % kDepth == 0);
+
+struct Range {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::size_t size() const { return end - begin; }
+};
+
+/// to[c * to_stride + r] = from[r * from_stride + c]
+void transpose(const float* from, std::size_t from_stride, std::size_t rows, std::size_t columns, float* to,
+               std::size_t to_stride) {
+    constexpr std::size_t kFour = 4;
+    const std::size_t whole_rows = rows / kFour * kFour;
+    const std::size_t whole_columns = columns / kFour * kFour;
+    for (std::size_t c = 0; c < whole_columns; c += kFour) {
+        for (std::size_t r = 0; r < whole_rows; r += kFour) {
+            const float* const corner = from + r * from_stride + c;
+            __m128 v0 = _mm_loadu_ps(corner);
+            __m128 v1 = _mm_loadu_ps(corner + from_stride);
+            __m128 v2 = _mm_loadu_ps(corner + 2 * from_stride);
+            __m128 v3 = _mm_loadu_ps(corner + 3 * from_stride);
+            _MM_TRANSPOSE4_PS(v0, v1, v2, v3);
+            float* const target = to + c * to_stride + r;
+            _mm_storeu_ps(target, v0);
+            _mm_storeu_ps(target + to_stride, v1);
+            _mm_storeu_ps(target + 2 * to_stride, v2);
+            _mm_storeu_ps(target + 3 * to_stride, v3);
+        }
+    }
+    for (std::size_t c = 0; c < columns; ++c) {
+        for (std::size_t r = c < whole_columns ? whole_rows : 0; r < rows; ++r) {
+            to[c * to_stride + r] = from[r * from_stride + c];
+        }
+    }
+}
+
+/// A thread's own: the sums of a tile.
+struct Scratch {
+    std::vector<float> acc;
+    std::vector<float> sum;  // of the blocks before, where there is more than one
+};
+
+class Cpu final : public Engine {
+  public:
+    Cpu(PointsView points, Metric metric, const TileKernel& kernel, unsigned threads)
+        : rows_(points.rows),
+          dim_(points.dim),
+          metric_(metric),
+          kernel_(kernel),
+          pool_(threads),
+          scratch_(pool_.size()) {
+        pack(points);
+    }
+
+    Status run(const Rectangle& rectangle, float* out, std::size_t stride, float* mirror,
+               std::size_t mirror_stride) override;
+    Result<double> time_resident() override { return buffer_.time_all(*this, rows_); }
+    std::string description() const override {
+        return fmt::format("{}, {} thread{}", kernel_.name, pool_.size(), pool_.size() == 1 ? "" : "s");
+    }
+
+  private:
+    void pack(PointsView points);
+    /// Component 0 of a point. Component k stands k * kernel_.columns behind it.
+    const float* packed(std::size_t row) const {
+        return packed_.data() + row / kernel_.columns * kernel_.columns * dim_ + row % kernel_.columns;
+    }
+    /// Distances of those rows and columns. The first is scratch.acc[offset], what is returned; a row is kTile + room apart.
+    const float* tile(Range rows, Range columns, Scratch& scratch) const;
+
+    std::size_t rows_;
+    std::size_t dim_;
+    Metric metric_;
+    const TileKernel& kernel_;
+    ThreadPool pool_;
+    std::vector<Scratch> scratch_;
+    std::vector<float> packed_;
+    HostBuffer buffer_;
+};
+
+void Cpu::pack(PointsView points) {
+    const std::size_t width = kernel_.columns;
+    const std::size_t panels = (rows_ + width - 1) / width;
+    packed_.resize(panels * width * dim_);
+    pool_.for_ranges(panels, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t row = begin * width; row < std::min(end * width, rows_); ++row) {
+            const float* const from = points.row(row);
+            float* const to = packed_.data() + row / width * width * dim_ + row % width;
+            for (std::size_t k = 0; k < dim_; ++k) to[k * width] = from[k];
+        }
+    });
+}
+
+/// A tile may begin and end within a panel, or within the rows that a kernel takes at once: it is computed with the rest of them,
+/// zeros behind the last point among them.
+constexpr std::size_t kMostColumns = 48;  // of any kernel
+constexpr std::size_t kTileStride = kTile + 2 * kMostColumns;
+
+const float* Cpu::tile(Range rows, Range columns, Scratch& scratch) const {
+    const std::size_t first_row = rows.begin / kernel_.rows * kernel_.rows;
+    const std::size_t first_column = columns.begin / kernel_.columns * kernel_.columns;
+    scratch.acc.resize(kTileStride * kTileStride);
+    if (dim_ > kBlock) scratch.sum.resize(kTileStride * kTileStride);
+    for (std::size_t k = 0; k < dim_; k += kDepth) {
+        const std::size_t depth = std::min(kDepth, dim_ - k);
+        for (std::size_t column = first_column; column < columns.end; column += kernel_.columns) {
+            const float* const b = packed(column) + k * kernel_.columns;
+            for (std::size_t row = first_row; row < rows.end; row += kernel_.rows) {
+                kernel_.add(packed(row) + k * kernel_.columns, b, depth,
+                            scratch.acc.data() + (row - first_row) * kTileStride + (column - first_column), kTileStride,
+                            k % kBlock == 0);
+            }
+        }
+        const bool block_ends = (k + depth) % kBlock == 0 || k + depth == dim_;
+        if (!block_ends || dim_ <= kBlock) continue;
+        // Most rows are of one block: those never come here.
+        const std::size_t used = (rows.end - first_row) * kTileStride;
+        if (k + depth <= kBlock) {
+            std::copy_n(scratch.acc.data(), used, scratch.sum.data());
+        } else {
+            for (std::size_t i = 0; i < used; ++i) scratch.sum[i] += scratch.acc[i];
+        }
+    }
+    float* const result = (dim_ > kBlock ? scratch.sum : scratch.acc).data() + (rows.begin - first_row) * kTileStride +
+                          (columns.begin - first_column);
+    if (metric_ != Metric::sqeuclidean) {
+        for (std::size_t r = 0; r < rows.size(); ++r) {
+            float* const values = result + r * kTileStride;
+            for (std::size_t c = 0; c < columns.size(); ++c) values[c] = distance_from_sum(metric_, values[c]);
+        }
+    }
+    return result;
+}
+
+/// [begin, end) cut at the multiples of `step`: the first and the last piece may be smaller.
+std::vector<Range> cut(std::size_t begin, std::size_t end, std::size_t step) {
+    std::vector<Range> pieces;
+    while (begin < end) {
+        const std::size_t next = std::min(end, (begin / step + 1) * step);
+        pieces.push_back({begin, next});
+        begin = next;
+    }
+    return pieces;
+}
+
+Status Cpu::run(const Rectangle& rectangle, float* out, std::size_t stride, float* mirror, std::size_t mirror_stride) {
+    const bool half = rectangle.square();
+    // Smaller tiles where there would not be enough to keep all threads busy to the end.
+    std::size_t step = kTile;
+    const std::size_t enough = 8 * std::size_t{pool_.size()};
+    const auto tiles = [&] {
+        return ((rectangle.rows + step - 1) / step) * ((rectangle.columns + step - 1) / step) / (half ? 2 : 1);
+    };
+    while (pool_.size() > 1 && step > kSmallestTile && tiles() < enough) step /= 2;
+
+    const auto rows = cut(rectangle.first_row, rectangle.first_row + rectangle.rows, step);
+    const auto columns = cut(rectangle.first_column, rectangle.first_column + rectangle.columns, step);
+    std::vector<std::pair<Range, Range>> work;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+        // Rows and columns of a square are cut alike, so that a tile is on the diagonal, above it, or below.
+        for (std::size_t c = half ? r : 0; c < columns.size(); ++c) work.emplace_back(rows[r], columns[c]);
+    }
+    std::atomic<std::size_t> next = 0;
+    pool_.run([&](unsigned worker) {
+        for (std::size_t w; (w = next.fetch_add(1, std::memory_order_relaxed)) < work.size();) {
+            const auto [row, column] = work[w];
+            const float* const values = tile(row, column, scratch_[worker]);
+            const std::size_t i = row.begin - rectangle.first_row;
+            const std::size_t j = column.begin - rectangle.first_column;
+            const bool diagonal = half && row.begin == column.begin;
+            const auto put = [&](float* to, std::size_t to_stride) {
+                for (std::size_t r = 0; r < row.size(); ++r) {
+                    std::memcpy(to + r * to_stride, values + r * kTileStride, column.size() * sizeof(float));
+                }
+            };
+            const auto put_across = [&](float* to, std::size_t to_stride) {
+                transpose(values, kTileStride, row.size(), column.size(), to, to_stride);
+            };
+            put(out + i * stride + j, stride);
+            if (half && !diagonal) put_across(out + j * stride + i, stride);
+            if (mirror == nullptr) continue;
+            put_across(mirror + j * mirror_stride + i, mirror_stride);
+            if (half && !diagonal) put(mirror + i * mirror_stride + j, mirror_stride);
+        }
+    });
+    return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_cpu(PointsView points, Metric metric, const EngineOptions& options) {
+    for (const TileKernel* kernel : all_tile_kernels()) {
+        if (!kernel->supported() || (!options.simd.empty() && options.simd != kernel->name)) continue;
+        return std::unique_ptr<Engine>(std::make_unique<Cpu>(points, metric, *kernel, options.threads));
+    }
+    return Error{ErrorCode::unavailable,
+                 fmt::format("no instruction set '{}': there are {}", options.simd, fmt::join(simd_names(), ", "))};
+}
+
+std::vector<std::string> simd_names() {
+    std::vector<std::string> names;
+    for (const TileKernel* kernel : all_tile_kernels()) {
+        if (kernel->supported()) names.emplace_back(kernel->name);
+    }
+    return names;
+}
+
+}  // namespace gloved::kernels::distance

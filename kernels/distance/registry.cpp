@@ -1,0 +1,82 @@
+#include "kernels/distance/registry.hpp"
+
+#include <fmt/format.h>
+
+#include "kernels/distance/cpu.hpp"
+#include "kernels/distance/sequential.hpp"
+#if defined(GLOVED_HAVE_CUDA) && __has_include("kernels/cuda/distance/device_distance.hpp")
+#define GLOVED_HAVE_CUDA_DISTANCE
+#include "kernels/cuda/cuda_engine.hpp"
+#include "kernels/cuda/distance/device_distance.hpp"
+#endif
+
+namespace gloved::kernels::distance {
+namespace {
+
+using Made = Result<std::unique_ptr<Engine>>;
+
+#ifdef GLOVED_HAVE_CUDA_DISTANCE
+constexpr auto why_no_device = cuda::why_unavailable;
+constexpr auto make_on_device = cuda::make_device_distance;
+#else
+constexpr const char* kNoCuda = "this build has no CUDA engine";
+Result<std::string> why_no_device() { return std::string(kNoCuda); }
+Made make_on_device(const std::string&, PointsView, Metric, const EngineOptions&) {
+    return Error{ErrorCode::unavailable, kNoCuda};
+}
+#endif
+
+Result<std::string> always_available() { return std::string(); }
+Made make_cpu_engine(const std::string&, PointsView points, Metric metric, const EngineOptions& options) {
+    return make_cpu(points, metric, options);
+}
+Made make_sequential_engine(const std::string&, PointsView points, Metric metric, const EngineOptions& options) {
+    return make_sequential(points, metric, options);
+}
+
+struct Maker {
+    const char* name;
+    Result<std::string> (*unavailable)();
+    Made (*make)(const std::string& name, PointsView points, Metric metric, const EngineOptions& options);
+};
+
+/// In order of preference.
+constexpr Maker kMakers[] = {
+    {"cuda", why_no_device, make_on_device},
+    {"cpu", always_available, make_cpu_engine},
+    {"sequential", always_available, make_sequential_engine},
+    {"global", why_no_device, make_on_device},
+    {"shared8", why_no_device, make_on_device},
+    {"shared16", why_no_device, make_on_device},
+    {"shared32", why_no_device, make_on_device},
+};
+
+}  // namespace
+
+std::vector<EngineEntry> list_distance_engines() {
+    std::vector<EngineEntry> entries;
+    for (const Maker& maker : kMakers) {
+        const auto unavailable = maker.unavailable();
+        entries.push_back({maker.name, unavailable ? *unavailable : unavailable.error().message});
+    }
+    return entries;
+}
+
+Result<std::unique_ptr<Engine>> make_distance_engine(const std::string& name, PointsView points, Metric metric,
+                                                     const EngineOptions& options) {
+    std::string names;
+    for (const Maker& maker : kMakers) {
+        names += fmt::format(", {}", maker.name);
+        if (name != "auto" && name != maker.name) continue;
+        const auto unavailable = maker.unavailable();
+        // A device that fails is no reason to take the next engine in silence.
+        if (!unavailable) return unavailable.error();
+        if (unavailable->empty()) return maker.make(maker.name, points, metric, options);
+        if (name == maker.name) {
+            return Error{ErrorCode::unavailable, fmt::format("engine '{}' cannot run: {}", name, *unavailable)};
+        }
+    }
+    return Error{ErrorCode::unavailable, fmt::format("no engine '{}': there are auto{}", name, names)};
+}
+
+}  // namespace gloved::kernels::distance

@@ -1,0 +1,74 @@
+// Includes tile_loops.inc once per instruction set, between target pragmas. Nothing but the loops may stand between them, for the
+// reason that kernels/cpu/scan.cpp gives.
+#include "kernels/distance/tile.hpp"
+
+#include <immintrin.h>
+
+#include <array>
+#include <cmath>
+
+// ---- AVX-512: 16 lanes, 32 registers
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx2,fma")
+#define GLOVED_ISA avx512
+#define GLOVED_LANES 16
+#define GLOVED_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define GLOVED_ROWS 8
+#define GLOVED_VECTORS 3
+#include "kernels/distance/tile_loops.inc"
+#pragma GCC pop_options
+
+// ---- AVX2 with FMA: 8 lanes, 16 registers
+
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define GLOVED_ISA avx2
+#define GLOVED_LANES 8
+#define GLOVED_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define GLOVED_ROWS 4
+#define GLOVED_VECTORS 3
+#include "kernels/distance/tile_loops.inc"
+#pragma GCC pop_options
+
+// ---- Baseline x86-64: no fused operation, so the C library computes what one would give. Slow, and the same bytes.
+
+namespace gloved::kernels::distance {
+namespace {
+
+using FourFloats = float __attribute__((vector_size(16)));
+
+FourFloats fused(FourFloats a, FourFloats b, FourFloats c) {
+    FourFloats result;
+    for (int l = 0; l < 4; ++l) result[l] = std::fma(a[l], b[l], c[l]);
+    return result;
+}
+
+}  // namespace
+}  // namespace gloved::kernels::distance
+
+#define GLOVED_ISA baseline
+#define GLOVED_LANES 4
+#define GLOVED_FMA(a, b, c) fused(a, b, c)
+#define GLOVED_ROWS 4
+#define GLOVED_VECTORS 1
+#include "kernels/distance/tile_loops.inc"
+
+namespace gloved::kernels::distance {
+namespace {
+
+bool has_avx512() { return __builtin_cpu_supports("avx512f"); }
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool has_baseline() { return true; }
+
+constexpr TileKernel kAvx512 = {"avx512", avx512::kColumns, avx512::kRows, has_avx512, avx512::add};
+constexpr TileKernel kAvx2 = {"avx2", avx2::kColumns, avx2::kRows, has_avx2, avx2::add};
+constexpr TileKernel kBaseline = {"baseline", baseline::kColumns, baseline::kRows, has_baseline, baseline::add};
+
+constexpr std::array<const TileKernel*, 3> kAll = {&kAvx512, &kAvx2, &kBaseline};
+
+}  // namespace
+
+std::span<const TileKernel* const> all_tile_kernels() { return kAll; }
+
+}  // namespace gloved::kernels::distance
