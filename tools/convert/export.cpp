@@ -1,12 +1,8 @@
 #include "tools/convert/export.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -19,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "common/files.hpp"
 #include "common/format/model.hpp"
 #include "common/npy.hpp"
+#include "common/output_file.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "tools/convert/line.hpp"
@@ -43,128 +39,6 @@ constexpr const char* kWordsSuffix = ".words";
 constexpr std::size_t kLongestNumber = 16;
 
 Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
-
-/// Whether `fd` is the directory `other`.
-Result<bool> is_directory(int fd, const std::string& path, const std::string& other) {
-    const auto opened = open_directory(other);
-    if (!opened) return opened.error();
-    const auto one = file_status(fd, path);
-    if (!one) return one.error();
-    const auto two = file_status(opened->get(), other);
-    if (!two) return two.error();
-    return one->st_dev == two->st_dev && one->st_ino == two->st_ino;
-}
-
-/// A file that takes its name when it is whole, or stdout. Not safe for concurrent use.
-class Output {
-  public:
-    /// Refuses (conflict) a name under which there is anything but a regular file, and one in the directory of the model
-    /// itself, where any file but a model's would be in the way.
-    static Result<Output> create(const std::string& target, const std::string& model_dir,
-                                 const std::atomic<bool>& stop) {
-        Output output(target, stop);
-        if (target == "-") return output;
-        const std::size_t slash = target.rfind('/');
-        output.parent_path_ = slash == std::string::npos ? "." : slash == 0 ? "/" : target.substr(0, slash);
-        output.name_ = slash == std::string::npos ? target : target.substr(slash + 1);
-        if (output.name_.empty() || output.name_ == "." || output.name_ == "..") {
-            return Error{ErrorCode::conflict, fmt::format("'{}': a file needs a name", target)};
-        }
-        auto parent = open_directory(output.parent_path_);
-        if (!parent) return parent.error();
-        output.parent_ = *std::move(parent);
-        if (Status checked = output.check_target(); !checked) return checked.error();
-        const auto inside = is_directory(output.parent_.get(), output.parent_path_, model_dir);
-        if (!inside) return inside.error();
-        if (*inside) {
-            return Error{ErrorCode::conflict,
-                         fmt::format("{}: lies in the model's own directory; name another place", target)};
-        }
-        for (int attempt = 0;; ++attempt) {
-            output.staged_ = fmt::format(".{}.gloved-{}-{}", output.name_, ::getpid(), attempt);
-            output.fd_ = UniqueFd(
-                ::openat(output.parent_.get(), output.staged_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-            if (output.fd_) return output;
-            if (errno != EEXIST || attempt == 100) {
-                output.staged_.clear();
-                return system_error(output.parent_path_, "cannot create a file in it", errno);
-            }
-        }
-    }
-
-    Output(Output&& other) noexcept
-        : target_(std::move(other.target_)),
-          stop_(other.stop_),
-          parent_path_(std::move(other.parent_path_)),
-          name_(std::move(other.name_)),
-          staged_(std::exchange(other.staged_, {})),
-          parent_(std::move(other.parent_)),
-          fd_(std::move(other.fd_)),
-          bytes_(other.bytes_) {}
-    Output& operator=(Output&&) = delete;
-    /// Removes the file, unless it was published.
-    ~Output() {
-        if (!staged_.empty()) ::unlinkat(parent_.get(), staged_.c_str(), 0);
-    }
-
-    Status write(std::string_view text) {
-        const int fd = fd_ ? fd_.get() : STDOUT_FILENO;
-        while (!text.empty()) {
-            if (*stop_) return interrupted();
-            const ssize_t written = ::write(fd, text.data(), text.size());
-            if (written < 0) {
-                if (errno == EINTR) continue;
-                return system_error(target_, "cannot write", errno);
-            }
-            text.remove_prefix(static_cast<std::size_t>(written));
-            bytes_ += static_cast<std::uint64_t>(written);
-        }
-        return {};
-    }
-
-    std::uint64_t bytes() const { return bytes_; }
-
-    /// Makes the content durable.
-    Status sync() { return fd_ ? sync_to_disk(fd_.get(), target_) : Status(); }
-
-    /// Gives the file its name, durably.
-    Status publish() {
-        if (!fd_) return {};
-        // Looked at again: the first look may have been long ago.
-        if (Status checked = check_target(); !checked) return checked;
-        if (::renameat(parent_.get(), staged_.c_str(), parent_.get(), name_.c_str()) != 0) {
-            return system_error(target_, "cannot publish", errno);
-        }
-        staged_.clear();
-        return sync_to_disk(parent_.get(), parent_path_);
-    }
-
-  private:
-    Output(std::string target, const std::atomic<bool>& stop) : target_(std::move(target)), stop_(&stop) {}
-
-    Status check_target() const {
-        struct stat status {};
-        if (::fstatat(parent_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-            if (errno == ENOENT) return {};
-            return system_error(target_, "cannot stat", errno);
-        }
-        if (S_ISREG(status.st_mode)) return {};
-        // Renaming over a device, a FIFO or a link would take its place, not write to it.
-        const char* const what = S_ISDIR(status.st_mode)   ? "a directory"
-                                 : S_ISLNK(status.st_mode) ? "a symbolic link"
-                                                           : "no regular file";
-        return Error{ErrorCode::conflict, fmt::format("{}: exists and is {}; name a file", target_, what)};
-    }
-
-    std::string target_;
-    const std::atomic<bool>* stop_;
-    std::string parent_path_;
-    std::string name_;
-    std::string staged_;
-    UniqueFd parent_;
-    UniqueFd fd_;
-    std::uint64_t bytes_ = 0;
-};
 
 /// The rows in the order of their ranks.
 Result<std::vector<Row>> rows_by_rank(const Model& model) {
@@ -249,7 +123,7 @@ Status tell_hard_keys(const Model& model, std::span<const Row> by_rank, ExportFo
 /// Writes what `append(std::string&, row)` makes of every row, in the order of their ranks; several threads append, each
 /// to a text of its own.
 template <class Append>
-Status write_rows(const Model& model, std::span<const Row> by_rank, Output& output, Progress& progress,
+Status write_rows(const Model& model, std::span<const Row> by_rank, OutputFile& output, Progress& progress,
                   const std::atomic<bool>& stop, Append append) {
     const std::size_t row_bytes = model.dim() * sizeof(float);
     const std::size_t block_rows = std::max<std::size_t>(1, kBlockBytes / row_bytes);
@@ -323,15 +197,15 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
     }
     const auto model = Model::open(options.model_dir);
     if (!model) return model.error();
-    auto output = Output::create(options.output, options.model_dir, stop);
+    auto output = OutputFile::create(options.output, stop, options.model_dir);
     if (!output) return output.error();
     const auto by_rank = rows_by_rank(*model);
     if (!by_rank) return by_rank.error();
     if (Status told = tell_hard_keys(*model, *by_rank, options.format, stop, say); !told) return told;
 
-    std::optional<Output> words;
+    std::optional<OutputFile> words;
     if (npy) {
-        auto created = Output::create(options.output + kWordsSuffix, options.model_dir, stop);
+        auto created = OutputFile::create(options.output + kWordsSuffix, stop, options.model_dir);
         if (!created) return created.error();
         words.emplace(*std::move(created));
         Progress progress("writing words", model->vectors().size_bytes());

@@ -1,0 +1,161 @@
+#include "common/output_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cassert>
+#include <cerrno>
+#include <utility>
+
+namespace gloved {
+namespace {
+
+/// Whether `fd` is the directory `other`.
+Result<bool> is_directory(int fd, const std::string& path, const std::string& other) {
+    const auto opened = open_directory(other);
+    if (!opened) return opened.error();
+    const auto one = file_status(fd, path);
+    if (!one) return one.error();
+    const auto two = file_status(opened->get(), other);
+    if (!two) return two.error();
+    return one->st_dev == two->st_dev && one->st_ino == two->st_ino;
+}
+
+}  // namespace
+
+OutputFile::OutputFile(std::string target, const std::atomic<bool>& stop) : target_(std::move(target)), stop_(&stop) {}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : target_(std::move(other.target_)),
+      stop_(other.stop_),
+      parent_path_(std::move(other.parent_path_)),
+      name_(std::move(other.name_)),
+      staged_(std::exchange(other.staged_, {})),
+      parent_(std::move(other.parent_)),
+      fd_(std::move(other.fd_)),
+      bytes_(other.bytes_),
+      mapped_(std::exchange(other.mapped_, {})) {}
+
+OutputFile::~OutputFile() {
+    if (!mapped_.empty()) ::munmap(mapped_.data(), mapped_.size());
+    if (!staged_.empty()) ::unlinkat(parent_.get(), staged_.c_str(), 0);
+}
+
+Result<OutputFile> OutputFile::create(const std::string& target, const std::atomic<bool>& stop,
+                                      const std::string& kept_free) {
+    OutputFile output(target, stop);
+    if (target == "-") return output;
+    const std::size_t slash = target.rfind('/');
+    output.parent_path_ = slash == std::string::npos ? "." : slash == 0 ? "/" : target.substr(0, slash);
+    output.name_ = slash == std::string::npos ? target : target.substr(slash + 1);
+    if (output.name_.empty() || output.name_ == "." || output.name_ == "..") {
+        return Error{ErrorCode::conflict, fmt::format("'{}': a file needs a name", target)};
+    }
+    auto parent = open_directory(output.parent_path_);
+    if (!parent) return parent.error();
+    output.parent_ = *std::move(parent);
+    if (Status checked = output.check_target(); !checked) return checked.error();
+    if (!kept_free.empty()) {
+        const auto inside = is_directory(output.parent_.get(), output.parent_path_, kept_free);
+        if (!inside) return inside.error();
+        if (*inside) {
+            return Error{ErrorCode::conflict,
+                         fmt::format("{}: lies in the model's own directory; name another place", target)};
+        }
+    }
+    for (int attempt = 0;; ++attempt) {
+        output.staged_ = fmt::format(".{}.gloved-{}-{}", output.name_, ::getpid(), attempt);
+        // To be read, too: a mapping that is written must be.
+        output.fd_ = UniqueFd(
+            ::openat(output.parent_.get(), output.staged_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+        if (output.fd_) return output;
+        if (errno != EEXIST || attempt == 100) {
+            output.staged_.clear();
+            return system_error(output.parent_path_, "cannot create a file in it", errno);
+        }
+    }
+}
+
+Status OutputFile::write(std::string_view text) {
+    const int fd = fd_ ? fd_.get() : STDOUT_FILENO;
+    while (!text.empty()) {
+        if (*stop_) return Error{ErrorCode::interrupted, "interrupted"};
+        const ssize_t written = ::write(fd, text.data(), text.size());
+        if (written < 0) {
+            if (errno == EINTR) continue;
+            return system_error(target_, "cannot write", errno);
+        }
+        text.remove_prefix(static_cast<std::size_t>(written));
+        bytes_ += static_cast<std::uint64_t>(written);
+    }
+    return {};
+}
+
+Result<std::span<std::byte>> OutputFile::map(std::uint64_t bytes) {
+    assert(fd_ && bytes_ == 0 && bytes != 0);
+    int refused = 0;
+    do {
+        refused = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes));
+    } while (refused == EINTR && !*stop_);
+    if (refused == EINTR) return Error{ErrorCode::interrupted, "interrupted"};
+    if (refused != 0) {
+        struct statvfs disk {};
+        const bool known = refused == ENOSPC && ::fstatvfs(fd_.get(), &disk) == 0;
+        // What was taken so far is this file's own.
+        struct stat status {};
+        const bool taken = known && ::fstat(fd_.get(), &status) == 0;
+        const double free_bytes = !taken ? 0.0
+                                         : static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize) +
+                                               static_cast<double>(status.st_blocks) * 512.0;
+        return system_error(
+            target_,
+            fmt::format("it would take {:.3f} GB{}", static_cast<double>(bytes) / 1e9,
+                        taken ? fmt::format(", and its disk has {:.3f} GB free", free_bytes / 1e9) : ""),
+            refused);
+    }
+    void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+    if (data == MAP_FAILED) return system_error(target_, "cannot map", errno);
+    mapped_ = {static_cast<std::byte*>(data), bytes};
+    bytes_ = bytes;
+    return mapped_;
+}
+
+void OutputFile::let_go(std::uint64_t offset, std::uint64_t bytes) {
+    assert(offset <= mapped_.size() && bytes <= mapped_.size() - offset);
+    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::uint64_t begin = offset / page * page;
+    (void)::madvise(mapped_.data() + begin, offset + bytes - begin, MADV_DONTNEED);
+}
+
+Status OutputFile::sync() { return fd_ ? sync_to_disk(fd_.get(), target_) : Status(); }
+
+Status OutputFile::publish() {
+    if (!fd_) return {};
+    // Looked at again: the first look may have been long ago.
+    if (Status checked = check_target(); !checked) return checked;
+    if (::renameat(parent_.get(), staged_.c_str(), parent_.get(), name_.c_str()) != 0) {
+        return system_error(target_, "cannot publish", errno);
+    }
+    staged_.clear();
+    return sync_to_disk(parent_.get(), parent_path_);
+}
+
+Status OutputFile::check_target() const {
+    struct stat status {};
+    if (::fstatat(parent_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno == ENOENT) return {};
+        return system_error(target_, "cannot stat", errno);
+    }
+    if (S_ISREG(status.st_mode)) return {};
+    // Renaming over a device, a FIFO or a link would take its place, not write to it.
+    const char* const what = S_ISDIR(status.st_mode)   ? "a directory"
+                             : S_ISLNK(status.st_mode) ? "a symbolic link"
+                                                       : "no regular file";
+    return Error{ErrorCode::conflict, fmt::format("{}: exists and is {}; name a file", target_, what)};
+}
+
+}  // namespace gloved

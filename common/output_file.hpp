@@ -1,0 +1,66 @@
+// A file that takes its name when it is whole.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/files.hpp"
+#include "common/result.hpp"
+
+namespace gloved {
+
+/// Written beside its place as .NAME.gloved-PID-N, made durable and renamed, so that a file of that name is replaced whole or not at
+/// all; or stdout. Either written from its beginning to its end, or mapped. Not safe for concurrent use.
+class OutputFile {
+  public:
+    /// «-» is stdout. `stop` is looked at before every write, and outlives the file. Refuses (conflict) a name under which there is
+    /// anything but a regular file, and one in the directory `kept_free`, if that is not empty: a model's, where any file but its own
+    /// would be in the way. Errors: conflict, io.
+    static Result<OutputFile> create(const std::string& target, const std::atomic<bool>& stop,
+                                     const std::string& kept_free = {});
+
+    OutputFile(OutputFile&& other) noexcept;
+    OutputFile& operator=(OutputFile&&) = delete;
+    /// Removes the file, unless it was published.
+    ~OutputFile();
+
+    bool is_stdout() const { return !fd_; }
+
+    /// Errors: io, interrupted.
+    Status write(std::string_view text);
+
+    /// Makes the file `bytes` long, with room for all of it on its disk, and maps it: what is put there is what the file holds.
+    /// Once, and not for stdout. Error: io; where the disk has no room, with how much it would take.
+    Result<std::span<std::byte>> map(std::uint64_t bytes);
+    /// The pages that hold those bytes need not stay in this process's memory. What they hold is kept.
+    void let_go(std::uint64_t offset, std::uint64_t bytes);
+
+    /// Bytes written or mapped.
+    std::uint64_t bytes() const { return bytes_; }
+
+    /// Makes the content durable.
+    Status sync();
+
+    /// Gives the file its name, durably.
+    Status publish();
+
+  private:
+    OutputFile(std::string target, const std::atomic<bool>& stop);
+    Status check_target() const;
+
+    std::string target_;
+    const std::atomic<bool>* stop_;
+    std::string parent_path_;
+    std::string name_;
+    std::string staged_;
+    UniqueFd parent_;
+    UniqueFd fd_;
+    std::uint64_t bytes_ = 0;
+    std::span<std::byte> mapped_;
+};
+
+}  // namespace gloved
