@@ -80,7 +80,7 @@ class Cpu final : public Engine {
                std::size_t mirror_stride) override;
     Result<double> time_resident() override { return buffer_.time_all(*this, rows_); }
     std::string description() const override {
-        return fmt::format("{}, {} thread{}", kernel_.name, pool_.size(), pool_.size() == 1 ? "" : "s");
+        return fmt::format("cpu: {}, {} thread{}", kernel_.name, pool_.size(), pool_.size() == 1 ? "" : "s");
     }
 
   private:

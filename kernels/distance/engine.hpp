@@ -58,7 +58,7 @@ class Engine {
     /// Milliseconds for all rows × all rows, computed once more and left where the engine computes, without copies to the
     /// host: for measuring; the first call may be slower. Errors: unavailable, where the result does not fit; device.
     virtual Result<double> time_resident() = 0;
-    /// One line for people: instruction set or device, threads.
+    /// One line for people: the engine's name, instruction set or device, threads.
     virtual std::string description() const = 0;
 
   protected:

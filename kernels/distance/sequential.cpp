@@ -41,7 +41,7 @@ class Sequential final : public Engine {
         return {};
     }
     Result<double> time_resident() override { return buffer_.time_all(*this, points_.rows); }
-    std::string description() const override { return "1 thread"; }
+    std::string description() const override { return "sequential: 1 thread"; }
 
   private:
     PointsView points_;

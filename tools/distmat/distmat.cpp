@@ -1,0 +1,316 @@
+#include "tools/distmat/distmat.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/format/model.hpp"
+#include "common/npy.hpp"
+#include "common/output_file.hpp"
+#include "common/progress.hpp"
+#include "kernels/distance/prepare.hpp"
+#include "kernels/distance/registry.hpp"
+#include "kernels/thread_pool.hpp"
+#include "tools/convert/ordered_pipeline.hpp"
+#include "tools/distmat/matrix.hpp"
+#include "tools/distmat/nearest.hpp"
+
+namespace gloved::distmat {
+namespace {
+
+using kernels::distance::Engine;
+using kernels::distance::Metric;
+using Clock = std::chrono::steady_clock;
+
+/// Of a block of a mapped output: 59 MB, and as much for its mirror. A multiple of what engines have as tiles.
+constexpr std::size_t kBlock = 3840;
+/// The plain loop takes long enough for this one, and somebody may want to interrupt it.
+constexpr std::size_t kSequentialBlock = 480;
+/// Of whole rows of distances that are held in memory.
+constexpr std::size_t kStripBytes = std::size_t{64} << 20;
+constexpr std::size_t kStripRows = 192;  // whole tiles
+/// Of rows that one thread prints or ranks at a time, as distances.
+constexpr std::size_t kPieceBytes = std::size_t{1} << 18;
+/// «1.17549435e-38» is the longest kind of a distance, which has no sign.
+constexpr std::size_t kLongestNumber = 16;
+/// Rows whose distances, and a header, are less than 2^63 bytes.
+constexpr std::size_t kMostRows = 1'500'000'000;
+constexpr ProgressUnit kDistances = {"M distances", 1'000'000};
+
+Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
+
+std::string_view name_of(Metric metric) {
+    switch (metric) {
+        case Metric::sqeuclidean:
+            break;
+        case Metric::euclidean:
+            return "euclidean";
+        case Metric::cosine:
+            return "cosine";
+    }
+    return "sqeuclidean";
+}
+
+void append_number(std::string& text, float number) {
+    char digits[kLongestNumber];
+    text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+}
+
+/// How long a part of the work has taken so far.
+class Stopwatch {
+  public:
+    /// Counts as long as it lives.
+    class Running {
+      public:
+        explicit Running(Stopwatch& watch) : watch_(watch) {}
+        Running(const Running&) = delete;
+        Running& operator=(const Running&) = delete;
+        ~Running() { watch_.time_ += Clock::now() - begun_; }
+
+      private:
+        Stopwatch& watch_;
+        Clock::time_point begun_ = Clock::now();
+    };
+
+    double ms() const { return std::chrono::duration<double, std::milli>(time_).count(); }
+
+  private:
+    Clock::duration time_{};
+};
+
+/// What writes distances, in the order in which an engine gives them.
+class Writer {
+  public:
+    Writer(const DistmatOptions& options, const Matrix& matrix, Engine& engine, OutputFile& output,
+           const std::atomic<bool>& stop)
+        : options_(options), matrix_(matrix), rows_(matrix.rows()), engine_(engine), output_(output), stop_(stop) {}
+
+    Status write() {
+        if (options_.top != 0) return write_nearest();
+        if (is_npy()) return write_array();
+        return write_text();
+    }
+
+    double computing_ms() const { return computing_.ms(); }
+
+  private:
+    bool is_npy() const { return std::string_view(options_.output).ends_with(".npy"); }
+
+    /// In blocks, each with its mirror, of the half on and above the diagonal.
+    Status write_array() {
+        const std::size_t shape[] = {rows_, rows_};
+        const std::string header = npy::make_header("<f4", shape);
+        const auto mapped = output_.map(header.size() + rows_ * rows_ * sizeof(float));
+        if (!mapped) return mapped.error();
+        std::memcpy(mapped->data(), header.data(), header.size());
+        auto* const out = reinterpret_cast<float*>(mapped->data() + header.size());
+        const std::size_t block = options_.block != 0               ? options_.block
+                                  : options_.engine == "sequential" ? kSequentialBlock
+                                                                    : kBlock;
+        const auto let_go = [&](std::size_t first, std::size_t count) {
+            output_.let_go(header.size() + first * rows_ * sizeof(float), count * rows_ * sizeof(float));
+        };
+        Progress progress("computing", rows_ * rows_, kDistances);
+        std::uint64_t done = 0;
+        for (std::size_t row = 0; row < rows_; row += block) {
+            const std::size_t height = std::min(block, rows_ - row);
+            for (std::size_t column = row; column < rows_; column += block) {
+                if (stop_) return interrupted();
+                const std::size_t width = std::min(block, rows_ - column);
+                float* const corner = out + row * rows_ + column;
+                float* const mirror = row == column ? nullptr : out + column * rows_ + row;
+                if (Status ran = run({row, height, column, width}, corner, rows_, mirror, rows_); !ran) return ran;
+                let_go(row, height);
+                if (mirror != nullptr) let_go(column, width);
+                done += height * width * (mirror != nullptr ? 2 : 1);
+                progress.update(done);
+            }
+        }
+        return {};
+    }
+
+    Status write_text() {
+        return for_strips([&](std::size_t, std::span<const float> row, std::string& text, std::vector<Neighbour>&) {
+            const std::size_t before = text.size();
+            text.resize(before + row.size() * (kLongestNumber + 1));
+            char* at = text.data() + before;
+            for (const float distance : row) {
+                at = std::to_chars(at, at + kLongestNumber, distance).ptr;
+                *at++ = ' ';
+            }
+            at[-1] = '\n';
+            text.resize(static_cast<std::size_t>(at - text.data()));
+        });
+    }
+
+    Status write_nearest() {
+        const std::size_t count = std::min(options_.top, rows_ - 1);
+        if (is_npy()) {
+            const std::size_t shape[] = {rows_, count};
+            const std::string header = npy::make_header("[('index', '<i8'), ('distance', '<f4')]", shape);
+            if (Status written = output_.write(header); !written) return written;
+        }
+        const auto& words = matrix_.words();
+        const auto append_name = [&](std::string& text, std::size_t row) {
+            if (words.empty()) {
+                text += fmt::format_int(row).c_str();
+            } else {
+                text += words[row];
+            }
+        };
+        return for_strips(
+            [&](std::size_t row, std::span<const float> distances, std::string& text, std::vector<Neighbour>& nearest) {
+                find_nearest(distances, row, count, nearest);
+                for (const auto& [index, distance] : nearest) {
+                    if (is_npy()) {
+                        text.append(reinterpret_cast<const char*>(&index), sizeof index);
+                        text.append(reinterpret_cast<const char*>(&distance), sizeof distance);
+                        continue;
+                    }
+                    append_name(text, row);
+                    text += '\t';
+                    append_name(text, static_cast<std::size_t>(index));
+                    text += '\t';
+                    append_number(text, distance);
+                    text += '\n';
+                }
+            });
+    }
+
+    /// Writes what `append(row, its distances, text, a list to use)` makes of each row, in their order. Whole rows in strips, so that
+    /// of each pair both directions are computed, unless all fits in one: printing or ranking a distance takes longer.
+    template <class Append>
+    Status for_strips(Append append) {
+        std::size_t height = std::max<std::size_t>(1, kStripBytes / sizeof(float) / rows_);
+        if (height > kStripRows) height = height / kStripRows * kStripRows;
+        height = std::min(options_.block != 0 ? options_.block : height, rows_);
+        std::vector<float> strip(height * rows_);
+        const std::size_t piece_rows = std::max<std::size_t>(1, kPieceBytes / sizeof(float) / rows_);
+        struct Piece {
+            std::size_t first = 0;
+            std::size_t last = 0;
+            std::string text;
+            std::vector<Neighbour> nearest;
+        };
+        Progress progress("computing", rows_ * rows_, kDistances);
+        for (std::size_t row = 0; row < rows_; row += height) {
+            const std::size_t end = std::min(row + height, rows_);
+            if (Status ran = run({row, end - row, 0, rows_}, strip.data(), rows_, nullptr, 0); !ran) return ran;
+            std::size_t next = row;
+            const auto produce = [&](Piece& piece) -> Result<bool> {
+                if (stop_) return interrupted();
+                piece.first = next;
+                piece.last = next = std::min(next + piece_rows, end);
+                return piece.first != piece.last;
+            };
+            const auto fill = [&](Piece& piece) {
+                piece.text.clear();
+                for (std::size_t i = piece.first; i < piece.last; ++i) {
+                    append(i, std::span(strip).subspan((i - row) * rows_, rows_), piece.text, piece.nearest);
+                }
+            };
+            const auto write = [&](Piece& piece) -> Status {
+                progress.update(piece.last * rows_);
+                return output_.write(piece.text);
+            };
+            if (Status done = convert::run_ordered<Piece>(options_.threads, produce, fill, write); !done) return done;
+        }
+        return {};
+    }
+
+    Status run(const kernels::distance::Rectangle& rectangle, float* out, std::size_t stride, float* mirror,
+               std::size_t mirror_stride) {
+        const Stopwatch::Running running(computing_);
+        return engine_.run(rectangle, out, stride, mirror, mirror_stride);
+    }
+
+    const DistmatOptions& options_;
+    const Matrix& matrix_;
+    std::size_t rows_;
+    Engine& engine_;
+    OutputFile& output_;
+    const std::atomic<bool>& stop_;
+    Stopwatch computing_;
+};
+
+Result<Matrix> read(const DistmatOptions& options, const std::atomic<bool>& stop) {
+    if (options.model_dir.empty()) return read_matrix(options.input, options.threads, stop);
+    const auto model = format::Model::open(options.model_dir);
+    if (!model) return model.error();
+    auto matrix = read_words(options.input, *model, stop);
+    if (!matrix) return matrix;
+    if (Status whole = model->verify_sizes(); !whole) return whole.error();
+    return matrix;
+}
+
+}  // namespace
+
+Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
+               const std::function<void(const std::string&)>& say) {
+    const auto begun = Clock::now();
+    // Before what may take long.
+    auto output = OutputFile::create(options.output, stop, options.model_dir);
+    if (!output) return output.error();
+    Stopwatch reading;
+    auto matrix = [&] {
+        const Stopwatch::Running running(reading);
+        return read(options, stop);
+    }();
+    if (!matrix) return matrix.error();
+    const std::size_t rows = matrix->rows();
+    if (rows > kMostRows) {
+        const auto many = static_cast<double>(rows);
+        return Error{
+            ErrorCode::bad_source,
+            fmt::format("{}: all distances of {} rows would take {:.1f} EB, more than a file can hold; take fewer rows",
+                        options.input, rows, many * many * sizeof(float) / 1e18)};
+    }
+    Stopwatch preparing;
+    std::optional<kernels::distance::Points> points;
+    std::unique_ptr<Engine> engine;
+    {
+        const Stopwatch::Running running(preparing);
+        kernels::ThreadPool pool(static_cast<unsigned>(options.threads));
+        auto prepared = kernels::distance::prepare(pool, matrix->values(), rows, matrix->dim(), options.metric,
+                                                   [&](std::size_t row) { return matrix->row_name(row); });
+        if (!prepared) return prepared.error();
+        points = *std::move(prepared);
+        auto made = kernels::distance::make_distance_engine(options.engine, points->view, options.metric,
+                                                            options.engine_options);
+        if (!made) return made.error();
+        engine = *std::move(made);
+    }
+    if (stop) return interrupted();
+    Stopwatch writing;
+    Writer writer(options, *matrix, *engine, *output, stop);
+    {
+        const Stopwatch::Running running(writing);
+        if (Status written = writer.write(); !written) return written;
+        if (Status whole = matrix->verify_size(); !whole) return whole;
+        if (Status synced = output->sync(); !synced) return synced;
+        if (stop) return interrupted();
+        if (Status published = output->publish(); !published) return published;
+    }
+    const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+    const std::string what =
+        options.top == 0 ? "all distances" : fmt::format("the {} nearest", std::min(options.top, rows - 1));
+    say(fmt::format("{}: {} of {} rows of {} numbers, {}, {} bytes; {}; {:.1f} s", options.output, what, rows,
+                    matrix->dim(), name_of(options.metric), output->bytes(), engine->description(), seconds));
+    if (options.times) {
+        say(fmt::format("reading {:.1f} ms, preparing {:.1f} ms, computing {:.1f} ms, writing {:.1f} ms", reading.ms(),
+                        preparing.ms(), writer.computing_ms(), writing.ms() - writer.computing_ms()));
+    }
+    return {};
+}
+
+}  // namespace gloved::distmat

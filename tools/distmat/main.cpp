@@ -1,0 +1,170 @@
+// gloved-distmat: command line and signals. The work is in distmat.cpp.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <atomic>
+#include <boost/program_options.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/files.hpp"
+#include "common/version.hpp"
+#include "kernels/distance/cpu.hpp"
+#include "kernels/distance/registry.hpp"
+#include "kernels/thread_pool.hpp"
+#include "tools/convert/bus_error.hpp"
+#include "tools/distmat/distmat.hpp"
+
+namespace {
+
+using namespace gloved;
+namespace po = boost::program_options;
+
+constexpr int kDone = 0;
+constexpr int kFault = 1;
+constexpr int kUsage = 2;
+
+constexpr std::int64_t kMaxThreads = 256;
+
+std::atomic<bool> stop{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
+
+void watch_signals() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { stop.store(true, std::memory_order_relaxed); };
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
+    // A reader that goes away, and a limit on the size of files, make writing fail; the file that was begun is removed then.
+    ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGXFSZ, SIG_IGN);
+}
+
+void say(const std::string& message) { std::fputs(("gloved-distmat: " + message + "\n").c_str(), stderr); }
+
+constexpr const char* kHelpHead =
+    "Usage: gloved-distmat [options] INPUT|- OUTPUT|-\n"
+    "Computes the distance of every row of a matrix to every other. INPUT is text, a row a line, or a .npy file of\n"
+    "float32 or float64 of shape (rows, columns), packed by gzip or not. OUTPUT is NumPy's array where its name ends\n"
+    "in .npy, otherwise text; - is text on stdout. With --model, INPUT holds words, one a line.\n\n";
+constexpr const char* kHelpTail =
+    "\nExamples:\n"
+    "  printf '0 0\\n3 4\\n6 8\\n' | gloved-distmat --metric euclidean - -\n"
+    "  gloved-distmat points.npy distances.npy\n"
+    "  gloved-distmat --top 10 points.txt.gz nearest.txt\n"
+    "  gloved-distmat --model models/glove --metric cosine words.txt cosines.npy\n\n"
+    "Exit status: 0 done, 1 the data or the system is at fault, 2 wrong usage.\n";
+
+int wrong_usage(const std::string& what) {
+    say(what + "; gloved-distmat --help explains");
+    return kUsage;
+}
+
+std::optional<kernels::distance::Metric> metric_from(std::string_view name) {
+    using kernels::distance::Metric;
+    if (name == "sqeuclidean") return Metric::sqeuclidean;
+    if (name == "euclidean") return Metric::euclidean;
+    if (name == "cosine") return Metric::cosine;
+    return std::nullopt;
+}
+
+/// What the command line asks for, or the exit status to end with.
+int parse(int argc, char** argv, std::optional<distmat::DistmatOptions>& parsed) {
+    distmat::DistmatOptions options;
+    std::string metric;
+    std::int64_t top = 0;
+    std::int64_t threads = 0;
+    std::int64_t block = 0;
+    po::options_description visible("Options");
+    visible.add_options()  //
+        ("metric", po::value(&metric)->default_value("sqeuclidean")->value_name("sqeuclidean|euclidean|cosine"),
+         "what a distance is: the sum of squared differences, its root, or 1 - cosine")  //
+        ("engine",
+         po::value(&options.engine)
+             ->default_value("auto")
+             ->value_name("auto|cuda|cpu|sequential|global|shared8|shared16|shared32"),
+         "what computes; auto is cuda where there is a GPU, else cpu. All give the same bytes; the last five are for "
+         "measuring")  //
+        ("model", po::value(&options.model_dir)->value_name("DIR"),
+         "a model of gloved-convert: INPUT holds words, one a line, and their vectors are the rows")  //
+        ("top", po::value(&top)->value_name("K"),
+         "write only the K nearest others of each row (all, where there are fewer)")  //
+        ("threads", po::value(&threads)->value_name("T"),
+         "threads that read and compute (default: one a processor)")  //
+        ("simd", po::value(&options.engine_options.simd)->value_name("avx512|avx2|baseline"),
+         "instruction set of the cpu engine (default: the best that the processor has)")  //
+        ("device", po::value(&options.engine_options.device)->default_value(0)->value_name("N"),
+         "which GPU")                                                                                   //
+        ("times", po::bool_switch(&options.times), "say how long reading, computing and writing took")  //
+        ("help", "show this")("version", "show the version");
+    po::options_description all;
+    // The last one is for tests, whose matrices are smaller than a block.
+    all.add(visible).add_options()("input", po::value(&options.input))("output", po::value(&options.output))(
+        "block", po::value(&block));
+    po::positional_options_description positional;
+    positional.add("input", 1).add("output", 1);
+
+    po::variables_map values;
+    try {
+        constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+        po::store(po::command_line_parser(argc, argv).options(all).positional(positional).style(kStyle).run(), values);
+        po::notify(values);
+    } catch (const po::error& error) {
+        return wrong_usage(error.what());
+    }
+    if (values.count("help") != 0) {
+        std::cout << kHelpHead << visible << kHelpTail;
+        return kDone;
+    }
+    if (values.count("version") != 0) {
+        std::cout << "gloved-distmat " << kProgramVersion << "\n";
+        return kDone;
+    }
+    if (options.input.empty() || options.output.empty()) return wrong_usage("INPUT and OUTPUT are needed");
+    const auto known_metric = metric_from(metric);
+    if (!known_metric) return wrong_usage("--metric is sqeuclidean, euclidean or cosine");
+    options.metric = *known_metric;
+    bool known_engine = options.engine == "auto";
+    for (const auto& entry : kernels::distance::list_distance_engines()) known_engine |= entry.name == options.engine;
+    if (!known_engine) {
+        return wrong_usage("--engine is auto, cuda, cpu, sequential, global, shared8, shared16 or shared32");
+    }
+    if (values.count("model") != 0 && options.model_dir.empty()) return wrong_usage("--model is a directory");
+    if (values.count("top") != 0 && top < 1) return wrong_usage("--top is 1 or more");
+    if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
+        return wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
+    }
+    if (options.engine_options.device < 0) return wrong_usage("--device is the number of a GPU, from 0");
+    options.top = static_cast<std::size_t>(top);
+    options.block = static_cast<std::size_t>(block);
+    options.threads = threads != 0 ? static_cast<std::size_t>(threads) : kernels::usable_processors();
+    options.engine_options.threads = static_cast<unsigned>(options.threads);
+    parsed = std::move(options);
+    return kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    open_standard_descriptors();
+    std::optional<distmat::DistmatOptions> options;
+    if (const int status = parse(argc, argv, options); !options) return status;
+    watch_signals();
+    convert::explain_bus_errors(
+        "gloved-distmat: a file became shorter while it was read or written, or its disk fails\n");
+    const Status done = distmat::distmat(*options, stop, say);
+    if (done) return kDone;
+    const Error& error = done.error();
+    say(error.code == ErrorCode::interrupted && options->output != "-"
+            ? fmt::format("interrupted; {} is as it was", options->output)
+            : error.message);
+    return kFault;
+} catch (const std::exception& error) {
+    // Out of memory or threads. All destructors have run: nothing is left behind.
+    for (const char* piece : {"gloved-distmat: ", error.what(), "\n"}) std::fputs(piece, stderr);
+    return kFault;
+}

@@ -1,0 +1,321 @@
+#include "tools/distmat/matrix.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "common/npy.hpp"
+#include "common/progress.hpp"
+#include "common/quoting.hpp"
+#include "tools/convert/chunker.hpp"
+#include "tools/convert/input.hpp"
+#include "tools/convert/ordered_pipeline.hpp"
+#include "tools/distmat/text_rows.hpp"
+
+namespace gloved::distmat {
+namespace {
+
+using convert::Input;
+using kernels::distance::Values;
+
+/// Of an array that comes as a stream: memory is taken as it comes, since a header may say anything.
+constexpr std::size_t kPieceBytes = std::size_t{16} << 20;
+
+Error bad_source(const std::string& name, std::string_view what) {
+    return {ErrorCode::bad_source, fmt::format("{}: {}", name, what)};
+}
+
+/// The header of an array that is a matrix of numbers.
+Result<npy::Header> matrix_header(std::string_view prefix, const std::string& name) {
+    auto header = npy::parse_header(prefix, name);
+    if (!header) return header;
+    const auto again = [&](std::string_view what, std::string_view array) {
+        return Error{ErrorCode::unsupported,
+                     fmt::format("{}: {}; write it again with numpy.save(path, {})", name, what, array)};
+    };
+    if (header->type != npy::Type::float32 && header->type != npy::Type::float64) {
+        return again(fmt::format("its numbers are {}, not float32 or float64", printable(header->descr)),
+                     "array.astype('float32')");
+    }
+    if (header->shape.size() != 2) {
+        std::string shape = fmt::format("{}", fmt::join(header->shape, ", "));
+        if (header->shape.size() == 1) shape += ',';
+        return again(fmt::format("its shape is ({}), and a matrix has rows and columns", shape),
+                     header->shape.size() < 2 ? "array.reshape(-1, 1)" : "array.reshape(len(array), -1)");
+    }
+    if (header->shape[0] == 0 || header->shape[1] == 0) {
+        return bad_source(name, fmt::format("its shape is ({}, {}): a matrix has at least one row and one column",
+                                            header->shape[0], header->shape[1]));
+    }
+    return header;
+}
+
+Error wrong_length(const std::string& name, const npy::Header& header, std::uint64_t file_bytes) {
+    const std::uint64_t wanted = header.data_offset + header.data_bytes;
+    if (file_bytes < wanted) {
+        return {ErrorCode::damaged, fmt::format("{}: ends at byte {}, and an array of shape ({}, {}) ends at byte {}; "
+                                                "it is not complete, fetch or write "
+                                                "it again",
+                                                name, file_bytes, header.shape[0], header.shape[1], wanted)};
+    }
+    return {
+        ErrorCode::damaged,
+        fmt::format(
+            "{0}: goes on behind its array, which ends at byte {1}; if the array is what you want: head -c {1} FILE",
+            name, wanted)};
+}
+
+/// The rest of the input as numbers; `begun` is what of the array has been read.
+template <class T>
+Result<std::vector<T>> read_array(Input& input, const npy::Header& header, std::string_view begun) {
+    std::vector<T> values;
+    std::size_t have = std::min(begun.size(), header.data_bytes);
+    values.resize((have + sizeof(T) - 1) / sizeof(T));
+    if (have != 0) std::memcpy(values.data(), begun.data(), have);
+    while (have < header.data_bytes) {
+        const std::size_t wanted = std::min({header.data_bytes - have, std::max(have, kPieceBytes)});
+        values.resize((have + wanted + sizeof(T) - 1) / sizeof(T));
+        const auto got = input.read({reinterpret_cast<char*>(values.data()) + have, wanted});
+        if (!got) return got.error();
+        have += *got;
+        if (*got < wanted) return wrong_length(input.name(), header, header.data_offset + have);
+    }
+    char next = 0;
+    const auto more = begun.size() > header.data_bytes ? Result<std::size_t>(1) : input.read({&next, 1});
+    if (!more) return more.error();
+    if (*more != 0) return wrong_length(input.name(), header, header.data_offset + header.data_bytes + 1);
+    return values;
+}
+
+template <class T>
+std::optional<Values> view_of(const MappedFile& file, const npy::Header& header) {
+    const std::byte* const data = file.bytes().data() + header.data_offset;
+    if (reinterpret_cast<std::uintptr_t>(data) % alignof(T) != 0) return std::nullopt;
+    return Values(std::span<const T>(reinterpret_cast<const T*>(data), header.data_bytes / sizeof(T)));
+}
+
+template <class T>
+std::vector<T> copy_of(const MappedFile& file, const npy::Header& header) {
+    std::vector<T> values(header.data_bytes / sizeof(T));
+    std::memcpy(values.data(), file.bytes().data() + header.data_offset, header.data_bytes);
+    return values;
+}
+
+Result<std::string> read_all(Input& input, std::string text) {
+    for (std::size_t have = text.size();;) {
+        const std::size_t wanted = std::max(have, convert::kBlockBytes);
+        text.resize(have + wanted);
+        const auto got = input.read({text.data() + have, wanted});
+        if (!got) return got.error();
+        have += *got;
+        if (*got < wanted) {
+            text.resize(have);
+            return text;
+        }
+    }
+}
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+}  // namespace
+
+/// Puts the pieces of a text together.
+class TextReader {
+  public:
+    TextReader(Input& input, Matrix& matrix) : input_(input), matrix_(matrix) {}
+
+    Status read(std::string head, bool head_is_all, std::size_t threads) {
+        convert::Cut cut;
+        cut.head.assign(head.begin(), head.end());
+        cut.head_is_all = head_is_all;
+        cut.detected.bom = head.starts_with(kByteOrderMark);
+        cut.detected.body_offset = cut.detected.bom ? kByteOrderMark.size() : 0;
+        const auto chunker = convert::Chunker::create(input_, std::move(cut));
+        struct Piece {
+            convert::Batch batch;
+            TextRows rows;
+        };
+        Progress progress("reading", input_.total_bytes());
+        const auto produce = [&](Piece& piece) { return chunker->next(piece.batch); };
+        const auto parse = [](Piece& piece) {
+            if (!piece.batch.too_long) parse_text_rows({piece.batch.buffer.data(), piece.batch.text_bytes}, piece.rows);
+        };
+        const auto take = [&](Piece& piece) -> Status {
+            progress.update(input_.source_bytes());
+            if (piece.batch.too_long) {
+                return bad_source(matrix_.name_,
+                                  fmt::format("line {}: it is longer than {} MiB; give so wide a matrix as .npy",
+                                              lines_ + 1, convert::kMaxLineBytes >> 20));
+            }
+            return add(piece.rows, piece.batch.text_bytes);
+        };
+        if (Status done = convert::run_ordered<Piece>(threads, produce, parse, take); !done) return done;
+        if (matrix_.rows_ == 0) {
+            return bad_source(matrix_.name_, lines_ == 0 ? "is empty; a matrix has at least one row"
+                                                         : "holds no numbers; a matrix has at least one row");
+        }
+        return {};
+    }
+
+  private:
+    Error ragged(std::uint64_t line, std::size_t count) const {
+        return bad_source(
+            matrix_.name_,
+            fmt::format("line {} has {} number{}, and line {} has {}; a matrix has the same in every row", line + 1,
+                        count, count == 1 ? "" : "s", matrix_.lines_.front().line + 1, matrix_.dim_));
+    }
+
+    Status add(const TextRows& piece, std::size_t text_bytes) {
+        auto& values = std::get<std::vector<double>>(matrix_.storage_);
+        if (piece.rows != 0) {
+            if (matrix_.rows_ == 0) {
+                matrix_.dim_ = piece.dim;
+                // As many more as the rest of a plain file may hold, so that memory is taken once.
+                if (input_.compression() == "none" && text_bytes != 0) {
+                    const double pieces = static_cast<double>(input_.total_bytes()) / static_cast<double>(text_bytes);
+                    if (pieces > 1)
+                        values.reserve(
+                            static_cast<std::size_t>(1.05 * pieces * static_cast<double>(piece.values.size())));
+                }
+            }
+            for (const auto& [row, line] : piece.line_of_row) {
+                const Matrix::LineOfRow next{matrix_.rows_ + row, lines_ + line};
+                const auto& all = matrix_.lines_;
+                if (all.empty() || all.back().line + (next.row - all.back().row) != next.line)
+                    matrix_.lines_.push_back(next);
+            }
+            if (piece.dim != matrix_.dim_) return ragged(lines_ + piece.line_of_row.front().second, piece.dim);
+            values.insert(values.end(), piece.values.begin(), piece.values.end());
+            matrix_.rows_ += piece.rows;
+        }
+        if (piece.fault) {
+            const std::uint64_t line = lines_ + piece.fault->line;
+            if (piece.fault->count != 0) return ragged(line, piece.fault->count);
+            return bad_source(matrix_.name_, fmt::format("line {}: {}", line + 1, piece.fault->message));
+        }
+        lines_ += piece.lines;
+        return {};
+    }
+
+    Input& input_;
+    Matrix& matrix_;
+    std::uint64_t lines_ = 0;
+};
+
+Values Matrix::values() const {
+    if (const auto* view = std::get_if<Values>(&view_)) return *view;
+    return std::visit([](const auto& values) { return Values(std::span(values)); }, storage_);
+}
+
+std::string Matrix::row_name(std::size_t row) const {
+    if (lines_.empty()) return fmt::format("{}: row {} (counted from 0)", name_, row);
+    const auto after = std::upper_bound(lines_.begin(), lines_.end(), row,
+                                        [](std::size_t value, const LineOfRow& entry) { return value < entry.row; });
+    const LineOfRow& run = *(after - 1);
+    const std::string place = fmt::format("{}: line {}", name_, run.line + (row - run.row) + 1);
+    return words_.empty() ? place : fmt::format("{} ({})", place, printable(words_[row]));
+}
+
+Status Matrix::verify_size() const {
+    if (mapped_.has_kept_its_size()) return {};
+    return Error{ErrorCode::damaged,
+                 fmt::format("{}: became shorter or longer while it was read; run it again", name_)};
+}
+
+Result<Matrix> read_matrix(const std::string& path, std::size_t threads, const std::atomic<bool>& stop) {
+    auto input = Input::open(path, stop);
+    if (!input) return input.error();
+    Matrix matrix;
+    matrix.name_ = path;
+    std::string head(npy::kMaxHeaderBytes, '\0');
+    const auto got = input->read(head);
+    if (!got) return got.error();
+    const bool head_is_all = *got < head.size();
+    head.resize(*got);
+    if (!npy::is_npy(head)) {
+        matrix.storage_ = std::vector<double>();
+        if (Status read = TextReader(*input, matrix).read(std::move(head), head_is_all, threads); !read)
+            return read.error();
+        return matrix;
+    }
+    const bool plain_file = path != "-" && input->compression() == "none" && input->total_bytes() != 0;
+    if (plain_file) {
+        auto mapped = MappedFile::open_at(AT_FDCWD, path.c_str(), path);
+        if (!mapped) return mapped.error();
+        matrix.mapped_ = *std::move(mapped);
+    }
+    const std::string_view prefix = plain_file ? matrix.mapped_.text().substr(0, npy::kMaxHeaderBytes) : head;
+    const auto header = matrix_header(prefix, path);
+    if (!header) return header.error();
+    matrix.rows_ = header->shape[0];
+    matrix.dim_ = header->shape[1];
+    const bool single = header->type == npy::Type::float32;
+    if (plain_file) {
+        const std::size_t size = matrix.mapped_.size_bytes();
+        if (size < header->data_offset || size - header->data_offset != header->data_bytes) {
+            return wrong_length(path, *header, size);
+        }
+        if (auto view = single ? view_of<float>(matrix.mapped_, *header) : view_of<double>(matrix.mapped_, *header)) {
+            matrix.view_ = *view;
+        } else if (single) {
+            matrix.storage_ = copy_of<float>(matrix.mapped_, *header);
+        } else {
+            matrix.storage_ = copy_of<double>(matrix.mapped_, *header);
+        }
+        return matrix;
+    }
+    const std::string_view begun = std::string_view(head).substr(header->data_offset);
+    if (single) {
+        auto values = read_array<float>(*input, *header, begun);
+        if (!values) return values.error();
+        matrix.storage_ = *std::move(values);
+    } else {
+        auto values = read_array<double>(*input, *header, begun);
+        if (!values) return values.error();
+        matrix.storage_ = *std::move(values);
+    }
+    return matrix;
+}
+
+Result<Matrix> read_words(const std::string& path, const format::Model& model, const std::atomic<bool>& stop) {
+    auto input = Input::open(path, stop);
+    if (!input) return input.error();
+    const auto text = read_all(*input, {});
+    if (!text) return text.error();
+    Matrix matrix;
+    matrix.name_ = path;
+    matrix.dim_ = model.dim();
+    auto& values = matrix.storage_.emplace<std::vector<float>>();
+    std::string_view rest = *text;
+    if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
+    for (std::uint64_t line = 0; !rest.empty(); ++line) {
+        const std::size_t end = std::min(rest.find('\n'), rest.size());
+        std::string_view word = rest.substr(0, end);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        if (word.ends_with('\r')) word.remove_suffix(1);
+        if (word.empty()) continue;
+        const auto row = model.find(word);
+        if (!row) {
+            return Error{
+                ErrorCode::unknown_word,
+                fmt::format(
+                    "{}: line {}: {} is not in the model {}; leave it out, or spell it as grep finds it in {}/{}", path,
+                    line + 1, printable(word), model.path(), model.path(), format::kKeysFile),
+                std::string(word)};
+        }
+        const auto vector = model.vector(*row);
+        values.insert(values.end(), vector.begin(), vector.end());
+        matrix.words_.emplace_back(word);
+        matrix.lines_.push_back({matrix.rows_++, line});
+    }
+    if (matrix.rows_ == 0) return bad_source(path, "holds no words; there must be at least one");
+    return matrix;
+}
+
+}  // namespace gloved::distmat

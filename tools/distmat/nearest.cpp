@@ -1,0 +1,33 @@
+#include "tools/distmat/nearest.hpp"
+
+#include <algorithm>
+
+namespace gloved::distmat {
+
+void find_nearest(std::span<const float> distances, std::size_t self, std::size_t count,
+                  std::vector<Neighbour>& nearest) {
+    nearest.clear();
+    if (count == 0) return;
+    const auto before = [](const Neighbour& a, const Neighbour& b) {
+        return a.distance != b.distance ? a.distance < b.distance : a.index < b.index;
+    };
+    // What is not nearer than the farthest of `count` is none of them; the list is thinned out whenever it is twice as long.
+    const std::size_t most = 2 * count;
+    bool full = false;
+    float farthest = 0;
+    for (std::size_t i = 0; i < distances.size(); ++i) {
+        // Indices ascend: one that is as far as the farthest comes behind it.
+        if (i == self || (full && distances[i] >= farthest)) continue;
+        nearest.push_back({static_cast<std::int64_t>(i), distances[i]});
+        if (nearest.size() < most) continue;
+        const auto last = nearest.begin() + static_cast<std::ptrdiff_t>(count - 1);
+        std::nth_element(nearest.begin(), last, nearest.end(), before);
+        farthest = last->distance;
+        full = true;
+        nearest.resize(count);
+    }
+    std::sort(nearest.begin(), nearest.end(), before);
+    nearest.resize(std::min(count, nearest.size()));
+}
+
+}  // namespace gloved::distmat
