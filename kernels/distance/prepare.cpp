@@ -49,14 +49,13 @@ class Preparation {
         if (!fault.row()) return {};
         const std::size_t column = column_not_finite(*fault.row());
         const T value = values_[*fault.row() * dim_ + column];
-        return Error{
-            ErrorCode::bad_source,
-            fmt::format("{}: its number {} is {}; distances need numbers that are finite: leave such rows out, or fill "
-                        "them in",
-                        name_(*fault.row()), column + 1,
-                        std::isnan(value) ? "nan"
-                        : value > 0       ? "infinite"
-                                          : "infinite, and negative")};
+        return Error{ErrorCode::bad_source, fmt::format("{}: its number in column {} (counted from 0) is {}; distances "
+                                                        "need numbers that are finite: leave such "
+                                                        "rows out, or fill them in",
+                                                        name_(*fault.row()), column,
+                                                        std::isnan(value) ? "nan"
+                                                        : value > 0       ? "infinite"
+                                                                          : "infinite, and negative")};
     }
 
     bool all_float() const {

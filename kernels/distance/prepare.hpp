@@ -32,7 +32,7 @@ using RowName = std::function<std::string(std::size_t row)>;
 /// a distance.
 ///
 /// The same values give the same points, whatever the threads. `values` has at least one row and one column. Errors (bad_source), with the
-/// name of the first such row: a value that is not finite, with its column, counted from 1; a row of zeros with cosine; values so large
+/// name of the first such row: a value that is not finite, with its column; a row of zeros with cosine; values so large
 /// that a squared distance might exceed float32; and more columns than canonical.hpp's bound covers.
 Result<Points> prepare(ThreadPool& pool, Values values, std::size_t rows, std::size_t dim, Metric metric,
                        const RowName& name);

@@ -149,9 +149,10 @@ TEST(DistancePrepare, RefusesWhatIsNotFiniteByRowAndColumn) {
     constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
     constexpr float kInfinite = std::numeric_limits<float>::infinity();
     for (const Metric metric : {Metric::sqeuclidean, Metric::cosine}) {
-        expect_refused(std::vector<double>{1, 2, 3, kNan, 5, 6}, 2, metric, "row 2: its number 2 is nan");
+        expect_refused(std::vector<double>{1, 2, 3, kNan, 5, 6}, 2, metric,
+                       "row 2: its number in column 1 (counted from 0) is nan");
         expect_refused(std::vector<float>{1, 2, -kInfinite, 4, kInfinite, 6}, 3, metric,
-                       "row 1: its number 3 is infinite, and negative");
+                       "row 1: its number in column 2 (counted from 0) is infinite, and negative");
     }
     // The first of many, whoever finds it.
     std::vector<double> many(200'000, kNan);

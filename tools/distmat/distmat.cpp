@@ -34,8 +34,9 @@ using Clock = std::chrono::steady_clock;
 
 /// Of a block of a mapped output: 59 MB, and as much for its mirror. A multiple of what engines have as tiles.
 constexpr std::size_t kBlock = 3840;
-/// The plain loop takes long enough for this one, and somebody may want to interrupt it.
+/// The plain loop takes long enough for these, and somebody may want to interrupt it.
 constexpr std::size_t kSequentialBlock = 480;
+constexpr std::size_t kSequentialRows = 8;
 /// Of whole rows of distances that are held in memory.
 constexpr std::size_t kStripBytes = std::size_t{64} << 20;
 constexpr std::size_t kStripRows = 192;  // whole tiles
@@ -104,6 +105,7 @@ class Writer {
     double computing_ms() const { return computing_.ms(); }
 
   private:
+    bool is_sequential() const { return options_.engine == "sequential"; }
     bool is_npy() const { return std::string_view(options_.output).ends_with(".npy"); }
 
     /// In blocks, each with its mirror, of the half on and above the diagonal.
@@ -114,9 +116,7 @@ class Writer {
         if (!mapped) return mapped.error();
         std::memcpy(mapped->data(), header.data(), header.size());
         auto* const out = reinterpret_cast<float*>(mapped->data() + header.size());
-        const std::size_t block = options_.block != 0               ? options_.block
-                                  : options_.engine == "sequential" ? kSequentialBlock
-                                                                    : kBlock;
+        const std::size_t block = options_.block != 0 ? options_.block : is_sequential() ? kSequentialBlock : kBlock;
         const auto let_go = [&](std::size_t first, std::size_t count) {
             output_.let_go(header.size() + first * rows_ * sizeof(float), count * rows_ * sizeof(float));
         };
@@ -193,6 +193,7 @@ class Writer {
     Status for_strips(Append append) {
         std::size_t height = std::max<std::size_t>(1, kStripBytes / sizeof(float) / rows_);
         if (height > kStripRows) height = height / kStripRows * kStripRows;
+        if (is_sequential()) height = std::min(height, kSequentialRows);
         height = std::min(options_.block != 0 ? options_.block : height, rows_);
         std::vector<float> strip(height * rows_);
         const std::size_t piece_rows = std::max<std::size_t>(1, kPieceBytes / sizeof(float) / rows_);
