@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Completions of bash for gloved, gloved-client, gloved-convert, gloved-verify, gloved-eval, gloved-bench and gloved-matmin. Works with and without the
-# package bash-completion, which loads it by the name of each program.
+# Completions of bash for gloved, gloved-client, gloved-convert, gloved-verify, gloved-eval, gloved-bench, gloved-matmin and
+# gloved-distmat. Works with and without the package bash-completion, which loads it by the name of each program.
 
 # _gloved_options PROGRAM: its options, each with what its value is: =a,b,c one of these; =list:a,b,c some of these, with commas
 # between; =@file, =@directory or =@model ([NAME=]DIR); =@other, which nothing is known about.
@@ -32,6 +32,10 @@ _gloved_options() {
                 --simd=avx512,avx2,baseline,all --threads=@other --device=@other --pin=on,off --batches=@other --k=@other \
                 --repeat=@other --rungs=list:all,v0,v1,v2,v3,v3-16B,v3-64B,v3-128B,v4,v5 --rung-seconds=@other --svg=@file \
                 --loads --daemon=@file --daemon-engine=auto,cuda,cpu --leak-queries=@other --format=text,csv --help --version
+            ;;
+        gloved-distmat)
+            echo --metric=sqeuclidean,euclidean,cosine --engine=auto,cuda,cpu,sequential,global,shared8,shared16,shared32 --model=@directory \
+                --top=@other --threads=@other --simd=avx512,avx2,baseline --device=@other --times --help --version
             ;;
     esac
 }
@@ -200,6 +204,7 @@ _gloved() {
     else
         case $program in
             gloved-client) _gloved_request "$text" "${operands[@]}" ;;
+            gloved-distmat) ((${#operands[@]} > 1)) || _gloved_files "$text" ;;
             gloved-verify) ((${#operands[@]} > 0)) || _gloved_files "$text" directory ;;
             gloved-eval)
                 case ${#operands[@]} in
@@ -224,4 +229,4 @@ _gloved() {
     fi
 }
 
-complete -F _gloved gloved gloved-client gloved-convert gloved-verify gloved-eval gloved-bench gloved-matmin
+complete -F _gloved gloved gloved-client gloved-convert gloved-verify gloved-eval gloved-bench gloved-matmin gloved-distmat

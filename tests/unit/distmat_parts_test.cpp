@@ -95,8 +95,8 @@ TEST(Matrix, ReadsTextOfManyPiecesInOrder) {
     }
     ASSERT_GT(text.size(), std::size_t{9} << 20);
     const tests::TempDir dir;
-    for (const std::size_t threads : {1U, 3U}) {
-        const auto matrix = read_matrix(file_with(dir, text), threads, go_on);
+    for (const std::size_t threads : {0U, 1U, 3U}) {
+        const auto matrix = read_matrix(file_with(dir, text), {threads}, go_on);
         ASSERT_TRUE(matrix) << matrix.error().message;
         ASSERT_EQ(matrix->rows(), kRows);
         EXPECT_EQ(matrix->dim(), 3U);
@@ -106,15 +106,15 @@ TEST(Matrix, ReadsTextOfManyPiecesInOrder) {
         }
     }
     // A fault in a later piece is told with the line of the whole, and by the first row's length.
-    const auto ragged = read_matrix(file_with(dir, text + "1 2\n"), 2, go_on);
+    const auto ragged = read_matrix(file_with(dir, text + "1 2\n"), {2}, go_on);
     ASSERT_FALSE(ragged);
     EXPECT_EQ(ragged.error().message, dir / "m" + ": line " + std::to_string(line + 1) +
                                           " has 2 numbers, and line 1 has 3; a matrix has the same in every row");
-    const auto word = read_matrix(file_with(dir, text + "\n1 2 three\n"), 2, go_on);
+    const auto word = read_matrix(file_with(dir, text + "\n1 2 three\n"), {2}, go_on);
     ASSERT_FALSE(word);
     EXPECT_NE(word.error().message.find("line " + std::to_string(line + 2) + ": \"three\""), std::string::npos);
     // The first row of a later piece has another length.
-    const auto cut = read_matrix(file_with(dir, "1 2\n" + std::string(5 << 20, '\n') + "1 2 3\n"), 2, go_on);
+    const auto cut = read_matrix(file_with(dir, "1 2\n" + std::string(5 << 20, '\n') + "1 2 3\n"), {2}, go_on);
     ASSERT_FALSE(cut);
     EXPECT_NE(cut.error().message.find(": line 5242882 has 3 numbers, and line 1 has 2"), std::string::npos)
         << cut.error().message;
@@ -125,7 +125,7 @@ TEST(Matrix, ReadsPackedTextAndAByteOrderMark) {
     for (const std::string& content : {std::string("\xEF\xBB\xBF"
                                                    "1 2\n3 4\n"),
                                        tests::gzip("1 2\n3 4\n")}) {
-        const auto matrix = read_matrix(file_with(dir, content), 2, go_on);
+        const auto matrix = read_matrix(file_with(dir, content), {2}, go_on);
         ASSERT_TRUE(matrix) << matrix.error().message;
         EXPECT_EQ(doubles(*matrix), (std::vector<double>{1, 2, 3, 4}));
     }

@@ -245,7 +245,7 @@ class Writer {
 };
 
 Result<Matrix> read(const DistmatOptions& options, const std::atomic<bool>& stop) {
-    if (options.model_dir.empty()) return read_matrix(options.input, options.threads, stop);
+    if (options.model_dir.empty()) return read_matrix(options.input, {options.threads}, stop);
     const auto model = format::Model::open(options.model_dir);
     if (!model) return model.error();
     auto matrix = read_words(options.input, *model, stop);

@@ -121,6 +121,8 @@ Result<std::string> read_all(Input& input, std::string text) {
     }
 }
 
+/// What tells an array from text, and a text's byte order mark.
+constexpr std::size_t kMarkBytes = 8;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
@@ -130,10 +132,11 @@ class TextReader {
   public:
     TextReader(Input& input, Matrix& matrix) : input_(input), matrix_(matrix) {}
 
-    Status read(std::string head, bool head_is_all, std::size_t threads) {
+    Status read(const std::string& head, bool head_is_all, const ReadOptions& options) {
         convert::Cut cut;
         cut.head.assign(head.begin(), head.end());
         cut.head_is_all = head_is_all;
+        cut.chunk_bytes = options.chunk_bytes;
         cut.detected.bom = head.starts_with(kByteOrderMark);
         cut.detected.body_offset = cut.detected.bom ? kByteOrderMark.size() : 0;
         const auto chunker = convert::Chunker::create(input_, std::move(cut));
@@ -155,7 +158,7 @@ class TextReader {
             }
             return add(piece.rows, piece.batch.text_bytes);
         };
-        if (Status done = convert::run_ordered<Piece>(threads, produce, parse, take); !done) return done;
+        if (Status done = convert::run_ordered<Piece>(options.threads, produce, parse, take); !done) return done;
         if (matrix_.rows_ == 0) {
             return bad_source(matrix_.name_, lines_ == 0 ? "is empty; a matrix has at least one row"
                                                          : "holds no numbers; a matrix has at least one row");
@@ -228,20 +231,19 @@ Status Matrix::verify_size() const {
                  fmt::format("{}: became shorter or longer while it was read; run it again", name_)};
 }
 
-Result<Matrix> read_matrix(const std::string& path, std::size_t threads, const std::atomic<bool>& stop) {
+Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options, const std::atomic<bool>& stop) {
     auto input = Input::open(path, stop);
     if (!input) return input.error();
     Matrix matrix;
     matrix.name_ = path;
-    std::string head(npy::kMaxHeaderBytes, '\0');
-    const auto got = input->read(head);
+    std::string head(kMarkBytes, '\0');
+    auto got = input->read(head);
     if (!got) return got.error();
-    const bool head_is_all = *got < head.size();
     head.resize(*got);
     if (!npy::is_npy(head)) {
         matrix.storage_ = std::vector<double>();
-        if (Status read = TextReader(*input, matrix).read(std::move(head), head_is_all, threads); !read)
-            return read.error();
+        const Status read = TextReader(*input, matrix).read(head, head.size() < kMarkBytes, options);
+        if (!read) return read.error();
         return matrix;
     }
     const bool plain_file = path != "-" && input->compression() == "none" && input->total_bytes() != 0;
@@ -249,6 +251,12 @@ Result<Matrix> read_matrix(const std::string& path, std::size_t threads, const s
         auto mapped = MappedFile::open_at(AT_FDCWD, path.c_str(), path);
         if (!mapped) return mapped.error();
         matrix.mapped_ = *std::move(mapped);
+    }
+    if (!plain_file) {
+        head.resize(npy::kMaxHeaderBytes);
+        got = input->read(std::span(head).subspan(kMarkBytes));
+        if (!got) return got.error();
+        head.resize(kMarkBytes + *got);
     }
     const std::string_view prefix = plain_file ? matrix.mapped_.text().substr(0, npy::kMaxHeaderBytes) : head;
     const auto header = matrix_header(prefix, path);

@@ -16,6 +16,11 @@
 
 namespace gloved::distmat {
 
+struct ReadOptions {
+    std::size_t threads = 0;                         ///< that parse text beside the one that reads it; 0: the same
+    std::size_t chunk_bytes = std::size_t{4} << 20;  ///< of text that a thread parses at a time
+};
+
 class Matrix {
   public:
     std::size_t rows() const { return rows_; }
@@ -31,7 +36,7 @@ class Matrix {
 
   private:
     friend class TextReader;
-    friend Result<Matrix> read_matrix(const std::string&, std::size_t, const std::atomic<bool>&);
+    friend Result<Matrix> read_matrix(const std::string&, const ReadOptions&, const std::atomic<bool>&);
     friend Result<Matrix> read_words(const std::string&, const format::Model&, const std::atomic<bool>&);
 
     /// Where a run of rows on lines without a gap begins.
@@ -50,17 +55,18 @@ class Matrix {
     std::vector<std::string> words_;
 };
 
-/// Reads the file `path`, or stdin for «-», packed by gzip or in a zip archive or not; what it is, its content says. Memory takes 8 bytes a
-/// number, but for an array in a plain file, which is mapped.
+/// Reads the file `path`, or stdin for «-», packed by gzip or in a zip archive or not; what it is, its content says. Memory
+/// takes 8 bytes a number, but for an array in a plain file, which is mapped.
 ///
-/// Text: a row a line, numbers separated by blanks (0x20) and TABs, as many in each; lines of nothing else are passed over, a CR
-/// before the LF belongs to nothing, nor does a byte order mark at the beginning. Parsed by `threads` threads to the nearest float64. NumPy's file (.npy): shape (rows, columns), float32 or float64,
-/// little-endian, in C order, nothing behind it. At least one row and one column. Errors name the file, the line or byte, and the remedy: io, interrupted;
-/// bad_source, damaged or unsupported for other content.
-Result<Matrix> read_matrix(const std::string& path, std::size_t threads, const std::atomic<bool>& stop);
+/// Text: a row a line, numbers separated by blanks (0x20) and TABs, as many in each; lines of nothing else are passed over, a
+/// CR before the LF belongs to nothing, nor does a byte order mark at the beginning. Numbers become the nearest float64.
+/// NumPy's file (.npy): shape (rows, columns), float32 or float64, little-endian, in C order, nothing behind it.
+/// At least one row and one column. Errors name the file, the line or byte, and the remedy: io, interrupted; bad_source,
+/// damaged or unsupported for other content.
+Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options, const std::atomic<bool>& stop);
 
-/// The rows of a model whose words stand one a line in the file `path`, or on stdin for «-»; blank lines are passed over, a CR before the LF
-/// belongs to nothing, and a word may stand there twice. Errors: as above; unknown_word with its line.
+/// The rows of a model whose words stand one a line in the file `path`, or on stdin for «-»; empty lines are passed over, a CR
+/// before the LF belongs to nothing, and a word may stand there twice. Errors: as above; unknown_word with its line.
 Result<Matrix> read_words(const std::string& path, const format::Model& model, const std::atomic<bool>& stop);
 
 }  // namespace gloved::distmat
