@@ -4,8 +4,7 @@
 
 #include "kernels/distance/cpu.hpp"
 #include "kernels/distance/sequential.hpp"
-#if defined(GLOVED_HAVE_CUDA) && __has_include("kernels/cuda/distance/device_distance.hpp")
-#define GLOVED_HAVE_CUDA_DISTANCE
+#ifdef GLOVED_HAVE_CUDA
 #include "kernels/cuda/cuda_engine.hpp"
 #include "kernels/cuda/distance/device_distance.hpp"
 #endif
@@ -15,7 +14,7 @@ namespace {
 
 using Made = Result<std::unique_ptr<Engine>>;
 
-#ifdef GLOVED_HAVE_CUDA_DISTANCE
+#ifdef GLOVED_HAVE_CUDA
 constexpr auto why_no_device = cuda::why_unavailable;
 constexpr auto make_on_device = cuda::make_device_distance;
 #else

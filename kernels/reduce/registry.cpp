@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/reduce/host_reducers.hpp"
-#if defined(GLOVED_HAVE_CUDA) && __has_include("kernels/cuda/reduce/device_reducer.hpp")
-#define GLOVED_HAVE_DEVICE_REDUCERS
+#ifdef GLOVED_HAVE_CUDA
 #include "kernels/cuda/cuda_engine.hpp"
 #include "kernels/cuda/reduce/device_reducer.hpp"
 #endif
@@ -21,7 +20,7 @@ struct Maker {
 
 Result<std::string> never_unavailable() { return std::string(); }
 
-#ifdef GLOVED_HAVE_DEVICE_REDUCERS
+#ifdef GLOVED_HAVE_CUDA
 constexpr auto device_unavailable = cuda::why_unavailable;
 template <class T>
 Result<std::unique_ptr<Reducer<T>>> make_device(const ReducerOptions& options) {

@@ -128,21 +128,13 @@ class DeviceReducer final : public Reducer<T> {
         for (Slot<T>& slot : slots_) {
             if (Status done = slot.copy.collect(times_.transfer_ms); !done) return done.error();
         }
-        MinMax<T> all(width_);
-        if (reductions_ == 0) return all;
+        if (reductions_ == 0) return MinMax<T>(width_);
         std::vector<T> low(width_);
         std::vector<T> high(width_);
         if (Status done = copy_async(low.data(), result_.low, width_, stream_); !done) return done.error();
         if (Status done = copy_async(high.data(), result_.high, width_, stream_); !done) return done.error();
         if (Status done = stream_.synchronize(); !done) return done.error();
-        for (std::size_t e = 0; e < width_; ++e) {
-            // No number came by: limits that are the wrong way round are not a smallest and a largest.
-            if (low[e] <= high[e]) continue;
-            low[e] = high[e] = std::numeric_limits<T>::quiet_NaN();
-        }
-        all.add(low.data(), 1);
-        all.add(high.data(), 1);
-        return all;
+        return MinMax<T>(low, high);
     }
 
     Result<double> time_again() override {
