@@ -44,6 +44,21 @@ Result<std::vector<std::size_t>> parse_batches(std::string_view text) {
     return batches;
 }
 
+Result<std::vector<std::string>> parse_names(std::string_view name, std::string_view text,
+                                             std::span<const char* const> known) {
+    const auto wanted = split(text);
+    for (const std::string_view one : wanted) {
+        if (std::find(known.begin(), known.end(), one) != known.end()) continue;
+        return Error{ErrorCode::bad_request,
+                     fmt::format("{}: there is no '{}'; there are {}", name, one, fmt::join(known, ", "))};
+    }
+    std::vector<std::string> names;
+    for (const char* one : known) {
+        if (std::find(wanted.begin(), wanted.end(), one) != wanted.end()) names.emplace_back(one);
+    }
+    return names;
+}
+
 Result<RungChoice> parse_rungs(std::string_view text, std::span<const std::string_view> known, bool complete) {
     const auto wanted = split(text);
     const auto is_among = [](const auto& names, std::string_view name) {

@@ -19,6 +19,10 @@ Result<std::uint64_t> parse_count(std::string_view name, std::string_view text, 
 /// Sizes of batches in ascending order, each once, 1 always among them: batches are compared with single queries.
 Result<std::vector<std::size_t>> parse_batches(std::string_view text);
 
+/// Which of `known` the text names, in their order, each once. `name` is what the error, bad_request, calls the list.
+Result<std::vector<std::string>> parse_names(std::string_view name, std::string_view text,
+                                             std::span<const char* const> known);
+
 /// Rungs that were asked for.
 struct RungChoice {
     std::vector<std::string> run;       ///< in the order of the table, each once

@@ -1,4 +1,5 @@
-// gloved-bench: the engines, the ladder and a daemon, beside what memory allows on the same machine in the same run.
+// gloved-bench: the engines, the ladder and a daemon, beside what memory allows on the same machine in the same run; what gloved-matmin
+// and gloved-distmat do, likewise.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,17 +10,20 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/format/model.hpp"
 #include "common/version.hpp"
 #include "kernels/registry.hpp"
 #include "tools/bench/daemon_probe.hpp"
 #include "tools/bench/device_read.hpp"
+#include "tools/bench/distmat.hpp"
 #include "tools/bench/engines.hpp"
 #include "tools/bench/generate.hpp"
 #include "tools/bench/interrupt.hpp"
 #include "tools/bench/leak.hpp"
 #include "tools/bench/loads.hpp"
+#include "tools/bench/matmin.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/rungs.hpp"
 #include "tools/bench/scratch.hpp"
@@ -159,9 +163,27 @@ Status run(const Settings& settings) {
     return measure_all(*model, settings, scratch->path());
 }
 
+/// The rest of main for a measurement with a command line of its own.
+template <class Settings>
+int run_measurement(const Result<std::optional<Settings>>& settings,
+                    Status (*print)(const Settings& settings, const std::string& processor_name), const char* help) {
+    if (!settings) return fail(kUsage, settings.error().message + "; try " + help);
+    if (!*settings) return kDone;
+    end_on_signals();
+    if (Status done = print(**settings, processor_name()); !done) return fail(kAtFault, done.error().message);
+    return std::fflush(stdout) == 0 ? kDone : fail(kAtFault, "cannot write the results");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+    const std::string_view measurement = argc > 1 ? argv[1] : "";
+    if (measurement == "distmat") {
+        return run_measurement(read_distmat_settings(argc - 1, argv + 1, std::cout), print_distmat, "distmat --help");
+    }
+    if (measurement == "matmin") {
+        return run_measurement(read_matmin_settings(argc - 1, argv + 1, std::cout), print_matmin, "matmin --help");
+    }
     auto settings = read_command_line(argc, argv, std::cout);
     if (!settings) return fail(kUsage, settings.error().message + "; try --help");
     if (!*settings) return kDone;

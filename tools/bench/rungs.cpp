@@ -4,16 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "common/files.hpp"
 #include "common/quoting.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
 #include "kernels/query_vector.hpp"
@@ -24,6 +21,7 @@
 #include "tools/bench/measure.hpp"
 #include "tools/bench/rung_check.hpp"
 #include "tools/bench/rung_report.hpp"
+#include "tools/bench/svg.hpp"
 #include "tools/bench/table.hpp"
 
 namespace gloved::bench {
@@ -145,13 +143,6 @@ Result<std::vector<RungTimes>> time_words(Rung& rung, std::span<const kernels::Q
         round.push_back(times);
     }
     return round;
-}
-
-Status write_file(const std::string& path, const std::string& text) {
-    std::ofstream file(path, std::ios::binary);
-    file << text;
-    file.close();
-    return file ? Status() : system_error(path, "cannot write", errno);
 }
 
 }  // namespace
@@ -285,7 +276,7 @@ Status print_rungs(const format::Model& model, const Settings& settings, const s
                     "v0 runs on the processor, light bars were discarded",
                     grouped(model.rows()), model.dim(), static_cast<double>(report.vector_bytes) / 1e9),
         "ms"};
-    return write_file(settings.svg, rungs_chart(report, text));
+    return write_chart(settings.svg, rungs_chart(report, text));
 }
 
 }  // namespace gloved::bench

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstddef>
+#include <fstream>
 
+#include "common/files.hpp"
 #include "common/quoting.hpp"
 #include "tools/bench/table.hpp"
 
@@ -147,6 +150,13 @@ std::string bar_chart(const ChartText& text, std::span<const Bar> bars, const st
                            escaped(mark->label), figure(mark->value), escaped(text.unit));
     }
     return svg + "</svg>\n";
+}
+
+Status write_chart(const std::string& path, const std::string& svg) {
+    std::ofstream file(path, std::ios::binary);
+    file << svg;
+    file.close();
+    return file ? Status() : system_error(path, "cannot write", errno);
 }
 
 }  // namespace gloved::bench

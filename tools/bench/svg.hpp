@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/result.hpp"
+
 namespace gloved::bench {
 
 struct Bar {
@@ -30,5 +32,8 @@ struct ChartMark {
 /// its own background, follows a dark viewer where that says it is one, and asks for no font in particular. Any bytes may
 /// stand in the texts: what XML cannot hold is replaced.
 std::string bar_chart(const ChartText& text, std::span<const Bar> bars, const std::optional<ChartMark>& mark = {});
+
+/// Writes a chart to a file. Error: io.
+Status write_chart(const std::string& path, const std::string& svg);
 
 }  // namespace gloved::bench

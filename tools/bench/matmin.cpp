@@ -1,0 +1,349 @@
+#include "tools/bench/matmin.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/program_options.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/files.hpp"
+#include "kernels/reduce/registry.hpp"
+#include "kernels/thread_pool.hpp"
+#include "tools/bench/device_read.hpp"
+#include "tools/bench/interrupt.hpp"
+#include "tools/bench/lists.hpp"
+#include "tools/bench/matmin_report.hpp"
+#include "tools/bench/measure.hpp"
+#include "tools/bench/scratch.hpp"
+#include "tools/matmin/generate.hpp"
+#include "tools/matmin/source.hpp"
+
+namespace gloved::bench {
+namespace {
+
+namespace po = boost::program_options;
+using kernels::reduce::MinMax;
+using kernels::reduce::Reducer;
+using kernels::reduce::ReducerOptions;
+
+/// In the order of the table: the slow before the fast.
+constexpr std::array<const char*, 4> kRungs = {"sequential", "cpu", "original", "cuda"};
+constexpr std::uint64_t kMaxCount = 10'000'000'000;
+constexpr std::uint64_t kMaxEdge = 100'000;
+constexpr std::uint64_t kMaxRepeat = 100'000;
+constexpr std::uint64_t kMaxDevices = 1024;
+
+constexpr const char* kSynopsis = R"(Usage: gloved-bench matmin [OPTIONS]
+Makes the text of random matrices, and times every way to find the smallest and largest of each element: reading, transfer and
+computing apart, and computing again over what is in memory beside a plain read of as many bytes.
+)";
+constexpr const char* kExamples = R"(
+  gloved-bench matmin --count 1000000 --repeat 5
+  gloved-bench matmin --count 20000000 --shape 4x4 --type float32 --format csv
+
+The text and, for one rung after the other, the values take that much of the temporary directory and of memory.
+Exit status: 0 done, 1 something could not be measured or is wrong, 2 wrong usage.
+)";
+
+po::options_description all_options() {
+    const auto preset = [](const char* name, const char* preset_value) {
+        return po::value<std::string>()->value_name(name)->default_value(preset_value);
+    };
+    po::options_description options("Options");
+    // clang-format off
+    options.add_options()
+        ("count", preset("N", "50000000"), "matrices")
+        ("shape", preset("RxC", "3x3"), "rows and columns of each")
+        ("type", preset("float64|float32|int32", "float64"), "what numbers are read as")
+        ("repeat", preset("R", "10"), "timed runs over what is in memory, after one that does not count")
+        ("threads", preset("T", "0"), "threads that read and compute; 0: one a usable processor")
+        ("device", preset("N", "0"), "which device")
+        ("seed", preset("S", "1"), "decides the numbers")
+        ("format", preset("text|csv", "text"), "how results are printed")
+        ("help", "this text");
+    // clang-format on
+    return options;
+}
+
+Error usage(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
+
+Result<MatminSettings> read_settings(const po::variables_map& values) {
+    const auto text = [&](const char* name) -> const std::string& { return values[name].as<std::string>(); };
+    std::optional<Error> fault;
+    const auto number = [&](const std::string& name, std::string_view digits, std::uint64_t least,
+                            std::uint64_t most) -> std::uint64_t {
+        const auto parsed = parse_count(name, digits, least, most);
+        if (parsed) return *parsed;
+        if (!fault) fault = parsed.error();
+        return least;
+    };
+    const auto count = [&](const char* name, std::uint64_t least, std::uint64_t most) {
+        return number(std::string("--") + name, text(name), least, most);
+    };
+    MatminSettings settings;
+    settings.count = count("count", 1, kMaxCount);
+    const std::string_view shape = text("shape");
+    const std::size_t cross = shape.find('x');
+    if (cross == std::string_view::npos) return usage("--shape takes rows and columns with an x between, as 3x3");
+    settings.rows = static_cast<std::size_t>(number("--shape, rows", shape.substr(0, cross), 1, kMaxEdge));
+    settings.columns = static_cast<std::size_t>(number("--shape, columns", shape.substr(cross + 1), 1, kMaxEdge));
+    settings.repeat = static_cast<std::size_t>(count("repeat", 1, kMaxRepeat));
+    settings.threads = static_cast<unsigned>(count("threads", 0, 4096));
+    if (settings.threads == 0) settings.threads = kernels::usable_processors();
+    settings.device = static_cast<int>(count("device", 0, kMaxDevices));
+    settings.seed = count("seed", 0, std::numeric_limits<std::uint64_t>::max());
+    if (fault) return *fault;
+    if (text("type") == "float32") {
+        settings.type = npy::Type::float32;
+    } else if (text("type") == "int32") {
+        settings.type = npy::Type::int32;
+    } else if (text("type") != "float64") {
+        return usage("--type takes float64, float32 or int32");
+    }
+    if (text("format") == "csv") {
+        settings.format = TableFormat::csv;
+    } else if (text("format") != "text") {
+        return usage("--format takes text or csv");
+    }
+    return settings;
+}
+
+bool on_host(std::string_view rung) { return rung == "sequential" || rung == "cpu"; }
+
+/// Whether two lists of numbers have the same bits.
+template <class T>
+bool same(std::span<const T> a, const std::vector<double>& b) {
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](T x, double y) {
+               const T rounded = static_cast<T>(y);
+               return std::memcmp(&x, &rounded, sizeof x) == 0;
+           });
+}
+
+/// The text, and what must be found in it.
+struct Text {
+    std::string path;
+    matmin::Generated answer;
+    std::uint64_t value_bytes = 0;
+};
+
+template <class T>
+Status check(const std::string& rung, const MinMax<T>& range, const Text& text) {
+    if (same(range.minimum(), text.answer.minimum) && same(range.maximum(), text.answer.maximum)) return {};
+    return Error{ErrorCode::internal, fmt::format("{} is wrong: its smallest or largest elements are not those of the "
+                                                  "plain loop over the numbers as they were drawn",
+                                                  rung)};
+}
+
+matmin::ReadOptions read_options(const MatminSettings& settings) {
+    matmin::ReadOptions options;
+    options.threads = settings.threads;
+    return options;
+}
+
+/// As gloved-matmin reads by itself: the threads that parse reduce too.
+template <class T>
+Result<double> read_text(const MatminSettings& settings, const Text& text) {
+    auto source = matmin::Source::open(text.path, stop_flag());
+    if (!source) return source.error();
+    const matmin::Begin<T> begin = [](std::uint64_t, matmin::Shape) -> Result<Reducer<T>*> {
+        return static_cast<Reducer<T>*>(nullptr);
+    };
+    const auto reading = source->template read<T>(read_options(settings), begin);
+    if (!reading) return reading.error();
+    if (Status right = check("reading", reading->range, text); !right) return right.error();
+    return reading->wall_ms;
+}
+
+template <class T>
+Result<MatminFigures> time_rung(const std::string& rung, const MatminSettings& settings, const Text& text) {
+    auto source = matmin::Source::open(text.path, stop_flag());
+    if (!source) return source.error();
+    std::unique_ptr<Reducer<T>> reducer;
+    const matmin::Begin<T> begin = [&](std::uint64_t count, matmin::Shape shape) -> Result<Reducer<T>*> {
+        ReducerOptions options;
+        options.width = shape.numbers();
+        options.count = count;
+        options.device = settings.device;
+        options.threads = settings.threads;
+        options.keep = true;
+        auto made = kernels::reduce::make_reducer<T>(rung, options);
+        if (!made) return made.error();
+        reducer = *std::move(made);
+        return reducer.get();
+    };
+    const auto reading = source->template read<T>(read_options(settings), begin);
+    if (!reading) return reading.error();
+    const auto range = reducer->finish();
+    if (!range) return range.error();
+    if (Status right = check(rung, *range, text); !right) return right.error();
+
+    MatminFigures figures;
+    figures.rung = rung;
+    figures.reading_ms = reading->wall_ms - reading->reduce_ms;
+    figures.transfer_ms = reducer->times().transfer_ms;
+    figures.compute_ms = reducer->times().compute_ms;
+    std::optional<DeviceReader> reader;
+    if (!on_host(rung)) {
+        auto made = DeviceReader::create(text.value_bytes, settings.device);
+        if (!made) return made.error();
+        reader.emplace(*std::move(made));
+    }
+    std::vector<double> reads;
+    for (std::size_t run = 0; run <= settings.repeat; ++run) {
+        if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+        // Before each run, so that the device's caches are cold in it.
+        if (reader) {
+            const auto ms = reader->read_ms();
+            if (!ms) return ms.error();
+            reads.push_back(*ms);
+        }
+        const auto ms = reducer->time_again();
+        if (!ms && ms.error().code == ErrorCode::unavailable) break;
+        if (!ms) return ms.error();
+        if (run > 0) figures.again_ms.push_back(*ms);
+    }
+    if (!reads.empty()) figures.read_ms = median(reads);
+    return figures;
+}
+
+/// Plain reads of as many bytes in the host's memory.
+std::vector<double> read_host(const MatminSettings& settings, std::uint64_t bytes) {
+    kernels::ThreadPool pool(settings.threads);
+    // Other pages than that of zeros, which would lie in a cache.
+    const std::vector<std::byte> values(bytes, std::byte{1});
+    std::vector<double> reads;
+    for (std::size_t run = 0; run <= settings.repeat && !interrupted(); ++run) {
+        const double ms = time_ms([&] { read_all(pool, values); });
+        if (run > 0) reads.push_back(ms);
+    }
+    return reads;
+}
+
+template <class T>
+Status measure_type(const MatminSettings& settings, const Text& text) {
+    const auto own = read_text<T>(settings, text);
+    if (!own) return own.error();
+    print_note(settings.format, fmt::format("reading    {} ms as gloved-matmin does, reducing included: {:.0f} MB/s",
+                                            figure(*own), static_cast<double>(text.answer.bytes) / *own / 1e3));
+    const auto entries = kernels::reduce::list_reducers();
+    std::vector<MatminFigures> all;
+    // The processor's memory is read before and after what is held against it.
+    std::vector<double> host_reads = read_host(settings, text.value_bytes);
+    bool host = true;
+    for (const char* rung : kRungs) {
+        const auto entry = std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.name == rung; });
+        if (entry == entries.end()) continue;
+        if (!entry->unavailable.empty()) {
+            print_note(settings.format, fmt::format("left out   {}: {}", rung, entry->unavailable));
+            continue;
+        }
+        if (host && !on_host(rung)) {
+            const auto later = read_host(settings, text.value_bytes);
+            host_reads.insert(host_reads.end(), later.begin(), later.end());
+        }
+        host = on_host(rung);
+        auto figures = time_rung<T>(rung, settings, text);
+        if (!figures) return figures.error();
+        all.push_back(*std::move(figures));
+    }
+    if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+    if (host) {
+        const auto later = read_host(settings, text.value_bytes);
+        host_reads.insert(host_reads.end(), later.begin(), later.end());
+    }
+    std::optional<double> device_read;
+    for (MatminFigures& figures : all) {
+        if (on_host(figures.rung)) figures.read_ms = median(host_reads);
+        if (!on_host(figures.rung)) device_read = figures.read_ms;
+    }
+    const auto speed = [&](double ms) {
+        return fmt::format("{} ms, {:.1f} GB/s", figure(ms), static_cast<double>(text.value_bytes) / ms / 1e6);
+    };
+    print_note(settings.format, fmt::format("plain read processor {}{}", speed(median(host_reads)),
+                                            device_read ? "; device " + speed(*device_read) : ""));
+    print_note(settings.format, "checked    every rung: the answer of the plain loop\n");
+    matmin_table(all, text.answer.bytes, text.value_bytes).print(stdout, settings.format);
+    print_note(settings.format,
+               "GB/s and x read: of computing again over all values where they are; x read: a plain read by the same "
+               "processor "
+               "or device is 1");
+    return {};
+}
+
+}  // namespace
+
+Result<std::optional<MatminSettings>> read_matmin_settings(int argc, char** argv, std::ostream& out) {
+    const po::options_description options = all_options();
+    po::variables_map values;
+    try {
+        po::store(po::command_line_parser(argc, argv)
+                      .options(options)
+                      .positional({})
+                      .style(po::command_line_style::default_style & ~po::command_line_style::allow_guessing)
+                      .run(),
+                  values);
+    } catch (const po::error& error) {
+        return usage(error.what());
+    }
+    if (values.count("help") != 0) {
+        out << kSynopsis << options << kExamples;
+        return std::optional<MatminSettings>();
+    }
+    auto settings = read_settings(values);
+    if (!settings) return settings.error();
+    return std::optional(*std::move(settings));
+}
+
+Status print_matmin(const MatminSettings& settings, const std::string& processor_name) {
+    const auto device = start_device(settings.device);
+    print_note(settings.format, fmt::format("processor  {}, {} thread{}", processor_name, settings.threads,
+                                            settings.threads == 1 ? "" : "s"));
+    if (device) print_note(settings.format, "device     " + device->name);
+    auto scratch = ScratchDirectory::create();
+    if (!scratch) return scratch.error();
+    Text text;
+    text.path = scratch->path() + "/matrices.txt";
+    matmin::GenerateOptions options;
+    options.count = settings.count;
+    options.rows = settings.rows;
+    options.columns = settings.columns;
+    options.numbers = settings.type == npy::Type::int32 ? matmin::Numbers::integers : matmin::Numbers::decimals;
+    options.seed = settings.seed;
+    options.threads = settings.threads;
+    {
+        const UniqueFd file(::open(text.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        if (file.get() < 0) return system_error(text.path, "cannot create", errno);
+        auto made = matmin::generate(options, file.get(), text.path);
+        if (!made) return made.error();
+        text.answer = *std::move(made);
+    }
+    const std::uint64_t numbers = settings.count * settings.rows * settings.columns;
+    text.value_bytes = numbers * (settings.type == npy::Type::float64 ? sizeof(double) : sizeof(float));
+    print_note(settings.format,
+               fmt::format("matrices   {} of {} x {}: {:.3f} GB of text, {:.3f} GB of values", grouped(settings.count),
+                           settings.rows, settings.columns, static_cast<double>(text.answer.bytes) / 1e9,
+                           static_cast<double>(text.value_bytes) / 1e9));
+    std::fflush(stdout);
+    switch (settings.type) {
+        case npy::Type::float32:
+            return measure_type<float>(settings, text);
+        case npy::Type::int32:
+            return measure_type<std::int32_t>(settings, text);
+        case npy::Type::float64:
+        case npy::Type::other:
+            break;
+    }
+    return measure_type<double>(settings, text);
+}
+
+}  // namespace gloved::bench
