@@ -58,7 +58,7 @@ Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop
     }
     auto status = file_status(input.fd_, path);
     if (!status) return status.error();
-    if (S_ISDIR(status->st_mode)) return Error{ErrorCode::io, fmt::format("{}: is a directory, not a download", path)};
+    if (S_ISDIR(status->st_mode)) return Error{ErrorCode::io, fmt::format("{}: is a directory, not a file", path)};
     const bool seekable = S_ISREG(status->st_mode);
     if (seekable) {
         input.total_bytes_ = static_cast<std::uint64_t>(status->st_size);
@@ -163,7 +163,7 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
             if (block_[block_used_] != kGzipMagic[0]) {
                 return Error{ErrorCode::bad_source,
                              fmt::format("{0}: other data follows the gzip data at byte {1}; fetch the download again, "
-                                         "or take what is before it: head -c {1} FILE | gloved-convert - MODEL_DIR",
+                                         "or take what is before it: head -c {1} FILE",
                                          name_, at)};
             }
             ::inflateReset(&stream);

@@ -176,12 +176,12 @@ Result<const Member*> choose(const std::vector<Member>& files, const std::string
 /// Why a member cannot be read here, although it is whole.
 std::optional<std::string> obstacle(const zip_stat_t& status) {
     if (status.encryption_method != ZIP_EM_NONE) {
-        return "is encrypted; unpack it with its password first: unzip -p FILE MEMBER | gloved-convert - MODEL_DIR";
+        return "is encrypted; unpack it with its password first, for stdin (-): unzip -p FILE MEMBER";
     }
     if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE) {
         return fmt::format(
-            "is packed by method {}, and only stored and deflated ones are taken; unpack it first: "
-            "7z e -so FILE MEMBER | gloved-convert - MODEL_DIR",
+            "is packed by method {}, and only stored and deflated ones are taken; unpack it first, for stdin (-): "
+            "7z e -so FILE MEMBER",
             status.comp_method);
     }
     return std::nullopt;
