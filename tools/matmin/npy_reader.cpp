@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -30,6 +31,12 @@ struct Part {
     Intake<T> intake;
     std::optional<NanFault> fault;
 };
+
+template <class F>
+bool is_nan(F number) {
+    if constexpr (std::is_floating_point_v<F>) return std::isnan(number);
+    return false;
+}
 
 std::string_view type_name(npy::Type type) {
     switch (type) {
@@ -96,11 +103,11 @@ std::optional<NanFault> append(std::string_view bytes, std::size_t width, Intake
         for (std::size_t i = 0; i < count; ++i) {
             F number;
             std::memcpy(&number, bytes.data() + (done + i) * sizeof(F), sizeof number);
-            nan |= number != number;
+            nan |= is_nan(number);
             out[i] = static_cast<T>(number);
         }
         if (nan) {
-            const T* const first = std::find_if(out, out + count, [](T number) { return number != number; });
+            const T* const first = std::find_if(out, out + count, is_nan<T>);
             return NanFault{done + static_cast<std::size_t>(first - out)};
         }
         intake.end_matrices(count / width);
