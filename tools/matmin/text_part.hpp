@@ -17,11 +17,8 @@ struct TextFault {
     std::string message;     ///< with the remedy
 };
 
-/// So many bytes behind a part can be read, whatever they are.
-inline constexpr std::size_t kTextPadding = 8;
-
 /// Parses matrices of `shape` into `intake`, up to the first fault. The part begins behind a separator, a line of ***, and ends with one or
-/// with the text; its last byte is LF, and kTextPadding bytes follow. `lines` becomes the number of lines, where there is no fault.
+/// with the text; its last byte is LF. `lines` becomes the number of lines, where there is no fault.
 template <class T>
 std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T>& intake, std::uint64_t& lines);
 

@@ -88,9 +88,10 @@ Result<std::optional<Beginning>> look(const convert::Input& input, std::string_v
             counted = true;
         } else if (is_separator(trimmed)) {
             if (found.shape.rows != 0) return std::optional(found);
-            if (separated)
+            if (separated) {
                 return bad_line(input, line,
                                 "nothing stands between this line of *** and the one before; remove one of them");
+            }
             separated = true;
         } else {
             if (found.shape.rows++ == 0) found.shape.columns = count_words(trimmed);
@@ -138,13 +139,10 @@ std::size_t find_cut(std::string_view text, std::size_t& from) {
 /// A part of the text, from the thread that reads to the one that parses and back.
 template <class T>
 struct Part {
-    std::string text;  // and kTextPadding bytes behind it
-    std::size_t text_bytes = 0;
+    std::string text;
     Intake<T> intake;
     std::uint64_t lines = 0;
     std::optional<TextFault> fault;
-
-    std::string_view view() const { return std::string_view(text).substr(0, text_bytes); }
 };
 
 /// Cuts the text into parts, each of which ends behind a separator, but for the last.
@@ -153,8 +151,8 @@ class Cutter {
     Cutter(convert::Input& input, const ReadOptions& options, std::string begun, bool ended)
         : input_(input), options_(options), carried_(std::move(begun)), ended_(ended) {}
 
-    /// Whether there is another. `text` becomes the part, of `text_bytes`, ended by LF, and its padding.
-    Result<bool> next(std::string& text, std::size_t& text_bytes) {
+    /// Whether there is another. `text` becomes the part, ended by LF.
+    Result<bool> next(std::string& text) {
         text.swap(carried_);
         carried_.clear();
         std::size_t from = 0;
@@ -169,9 +167,7 @@ class Cutter {
         carried_.assign(text, cut);
         text.resize(cut);
         if (!text.empty() && text.back() != '\n') text += '\n';
-        text_bytes = text.size();
-        text.resize(text_bytes + kTextPadding);
-        return text_bytes != 0;
+        return !text.empty();
     }
 
   private:
@@ -219,21 +215,21 @@ Result<Reading<T>> read_text(convert::Input& input, std::string head, const Read
     Progress progress("reading", input.total_bytes());
     const auto produce = [&](Part<T>& part) {
         progress.update(input.source_bytes());
-        return cutter.next(part.text, part.text_bytes);
+        return cutter.next(part.text);
     };
     const auto work = [&](Part<T>& part) {
         part.intake.begin(shape, *reducer != nullptr);
-        part.fault = parse_part(part.view(), shape, part.intake, part.lines);
+        part.fault = parse_part(part.text, shape, part.intake, part.lines);
     };
     const auto consume = [&](Part<T>& part) -> Status {
         if (part.fault) return bad_line(input, line + part.fault->line, part.fault->message);
         // More than were announced are counted, for the message.
         const std::uint64_t matrices = part.intake.matrices();
         const std::uint64_t wanted = std::min(matrices, announced - std::min(announced, reading.count));
-        if (wanted < matrices && !surplus_line) surplus_line = line + line_of_matrix(part.view(), wanted);
+        if (wanted < matrices && !surplus_line) surplus_line = line + line_of_matrix(part.text, wanted);
         if (Status taken = take_in(part.intake, wanted, *reducer, reading); !taken) return taken;
         reading.count += matrices;
-        reading.bytes += part.text_bytes;
+        reading.bytes += part.text.size();
         line += part.lines;
         return {};
     };
