@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -21,9 +20,7 @@ namespace {
 template <class T>
 std::string array(std::string_view descr, std::vector<std::size_t> shape, const std::vector<T>& numbers) {
     std::string bytes = npy::make_header(descr, shape);
-    const std::size_t header = bytes.size();
-    bytes.resize(header + numbers.size() * sizeof(T));
-    std::memcpy(bytes.data() + header, numbers.data(), numbers.size() * sizeof(T));
+    for (const T& number : numbers) bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
     return bytes;
 }
 
