@@ -78,7 +78,8 @@ inline float distance_from_sum(Metric metric, float sum) {
 
 /// See the claim above.
 inline double relative_bound(std::size_t dim) {
-    return static_cast<double>(std::min(dim, kBlock) + (dim + kBlock - 1) / kBlock + 3) * 0x1p-24;
+    const std::size_t roundings = std::min(dim, kBlock) + (dim + kBlock - 1) / kBlock + 3;
+    return static_cast<double>(roundings) * 0x1p-24;
 }
 inline double underflow_bound(std::size_t dim) { return static_cast<double>(dim) * 0x1p-149; }
 

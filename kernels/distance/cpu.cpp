@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <utility>
 
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/host_buffer.hpp"
@@ -28,6 +27,11 @@ struct Range {
     std::size_t begin = 0;
     std::size_t end = 0;
     std::size_t size() const { return end - begin; }
+};
+
+struct Tile {
+    Range rows;
+    Range columns;
 };
 
 /// to[c * to_stride + r] = from[r * from_stride + c]
@@ -179,15 +183,16 @@ Status Cpu::run(const Rectangle& rectangle, float* out, std::size_t stride, floa
 
     const auto rows = cut(rectangle.first_row, rectangle.first_row + rectangle.rows, step);
     const auto columns = cut(rectangle.first_column, rectangle.first_column + rectangle.columns, step);
-    std::vector<std::pair<Range, Range>> work;
+    std::vector<Tile> work;
     for (std::size_t r = 0; r < rows.size(); ++r) {
         // Rows and columns of a square are cut alike, so that a tile is on the diagonal, above it, or below.
-        for (std::size_t c = half ? r : 0; c < columns.size(); ++c) work.emplace_back(rows[r], columns[c]);
+        for (std::size_t c = half ? r : 0; c < columns.size(); ++c) work.push_back({rows[r], columns[c]});
     }
     std::atomic<std::size_t> next = 0;
     pool_.run([&](unsigned worker) {
         for (std::size_t w; (w = next.fetch_add(1, std::memory_order_relaxed)) < work.size();) {
-            const auto [row, column] = work[w];
+            const Range row = work[w].rows;
+            const Range column = work[w].columns;
             const float* const values = tile(row, column, scratch_[worker]);
             const std::size_t i = row.begin - rectangle.first_row;
             const std::size_t j = column.begin - rectangle.first_column;
