@@ -2,7 +2,7 @@
 # Completions of bash for gloved, gloved-client, gloved-convert, gloved-verify, gloved-eval, gloved-bench, gloved-matmin and
 # gloved-distmat. Works with and without the package bash-completion, which loads it by the name of each program.
 
-# _gloved_options PROGRAM: its options, each with what its value is: =a,b,c one of these; =list:a,b,c some of these, with commas
+# _gloved_options PROGRAM [MEASUREMENT], as one word: its options, each with what its value is: =a,b,c one of these; =list:a,b,c some of these, with commas
 # between; =@file, =@directory or =@model ([NAME=]DIR); =@other, which nothing is known about.
 _gloved_options() {
     case $1 in
@@ -36,6 +36,14 @@ _gloved_options() {
         gloved-distmat)
             echo --metric=sqeuclidean,euclidean,cosine --engine=auto,cuda,cpu,sequential,global,shared8,shared16,shared32 --model=@directory \
                 --top=@other --threads=@other --simd=avx512,avx2,baseline --device=@other --times --help --version
+            ;;
+        'gloved-bench distmat')
+            echo --rows=@other --dim=@other --rungs=list:all,sequential,cpu,global,shared8,shared16,shared32,cuda --repeat=@other \
+                --rung-seconds=@other --threads=@other --device=@other --seed=@other --svg=@file --format=text,csv --help
+            ;;
+        'gloved-bench matmin')
+            echo --count=@other --shape=@other --type=float64,float32,int32 --repeat=@other --threads=@other --device=@other \
+                --seed=@other --format=text,csv --help
             ;;
     esac
 }
@@ -163,6 +171,9 @@ _gloved() {
     local program=${1##*/} word kind value_of='' glued='' ended='' exporting='' text i
     local -a options words=() operands=()
     COMPREPLY=()
+    if [[ $program == gloved-bench && ${COMP_WORDS[1]-} == @(distmat|matmin) ]] && ((COMP_CWORD > 1)); then
+        program+=" ${COMP_WORDS[1]}"
+    fi
     read -ra options <<<"$(_gloved_options "$program")"
 
     # Bash breaks «--name=value» into three words: here it is one again.
@@ -205,6 +216,7 @@ _gloved() {
         case $program in
             gloved-client) _gloved_request "$text" "${operands[@]}" ;;
             gloved-distmat) ((${#operands[@]} > 1)) || _gloved_files "$text" ;;
+            gloved-bench) ((COMP_CWORD > 1)) || _gloved_words "$text" distmat matmin ;;
             gloved-verify) ((${#operands[@]} > 0)) || _gloved_files "$text" directory ;;
             gloved-eval)
                 case ${#operands[@]} in

@@ -6,7 +6,9 @@ gloved_add_test(bench_generate_test
 gloved_add_test(bench_report_test ONE_THREAD
   LABELS unit
   SOURCES
+    ${CMAKE_CURRENT_LIST_DIR}/bench_distmat_report_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_lists_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/bench_matmin_report_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_rung_check_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_rung_report_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_statistics_test.cpp
@@ -18,3 +20,17 @@ gloved_add_test(bench_report_test ONE_THREAD
 add_test(NAME bench_rungs_without_device
   COMMAND gloved-bench --rows 300 --dim 5 --rungs all --repeat 2 --format csv)
 set_tests_properties(bench_rungs_without_device PROPERTIES LABELS unit TIMEOUT 60)
+
+# Small, but all of it: what is made is read, what is computed is checked, and what this machine lacks is left out.
+add_test(NAME bench_distmat COMMAND gloved-bench distmat --rows 50 --dim 7 --repeat 2 --format csv)
+add_test(NAME bench_distmat_of_many_rows COMMAND gloved-bench distmat --rows 4200 --dim 3 --rungs cpu --repeat 1)
+add_test(NAME bench_matmin COMMAND gloved-bench matmin --count 5000 --repeat 2 --type float32)
+add_test(NAME bench_matmin_of_integers COMMAND gloved-bench matmin --count 300 --shape 2x20 --type int32 --repeat 1 --format csv)
+set_tests_properties(bench_distmat bench_distmat_of_many_rows bench_matmin bench_matmin_of_integers PROPERTIES
+  LABELS unit TIMEOUT 60 FAIL_REGULAR_EXPRESSION "nan|inf")
+add_test(NAME bench_distmat_wrong_usage COMMAND gloved-bench distmat --rungs cpu,shared64)
+set_tests_properties(bench_distmat_wrong_usage PROPERTIES LABELS unit TIMEOUT 60
+  PASS_REGULAR_EXPRESSION "--rungs: there is no 'shared64'; there are sequential, cpu, .*try distmat --help")
+add_test(NAME bench_matmin_wrong_usage COMMAND gloved-bench matmin --shape 3)
+set_tests_properties(bench_matmin_wrong_usage PROPERTIES LABELS unit TIMEOUT 60
+  PASS_REGULAR_EXPRESSION "--shape takes rows and columns with an x between, as 3x3; try matmin --help")

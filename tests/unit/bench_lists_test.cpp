@@ -15,6 +15,20 @@ using Names = std::vector<std::string>;
 constexpr std::array<std::string_view, 4> kKnown = {"v0", "v1", "v3-16B", "v4"};
 constexpr std::array<std::string_view, 1> kHostAlone = {"v0"};
 
+TEST(NameList, IsInTheOrderOfWhatIsKnownAndOnce) {
+    constexpr std::array<const char*, 3> kNames = {"slow", "fast", "faster"};
+    const auto names = bench::parse_names("--ways", "faster,slow,faster", kNames);
+    ASSERT_TRUE(names);
+    EXPECT_EQ(*names, (Names{"slow", "faster"}));
+    for (const char* text : {"", "fas", "slow,", "slow,,fast", "all"}) {
+        const auto refused = bench::parse_names("--ways", text, kNames);
+        ASSERT_FALSE(refused) << text;
+        EXPECT_EQ(refused.error().code, ErrorCode::bad_request);
+        EXPECT_NE(refused.error().message.find("--ways"), std::string::npos);
+        EXPECT_NE(refused.error().message.find("slow, fast, faster"), std::string::npos);
+    }
+}
+
 TEST(RungList, AllIsTheWholeLadderInItsOrder) {
     const auto choice = bench::parse_rungs("all", kKnown, true);
     ASSERT_TRUE(choice);

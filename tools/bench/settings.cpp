@@ -23,6 +23,7 @@ constexpr std::uint64_t kMaxRungSeconds = 100'000;
 
 constexpr const char* kSynopsis = R"(Usage: gloved-bench --model DIR [OPTIONS]
        gloved-bench --rows N [--dim D] [OPTIONS]
+       gloved-bench matmin|distmat [OPTIONS]
 Times queries beside a plain read of the same memory, and on the processor beside OpenBLAS's sgemv, round by round.
 )";
 
@@ -34,6 +35,8 @@ With --rows it makes up a model of that size, in a temporary directory unless --
   gloved-bench --model /var/tmp/glove-like --rungs all --svg rungs.svg
   gloved-bench --model /var/lib/gloved/glove --engine cuda --daemon /usr/bin/gloved --format csv
   gloved-bench --rows 10000 --dim 100 --engine cuda --leak-queries 1000000
+  gloved-bench matmin --help
+  gloved-bench distmat --help
 
 Exit status: 0 done, 1 something could not be measured or is wrong, 2 wrong usage.
 )";
