@@ -185,6 +185,23 @@ TYPED_TEST(ReduceGpu, SizesHaveTheBitsOfThePlainLoop) {
     expect_sizes_equal<TypeParam>(kSizes, false);
 }
 
+TYPED_TEST(ReduceGpu, SmallSizesKeepElementsApart) {
+    if (no_device()) GTEST_SKIP() << kNoDevice;
+    using T = TypeParam;
+    // Whatever is taken from a neighbour is out of bounds here.
+    for (const auto [width, count] : {Size{3, 2049}, Size{9, 4097}, Size{5, 2048}, Size{1030, 3}}) {
+        std::vector<T> values(width * count);
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(100 * (i % width) + i / width % 7);
+        const Wanted<T> wanted = plain_loop(values, width);
+        for (const Way way : kWays) {
+            SCOPED_TRACE(name_of(way) + ", " + std::to_string(count) + " matrices of " + std::to_string(width));
+            const auto made = reducer<T>(way, width, count);
+            feed(*made, values, width);
+            expect_equal(*made, wanted);
+        }
+    }
+}
+
 TYPED_TEST(ReduceGpu, SmallSizesPassNanOver) {
     if (no_device()) GTEST_SKIP() << kNoDevice;
     constexpr Size kSizes[] = {{1, 1}, {7, 1}, {9, 2049}, {14, 4096}, {1200, 5}};
