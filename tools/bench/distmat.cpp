@@ -15,6 +15,7 @@
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/registry.hpp"
 #include "kernels/thread_pool.hpp"
+#include "tools/bench/command_line.hpp"
 #include "tools/bench/device_read.hpp"
 #include "tools/bench/distmat_report.hpp"
 #include "tools/bench/interrupt.hpp"
@@ -81,47 +82,30 @@ po::options_description all_options() {
     return options;
 }
 
-Error usage(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
-
-Result<DistmatSettings> read_settings(const po::variables_map& values) {
-    const auto given = [&](const char* name) { return values.count(name) != 0 && !values[name].defaulted(); };
-    const auto text = [&](const char* name) {
-        return values.count(name) != 0 ? values[name].as<std::string>() : std::string();
-    };
-    std::optional<Error> fault;
-    const auto count = [&](const char* name, std::uint64_t least, std::uint64_t most) -> std::uint64_t {
-        const auto number = parse_count(std::string("--") + name, text(name), least, most);
-        if (number) return *number;
-        if (!fault) fault = number.error();
-        return least;
-    };
+Result<DistmatSettings> read_settings(CommandLine& line) {
     DistmatSettings settings;
-    if (given("rows")) {
-        settings.sizes = {
-            {static_cast<std::size_t>(count("rows", 1, kMaxRows)), static_cast<std::size_t>(count("dim", 1, kMaxDim))}};
+    if (line.given("rows")) {
+        settings.sizes = {{static_cast<std::size_t>(line.count("rows", 1, kMaxRows)),
+                           static_cast<std::size_t>(line.count("dim", 1, kMaxDim))}};
     } else {
-        if (given("dim")) return usage("--dim goes with --rows");
+        if (line.given("dim")) return wrong_usage("--dim goes with --rows");
         for (const std::size_t edge : kGrid) settings.sizes.push_back({edge, edge});
     }
-    settings.repeat = static_cast<std::size_t>(count("repeat", 1, kMaxRepeat));
-    settings.seconds = static_cast<double>(count("rung-seconds", 0, kMaxSeconds));
-    settings.threads = static_cast<unsigned>(count("threads", 0, 4096));
+    settings.repeat = static_cast<std::size_t>(line.count("repeat", 1, kMaxRepeat));
+    settings.seconds = static_cast<double>(line.count("rung-seconds", 0, kMaxSeconds));
+    settings.threads = static_cast<unsigned>(line.count("threads", 0, 4096));
     if (settings.threads == 0) settings.threads = kernels::usable_processors();
-    settings.device = static_cast<int>(count("device", 0, kMaxDevices));
-    settings.seed = count("seed", 0, std::numeric_limits<std::uint64_t>::max());
-    if (fault) return *fault;
-    if (text("rungs") != "all") {
-        auto rungs = parse_names("--rungs", text("rungs"), kRungs);
+    settings.device = static_cast<int>(line.count("device", 0, kMaxDevices));
+    settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
+    settings.format = line.format();
+    if (line.fault()) return *line.fault();
+    if (line.text("rungs") != "all") {
+        auto rungs = parse_names("--rungs", line.text("rungs"), kRungs);
         if (!rungs) return rungs.error();
         settings.rungs = *std::move(rungs);
     }
-    if (given("svg") && text("svg").empty()) return usage("--svg takes the name of a file");
-    settings.svg = text("svg");
-    if (text("format") == "csv") {
-        settings.format = TableFormat::csv;
-    } else if (text("format") != "text") {
-        return usage("--format takes text or csv");
-    }
+    if (line.given("svg") && line.text("svg").empty()) return wrong_usage("--svg takes the name of a file");
+    settings.svg = line.text("svg");
     return settings;
 }
 
@@ -252,23 +236,10 @@ Result<DistmatFigures> time_rung(const std::string& rung, Sample& sample, const 
 }  // namespace
 
 Result<std::optional<DistmatSettings>> read_distmat_settings(int argc, char** argv, std::ostream& out) {
-    const po::options_description options = all_options();
-    po::variables_map values;
-    try {
-        po::store(po::command_line_parser(argc, argv)
-                      .options(options)
-                      .positional({})
-                      .style(po::command_line_style::default_style & ~po::command_line_style::allow_guessing)
-                      .run(),
-                  values);
-    } catch (const po::error& error) {
-        return usage(error.what());
-    }
-    if (values.count("help") != 0) {
-        out << kSynopsis << options << kExamples;
-        return std::optional<DistmatSettings>();
-    }
-    auto settings = read_settings(values);
+    auto line = CommandLine::read(argc, argv, all_options(), kSynopsis, kExamples, out);
+    if (!line) return line.error();
+    if (!*line) return std::optional<DistmatSettings>();
+    auto settings = read_settings(**line);
     if (!settings) return settings.error();
     return std::optional(*std::move(settings));
 }

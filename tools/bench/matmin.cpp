@@ -19,6 +19,7 @@
 #include "common/files.hpp"
 #include "kernels/reduce/registry.hpp"
 #include "kernels/thread_pool.hpp"
+#include "tools/bench/command_line.hpp"
 #include "tools/bench/device_read.hpp"
 #include "tools/bench/interrupt.hpp"
 #include "tools/bench/lists.hpp"
@@ -75,45 +76,27 @@ po::options_description all_options() {
     return options;
 }
 
-Error usage(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
-
-Result<MatminSettings> read_settings(const po::variables_map& values) {
-    const auto text = [&](const char* name) -> const std::string& { return values[name].as<std::string>(); };
-    std::optional<Error> fault;
-    const auto number = [&](const std::string& name, std::string_view digits, std::uint64_t least,
-                            std::uint64_t most) -> std::uint64_t {
-        const auto parsed = parse_count(name, digits, least, most);
-        if (parsed) return *parsed;
-        if (!fault) fault = parsed.error();
-        return least;
-    };
-    const auto count = [&](const char* name, std::uint64_t least, std::uint64_t most) {
-        return number(std::string("--") + name, text(name), least, most);
-    };
+Result<MatminSettings> read_settings(CommandLine& line) {
     MatminSettings settings;
-    settings.count = count("count", 1, kMaxCount);
-    const std::string_view shape = text("shape");
+    settings.count = line.count("count", 1, kMaxCount);
+    const std::string shape = line.text("shape");
     const std::size_t cross = shape.find('x');
-    if (cross == std::string_view::npos) return usage("--shape takes rows and columns with an x between, as 3x3");
-    settings.rows = static_cast<std::size_t>(number("--shape, rows", shape.substr(0, cross), 1, kMaxEdge));
-    settings.columns = static_cast<std::size_t>(number("--shape, columns", shape.substr(cross + 1), 1, kMaxEdge));
-    settings.repeat = static_cast<std::size_t>(count("repeat", 1, kMaxRepeat));
-    settings.threads = static_cast<unsigned>(count("threads", 0, 4096));
+    if (cross == std::string::npos) return wrong_usage("--shape takes rows and columns with an x between, as 3x3");
+    settings.rows = static_cast<std::size_t>(line.number("--shape, rows", shape.substr(0, cross), 1, kMaxEdge));
+    settings.columns = static_cast<std::size_t>(line.number("--shape, columns", shape.substr(cross + 1), 1, kMaxEdge));
+    settings.repeat = static_cast<std::size_t>(line.count("repeat", 1, kMaxRepeat));
+    settings.threads = static_cast<unsigned>(line.count("threads", 0, 4096));
     if (settings.threads == 0) settings.threads = kernels::usable_processors();
-    settings.device = static_cast<int>(count("device", 0, kMaxDevices));
-    settings.seed = count("seed", 0, std::numeric_limits<std::uint64_t>::max());
-    if (fault) return *fault;
-    if (text("type") == "float32") {
+    settings.device = static_cast<int>(line.count("device", 0, kMaxDevices));
+    settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
+    settings.format = line.format();
+    if (line.fault()) return *line.fault();
+    if (line.text("type") == "float32") {
         settings.type = npy::Type::float32;
-    } else if (text("type") == "int32") {
+    } else if (line.text("type") == "int32") {
         settings.type = npy::Type::int32;
-    } else if (text("type") != "float64") {
-        return usage("--type takes float64, float32 or int32");
-    }
-    if (text("format") == "csv") {
-        settings.format = TableFormat::csv;
-    } else if (text("format") != "text") {
-        return usage("--format takes text or csv");
+    } else if (line.text("type") != "float64") {
+        return wrong_usage("--type takes float64, float32 or int32");
     }
     return settings;
 }
@@ -283,23 +266,10 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
 }  // namespace
 
 Result<std::optional<MatminSettings>> read_matmin_settings(int argc, char** argv, std::ostream& out) {
-    const po::options_description options = all_options();
-    po::variables_map values;
-    try {
-        po::store(po::command_line_parser(argc, argv)
-                      .options(options)
-                      .positional({})
-                      .style(po::command_line_style::default_style & ~po::command_line_style::allow_guessing)
-                      .run(),
-                  values);
-    } catch (const po::error& error) {
-        return usage(error.what());
-    }
-    if (values.count("help") != 0) {
-        out << kSynopsis << options << kExamples;
-        return std::optional<MatminSettings>();
-    }
-    auto settings = read_settings(values);
+    auto line = CommandLine::read(argc, argv, all_options(), kSynopsis, kExamples, out);
+    if (!line) return line.error();
+    if (!*line) return std::optional<MatminSettings>();
+    auto settings = read_settings(**line);
     if (!settings) return settings.error();
     return std::optional(*std::move(settings));
 }

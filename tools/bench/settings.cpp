@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "common/format/layout.hpp"
-#include "common/version.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
 #include "kernels/thread_pool.hpp"
+#include "tools/bench/command_line.hpp"
 #include "tools/bench/lists.hpp"
 
 namespace gloved::bench {
@@ -82,17 +82,11 @@ po::options_description all_options() {
     return all;
 }
 
-Error usage(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
-
-Result<Settings> read_settings(const po::variables_map& values) {
-    const auto given = [&](const char* name) { return values.count(name) != 0; };
-    const auto text = [&](const char* name) { return given(name) ? values[name].as<std::string>() : std::string(); };
-    std::optional<Error> fault;
-    const auto count = [&](const char* name, std::uint64_t least, std::uint64_t most) -> std::uint64_t {
-        const auto number = parse_count(std::string("--") + name, text(name), least, most);
-        if (number) return *number;
-        if (!fault) fault = number.error();
-        return least;
+Result<Settings> read_settings(CommandLine& line) {
+    const auto given = [&](const char* name) { return line.given(name); };
+    const auto text = [&](const char* name) { return line.text(name); };
+    const auto count = [&](const char* name, std::uint64_t least, std::uint64_t most) {
+        return line.count(name, least, most);
     };
 
     Settings settings;
@@ -105,16 +99,16 @@ Result<Settings> read_settings(const po::variables_map& values) {
     if (given("leak-queries"))
         settings.leak_queries = static_cast<std::size_t>(count("leak-queries", 1, kMaxLeakQueries));
     settings.rung_seconds = static_cast<double>(count("rung-seconds", 0, kMaxRungSeconds));
-    if (given("model") == given("rows")) return usage("say either --model DIR or --rows N");
+    if (given("model") == given("rows")) return wrong_usage("say either --model DIR or --rows N");
     settings.model = text("model");
     if (given("rows")) {
         settings.generate = GenerateOptions{count("rows", 1, format::kMaxRows),
                                             static_cast<std::uint32_t>(count("dim", 1, format::kMaxDim)), settings.seed,
                                             settings.threads};
     }
-    if (fault) return *fault;
+    if (line.fault()) return *line.fault();
     if (given("keep") && !settings.generate) {
-        return usage("--keep goes with --rows: it says where the made-up model stays");
+        return wrong_usage("--keep goes with --rows: it says where the made-up model stays");
     }
     settings.keep = text("keep");
     settings.engine = text("engine");
@@ -124,55 +118,35 @@ Result<Settings> read_settings(const po::variables_map& values) {
         if (!batches) return batches.error();
         settings.batches = *std::move(batches);
     }
-    if (text("pin") != "on" && text("pin") != "off") return usage("--pin takes on or off");
+    if (text("pin") != "on" && text("pin") != "off") return wrong_usage("--pin takes on or off");
     settings.pin = text("pin") == "on";
-    if (given("rungs") && text("rungs").empty()) return usage("--rungs takes names with commas between, or all");
+    if (given("rungs") && text("rungs").empty()) return wrong_usage("--rungs takes names with commas between, or all");
     settings.rungs = text("rungs");
     if (given("rungs") && settings.k > kernels::ladder::kMaxLadderHits) {
-        return usage(
+        return wrong_usage(
             fmt::format("with --rungs, --k is at most {}: rungs find no more", kernels::ladder::kMaxLadderHits));
     }
-    if (given("svg") && !given("rungs")) return usage("--svg goes with --rungs: it draws them");
+    if (given("svg") && !given("rungs")) return wrong_usage("--svg goes with --rungs: it draws them");
     settings.svg = text("svg");
     settings.loads = given("loads");
     if (given("leak-queries") && (given("rungs") || given("daemon") || given("loads"))) {
-        return usage("--leak-queries goes without --rungs, --loads and --daemon");
+        return wrong_usage("--leak-queries goes without --rungs, --loads and --daemon");
     }
-    if (given("daemon-engine") && !given("daemon")) return usage("--daemon-engine goes with --daemon");
+    if (given("daemon-engine") && !given("daemon")) return wrong_usage("--daemon-engine goes with --daemon");
     settings.daemon = text("daemon");
     settings.daemon_engine = text("daemon-engine");
-    if (text("format") == "csv") {
-        settings.format = TableFormat::csv;
-    } else if (text("format") != "text") {
-        return usage("--format takes text or csv");
-    }
+    settings.format = line.format();
+    if (line.fault()) return *line.fault();
     return settings;
 }
 
 }  // namespace
 
 Result<std::optional<Settings>> read_command_line(int argc, char** argv, std::ostream& out) {
-    const po::options_description options = all_options();
-    po::variables_map values;
-    try {
-        po::store(po::command_line_parser(argc, argv)
-                      .options(options)
-                      .positional({})
-                      .style(po::command_line_style::default_style & ~po::command_line_style::allow_guessing)
-                      .run(),
-                  values);
-    } catch (const po::error& error) {
-        return usage(error.what());
-    }
-    if (values.count("help") != 0) {
-        out << kSynopsis << options << kExamples;
-        return std::optional<Settings>();
-    }
-    if (values.count("version") != 0) {
-        out << "gloved-bench " << kProgramVersion << '\n';
-        return std::optional<Settings>();
-    }
-    auto settings = read_settings(values);
+    auto line = CommandLine::read(argc, argv, all_options(), kSynopsis, kExamples, out);
+    if (!line) return line.error();
+    if (!*line) return std::optional<Settings>();
+    auto settings = read_settings(**line);
     if (!settings) return settings.error();
     return std::optional(*std::move(settings));
 }
