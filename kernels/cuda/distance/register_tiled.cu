@@ -60,7 +60,13 @@ struct alignas(kVector * sizeof(float)) Vector {
 template <unsigned kVector>
 __device__ inline void store(float* to, const Vector<kVector>& values, std::size_t left) {
     if (left >= kVector && reinterpret_cast<std::uintptr_t>(to) % sizeof values == 0) {
-        *reinterpret_cast<Vector<kVector>*>(to) = values;
+        // An intrinsic: of an assignment the compiler makes one store for each number, since the other branch has these too.
+        if constexpr (kVector == 4) {
+            __stwb(reinterpret_cast<float4*>(to), float4{values.at[0], values.at[1], values.at[2], values.at[3]});
+        } else {
+            static_assert(kVector == 2);
+            __stwb(reinterpret_cast<float2*>(to), float2{values.at[0], values.at[1]});
+        }
         return;
     }
 #pragma unroll
