@@ -254,6 +254,9 @@ class DeviceDistance final : public Engine {
             auto device = DeviceBuffer<float>::allocate(out + mirror);
             if (!device) return device.error();
             piece.device = *std::move(device);
+            // Rows are copied with what fills them up, which no kernel writes.
+            const auto filled = cudaMemsetAsync(piece.device.data(), 0, piece.device.bytes(), stream_.get());
+            if (Status done = check(filled, "cudaMemsetAsync"); !done) return done;
         }
         return {};
     }
