@@ -7,8 +7,8 @@
 #include <array>
 #include <boost/program_options.hpp>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <span>
@@ -103,12 +103,12 @@ Result<MatminSettings> read_settings(CommandLine& line) {
 
 bool on_host(std::string_view rung) { return rung == "sequential" || rung == "cpu"; }
 
-/// Whether two lists of numbers have the same bits.
+/// Whether two lists hold the same numbers, −0 told from 0.
 template <class T>
 bool same(std::span<const T> a, const std::vector<double>& b) {
     return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](T x, double y) {
                const T rounded = static_cast<T>(y);
-               return std::memcmp(&x, &rounded, sizeof x) == 0;
+               return x == rounded && std::signbit(static_cast<double>(x)) == std::signbit(y);
            });
 }
 

@@ -234,7 +234,7 @@ class DeviceDistance final : public Engine {
             Status done =
                 copy_async(points_.data() + first * point_stride_, staging->data(), count * point_stride_, stream_);
             // Also after an error, since the staging is freed.
-            const Status over = stream_.synchronize();
+            Status over = stream_.synchronize();
             if (!done) return done;
             if (!over) return over;
         }

@@ -316,12 +316,13 @@ Result<std::unique_ptr<Reducer<T>>> make_original_reducer(const ReducerOptions& 
     return DeviceReducer<T>::create(Way::original, options, most_bytes);
 }
 
-#define GLOVED_INSTANCES(T)                                                                                  \
-    template Result<std::unique_ptr<Reducer<T>>> make_device_reducer<T>(const ReducerOptions&, std::size_t); \
-    template Result<std::unique_ptr<Reducer<T>>> make_original_reducer<T>(const ReducerOptions&, std::size_t)
-GLOVED_INSTANCES(float);
-GLOVED_INSTANCES(double);
-GLOVED_INSTANCES(std::int32_t);
-#undef GLOVED_INSTANCES
+template Result<std::unique_ptr<Reducer<float>>> make_device_reducer<float>(const ReducerOptions&, std::size_t);
+template Result<std::unique_ptr<Reducer<double>>> make_device_reducer<double>(const ReducerOptions&, std::size_t);
+template Result<std::unique_ptr<Reducer<std::int32_t>>> make_device_reducer<std::int32_t>(const ReducerOptions&,
+                                                                                          std::size_t);
+template Result<std::unique_ptr<Reducer<float>>> make_original_reducer<float>(const ReducerOptions&, std::size_t);
+template Result<std::unique_ptr<Reducer<double>>> make_original_reducer<double>(const ReducerOptions&, std::size_t);
+template Result<std::unique_ptr<Reducer<std::int32_t>>> make_original_reducer<std::int32_t>(const ReducerOptions&,
+                                                                                            std::size_t);
 
 }  // namespace gloved::kernels::cuda
