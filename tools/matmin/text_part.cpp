@@ -58,7 +58,7 @@ std::string word_fault(std::string_view word) {
     const bool is_float64 = wide.end == end && wide.fault == NumberFault::none;
     if (number.end == end && number.fault == NumberFault::overflow) {
         return fmt::format("{} is too large for {}{}", printable(word), kTypeName<T>,
-                           is_float64 ? "; give --type float64" : "");
+                           is_float64 ? "; give --type float64" : "; put a smaller one in its place");
     }
     if (is_float64) return fmt::format("{} is no {}; give --type float64", printable(word), kTypeName<T>);
     const std::string lower = lower_case(word.starts_with('-') || word.starts_with('+') ? word.substr(1) : word);

@@ -59,7 +59,7 @@ Result<std::uint64_t> parse_count(const convert::Input& input, std::string_view 
     const char* const last = trimmed.data() + trimmed.size();
     const auto [end, error] = std::from_chars(trimmed.data(), last, count);
     if (end == last && error == std::errc::result_out_of_range) {
-        return fault(fmt::format("{} matrices are too many", printable(trimmed)));
+        return fault(fmt::format("{} matrices are too many; put the number that follows there", printable(trimmed)));
     }
     if (end != last || error != std::errc()) {
         return fault(fmt::format("{} is no count of matrices; {}", printable(trimmed), kRemedy));
@@ -199,7 +199,8 @@ Result<Reading<T>> read_text(convert::Input& input, std::string head, const Read
     const std::uint64_t announced = beginning->count;
     if (announced > kMostNumbers / shape.numbers()) {
         return bad_line(input, beginning->count_line,
-                        fmt::format("{} matrices of {} × {} are too many", announced, shape.rows, shape.columns));
+                        fmt::format("{} matrices of {} × {} are too many; correct the count", announced, shape.rows,
+                                    shape.columns));
     }
     const auto reducer = begin(announced, shape);
     if (!reducer) return reducer.error();
