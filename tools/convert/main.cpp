@@ -3,13 +3,10 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <atomic>
 #include <boost/program_options.hpp>
 #include <charconv>
 #include <cstdint>
-#include <cstdio>
 #include <exception>
-#include <iostream>
 #include <new>
 #include <optional>
 #include <string>
@@ -20,41 +17,20 @@
 
 #include "common/format/layout.hpp"
 #include "common/quoting.hpp"
-#include "common/version.hpp"
 #include "tools/convert/bus_error.hpp"
 #include "tools/convert/convert.hpp"
 #include "tools/convert/export.hpp"
+#include "tools/program.hpp"
 
 namespace {
 
 using namespace gloved;
 namespace po = boost::program_options;
-
-constexpr int kDone = 0;
-constexpr int kFault = 1;
-constexpr int kUsage = 2;
+using tools::kDone;
+using tools::kFault;
 
 constexpr std::int64_t kMaxThreads = 256;
 constexpr unsigned kDefaultThreads = 8;  // more wait for the thread that reads, and cost a batch of memory each
-
-std::atomic<bool> stop{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
-
-void watch_signals() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { stop.store(true, std::memory_order_relaxed); };
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
-    // A reader of our messages that goes away must not take us with it, before the staging directory is removed.
-    ::signal(SIGPIPE, SIG_IGN);
-    // Nor a limit on the size of files: writing fails then, and the message says so.
-    ::signal(SIGXFSZ, SIG_IGN);
-}
-
-void say(const std::string& message) { std::fputs(("gloved-convert: " + message + "\n").c_str(), stderr); }
-
-void say_without_memory(const char* message) {
-    for (const char* piece : {"gloved-convert: ", message, "\n"}) std::fputs(piece, stderr);
-}
 
 constexpr const char* kHelpHead =
     "Usage: gloved-convert [options] INPUT|- MODEL_DIR\n"
@@ -72,11 +48,7 @@ constexpr const char* kHelpTail =
     "  curl -L URL | gloved-convert - models/glove\n"
     "  gloved-convert --export word2vec-bin models/glove glove.bin\n\n"
     "Exit status: 0 done, 1 the data or the system is at fault, 2 wrong usage.\n";
-
-int wrong_usage(const std::string& what) {
-    say(what + "; gloved-convert --help explains");
-    return kUsage;
-}
+constexpr tools::Program kProgram = {"gloved-convert", kHelpHead, kHelpTail};
 
 /// What the command line asks for: a conversion, or an export.
 struct Task {
@@ -146,58 +118,48 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     positional.add("first", 1).add("second", 1);
 
     po::variables_map values;
-    try {
-        constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-        po::store(po::command_line_parser(argc, argv).options(all).positional(positional).style(kStyle).run(), values);
-        po::notify(values);
-    } catch (const po::error& error) {
-        return wrong_usage(error.what());
-    }
-    if (values.count("help") != 0) {
-        std::cout << kHelpHead << visible << kHelpTail;
-        return kDone;
-    }
-    if (values.count("version") != 0) {
-        std::cout << "gloved-convert " << kProgramVersion << "\n";
-        return kDone;
-    }
+    if (const auto status = kProgram.read(argc, argv, visible, all, positional, values)) return *status;
     const auto given = [&](const char* name) { return values.count(name) != 0 && !values[name].defaulted(); };
     if (given("export")) {
         for (const char* name : {"format", "dim", "member", "limit", "duplicates", "on-error", "threads", "memory"}) {
-            if (given(name)) return wrong_usage(fmt::format("--{} is for a conversion, not for --export", name));
+            if (given(name))
+                return kProgram.wrong_usage(fmt::format("--{} is for a conversion, not for --export", name));
         }
-        if (first.empty() || second.empty()) return wrong_usage("--export needs MODEL_DIR and OUT");
+        if (first.empty() || second.empty()) return kProgram.wrong_usage("--export needs MODEL_DIR and OUT");
         const auto export_format = export_format_from(exporting);
-        if (!export_format) return wrong_usage("--export is glove, word2vec, word2vec-bin or npy");
+        if (!export_format) return kProgram.wrong_usage("--export is glove, word2vec, word2vec-bin or npy");
         task.exporting = convert::ExportOptions{*export_format, first, second};
         parsed = std::move(task);
         return kDone;
     }
-    if (first.empty() || second.empty()) return wrong_usage("INPUT and MODEL_DIR are needed");
+    if (first.empty() || second.empty()) return kProgram.wrong_usage("INPUT and MODEL_DIR are needed");
     options.input = first;
     options.model_dir = second;
 
     const auto source_format = convert::source_format_from(format);
-    if (!source_format) return wrong_usage("--format is auto, glove, norms, word2vec, word2vec-bin or fasttext");
+    if (!source_format)
+        return kProgram.wrong_usage("--format is auto, glove, norms, word2vec, word2vec-bin or fasttext");
     const auto in_range = [&](const char* name, std::int64_t value, std::int64_t most) {
         return values.count(name) == 0 || (value >= 1 && value <= most);
     };
-    if (!in_range("dim", dim, format::kMaxDim)) return wrong_usage(fmt::format("--dim is 1 to {}", format::kMaxDim));
-    if (!in_range("limit", limit, INT64_MAX)) return wrong_usage("--limit is 1 or more");
+    if (!in_range("dim", dim, format::kMaxDim))
+        return kProgram.wrong_usage(fmt::format("--dim is 1 to {}", format::kMaxDim));
+    if (!in_range("limit", limit, INT64_MAX)) return kProgram.wrong_usage("--limit is 1 or more");
     if (!in_range("threads", threads, kMaxThreads))
-        return wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
-    if (given("member") && options.member.empty()) return wrong_usage("--member is the name of a file in the archive");
+        return kProgram.wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
+    if (given("member") && options.member.empty())
+        return kProgram.wrong_usage("--member is the name of a file in the archive");
     if (given("spool-memory")) options.spool_bytes = values["spool-memory"].as<std::uint64_t>();
     if (given("memory")) {
         const auto bytes = bytes_from(memory);
         if (!bytes || *bytes < convert::kLeastMemory)
-            return wrong_usage("--memory is 256M or more: 300000000, 512M, 4G");
+            return kProgram.wrong_usage("--memory is 256M or more: 300000000, 512M, 4G");
         options.memory_bytes = *bytes;
     }
     const auto duplicates_rule = convert::duplicates_from(duplicates);
-    if (!duplicates_rule) return wrong_usage("--duplicates is first, last or error");
+    if (!duplicates_rule) return kProgram.wrong_usage("--duplicates is first, last or error");
     const auto on_error_rule = convert::on_error_from(on_error);
-    if (!on_error_rule) return wrong_usage("--on-error is stop or skip");
+    if (!on_error_rule) return kProgram.wrong_usage("--on-error is stop or skip");
 
     options.duplicates = *duplicates_rule;
     options.source.format = *source_format;
@@ -214,7 +176,7 @@ void summarize(const convert::ConvertOptions& options, const convert::Report& re
     const auto& source = report.source;
     const std::string_view unit = convert::unit_of(source.format);
     for (const std::string& skipped : source.skipped_examples)
-        say(fmt::format("skipped: {}: {}", options.input, skipped));
+        kProgram.say(fmt::format("skipped: {}: {}", options.input, skipped));
     if (source.skipped_lines() != 0) {
         std::string reasons;
         for (std::size_t i = 0; i < convert::kLineFaults; ++i) {
@@ -222,18 +184,19 @@ void summarize(const convert::ConvertOptions& options, const convert::Report& re
             reasons +=
                 fmt::format("{}{} {}", reasons.empty() ? "" : ", ", source.skipped[i], convert::kLineFaultNames[i]);
         }
-        say(fmt::format("{}: {} {}(s) skipped: {}", options.input, source.skipped_lines(), unit, reasons));
+        kProgram.say(fmt::format("{}: {} {}(s) skipped: {}", options.input, source.skipped_lines(), unit, reasons));
     }
     const std::size_t shown = std::min(report.duplicate_examples.size(), convert::kShownProblems);
     for (std::size_t i = 0; i < shown; ++i) {
         const auto& [kept, dropped, key] = report.duplicate_examples[i];
-        say(fmt::format("{}: {} {}: the word {} stands on {} {} too, which is kept", options.input, unit, dropped,
-                        printable(key), unit, kept));
+        kProgram.say(fmt::format("{}: {} {}: the word {} stands on {} {} too, which is kept", options.input, unit,
+                                 dropped, printable(key), unit, kept));
     }
-    if (report.duplicates > shown) say(fmt::format("{}: … {} duplicates in all", options.input, report.duplicates));
+    if (report.duplicates > shown)
+        kProgram.say(fmt::format("{}: … {} duplicates in all", options.input, report.duplicates));
     double seconds = 0;
     for (const auto& [stage, value] : report.seconds) seconds += value;
-    say(fmt::format(
+    kProgram.say(fmt::format(
         "{}: {} words of {} numbers from {} {}s, {} duplicate(s), {} skipped; {:.1f} s, {:.0f} MB/s; "
         "generation {}",
         options.model_dir, report.rows_kept, source.dim, source.lines, unit, report.duplicates, source.skipped_lines(),
@@ -246,9 +209,12 @@ void summarize(const convert::ConvertOptions& options, const convert::Report& re
 int main(int argc, char** argv) try {
     std::optional<Task> task;
     if (const int status = parse(argc, argv, task); !task) return status;
-    watch_signals();
+    const auto& stop = tools::stop_on_signals(tools::SecondSignal::waits_too);
+    tools::let_writes_fail();
+    const auto say = [](const std::string& message) { kProgram.say(message); };
     const auto failed = [&](const Error& error, const std::string& target) {
-        say(error.code == ErrorCode::interrupted ? fmt::format("interrupted; {} is as it was", target) : error.message);
+        kProgram.say(error.code == ErrorCode::interrupted ? fmt::format("interrupted; {} is as it was", target)
+                                                          : error.message);
         return kFault;
     };
     if (task->exporting) {
@@ -261,11 +227,11 @@ int main(int argc, char** argv) try {
     try {
         summarize(task->conversion, *report);
     } catch (const std::bad_alloc&) {
-        say_without_memory("the model is there, but there was no memory for a summary");
+        kProgram.say_without_memory("the model is there, but there was no memory for a summary");
     }
     return kDone;
 } catch (const std::exception& error) {
     // Out of memory or threads. All destructors have run: nothing is left behind.
-    say_without_memory(error.what());
+    kProgram.say_without_memory(error.what());
     return kFault;
 }

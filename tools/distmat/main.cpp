@@ -2,49 +2,31 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <atomic>
 #include <boost/program_options.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <iostream>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "common/files.hpp"
-#include "common/version.hpp"
 #include "kernels/distance/cpu.hpp"
 #include "kernels/distance/registry.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/convert/bus_error.hpp"
 #include "tools/distmat/distmat.hpp"
+#include "tools/program.hpp"
 
 namespace {
 
 using namespace gloved;
 namespace po = boost::program_options;
-
-constexpr int kDone = 0;
-constexpr int kFault = 1;
-constexpr int kUsage = 2;
+using tools::kDone;
+using tools::kFault;
 
 constexpr std::int64_t kMaxThreads = 256;
-
-std::atomic<bool> stop{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
-
-void watch_signals() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { stop.store(true, std::memory_order_relaxed); };
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
-    // A reader that goes away, and a limit on the size of files, make writing fail; the file that was begun is removed then.
-    ::signal(SIGPIPE, SIG_IGN);
-    ::signal(SIGXFSZ, SIG_IGN);
-}
-
-void say(const std::string& message) { std::fputs(("gloved-distmat: " + message + "\n").c_str(), stderr); }
 
 constexpr const char* kHelpHead =
     "Usage: gloved-distmat [options] INPUT|- OUTPUT|-\n"
@@ -58,11 +40,7 @@ constexpr const char* kHelpTail =
     "  gloved-distmat --top 10 points.txt.gz nearest.txt\n"
     "  gloved-distmat --model models/glove --metric cosine words.txt cosines.npy\n\n"
     "Exit status: 0 done, 1 the data or the system is at fault, 2 wrong usage.\n";
-
-int wrong_usage(const std::string& what) {
-    say(what + "; gloved-distmat --help explains");
-    return kUsage;
-}
+constexpr tools::Program kProgram = {"gloved-distmat", kHelpHead, kHelpTail};
 
 std::optional<kernels::distance::Metric> metric_from(std::string_view name) {
     using kernels::distance::Metric;
@@ -109,36 +87,22 @@ int parse(int argc, char** argv, std::optional<distmat::DistmatOptions>& parsed)
     positional.add("input", 1).add("output", 1);
 
     po::variables_map values;
-    try {
-        constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-        po::store(po::command_line_parser(argc, argv).options(all).positional(positional).style(kStyle).run(), values);
-        po::notify(values);
-    } catch (const po::error& error) {
-        return wrong_usage(error.what());
-    }
-    if (values.count("help") != 0) {
-        std::cout << kHelpHead << visible << kHelpTail;
-        return kDone;
-    }
-    if (values.count("version") != 0) {
-        std::cout << "gloved-distmat " << kProgramVersion << "\n";
-        return kDone;
-    }
-    if (options.input.empty() || options.output.empty()) return wrong_usage("INPUT and OUTPUT are needed");
+    if (const auto status = kProgram.read(argc, argv, visible, all, positional, values)) return *status;
+    if (options.input.empty() || options.output.empty()) return kProgram.wrong_usage("INPUT and OUTPUT are needed");
     const auto known_metric = metric_from(metric);
-    if (!known_metric) return wrong_usage("--metric is sqeuclidean, euclidean or cosine");
+    if (!known_metric) return kProgram.wrong_usage("--metric is sqeuclidean, euclidean or cosine");
     options.metric = *known_metric;
     bool known_engine = options.engine == "auto";
     for (const auto& entry : kernels::distance::list_distance_engines()) known_engine |= entry.name == options.engine;
     if (!known_engine) {
-        return wrong_usage("--engine is auto, cuda, cpu, sequential, global, shared8, shared16 or shared32");
+        return kProgram.wrong_usage("--engine is auto, cuda, cpu, sequential, global, shared8, shared16 or shared32");
     }
-    if (values.count("model") != 0 && options.model_dir.empty()) return wrong_usage("--model is a directory");
-    if (values.count("top") != 0 && top < 1) return wrong_usage("--top is 1 or more");
+    if (values.count("model") != 0 && options.model_dir.empty()) return kProgram.wrong_usage("--model is a directory");
+    if (values.count("top") != 0 && top < 1) return kProgram.wrong_usage("--top is 1 or more");
     if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
-        return wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
+        return kProgram.wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
     }
-    if (options.engine_options.device < 0) return wrong_usage("--device is the number of a GPU, from 0");
+    if (options.engine_options.device < 0) return kProgram.wrong_usage("--device is the number of a GPU, from 0");
     options.top = static_cast<std::size_t>(top);
     options.block = static_cast<std::size_t>(block);
     options.threads = threads != 0 ? static_cast<std::size_t>(threads) : kernels::usable_processors();
@@ -153,18 +117,19 @@ int main(int argc, char** argv) try {
     open_standard_descriptors();
     std::optional<distmat::DistmatOptions> options;
     if (const int status = parse(argc, argv, options); !options) return status;
-    watch_signals();
+    const auto& stop = tools::stop_on_signals(tools::SecondSignal::waits_too);
+    tools::let_writes_fail();
     convert::explain_bus_errors(
         "gloved-distmat: a file became shorter while it was read or written, or its disk fails\n");
-    const Status done = distmat::distmat(*options, stop, say);
+    const Status done = distmat::distmat(*options, stop, [](const std::string& message) { kProgram.say(message); });
     if (done) return kDone;
     const Error& error = done.error();
-    say(error.code == ErrorCode::interrupted && options->output != "-"
-            ? fmt::format("interrupted; {} is as it was", options->output)
-            : error.message);
+    kProgram.say(error.code == ErrorCode::interrupted && options->output != "-"
+                     ? fmt::format("interrupted; {} is as it was", options->output)
+                     : error.message);
     return kFault;
 } catch (const std::exception& error) {
     // Out of memory or threads. All destructors have run: nothing is left behind.
-    for (const char* piece : {"gloved-distmat: ", error.what(), "\n"}) std::fputs(piece, stderr);
+    kProgram.say_without_memory(error.what());
     return kFault;
 }

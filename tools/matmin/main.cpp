@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,34 +17,20 @@
 #include <utility>
 
 #include "common/files.hpp"
-#include "common/version.hpp"
 #include "kernels/reduce/registry.hpp"
 #include "tools/matmin/result_text.hpp"
 #include "tools/matmin/source.hpp"
+#include "tools/program.hpp"
 
 namespace {
 
 using namespace gloved;
 namespace po = boost::program_options;
-
-constexpr int kDone = 0;
-constexpr int kFault = 1;
-constexpr int kUsage = 2;
+using tools::kDone;
+using tools::kFault;
 
 constexpr std::int64_t kMaxThreads = 256;
 constexpr unsigned kDefaultThreads = 8;  // more wait for the thread that reads
-
-std::atomic<bool> stop{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
-
-void watch_signals() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { stop.store(true, std::memory_order_relaxed); };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second one ends the program at once
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
-}
-
-void say(const std::string& message) { std::fputs(("gloved-matmin: " + message + "\n").c_str(), stderr); }
 
 constexpr const char* kHelpHead =
     "Usage: gloved-matmin [options] INPUT|-\n"
@@ -64,11 +49,7 @@ constexpr const char* kHelpTail =
     "  gloved-matmin --op minmax --times matrices.txt.gz\n"
     "  gloved-matmin --engine sequential matrices.npy\n\n"
     "Exit status: 0 done, 1 the data or the system is at fault, 2 wrong usage.\n";
-
-int wrong_usage(const std::string& what) {
-    say(what + "; gloved-matmin --help explains");
-    return kUsage;
-}
+constexpr tools::Program kProgram = {"gloved-matmin", kHelpHead, kHelpTail};
 
 enum class Op { minimum, maximum, both };
 
@@ -108,28 +89,14 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     positional.add("input", 1);
 
     po::variables_map values;
-    try {
-        constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-        po::store(po::command_line_parser(argc, argv).options(all).positional(positional).style(kStyle).run(), values);
-        po::notify(values);
-    } catch (const po::error& error) {
-        return wrong_usage(error.what());
-    }
-    if (values.count("help") != 0) {
-        std::cout << kHelpHead << visible << kHelpTail;
-        return kDone;
-    }
-    if (values.count("version") != 0) {
-        std::cout << "gloved-matmin " << kProgramVersion << "\n";
-        return kDone;
-    }
-    if (task.input.empty()) return wrong_usage("INPUT is needed, or - for stdin");
+    if (const auto status = kProgram.read(argc, argv, visible, all, positional, values)) return *status;
+    if (task.input.empty()) return kProgram.wrong_usage("INPUT is needed, or - for stdin");
     if (op == "max") {
         task.op = Op::maximum;
     } else if (op == "minmax") {
         task.op = Op::both;
     } else if (op != "min") {
-        return wrong_usage("--op is min, max or minmax");
+        return kProgram.wrong_usage("--op is min, max or minmax");
     }
     if (type == "float64") {
         task.type = npy::Type::float64;
@@ -138,18 +105,18 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     } else if (type == "int32") {
         task.type = npy::Type::int32;
     } else if (values.count("type") != 0) {
-        return wrong_usage("--type is float64, float32 or int32");
+        return kProgram.wrong_usage("--type is float64, float32 or int32");
     }
     if (task.engine == "auto") task.engine = "cpu";
     const auto engines = kernels::reduce::list_reducers();
     if (std::none_of(engines.begin(), engines.end(), [&](const auto& entry) { return entry.name == task.engine; })) {
-        return wrong_usage("--engine is auto, cuda, cpu, sequential or original");
+        return kProgram.wrong_usage("--engine is auto, cuda, cpu, sequential or original");
     }
     if (values.count("member") != 0 && task.member.empty()) {
-        return wrong_usage("--member is the name of a file in the archive");
+        return kProgram.wrong_usage("--member is the name of a file in the archive");
     }
     if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
-        return wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
+        return kProgram.wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
     }
     task.reading.threads = threads != 0 ? static_cast<std::size_t>(threads)
                                         : std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads);
@@ -206,7 +173,7 @@ Status run(const Task& task, matmin::Source& source) {
     return {};
 }
 
-Status run(const Task& task) {
+Status run(const Task& task, const std::atomic<bool>& stop) {
     auto source = matmin::Source::open(task.input, stop, task.member);
     if (!source) return source.error();
     switch (task.type.value_or(source->type())) {
@@ -227,14 +194,14 @@ int main(int argc, char** argv) try {
     open_standard_descriptors();
     std::optional<Task> task;
     if (const int status = parse(argc, argv, task); !task) return status;
-    watch_signals();
-    if (const Status done = run(*task); !done) {
-        say(done.error().message);
+    const auto& stop = tools::stop_on_signals(tools::SecondSignal::ends_at_once);
+    if (const Status done = run(*task, stop); !done) {
+        kProgram.say(done.error().message);
         return kFault;
     }
     return kDone;
 } catch (const std::exception& error) {
     // Out of memory or threads.
-    for (const char* piece : {"gloved-matmin: ", error.what(), "\n"}) std::fputs(piece, stderr);
+    kProgram.say_without_memory(error.what());
     return kFault;
 }

@@ -3,11 +3,9 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <atomic>
 #include <boost/program_options.hpp>
 #include <cstdio>
 #include <exception>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -15,23 +13,19 @@
 #include <vector>
 
 #include "common/format/layout.hpp"
-#include "common/version.hpp"
 #include "tools/convert/bus_error.hpp"
+#include "tools/program.hpp"
 #include "tools/verify/verify.hpp"
 
 namespace {
 
 using namespace gloved;
 namespace po = boost::program_options;
+using tools::kDone;
+using tools::kFault;
 
-constexpr int kSound = 0;
-constexpr int kFault = 1;
-constexpr int kUsage = 2;
 constexpr std::int64_t kMaxThreads = 256;
 constexpr unsigned kDefaultThreads = 8;  // more wait for the memory
-
-std::atomic<bool> stop{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
 
 constexpr const char* kHelpHead =
     "Usage: gloved-verify [options] MODEL_DIR\n"
@@ -43,11 +37,7 @@ constexpr const char* kHelpTail =
     "  gloved-verify --source glove.6B.100d.txt.gz models/glove\n"
     "  gloved-verify --engines --json models/glove | jq .ok\n\n"
     "Exit status: 0 all is well, 1 a check failed or could not be made, 2 wrong usage.\n";
-
-int wrong_usage(const std::string& what) {
-    fmt::print(stderr, "gloved-verify: {}; gloved-verify --help explains\n", what);
-    return kUsage;
-}
+constexpr tools::Program kProgram = {"gloved-verify", kHelpHead, kHelpTail};
 
 struct CommandLine {
     verify::VerifyOptions options;
@@ -74,32 +64,19 @@ int parse(int argc, char** argv, std::optional<CommandLine>& parsed) {
     positional.add("model-dir", 1);
 
     po::variables_map values;
-    try {
-        constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-        po::store(po::command_line_parser(argc, argv).options(all).positional(positional).style(kStyle).run(), values);
-        po::notify(values);
-    } catch (const po::error& error) {
-        return wrong_usage(error.what());
-    }
-    if (values.count("help") != 0) {
-        std::cout << kHelpHead << visible << kHelpTail;
-        return kSound;
-    }
-    if (values.count("version") != 0) {
-        std::cout << "gloved-verify " << kProgramVersion << "\n";
-        return kSound;
-    }
-    if (line.options.model_dir.empty()) return wrong_usage("MODEL_DIR is needed");
+    if (const auto status = kProgram.read(argc, argv, visible, all, positional, values)) return *status;
+    if (line.options.model_dir.empty()) return kProgram.wrong_usage("MODEL_DIR is needed");
     if (line.options.quick && !line.options.source.empty())
-        return wrong_usage("--quick and --source exclude each other");
-    if (line.options.quick && line.options.engines) return wrong_usage("--quick and --engines exclude each other");
+        return kProgram.wrong_usage("--quick and --source exclude each other");
+    if (line.options.quick && line.options.engines)
+        return kProgram.wrong_usage("--quick and --engines exclude each other");
     if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
-        return wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
+        return kProgram.wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
     }
     line.options.threads = threads != 0 ? static_cast<std::size_t>(threads)
                                         : std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads);
     parsed = std::move(line);
-    return kSound;
+    return kDone;
 }
 
 void print_json(const verify::VerifyOptions& options, const verify::ModelFacts& facts,
@@ -126,11 +103,8 @@ void print_json(const verify::VerifyOptions& options, const verify::ModelFacts& 
 int main(int argc, char** argv) try {
     std::optional<CommandLine> line;
     if (const int status = parse(argc, argv, line); !line) return status;
-    struct sigaction action {};
-    action.sa_handler = [](int) { stop.store(true, std::memory_order_relaxed); };
     // The second one ends the program where it stands: an engine in the middle of a large batch, say. Nothing is left.
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    for (const int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
+    const auto& stop = tools::stop_on_signals(tools::SecondSignal::ends_at_once);
 
     convert::explain_bus_errors(
         "gloved-verify: a file of the model became shorter while it was read, or its disk cannot be read\n");
@@ -155,7 +129,7 @@ int main(int argc, char** argv) try {
     } else {
         fmt::print("{}: NOT sound, {} of {} checks failed\n", line->options.model_dir, failed, checks.size());
     }
-    return failed == 0 ? kSound : kFault;
+    return failed == 0 ? kDone : kFault;
 } catch (const std::exception& error) {
     fmt::print(stderr, "gloved-verify: {}\n", error.what());
     return kFault;
