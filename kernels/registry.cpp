@@ -1,9 +1,8 @@
 #include "kernels/registry.hpp"
 
-#include <fmt/format.h>
-
 #include "kernels/cpu/cpu_engine.hpp"
 #include "kernels/cpu/scan.hpp"
+#include "kernels/makers.hpp"
 #ifdef GLOVED_HAVE_CUDA
 #include "kernels/cuda/cuda_engine.hpp"
 #endif
@@ -32,30 +31,13 @@ constexpr Maker kMakers[] = {
 
 }  // namespace
 
-std::vector<EngineEntry> list_engines() {
-    std::vector<EngineEntry> entries;
-    for (const Maker& maker : kMakers) {
-        const auto unavailable = maker.unavailable();
-        entries.push_back({maker.name, unavailable ? *unavailable : unavailable.error().message});
-    }
-    return entries;
-}
+std::vector<EngineEntry> list_engines() { return entries_of(kMakers); }
 
 Result<std::unique_ptr<Engine>> make_engine(const std::string& name, const format::Model& model,
                                             const EngineOptions& options) {
-    std::string names;
-    for (const Maker& maker : kMakers) {
-        names += fmt::format(", {}", maker.name);
-        if (name != "auto" && name != maker.name) continue;
-        const auto unavailable = maker.unavailable();
-        // A device that fails is no reason to take the next engine in silence.
-        if (!unavailable) return unavailable.error();
-        if (unavailable->empty()) return maker.make(model, options);
-        if (name == maker.name) {
-            return Error{ErrorCode::unavailable, fmt::format("engine '{}' cannot run: {}", name, *unavailable)};
-        }
-    }
-    return Error{ErrorCode::unavailable, fmt::format("no engine '{}': there are auto{}", name, names)};
+    const auto maker = choose_maker(kMakers, name, true);
+    if (!maker) return maker.error();
+    return (*maker)->make(model, options);
 }
 
 std::vector<std::string> simd_names() {

@@ -1,7 +1,6 @@
 #include "kernels/reduce/registry.hpp"
 
-#include <fmt/format.h>
-
+#include "kernels/makers.hpp"
 #include "kernels/reduce/host_reducers.hpp"
 #ifdef GLOVED_HAVE_CUDA
 #include "kernels/cuda/cuda_engine.hpp"
@@ -51,27 +50,13 @@ constexpr Maker<T> kMakers[] = {
 
 }  // namespace
 
-std::vector<EngineEntry> list_reducers() {
-    std::vector<EngineEntry> entries;
-    for (const auto& maker : kMakers<double>) {
-        const auto unavailable = maker.unavailable();
-        entries.push_back({maker.name, unavailable ? *unavailable : unavailable.error().message});
-    }
-    return entries;
-}
+std::vector<EngineEntry> list_reducers() { return entries_of(kMakers<double>); }
 
 template <class T>
 Result<std::unique_ptr<Reducer<T>>> make_reducer(const std::string& name, const ReducerOptions& options) {
-    std::string names;
-    for (const auto& maker : kMakers<T>) {
-        names += fmt::format("{}{}", names.empty() ? "" : ", ", maker.name);
-        if (name != maker.name) continue;
-        const auto unavailable = maker.unavailable();
-        if (!unavailable) return unavailable.error();
-        if (unavailable->empty()) return maker.make(options);
-        return Error{ErrorCode::unavailable, fmt::format("engine '{}' cannot run: {}", name, *unavailable)};
-    }
-    return Error{ErrorCode::unavailable, fmt::format("no engine '{}': there are {}", name, names)};
+    const auto maker = choose_maker(kMakers<T>, name, false);
+    if (!maker) return maker.error();
+    return (*maker)->make(options);
 }
 
 template Result<std::unique_ptr<Reducer<float>>> make_reducer(const std::string&, const ReducerOptions&);

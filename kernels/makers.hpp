@@ -1,0 +1,45 @@
+// The choice between makers of one kind of engine: what every registry says of its table.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "common/result.hpp"
+#include "kernels/registry.hpp"
+
+namespace gloved::kernels {
+
+/// `makers` is a table in order of preference, of anything with a `name` and `Result<std::string> unavailable()`, which gives an empty
+/// string where it can run.
+template <class Makers>
+std::vector<EngineEntry> entries_of(const Makers& makers) {
+    std::vector<EngineEntry> entries;
+    for (const auto& maker : makers) {
+        const auto unavailable = maker.unavailable();
+        entries.push_back({maker.name, unavailable ? *unavailable : unavailable.error().message});
+    }
+    return entries;
+}
+
+/// The maker called `name`, or for «auto», where `makers` has that, the first that can run. Errors: unavailable; what `unavailable` fails
+/// with, since a device that fails is no reason to take the next engine in silence.
+template <class Maker, std::size_t Count>
+Result<const Maker*> choose_maker(const Maker (&makers)[Count], const std::string& name, bool has_auto) {
+    std::string names = has_auto ? "auto" : "";
+    for (const Maker& maker : makers) {
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", maker.name);
+        if (!(has_auto && name == "auto") && name != maker.name) continue;
+        const auto unavailable = maker.unavailable();
+        if (!unavailable) return unavailable.error();
+        if (unavailable->empty()) return &maker;
+        if (name == maker.name) {
+            return Error{ErrorCode::unavailable, fmt::format("engine '{}' cannot run: {}", name, *unavailable)};
+        }
+    }
+    return Error{ErrorCode::unavailable, fmt::format("no engine '{}': there are {}", name, names)};
+}
+
+}  // namespace gloved::kernels
