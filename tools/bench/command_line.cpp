@@ -3,11 +3,19 @@
 #include <utility>
 
 #include "common/version.hpp"
+#include "kernels/thread_pool.hpp"
 #include "tools/bench/lists.hpp"
 
 namespace gloved::bench {
 
 namespace po = boost::program_options;
+
+namespace {
+
+constexpr std::uint64_t kMaxThreads = 4096;
+constexpr std::uint64_t kMaxDevices = 1024;
+
+}  // namespace
 
 Error wrong_usage(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
 
@@ -43,6 +51,13 @@ std::uint64_t CommandLine::number(const std::string& name, std::string_view digi
     if (!fault_) fault_ = parsed.error();
     return least;
 }
+
+unsigned CommandLine::threads() {
+    const auto threads = static_cast<unsigned>(count("threads", 0, kMaxThreads));
+    return threads != 0 ? threads : kernels::usable_processors();
+}
+
+int CommandLine::device() { return static_cast<int>(count("device", 0, kMaxDevices)); }
 
 TableFormat CommandLine::format() {
     const std::string format = text("format");

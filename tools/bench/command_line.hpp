@@ -7,6 +7,7 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/result.hpp"
 #include "tools/bench/table.hpp"
@@ -36,6 +37,10 @@ class CommandLine {
         return number(std::string("--") + name, text(name), least, most);
     }
     std::uint64_t number(const std::string& name, std::string_view digits, std::uint64_t least, std::uint64_t most);
+    /// --threads; 0 is one a processor that the process may use.
+    unsigned threads();
+    /// --device.
+    int device();
     /// --format, text or csv.
     TableFormat format();
     /// The first fault of the above.
@@ -47,5 +52,23 @@ class CommandLine {
     boost::program_options::variables_map values_;
     std::optional<Error> fault_;
 };
+
+/// An option whose value is text, with or without one that it has otherwise.
+inline auto value(const char* name) { return boost::program_options::value<std::string>()->value_name(name); }
+inline auto preset(const char* name, const char* preset_value) { return value(name)->default_value(preset_value); }
+
+/// CommandLine::read, and what `interpret` makes of it: a measurement's settings.
+template <class Settings>
+Result<std::optional<Settings>> read_settings_of(int argc, char** argv,
+                                                 const boost::program_options::options_description& options,
+                                                 std::string_view synopsis, std::string_view examples,
+                                                 std::ostream& out, Result<Settings> (*interpret)(CommandLine& line)) {
+    auto line = CommandLine::read(argc, argv, options, synopsis, examples, out);
+    if (!line) return line.error();
+    if (!*line) return std::optional<Settings>();
+    auto settings = interpret(**line);
+    if (!settings) return settings.error();
+    return std::optional(*std::move(settings));
+}
 
 }  // namespace gloved::bench

@@ -41,7 +41,6 @@ constexpr std::uint64_t kMaxRows = 1'000'000;
 constexpr std::uint64_t kMaxDim = kernels::distance::kMostDim;
 constexpr std::uint64_t kMaxRepeat = 100'000;
 constexpr std::uint64_t kMaxSeconds = 100'000;
-constexpr std::uint64_t kMaxDevices = 1024;
 /// Of more rows a few are checked, and not all.
 constexpr std::size_t kMostCheckedRows = 4096;
 /// Of those, and of each end of the others.
@@ -60,10 +59,6 @@ Exit status: 0 done, 1 something could not be measured or is wrong, 2 wrong usag
 )";
 
 po::options_description all_options() {
-    const auto value = [](const char* name) { return po::value<std::string>()->value_name(name); };
-    const auto preset = [](const char* name, const char* preset_value) {
-        return po::value<std::string>()->value_name(name)->default_value(preset_value);
-    };
     po::options_description options("Options");
     // clang-format off
     options.add_options()
@@ -93,9 +88,8 @@ Result<DistmatSettings> read_settings(CommandLine& line) {
     }
     settings.repeat = static_cast<std::size_t>(line.count("repeat", 1, kMaxRepeat));
     settings.seconds = static_cast<double>(line.count("rung-seconds", 0, kMaxSeconds));
-    settings.threads = static_cast<unsigned>(line.count("threads", 0, 4096));
-    if (settings.threads == 0) settings.threads = kernels::usable_processors();
-    settings.device = static_cast<int>(line.count("device", 0, kMaxDevices));
+    settings.threads = line.threads();
+    settings.device = line.device();
     settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
     settings.format = line.format();
     if (line.fault()) return *line.fault();
@@ -236,12 +230,7 @@ Result<DistmatFigures> time_rung(const std::string& rung, Sample& sample, const 
 }  // namespace
 
 Result<std::optional<DistmatSettings>> read_distmat_settings(int argc, char** argv, std::ostream& out) {
-    auto line = CommandLine::read(argc, argv, all_options(), kSynopsis, kExamples, out);
-    if (!line) return line.error();
-    if (!*line) return std::optional<DistmatSettings>();
-    auto settings = read_settings(**line);
-    if (!settings) return settings.error();
-    return std::optional(*std::move(settings));
+    return read_settings_of(argc, argv, all_options(), kSynopsis, kExamples, out, read_settings);
 }
 
 Status print_distmat(const DistmatSettings& settings, const std::string& processor_name) {

@@ -42,7 +42,6 @@ constexpr std::array<const char*, 4> kRungs = {"sequential", "cpu", "original", 
 constexpr std::uint64_t kMaxCount = 10'000'000'000;
 constexpr std::uint64_t kMaxEdge = 100'000;
 constexpr std::uint64_t kMaxRepeat = 100'000;
-constexpr std::uint64_t kMaxDevices = 1024;
 
 constexpr const char* kSynopsis = R"(Usage: gloved-bench matmin [OPTIONS]
 Makes the text of random matrices, and times every way to find the smallest and largest of each element: reading, transfer and
@@ -57,9 +56,6 @@ Exit status: 0 done, 1 something could not be measured or is wrong, 2 wrong usag
 )";
 
 po::options_description all_options() {
-    const auto preset = [](const char* name, const char* preset_value) {
-        return po::value<std::string>()->value_name(name)->default_value(preset_value);
-    };
     po::options_description options("Options");
     // clang-format off
     options.add_options()
@@ -85,9 +81,8 @@ Result<MatminSettings> read_settings(CommandLine& line) {
     settings.rows = static_cast<std::size_t>(line.number("--shape, rows", shape.substr(0, cross), 1, kMaxEdge));
     settings.columns = static_cast<std::size_t>(line.number("--shape, columns", shape.substr(cross + 1), 1, kMaxEdge));
     settings.repeat = static_cast<std::size_t>(line.count("repeat", 1, kMaxRepeat));
-    settings.threads = static_cast<unsigned>(line.count("threads", 0, 4096));
-    if (settings.threads == 0) settings.threads = kernels::usable_processors();
-    settings.device = static_cast<int>(line.count("device", 0, kMaxDevices));
+    settings.threads = line.threads();
+    settings.device = line.device();
     settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
     settings.format = line.format();
     if (line.fault()) return *line.fault();
@@ -266,12 +261,7 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
 }  // namespace
 
 Result<std::optional<MatminSettings>> read_matmin_settings(int argc, char** argv, std::ostream& out) {
-    auto line = CommandLine::read(argc, argv, all_options(), kSynopsis, kExamples, out);
-    if (!line) return line.error();
-    if (!*line) return std::optional<MatminSettings>();
-    auto settings = read_settings(**line);
-    if (!settings) return settings.error();
-    return std::optional(*std::move(settings));
+    return read_settings_of(argc, argv, all_options(), kSynopsis, kExamples, out, read_settings);
 }
 
 Status print_matmin(const MatminSettings& settings, const std::string& processor_name) {

@@ -7,7 +7,6 @@
 
 #include "common/format/layout.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
-#include "kernels/thread_pool.hpp"
 #include "tools/bench/command_line.hpp"
 #include "tools/bench/lists.hpp"
 
@@ -18,7 +17,6 @@ namespace po = boost::program_options;
 
 constexpr std::uint64_t kMaxRepeat = 1'000'000;
 constexpr std::uint64_t kMaxLeakQueries = 1'000'000'000;
-constexpr std::uint64_t kMaxDevices = 1024;
 constexpr std::uint64_t kMaxRungSeconds = 100'000;
 
 constexpr const char* kSynopsis = R"(Usage: gloved-bench --model DIR [OPTIONS]
@@ -42,10 +40,6 @@ Exit status: 0 done, 1 something could not be measured or is wrong, 2 wrong usag
 )";
 
 po::options_description all_options() {
-    const auto value = [](const char* name) { return po::value<std::string>()->value_name(name); };
-    const auto preset = [](const char* name, const char* preset_value) {
-        return po::value<std::string>()->value_name(name)->default_value(preset_value);
-    };
     // clang-format off
     po::options_description model("The model");
     model.add_options()
@@ -91,9 +85,8 @@ Result<Settings> read_settings(CommandLine& line) {
 
     Settings settings;
     settings.seed = count("seed", 0, std::numeric_limits<std::uint64_t>::max());
-    settings.threads = static_cast<unsigned>(count("threads", 0, 4096));
-    if (settings.threads == 0) settings.threads = kernels::usable_processors();
-    settings.device = static_cast<int>(count("device", 0, kMaxDevices));
+    settings.threads = line.threads();
+    settings.device = line.device();
     settings.k = static_cast<std::size_t>(count("k", 1, format::kMaxRows));
     if (given("repeat")) settings.repeat = static_cast<std::size_t>(count("repeat", 1, kMaxRepeat));
     if (given("leak-queries"))
@@ -143,12 +136,7 @@ Result<Settings> read_settings(CommandLine& line) {
 }  // namespace
 
 Result<std::optional<Settings>> read_command_line(int argc, char** argv, std::ostream& out) {
-    auto line = CommandLine::read(argc, argv, all_options(), kSynopsis, kExamples, out);
-    if (!line) return line.error();
-    if (!*line) return std::optional<Settings>();
-    auto settings = read_settings(**line);
-    if (!settings) return settings.error();
-    return std::optional(*std::move(settings));
+    return read_settings_of(argc, argv, all_options(), kSynopsis, kExamples, out, read_settings);
 }
 
 }  // namespace gloved::bench
