@@ -62,6 +62,18 @@ Status write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offs
     return {};
 }
 
+Status read_all_at(int fd, std::span<std::byte> to, std::uint64_t offset, const std::string& path) {
+    while (!to.empty()) {
+        const ssize_t got = ::pread(fd, to.data(), to.size(), static_cast<off_t>(offset));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return system_error(path, "cannot read", errno);
+        if (got == 0) return Error{ErrorCode::io, fmt::format("{}: shorter than it was written", path)};
+        to = to.subspan(static_cast<std::size_t>(got));
+        offset += static_cast<std::uint64_t>(got);
+    }
+    return {};
+}
+
 Status sync_to_disk(int fd, const std::string& path) {
     if (::fsync(fd) != 0) return system_error(path, "cannot write to disk", errno);
     return {};

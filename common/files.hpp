@@ -58,6 +58,9 @@ Result<struct stat> file_status(int fd, const std::string& path);
 /// Writes all of `bytes` at `offset`; goes on after short writes and EINTR.
 Status write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset, const std::string& path);
 
+/// Fills `to` from `offset` on; goes on after short reads and EINTR. A file that ends before is an error (io) too.
+Status read_all_at(int fd, std::span<std::byte> to, std::uint64_t offset, const std::string& path);
+
 /// fsync, with the path in its error. Works for directories too.
 Status sync_to_disk(int fd, const std::string& path);
 

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <new>
 
+#include "common/format/fields.hpp"
+
 namespace gloved::format {
 namespace {
 
@@ -30,18 +32,6 @@ constexpr std::size_t kAtEntryChecksum = 48;
 constexpr std::size_t kAtHeaderChecksum = kHeaderBytes - 8;
 static_assert(kAtSections + kMaxSections * kSectionEntryBytes <= kAtHeaderChecksum);
 static_assert(kMaxSectionName < kAtEntryType);
-
-template <class T>
-void put(std::span<std::byte> bytes, std::size_t offset, T value) {
-    std::memcpy(bytes.data() + offset, &value, sizeof value);
-}
-
-template <class T>
-T get(std::span<const std::byte> bytes, std::size_t offset) {
-    T value;
-    std::memcpy(&value, bytes.data() + offset, sizeof value);
-    return value;
-}
 
 Error damaged(std::string what) { return {ErrorCode::damaged, std::move(what)}; }
 

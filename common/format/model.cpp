@@ -1,8 +1,11 @@
 #include "common/format/model.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -17,23 +20,36 @@ Error with_path(const std::string& path, Error error) {
     return error;
 }
 
+/// What to do about a planes file that is of no use.
+std::string planes_remedy(const std::string& model_path) {
+    return fmt::format("; make it anew with 'gloved-convert --planes-only {}', or remove it: a model serves without",
+                       model_path);
+}
+
 }  // namespace
 
-Result<Model> Model::open(const std::string& path) {
+Result<Model> Model::open(const std::string& path, WithPlanes planes) {
+    auto directory = open_directory(path);
+    if (!directory) return directory.error();
+    return open_at(directory->get(), path, planes);
+}
+
+Result<Model> Model::open_at(int directory_fd, const std::string& path, WithPlanes planes) {
     using Clock = std::chrono::steady_clock;
     const auto elapsed_ms = [](Clock::time_point since) {
         return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
     };
-    auto directory = open_directory(path);
-    if (!directory) return directory.error();
     Model model;
     model.path_ = path;
     const auto begun = Clock::now();
-    if (Status opened = model.open_values(directory->get()); !opened) return opened.error();
+    if (Status opened = model.open_values(directory_fd); !opened) return opened.error();
     model.load_values_ms_ = elapsed_ms(begun);
     const auto values_open = Clock::now();
-    if (Status opened = model.open_keys(directory->get()); !opened) return opened.error();
+    if (Status opened = model.open_keys(directory_fd); !opened) return opened.error();
     model.load_keys_ms_ = elapsed_ms(values_open);
+    if (planes == WithPlanes::if_there) {
+        if (Status opened = model.open_planes(directory_fd); !opened) return opened.error();
+    }
     return model;
 }
 
@@ -126,6 +142,34 @@ Status Model::index_keys() {
     return {};
 }
 
+Status Model::open_planes(int directory_fd) {
+    struct stat status {};
+    if (::fstatat(directory_fd, kPlanesFile, &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) return {};
+    const std::string path = path_ + "/" + kPlanesFile;
+    const auto refused = [&](Error error) {
+        error.message += planes_remedy(path_);
+        return with_path(path, std::move(error));
+    };
+    auto planes = MappedFile::open_at(directory_fd, kPlanesFile, path);
+    if (!planes) return planes.error();
+    const auto header = decode_planes_header(planes->bytes());
+    if (!header) return refused(header.error());
+    if (header->file_bytes() != planes->size_bytes()) {
+        return refused(
+            {ErrorCode::damaged, fmt::format("the file has {} bytes, its header says {} (truncated or appended to)",
+                                             planes->size_bytes(), header->file_bytes())});
+    }
+    if (header->generation != generation() || header->rows != header_.rows || header->dim != header_.dim) {
+        return refused(
+            {ErrorCode::mismatch,
+             fmt::format("of another model: {} × {}, generation {}; this one has {} × {} and {}", header->rows,
+                         header->dim, hex(header->generation), header_.rows, header_.dim, hex(generation()))});
+    }
+    planes_ = *std::move(planes);
+    planes_header_ = *header;
+    return {};
+}
+
 std::optional<Row> Model::find(std::string_view word) const {
     std::size_t low = 0;
     std::size_t high = rows();
@@ -169,8 +213,21 @@ Status Model::verify_section(const Section& section) const {
     return {};
 }
 
+Status Model::verify_planes() const {
+    const auto groups = planes();
+    if (!groups) return {};
+    const auto computed = checksum(*groups);
+    if (computed != planes_header_->checksum) {
+        return Error{ErrorCode::damaged,
+                     fmt::format("{}/{}: the checksum is {}, the bytes give {}{}", path_, kPlanesFile,
+                                 hex(planes_header_->checksum), hex(computed), planes_remedy(path_))};
+    }
+    return {};
+}
+
 Status Model::verify_sizes() const {
-    for (const auto& [file, name] : {std::pair{&values_, kValuesFile}, std::pair{&keys_, kKeysFile}}) {
+    for (const auto& [file, name] :
+         {std::pair{&values_, kValuesFile}, std::pair{&keys_, kKeysFile}, std::pair{&planes_, kPlanesFile}}) {
         if (file->has_kept_its_size()) continue;
         return Error{ErrorCode::damaged,
                      fmt::format("{}/{}: its size has changed since it was mapped; a model is replaced by renaming (as "

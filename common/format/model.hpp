@@ -11,6 +11,7 @@
 
 #include "common/files.hpp"
 #include "common/format/layout.hpp"
+#include "common/format/planes.hpp"
 #include "common/result.hpp"
 
 namespace gloved::format {
@@ -23,17 +24,23 @@ struct RowRange {
     friend bool operator==(const RowRange&, const RowRange&) = default;
 };
 
-/// Keys, norms, vectors and ranks of one model, mapped read-only. Immutable once open: any number of threads may read.
+/// Whether a model's planes file is opened where there is one.
+enum class WithPlanes { if_there, no };
+
+/// Keys, norms, vectors and ranks of one model, and its plane where one is stored, mapped read-only. Immutable once open: any number of threads may read.
 /// Every view that it hands out lives as long as the Model.
 class Model {
   public:
     /// Opens the model in the directory `path` through one directory handle, so that an exchange of the directory
     /// between two files cannot mix two models. Checked here: sizes against fstat before anything is mapped, the header
     /// whole, that the keys file is the one that the header names (size and checksum), that it has `rows` lines, none
-    /// empty, none with NUL, TAB or CR, in strictly ascending byte order. Not checked here: the sections' checksums,
-    /// see `verify_section`. Errors (io, damaged, mismatch, unsupported) name the file and the fault; nothing stays
+    /// empty, none with NUL, TAB or CR, in strictly ascending byte order; of the planes file the header whole, that it belongs
+    /// to this model, and its size. Not checked here: the checksums of sections and planes, see `verify_section` and
+    /// `verify_planes`. Errors (io, damaged, mismatch, unsupported) name the file and the fault; nothing stays
     /// open.
-    static Result<Model> open(const std::string& path);
+    static Result<Model> open(const std::string& path, WithPlanes planes = WithPlanes::if_there);
+    /// The same in a directory that is open already; `path` is what messages call it.
+    static Result<Model> open_at(int directory_fd, const std::string& path, WithPlanes planes = WithPlanes::if_there);
 
     const std::string& path() const { return path_; }
     const Header& header() const { return header_; }
@@ -67,12 +74,25 @@ class Model {
     /// section.
     Status verify_section(const Section& section) const;
 
-    /// That both files are as long as they were when they were mapped: what is cut off reads as zeros, or not at all. The error is
+    /// The groups of the model's plane, as PlaneShape lays them out, on a page boundary; nothing where none is stored.
+    std::optional<std::span<const std::byte>> planes() const {
+        if (!planes_header_) return std::nullopt;
+        return planes_.bytes().subspan(kHeaderBytes, planes_header_->shape().bytes());
+    }
+    /// Nothing where no plane is stored.
+    const std::optional<PlanesHeader>& planes_header() const { return planes_header_; }
+    /// Compares the groups with their checksum; reads all of them. The error is `damaged` and names file and remedy. Fine where no
+    /// plane is stored.
+    Status verify_planes() const;
+
+    /// That all files are as long as they were when they were mapped: what is cut off reads as zeros, or not at all. The error is
     /// `damaged` and names the file. Cheap enough for every answer.
     Status verify_sizes() const;
 
     /// The whole values file, header included, as it is mapped.
     std::span<const std::byte> mapped_values() const { return values_.bytes(); }
+    /// The whole planes file, likewise; empty where there is none.
+    std::span<const std::byte> mapped_planes() const { return planes_.bytes(); }
     /// How long `open` took for each file, in milliseconds.
     double load_values_ms() const { return load_values_ms_; }
     double load_keys_ms() const { return load_keys_ms_; }
@@ -82,6 +102,7 @@ class Model {
     Status open_values(int directory_fd);
     Status open_keys(int directory_fd);
     Status index_keys();
+    Status open_planes(int directory_fd);
 
     template <class T>
     std::span<const T> section_as(const Section& section) const {
@@ -95,6 +116,8 @@ class Model {
     Header header_;
     MappedFile keys_;
     MappedFile values_;
+    MappedFile planes_;
+    std::optional<PlanesHeader> planes_header_;
     std::vector<std::uint64_t> starts_;  // rows + 1 offsets into the keys file
     // Into header_.sections, whose heap storage does not move with the Model.
     const Section* norms_ = nullptr;

@@ -20,12 +20,14 @@
 #include <vector>
 
 #include "common/format/layout.hpp"
+#include "common/format/planes.hpp"
 
 namespace gloved::format {
 namespace {
 
 /// Every file that a model or a staging directory may hold. Nothing else is ever removed.
-constexpr std::array<std::string_view, 4> kOwnFiles = {kKeysFile, kValuesFile, kReportFile, "spool"};
+constexpr std::array<std::string_view, 6> kOwnFiles = {kKeysFile,   kValuesFile,    kReportFile,
+                                                       kPlanesFile, kNewPlanesFile, "spool"};
 
 bool is_own_file(std::string_view name) {
     return std::find(kOwnFiles.begin(), kOwnFiles.end(), name) != kOwnFiles.end();
@@ -308,6 +310,50 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
         }
     }
     return {};
+}
+
+Result<PlanesStaging> PlanesStaging::create(const std::string& model_dir) {
+    auto directory = open_directory(model_dir);
+    if (!directory) return directory.error();
+    PlanesStaging staging;
+    staging.directory_ = *std::move(directory);
+    staging.path_ = model_dir;
+    while (staging.path_.size() > 1 && staging.path_.back() == '/') staging.path_.pop_back();
+    staging.new_path_ = staging.path_ + "/" + kNewPlanesFile;
+    if (lock_now(staging.directory_.get()) != 0) {
+        if (errno != EWOULDBLOCK) return system_error(staging.path_, "cannot lock", errno);
+        return Error{ErrorCode::conflict,
+                     fmt::format("{}: another program holds a lock on this directory, a gloved-convert that is at it "
+                                 "perhaps (lsof tells which)",
+                                 staging.path_)};
+    }
+    // We hold the lock, so that whoever made this one is gone.
+    if (::unlinkat(staging.directory_.get(), kNewPlanesFile, 0) != 0 && errno != ENOENT) {
+        return system_error(staging.new_path_, "cannot remove", errno);
+    }
+    staging.is_ours_ = true;
+    return staging;
+}
+
+PlanesStaging::~PlanesStaging() {
+    if (directory_ && is_ours_) (void)::unlinkat(directory_.get(), kNewPlanesFile, 0);
+}
+
+Status PlanesStaging::publish() {
+    const int directory = directory_.get();
+    struct stat ours {};
+    struct stat named {};
+    if (::fstat(directory, &ours) != 0) return system_error(path_, "cannot stat", errno);
+    if (::stat(path_.c_str(), &named) != 0) return system_error(path_, "cannot stat", errno);
+    if (ours.st_dev != named.st_dev || ours.st_ino != named.st_ino) {
+        return Error{ErrorCode::conflict,
+                     fmt::format("{}: the model was replaced while its planes were made; try again", path_)};
+    }
+    if (::renameat(directory, kNewPlanesFile, directory, kPlanesFile) != 0) {
+        return system_error(new_path_, fmt::format("cannot rename to '{}'", kPlanesFile), errno);
+    }
+    is_ours_ = false;
+    return sync_to_disk(directory, path_);
 }
 
 }  // namespace gloved::format

@@ -54,4 +54,38 @@ class Staging {
     UniqueFd directory_;
 };
 
+/// A new planes file for a model that is published already, made in its directory as kNewPlanesFile.
+///
+/// The directory is held under an exclusive flock meanwhile, so that two processes do not write one file, and what a process that
+/// died has left is removed by the next. A process that is killed at any instruction leaves the model as it was or with the new
+/// planes, whole, and at most that one file, which readers pass over and a conversion removes with the model. Not safe for
+/// concurrent use.
+class PlanesStaging {
+  public:
+    /// Opens and locks the directory, and removes what a dead process has left there. Errors: io; conflict, where somebody holds the
+    /// lock.
+    static Result<PlanesStaging> create(const std::string& model_dir);
+
+    PlanesStaging(PlanesStaging&&) noexcept = default;
+    PlanesStaging& operator=(PlanesStaging&&) = delete;
+    /// Removes the new file, unless it was published.
+    ~PlanesStaging();
+
+    int directory_fd() const { return directory_.get(); }
+    const std::string& path() const { return path_; }
+
+    /// Gives the new file the name kPlanesFile, durably. It must have been synced by who wrote it. Errors: conflict, where another
+    /// model has taken the directory's name meanwhile; io. After an error the old file is there as before, unless it was the last
+    /// sync that failed: the new one is then, whole, but a power cut may bring the old one back.
+    Status publish();
+
+  private:
+    PlanesStaging() = default;
+
+    UniqueFd directory_;
+    std::string path_;
+    std::string new_path_;
+    bool is_ours_ = false;
+};
+
 }  // namespace gloved::format

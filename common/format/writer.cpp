@@ -132,4 +132,38 @@ Result<Header> ModelWriter::finish() {
     return header;
 }
 
+Result<PlanesWriter> PlanesWriter::create(int directory_fd, const std::string& path, const char* name,
+                                          std::uint64_t rows, std::uint32_t dim, std::uint64_t generation) {
+    assert(rows >= 1 && rows <= kMaxRows && dim >= 1 && dim <= kMaxDim);
+    PlanesWriter writer;
+    writer.header_ = {rows, dim, generation, 0};
+    writer.path_ = path + "/" + name;
+    auto fd = create_file(directory_fd, name, writer.path_);
+    if (!fd) return fd.error();
+    writer.fd_ = *std::move(fd);
+    // The full size at once: what fills the last page reads as zeros.
+    if (::ftruncate(writer.fd_.get(), static_cast<off_t>(writer.header_.file_bytes())) != 0) {
+        return system_error(writer.path_, "cannot set the size", errno);
+    }
+    return writer;
+}
+
+Status PlanesWriter::write_groups(std::uint64_t first, std::span<const std::byte> groups) const {
+    const std::uint64_t offset = first * shape().group_bytes();
+    assert(offset + groups.size() <= shape().bytes());
+    return write_all_at(fd_.get(), groups, kHeaderBytes + offset, path_);
+}
+
+void PlanesWriter::hash_groups(std::span<const std::byte> groups) {
+    checksum_.update(groups);
+    hashed_ += groups.size();
+}
+
+Status PlanesWriter::finish() {
+    assert(hashed_ == shape().bytes());
+    header_.checksum = checksum_.value();
+    if (Status written = write_all_at(fd_.get(), encode_planes_header(header_), 0, path_); !written) return written;
+    return seal(fd_.get(), path_);
+}
+
 }  // namespace gloved::format

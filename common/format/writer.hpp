@@ -1,4 +1,4 @@
-// Writes the files of a model into a directory that nobody else reads yet (see publish.hpp).
+// Writes the files of a model where nobody else reads them yet (see publish.hpp).
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "common/files.hpp"
 #include "common/format/layout.hpp"
+#include "common/format/planes.hpp"
 #include "common/result.hpp"
 
 namespace gloved::format {
@@ -62,6 +63,33 @@ class ModelWriter {
     std::uint64_t keys_written_ = 0;
     std::uint64_t keys_bytes_ = 0;
     Checksum keys_checksum_;
+};
+
+/// Writes the planes file of a model. Not safe for concurrent use, but for write_groups. After an error the file is unusable.
+class PlanesWriter {
+  public:
+    /// Creates the file `name` in `directory_fd`; `path` is what messages call the directory. The shape and the generation are the
+    /// model's.
+    static Result<PlanesWriter> create(int directory_fd, const std::string& path, const char* name, std::uint64_t rows,
+                                       std::uint32_t dim, std::uint64_t generation);
+
+    PlaneShape shape() const { return header_.shape(); }
+    /// Puts whole groups at group `first`. Any thread, in any order. Each group's bytes must be told to hash_groups too.
+    Status write_groups(std::uint64_t first, std::span<const std::byte> groups) const;
+    /// Takes whole groups into the checksum, in order.
+    void hash_groups(std::span<const std::byte> groups);
+
+    /// Writes the header and makes the file read-only (0444) and durable (fsync).
+    Status finish();
+
+  private:
+    PlanesWriter() = default;
+
+    PlanesHeader header_;
+    std::string path_;
+    UniqueFd fd_;
+    std::uint64_t hashed_ = 0;
+    Checksum checksum_;
 };
 
 }  // namespace gloved::format

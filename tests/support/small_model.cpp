@@ -7,9 +7,11 @@
 #include <random>
 #include <stdexcept>
 
+#include "common/format/planes.hpp"
 #include "common/format/publish.hpp"
 #include "common/format/writer.hpp"
 #include "kernels/canonical.hpp"
+#include "kernels/planes/plane.hpp"
 
 namespace gloved::tests {
 namespace {
@@ -43,6 +45,20 @@ format::Model make_model(const std::string& directory, const std::vector<Entry>&
     require(writer.finish());
     require(staging.publish([](const std::string&) {}));
     return *require(format::Model::open(directory));
+}
+
+void store_planes(const std::string& directory) {
+    auto staging = *require(format::PlanesStaging::create(directory));
+    const auto model = *require(format::Model::open(directory, format::WithPlanes::no));
+    auto writer =
+        *require(format::PlanesWriter::create(staging.directory_fd(), directory, format::kNewPlanesFile, model.rows(),
+                                              static_cast<std::uint32_t>(model.dim()), model.generation()));
+    std::vector<std::byte> groups(writer.shape().bytes());
+    kernels::planes::build_groups({model.vectors(), model.norms(), model.dim()}, 0, writer.shape().groups(), groups);
+    require(writer.write_groups(0, groups));
+    writer.hash_groups(groups);
+    require(writer.finish());
+    require(staging.publish());
 }
 
 std::vector<Entry> random_entries(std::size_t rows, std::size_t dim, std::uint64_t seed) {

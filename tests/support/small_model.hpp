@@ -16,6 +16,9 @@ using Entry = std::pair<std::string, std::vector<float>>;
 /// Publishes a model of these entries as `directory` and opens it. Throws std::runtime_error when that fails.
 format::Model make_model(const std::string& directory, const std::vector<Entry>& entries);
 
+/// Gives the model in `directory` its planes file, with the engines' own encoder. Throws std::runtime_error when that fails.
+void store_planes(const std::string& directory);
+
 /// `rows` words «w0», «w1», … with normally distributed components, the same for the same seed.
 std::vector<Entry> random_entries(std::size_t rows, std::size_t dim, std::uint64_t seed);
 

@@ -62,6 +62,8 @@ TEST(Golden, WriterWritesTheBytesOfThePage) {
     make_model(dir / "m", entries);
     EXPECT_TRUE(read_file(dir / "m/keys") == undump(block("golden-keys")));
     EXPECT_TRUE(read_file(dir / "m/values") == undump(block("golden-values")));
+    store_planes(dir / "m");
+    EXPECT_TRUE(read_file(dir / "m/planes") == undump(block("golden-planes")));
 }
 
 TEST(Golden, ConvertWritesTheBytesOfThePage) {
@@ -70,13 +72,14 @@ TEST(Golden, ConvertWritesTheBytesOfThePage) {
     ASSERT_EQ(finished.exit_code, 0) << finished.err;
     EXPECT_TRUE(read_file(dir / "m/keys") == undump(block("golden-keys")));
     EXPECT_TRUE(read_file(dir / "m/values") == undump(block("golden-values")));
+    EXPECT_TRUE(read_file(dir / "m/planes") == undump(block("golden-planes")));
 }
 
 TEST(Golden, ReaderReadsTheBytesOfThePage) {
     const TempDir dir;
     make_model(dir / "m", {{"other", {1.0F}}});
-    for (const std::string file : {"keys", "values"}) {
-        ASSERT_EQ(std::remove((dir / ("m/" + file)).c_str()), 0);
+    for (const std::string file : {"keys", "values", "planes"}) {
+        std::remove((dir / ("m/" + file)).c_str());
         write_file(dir / ("m/" + file), undump(block("golden-" + file)));
     }
     const auto model = format::Model::open(dir / "m");
@@ -88,6 +91,11 @@ TEST(Golden, ReaderReadsTheBytesOfThePage) {
     EXPECT_EQ(model->norms()[1], 5.0);
     EXPECT_EQ(model->ranks()[2], 0U);
     for (const auto& section : model->header().sections) EXPECT_TRUE(model->verify_section(section));
+    ASSERT_TRUE(model->planes());
+    EXPECT_TRUE(model->verify_planes());
+    ASSERT_EQ(model->planes()->size(), 128U);
+    EXPECT_EQ(model->planes()->data()[4 * 2], std::byte{0x0B});  // row 2, component 0: the level 7
+    EXPECT_EQ(model->planes()->data()[4], std::byte{0x0E});
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+// Sizes as people write them on a command line.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace gloved {
+
+/// «512M» in bytes; K, M and G are binary. nullopt for anything else, and for what exceeds 64 bits.
+inline std::optional<std::uint64_t> byte_count_from(std::string_view text) {
+    std::uint64_t number = 0;
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, number);
+    if (error != std::errc()) return std::nullopt;
+    const std::string_view suffix(end, static_cast<std::size_t>(last - end));
+    const int shift = suffix.empty() ? 0 : suffix == "K" ? 10 : suffix == "M" ? 20 : suffix == "G" ? 30 : -1;
+    if (shift < 0 || number > UINT64_MAX >> shift) return std::nullopt;
+    return number << shift;
+}
+
+}  // namespace gloved

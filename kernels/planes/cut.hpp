@@ -1,0 +1,138 @@
+// What a row's sum of codes is held against. Host and device share it, as they share canonical.hpp, and under the same flags.
+//
+// The inequality, and the rounding of every step, are in docs/certified-search.md; § numbers here point to it.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/bounds.hpp"
+#include "kernels/canonical.hpp"
+
+namespace gloved::kernels::planes {
+
+/// A code a in 0 … 15 stands for the level 2 a − 15: no level is 0, neighbours are 2 apart.
+inline constexpr int kTopLevel = 15;
+/// Projections and residuals are stored in units of kTopLevel √dim / kUnits (§3).
+inline constexpr double kUnits = 65535.0;
+
+GLOVED_HOST_DEVICE inline double unit_of(std::size_t dim) {
+    return kTopLevel * sqrt(static_cast<double>(dim)) / kUnits;
+}
+
+/// The largest digit of a query: so that each of two signed bytes holds a half, 128 high + low, and of one byte alone.
+inline constexpr int kTwoByteDigit = 127 * 128;
+inline constexpr int kOneByteDigit = 127;
+
+/// What is known of a direction's integer digits Q: direction = scale · Q + a remainder (§4).
+struct DigitFacts {
+    double scale = 0;
+    double remainder = 0;  ///< its length, rounded up
+    double sum = 0;        ///< Σ Q, exact
+    double size = 0;       ///< Σ |Q|, exact
+};
+
+/// The length of a remainder, rounded up by far more than float64 is off by, from the sum of its squares (§4).
+GLOVED_HOST_DEVICE inline double remainder_bound(double squares) { return sqrt(squares) * (1 + 0x1p-40) + 0x1p-45; }
+
+/// A row may reach the threshold unless
+///     float(Σ a Q) < projection · of_projection − residual · of_residual + constant,
+/// each operation rounded to float32, or fused (§5).
+struct PlaneCut {
+    float of_projection = 0;
+    float of_residual = 0;
+    float constant = 0;
+};
+
+/// What all float64 here and a canonical score can be off by (§5).
+GLOVED_HOST_DEVICE inline double score_slack(std::size_t dim) {
+    return 8.0 * (static_cast<double>(dim) + 8.0) * 0x1p-53;
+}
+
+/// The cut for rows of canonical score `threshold` or more. −infinity lets all rows pass.
+GLOVED_HOST_DEVICE inline PlaneCut plane_cut(const DigitFacts& digits, double threshold, std::size_t dim) {
+    const double cosine = threshold - score_slack(dim);
+    // The bound proves nothing then (§1).
+    if (!(cosine >= 0)) return {0, 0, -HUGE_VALF};
+    if (cosine >= 1) return {0, 0, HUGE_VALF};
+    const double sine = sqrt((1 - cosine) * (1 + cosine)) * (1 + 0x1p-40);
+    const double to_sum = unit_of(dim) * 0.5 / digits.scale;
+    // |c| is at most its two parts together, and the projection's is less than 1.5 units longer than what is stored of it.
+    const double of_projection = (cosine - digits.remainder) * to_sum;
+    const double of_residual = (sine + digits.remainder) * to_sum;
+    double constant = 0.5 * kTopLevel * digits.sum - 1.5 * digits.remainder * to_sum;
+    const double largest = kTopLevel * digits.size + kUnits * (fabs(of_projection) + of_residual) + fabs(constant);
+    constant -= 16 * kHalfUlp * largest;
+    return {static_cast<float>(of_projection), static_cast<float>(of_residual), static_cast<float>(constant)};
+}
+
+/// The code of a row in one byte a component: its two parts, in units of levels (§8).
+struct FineBounds {
+    float projection = 0;  ///< rounded down
+    float residual = 0;    ///< rounded up
+};
+
+/// From Σ x c in float64 (each product exact, summed in any order), Σ c² and the row's norm.
+GLOVED_HOST_DEVICE inline FineBounds fine_bounds(double product, double squares, double norm) {
+    const double projection = product / norm;
+    const double left = squares - projection * projection;
+    const double residual = sqrt((left > 0 ? left : 0) + 8e-12 * squares);
+    return {static_cast<float>(projection * (1 - 0x1p-20)), static_cast<float>(residual * (1 + 0x1p-20))};
+}
+
+/// What fine codes are held against.
+struct FineCut {
+    double of_projection = 0;
+    double of_residual = 0;
+    double scale = 0;
+};
+
+/// The cut for rows of canonical score `threshold` or more, and a query of two-byte digits (§8).
+GLOVED_HOST_DEVICE inline FineCut fine_cut(const DigitFacts& digits, double threshold, std::size_t dim) {
+    const double cosine = threshold - score_slack(dim);
+    if (!(cosine >= 0)) return {-HUGE_VAL, HUGE_VAL, digits.scale};
+    if (cosine >= 1) return {HUGE_VAL, 0, digits.scale};
+    const double sine = sqrt((1 - cosine) * (1 + cosine)) * (1 + 0x1p-40);
+    const double remainder = digits.remainder + 1e-9;
+    return {cosine - remainder * (1 + 0x1p-18), sine + remainder, digits.scale};
+}
+
+/// Whether a row whose codes and digits have that sum Σ c Q cannot reach the cut (§8).
+GLOVED_HOST_DEVICE inline bool fine_rejects(std::int32_t sum, const FineBounds& row, const FineCut& cut) {
+    return cut.scale * sum < cut.of_projection * row.projection - cut.of_residual * row.residual;
+}
+
+/// What `row_upper` needs of a query: for passes that know no threshold yet.
+struct UpperFacts {
+    std::int32_t centre = 0;  ///< kTopLevel Σ Q
+    float per_unit = 0;       ///< scale / unit_of(dim)
+    float remainder = 0;      ///< rounded up
+};
+
+inline UpperFacts upper_facts(const DigitFacts& digits, std::size_t dim) {
+    return {static_cast<std::int32_t>(kTopLevel * digits.sum), static_cast<float>(digits.scale / unit_of(dim)),
+            static_cast<float>(digits.remainder * (1 + 0x1p-20))};
+}
+
+/// How far float32 arithmetic can be from §7's bound; most of it to spare.
+inline constexpr float kUpperSlack = 0x1p-16F;
+
+/// No score of a row with that sum Σ a Q, projection and residual (not both 0) is above this; at most 1 + kUpperSlack (§7).
+/// `estimate`: about its cosine, proven to be nothing.
+GLOVED_HOST_DEVICE inline float row_upper(std::int32_t sum, float projection, float residual, const UpperFacts& facts,
+                                          float& estimate) {
+    // 2 D' − 15 Σ Q, in an order that cannot overflow.
+    const auto product = static_cast<float>((sum - facts.centre) + sum);
+    const float inverse = 1.0F / sqrtf(projection * projection + residual * residual);
+    const float cosine = projection * inverse;  // of the angle between row and code, or of a larger one
+    const float sine = residual * inverse;
+    const float to_code = product * facts.per_unit * inverse;
+    estimate = to_code * cosine;
+    const float most = to_code + (fabsf(to_code) * 2.2F * inverse + facts.remainder);
+    if (!(most < cosine)) return 1.0F + kUpperSlack;
+    const float across = (1.0F - most) * (1.0F + most);
+    return most * cosine + sqrtf(across > 0.0F ? across : 0.0F) * sine + kUpperSlack;
+}
+
+}  // namespace gloved::kernels::planes

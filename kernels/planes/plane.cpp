@@ -1,0 +1,145 @@
+#include "kernels/planes/plane.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/bounds.hpp"
+
+namespace gloved::kernels::planes {
+namespace {
+
+/// Of a unit: far more than float64 can be off by (§3).
+constexpr double kGuard = 0.25;
+constexpr std::size_t kGrainGroups = 256;
+
+constexpr int kLow = 128;  // Q = kLow · high + low
+
+std::uint16_t stored(double units) { return static_cast<std::uint16_t>(std::clamp(units, 0.0, kUnits)); }
+
+struct Encoded {
+    std::uint16_t projection;
+    std::uint16_t residual;
+};
+
+std::size_t code_room(std::size_t dim) { return (dim + kCodeLanes - 1) / kCodeLanes * kCodeLanes; }
+
+/// `codes`: room for code_room(dim).
+Encoded encode(const EncodeKernel& kernel, std::span<const float> row, double norm, std::uint8_t* codes) {
+    const CodeSums sums = kernel.encode(row.data(), row.size(), codes);
+    // Only of a damaged row, NaN or not of that norm (§3). Every query reads its vector.
+    if (!(sums.product > 0)) return {0, static_cast<std::uint16_t>(kUnits)};
+    const double projection = sums.product / norm;
+    const double residual = std::sqrt(std::max(0.0, sums.square - projection * projection));
+    const double unit = unit_of(row.size());
+    return {stored(std::floor(projection / unit - kGuard)), stored(std::ceil(residual / unit + kGuard))};
+}
+
+}  // namespace
+
+RowCode encode_row(std::span<const float> row, double norm, const EncodeKernel& kernel) {
+    assert(bound_covers(norm));
+    RowCode code;
+    code.codes.resize(code_room(row.size()));
+    const Encoded encoded = encode(kernel, row, norm, code.codes.data());
+    code.codes.resize(row.size());
+    code.projection = encoded.projection;
+    code.residual = encoded.residual;
+    return code;
+}
+
+void build_groups(const PlaneSource& source, std::size_t first, std::size_t last, std::span<std::byte> bytes) {
+    const PlaneShape shape = source.shape();
+    assert(bytes.size() == (last - first) * shape.group_bytes());
+    const EncodeKernel& kernel = best_encode_kernel();
+    std::fill(bytes.begin(), bytes.end(), std::byte{0});
+    std::vector<std::uint8_t> codes(code_room(shape.dim));
+    for (std::size_t row = first * kGroupRows; row < std::min(last * kGroupRows, shape.rows); ++row) {
+        const double norm = source.norms[row];
+        if (!bound_covers(norm)) continue;
+        const Encoded encoded = encode(kernel, source.vectors.subspan(row * shape.dim, shape.dim), norm, codes.data());
+        std::byte* const group = bytes.data() + (row / kGroupRows - first) * shape.group_bytes();
+        const std::size_t lane = row % kGroupRows;
+        for (std::size_t step = 0; step < shape.steps(); ++step) {
+            // Four codes at once: none is above 15, so that none reaches into the next byte.
+            std::array<std::uint32_t, 2> of_step;
+            std::memcpy(of_step.data(), codes.data() + step * kStepDims, sizeof of_step);
+            const std::uint32_t packed = of_step[0] | of_step[1] << 4;
+            std::memcpy(group + step * kStepBytes + lane * sizeof packed, &packed, sizeof packed);
+        }
+        std::byte* const bounds = group + shape.steps() * kStepBytes;
+        std::memcpy(bounds + lane * sizeof encoded.projection, &encoded.projection, sizeof encoded.projection);
+        std::memcpy(bounds + (kGroupRows + lane) * sizeof encoded.residual, &encoded.residual, sizeof encoded.residual);
+    }
+}
+
+std::vector<std::byte> build_plane(const format::Model& model, ThreadPool& pool) {
+    const PlaneSource source{model.vectors(), model.norms(), model.dim()};
+    const PlaneShape shape = source.shape();
+    std::vector<std::byte> bytes(shape.bytes());
+    pool.for_ranges(shape.groups(), kGrainGroups, [&](std::size_t begin, std::size_t end) {
+        build_groups(source, begin, end,
+                     std::span(bytes).subspan(begin * shape.group_bytes(), (end - begin) * shape.group_bytes()));
+    });
+    return bytes;
+}
+
+std::vector<Row> uncovered_rows(std::span<const double> norms) {
+    std::vector<Row> rows;
+    for (std::size_t row = 0; row < norms.size(); ++row) {
+        if (!bound_covers(norms[row])) rows.push_back(static_cast<Row>(row));
+    }
+    return rows;
+}
+
+Plane::Plane(const format::Model& model, ThreadPool& pool)
+    : shape_{model.rows(), model.dim()}, uncovered_(uncovered_rows(model.norms())) {
+    if (const auto stored = model.planes()) {
+        bytes_ = *stored;
+    } else {
+        built_ = build_plane(model, pool);
+        bytes_ = built_;
+    }
+}
+
+PlaneQuery make_plane_query(const QueryVector& query, int largest) {
+    const std::size_t dim = query.values.size();
+    const std::size_t steps = PlaneShape{0, dim}.steps();
+    PlaneQuery plane_query;
+    plane_query.digits.assign(steps * kStepDims, 0);
+    plane_query.bytes.assign(steps * 2 * kStepDims, 0);
+    DigitFacts& facts = plane_query.facts;
+    double longest = 0;
+    for (const float value : query.values) longest = std::max(longest, std::abs(static_cast<double>(value)));
+    // The direction's, not the vector's: norms are not 0, and as float64 far from their ends.
+    facts.scale = longest / query.norm / largest;
+    DigitFacts& of_highs = plane_query.of_highs;
+    of_highs.scale = kLow * facts.scale;
+    double remainder = 0;
+    double remainder_of_highs = 0;
+    for (std::size_t i = 0; i < dim; ++i) {
+        const double component = static_cast<double>(query.values[i]) / query.norm;
+        const auto digit = static_cast<int>(std::clamp<long>(std::lrint(component / facts.scale), -largest, largest));
+        const double left = component - facts.scale * digit;
+        remainder += left * left;
+        facts.sum += digit;
+        facts.size += std::abs(digit);
+        plane_query.digits[i] = static_cast<std::int16_t>(digit);
+        // Rounded to nearest, so that both digits keep within a signed byte.
+        const int high = (digit + kLow / 2) >> 7;
+        std::int8_t* const step = plane_query.bytes.data() + i / kStepDims * 2 * kStepDims;
+        step[i % kStepDims] = static_cast<std::int8_t>(high);
+        step[kStepDims + i % kStepDims] = static_cast<std::int8_t>(digit - kLow * high);
+        const double left_by_high = component - of_highs.scale * high;
+        remainder_of_highs += left_by_high * left_by_high;
+        of_highs.sum += high;
+        of_highs.size += std::abs(high);
+    }
+    facts.remainder = remainder_bound(remainder);
+    of_highs.remainder = remainder_bound(remainder_of_highs);
+    return plane_query;
+}
+
+}  // namespace gloved::kernels::planes

@@ -1,0 +1,607 @@
+// The plane's stored bounds against exact arithmetic, and its cuts against canonical scores, on rows made to hurt. Sections (§) are of
+// docs/certified-search.md.
+#include "kernels/planes/plane.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <boost/multiprecision/cpp_int.hpp>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/bounds.hpp"
+#include "kernels/canonical.hpp"
+#include "kernels/cpu/plane_scan.hpp"
+#include "kernels/query_vector.hpp"
+#include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gloved::tests {
+namespace {
+
+using boost::multiprecision::cpp_rational;
+using Random = std::mt19937_64;
+using Vector = std::vector<float>;
+
+/// How rows are drawn: what is easy, and what four bits, float32 or its ends find hard.
+const std::vector<std::pair<std::string, std::function<Vector(Random&, std::size_t)>>> kDraws = {
+    {"normal",
+     [](Random& random, std::size_t dim) {
+         Vector row(dim);
+         std::normal_distribution<float> normal;
+         for (float& value : row) value = normal(random);
+         return row;
+     }},
+    {"heavy_tails",
+     [](Random& random, std::size_t dim) {
+         Vector row(dim);
+         std::normal_distribution<float> normal;
+         for (float& value : row) value = std::pow(normal(random), 5.0F);
+         return row;
+     }},
+    {"one_hot",
+     [](Random& random, std::size_t dim) {
+         Vector row(dim, 0.0F);
+         row[random() % dim] = random() % 2 ? 3.0F : -3.0F;
+         return row;
+     }},
+    {"nearly_one_hot",
+     [](Random& random, std::size_t dim) {
+         Vector row(dim, -1e-30F);
+         row[random() % dim] = 1.0F;
+         return row;
+     }},
+    {"constant", [](Random& random, std::size_t dim) { return Vector(dim, random() % 2 ? 0.25F : -0.25F); }},
+    {"levels",
+     [](Random& random, std::size_t dim) {
+         Vector row(dim);
+         for (float& value : row) value = static_cast<float>(2 * static_cast<int>(random() % 16) - 15);
+         return row;
+     }},
+    {"between_levels",
+     [](Random& random, std::size_t dim) {
+         Vector row(dim);
+         for (float& value : row) value = static_cast<float>(2 * static_cast<int>(random() % 16) - 14);
+         row[0] = 15;
+         return row;
+     }},
+    {"huge",
+     [](Random& random, std::size_t dim) {
+         Vector row(dim, 0.0F);
+         for (float& value : row) value = std::ldexp(static_cast<float>(random() % 1000) - 500, 40);
+         row[0] = std::ldexp(1.0F, 49);
+         return row;
+     }},
+    {"tiny",
+     [](Random& random, std::size_t dim) {
+         Vector row(dim, 0.0F);
+         for (float& value : row) value = std::ldexp(static_cast<float>(random() % 1000) - 500, -66);
+         row[0] = std::ldexp(1.0F, -58);
+         return row;
+     }},
+    {"denormal_parts",
+     [](Random& random, std::size_t dim) {
+         Vector row(dim, 0.0F);
+         for (float& value : row) value = std::ldexp(static_cast<float>(random() % 1000) - 500, -149);
+         row[0] = 1;
+         return row;
+     }},
+};
+
+const std::vector<std::size_t> kDims = {1, 2, 3, 7, 8, 9, 25, 50, 100, 300, 301, 1025};
+
+cpp_rational exact(double value) {
+    if (value == 0) return 0;
+    int exponent = 0;
+    const double mantissa = std::frexp(value, &exponent);
+    cpp_rational result(static_cast<std::int64_t>(std::ldexp(mantissa, 53)));
+    const boost::multiprecision::cpp_int power = boost::multiprecision::cpp_int(1) << std::abs(exponent - 53);
+    return exponent >= 53 ? cpp_rational(result * power) : cpp_rational(result / power);
+}
+
+using boost::multiprecision::cpp_int;
+
+/// value · 2^149, an integer for every float32.
+cpp_int scaled(float value) {
+    if (value == 0) return 0;
+    int exponent = 0;
+    const float mantissa = std::frexp(value, &exponent);
+    const bool negative = mantissa < 0;
+    const cpp_int size =
+        (cpp_int(static_cast<std::int64_t>(std::ldexp(std::abs(mantissa), 24))) << (exponent + 149)) >> 24;
+    return negative ? cpp_int(-size) : size;
+}
+
+/// What the true cosine of two vectors is made of, scaled and exact.
+struct TrueCosine {
+    cpp_int product = 0;
+    cpp_int squares = 0;  // those of both vectors, multiplied
+
+    TrueCosine(const Vector& a, const Vector& b) {
+        cpp_int of_a = 0;
+        cpp_int of_b = 0;
+        for (std::size_t i = 0; i < a.size(); ++i) {
+            const cpp_int x = scaled(a[i]);
+            const cpp_int y = scaled(b[i]);
+            product += x * y;
+            of_a += x * x;
+            of_b += y * y;
+        }
+        squares = of_a * of_b;
+    }
+
+    /// Whether the cosine is at most `bound`: product <= bound √squares.
+    bool is_at_most(float bound) const {
+        const cpp_int left = product * abs(product) << 298;
+        const cpp_int b = scaled(bound);
+        return left <= cpp_int(b * abs(b) * squares);
+    }
+};
+
+double norm_of(const Vector& row) { return kernels::canonical_norm(row.data(), row.size()); }
+
+TEST(Plane, StoredBoundsHoldInExactArithmetic) {
+    Random random(1);
+    for (const auto& [name, draw] : kDraws) {
+        for (const std::size_t dim : kDims) {
+            for (int i = 0; i < 20; ++i) {
+                const Vector row = draw(random, dim);
+                const double norm = norm_of(row);
+                ASSERT_TRUE(kernels::bound_covers(norm)) << name;
+                const auto code = kernels::planes::encode_row(row, norm);
+                cpp_rational row_squares = 0;
+                cpp_rational code_squares = 0;
+                cpp_rational product = 0;
+                for (std::size_t k = 0; k < dim; ++k) {
+                    const cpp_rational value = exact(row[k]);
+                    const cpp_rational level(2 * code.codes[k] - 15);
+                    row_squares += value * value;
+                    code_squares += level * level;
+                    product += value * level;
+                }
+                // §3, squared and multiplied by x·x: w p <= P and H <= w h.
+                const cpp_rational unit_squared = cpp_rational(225) * dim / (cpp_rational(65535) * 65535);
+                const cpp_rational p(code.projection);
+                const cpp_rational h(code.residual);
+                ASSERT_GT(product, 0) << name << " of " << dim;
+                ASSERT_LE(unit_squared * p * p * row_squares, product * product) << name << " of " << dim;
+                ASSERT_LE(code_squares * row_squares - product * product, unit_squared * h * h * row_squares)
+                    << name << " of " << dim;
+            }
+        }
+    }
+}
+
+// The same codes and the same bits of the bounds, so that a plane does not depend on the machine that made it.
+TEST(Plane, EveryInstructionSetMakesTheSameCode) {
+    Random random(4);
+    const auto& baseline = *kernels::planes::all_encode_kernels().back();
+    for (const auto& [name, draw] : kDraws) {
+        for (const std::size_t dim : kDims) {
+            for (int i = 0; i < 20; ++i) {
+                Vector row = draw(random, dim);
+                // A damaged component must not tell them apart either.
+                if (i == 19) row[random() % dim] = NAN;
+                if (i == 18) row[random() % dim] = INFINITY;
+                if (i == 17) row.assign(dim, 0.0F);
+                std::vector<std::uint8_t> wanted(dim + 16, 99);
+                const auto sums = baseline.encode(row.data(), dim, wanted.data());
+                for (const auto* kernel : kernels::planes::all_encode_kernels()) {
+                    if (!kernel->supported()) continue;
+                    std::vector<std::uint8_t> codes(dim + 16, 99);
+                    const auto other = kernel->encode(row.data(), dim, codes.data());
+                    ASSERT_EQ(codes, wanted) << kernel->name << ", " << name << " of " << dim;
+                    ASSERT_EQ(std::bit_cast<std::uint64_t>(other.product), std::bit_cast<std::uint64_t>(sums.product))
+                        << kernel->name << ", " << name << " of " << dim;
+                    ASSERT_EQ(other.square, sums.square) << kernel->name << ", " << name << " of " << dim;
+                }
+                double square = 0;
+                for (std::size_t k = 0; k < dim; ++k) square += std::pow(2.0 * wanted[k] - 15, 2);
+                ASSERT_EQ(sums.square, square) << name << " of " << dim;
+            }
+        }
+    }
+}
+
+std::int64_t sum_of(const kernels::planes::RowCode& code, const std::function<int(std::size_t)>& digit) {
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < code.codes.size(); ++i) sum += code.codes[i] * digit(i);
+    return sum;
+}
+
+/// Σ a Q.
+std::int64_t sum_of(const kernels::planes::RowCode& code, const kernels::planes::PlaneQuery& query) {
+    return sum_of(code, [&](std::size_t i) { return query.digits[i]; });
+}
+
+/// Σ a high.
+std::int64_t sum_of_highs(const kernels::planes::RowCode& code, const kernels::planes::PlaneQuery& query) {
+    return sum_of(code, [&](std::size_t i) { return query.bytes[i / 8 * 16 + i % 8]; });
+}
+
+/// Whether the comparison of §5 rejects a sum: fused or not.
+bool rejects(const kernels::planes::RowCode& code, std::int64_t sum, const kernels::planes::PlaneCut& cut, bool fused) {
+    const auto p = static_cast<float>(code.projection);
+    const auto h = static_cast<float>(code.residual);
+    const float least = fused ? std::fma(p, cut.of_projection, std::fma(-h, cut.of_residual, cut.constant))
+                              : p * cut.of_projection + (cut.constant - h * cut.of_residual);
+    return static_cast<float>(sum) < least;
+}
+
+bool rejects(const kernels::planes::RowCode& code, const kernels::planes::PlaneQuery& query,
+             const kernels::planes::PlaneCut& cut, bool fused) {
+    return rejects(code, sum_of(code, query), cut, fused);
+}
+
+// A row whose canonical score reaches the threshold is never left out; one that is far below it mostly is.
+TEST(Plane, CutsKeepEveryRowThatReachesTheThreshold) {
+    Random random(2);
+    std::uint64_t far = 0;
+    std::uint64_t far_rejected = 0;
+    for (const auto& [row_name, draw_row] : kDraws) {
+        for (const auto& [query_name, draw_query] : kDraws) {
+            for (const std::size_t dim : kDims) {
+                for (int i = 0; i < 10; ++i) {
+                    const Vector row = draw_row(random, dim);
+                    Vector direction = draw_query(random, dim);
+                    // Near rows are where it matters: some queries are rows, a little moved.
+                    if (i % 2 == 0) {
+                        for (std::size_t k = 0; k < dim; ++k) direction[k] = row[k] + std::ldexp(row[k], -1 - i);
+                    }
+                    const auto query = kernels::make_query_vector(direction);
+                    if (!query) continue;
+                    const double score =
+                        kernels::canonical_score(query->values.data(), query->norm, row.data(), norm_of(row), dim);
+                    const auto code = kernels::planes::encode_row(row, norm_of(row));
+                    const auto digits = kernels::planes::make_plane_query(*query);
+                    const auto cut = kernels::planes::plane_cut(digits.facts, score, dim);
+                    const auto cut_of_highs = kernels::planes::plane_cut(digits.of_highs, score, dim);
+                    for (const bool fused : {false, true}) {
+                        ASSERT_FALSE(rejects(code, digits, cut, fused))
+                            << row_name << " of " << dim << ", asked " << query_name << ": score " << score;
+                        ASSERT_FALSE(rejects(code, sum_of_highs(code, digits), cut_of_highs, fused))
+                            << row_name << " of " << dim << ", asked " << query_name << ": score " << score;
+                    }
+                    const auto none = kernels::planes::plane_cut(digits.facts, -1, dim);
+                    ASSERT_FALSE(rejects(code, digits, none, false));
+                    if (row_name != "normal" || query_name != "normal" || dim < 100 || std::abs(score) > 0.3) continue;
+                    ++far;
+                    far_rejected +=
+                        rejects(code, digits, kernels::planes::plane_cut(digits.facts, 0.6, dim), false) ? 1U : 0U;
+                }
+            }
+        }
+    }
+    EXPECT_GT(far, 10U);
+    EXPECT_GT(10 * far_rejected, 9 * far) << far_rejected << " of " << far;
+}
+
+/// Levels that stand for a row.
+std::vector<double> levels_of(const kernels::planes::RowCode& code) {
+    std::vector<double> levels;
+    for (const std::uint8_t a : code.codes) levels.push_back(2.0 * a - 15);
+    return levels;
+}
+
+/// A query for which the inequality (§1) leaves nothing over: the row stands between it and its own code, in one plane. `beyond`: how far.
+Vector query_beyond(const Vector& row, const std::vector<double>& code, double beyond) {
+    double product = 0;
+    double squares = 0;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        product += static_cast<double>(row[i]) * code[i];
+        squares += code[i] * code[i];
+    }
+    Vector query(row.size());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        const auto x = static_cast<double>(row[i]);
+        query[i] = static_cast<float>(x + beyond * (x - product / squares * code[i]));
+    }
+    return query;
+}
+
+constexpr int kQueryKinds = 8;
+
+/// Queries of a row: drawn, about the row itself and its opposite, its code, and some for which bounds have nothing to spare.
+Vector query_of_kind(int kind, const Vector& row, const std::vector<double>& code, const Vector& drawn) {
+    Vector query = row;
+    switch (kind) {
+        case 0:
+            return drawn;
+        case 1:
+            return row;
+        case 2:
+            for (float& value : query) value = -value;
+            return query;
+        case 3:
+            for (std::size_t i = 0; i < row.size(); ++i) query[i] = static_cast<float>(code[i]);
+            return query;
+        case 4:
+            // Near enough to tie in float32, and not the same.
+            for (std::size_t i = 0; i < row.size(); i += 3) query[i] = std::nextafter(query[i], 1e30F);
+            return query;
+        default:
+            return query_beyond(row, code, kind == 5 ? 0.1 : kind == 6 ? 1.0 : 5.0);
+    }
+}
+
+std::int64_t sum_of(const std::vector<std::uint8_t>& codes, const kernels::planes::PlaneQuery& query) {
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < codes.size(); ++i) sum += codes[i] * query.digits[i];
+    return sum;
+}
+
+/// Every row and query that is worth a test: `check(row, norm, query, facts about both for messages)`. Codes are the plane's, or
+/// what `code_of` makes.
+void for_hard_pairs(
+    std::uint64_t seed, const std::function<std::vector<double>(const Vector&)>& code_of,
+    const std::function<void(const Vector&, const kernels::QueryVector&, bool, const std::string&)>& check) {
+    Random random(seed);
+    for (const auto& [row_name, draw_row] : kDraws) {
+        for (const auto& [query_name, draw_query] : kDraws) {
+            for (const std::size_t dim : kDims) {
+                const Vector row = draw_row(random, dim);
+                const std::vector<double> code = code_of(row);
+                for (int kind = 0; kind < kQueryKinds; ++kind) {
+                    const auto query =
+                        kernels::make_query_vector(query_of_kind(kind, row, code, draw_query(random, dim)));
+                    if (!query) continue;
+                    const bool far = kind == 0 && row_name == "normal" && query_name == "normal" && dim >= 100;
+                    check(row, *query, far,
+                          row_name + " of " + std::to_string(dim) + ", asked " + query_name + ", kind " +
+                              std::to_string(kind));
+                }
+            }
+        }
+    }
+}
+
+std::vector<double> plane_levels(const Vector& row) {
+    return levels_of(kernels::planes::encode_row(row, norm_of(row)));
+}
+
+// Exactly: no row's cosine is above its upper bound (§7), and a far row's bound is far below 1.
+TEST(Plane, UpperBoundsHoldInExactArithmetic) {
+    for (const int largest : {kernels::planes::kTwoByteDigit, kernels::planes::kOneByteDigit}) {
+        float far_upper = 0;
+        std::uint64_t tight = 0;
+        for_hard_pairs(5, plane_levels,
+                       [&](const Vector& row, const kernels::QueryVector& query, bool far, const std::string& what) {
+                           const std::size_t dim = row.size();
+                           const auto code = kernels::planes::encode_row(row, norm_of(row));
+                           const auto digits = kernels::planes::make_plane_query(query, largest);
+                           const auto facts = kernels::planes::upper_facts(digits.facts, dim);
+                           float estimate = 0;
+                           const float upper =
+                               kernels::planes::row_upper(static_cast<std::int32_t>(sum_of(code.codes, digits)),
+                                                          code.projection, code.residual, facts, estimate);
+                           ASSERT_LE(upper, 1.0F + kernels::planes::kUpperSlack) << what;
+                           const TrueCosine cosine(row, query.values);
+                           ASSERT_TRUE(cosine.is_at_most(upper)) << what << ": " << upper;
+                           const double score =
+                               kernels::canonical_score(query.values.data(), query.norm, row.data(), norm_of(row), dim);
+                           ASSERT_LE(score, static_cast<double>(upper)) << what;
+                           if (static_cast<double>(upper) < score + 1e-3) ++tight;
+                           if (far && std::abs(score) < 0.3) far_upper = std::max(far_upper, upper);
+                       });
+        EXPECT_GT(tight, 1000U) << "queries that leave the bound little to spare";
+        EXPECT_GT(far_upper, 0.0F);
+        EXPECT_LT(far_upper, 0.6F) << largest;
+    }
+}
+
+/// One byte a component, as launch_build_fine makes it (§8).
+std::vector<std::int8_t> fine_codes(const Vector& row) {
+    float largest = 0;
+    for (const float value : row) largest = std::max(largest, std::abs(value));
+    std::vector<std::int8_t> codes;
+    for (const float value : row) {
+        codes.push_back(
+            static_cast<std::int8_t>(std::rint(static_cast<double>(value) * 127.0 / static_cast<double>(largest))));
+    }
+    return codes;
+}
+
+std::vector<double> fine_levels(const Vector& row) {
+    const auto codes = fine_codes(row);
+    return {codes.begin(), codes.end()};
+}
+
+kernels::planes::FineBounds fine_bounds_of(const Vector& row, const std::vector<std::int8_t>& codes) {
+    double product = 0;
+    double squares = 0;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        product += static_cast<double>(row[i]) * codes[i];
+        squares += codes[i] * codes[i];
+    }
+    return kernels::planes::fine_bounds(product, squares, norm_of(row));
+}
+
+TEST(Plane, FineBoundsHoldInExactArithmetic) {
+    Random random(6);
+    for (const auto& [name, draw] : kDraws) {
+        for (const std::size_t dim : kDims) {
+            for (int i = 0; i < 20; ++i) {
+                const Vector row = draw(random, dim);
+                const auto codes = fine_codes(row);
+                const auto bounds = fine_bounds_of(row, codes);
+                cpp_rational row_squares = 0;
+                cpp_rational code_squares = 0;
+                cpp_rational product = 0;
+                for (std::size_t k = 0; k < dim; ++k) {
+                    const cpp_rational value = exact(row[k]);
+                    row_squares += value * value;
+                    code_squares += codes[k] * codes[k];
+                    product += value * codes[k];
+                }
+                const cpp_rational p = exact(bounds.projection);
+                const cpp_rational h = exact(bounds.residual);
+                ASSERT_GT(p, 0) << name << " of " << dim;
+                ASSERT_LE(p * p * row_squares, product * product) << name << " of " << dim;
+                ASSERT_LE(code_squares * row_squares - product * product, h * h * row_squares) << name << " of " << dim;
+            }
+        }
+    }
+}
+
+// As with the plane's own cuts, for those of one byte a component.
+TEST(Plane, FineCutsKeepEveryRowThatReachesTheThreshold) {
+    std::uint64_t far_rows = 0;
+    std::uint64_t far_rejected = 0;
+    std::uint64_t below_rejected = 0;
+    std::uint64_t below = 0;
+    for_hard_pairs(
+        7, fine_levels, [&](const Vector& row, const kernels::QueryVector& query, bool far, const std::string& what) {
+            const std::size_t dim = row.size();
+            const auto codes = fine_codes(row);
+            const auto bounds = fine_bounds_of(row, codes);
+            const auto digits = kernels::planes::make_plane_query(query);
+            std::int64_t sum = 0;
+            for (std::size_t i = 0; i < dim; ++i) sum += codes[i] * digits.digits[i];
+            ASSERT_EQ(static_cast<std::int32_t>(sum), sum) << what;
+            const auto rejected = [&](double threshold) {
+                return kernels::planes::fine_rejects(static_cast<std::int32_t>(sum), bounds,
+                                                     kernels::planes::fine_cut(digits.facts, threshold, dim));
+            };
+            const double score =
+                kernels::canonical_score(query.values.data(), query.norm, row.data(), norm_of(row), dim);
+            for (const double threshold : {score, std::nextafter(score, -1.0), score - 1e-9, score - 1e-3, 0.0, -1.0}) {
+                if (threshold <= score) {
+                    ASSERT_FALSE(rejected(threshold)) << what << ": " << score << " reaches " << threshold;
+                }
+            }
+            ASSERT_FALSE(rejected(-INFINITY)) << what;
+            ASSERT_TRUE(rejected(1.5)) << what;
+            if (!far) return;
+            ++below;
+            below_rejected += rejected(std::max(score, 0.0) + 0.03) ? 1U : 0U;
+            if (std::abs(score) > 0.3) return;
+            ++far_rows;
+            far_rejected += rejected(0.35) ? 1U : 0U;
+        });
+    EXPECT_GT(far_rows, 0U);
+    EXPECT_EQ(far_rejected, far_rows);
+    EXPECT_EQ(below_rejected, below) << "what one byte a component leaves open is small";
+}
+
+// One byte a digit leaves more open, and loses no row either.
+TEST(Plane, CutsOfBothKindsOfDigitsKeepEveryRowOfAHardPair) {
+    for (const int largest : {kernels::planes::kTwoByteDigit, kernels::planes::kOneByteDigit}) {
+        std::uint64_t far_rows = 0;
+        std::uint64_t far_rejected = 0;
+        for_hard_pairs(8, plane_levels,
+                       [&](const Vector& row, const kernels::QueryVector& query, bool far, const std::string& what) {
+                           const std::size_t dim = row.size();
+                           const auto code = kernels::planes::encode_row(row, norm_of(row));
+                           const auto digits = kernels::planes::make_plane_query(query, largest);
+                           ASSERT_LE(*std::max_element(digits.digits.begin(), digits.digits.end()), largest);
+                           const double score =
+                               kernels::canonical_score(query.values.data(), query.norm, row.data(), norm_of(row), dim);
+                           for (const bool fused : {false, true}) {
+                               const auto cut = kernels::planes::plane_cut(digits.facts, score, dim);
+                               ASSERT_FALSE(rejects(code, digits, cut, fused)) << what << ": score " << score;
+                           }
+                           if (!far || std::abs(score) > 0.3) return;
+                           ++far_rows;
+                           far_rejected +=
+                               rejects(code, digits, kernels::planes::plane_cut(digits.facts, 0.6, dim), false) ? 1U
+                                                                                                                : 0U;
+                       });
+        EXPECT_GT(far_rows, 0U);
+        EXPECT_EQ(far_rejected, far_rows) << largest;
+    }
+}
+
+TEST(Plane, NoThresholdIsReachedByNobodyAndMinusInfinityByAll) {
+    const auto query = kernels::make_query_vector({1.0F, -2.0F, 0.5F});
+    ASSERT_TRUE(query);
+    const auto digits = kernels::planes::make_plane_query(*query);
+    const auto code = kernels::planes::encode_row(Vector{1.0F, -2.0F, 0.5F}, norm_of({1.0F, -2.0F, 0.5F}));
+    EXPECT_FALSE(rejects(code, digits, kernels::planes::plane_cut(digits.facts, -INFINITY, 3), false));
+    EXPECT_FALSE(rejects(code, digits, kernels::planes::plane_cut(digits.facts, 1, 3), false));
+    EXPECT_TRUE(rejects(code, digits, kernels::planes::plane_cut(digits.facts, 1.5, 3), false));
+}
+
+// What every instruction set lets through is what the definition lets through, in float32 fused or not: by the highs, where it has that
+// comparison, and by whole digits. In blocks of all widths, full or not.
+TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
+    Random random(3);
+    for (const std::size_t dim : kDims) {
+        const TempDir dir;
+        auto entries = random_entries(77, dim, dim);
+        // All codes the largest, and below all digits too: where sums are largest.
+        for (const std::size_t at : {3U, 40U}) entries[at].second.assign(dim, 1.0F);
+        const auto model = make_model(dir / "model", entries);
+        kernels::ThreadPool pool(2);
+        const kernels::planes::Plane plane(model, pool);
+        const auto& shape = plane.shape();
+        ASSERT_EQ(shape.groups(), 5U);
+        for (const auto* kernel : kernels::cpu::all_plane_kernels()) {
+            if (!kernel->supported()) continue;
+            for (std::size_t used = 0; used <= kernel->width; ++used) {
+                const std::size_t width = used == 0 ? 1 : kernel->width;
+                std::vector<kernels::planes::PlaneQuery> queries;
+                std::vector<kernels::planes::PlaneCut> cuts_of_highs(width, kernels::cpu::kNothingPasses);
+                std::vector<kernels::planes::PlaneCut> cuts(width, kernels::cpu::kNothingPasses);
+                for (std::size_t lane = 0; lane < std::max<std::size_t>(1, used); ++lane) {
+                    const auto values = model.vector(random() % model.rows());
+                    const auto query = lane == 0 && used % 2 == 0
+                                           ? kernels::make_query_vector(Vector(dim, random() % 2 ? 1.0F : -1.0F))
+                                           : kernels::make_query_vector({values.begin(), values.end()});
+                    ASSERT_TRUE(query);
+                    queries.push_back(kernels::planes::make_plane_query(*query));
+                    const double threshold = lane == 1 ? -1 : static_cast<double>(random() % 100) / 100;
+                    cuts_of_highs[lane] = kernels::planes::plane_cut(queries[lane].of_highs, threshold, dim);
+                    cuts[lane] = kernels::planes::plane_cut(queries[lane].facts, threshold, dim);
+                }
+                std::vector<const kernels::planes::PlaneQuery*> of;
+                for (const auto& query : queries) of.push_back(&query);
+                const kernels::cpu::LaneBlock block(of, width);
+                std::vector<kernels::cpu::Passed> passed(shape.groups() * kernels::planes::kGroupRows * width);
+                passed.resize(kernel->sift(plane.group(0), shape.groups(), shape.steps(),
+                                           block.view(cuts_of_highs.data(), cuts.data()), passed.data()));
+                for (std::uint32_t lane = 0; lane < queries.size(); ++lane) {
+                    auto at = passed.begin();
+                    const auto next = [&] {
+                        at = std::find_if(at, passed.end(), [&](const auto& one) { return one.lane == lane; });
+                    };
+                    next();
+                    for (std::uint32_t row = 0; row < shape.rows; ++row) {
+                        const auto code = kernels::planes::encode_row(model.vector(row), model.norms()[row]);
+                        const bool picked = at != passed.end() && at->row == row;
+                        if (picked) {
+                            ASSERT_EQ(at->sum, sum_of(code, queries[lane])) << kernel->name;
+                            ASSERT_EQ(at->projection, code.projection) << kernel->name;
+                            ASSERT_EQ(at->residual, code.residual) << kernel->name;
+                            ASSERT_GT(at->residual, 0) << kernel->name;
+                            ++at;
+                            next();
+                        }
+                        const std::int64_t of_highs = sum_of_highs(code, queries[lane]);
+                        const auto rejected = [&](bool fused) {
+                            return rejects(code, queries[lane], cuts[lane], fused) ||
+                                   (kernel->highs_first && rejects(code, of_highs, cuts_of_highs[lane], fused));
+                        };
+                        if (rejected(false) == rejected(true)) {
+                            ASSERT_EQ(picked, !rejected(true)) << kernel->name << ", row " << row << ", lane " << lane;
+                        }
+                    }
+                    // What is left are rows that fill the last group.
+                    for (; at != passed.end(); ++at, next()) {
+                        ASSERT_GE(at->row, shape.rows) << kernel->name;
+                        ASSERT_EQ(at->residual, 0) << kernel->name;
+                    }
+                }
+                for (const auto& one : passed) ASSERT_LT(one.lane, queries.size()) << kernel->name;
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace gloved::tests
