@@ -73,10 +73,16 @@ struct Query {
 struct Certificate {
     std::uint64_t scanned = 0;   ///< rows whose score was bounded
     std::uint64_t rescored = 0;  ///< rows whose canonical score was computed
+    /// Rows that a plane let through, so that their vectors were read; without a plane as many as were scanned.
+    std::uint64_t survivors = 0;
+    /// Bytes of the plane and of vectors that this answer needed, each counted once, whatever else shared its pass.
+    std::uint64_t read_bytes = 0;
     /// Every row that was not rescored has a canonical score below this (-infinity: there are none).
     double rejected_below = -std::numeric_limits<double>::infinity();
-    /// Which way led to the answer: «float32», «float16» or «float64» (every row scored canonically).
+    /// Which way led to the answer: «plane» (4 bits a component), «float32», «float16» or «float64» (every row scored canonically).
     std::string_view pass = "float32";
+    /// A plane was read first and ruled out so little that `pass` answered instead.
+    bool plane_overflowed = false;
     double device_ms = 0;  ///< of the pass on its device, where EngineOptions asked for it; shared by all of a batch
 };
 

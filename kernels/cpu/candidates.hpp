@@ -3,10 +3,13 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "kernels/engine.hpp"
+#include "kernels/thread_pool.hpp"
 
 namespace gloved::kernels::cpu {
 
@@ -69,5 +72,9 @@ class CandidateList {
     std::size_t prune_at_;
     std::vector<Candidate> candidates_;
 };
+
+/// The answer from all that is possible: canonical scores decide, those below the filter's smallest are left out.
+std::vector<Hit> best_hits(std::span<const Candidate> candidates, const Query& query, ThreadPool& pool,
+                           const std::function<double(Row)>& canonical);
 
 }  // namespace gloved::kernels::cpu

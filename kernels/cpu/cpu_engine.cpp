@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <chrono>
 #include <cmath>
 #include <deque>
 #include <limits>
@@ -13,6 +14,8 @@
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/cpu/candidates.hpp"
+#include "kernels/cpu/eligible.hpp"
+#include "kernels/cpu/plane_pass.hpp"
 #include "kernels/cpu/scan.hpp"
 #include "kernels/thread_pool.hpp"
 
@@ -29,8 +32,10 @@ constexpr std::size_t kMaxUnpackedLanes = 4;
 constexpr std::size_t kTileBytes = std::size_t{64} * 1024;
 /// What a thread takes at a time.
 constexpr std::size_t kTilesOfRange = 8;
-/// Candidates that are worth a second thread.
-constexpr std::size_t kRescoreGrain = 512;
+
+/// Words of an answer that the plane is read for. The k-th score of more is so low that the plane leaves a good part of all rows, which are
+/// then read here and there: dearer than all of them in order (docs/performance.md).
+constexpr std::size_t kMostByPlane = 2048;
 
 /// An interval that holds a canonical value.
 struct Bounds {
@@ -57,32 +62,43 @@ struct Group {
 struct Task {
     const Query* query = nullptr;
     std::size_t first_lane = 0;
-    std::vector<Row> excluded;  // sorted
-    Hit target;                 // CountBefore: the row to be compared with
+    Eligible eligible;
+    Hit target;  // CountBefore: the row to be compared with
     Threshold threshold;
 
-    explicit Task(const Query& of) : query(&of), excluded(of.excluded), threshold(of.filter.min_score) {
-        std::sort(excluded.begin(), excluded.end());
-    }
-    bool leaves_out(Row row, std::uint32_t rank) const {
-        return rank >= query->filter.rank_below || std::binary_search(excluded.begin(), excluded.end(), row);
-    }
+    explicit Task(const Query& of) : query(&of), eligible(of), threshold(of.filter.min_score) {}
     bool is_cosine() const { return std::holds_alternative<Cosine>(query->kind); }
 };
 
+/// Whether reading the plane first can pay. Where ranks are limited, k says little about how many rows it leaves.
+bool suits_plane(const Query& query) {
+    const bool all_ranks = query.filter.rank_below == std::numeric_limits<std::uint32_t>::max();
+    return std::holds_alternative<Cosine>(query.kind) && (query.k <= kMostByPlane || !all_ranks);
+}
+
 class CpuEngine final : public Engine {
   public:
-    CpuEngine(const format::Model& model, const ScanKernels& kernels, unsigned threads)
+    CpuEngine(const format::Model& model, const ScanKernels& kernels, const EngineOptions& options)
         : model_(model),
           kernels_(kernels),
-          pool_(threads),
+          pool_(options.threads),
           bound_(score_error_bound(model.dim())),
           // A multiple of 12 suits every register tile of the packed loops.
-          tile_rows_(std::clamp<std::size_t>(kTileBytes / (model.dim() * sizeof(float)) / 12, 1, 40) * 12) {}
+          tile_rows_(std::clamp<std::size_t>(kTileBytes / (model.dim() * sizeof(float)) / 12, 1, 40) * 12) {
+        if (!options.planes) return;
+        const auto begin = std::chrono::steady_clock::now();
+        plane_.emplace(model, kernels, pool_);
+        if (!options.log) return;
+        const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+        options.log(fmt::format("plane of 4 bits a component: {:.1f} MB, {} in {:.0f} ms",
+                                static_cast<double>(plane_->plane().shape().bytes()) / 1e6,
+                                plane_->plane().stored() ? "stored, taken" : "built", took.count()));
+    }
 
     std::string name() const override { return "cpu"; }
     std::string description() const override {
-        return fmt::format("{}, {} thread{}", kernels_.name, pool_.size(), pool_.size() == 1 ? "" : "s");
+        return fmt::format("{}, {} thread{}{}", kernels_.name, pool_.size(), pool_.size() == 1 ? "" : "s",
+                           plane_ ? fmt::format(", plane by {}", plane_->kernel_name()) : "");
     }
     Result<std::vector<Answer>> run(std::span<const Query> queries) override;
 
@@ -90,6 +106,8 @@ class CpuEngine final : public Engine {
     struct Pass;
     struct Worker;
 
+    void run_plane(std::span<const Query> queries, std::span<const std::size_t> which, RowRange range,
+                   std::vector<Answer>& answers);
     void run_pass(std::span<const Query> queries, std::span<const std::size_t> which, RowRange range,
                   std::vector<Answer>& answers);
     void lay_out_lanes(Pass& pass) const;
@@ -110,6 +128,7 @@ class CpuEngine final : public Engine {
     const format::Model& model_;
     const ScanKernels& kernels_;
     ThreadPool pool_;
+    std::optional<PlanePass> plane_;
     const double bound_;
     const std::size_t tile_rows_;
 };
@@ -120,7 +139,6 @@ struct CpuEngine::Pass {
     std::vector<Lane> lanes;
     std::vector<Group> groups;     // empty: lanes go one by one
     std::size_t padded_lanes = 0;  // sum of the groups' widths, or the number of lanes
-    bool all_cosine = true;
 };
 
 /// What one thread needs for a pass.
@@ -147,25 +165,47 @@ struct CpuEngine::Worker {
 
 Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries) {
     std::vector<Answer> answers(queries.size());
-    std::vector<std::size_t> together;
-    std::size_t lanes = 0;
-    const auto flush = [&] {
-        if (!together.empty()) run_pass(queries, together, {0, model_.rows()}, answers);
-        together.clear();
-        lanes = 0;
+    /// Queries of one pass over memory: those that the plane serves, and others.
+    struct Together {
+        bool by_plane;
+        std::vector<std::size_t> queries{};
+        std::size_t lanes = 0;
+    };
+    Together plane{true};
+    Together vectors{false};
+    const auto run_over = [&](RowRange range, bool by_plane, std::span<const std::size_t> which) {
+        by_plane ? run_plane(queries, which, range, answers) : run_pass(queries, which, range, answers);
+    };
+    const auto flush = [&](Together& together) {
+        if (!together.queries.empty()) run_over({0, model_.rows()}, together.by_plane, together.queries);
+        together = {together.by_plane};
     };
     for (std::size_t i = 0; i < queries.size(); ++i) {
+        const bool by_plane = plane_ && suits_plane(queries[i]);
         if (const auto& rows = queries[i].filter.rows) {
             // Few rows as a rule: a pass of its own over just these.
-            run_pass(queries, std::span(&i, 1), *rows, answers);
+            run_over(*rows, by_plane, std::span(&i, 1));
             continue;
         }
-        if (lanes + vectors_of(queries[i]) > kMaxLanesOfPass) flush();
-        together.push_back(i);
-        lanes += vectors_of(queries[i]);
+        Together& together = by_plane ? plane : vectors;
+        if (together.lanes + vectors_of(queries[i]) > kMaxLanesOfPass) flush(together);
+        together.queries.push_back(i);
+        together.lanes += vectors_of(queries[i]);
     }
-    flush();
+    flush(plane);
+    flush(vectors);
     return answers;
+}
+
+void CpuEngine::run_plane(std::span<const Query> queries, std::span<const std::size_t> which, RowRange range,
+                          std::vector<Answer>& answers) {
+    std::vector<const Query*> asked;
+    std::vector<Answer*> answered;
+    for (const std::size_t i : which) {
+        asked.push_back(&queries[i]);
+        answered.push_back(&answers[i]);
+    }
+    plane_->run(asked, range, answered);
 }
 
 void CpuEngine::run_pass(std::span<const Query> queries, std::span<const std::size_t> which, RowRange range,
@@ -193,8 +233,11 @@ void CpuEngine::run_pass(std::span<const Query> queries, std::span<const std::si
         pool_.run(work);
     }
     for (std::size_t task = 0; task < pass.tasks.size(); ++task) {
-        answers[which[task]] = finish(pass, task, workers);
-        answers[which[task]].certificate.scanned = range.size();
+        Answer& answer = answers[which[task]];
+        answer = finish(pass, task, workers);
+        answer.certificate.scanned = range.size();
+        answer.certificate.survivors = range.size();
+        answer.certificate.read_bytes = range.size() * model_.dim() * sizeof(float);
     }
 }
 
@@ -202,7 +245,6 @@ void CpuEngine::lay_out_lanes(Pass& pass) const {
     for (std::size_t t = 0; t < pass.tasks.size(); ++t) {
         Task& task = pass.tasks[t];
         task.first_lane = pass.lanes.size();
-        pass.all_cosine = pass.all_cosine && task.is_cosine();
         const auto add = [&](const QueryVector& vector) {
             assert(vector.values.size() == model_.dim() && vector.norm > 0);
             Lane lane{&vector, vector.values, 0, t};
@@ -347,7 +389,7 @@ void CpuEngine::offer(Pass& pass, Worker& worker, std::size_t task_index, std::s
     Task& task = pass.tasks[task_index];
     if (!(bounds.upper >= task.threshold.get())) return;
     const Row at = static_cast<Row>(row);
-    if (task.leaves_out(at, model_.ranks()[row])) return;
+    if (!task.eligible(at, model_.ranks())) return;
     if (!std::holds_alternative<CountBefore>(task.query->kind)) {
         worker.lists[task_index].offer({at, bounds.lower, bounds.upper}, task.threshold);
         return;
@@ -388,15 +430,7 @@ Answer CpuEngine::finish(Pass& pass, std::size_t task_index, std::vector<Worker>
     if (std::holds_alternative<CountBefore>(query.kind)) return answer;
 
     CandidateList::prune(candidates, query.k, task.threshold);
-    std::vector<Hit> hits(candidates.size());
-    pool_.for_ranges(hits.size(), kRescoreGrain, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) hits[i] = {candidates[i].row, canonical(query, candidates[i].row)};
-    });
-    std::erase_if(hits, [&](const Hit& hit) { return !(hit.score >= query.filter.min_score); });
-    const std::size_t wanted = std::min(query.k, hits.size());
-    std::partial_sort(hits.begin(), hits.begin() + static_cast<std::ptrdiff_t>(wanted), hits.end(), comes_before);
-    hits.resize(wanted);
-    answer.hits = std::move(hits);
+    answer.hits = best_hits(candidates, query, pool_, [&](Row row) { return canonical(query, row); });
     answer.certificate.rescored += candidates.size();
     answer.certificate.rejected_below = task.threshold.get();
     return answer;
@@ -409,7 +443,7 @@ Result<std::unique_ptr<Engine>> make_cpu_engine(const format::Model& model, cons
     for (const ScanKernels* kernels : all_scan_kernels()) {
         const bool supported = kernels->supported();
         if (supported && (options.simd.empty() || options.simd == kernels->name)) {
-            return std::unique_ptr<Engine>(std::make_unique<CpuEngine>(model, *kernels, options.threads));
+            return std::unique_ptr<Engine>(std::make_unique<CpuEngine>(model, *kernels, options));
         }
         names += fmt::format("{}{}{}", names.empty() ? "" : ", ", kernels->name,
                              supported ? "" : " (not on this processor)");

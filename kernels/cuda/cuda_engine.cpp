@@ -17,6 +17,8 @@
 #include "kernels/cuda/runtime.hpp"
 #include "kernels/cuda/shard.hpp"
 #include "kernels/cuda/upload.hpp"
+#include "kernels/planes/plane.hpp"
+#include "kernels/thread_pool.hpp"
 
 namespace gloved::kernels::cuda {
 
@@ -48,6 +50,15 @@ cudaError_t count_devices(int& count) {
 /// Row numbers on the device have 32 bits, and loops go a little beyond the last row.
 constexpr std::size_t kMaxShardRows = (std::size_t{1} << 32) - (std::size_t{1} << 20);
 
+/// Queries that are worth a pass over the plane together; fewer are answered one after the other.
+constexpr std::size_t kLeastPlanePass = 4;
+/// A pass over a plane takes longer to begin and to end than one over vectors (docs/performance.md): from so many bytes of vectors on a device
+/// it is sooner for any number of queries, below that for so many.
+constexpr std::size_t kLeastPlaneBytes = std::size_t{128} << 20;
+constexpr std::size_t kLeastPlanePassOfFew = 512;
+
+constexpr std::string_view kPlane = "plane";
+
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
 /// A query of a run, with what its shards are told.
@@ -61,11 +72,22 @@ struct Task {
         excluded.erase(std::unique(excluded.begin(), excluded.end()), excluded.end());
     }
     const Cosine* cosine() const { return std::get_if<Cosine>(&query->kind); }
-    bool fits_device() const { return k <= kMaxHits && k + excluded.size() <= kMaxWant; }
+    std::size_t want() const { return k + excluded.size(); }
+    bool fits_device() const { return k <= kMaxHits && want() <= kMaxWant; }
     bool leaves_out(std::size_t row) const {
         return std::binary_search(excluded.begin(), excluded.end(), static_cast<Row>(row));
     }
 };
+
+std::vector<PassQuery> pass_of(std::span<const Task> tasks, std::span<const std::size_t> which, double error) {
+    std::vector<PassQuery> pass;
+    pass.reserve(which.size());
+    for (const std::size_t i : which) {
+        const Task& task = tasks[i];
+        pass.push_back({&task.cosine()->vector, task.query, task.excluded, task.k, error});
+    }
+    return pass;
+}
 
 class CudaEngine final : public Engine {
   public:
@@ -92,6 +114,19 @@ class CudaEngine final : public Engine {
     /// Answers tasks[which[i]] where the pass was up to it and appends the others to `overflowed`.
     Status run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which, Estimate estimate,
                        std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
+    /// The same with a pass over the plane for many.
+    Status run_plane_pass(std::span<const Task> tasks, std::span<const std::size_t> which, std::vector<Answer>& answers,
+                          std::vector<std::size_t>& overflowed);
+    /// Waits, and takes the answers of what was started.
+    Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which, std::string_view pass,
+                        std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
+    /// survivors and read_bytes, from scanned and rescored. `many`: of a pass that may read one byte a component in between.
+    void note_reading(bool by_plane, bool many, Certificate& certificate) const;
+    bool plane_serves(const Task& task) const {
+        return prefers_plane_ && std::all_of(shards_.begin(), shards_.end(),
+                                             [&](const auto& shard) { return shard->plane_serves(task.want()); });
+    }
+    bool holds_vectors() const { return shards_.front()->holds_vectors(); }
     Status run_scored(const Task& task, Answer& answer);
     Status score_parts(const Task& task, RowRange range);
     /// What CountBefore counts before; nothing for another kind of query.
@@ -105,15 +140,19 @@ class CudaEngine final : public Engine {
     RowRange range_of(const Task& task) const { return task.query->filter.rows.value_or(RowRange{0, model_.rows()}); }
 
     const format::Model& model_;
+    Registration registration_;  // of the vectors, where devices read them in place
     std::vector<std::unique_ptr<Shard>> shards_;
     std::uint32_t pass_capacity_ = 0;
+    std::uint32_t plane_capacity_ = 0;
+    bool prefers_plane_ = false;
+    bool holds_fine_ = false;
     std::string description_;
     std::vector<std::pair<std::string, std::string>> facts_;
     bool broken_ = false;
 };
 
-/// Each query takes the fastest way that can answer it, and the next one where that overflowed: float16 with others, float32 alone,
-/// canonical scores of all rows.
+/// Each query takes the fastest way that can answer it, and the next one where that overflowed: with others over the plane, or in float16;
+/// alone over the plane, or in float32; canonical scores of all rows.
 Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& answers) {
 #ifdef GLOVED_BAD_KERNEL
     if (Status done = use_device(shards_.front()->device()); !done) return done;
@@ -122,7 +161,8 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
 #endif
     std::vector<Task> tasks;
     tasks.reserve(queries.size());
-    std::vector<std::size_t> together;
+    std::vector<std::size_t> by_plane;
+    std::vector<std::size_t> by_float16;
     std::vector<std::size_t> alone;
     std::vector<std::size_t> scored;
     for (std::size_t i = 0; i < queries.size(); ++i) {
@@ -132,56 +172,96 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
             scored.push_back(i);
         } else if (queries[i].filter.rows) {
             alone.push_back(i);  // few rows as a rule: a pass of its own over just these
+        } else if (plane_capacity_ > 0 && tasks[i].want() <= kMaxPlanePassWant) {
+            by_plane.push_back(i);
         } else {
-            together.push_back(i);
+            by_float16.push_back(i);
         }
     }
-    for (std::size_t begin = 0; begin < together.size();) {
-        const std::size_t count = std::min<std::size_t>(std::max(pass_capacity_, 1U), together.size() - begin);
-        const auto pass = std::span(together).subspan(begin, count);
-        if (count == 1) {
-            alone.push_back(pass[0]);
-        } else if (Status done = run_bounded(tasks, pass, Estimate::float16, answers, alone); !done) {
-            return done;
-        }
-        begin += count;
+    if (!prefers_plane_ && by_plane.size() < kLeastPlanePassOfFew) {
+        by_float16.insert(by_float16.end(), by_plane.begin(), by_plane.end());
+        by_plane.clear();
     }
+    const auto in_passes = [&](std::span<const std::size_t> of, std::size_t least, std::size_t most,
+                               auto run) -> Status {
+        for (std::size_t begin = 0; begin < of.size();) {
+            const auto pass = of.subspan(begin, std::min(std::max<std::size_t>(most, 1), of.size() - begin));
+            if (pass.size() < least) {
+                alone.insert(alone.end(), pass.begin(), pass.end());
+            } else if (Status done = run(pass); !done) {
+                return done;
+            }
+            begin += pass.size();
+        }
+        return {};
+    };
+    Status done = in_passes(by_plane, kLeastPlanePass, plane_capacity_,
+                            [&](auto pass) { return run_plane_pass(tasks, pass, answers, alone); });
+    if (!done) return done;
+    done = in_passes(by_float16, 2, pass_capacity_,
+                     [&](auto pass) { return run_bounded(tasks, pass, Estimate::float16, answers, alone); });
+    if (!done) return done;
     for (const std::size_t i : alone) {
-        if (Status done = run_bounded(tasks, std::span(&i, 1), Estimate::float32, answers, scored); !done) return done;
+        const bool planes = plane_serves(tasks[i]);
+        if (!planes && !holds_vectors()) {
+            scored.push_back(i);
+            continue;
+        }
+        const Estimate estimate = planes ? Estimate::plane : Estimate::float32;
+        if (done = run_bounded(tasks, std::span(&i, 1), estimate, answers, scored); !done) return done;
     }
     for (const std::size_t i : scored) {
-        if (Status done = run_scored(tasks[i], answers[i]); !done) return done;
+        if (done = run_scored(tasks[i], answers[i]); !done) return done;
     }
     return {};
 }
 
 Status CudaEngine::run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which, Estimate estimate,
                                std::vector<Answer>& answers, std::vector<std::size_t>& overflowed) {
-    const double error =
-        estimate == Estimate::float32 ? device_error_bound(model_.dim()) : half_error_bound(model_.dim());
-    std::vector<PassQuery> pass;
-    for (const std::size_t i : which) {
-        const Task& task = tasks[i];
-        pass.push_back({&task.cosine()->vector, task.query, task.excluded, task.k, error});
-    }
+    // A plane's bounds are each row's own.
+    const double error = estimate == Estimate::float32   ? device_error_bound(model_.dim())
+                         : estimate == Estimate::float16 ? half_error_bound(model_.dim())
+                                                         : 0;
+    const std::vector<PassQuery> pass = pass_of(tasks, which, error);
     for (const auto& shard : shards_) {
         if (Status done = shard->start_bounded(pass, estimate); !done) return done;
     }
+    const std::string_view name = estimate == Estimate::float32   ? "float32"
+                                  : estimate == Estimate::float16 ? "float16"
+                                                                  : kPlane;
+    return take_answers(tasks, which, name, answers, overflowed);
+}
+
+Status CudaEngine::run_plane_pass(std::span<const Task> tasks, std::span<const std::size_t> which,
+                                  std::vector<Answer>& answers, std::vector<std::size_t>& overflowed) {
+    const std::vector<PassQuery> pass = pass_of(tasks, which, 0);
+    for (const auto& shard : shards_) {
+        if (Status done = shard->start_plane_pass(pass); !done) return done;
+    }
+    return take_answers(tasks, which, kPlane, answers, overflowed);
+}
+
+Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std::size_t> which, std::string_view pass,
+                                std::vector<Answer>& answers, std::vector<std::size_t>& overflowed) {
     if (Status done = wait_all(); !done) return done;
     Certificate certificate;
     if (Status done = add_device_ms(certificate); !done) return done;
-    certificate.pass = estimate == Estimate::float32 ? "float32" : "float16";
+    certificate.pass = pass;
+    const bool by_plane = pass == kPlane;
     for (std::size_t at = 0; at < which.size(); ++at) {
         const bool overflow =
             std::any_of(shards_.begin(), shards_.end(), [&](const auto& shard) { return shard->answer(at).overflow; });
+        Answer& answer = answers[which[at]];
         if (overflow) {
             overflowed.push_back(which[at]);
+            if (by_plane) answer.certificate.plane_overflowed = true;
             continue;
         }
-        Answer& answer = answers[which[at]];
+        certificate.plane_overflowed = answer.certificate.plane_overflowed;
         answer.certificate = certificate;
         answer.certificate.scanned = range_of(tasks[which[at]]).size();
         merge(at, tasks[which[at]].k, answer);
+        note_reading(by_plane, which.size() > 1, answer.certificate);
     }
     return {};
 }
@@ -193,6 +273,7 @@ Status CudaEngine::run_scored(const Task& task, Answer& answer) {
     answer.certificate.pass = "float64";
     answer.certificate.scanned = range.size();
     answer.certificate.rescored = range.size();
+    note_reading(false, false, answer.certificate);
     bool overflow = true;
     if (task.fits_device()) {
         overflow = false;
@@ -318,10 +399,23 @@ void CudaEngine::merge(std::size_t at, std::size_t k, Answer& answer) const {
             answer.hits.push_back({static_cast<Row>(shard->rows().first + found.row), found.score});
         }
         answer.certificate.rescored += part.facts.rescored;
+        answer.certificate.survivors += part.facts.survivors;
         answer.certificate.rejected_below = std::max(answer.certificate.rejected_below, part.facts.floor);
     }
     if (shards_.size() > 1) std::sort(answer.hits.begin(), answer.hits.end(), comes_before);
     if (answer.hits.size() > k) answer.hits.resize(k);
+}
+
+void CudaEngine::note_reading(bool by_plane, bool many, Certificate& certificate) const {
+    const std::size_t row_bytes = model_.dim() * sizeof(float);
+    if (!by_plane) {
+        certificate.survivors = certificate.scanned;
+        certificate.read_bytes = certificate.scanned * row_bytes;
+        return;
+    }
+    const std::size_t survivor_bytes = many && holds_fine_ ? model_.dim() : row_bytes;
+    certificate.read_bytes = planes::PlaneShape{static_cast<std::size_t>(certificate.scanned), model_.dim()}.bytes() +
+                             certificate.survivors * survivor_bytes;
 }
 
 Status CudaEngine::add_device_ms(Certificate& certificate) const {
@@ -333,11 +427,12 @@ Status CudaEngine::add_device_ms(Certificate& certificate) const {
     return {};
 }
 
-/// The rows of each device, in the order given; none of them empty.
+/// The rows of each device, in the order given; none of them empty, each beginning with a whole group.
 std::vector<RowRange> split_rows(std::size_t rows, std::size_t parts) {
     std::vector<RowRange> ranges;
+    const auto bound = [&](std::size_t i) { return i == parts ? rows : rows * i / parts / kGroupRows * kGroupRows; };
     for (std::size_t i = 0; i < parts; ++i) {
-        const RowRange range{rows * i / parts, rows * (i + 1) / parts};
+        const RowRange range{bound(i), bound(i + 1)};
         if (range.size() > 0) ranges.push_back(range);
     }
     return ranges;
@@ -380,36 +475,96 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model, c
                                  range.size(), kMaxShardRows)};
     }
 
-    // Said here, with what would help, rather than by the allocation that fails.
-    for (const DeviceFacts& device : facts) {
+    const auto bytes_on = [&](const DeviceFacts& device, Holding holding) {
         std::size_t needed = 0;
         for (std::size_t i = 0; i < ranges.size(); ++i) {
             if (devices[i] != device.device) continue;
-            needed += Shard::bytes_needed(ranges[i].size(), model.dim(), device.shape) +
-                      upload_bytes_needed(ranges[i].size(), model.dim());
+            needed += Shard::bytes_needed(ranges[i].size(), model.dim(), device.shape, holding) +
+                      (holding.vectors ? upload_bytes_needed(ranges[i].size(), model.dim()) : 0);
         }
-        if (needed <= device.free_bytes) continue;
+        return needed;
+    };
+    const auto memory_of = [&](const DeviceFacts& device) {
+        return options.gpu_memory_bytes == 0 ? device.free_bytes
+                                             : std::min(device.free_bytes, options.gpu_memory_bytes);
+    };
+    const auto fits = [&](Holding holding) {
+        return std::all_of(facts.begin(), facts.end(),
+                           [&](const DeviceFacts& device) { return bytes_on(device, holding) <= memory_of(device); });
+    };
+    const Holding all{true, options.planes, options.planes};
+    Holding holding = all;
+    if (!fits(holding)) holding.fine = false;
+    if (!fits(holding) && options.planes) holding.vectors = false;
+    // Said here, with what would help, rather than by the allocation that fails.
+    for (const DeviceFacts& device : facts) {
+        const std::size_t needed = bytes_on(device, holding);
+        if (needed <= memory_of(device)) continue;
         return Error{ErrorCode::unavailable,
-                     fmt::format("the model needs {} MB on device {} ({}), which has {} MB free; free some, spread the "
+                     fmt::format("the model needs {} MB on device {} ({}){}, which has {} MB {}; free some, spread the "
                                  "model over several devices with --device, or say --engine cpu",
-                                 needed / 1000000, device.device, device.name, device.free_bytes / 1000000)};
+                                 needed / 1000000, device.device, device.name,
+                                 options.planes ? ", its vectors left out" : "", memory_of(device) / 1000000,
+                                 memory_of(device) < device.free_bytes ? "by --gpu-memory" : "free")};
+    }
+    if (!holding.vectors) {
+        auto locked = Registration::create(std::as_bytes(model.vectors()), true);
+        if (!locked) {
+            return Error{
+                ErrorCode::unavailable,
+                fmt::format("the model does not fit on the device, which would read its vectors from page-locked "
+                            "memory, but that is refused ({}); raise the limit on locked memory, spread the model "
+                            "over several devices with --device, or say --engine cpu",
+                            locked.error().message)};
+        }
+        engine->registration_ = *std::move(locked);
+        log(fmt::format(
+            "the model needs {} MB on device {}, which has {}: it holds the plane alone, and reads the vectors "
+            "that matter from page-locked memory",
+            bytes_on(facts.front(), all) / 1000000, facts.front().device, memory_of(facts.front()) / 1000000));
+    }
+    engine->holds_fine_ = holding.fine;
+    engine->prefers_plane_ =
+        !holding.vectors || options.planes_always || model.vectors().size_bytes() / ranges.size() >= kLeastPlaneBytes;
+    std::optional<planes::Plane> plane;
+    double plane_ms = 0;
+    if (holding.plane) {
+        const auto building = Clock::now();
+        ThreadPool pool(options.threads);
+        plane.emplace(model, pool);
+        plane_ms = ms_since(building);
     }
     const auto allocating = Clock::now();
     std::size_t bytes = 0;
     engine->pass_capacity_ = kMaxPass;
+    engine->plane_capacity_ = kMaxPlanePass;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
-        auto shard = Shard::create(model, ranges[i], facts[i], options.time_device);
+        auto shard = Shard::create(model, ranges[i], facts[i], holding, options.time_device);
         if (!shard) return shard.error();
         bytes += (*shard)->device_bytes();
+        engine->plane_capacity_ = std::min(engine->plane_capacity_, (*shard)->plane_capacity());
         engine->pass_capacity_ = std::min(engine->pass_capacity_, (*shard)->pass_capacity());
         engine->shards_.push_back(*std::move(shard));
     }
     const double allocate_ms = ms_since(allocating);
-    auto upload = upload_vectors(model, engine->shards_, options.pin, options.log);
-    if (!upload) return upload.error();
+    UploadFacts upload;
+    if (holding.vectors) {
+        auto uploaded = upload_vectors(model, engine->shards_, options.pin, options.log);
+        if (!uploaded) return uploaded.error();
+        upload = *uploaded;
+    }
     const auto preparing = Clock::now();
     for (const auto& shard : engine->shards_) {
-        if (Status done = shard->fill(model); !done) return done.error();
+        const float* vectors = nullptr;
+        if (!holding.vectors) {
+            if (Status used = use_device(shard->device()); !used) return used.error();
+            const auto there = Registration::device_address(std::as_bytes(model.vectors()).data());
+            if (!there) return there.error();
+            vectors = reinterpret_cast<const float*>(*there);
+        }
+        if (Status done = shard->fill(model, vectors); !done) return done.error();
+        if (!plane) continue;
+        if (Status done = shard->fill_plane(*plane); !done) return done.error();
     }
     const double prepare_ms = ms_since(preparing);
 
@@ -418,21 +573,25 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model, c
         where += fmt::format("{}{} (device {})", i == 0 ? "" : " + ", facts[i].name, devices[i]);
     }
     engine->description_ = where;
-    const double vectors_gb = static_cast<double>(model.vectors().size_bytes()) / 1e9;
+    const double vectors_gb = holding.vectors ? static_cast<double>(model.vectors().size_bytes()) / 1e9 : 0;
     log(fmt::format(
         "uploaded {:.3f} GB in {:.0f} ms ({:.1f} GB/s, {}): driver {:.0f} ms, context {:.0f}, allocation {:.0f}, "
         "pinning {:.0f} of "
-        "the upload, norms and ranks {:.0f}; {} MB of device memory in use",
-        vectors_gb, upload->total_ms, vectors_gb / upload->total_ms * 1000, upload->pinned ? "pinned" : "pageable",
-        driver_ms.load(), context_ms, allocate_ms, upload->pin_ms, prepare_ms, bytes / 1000000));
+        "the upload, plane {:.0f}, norms, ranks and the plane's copy {:.0f}; {} MB of device memory in use",
+        vectors_gb, upload.total_ms, vectors_gb / std::max(upload.total_ms, 1e-3) * 1000,
+        upload.pinned ? "pinned" : "pageable", driver_ms.load(), context_ms, allocate_ms, upload.pin_ms, plane_ms,
+        prepare_ms, bytes / 1000000));
     engine->facts_ = {{"gpu_memory_bytes", std::to_string(bytes)},
                       {"gpu_shards", std::to_string(engine->shards_.size())},
                       {"gpu_pass_queries", std::to_string(std::max(engine->pass_capacity_, 1U))},
-                      {"upload_pinned", upload->pinned ? "yes" : "no"},
+                      {"gpu_plane_pass_queries", std::to_string(engine->plane_capacity_)},
+                      {"gpu_holds", holding.vectors ? (holding.plane ? "vectors and plane" : "vectors") : "plane"},
+                      {"upload_pinned", upload.pinned ? "yes" : "no"},
                       {"load_driver_ms", fmt::format("{:.3f}", driver_ms.load())},
                       {"load_context_ms", fmt::format("{:.3f}", context_ms)},
-                      {"load_pin_ms", fmt::format("{:.3f}", upload->pin_ms)},
-                      {"load_upload_ms", fmt::format("{:.3f}", upload->total_ms)},
+                      {"load_pin_ms", fmt::format("{:.3f}", upload.pin_ms)},
+                      {"load_upload_ms", fmt::format("{:.3f}", upload.total_ms)},
+                      {"load_plane_ms", fmt::format("{:.3f}", plane_ms)},
                       {"load_prepare_ms", fmt::format("{:.3f}", allocate_ms + prepare_ms)}};
     return std::unique_ptr<Engine>(std::move(engine));
 }

@@ -14,6 +14,10 @@
 // There are three ways to estimate: `scan` (float32, one query), `multiply` (float16 on tensor cores, many queries) and
 // `score` (canonical, any kind of query: slower, with nothing to bound).
 //
+// With a 4-bit plane of the model (docs/certified-search.md) there are two more ways, which read an eighth of the bytes. For one query
+// `plane_scan` writes an upper bound of every row and finds the floor from canonical scores; select collects rows by their bounds. For
+// many `plane_pass` does it all, part after part of the plane, with cuts that rise in between.
+//
 // A fake of these functions and of the runtime, for tests without a GPU, is tests/support/fake_cuda.
 #pragma once
 
@@ -21,6 +25,8 @@
 
 #include <cstddef>
 #include <cstdint>
+
+#include "kernels/planes/cut.hpp"
 
 namespace gloved::kernels::cuda {
 
@@ -36,11 +42,42 @@ inline constexpr std::uint32_t kMaxWant = 2048;
 inline constexpr std::uint32_t kFoundCapacity = 8192;
 /// Queries of one pass.
 inline constexpr std::uint32_t kMaxPass = 128;
+/// Queries of one pass over the plane.
+inline constexpr std::uint32_t kMaxPlanePass = 1024;
+/// k and the number of excluded rows together, of a query in such a pass.
+inline constexpr std::uint32_t kMaxPlanePassWant = 128;
+/// Rows that such a pass may find for one query, and that it may let through in one of its parts. More overflow.
+inline constexpr std::uint32_t kPlanePassFound = kMaxPass * kFoundCapacity / kMaxPlanePass;
+inline constexpr std::uint32_t kPlanePassSurvivors = 32768;
+inline constexpr std::uint32_t kMaxPlanePassHits = kMaxHits * kMaxPass / kMaxPlanePass;
+/// Components of a digit row of such a pass: a multiple of an instruction's 32.
+inline constexpr std::uint32_t kDigitStep = 32;
+/// Components of a fine row: a multiple of 16 bytes.
+inline constexpr std::uint32_t kFineStep = 16;
+/// The first thresholds of such a pass come from every group of this number, a power of two.
+inline constexpr std::uint32_t kPlaneSample = 8;
+
+/// A shard's 4-bit plane, as kernels/planes/shape.hpp lays it out. Device memory.
+struct DevicePlane {
+    const std::uint8_t* bytes =
+        nullptr;               ///< (groups, (steps + 1) * 64), and 256 readable bytes behind; nullptr: there is none
+    std::uint32_t groups = 0;  ///< of 16 rows
+    std::uint32_t steps = 0;
+};
+
+/// One byte a component of every row, scaled to its largest (docs/certified-search.md, §8). Device memory.
+struct DeviceFine {
+    std::int8_t* codes = nullptr;  ///< (rows, width), padded with zeros, 16-byte aligned; nullptr: there are none
+    planes::FineBounds* bounds = nullptr;  ///< (rows)
+    std::uint32_t width = 0;               ///< dim rounded up to kFineStep
+};
 
 /// A shard: consecutive rows of the model on one device. All pointers are device memory.
 struct DeviceModel {
-    const float* vectors = nullptr;  ///< (rows, stride), each row padded with zeros, 16-byte aligned
-    const double* norms = nullptr;   ///< (rows)
+    /// (rows, stride), each row padded with zeros, 16-byte aligned. Or, where the device holds the plane alone, page-locked host memory of
+    /// rows without padding, which only `select` and `score` may read.
+    const float* vectors = nullptr;
+    const double* norms = nullptr;  ///< (rows)
     const float* inverse_norms =
         nullptr;  ///< (groups * kGroupRows) fl32(1 / norm); NaN: not covered by the bound, or no row
     const std::uint32_t* ranks = nullptr;      ///< (rows)
@@ -48,9 +85,11 @@ struct DeviceModel {
     std::uint32_t rows = 0;
     std::uint32_t first_row = 0;  ///< of the model; everything else here and in DeviceQuery counts from it («local»)
     std::uint32_t dim = 0;
-    std::uint32_t stride = 0;  ///< dim rounded up to kStrideFloats
+    std::uint32_t stride = 0;  ///< dim rounded up to kStrideFloats; of rows in host memory, dim
     std::uint32_t groups = 0;  ///< rows / kGroupRows, rounded up
     std::uint32_t uncovered_count = 0;
+    DevicePlane plane;
+    DeviceFine fine;
 };
 
 /// What a query asks of one shard, beside its vectors.
@@ -64,6 +103,7 @@ struct DeviceQuery {
     std::uint32_t first = 0, last = 0;  ///< eligible: first <= local row < last
     std::uint32_t excluded_begin = 0;   ///< into `excluded`: sorted local rows that are not eligible
     std::uint32_t excluded_count = 0;
+    planes::UpperFacts upper;  ///< of its digits, for launch_plane_scan
 };
 
 /// The queries of a pass. All pointers are device memory, but for those of `host`.
@@ -72,6 +112,8 @@ struct DeviceQueries {
     const float* raw = nullptr;               ///< (count, stride) as asked, padded with zeros
     const float* unit = nullptr;              ///< (count, stride) fl32(raw / norm)
     const std::uint32_t* excluded = nullptr;  ///< of all queries
+    const std::int8_t* digits =
+        nullptr;  ///< launch_plane_scan: (steps, 16) of the one query (planes::PlaneQuery::bytes)
     std::uint32_t count = 0;
     bool any_rank = false;       ///< whether any rank_below leaves rows out
     std::uint32_t max_want = 0;  ///< the largest `want`
@@ -82,6 +124,7 @@ struct DeviceQueries {
         const float* raw = nullptr;
         const float* unit = nullptr;
         const std::uint32_t* excluded = nullptr;
+        const std::int8_t* digits = nullptr;
     } host;
 };
 
@@ -102,8 +145,25 @@ struct DeviceAnswer {
     std::uint32_t hits = 0;      ///< min(k, found), or 0 after an overflow
     std::uint32_t found = 0;     ///< more than kFoundCapacity: overflow
     std::uint32_t rescored = 0;  ///< canonical scores computed
-    std::uint32_t unused = 0;
+    std::uint32_t survivors =
+        0;  ///< rows that the estimates let through; more than were rescored where fine codes ruled some out
 };
+
+/// Where a pass over the plane keeps its intermediate results. Device memory.
+struct PlaneWorkspace {
+    std::int8_t* digits = nullptr;        ///< (kMaxPlanePass, dim rounded up to kDigitStep)
+    planes::DigitFacts* facts = nullptr;  ///< (kMaxPlanePass)
+    std::int8_t* fine_digits =
+        nullptr;  ///< (kMaxPlanePass, 2, fine.width): two bytes each, a query's high ones, then its low ones
+    planes::DigitFacts* fine_facts = nullptr;  ///< (kMaxPlanePass)
+    planes::PlaneCut* cuts = nullptr;          ///< (kMaxPlanePass)
+    double* floors = nullptr;                  ///< (kMaxPlanePass)
+    float* keys = nullptr;                     ///< (kMaxPlanePass, plane.groups / kPlaneSample, rounded up)
+    std::uint32_t* survivors = nullptr;        ///< (kMaxPlanePass, kPlanePassSurvivors) local rows
+    std::uint32_t* counters = nullptr;         ///< (kMaxPlanePass, kPlaneCounters)
+};
+/// Survivors of a part, found, rescored, whether there were more than there is room for, survivors of the parts before.
+inline constexpr std::uint32_t kPlaneCounters = 5;
 
 /// Where a pass keeps its intermediate results and leaves its answers.
 struct Workspace {
@@ -114,8 +174,12 @@ struct Workspace {
     Found* found = nullptr;             ///< (count, kFoundCapacity) device
     double* scores = nullptr;           ///< (rows) device, `score` only: canonical score, NaN where not eligible
     double* below = nullptr;            ///< (rows) device, `score` only: denominators of cosmul
-    DeviceAnswer* answers = nullptr;    ///< (count) page-locked host memory
-    Found* hits = nullptr;              ///< (count, kMaxHits) page-locked host memory
+    float* uppers = nullptr;  ///< (groups * kGroupRows) device, plane only: row_upper, -infinity where no part is taken
+    std::uint32_t* warp_rows =
+        nullptr;  ///< (kMaxWarps) device: local row of the largest estimate that each warp of plane_scan met
+    PlaneWorkspace plane;
+    DeviceAnswer* answers = nullptr;  ///< (count) page-locked host memory
+    Found* hits = nullptr;            ///< (count, kMaxHits) page-locked host memory
 };
 
 /// How a device is best used; read once.
@@ -123,6 +187,7 @@ struct DeviceShape {
     int processors = 0;            ///< streaming multiprocessors
     std::size_t shared_bytes = 0;  ///< shared memory that one block may ask for
     std::size_t shared_bytes_processor = 0;
+    bool integer_products = false;  ///< int8 tensor cores for tiles of 16 x 8 x 32: compute capability 8.0 and up
     bool bulk_copies =
         false;  ///< device and code have cp.async.bulk: stream_is_built() on compute capability 9.0 and up
 };
@@ -133,6 +198,8 @@ cudaError_t load_kernels();
 /// Parts of it, one a source file.
 cudaError_t load_estimate_kernels();
 cudaError_t load_multiply_kernels();
+cudaError_t load_plane_multiply_kernels();
+cudaError_t load_plane_scan_kernels();
 cudaError_t load_score_kernels();
 cudaError_t load_select_kernels();
 cudaError_t load_stream_kernels();
@@ -149,6 +216,29 @@ bool travels_with_launch(const DeviceModel& model, const DeviceQueries& queries,
 /// maxima for one query in float32. queries.count is 1. `warps`: how many warp_maxima were written.
 cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
                         const DeviceShape& shape, std::uint32_t& warps, cudaStream_t stream);
+
+/// Whether launch_plane_scan can find the floor of a query that wants so many rows (DeviceQuery::want): the shard has a plane, and more
+/// warps than rows are wanted.
+bool plane_serves(const DeviceModel& model, std::uint32_t want, const DeviceShape& shape);
+
+/// As travels_with_launch, for launch_plane_scan and the launch_select after it.
+bool plane_travels(const DeviceModel& model, const DeviceQueries& queries);
+
+/// uppers for one query that plane_serves, and floors[0]: a canonical score that `want` eligible rows reach, or min_score where that is more;
+/// -infinity where fewer were found.
+cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
+                              const DeviceShape& shape, cudaStream_t stream);
+
+/// Queries of one launch_plane_pass at most; 0: there is none for shards of that size on that device.
+std::uint32_t plane_pass_capacity(std::size_t rows, std::uint32_t dim, const DeviceShape& shape);
+
+/// Codes every row of vectors that are on the device into `model.fine`.
+cudaError_t launch_build_fine(const DeviceModel& model, cudaStream_t stream);
+
+/// Whole answers of up to kMaxPlanePass queries over all rows of a shard with a plane, each of which wants kMaxPlanePassWant at
+/// most: answers, and kMaxPlanePassHits hits a query. What is read of `queries` is queries, raw and excluded.
+cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
+                              const DeviceShape& shape, cudaStream_t stream);
 
 /// The largest number of queries that one `launch_multiply` can take for that stride on that device; below 2 there is no
 /// use in it. At most kMaxPass.
@@ -182,6 +272,7 @@ enum class Estimates : std::uint32_t {
     maxima,         ///< in maxima
     warp_maxima,    ///< in maxima, and of one query in warp_maxima too
     stored_scores,  ///< in maxima, and canonical scores in `scores`: none are computed
+    uppers,         ///< of every row by the plane, and the floor is known: launch_plane_scan
 };
 
 /// answers and hits from maxima:

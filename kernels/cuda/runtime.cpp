@@ -37,7 +37,7 @@ Result<float> elapsed_ms(const Event& from, const Event& to) {
     return ms;
 }
 
-Result<Registration> Registration::create(std::span<const std::byte> bytes) {
+Result<Registration> Registration::create(std::span<const std::byte> bytes, bool mapped) {
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     // Whole pages, from the start of the first.
     const std::size_t before = reinterpret_cast<std::uintptr_t>(bytes.data()) % page;
@@ -45,11 +45,20 @@ Result<Registration> Registration::create(std::span<const std::byte> bytes) {
     // The runtime takes no pointer to const; it is told that nothing is written.
     void* data = const_cast<std::byte*>(bytes.data() - before);
     Registration registration;
-    const Status locked =
-        check(cudaHostRegister(data, size, cudaHostRegisterReadOnly | cudaHostRegisterPortable), "cudaHostRegister");
+    const unsigned flags = cudaHostRegisterReadOnly | cudaHostRegisterPortable | (mapped ? cudaHostRegisterMapped : 0U);
+    const Status locked = check(cudaHostRegister(data, size, flags), "cudaHostRegister");
     if (!locked) return locked.error();
     registration.data_ = data;
     return registration;
+}
+
+Result<const std::byte*> Registration::device_address(const std::byte* address) {
+    void* found = nullptr;
+    // No pointer to const here either.
+    const Status done =
+        check(cudaHostGetDevicePointer(&found, const_cast<std::byte*>(address), 0), "cudaHostGetDevicePointer");
+    if (!done) return done.error();
+    return static_cast<const std::byte*>(found);
 }
 
 }  // namespace gloved::kernels::cuda

@@ -144,8 +144,11 @@ class Registration {
     ~Registration() {
         if (data_ != nullptr) (void)cudaHostUnregister(data_);
     }
-    /// Locks whole pages around `bytes`. The error is the driver's refusal; the device is not harmed by it.
-    static Result<Registration> create(std::span<const std::byte> bytes);
+    /// Locks whole pages around `bytes`. The error is the driver's refusal; the device is not harmed by it. `mapped`: devices shall be able
+    /// to read them in place.
+    static Result<Registration> create(std::span<const std::byte> bytes, bool mapped = false);
+    /// Where the current device reads the byte at `address`, which is among those locked with `mapped`.
+    static Result<const std::byte*> device_address(const std::byte* address);
 
   private:
     void* data_ = nullptr;

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/reached_by.cuh"
 #include "kernels/cuda/stream.cuh"
 
 namespace gloved::kernels::cuda {
@@ -19,56 +20,8 @@ constexpr unsigned kInlineExcluded = 16;
 constexpr unsigned kMaximaApart = 8192;
 /// Where select finds its own threshold, at most so many rows are wanted of so many warps' maxima: few wanted rows share a warp.
 constexpr unsigned kMostWantedOfWarps = 4;
-/// A threshold is sought by its leading bits: what is left out lowers it by less than 2^-11 of itself.
-constexpr int kLeastBit = 12;
-
-/// float32 as unsigned integers in the same order, -infinity at the lower end.
-__device__ std::uint32_t ordered(float value) {
-    const auto bits = static_cast<std::uint32_t>(__float_as_int(value));
-    return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
-}
-
-__device__ float from_ordered(std::uint32_t key) {
-    return __int_as_float(static_cast<int>((key & 0x80000000U) != 0 ? key & 0x7FFFFFFFU : ~key));
-}
-
-/// A value that `want` of `count` values reach, the largest such value or a little less; -infinity where fewer than `want` are above
-/// that. The whole block of kThreads threads calls it and gets it. Each thread keeps the largest values of its shares, then the
-/// want-th largest of those is found bit by bit, by counting.
-template <unsigned kThreads, unsigned kKept>
-__device__ float reached_by(const float* __restrict__ values, std::uint32_t count, std::uint32_t want) {
-    float best[kKept];
-#pragma unroll
-    for (float& value : best) value = minus_infinity();
-    for (std::uint32_t begin = 0; begin < count; begin += kKept * kThreads) {
-#pragma unroll
-        for (unsigned j = 0; j < kKept; ++j) {
-            const std::uint32_t i = begin + j * kThreads + threadIdx.x;
-            if (i < count) best[j] = fmaxf(best[j], values[i]);
-        }
-    }
-
-    __shared__ std::uint32_t counts[2][kWarp];
-    const unsigned lane = threadIdx.x % kWarp;
-    const unsigned warp = threadIdx.x / kWarp;
-    if (warp == 0) counts[0][lane] = counts[1][lane] = 0;
-    __syncthreads();
-    std::uint32_t found = 0;
-    for (int bit = 31; bit >= kLeastBit; --bit) {
-        const std::uint32_t candidate = found | (std::uint32_t{1} << bit);
-        std::uint32_t reaching = 0;
-#pragma unroll
-        for (const float value : best) reaching += ordered(value) >= candidate ? 1 : 0;
-        reaching = warp_sum(reaching);
-        // Two sets of counts, so that one barrier a bit is enough.
-        if (lane == 0) counts[bit % 2][warp] = reaching;
-        __syncthreads();
-        if (warp_sum(counts[bit % 2][lane]) >= want) found = candidate;
-    }
-    // Fewer than `want` above -infinity: then what was found is the cut key of -infinity or less.
-    return found > ordered(minus_infinity()) ? from_ordered(found) : minus_infinity();
-}
-
+/// Upper bounds that a thread looks at together.
+constexpr unsigned kRowsOfThread = 16;
 __device__ double floor_of(const DeviceQuery& ask, float reached) {
     double floor = static_cast<double>(reached) - ask.error;
     // Estimated cosines may lie above 1, canonical ones do not. (Stored scores have no error, and need not be cosines.)
@@ -93,7 +46,7 @@ __device__ void rank(const DeviceQuery& ask, std::uint32_t q, double floor, cons
     const std::uint32_t rescored = __ldcg(counters + 1);
     __syncthreads();
     if (threadIdx.x == 0) {
-        work.answers[q] = {floor, count <= kFoundCapacity ? min(ask.k, count) : 0, count, rescored, 0};
+        work.answers[q] = {floor, count <= kFoundCapacity ? min(ask.k, count) : 0, count, rescored, rescored};
         for (std::uint32_t i = 0; i < kCounters; ++i) counters[i] = 0;
     }
     if (count > kFoundCapacity) return;
@@ -133,9 +86,11 @@ struct SelectQuery {
 /// blockIdx.y: the query; the blocks of a query share its groups and the uncovered rows. A group that may hold a hit is scored
 /// by the whole block, one row a team. The last block to end ranks what all have found. With `warps`, each block finds the floor by
 /// itself from the warps' maxima: the same in all, and sooner than a launch of its own would.
-template <bool kStored>
+template <Estimates kEstimates>
 __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, DeviceQueries queries,
                                                            SelectQuery inlined, std::uint32_t warps, Workspace work) {
+    constexpr bool kStored = kEstimates == Estimates::stored_scores;
+    constexpr bool kByRow = kEstimates == Estimates::uppers;
     const std::uint32_t q = blockIdx.y;
     __shared__ float shared_raw[kInlineFloats];
     __shared__ std::uint32_t shared_excluded[kInlineExcluded];
@@ -150,18 +105,19 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     const float* const raw = inlined.usable ? shared_raw : queries.raw + static_cast<std::size_t>(q) * model.stride;
     const std::uint32_t* const excluded = inlined.usable ? shared_excluded : queries.excluded;
     double floor;
-    if (warps > 0) {
+    if (!kByRow && warps > 0) {
         floor = floor_of(ask, reached_by<kCollectThreads, 8>(work.warp_maxima, warps, ask.want));
     } else {
         floor = work.floors[q];
     }
-    const float cut = __double2float_rd(floor - ask.error);
+    const float cut = __double2float_rd(kByRow ? floor : floor - ask.error);
     const float* maxima = work.maxima + static_cast<std::size_t>(q) * model.groups;
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
     const unsigned part = lane % kCanonicalLanes;
 
-    __shared__ std::uint32_t hot[kCollectThreads];
+    /// Groups, or rows where every row has an upper bound of its own.
+    __shared__ std::uint32_t hot[kByRow ? kCollectThreads * kRowsOfThread : kCollectThreads];
     __shared__ std::uint32_t hot_count;
     std::uint32_t scored = 0;
 
@@ -193,18 +149,49 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
         }
     };
 
-    for (std::uint32_t begin = blockIdx.x * kCollectThreads; begin < model.groups;
-         begin += gridDim.x * kCollectThreads) {
-        if (threadIdx.x == 0) hot_count = 0;
-        __syncthreads();
-        const std::uint32_t group = begin + threadIdx.x;
-        const float maximum = group < model.groups ? maxima[group] : minus_infinity();
-        // -infinity: no row of the group takes part, even where the floor is -infinity too.
-        if (maximum >= cut && maximum != minus_infinity()) hot[atomicAdd(&hot_count, 1U)] = group;
-        __syncthreads();
-        score_rows(hot_count * kGroupRows, true,
-                   [&](std::uint32_t i) { return hot[i / kGroupRows] * kGroupRows + i % kGroupRows; });
-        __syncthreads();
+    if constexpr (kByRow) {
+        constexpr std::uint32_t kRowsOfBlock = kCollectThreads * kRowsOfThread;
+        const auto* const uppers = reinterpret_cast<const float4*>(work.uppers);
+        // Whole groups of rows have been written.
+        const std::uint32_t base = ask.first / kGroupRows * kGroupRows;
+        const std::uint32_t end = ask.last > ask.first ? (ask.last + kGroupRows - 1) / kGroupRows * kGroupRows : base;
+        for (std::uint32_t begin = base + blockIdx.x * kRowsOfBlock; begin < end; begin += gridDim.x * kRowsOfBlock) {
+            if (threadIdx.x == 0) hot_count = 0;
+            __syncthreads();
+            float4 values[kRowsOfThread / 4];
+#pragma unroll
+            for (unsigned j = 0; j < kRowsOfThread / 4; ++j) {
+                const std::uint32_t row = begin + 4 * (j * kCollectThreads + threadIdx.x);
+                const float none = minus_infinity();
+                values[j] = row < end ? uppers[row / 4] : float4{none, none, none, none};
+            }
+#pragma unroll
+            for (unsigned j = 0; j < kRowsOfThread / 4; ++j) {
+                const std::uint32_t row = begin + 4 * (j * kCollectThreads + threadIdx.x);
+                const float of_rows[4] = {values[j].x, values[j].y, values[j].z, values[j].w};
+#pragma unroll
+                for (unsigned r = 0; r < 4; ++r) {
+                    if (of_rows[r] >= cut && of_rows[r] != minus_infinity()) hot[atomicAdd(&hot_count, 1U)] = row + r;
+                }
+            }
+            __syncthreads();
+            score_rows(hot_count, true, [&](std::uint32_t i) { return hot[i]; });
+            __syncthreads();
+        }
+    } else {
+        for (std::uint32_t begin = blockIdx.x * kCollectThreads; begin < model.groups;
+             begin += gridDim.x * kCollectThreads) {
+            if (threadIdx.x == 0) hot_count = 0;
+            __syncthreads();
+            const std::uint32_t group = begin + threadIdx.x;
+            const float maximum = group < model.groups ? maxima[group] : minus_infinity();
+            // -infinity: no row of the group takes part, even where the floor is -infinity too.
+            if (maximum >= cut && maximum != minus_infinity()) hot[atomicAdd(&hot_count, 1U)] = group;
+            __syncthreads();
+            score_rows(hot_count * kGroupRows, true,
+                       [&](std::uint32_t i) { return hot[i / kGroupRows] * kGroupRows + i % kGroupRows; });
+            __syncthreads();
+        }
     }
     if constexpr (!kStored) {
         const std::uint32_t share = (model.uncovered_count + gridDim.x - 1) / gridDim.x;
@@ -254,33 +241,45 @@ bool travels_with_launch(const DeviceModel& model, const DeviceQueries& queries,
            goes_by_warps(queries, stream_warps(model, shape));
 }
 
+bool plane_travels(const DeviceModel& model, const DeviceQueries& queries) {
+    return queries.count == 1 && model.dim <= kInlineFloats &&
+           queries.host.queries[0].excluded_count <= kInlineExcluded;
+}
+
 cudaError_t load_select_kernels() {
-    return load_each(threshold, collect<true>, collect<false>, count_before, report_count);
+    return load_each(threshold, collect<Estimates::maxima>, collect<Estimates::stored_scores>,
+                     collect<Estimates::uppers>, count_before, report_count);
 }
 
 cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries, Estimates estimates,
                           std::uint32_t warps, const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
+    const bool by_row = estimates == Estimates::uppers;
     const bool by_warps = estimates == Estimates::warp_maxima && goes_by_warps(queries, warps);
     SelectQuery inlined;
-    if (estimates == Estimates::warp_maxima && travels_with_launch(model, queries, shape)) {
+    if (by_row ? plane_travels(model, queries)
+               : estimates == Estimates::warp_maxima && travels_with_launch(model, queries, shape)) {
         inlined.ask = queries.host.queries[0];
         inlined.ask.excluded_begin = 0;
         std::copy_n(queries.host.excluded, inlined.ask.excluded_count, inlined.excluded);
         std::copy_n(queries.host.raw, model.dim, inlined.raw);
         inlined.usable = true;
     }
-    if (!by_warps) {
+    if (!by_warps && !by_row) {
         threshold<<<queries.count, kThresholdThreads, 0, stream>>>(queries.queries, work.maxima, model.groups,
                                                                    work.floors);
         if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
     }
     // Enough blocks to fill the device, shared by the queries, and no more than there are pieces of work.
-    const unsigned pieces = max((model.groups + kCollectThreads - 1) / kCollectThreads, 1U);
+    const std::size_t of_piece = by_row ? kCollectThreads * kRowsOfThread / kGroupRows : kCollectThreads;
+    const auto pieces = static_cast<unsigned>(max((model.groups + of_piece - 1) / of_piece, std::size_t{1}));
     const unsigned filling = static_cast<unsigned>(shape.processors) * kCollectBlocks;
     const dim3 blocks(min(pieces, max(filling / queries.count, 1U)), queries.count);
-    const auto kernel = estimates == Estimates::stored_scores ? collect<true> : collect<false>;
-    if (by_warps && shape.bulk_copies)
-        return launch_early(kernel, blocks, kCollectThreads, stream, model, queries, inlined, warps, work);
+    const auto kernel = estimates == Estimates::stored_scores ? collect<Estimates::stored_scores>
+                        : by_row                              ? collect<Estimates::uppers>
+                                                              : collect<Estimates::maxima>;
+    if ((by_warps || by_row) && shape.bulk_copies)
+        return launch_early(kernel, blocks, kCollectThreads, stream, model, queries, inlined, by_warps ? warps : 0,
+                            work);
     kernel<<<blocks, kCollectThreads, 0, stream>>>(model, queries, inlined, by_warps ? warps : 0, work);
     return cudaGetLastError();
 }

@@ -22,26 +22,48 @@ constexpr std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 
 struct InputLayout {
     std::size_t raw = 0;
     std::size_t unit = 0;
+    std::size_t digits = 0;
     std::size_t excluded = 0;
     std::size_t end = 0;
 
-    InputLayout(std::size_t queries, std::size_t stride, std::size_t excluded_rows)
-        : raw(aligned(queries * sizeof(DeviceQuery))),
-          unit(raw + aligned(queries * stride * sizeof(float))),
-          excluded(unit + aligned(queries * stride * sizeof(float))),
+    InputLayout(std::size_t raws, std::size_t units, std::size_t digit_bytes, std::size_t stride,
+                std::size_t excluded_rows)
+        : raw(aligned(raws * sizeof(DeviceQuery))),
+          unit(raw + aligned(raws * stride * sizeof(float))),
+          digits(unit + aligned(units * stride * sizeof(float))),
+          excluded(digits + aligned(digit_bytes)),
           end(excluded + aligned(excluded_rows * sizeof(std::uint32_t))) {}
 };
 
+/// What may be read behind the plane.
+constexpr std::size_t kPlaneSlack = 256;
+
 /// How many elements each buffer of a shard has.
 struct Sizes {
-    std::size_t stride, groups, pass, excluded, input;
+    planes::PlaneShape plane;
+    std::size_t stride, groups, pass, plane_pass, digit_stride, fine_width, keys, found, answers, hits, excluded, input;
 
-    Sizes(std::size_t rows, std::size_t dim, const DeviceShape& shape)
-        : stride((dim + kStrideFloats - 1) / kStrideFloats * kStrideFloats),
+    Sizes(std::size_t rows, std::size_t dim, const DeviceShape& shape, Holding holding)
+        : plane{holding.plane ? rows : 0, dim},
+          stride(holding.vectors ? (dim + kStrideFloats - 1) / kStrideFloats * kStrideFloats : dim),
           groups((rows + kGroupRows - 1) / kGroupRows),
-          pass(std::max(multiply_capacity(static_cast<std::uint32_t>(stride), shape), 1U)),
-          excluded(std::max<std::size_t>(pass * kMaxWant, kLeastExcluded)),
-          input(InputLayout(pass, stride, excluded).end) {}
+          pass(holding.vectors ? std::max(multiply_capacity(static_cast<std::uint32_t>(stride), shape), 1U) : 1),
+          // What such a pass lets through takes longer to read from the host than queries take one by one.
+          plane_pass(
+              holding.plane && holding.vectors ? plane_pass_capacity(rows, static_cast<std::uint32_t>(dim), shape) : 0),
+          digit_stride((dim + kDigitStep - 1) / kDigitStep * kDigitStep),
+          fine_width(holding.fine && plane_pass > 0 ? (dim + kFineStep - 1) / kFineStep * kFineStep : 0),
+          keys((plane.groups() + kPlaneSample - 1) / kPlaneSample),
+          found(std::max(pass * kFoundCapacity, plane_pass * kPlanePassFound)),
+          answers(std::max(pass, plane_pass)),
+          hits(std::max(pass * kMaxHits, plane_pass * kMaxPlanePassHits)),
+          excluded(std::max({pass * kMaxWant, plane_pass * kMaxPlanePassWant, kLeastExcluded})),
+          input(std::max(InputLayout(pass, pass, 0, stride, excluded).end,
+                         InputLayout(std::max<std::size_t>(plane_pass, 1), 0, digit_bytes(), stride, excluded).end)) {}
+
+    /// Of one query for launch_plane_scan.
+    std::size_t digit_bytes() const { return plane.steps() * 2 * planes::kStepDims; }
+    std::size_t plane_bytes() const { return plane.rows > 0 ? plane.bytes() + kPlaneSlack : 0; }
 };
 
 template <class Buffer>
@@ -95,30 +117,48 @@ Result<DeviceFacts> read_device(int device) {
                         device, facts.name, major, minor)};
     }
     if (Status done = check(loaded, "load_kernels"); !done) return done.error();
+    facts.shape.integer_products = major >= 8;
     facts.shape.bulk_copies = major >= 9 && stream_is_built();
     std::size_t total = 0;
     if (Status done = check(cudaMemGetInfo(&facts.free_bytes, &total), "cudaMemGetInfo"); !done) return done.error();
     return facts;
 }
 
-std::size_t Shard::bytes_needed(std::size_t rows, std::size_t dim, const DeviceShape& shape) {
-    const Sizes sizes(rows, dim, shape);
-    const std::size_t a_row = sizes.stride * sizeof(float) + 3 * sizeof(double) + 2 * sizeof(std::uint32_t);
-    const std::size_t a_query = sizes.groups * sizeof(float) + kFoundCapacity * sizeof(Found) + sizeof(double) +
-                                kCounters * sizeof(std::uint32_t);
-    return rows * a_row + sizes.groups * kGroupRows * sizeof(float) + sizes.pass * a_query + kMaxWarps * sizeof(float) +
-           sizes.input;
+std::size_t Shard::bytes_needed(std::size_t rows, std::size_t dim, const DeviceShape& shape, Holding holding) {
+    const Sizes sizes(rows, dim, shape, holding);
+    const std::size_t a_row =
+        (holding.vectors ? sizes.stride * sizeof(float) : 0) + 3 * sizeof(double) + 2 * sizeof(std::uint32_t);
+    const std::size_t a_query = sizes.groups * sizeof(float) + sizeof(double) + kCounters * sizeof(std::uint32_t);
+    std::size_t bytes = rows * a_row + sizes.groups * kGroupRows * sizeof(float) + sizes.pass * a_query +
+                        sizes.found * sizeof(Found) + kMaxWarps * sizeof(float) + sizes.input;
+    if (holding.plane) {
+        const std::size_t a_plane_query = sizes.digit_stride + sizeof(planes::DigitFacts) + sizeof(planes::PlaneCut) +
+                                          sizeof(double) + sizes.keys * sizeof(float) +
+                                          (kPlanePassSurvivors + kPlaneCounters) * sizeof(std::uint32_t);
+        bytes += sizes.plane_bytes() + sizes.groups * kGroupRows * sizeof(float) + kMaxWarps * sizeof(std::uint32_t) +
+                 sizes.plane_pass * a_plane_query;
+    }
+    if (sizes.fine_width > 0) {
+        bytes += rows * (sizes.fine_width + sizeof(planes::FineBounds)) +
+                 sizes.plane_pass * (2 * sizes.fine_width + sizeof(planes::DigitFacts));
+    }
+    return bytes;
 }
 
 Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRange rows, const DeviceFacts& device,
-                                             bool timed) {
+                                             Holding holding, bool timed) {
+    assert(holding.vectors || holding.plane);
+    assert(!holding.plane || rows.first % kGroupRows == 0);
     std::unique_ptr<Shard> shard(new Shard);
     shard->rows_ = rows;
     shard->device_ = device.device;
     shard->shape_ = device.shape;
     shard->timed_ = timed;
-    const Sizes sizes(rows.size(), model.dim(), device.shape);
-    shard->float16_capacity_ = multiply_capacity(static_cast<std::uint32_t>(sizes.stride), device.shape);
+    const Sizes sizes(rows.size(), model.dim(), device.shape, holding);
+    if (holding.vectors) {
+        shard->float16_capacity_ = multiply_capacity(static_cast<std::uint32_t>(sizes.stride), device.shape);
+    }
+    shard->plane_capacity_ = static_cast<std::uint32_t>(sizes.plane_pass);
     shard->pass_limit_ = sizes.pass;
     shard->max_excluded_ = sizes.excluded;
 
@@ -143,7 +183,7 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
         const auto next = [&](auto& buffer, std::size_t count) {
             if (done) done = allocate(buffer, count);
         };
-        next(s.vectors_, rows.size() * sizes.stride);
+        if (holding.vectors) next(s.vectors_, rows.size() * sizes.stride);
         next(s.norms_, rows.size());
         next(s.inverse_norms_, sizes.groups * kGroupRows);
         next(s.ranks_, rows.size());
@@ -152,23 +192,42 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
         next(s.floors_, sizes.pass);
         next(s.counters_, kCounters * sizes.pass);
         next(s.warp_maxima_, kMaxWarps);
-        next(s.found_, sizes.pass * kFoundCapacity);
+        next(s.found_, sizes.found);
         next(s.scores_, rows.size());
         next(s.below_, rows.size());
         next(s.input_, sizes.input);
         next(s.input_staging_, sizes.input);
-        next(s.answers_, sizes.pass);
-        next(s.hits_, sizes.pass * kMaxHits);
+        next(s.answers_, sizes.answers);
+        next(s.hits_, sizes.hits);
         next(s.host_scores_, rows.size());
+        if (!holding.plane) return done;
+        next(s.plane_, sizes.plane_bytes());
+        next(s.uppers_, sizes.groups * kGroupRows);
+        next(s.warp_rows_, kMaxWarps);
+        next(s.plane_digits_, sizes.plane_pass * sizes.digit_stride);
+        next(s.plane_facts_, sizes.plane_pass);
+        next(s.plane_cuts_, sizes.plane_pass);
+        next(s.plane_floors_, sizes.plane_pass);
+        next(s.plane_keys_, sizes.plane_pass * sizes.keys);
+        next(s.plane_survivors_, sizes.plane_pass * kPlanePassSurvivors);
+        next(s.plane_counters_, sizes.plane_pass * kPlaneCounters);
+        if (sizes.fine_width == 0) return done;
+        next(s.fine_codes_, rows.size() * sizes.fine_width);
+        next(s.fine_bounds_, rows.size());
+        next(s.fine_digits_, sizes.plane_pass * 2 * sizes.fine_width);
+        next(s.fine_facts_, sizes.plane_pass);
         return done;
     };
     if (Status done = try_all(); !done) return done.error();
 
     Shard& s = *shard;
-    s.device_bytes_ = s.vectors_.bytes() + s.norms_.bytes() + s.inverse_norms_.bytes() + s.ranks_.bytes() +
-                      s.uncovered_.bytes() + s.maxima_.bytes() + s.floors_.bytes() + s.counters_.bytes() +
-                      s.warp_maxima_.bytes() + s.found_.bytes() + s.scores_.bytes() + s.below_.bytes() +
-                      s.input_.bytes();
+    s.device_bytes_ =
+        s.vectors_.bytes() + s.norms_.bytes() + s.inverse_norms_.bytes() + s.ranks_.bytes() + s.uncovered_.bytes() +
+        s.maxima_.bytes() + s.floors_.bytes() + s.counters_.bytes() + s.warp_maxima_.bytes() + s.found_.bytes() +
+        s.scores_.bytes() + s.below_.bytes() + s.input_.bytes() + s.plane_.bytes() + s.uppers_.bytes() +
+        s.warp_rows_.bytes() + s.plane_digits_.bytes() + s.plane_facts_.bytes() + s.plane_cuts_.bytes() +
+        s.plane_floors_.bytes() + s.plane_keys_.bytes() + s.plane_survivors_.bytes() + s.plane_counters_.bytes() +
+        s.fine_codes_.bytes() + s.fine_bounds_.bytes() + s.fine_digits_.bytes() + s.fine_facts_.bytes();
     s.model_ = {s.vectors_.data(),
                 s.norms_.data(),
                 s.inverse_norms_.data(),
@@ -179,14 +238,35 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
                 static_cast<std::uint32_t>(model.dim()),
                 static_cast<std::uint32_t>(sizes.stride),
                 static_cast<std::uint32_t>(sizes.groups),
-                static_cast<std::uint32_t>(uncovered)};
-    s.work_ = {s.maxima_.data(), s.floors_.data(), s.warp_maxima_.data(), s.counters_.data(), s.found_.data(),
-               s.scores_.data(), s.below_.data(),  s.answers_.data(),     s.hits_.data()};
+                static_cast<std::uint32_t>(uncovered),
+                {},
+                {s.fine_codes_.data(), s.fine_bounds_.data(), static_cast<std::uint32_t>(sizes.fine_width)}};
+    if (holding.plane) {
+        s.model_.plane = {reinterpret_cast<const std::uint8_t*>(s.plane_.data()),
+                          static_cast<std::uint32_t>(sizes.plane.groups()),
+                          static_cast<std::uint32_t>(sizes.plane.steps())};
+    }
+    s.work_ = {s.maxima_.data(),
+               s.floors_.data(),
+               s.warp_maxima_.data(),
+               s.counters_.data(),
+               s.found_.data(),
+               s.scores_.data(),
+               s.below_.data(),
+               s.uppers_.data(),
+               s.warp_rows_.data(),
+               {s.plane_digits_.data(), s.plane_facts_.data(), s.fine_digits_.data(), s.fine_facts_.data(),
+                s.plane_cuts_.data(), s.plane_floors_.data(), s.plane_keys_.data(), s.plane_survivors_.data(),
+                s.plane_counters_.data()},
+               s.answers_.data(),
+               s.hits_.data()};
     return shard;
 }
 
-Status Shard::fill(const format::Model& model) {
+Status Shard::fill(const format::Model& model, const float* vectors) {
+    assert((vectors == nullptr) == holds_vectors());
     if (Status used = use_device(device_); !used) return used;
+    if (!holds_vectors()) model_.vectors = vectors + rows_.first * model.dim();
     const auto norms = model.norms().subspan(rows_.first, rows_.size());
     const auto ranks = model.ranks().subspan(rows_.first, rows_.size());
     std::vector<std::uint32_t> uncovered;
@@ -205,6 +285,22 @@ Status Shard::fill(const format::Model& model) {
     const cudaError_t launched = launch_invert_norms(norms_.data(), model_.rows, model_.groups, kSmallestNorm,
                                                      kLargestNorm, inverse_norms_.data(), stream_.get());
     if (Status done = check(launched, "launch of invert_norms"); !done) return done;
+    if (model_.fine.codes != nullptr) {
+        if (Status done = check(launch_build_fine(model_, stream_.get()), "launch of build_fine"); !done) return done;
+    }
+    return stream_.synchronize();
+}
+
+Status Shard::fill_plane(const planes::Plane& plane) {
+    if (Status used = use_device(device_); !used) return used;
+    const planes::PlaneShape here{rows_.size(), model_.dim};
+    if (Status done = copy_async(plane_.data(), plane.group(rows_.first / planes::kGroupRows), here.bytes(), stream_);
+        !done) {
+        return done;
+    }
+    // What is read behind the last group is multiplied by zeros; it is written for initcheck's sake.
+    const cudaError_t zeroed = cudaMemsetAsync(plane_.data() + here.bytes(), 0, kPlaneSlack, stream_.get());
+    if (Status done = check(zeroed, "cudaMemsetAsync"); !done) return done;
     return stream_.synchronize();
 }
 
@@ -245,8 +341,9 @@ Status Shard::begin() {
 }
 
 /// Everything about the queries in one copy: small copies cost the same, some microseconds each.
-Status Shard::send(std::span<const PassQuery> queries, bool may_travel) {
-    assert(queries.size() <= pass_limit_);
+Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
+    assert(queries.size() <= (sending == Sending::raw ? plane_capacity_ : pass_limit_));
+    assert(sending != Sending::digits || queries.size() == 1);
     if (Status done = begin(); !done) return done;
     // What was sent before may still be on its way out of the same buffer.
     if (sent_) {
@@ -258,26 +355,36 @@ Status Shard::send(std::span<const PassQuery> queries, bool may_travel) {
     if (queries.empty()) return {};  // an empty product
     std::vector<DeviceQuery> described;
     std::vector<std::uint32_t> excluded;
+    described.reserve(queries.size());
     for (const PassQuery& query : queries) described.push_back(describe(query, excluded));
     assert(excluded.size() <= max_excluded_);
+    planes::PlaneQuery digits;
+    if (sending == Sending::digits) {
+        digits = planes::make_plane_query(*queries.front().vector);
+        described.front().upper = planes::upper_facts(digits.facts, dim);
+    }
 
-    const InputLayout layout(queries.size(), stride, excluded.size());
+    const bool with_unit = sending == Sending::both || sending == Sending::travelling;
+    const InputLayout layout(queries.size(), with_unit ? queries.size() : 0, digits.bytes.size(), stride,
+                             excluded.size());
     std::byte* const host = input_staging_.data();
     std::memcpy(host, described.data(), described.size() * sizeof(DeviceQuery));
     if (!excluded.empty())
         std::memcpy(host + layout.excluded, excluded.data(), excluded.size() * sizeof(std::uint32_t));
+    if (!digits.bytes.empty()) std::memcpy(host + layout.digits, digits.bytes.data(), digits.bytes.size());
     auto* raw = reinterpret_cast<float*>(host + layout.raw);
     auto* unit = reinterpret_cast<float*>(host + layout.unit);
     for (const PassQuery& query : queries) {
         const auto& values = query.vector->values;
         assert(values.size() == dim);
+        std::copy(values.begin(), values.end(), raw);
+        std::fill(raw + dim, raw + stride, 0.0F);
+        raw += stride;
+        if (!with_unit) continue;
         for (std::size_t i = 0; i < dim; ++i) {
-            raw[i] = values[i];
             unit[i] = static_cast<float>(static_cast<double>(values[i]) / query.vector->norm);
         }
-        std::fill(raw + dim, raw + stride, 0.0F);
         std::fill(unit + dim, unit + stride, 0.0F);
-        raw += stride;
         unit += stride;
     }
     const bool any_rank = std::any_of(described.begin(), described.end(),
@@ -292,36 +399,59 @@ Status Shard::send(std::span<const PassQuery> queries, bool may_travel) {
                 reinterpret_cast<const float*>(device + layout.raw),
                 reinterpret_cast<const float*>(device + layout.unit),
                 reinterpret_cast<const std::uint32_t*>(device + layout.excluded),
+                reinterpret_cast<const std::int8_t*>(device + layout.digits),
                 static_cast<std::uint32_t>(queries.size()),
                 any_rank,
                 max_want,
                 all_rows,
                 {reinterpret_cast<const DeviceQuery*>(host), reinterpret_cast<const float*>(host + layout.raw),
                  reinterpret_cast<const float*>(host + layout.unit),
-                 reinterpret_cast<const std::uint32_t*>(host + layout.excluded)}};
-    if (may_travel && travels_with_launch(model_, queries_, shape_)) return {};
+                 reinterpret_cast<const std::uint32_t*>(host + layout.excluded),
+                 reinterpret_cast<const std::int8_t*>(host + layout.digits)}};
+    if (sending == Sending::travelling && travels_with_launch(model_, queries_, shape_)) return {};
+    if (sending == Sending::digits && plane_travels(model_, queries_)) return {};
     sent_ = true;
     return copy_async(input_.data(), static_cast<const std::byte*>(host), layout.end, stream_);
 }
 
 Status Shard::start_bounded(std::span<const PassQuery> queries, Estimate estimate) {
     assert(estimate == Estimate::float16 || queries.size() == 1);
-    if (Status sent = send(queries, estimate == Estimate::float32); !sent) return sent;
+    const Sending sending = estimate == Estimate::float16   ? Sending::both
+                            : estimate == Estimate::float32 ? Sending::travelling
+                                                            : Sending::digits;
+    if (Status sent = send(queries, sending); !sent) return sent;
     std::uint32_t warps = 0;
-    const cudaError_t launched = estimate == Estimate::float32
-                                     ? launch_scan(model_, queries_, work_, shape_, warps, stream_.get())
-                                     : launch_multiply(model_, queries_, work_, shape_, stream_.get());
-    Status done = check(launched, estimate == Estimate::float32 ? "launch of scan" : "launch of multiply");
-    if (!done) return done;
-    return select(estimate == Estimate::float32 ? Estimates::warp_maxima : Estimates::maxima, warps);
+    const auto launch = [&]() -> Status {
+        switch (estimate) {
+            case Estimate::float32:
+                return check(launch_scan(model_, queries_, work_, shape_, warps, stream_.get()), "launch of scan");
+            case Estimate::float16:
+                return check(launch_multiply(model_, queries_, work_, shape_, stream_.get()), "launch of multiply");
+            case Estimate::plane:
+                return check(launch_plane_scan(model_, queries_, work_, shape_, stream_.get()), "launch of plane_scan");
+        }
+        return {};
+    };
+    if (Status done = launch(); !done) return done;
+    return select(estimate == Estimate::float32   ? Estimates::warp_maxima
+                  : estimate == Estimate::float16 ? Estimates::maxima
+                                                  : Estimates::uppers,
+                  warps);
+}
+
+Status Shard::start_plane_pass(std::span<const PassQuery> queries) {
+    if (Status sent = send(queries, Sending::raw); !sent) return sent;
+    hits_stride_ = kMaxPlanePassHits;
+    return check(launch_plane_pass(model_, queries_, work_, shape_, stream_.get()), "launch of plane_pass");
 }
 
 Status Shard::select(Estimates estimates, std::uint32_t warps) {
+    hits_stride_ = kMaxHits;
     return check(launch_select(model_, queries_, estimates, warps, work_, shape_, stream_.get()), "launch of select");
 }
 
 Status Shard::start_score(std::span<const PassQuery> vectors, ScorePart part, bool first, RowRange range) {
-    if (Status sent = send(vectors); !sent) return sent;
+    if (Status sent = send(vectors, Sending::both); !sent) return sent;
     const RowRange here = local(range);
     return check(launch_score(model_, queries_, part, first, static_cast<std::uint32_t>(here.first),
                               static_cast<std::uint32_t>(here.last), work_, shape_, stream_.get()),
@@ -329,7 +459,7 @@ Status Shard::start_score(std::span<const PassQuery> vectors, ScorePart part, bo
 }
 
 Status Shard::start_finish(const PassQuery& query, bool divide) {
-    if (Status sent = send(std::span(&query, 1)); !sent) return sent;
+    if (Status sent = send(std::span(&query, 1), Sending::both); !sent) return sent;
     return check(launch_finish_scores(model_, queries_, divide, work_, shape_, stream_.get()),
                  "launch of finish_scores");
 }
@@ -365,7 +495,7 @@ Status Shard::wait() {
 
 ShardAnswer Shard::answer(std::size_t query) const {
     const DeviceAnswer& facts = answers_.data()[query];
-    return {{hits_.data() + query * kMaxHits, facts.hits}, facts, facts.found > kFoundCapacity};
+    return {{hits_.data() + query * hits_stride_, facts.hits}, facts, facts.found > kFoundCapacity};
 }
 
 std::span<const double> Shard::scores(RowRange range) const {

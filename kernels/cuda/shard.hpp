@@ -13,6 +13,7 @@
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/runtime.hpp"
 #include "kernels/engine.hpp"
+#include "kernels/planes/plane.hpp"
 
 namespace gloved::kernels::cuda {
 
@@ -44,18 +45,26 @@ struct ShardAnswer {
 };
 
 /// How a bounded pass estimates.
-enum class Estimate { float32, float16 };
+enum class Estimate { float32, float16, plane };
+
+/// What a device holds of its rows, beside norms and ranks. One of both at least.
+struct Holding {
+    bool vectors = true;  ///< without, they are read from page-locked host memory, row by row
+    bool plane = false;
+    bool fine = false;  ///< of vectors and a plane: one byte a component too, for passes of many queries
+};
 
 /// Functions that begin with «start_» enqueue on the shard's stream; `wait` ends what was started. A shard is for one thread at a
 /// time. Errors: device; the shard is of no more use then.
 class Shard {
   public:
     /// Device memory that a shard of `rows` rows takes, all in all.
-    static std::size_t bytes_needed(std::size_t rows, std::size_t dim, const DeviceShape& shape);
+    static std::size_t bytes_needed(std::size_t rows, std::size_t dim, const DeviceShape& shape, Holding holding);
 
-    /// Allocates; `fill` and upload.hpp bring the model in. `timed`: measure what `device_ms` returns.
+    /// Allocates; `fill`, `fill_plane` and upload.hpp bring the model in. `timed`: measure what `device_ms` returns. With a plane, rows.first
+    /// is a multiple of kGroupRows.
     static Result<std::unique_ptr<Shard>> create(const format::Model& model, RowRange rows, const DeviceFacts& device,
-                                                 bool timed);
+                                                 Holding holding, bool timed);
 
     RowRange rows() const { return rows_; }
     int device() const { return device_; }
@@ -64,14 +73,27 @@ class Shard {
     /// Queries of one float16 pass at most; 0: there is no such pass for this dim on this device.
     std::uint32_t pass_capacity() const { return float16_capacity_; }
 
-    /// Copies norms and ranks and prepares what follows from them. Waits.
-    Status fill(const format::Model& model);
+    /// Queries of one pass over the plane at most; 0: there is no such pass.
+    std::uint32_t plane_capacity() const { return plane_capacity_; }
+    /// Whether Estimate::plane can serve a query that wants so many rows.
+    bool plane_serves(std::size_t want) const {
+        return want <= kMaxWant && cuda::plane_serves(model_, static_cast<std::uint32_t>(want), shape_);
+    }
+
+    /// Copies norms and ranks and prepares what follows from them. Where the device holds no vectors, `vectors` is where it reads the
+    /// model's: an address of its own. Waits.
+    Status fill(const format::Model& model, const float* vectors = nullptr);
+    /// Copies this shard's groups of the model's plane. Waits.
+    Status fill_plane(const planes::Plane& plane);
+    bool holds_vectors() const { return vectors_.size() > 0; }
     /// Where row `row` of the model belongs: (stride) floats of device memory.
     float* vector_at(std::size_t row) const { return vectors_.data() + (row - rows_.first) * model_.stride; }
     std::uint32_t stride() const { return model_.stride; }
 
-    /// Hits of all queries; float32 takes one at a time.
+    /// Hits of all queries; float32 and plane take one at a time.
     Status start_bounded(std::span<const PassQuery> queries, Estimate estimate);
+    /// Hits of up to plane_capacity queries of all rows, each of which wants kMaxPlanePassWant at most.
+    Status start_plane_pass(std::span<const PassQuery> queries);
     /// The canonical values of a part of a query (launches.hpp), for the rows of `range` that are here.
     Status start_score(std::span<const PassQuery> vectors, ScorePart part, bool first, RowRange range);
     /// Ends what start_score began: eligible rows keep their scores, others have NaN. Excluded rows keep theirs.
@@ -97,8 +119,15 @@ class Shard {
   private:
     Shard() = default;
     Status begin();
-    /// Describes the queries, and copies them to the device unless they go there with the launches of a float32 pass.
-    Status send(std::span<const PassQuery> queries, bool may_travel = false);
+    /// What a pass needs of its queries' vectors.
+    enum class Sending {
+        both,        ///< raw and unit
+        travelling,  ///< the same, and nothing where they go to the device with the launches of a float32 pass
+        digits,      ///< raw and digits of one query, and nothing where they go with the launches of a plane's
+        raw,
+    };
+    /// Describes the queries and copies them to the device.
+    Status send(std::span<const PassQuery> queries, Sending sending);
     Status select(Estimates estimates, std::uint32_t warps);
     DeviceQuery describe(const PassQuery& query, std::vector<std::uint32_t>& excluded) const;
 
@@ -106,6 +135,8 @@ class Shard {
     int device_ = 0;
     DeviceShape shape_;
     std::uint32_t float16_capacity_ = 0;
+    std::uint32_t plane_capacity_ = 0;
+    std::size_t hits_stride_ = kMaxHits;  // of the pass that was started last
     std::size_t pass_limit_ = 0;
     std::size_t max_excluded_ = 0;
     std::size_t device_bytes_ = 0;
@@ -128,6 +159,20 @@ class Shard {
     DeviceBuffer<Found> found_;
     DeviceBuffer<double> scores_;
     DeviceBuffer<double> below_;
+    DeviceBuffer<std::byte> plane_;
+    DeviceBuffer<std::int8_t> fine_codes_;
+    DeviceBuffer<planes::FineBounds> fine_bounds_;
+    DeviceBuffer<std::int8_t> fine_digits_;
+    DeviceBuffer<planes::DigitFacts> fine_facts_;
+    DeviceBuffer<float> uppers_;
+    DeviceBuffer<std::uint32_t> warp_rows_;
+    DeviceBuffer<std::int8_t> plane_digits_;
+    DeviceBuffer<planes::DigitFacts> plane_facts_;
+    DeviceBuffer<planes::PlaneCut> plane_cuts_;
+    DeviceBuffer<double> plane_floors_;
+    DeviceBuffer<float> plane_keys_;
+    DeviceBuffer<std::uint32_t> plane_survivors_;
+    DeviceBuffer<std::uint32_t> plane_counters_;
     DeviceBuffer<std::byte> input_;
     PinnedBuffer<std::byte> input_staging_;
     PinnedBuffer<DeviceAnswer> answers_;

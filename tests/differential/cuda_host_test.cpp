@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "kernels/cuda/launches.hpp"
 #include "kernels/registry.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/fake_cuda/fake_cuda.hpp"
@@ -25,6 +26,56 @@ EnginePath path_of(const std::string& name, std::vector<int> devices, const Sett
         return require_engine("cuda", model, options);
     };
     return {name, make, expect_no_leaks, {}};
+}
+
+/// The value of an engine's fact; empty where it has none of that name.
+std::string fact_of(const kernels::Engine& engine, const std::string& name) {
+    for (const auto& [fact, value] : engine.facts()) {
+        if (fact == name) return value;
+    }
+    return {};
+}
+
+/// So little that vectors never fit beside what a shard keeps for its passes, and a small model's plane alone does.
+constexpr std::size_t kPlaneAloneBytes = 3000000;
+
+/// By the plane, however small the model; `bytes` of a device, or all where that is 0. A shard gets no vectors then.
+EnginePath plane_path(const std::string& name, std::vector<int> devices, const Settings& settings,
+                      std::size_t bytes = 0) {
+    const auto make = [=](const format::Model& model) {
+        fake_cuda::reset(settings);
+        EngineOptions options;
+        options.devices = devices;
+        options.planes_always = true;
+        options.gpu_memory_bytes = bytes;
+        auto engine = require_engine("cuda", model, options);
+        if (fact_of(*engine, "gpu_holds") != (bytes > 0 ? "plane" : "vectors and plane")) {
+            throw std::runtime_error("the engine holds " + fact_of(*engine, "gpu_holds"));
+        }
+        return engine;
+    };
+    return {name, make, expect_no_leaks, {}};
+}
+
+/// A plane on one shard and several, wide passes and narrow ones, one query at a time, and beside no vectors.
+std::vector<EnginePath> plane_paths() {
+    const Settings eager;
+    Settings lazy;
+    lazy.lazy = true;
+    Settings narrow = lazy;
+    narrow.plane_pass_capacity = 5;
+    narrow.capability = 80;
+    Settings no_integers = lazy;
+    no_integers.capability = 75;
+    Settings one_by_one = no_integers;
+    one_by_one.multiply_capacity = 0;
+    return {plane_path("plane_one", {0}, eager),
+            plane_path("plane_two_lazy", {0, 0}, lazy),
+            plane_path("plane_narrow_lazy", {0, 0, 0}, narrow),
+            plane_path("plane_without_integer_products_lazy", {0}, no_integers),
+            plane_path("plane_one_by_one_lazy", {0}, one_by_one),
+            plane_path("plane_alone", {0}, eager, kPlaneAloneBytes),
+            plane_path("plane_alone_three_lazy", {0, 0, 0}, lazy, 3 * kPlaneAloneBytes)};
 }
 
 /// Shards on one device and several, work done at once and at the last moment, wide passes, narrow ones and none.
@@ -52,6 +103,14 @@ const std::vector<Shape> kShapes = {{1, 1},     {1, 25},    {16, 1},    {97, 7},
 
 INSTANTIATE_TEST_SUITE_P(CudaHost, EveryPath, testing::ValuesIn(on_shapes(cuda_paths(), kShapes)), path_name);
 INSTANTIATE_TEST_SUITE_P(CudaHost, ManyTies, testing::ValuesIn(cuda_paths()), path_name);
+
+/// Whole and half groups of the plane and steps of it, and both sides of the largest dim that has passes of many queries.
+const std::vector<Shape> kPlaneShapes = {{1, 1},   {16, 1},    {97, 7},    {33, 3},    {33, 301}, {1000, 25},
+                                         {257, 8}, {777, 100}, {333, 320}, {200, 321}, {64, 1025}};
+
+INSTANTIATE_TEST_SUITE_P(CudaHostPlane, EveryPath, testing::ValuesIn(on_shapes(plane_paths(), kPlaneShapes)),
+                         path_name);
+INSTANTIATE_TEST_SUITE_P(CudaHostPlane, ManyTies, testing::ValuesIn(plane_paths()), path_name);
 
 class CudaHost : public testing::Test {
   protected:
@@ -101,12 +160,150 @@ TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
     EXPECT_EQ(pass_of(everything), "float64");
 }
 
+TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
+    const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
+    EngineOptions options;
+    options.planes_always = true;
+    const auto engine = require_engine("cuda", model, options);
+    EXPECT_EQ(fact_of(*engine, "gpu_plane_pass_queries"), "40");
+    const auto pass_of = [&](const Query& query) { return std::string(run_one(*engine, query).certificate.pass); };
+    // A single query travels with its launches.
+    fake_cuda::arm({});
+    EXPECT_EQ(pass_of(nearest(model, 5)), "plane");
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("launch_select"), 1U);
+    EXPECT_EQ(fake_cuda::launches(), 2U);
+    EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 0U);
+    EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
+    EXPECT_LT(run_one(*engine, nearest(model, 5)).certificate.rescored, model.rows() / 10);
+    // More than the warps of a pass can vouch for.
+    fake_cuda::arm({});
+    EXPECT_EQ(pass_of(nearest(model, 5, 1024)), "float64");
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 0U);
+    EXPECT_EQ(fake_cuda::count_of("launch_scan"), 1U);
+    EXPECT_EQ(pass_of(nearest(model, 5, 1025)), "float64");
+    Query in_range = nearest(model, 5);
+    in_range.filter.rows = kernels::RowRange{3, 17};
+    EXPECT_EQ(pass_of(in_range), "plane");
+    // Two whole passes, and what is too little for one.
+    std::vector<Query> queries(83, nearest(model, 5));
+    fake_cuda::arm({});
+    for (const Answer& answer : run_all(*engine, queries)) {
+        EXPECT_EQ(answer.certificate.pass, "plane");
+        EXPECT_LT(answer.certificate.rescored, model.rows() / 10);
+    }
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 2U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 3U);
+    EXPECT_EQ(fake_cuda::count_of("launch_multiply"), 0U);
+    // What wants more than such a pass gives shares one in float16.
+    queries.assign(10, nearest(model, 5, kernels::cuda::kMaxPlanePassWant));
+    for (std::size_t i = 0; i < queries.size(); i += 2) queries[i].excluded = {7};
+    const auto answers = run_all(*engine, queries);
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        EXPECT_EQ(answers[i].certificate.pass, i % 2 == 0 ? "float16" : "plane") << i;
+    }
+}
+
+/// Small models are read sooner than their planes, but not for very many queries at once.
+TEST_F(CudaHost, ASmallModelsPlaneIsForManyQueries) {
+    const auto model = make_model(dir_ / "model", random_entries(1000, 20, 3));
+    const auto engine = require_engine("cuda", model, {});
+    EXPECT_EQ(fact_of(*engine, "gpu_holds"), "vectors and plane");
+    const std::vector<Query> queries(512, nearest(model, 5));
+    const auto wanted = oracle_nearest(model, 5);
+    for (const auto& [count, pass] : {std::pair{1, "float32"}, {511, "float16"}, {512, "plane"}}) {
+        for (const Answer& answer : run_all(*engine, std::span(queries).first(static_cast<std::size_t>(count)))) {
+            EXPECT_EQ(answer.certificate.pass, pass) << count;
+            expect_identical(answer.hits, wanted, pass);
+        }
+    }
+    EngineOptions without;
+    without.planes = false;
+    const auto other = require_engine("cuda", model, without);
+    EXPECT_EQ(fact_of(*other, "gpu_holds"), "vectors");
+    EXPECT_EQ(run_all(*other, queries)[0].certificate.pass, "float16");
+}
+
+TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
+    const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
+    for (const std::vector<int>& devices : {std::vector<int>{0}, {0, 1, 0}}) {
+        Settings settings;
+        settings.lazy = true;
+        settings.devices = 2;
+        fake_cuda::reset(settings);
+        std::vector<std::string> lines;
+        EngineOptions options;
+        options.devices = devices;
+        options.gpu_memory_bytes = devices.size() * kPlaneAloneBytes;
+        options.log = [&](const std::string& line) { lines.push_back(line); };
+        {
+            const auto engine = require_engine("cuda", model, options);
+            EXPECT_EQ(fact_of(*engine, "gpu_holds"), "plane");
+            // Once for all devices, and for as long as they may read.
+            EXPECT_EQ(fake_cuda::count_of("cudaHostRegister"), 1U);
+            EXPECT_EQ(fake_cuda::live().registrations, 1U);
+            EXPECT_LE(fake_cuda::live().device_bytes, 2 * options.gpu_memory_bytes);
+            EXPECT_EQ(fact_of(*engine, "gpu_memory_bytes"), std::to_string(fake_cuda::live().device_bytes));
+            const auto said = [&](const char* words) {
+                return std::any_of(lines.begin(), lines.end(),
+                                   [&](const std::string& line) { return line.find(words) != std::string::npos; });
+            };
+            EXPECT_TRUE(said("it holds the plane alone"));
+            const std::vector<Query> queries(7, nearest(model, 5, 3));
+            fake_cuda::arm({});
+            for (const Answer& answer : run_all(*engine, queries)) {
+                EXPECT_EQ(answer.certificate.pass, "plane");
+                expect_identical(answer.hits, oracle_nearest(model, 5, 3), "the plane alone");
+            }
+            EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), queries.size() * devices.size());
+            EXPECT_EQ(fake_cuda::live().registrations, 1U);
+        }
+        expect_no_leaks();
+    }
+}
+
+TEST_F(CudaHost, ThePlaneAloneNeedsPageLockedVectors) {
+    const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
+    Settings settings;
+    settings.refuse_pin = true;
+    fake_cuda::reset(settings);
+    EngineOptions options;
+    options.gpu_memory_bytes = kPlaneAloneBytes;
+    const auto engine = kernels::make_engine("cuda", model, options);
+    ASSERT_FALSE(engine);
+    EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
+    for (const char* words : {"cudaHostRegister", "raise the limit on locked memory", "--device", "--engine cpu"}) {
+        EXPECT_NE(engine.error().message.find(words), std::string::npos) << engine.error().message;
+    }
+    EXPECT_EQ(fake_cuda::last_error(), 0);
+    expect_no_leaks();
+}
+
+TEST_F(CudaHost, SaysWhenMemoryIsShortForThePlaneAlone) {
+    const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
+    for (const bool planes : {true, false}) {
+        fake_cuda::reset({});
+        EngineOptions options;
+        options.planes = planes;
+        options.gpu_memory_bytes = 100000;
+        const auto engine = kernels::make_engine("cuda", model, options);
+        ASSERT_FALSE(engine);
+        EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
+        EXPECT_EQ(engine.error().message.find("its vectors left out") != std::string::npos, planes)
+            << engine.error().message;
+        EXPECT_NE(engine.error().message.find("has 0 MB by --gpu-memory"), std::string::npos) << engine.error().message;
+        EXPECT_EQ(fake_cuda::count_of("cudaMalloc"), 0U);
+        expect_no_leaks();
+    }
+}
+
 /// Every shard has a floor of its own; what holds for all of them is the highest.
 TEST_F(CudaHost, CertificateHoldsForShardsThatDiffer) {
     constexpr std::size_t kRows = 12000;
     const std::vector<float> asked(20, 1.0F);
     // The nearer half first, then the other way round; keys keep the order.
-    for (const bool nearer_first : {true, false}) {
+    for (const auto& [nearer_first, planes_always] :
+         {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
         const TempDir dir;
         auto entries = random_entries(kRows, 20, 9);
         for (std::size_t i = 0; i < kRows; ++i) {
@@ -118,8 +315,9 @@ TEST_F(CudaHost, CertificateHoldsForShardsThatDiffer) {
         const auto scores = oracle_scores(model, asked);
         EngineOptions options;
         options.devices = {0, 0, 0, 0};
+        options.planes_always = planes_always;
         const auto engine = require_engine("cuda", model, options);
-        const std::vector<Query> queries(3, Query{kernels::Cosine{vector_of(asked)}, 5, {}, {}});
+        const std::vector<Query> queries(4, Query{kernels::Cosine{vector_of(asked)}, 5, {}, {}});
         for (const std::size_t size : {std::size_t{1}, queries.size()}) {
             for (const Answer& answer : run_all(*engine, std::span(queries).first(size))) {
                 expect_identical(answer.hits, oracle_top(scores, 5, everyone), "shards that differ");
@@ -137,27 +335,31 @@ TEST_F(CudaHost, CertificateHoldsForShardsThatDiffer) {
 
 TEST_F(CudaHost, AllocatesNothingForAQuery) {
     const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
-    EngineOptions options;
-    options.devices = {0, 0};
-    options.time_device = true;
-    const auto engine = require_engine("cuda", model, options);
-    const fake_cuda::Live before = fake_cuda::live();
-    EXPECT_EQ(before.registrations, 0U) << "what was pinned for the upload is released after it";
-    fake_cuda::arm({});
-    std::vector<Query> queries(300, nearest(model, 0));
-    queries[1].k = 2000;
-    queries[2].kind =
-        kernels::CosMul{{vector_of(std::vector<float>(30, 1.0F))}, {vector_of(std::vector<float>(30, 2.0F))}};
-    queries[3].kind = kernels::CountBefore{vector_of(std::vector<float>(30, 1.0F)), 7};
-    for (Row row = 0; row < 1500; ++row) queries[4].excluded.push_back(row);
-    queries[5].filter.rows = kernels::RowRange{1, 100};
-    for (int i = 0; i < 3; ++i) (void)run_all(*engine, queries);
-    for (const char* name :
-         {"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaFreeHost", "cudaHostRegister", "cudaEventCreate",
-          "cudaEventCreateWithFlags", "cudaStreamCreateWithFlags", "cudaMemGetInfo"}) {
-        EXPECT_EQ(fake_cuda::count_of(name), 0U) << name;
+    for (const bool planes_always : {false, true}) {
+        EngineOptions options;
+        options.devices = {0, 0};
+        options.time_device = true;
+        options.planes_always = planes_always;
+        const auto engine = require_engine("cuda", model, options);
+        const fake_cuda::Live before = fake_cuda::live();
+        EXPECT_EQ(before.registrations, 0U) << "what was pinned for the upload is released after it";
+        EXPECT_EQ(fact_of(*engine, "gpu_memory_bytes"), std::to_string(before.device_bytes));
+        fake_cuda::arm({});
+        std::vector<Query> queries(300, nearest(model, 0));
+        queries[1].k = 2000;
+        queries[2].kind =
+            kernels::CosMul{{vector_of(std::vector<float>(30, 1.0F))}, {vector_of(std::vector<float>(30, 2.0F))}};
+        queries[3].kind = kernels::CountBefore{vector_of(std::vector<float>(30, 1.0F)), 7};
+        for (Row row = 0; row < 1500; ++row) queries[4].excluded.push_back(row);
+        queries[5].filter.rows = kernels::RowRange{1, 100};
+        for (int i = 0; i < 3; ++i) (void)run_all(*engine, queries);
+        for (const char* name :
+             {"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaFreeHost", "cudaHostRegister", "cudaEventCreate",
+              "cudaEventCreateWithFlags", "cudaStreamCreateWithFlags", "cudaMemGetInfo"}) {
+            EXPECT_EQ(fake_cuda::count_of(name), 0U) << name;
+        }
+        EXPECT_EQ(fake_cuda::live(), before);
     }
-    EXPECT_EQ(fake_cuda::live(), before);
 }
 
 TEST_F(CudaHost, TimesTheDeviceWhereThatIsAskedFor) {

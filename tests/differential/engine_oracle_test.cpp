@@ -14,13 +14,17 @@ std::vector<EnginePath> cpu_paths() {
     std::vector<EnginePath> paths;
     for (const std::string& simd : kernels::simd_names()) {
         for (const unsigned threads : {1U, 3U}) {
-            const auto make = [=](const format::Model& model) {
-                kernels::EngineOptions options;
-                options.threads = threads;
-                options.simd = simd;
-                return require_engine("cpu", model, options);
-            };
-            paths.push_back({simd + "_" + std::to_string(threads) + "threads", make, {}, {}});
+            for (const bool planes : {false, true}) {
+                const auto make = [=](const format::Model& model) {
+                    kernels::EngineOptions options;
+                    options.threads = threads;
+                    options.simd = simd;
+                    options.planes = planes;
+                    return require_engine("cpu", model, options);
+                };
+                paths.push_back(
+                    {simd + (planes ? "_plane_" : "_") + std::to_string(threads) + "threads", make, {}, {}});
+            }
         }
     }
     return paths;

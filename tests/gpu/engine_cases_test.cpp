@@ -1,19 +1,42 @@
 // The cases that every engine must answer, on a GPU: whole, and shown as several.
 #include <gtest/gtest.h>
 
+#include "kernels/cuda/shard.hpp"
 #include "tests/gpu/device.hpp"
 #include "tests/support/engine_cases.hpp"
 
 namespace gloved::tests {
 namespace {
 
-EnginePath path_of(const std::string& name, std::vector<int> devices) {
+enum class By {
+    size,         ///< what the engine would do on its own, with a model so small
+    plane,        ///< the plane, wherever it can serve
+    plane_alone,  ///< the same on a device that holds no vectors
+};
+
+/// What a device needs for a model's plane alone, so that nothing is left for vectors.
+std::size_t plane_alone_bytes(const format::Model& model) {
+    const auto device = kernels::cuda::read_device(0);
+    if (!device) throw std::runtime_error(device.error().message);
+    return kernels::cuda::Shard::bytes_needed(model.rows(), model.dim(), device->shape, {false, true, false});
+}
+
+EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By::size) {
     EnginePath path;
     path.name = name;
-    path.make = [devices](const format::Model& model) {
+    path.make = [=](const format::Model& model) {
         kernels::EngineOptions options;
         options.devices = devices;
-        return require_engine("cuda", model, options);
+        options.planes_always = by != By::size;
+        if (by == By::plane_alone) options.gpu_memory_bytes = plane_alone_bytes(model);
+        auto engine = require_engine("cuda", model, options);
+        const std::pair<std::string, std::string> wanted("gpu_holds",
+                                                         by == By::plane_alone ? "plane" : "vectors and plane");
+        const auto facts = engine->facts();
+        if (std::find(facts.begin(), facts.end(), wanted) == facts.end()) {
+            throw std::runtime_error("the engine does not hold " + wanted.second);
+        }
+        return engine;
     };
     path.why_skip = [] { return no_device() ? std::string(kNoDevice) : std::string(); };
     return path;
@@ -23,11 +46,56 @@ std::vector<EnginePath> gpu_paths() {
     return {path_of("one", {0}), path_of("two_shards", {0, 0}), path_of("five_shards", {0, 0, 0, 0, 0})};
 }
 
+std::vector<EnginePath> plane_paths() {
+    return {path_of("plane_one", {0}, By::plane), path_of("plane_two_shards", {0, 0}, By::plane),
+            path_of("plane_five_shards", {0, 0, 0, 0, 0}, By::plane), path_of("plane_alone", {0}, By::plane_alone)};
+}
+
 const std::vector<Shape> kShapes = {{1, 1},     {1, 25},    {16, 1},    {97, 7},    {33, 301},  {2500, 25},
                                     {1003, 50}, {700, 100}, {500, 200}, {333, 300}, {64, 1025}, {40, 4096}};
 
 INSTANTIATE_TEST_SUITE_P(Gpu, EveryPath, testing::ValuesIn(on_shapes(gpu_paths(), kShapes)), path_name);
 INSTANTIATE_TEST_SUITE_P(Gpu, ManyTies, testing::ValuesIn(gpu_paths()), path_name);
+
+/// Half a group and steps that are not whole; one, two and more loads a row; both sides of the largest dim that passes of many queries take.
+const std::vector<Shape> kPlaneShapes = {{1, 1},     {16, 1},     {33, 3},     {97, 7},    {777, 301},
+                                         {999, 31},  {5000, 25},  {1003, 50},  {700, 100}, {500, 200},
+                                         {333, 300}, {5000, 320}, {5000, 321}, {64, 1025}, {40, 4096}};
+
+INSTANTIATE_TEST_SUITE_P(GpuPlane, EveryPath, testing::ValuesIn(on_shapes(plane_paths(), kPlaneShapes)), path_name);
+INSTANTIATE_TEST_SUITE_P(GpuPlane, ManyTies, testing::ValuesIn(plane_paths()), path_name);
+
+/// Enough rows for thresholds of every kind: what a pass over the plane hands on is told from what it answers itself.
+TEST(GpuPlanePasses, AreTheOnesMeant) {
+    if (no_device()) GTEST_SKIP() << kNoDevice;
+    const TempDir dir;
+    const auto model = make_model(dir / "model", random_entries(50000, 64, 3));
+    kernels::EngineOptions options;
+    options.planes_always = true;
+    const auto engine = require_engine("cuda", model, options);
+    std::vector<Query> queries;
+    for (Row row = 0; row < 1100; ++row) {
+        const auto vector = model.vector(row * 37);
+        queries.push_back({kernels::Cosine{vector_of({vector.begin(), vector.end()})}, 1 + row % 40, {row}, {}});
+        if (row % 5 == 3) queries.back().filter.rank_below = 20000;
+        if (row % 7 == 3) queries.back().filter.min_score = 0.3;
+    }
+    const auto check = [&](std::span<const Answer> answers, std::size_t first) {
+        for (std::size_t i = 0; i < answers.size(); ++i) {
+            const Query& query = queries[first + i];
+            const auto& values = std::get<kernels::Cosine>(query.kind).vector.values;
+            expect_identical(answers[i].hits, oracle_answer(model, query, oracle_scores(model, values)),
+                             "query " + std::to_string(first + i));
+            EXPECT_EQ(answers[i].certificate.pass, "plane") << first + i;
+            EXPECT_LE(answers[i].certificate.rescored, model.rows()) << first + i;
+        }
+    };
+    for (const std::size_t size :
+         {std::size_t{4}, std::size_t{31}, std::size_t{65}, std::size_t{128}, queries.size()}) {
+        check(run_all(*engine, std::span(queries).last(size)), queries.size() - size);
+    }
+    for (std::size_t i = 0; i < 40; ++i) check(run_all(*engine, std::span(queries).subspan(i, 1)), i);
+}
 
 }  // namespace
 }  // namespace gloved::tests

@@ -170,7 +170,7 @@ void check_passes(std::size_t rows, std::size_t dim) {
         ASSERT_TRUE(stream.synchronize());
     };
 
-    DeviceQueries all{queries_device.data(), nullptr, unit_device.data(), nullptr, count, false, 1, true, {}};
+    DeviceQueries all{queries_device.data(), nullptr, unit_device.data(), nullptr, nullptr, count, false, 1, true, {}};
     if (capacity >= 2) {
         for (const std::uint32_t size : {capacity, capacity / 2 + 1, 3U}) {
             all.count = size;

@@ -27,9 +27,19 @@ using kernels::Hit;
 using kernels::Query;
 using kernels::Row;
 
-std::unique_ptr<Engine> make(const std::string& name, const format::Model& model, std::vector<int> devices = {0}) {
+/// With which first passes.
+enum class Passes {
+    by_size,   ///< whichever suit the model's size
+    by_plane,  ///< over the plane wherever that can serve
+    no_plane,
+};
+
+std::unique_ptr<Engine> make(const std::string& name, const format::Model& model, std::vector<int> devices = {0},
+                             Passes passes = Passes::by_size) {
     kernels::EngineOptions options;
     options.devices = std::move(devices);
+    options.planes = passes != Passes::no_plane;
+    options.planes_always = passes == Passes::by_plane;
     auto engine = kernels::make_engine(name, model, options);
     if (!engine) throw std::runtime_error(engine.error().message);
     return *std::move(engine);
@@ -127,7 +137,7 @@ class Questions {
     std::mt19937_64 random_;
 };
 
-class RealSample : public testing::Test {
+class RealSample : public testing::TestWithParam<Passes> {
   protected:
     void SetUp() override {
         if (no_device()) GTEST_SKIP() << kNoDevice;
@@ -135,7 +145,7 @@ class RealSample : public testing::Test {
             tests::run({program("gloved-convert"), source_path("data/glove.6B.100d.sample.txt.gz"), dir_ / "model"});
         ASSERT_EQ(done.exit_code, 0) << done.err;
         model_ = std::make_unique<format::Model>(open(dir_ / "model"));
-        cuda_ = make("cuda", *model_);
+        cuda_ = make("cuda", *model_, {0}, GetParam());
         cpu_ = make("cpu", *model_);
     }
 
@@ -145,7 +155,7 @@ class RealSample : public testing::Test {
     std::unique_ptr<Engine> cpu_;
 };
 
-TEST_F(RealSample, WordsExpressionsAndRawVectors) {
+TEST_P(RealSample, WordsExpressionsAndRawVectors) {
     Questions ask(*model_, 1);
     for (const std::size_t k : {1U, 10U, 100U, 1024U}) {
         std::vector<Query> queries;
@@ -159,7 +169,7 @@ TEST_F(RealSample, WordsExpressionsAndRawVectors) {
     }
 }
 
-TEST_F(RealSample, EveryFilter) {
+TEST_P(RealSample, EveryFilter) {
     Questions ask(*model_, 2);
     const auto rows = static_cast<Row>(model_->rows());
     std::mt19937_64 random(3);
@@ -185,7 +195,7 @@ TEST_F(RealSample, EveryFilter) {
     expect_identical(*cuda_, *cpu_, queries, 1, "single");
 }
 
-TEST_F(RealSample, CosMulAndCountBefore) {
+TEST_P(RealSample, CosMulAndCountBefore) {
     Questions ask(*model_, 4);
     std::vector<Query> queries;
     for (const std::size_t k : {1U, 10U, 1024U, 5000U}) {
@@ -199,10 +209,10 @@ TEST_F(RealSample, CosMulAndCountBefore) {
     expect_identical(*cuda_, *cpu_, queries, 32, "both kinds");
 }
 
-TEST_F(RealSample, SeveralShardsOnOneDevice) {
+TEST_P(RealSample, SeveralShardsOnOneDevice) {
     Questions ask(*model_, 5);
     for (const std::vector<int>& devices : {std::vector<int>{0, 0}, std::vector<int>{0, 0, 0, 0, 0, 0, 0}}) {
-        const auto shards = make("cuda", *model_, devices);
+        const auto shards = make("cuda", *model_, devices, GetParam());
         for (const std::size_t k : {1U, 10U, 1024U}) {
             std::vector<Query> queries;
             for (int i = 0; i < 300; ++i) queries.push_back(i % 3 == 0 ? ask.mixture(k) : ask.word(k));
@@ -216,6 +226,10 @@ TEST_F(RealSample, SeveralShardsOnOneDevice) {
         }
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(Gpu, RealSample, testing::Values(Passes::by_size, Passes::by_plane), [](const auto& test) {
+    return std::string(test.param == Passes::by_plane ? "by_plane" : "by_size");
+});
 
 /// 2,196,016 × 300, as glove.840B: 2.6 GB on disk and on the device.
 TEST(FullSize, ThousandQueriesAreIdentical) {
@@ -238,6 +252,12 @@ TEST(FullSize, ThousandQueriesAreIdentical) {
     expect_identical(*cuda, *cpu, queries, 250, "batches", &passes);
     expect_identical(*cuda, *cpu, std::span(queries).first(200), 1, "single", &passes);
     // Nothing overflowed: every answer came from a bounded pass.
+    EXPECT_EQ(passes.count("plane"), 1U);
+    EXPECT_EQ(passes.count("float64"), 0U);
+    passes.clear();
+    const auto vectors = make("cuda", model, {0}, Passes::no_plane);
+    expect_identical(*vectors, *cpu, std::span(queries).first(300), 100, "batches without planes", &passes);
+    expect_identical(*vectors, *cpu, std::span(queries).first(50), 1, "single without planes", &passes);
     EXPECT_EQ(passes, (std::set<std::string>{"float16", "float32"}));
     std::vector<Query> others = {{kernels::CosMul{{ask.vector(), ask.vector()}, {ask.vector()}}, 10, {}, {}},
                                  {kernels::CountBefore{ask.vector(), ask.row()}, 1, {}, {}},

@@ -36,6 +36,8 @@ struct Settings {
     /// multiply_capacity for any stride: below 2, no float16 pass.
     std::uint32_t multiply_capacity =
         std::numeric_limits<std::uint32_t>::max();  ///< max: by the stride, as the real one
+    /// plane_pass_capacity where there is any: few, for what a pass keeps of each query is much, and is made for every test.
+    std::uint32_t plane_pass_capacity = 40;
     Fault call;    ///< counts every runtime call that can fail (not those that release something) and every launch
     Fault launch;  ///< counts launches alone
     /// The call of that number, counted as for `call`, does not return before `release`; other threads' calls do. 0: none.

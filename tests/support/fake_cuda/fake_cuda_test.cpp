@@ -14,6 +14,7 @@
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/planes/shape.hpp"
 #include "tests/support/fake_cuda/fake_cuda.hpp"
 
 namespace gloved::tests {
@@ -364,7 +365,9 @@ class FakeLaunches : public FakeCuda {
                   kDim,
                   kStride,
                   kGroups,
-                  static_cast<std::uint32_t>(uncovered_.size())};
+                  static_cast<std::uint32_t>(uncovered_.size()),
+                  {},
+                  {}};
         ASSERT_EQ(launch_pad_rows(packed, kRows, kDim, kStride, padded_, stream_), cudaSuccess);
         ASSERT_EQ(launch_invert_norms(model_.norms, kRows, kGroups, kernels::kSmallestNorm, kernels::kLargestNorm,
                                       inverse_, stream_),
@@ -578,6 +581,75 @@ TEST_F(FakeLaunches, TakesAQueryThatTravelsFromTheHost) {
     EXPECT_FALSE(travels_with_launch(model_, queries_, kShape));
 }
 
+/// By a plane, and with vectors in page-locked memory of the host: the same answers, for those who may read there and for nobody else.
+TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
+    const kernels::planes::PlaneShape shape{kRows, kDim};
+    // No code tells anything: whatever the bytes, a residual that is all of the length keeps every bound at 1.
+    std::vector<std::uint8_t> plane(shape.bytes() + 256, 0x55);
+    for (std::uint32_t row = 0; row < kRows; ++row) {
+        const std::uint16_t bounds[2] = {0, static_cast<std::uint16_t>(row % 100 == 50 ? 0 : 65535)};
+        for (std::size_t i = 0; i < 2; ++i) {
+            std::memcpy(&plane[row / 16 * shape.group_bytes() + shape.steps() * 64 + (16 * i + row % 16) * 2],
+                        &bounds[i], 2);
+        }
+    }
+    model_.plane = {upload(plane), static_cast<std::uint32_t>(shape.groups()),
+                    static_cast<std::uint32_t>(shape.steps())};
+    ASSERT_EQ(cudaHostRegister(rows_.data(), rows_.size() * sizeof(float), 0), cudaSuccess);
+    const DeviceModel on_device = model_;
+    model_.vectors = rows_.data();
+    model_.stride = kDim;
+    std::vector<float> packed(raw_.begin(), raw_.begin() + kDim);
+    queries_.count = 1;
+    queries_.raw = upload(packed);
+    queries_.digits = upload(std::vector<std::int8_t>(shape.steps() * 16, 0));
+    std::vector<DeviceQuery> host(asked_.begin(), asked_.begin() + 1);
+    host[0].upper.per_unit = 1;
+    host[0].excluded_count = 1000;  // which keeps it from travelling
+    queries_.host.queries = host.data();
+    asked_[0].upper.per_unit = 1;
+    send_queries();
+    work_.uppers = static_cast<float*>(allocate(kGroups * kGroupRows * sizeof(float)));
+    work_.warp_rows = static_cast<std::uint32_t*>(allocate(kMaxWarps * sizeof(std::uint32_t)));
+    ASSERT_TRUE(plane_serves(model_, asked_[0].want, kShape));
+    EXPECT_FALSE(plane_serves(model_, kRows, kShape));
+    ASSERT_EQ(launch_plane_scan(model_, queries_, work_, kShape, stream_), cudaSuccess);
+    select(Estimates::uppers);
+    expect_hits(0);
+    EXPECT_GT(work_.answers[0].floor, -1.0);
+    const auto uppers = download(work_.uppers, kGroups * kGroupRows);
+    for (std::uint32_t row = 0; row < kGroups * kGroupRows; ++row) {
+        EXPECT_EQ(std::isinf(uppers[row]), row >= kRows || row % 100 == 50) << row;
+    }
+
+    std::uint32_t warps = 0;
+    EXPECT_DEATH((void)launch_scan(model_, queries_, work_, kShape, warps, stream_), "stride is not|vectors is not");
+    EXPECT_DEATH((void)launch_build_fine(model_, stream_), "stride is not|vectors is not");
+    const auto scan = [&](const DeviceModel& model) {
+        return launch_plane_scan(model, queries_, work_, kShape, stream_);
+    };
+    DeviceModel model = model_;
+    model.stride = kStride;
+    EXPECT_DEATH((void)scan(model), "with padding");
+    model = model_;
+    model.vectors = raw_.data();
+    EXPECT_DEATH((void)scan(model), "vectors is not page-locked");
+    model = model_;
+    model.plane.steps += 1;
+    EXPECT_DEATH((void)scan(model), "a plane of another shape");
+    model = model_;
+    model.plane.bytes = nullptr;
+    EXPECT_DEATH((void)scan(model), "plane_serves denies");
+    EXPECT_DEATH((void)launch_plane_pass(on_device, queries_, work_, kShape, stream_), "than plane_pass_capacity");
+    DeviceShape integers = kShape;
+    integers.integer_products = true;
+    EXPECT_DEATH((void)launch_plane_pass(on_device, queries_, work_, integers, stream_), "queries of some rows only");
+    asked_[0].upper.centre = 15;
+    send_queries();
+    EXPECT_DEATH((void)scan(model_), "facts of other digits");
+    EXPECT_EQ(cudaHostUnregister(rows_.data()), cudaSuccess);
+}
+
 TEST_F(FakeLaunches, ScoresSelectAndCountExactly) {
     DeviceQueries product = queries_;
     product.count = 2;
@@ -626,7 +698,19 @@ TEST_F(FakeLaunches, CountsBeyondTheCapacityAndWritesUpToIt) {
     const std::vector<std::uint32_t> ranks(kMany, 0);
     DeviceModel model = model_;
     auto* const inverse = static_cast<float*>(allocate(kManyGroups * kGroupRows * sizeof(float)));
-    model = {upload(vectors), upload(norms), inverse, upload(ranks), nullptr, kMany, 0, kDim, kStride, kManyGroups, 0};
+    model = {upload(vectors),
+             upload(norms),
+             inverse,
+             upload(ranks),
+             nullptr,
+             kMany,
+             0,
+             kDim,
+             kStride,
+             kManyGroups,
+             0,
+             {},
+             {}};
     ASSERT_EQ(launch_invert_norms(model.norms, kMany, kManyGroups, 1, 10, inverse, stream_), cudaSuccess);
     Workspace work = work_;
     work.maxima = static_cast<float*>(allocate(kManyGroups * sizeof(float)));

@@ -38,6 +38,8 @@ class Launch {
         check_pinned(address, count * sizeof(T), what);
         return {address, count};
     }
+    /// Whether an address is of device memory, allocated or not, rather than of the host's.
+    bool is_device_memory(const void* address) const;
     /// Enqueues the work.
     cudaError_t run(std::function<void()> work) const;
     /// Aborts with the launch's name unless `holds`.
@@ -59,5 +61,7 @@ cudaError_t load();
 
 /// Settings::multiply_capacity.
 std::uint32_t forced_multiply_capacity();
+/// Settings::plane_pass_capacity.
+std::uint32_t plane_pass_capacity();
 
 }  // namespace gloved::tests::fake_cuda

@@ -3,6 +3,7 @@
 // from the last row to the first, and fields that no description mentions are left as they were.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -11,6 +12,8 @@
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/planes/cut.hpp"
+#include "kernels/planes/shape.hpp"
 #include "tests/support/fake_cuda/fake_device.hpp"
 
 namespace gloved::kernels::cuda {
@@ -33,6 +36,19 @@ constexpr std::uint32_t kInlineExcluded = 3;
 /// Warps for each wanted row, at least, for the fake select to go by warps.
 constexpr std::uint32_t kWarpsForAWant = 2;
 
+/// Warps for each group of rows in the fake plane_scan: its grid is made of whole blocks, so that some warps have no row.
+constexpr std::uint32_t kPlaneBlockWarps = 8;
+/// Steps of a query that travels with a launch, at most, and components of a row in a pass over the plane.
+constexpr std::uint32_t kInlineSteps = 38;
+constexpr std::uint32_t kMostPlanePassDim = 320;
+/// What may be read behind a plane.
+constexpr std::size_t kPlaneSlack = 256;
+/// The largest code of a fine row.
+constexpr float kFineTop = 127;
+
+/// Where a shard's vectors may be.
+enum class Vectors { on_device, anywhere };
+
 /// A shard as the fake reads it.
 struct Shard {
     DeviceModel model;
@@ -42,22 +58,37 @@ struct Shard {
     std::span<const std::uint32_t> ranks;
     std::span<const std::uint32_t> uncovered;
 
-    Shard(const Launch& launch, const DeviceModel& of)
+    Shard(const Launch& launch, const DeviceModel& of, Vectors where = Vectors::on_device)
         : model(of),
-          vectors(launch.device(of.vectors, std::size_t{of.rows} * of.stride, "vectors")),
+          vectors(vectors_of(launch, of, where)),
           norms(launch.device(of.norms, of.rows, "norms")),
           inverse_norms(launch.device(of.inverse_norms, std::size_t{of.groups} * kGroupRows, "inverse_norms")),
           ranks(launch.device(of.ranks, of.rows, "ranks")),
           uncovered(launch.device(of.uncovered, of.uncovered_count, "uncovered")) {
         launch.require(of.rows > 0, "a shard without rows");
-        launch.require(of.dim > 0 && of.stride == (of.dim + kStrideFloats - 1) / kStrideFloats * kStrideFloats,
-                       "stride is not dim rounded up");
         launch.require(of.groups == (of.rows - 1) / kGroupRows + 1, "groups is not rows / kGroupRows rounded up");
-        launch.require(reinterpret_cast<std::uintptr_t>(of.vectors) % kVectorAlignment == 0, "vectors are not aligned");
     }
 
     const float* row(std::uint32_t at) const { return vectors.data() + std::size_t{at} * model.stride; }
+    bool covered(std::uint32_t row) const { return !std::isnan(inverse_norms[row]); }
+
+  private:
+    static std::span<const float> vectors_of(const Launch& launch, const DeviceModel& of, Vectors where) {
+        const std::size_t floats = std::size_t{of.rows} * of.stride;
+        launch.require(of.dim > 0, "rows without components");
+        if (where == Vectors::anywhere && !launch.is_device_memory(of.vectors)) {
+            launch.require(of.stride == of.dim, "rows in host memory with padding");
+            return launch.pinned(of.vectors, floats, "vectors");
+        }
+        launch.require(of.stride == (of.dim + kStrideFloats - 1) / kStrideFloats * kStrideFloats,
+                       "stride is not dim rounded up");
+        launch.require(reinterpret_cast<std::uintptr_t>(of.vectors) % kVectorAlignment == 0, "vectors are not aligned");
+        return launch.device(of.vectors, floats, "vectors");
+    }
 };
+
+/// What a launch reads of its queries' vectors.
+enum class Reads { raw, raw_and_unit, raw_and_digits };
 
 /// The queries of a pass as the fake reads them: on the device, when the work is done, for their content may arrive by an earlier
 /// copy; or on the host, at once.
@@ -69,25 +100,31 @@ struct Asked {
     bool all_rows;
     std::span<const DeviceQuery> queries;
     std::span<const float> raw;
-    std::span<const float> unit;
+    std::span<const float> unit;  // empty where it is not read, as digits are
+    std::span<const std::int8_t> digits;
     std::span<const std::uint32_t> excluded;  // to the end of its allocation
 
-    Asked(const Launch& launch, const DeviceQueries& of, const DeviceModel& model, bool from_host = false)
+    Asked(const Launch& launch, const DeviceQueries& of, const DeviceModel& model, bool from_host = false,
+          Reads reads = Reads::raw_and_unit, std::uint32_t most = kMaxPass)
         : count(of.count), stride(model.stride), any_rank(of.any_rank), max_want(of.max_want), all_rows(of.all_rows) {
-        launch.require(of.count <= kMaxPass, "more than kMaxPass queries");
+        launch.require(of.count <= most, "more queries than a pass takes");
         const std::size_t floats = std::size_t{of.count} * model.stride;
+        const std::size_t digit_bytes = reads == Reads::raw_and_digits ? digit_bytes_of(model) : 0;
         if (from_host) {
-            take(of.host, floats);
+            take(of.host, floats, reads, digit_bytes);
             return;
         }
         queries = launch.device(of.queries, of.count, "queries");
         raw = launch.device(of.raw, floats, "raw");
-        unit = launch.device(of.unit, floats, "unit");
+        if (reads == Reads::raw_and_unit) unit = launch.device(of.unit, floats, "unit");
+        if (reads == Reads::raw_and_digits) digits = launch.device(of.digits, digit_bytes, "digits");
         if (of.excluded != nullptr) excluded = launch.device(of.excluded, 0, "excluded");
-        launch.require(reinterpret_cast<std::uintptr_t>(of.raw) % kVectorAlignment == 0 &&
-                           reinterpret_cast<std::uintptr_t>(of.unit) % kVectorAlignment == 0,
-                       "query vectors are not aligned");
+        launch.require(
+            is_aligned(of.raw) && (unit.empty() || is_aligned(of.unit)) && (digits.empty() || is_aligned(of.digits)),
+            "query vectors are not aligned");
     }
+
+    const float* raw_of(std::uint32_t query) const { return raw.data() + std::size_t{query} * stride; }
 
     std::span<const std::uint32_t> excluded_by(const DeviceQuery& query) const {
         if (query.excluded_count == 0) return {};
@@ -122,8 +159,9 @@ struct Asked {
         }
         for (std::uint32_t q = 0; q < count; ++q) {
             for (std::uint32_t i = shard.model.dim; i < stride; ++i) {
-                if (raw[q * stride + i] != 0 || unit[q * stride + i] != 0)
+                if (raw[q * stride + i] != 0 || (!unit.empty() && unit[q * stride + i] != 0)) {
                     misuse("a query vector is not padded with zeros");
+                }
             }
         }
     }
@@ -140,15 +178,25 @@ struct Asked {
         std::vector<DeviceQuery> queries;
         std::vector<float> raw;
         std::vector<float> unit;
+        std::vector<std::int8_t> digits;
         std::vector<std::uint32_t> excluded;
     };
 
+    static bool is_aligned(const void* address) {
+        return reinterpret_cast<std::uintptr_t>(address) % kVectorAlignment == 0;
+    }
+
+    static std::size_t digit_bytes_of(const DeviceModel& model) {
+        return planes::PlaneShape{model.rows, model.dim}.steps() * 2 * planes::kStepDims;
+    }
+
     /// Copies what the host may overwrite as soon as the launch has returned.
-    void take(const DeviceQueries::Host& host, std::size_t floats) {
+    void take(const DeviceQueries::Host& host, std::size_t floats, Reads reads, std::size_t digit_bytes) {
         auto copies = std::make_shared<Copies>();
         copies->queries.assign(host.queries, host.queries + count);
         copies->raw.assign(host.raw, host.raw + floats);
-        copies->unit.assign(host.unit, host.unit + floats);
+        if (reads == Reads::raw_and_unit) copies->unit.assign(host.unit, host.unit + floats);
+        if (reads == Reads::raw_and_digits) copies->digits.assign(host.digits, host.digits + digit_bytes);
         std::size_t rows = 0;
         for (const DeviceQuery& query : copies->queries) {
             rows = std::max(rows, std::size_t{query.excluded_begin} + query.excluded_count);
@@ -157,6 +205,7 @@ struct Asked {
         queries = copies->queries;
         raw = copies->raw;
         unit = copies->unit;
+        digits = copies->digits;
         excluded = copies->excluded;
         copies_ = std::move(copies);
     }
@@ -223,7 +272,7 @@ double floor_of(const DeviceQuery& query, std::span<const float> values) {
 /// The k best of what was found, none after an overflow.
 void rank(const DeviceQuery& query, std::span<const Found> found, DeviceAnswer& answer, std::span<Found> hits) {
     answer.hits = 0;
-    if (answer.found > kFoundCapacity) return;
+    if (answer.found > found.size()) return;
     std::vector<Found> sorted(found.begin(), found.begin() + answer.found);
     std::sort(sorted.begin(), sorted.end(),
               [](const Found& a, const Found& b) { return a.score != b.score ? a.score > b.score : a.row < b.row; });
@@ -236,6 +285,117 @@ void check_idle(std::span<const std::uint32_t> counters) {
         misuse("counters are not 0 between passes");
     }
 }
+
+/// A shard's plane as the fake reads it.
+struct PlaneRows {
+    planes::PlaneShape shape;
+    std::span<const std::uint8_t> bytes;
+
+    PlaneRows(const Launch& launch, const DeviceModel& model) : shape{model.rows, model.dim} {
+        launch.require(model.plane.bytes != nullptr, "a shard without a plane");
+        launch.require(model.plane.groups == shape.groups() && model.plane.steps == shape.steps(),
+                       "a plane of another shape than the shard's");
+        launch.require(reinterpret_cast<std::uintptr_t>(model.plane.bytes) % kVectorAlignment == 0,
+                       "the plane is not aligned");
+        bytes = launch.device(model.plane.bytes, shape.bytes() + kPlaneSlack, "plane");
+    }
+
+    /// The code of component `i` of a row, 0 … 15.
+    int code(std::uint32_t row, std::size_t i) const {
+        const std::size_t lane = row % planes::kGroupRows * sizeof(std::uint32_t);
+        const std::size_t half = planes::kStepDims / 2;
+        const std::uint8_t pair = group_of(row)[i / planes::kStepDims * planes::kStepBytes + lane + i % half];
+        return i % planes::kStepDims < half ? pair & 15 : pair >> 4;
+    }
+    std::uint16_t projection(std::uint32_t row) const { return bound(row, row % planes::kGroupRows); }
+    std::uint16_t residual(std::uint32_t row) const {
+        return bound(row, planes::kGroupRows + row % planes::kGroupRows);
+    }
+    bool covers(std::uint32_t row) const { return (projection(row) | residual(row)) != 0; }
+
+    /// Σ a Q.
+    std::int32_t sum(std::uint32_t row, std::span<const std::int32_t> digits) const {
+        std::int32_t total = 0;
+        for (std::size_t i = 0; i < shape.dim; ++i) total += code(row, i) * digits[i];
+        return total;
+    }
+
+  private:
+    const std::uint8_t* group_of(std::uint32_t row) const {
+        return bytes.data() + row / planes::kGroupRows * shape.group_bytes();
+    }
+    std::uint16_t bound(std::uint32_t row, std::size_t at) const {
+        std::uint16_t value = 0;
+        std::memcpy(&value, group_of(row) + shape.steps() * planes::kStepBytes + at * sizeof value, sizeof value);
+        return value;
+    }
+};
+
+/// A direction as integers of at most `largest`.
+struct Digits {
+    std::vector<std::int32_t> values;
+    planes::DigitFacts facts;
+
+    Digits(const float* raw, double norm, std::size_t dim, int largest) {
+        double longest = 0;
+        for (std::size_t i = 0; i < dim; ++i) longest = std::max(longest, std::fabs(double{raw[i]}));
+        facts.scale = longest / norm / largest;
+        double squares = 0;
+        for (std::size_t i = 0; i < dim; ++i) {
+            const double component = double{raw[i]} / norm;
+            const auto digit =
+                static_cast<std::int32_t>(std::clamp<long>(std::lrint(component / facts.scale), -largest, largest));
+            const double left = component - facts.scale * digit;
+            squares += left * left;
+            facts.sum += digit;
+            facts.size += std::abs(digit);
+            values.push_back(digit);
+        }
+        facts.remainder = planes::remainder_bound(squares);
+    }
+};
+
+/// A row that looks like one of the best.
+struct Candidate {
+    float estimate = kNone;
+    std::uint32_t row = 0;
+};
+
+/// A canonical score that `want` of the candidates reach, or min_score where that is more.
+double floor_of_candidates(const Shard& shard, const DeviceQuery& query, const float* raw,
+                           std::span<const Candidate> candidates) {
+    std::vector<double> scores;
+    for (const Candidate& candidate : candidates) {
+        if (candidate.estimate == kNone) continue;
+        scores.push_back(
+            canonical_score(raw, query.norm, shard.row(candidate.row), shard.norms[candidate.row], shard.model.dim));
+    }
+    std::sort(scores.begin(), scores.end(), std::greater<>());
+    const double reached =
+        query.want <= scores.size() ? scores[query.want - 1] : -std::numeric_limits<double>::infinity();
+    return std::max(reached, query.min_score);
+}
+
+std::uint32_t plane_warps(const DeviceModel& model) {
+    return (std::min(model.groups, kMaxWarps) + kPlaneBlockWarps - 1) / kPlaneBlockWarps * kPlaneBlockWarps;
+}
+
+/// A shard's rows in one byte a component.
+struct FineRows {
+    std::uint32_t width = 0;
+    std::span<std::int8_t> codes;
+    std::span<planes::FineBounds> bounds;
+
+    FineRows() = default;
+    FineRows(const Launch& launch, const DeviceModel& model)
+        : width(model.fine.width),
+          codes(launch.device(model.fine.codes, std::size_t{model.rows} * width, "fine codes")),
+          bounds(launch.device(model.fine.bounds, model.rows, "fine bounds")) {
+        launch.require(width == (model.dim + kFineStep - 1) / kFineStep * kFineStep, "width is not dim rounded up");
+        launch.require(reinterpret_cast<std::uintptr_t>(model.fine.codes) % kVectorAlignment == 0,
+                       "fine codes are not aligned");
+    }
+};
 
 void check_shape(const Launch& launch, const DeviceShape& shape) {
     launch.require(shape.processors > 0 && shape.shared_bytes > 0 && shape.shared_bytes_processor > 0,
@@ -313,13 +473,206 @@ cudaError_t launch_multiply(const DeviceModel& model, const DeviceQueries& queri
     });
 }
 
+bool plane_serves(const DeviceModel& model, std::uint32_t want, const DeviceShape&) {
+    return model.plane.bytes != nullptr && want < plane_warps(model);
+}
+
+bool plane_travels(const DeviceModel& model, const DeviceQueries& queries) {
+    return queries.count == 1 && model.plane.steps <= kInlineSteps &&
+           queries.host.queries[0].excluded_count <= kInlineExcluded;
+}
+
+cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
+                              const DeviceShape& shape, cudaStream_t stream) {
+    const Launch launch(__func__, stream);
+    if (launch.failed()) return launch.code();
+    launch.require(queries.count == 1, "takes one query");
+    launch.require(plane_serves(model, queries.max_want, shape), "a query that plane_serves denies");
+    check_shape(launch, shape);
+    const Shard shard(launch, model, Vectors::anywhere);
+    const PlaneRows plane(launch, model);
+    const Asked asked(launch, queries, model, plane_travels(model, queries), Reads::raw_and_digits);
+    const auto uppers = launch.device(work.uppers, std::size_t{model.groups} * kGroupRows, "uppers");
+    const auto floors = launch.device(work.floors, 1, "floors");
+    const auto warp_maxima = launch.device(work.warp_maxima, kMaxWarps, "warp_maxima");
+    const auto warp_rows = launch.device(work.warp_rows, kMaxWarps, "warp_rows");
+    return launch.run([=] {
+        asked.check(shard);
+        const DeviceQuery& query = asked.queries[0];
+        std::vector<std::int32_t> digits;
+        std::int32_t centre = 0;
+        for (std::uint32_t i = 0; i < plane.shape.steps() * planes::kStepDims; ++i) {
+            const std::int8_t* const step =
+                asked.digits.data() + i / planes::kStepDims * 2 * planes::kStepDims + i % planes::kStepDims;
+            digits.push_back(128 * step[0] + step[planes::kStepDims]);
+            centre += planes::kTopLevel * digits.back();
+            if (i >= shard.model.dim && digits.back() != 0) misuse("digits are not padded with zeros");
+        }
+        if (centre != query.upper.centre || !(query.upper.per_unit > 0) || !(query.upper.remainder >= 0)) {
+            misuse("facts of other digits");
+        }
+        std::vector<Candidate> best(plane_warps(shard.model));
+        for (std::uint32_t row = 0; row < shard.model.groups * kGroupRows; ++row) {
+            uppers[row] = kNone;
+            if (row >= shard.model.rows || !plane.covers(row) || !admits(query, shard, row)) continue;
+            float estimate = 0;
+            uppers[row] = planes::row_upper(plane.sum(row, digits), plane.projection(row), plane.residual(row),
+                                            query.upper, estimate);
+            if (!std::isfinite(uppers[row])) misuse("a bound that is not finite");
+            Candidate& of_warp = best[row / kGroupRows % best.size()];
+            if (estimate > of_warp.estimate) of_warp = {estimate, row};
+        }
+        for (std::size_t warp = 0; warp < best.size(); ++warp) {
+            warp_maxima[warp] = best[warp].estimate;
+            warp_rows[warp] = best[warp].row;
+        }
+        floors[0] = floor_of_candidates(shard, query, asked.raw_of(0), best);
+    });
+}
+
+std::uint32_t plane_pass_capacity(std::size_t, std::uint32_t dim, const DeviceShape& shape) {
+    if (!shape.integer_products || dim > kMostPlanePassDim) return 0;
+    return std::min(tests::fake_cuda::plane_pass_capacity(), kMaxPlanePass);
+}
+
+cudaError_t launch_build_fine(const DeviceModel& model, cudaStream_t stream) {
+    const Launch launch(__func__, stream);
+    if (launch.failed()) return launch.code();
+    const Shard shard(launch, model);
+    const FineRows fine(launch, model);
+    return launch.run([=] {
+        const std::uint32_t dim = shard.model.dim;
+        for (std::uint32_t row = 0; row < shard.model.rows; ++row) {
+            std::int8_t* const codes = fine.codes.data() + std::size_t{row} * fine.width;
+            std::fill_n(codes, fine.width, std::int8_t{0});
+            fine.bounds[row] = {};
+            if (!shard.covered(row)) continue;
+            const float* const values = shard.row(row);
+            float largest = 0;
+            for (std::uint32_t i = 0; i < dim; ++i) largest = std::max(largest, std::fabs(values[i]));
+            double product = 0;
+            double squares = 0;
+            for (std::uint32_t i = 0; i < dim; ++i) {
+                const float code = std::rint(values[i] * (kFineTop / largest));
+                codes[i] = static_cast<std::int8_t>(std::clamp(code, -kFineTop, kFineTop));
+                product += double{values[i]} * codes[i];
+                squares += codes[i] * codes[i];
+            }
+            fine.bounds[row] = planes::fine_bounds(product, squares, shard.norms[row]);
+        }
+    });
+}
+
+cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
+                              const DeviceShape& shape, cudaStream_t stream) {
+    const Launch launch(__func__, stream);
+    if (launch.failed()) return launch.code();
+    check_shape(launch, shape);
+    launch.require(queries.count <= plane_pass_capacity(model.rows, model.dim, shape),
+                   "more queries than plane_pass_capacity");
+    launch.require(queries.all_rows, "queries of some rows only");
+    const Shard shard(launch, model, Vectors::anywhere);
+    const PlaneRows plane(launch, model);
+    const bool with_fine = model.fine.codes != nullptr;
+    const FineRows fine = with_fine ? FineRows(launch, model) : FineRows();
+    const Asked asked(launch, queries, model, false, Reads::raw, kMaxPlanePass);
+    const std::size_t count = queries.count;
+    const PlaneWorkspace& own = work.plane;
+    const std::size_t digit_stride = (model.dim + kDigitStep - 1) / kDigitStep * kDigitStep;
+    (void)launch.device(own.digits, count * digit_stride, "digits of a pass");
+    (void)launch.device(own.facts, count, "facts");
+    (void)launch.device(own.cuts, count, "cuts");
+    (void)launch.device(own.keys, count * ((plane.shape.groups() + kPlaneSample - 1) / kPlaneSample), "keys");
+    (void)launch.device(own.counters, count * kPlaneCounters, "counters of a pass");
+    if (with_fine) {
+        (void)launch.device(own.fine_digits, count * 2 * fine.width, "fine digits");
+        (void)launch.device(own.fine_facts, count, "fine facts");
+    }
+    const auto floors = launch.device(own.floors, count, "floors of a pass");
+    const auto all_survivors = launch.device(own.survivors, count * kPlanePassSurvivors, "survivors");
+    const auto all_found = launch.device(work.found, count * kPlanePassFound, "found");
+    const auto answers = launch.pinned(work.answers, count, "answers");
+    const auto all_hits = launch.pinned(work.hits, count * kMaxPlanePassHits, "hits");
+    return launch.run([=] {
+        asked.check(shard);
+        const std::uint32_t dim = shard.model.dim;
+        for (std::uint32_t q = 0; q < asked.count; ++q) {
+            const DeviceQuery& query = asked.queries[q];
+            if (query.k == 0 || query.k > kMaxPlanePassHits) misuse("k is 0 or beyond kMaxPlanePassHits");
+            if (query.want > kMaxPlanePassWant) misuse("k and excluded rows are beyond kMaxPlanePassWant");
+            const float* const raw = asked.raw_of(q);
+            const Digits coarse(raw, query.norm, dim, planes::kOneByteDigit);
+            const Digits precise(raw, query.norm, dim, planes::kTwoByteDigit);
+
+            std::vector<std::int32_t> sums(shard.model.rows);
+            std::vector<Candidate> best(plane.shape.groups());
+            for (std::uint32_t row = 0; row < shard.model.rows; ++row) {
+                sums[row] = plane.sum(row, coarse.values);
+                if (!plane.covers(row) || !admits(query, shard, row)) continue;
+                const float p = plane.projection(row);
+                const float h = plane.residual(row);
+                const double product = 2.0 * sums[row] - planes::kTopLevel * coarse.facts.sum;
+                const auto estimate = static_cast<float>(product) * p / (p * p + h * h);
+                Candidate& of_group = best[row / planes::kGroupRows];
+                if (estimate > of_group.estimate) of_group = {estimate, row};
+            }
+            const double floor = floor_of_candidates(shard, query, raw, best);
+            floors[q] = floor;
+
+            const planes::PlaneCut cut = planes::plane_cut(coarse.facts, floor, dim);
+            const planes::FineCut fine_cut = planes::fine_cut(precise.facts, floor, dim);
+            const auto survivors = all_survivors.subspan(std::size_t{q} * kPlanePassSurvivors, kPlanePassSurvivors);
+            const auto found = all_found.subspan(std::size_t{q} * kPlanePassFound, kPlanePassFound);
+            const auto excluded = asked.excluded_by(query);
+            DeviceAnswer& answer = answers[q];
+            answer.floor = floor;
+            answer.found = 0;
+            answer.rescored = answer.survivors = 0;
+            const auto consider = [&](std::uint32_t row) {
+                ++answer.rescored;
+                ++answer.survivors;
+                const double score = canonical_score(raw, query.norm, shard.row(row), shard.norms[row], dim);
+                if (!(score >= floor) || contains(excluded, row)) return;
+                const std::uint32_t at = answer.found++;
+                if (at < found.size()) found[at] = {score, row, 0};
+            };
+            std::size_t through = 0;
+            for (std::uint32_t row = shard.model.rows; row-- > 0;) {
+                if (!shard.covered(row) || !admits(query, shard, row)) continue;
+                const float least =
+                    plane.projection(row) * cut.of_projection - plane.residual(row) * cut.of_residual + cut.constant;
+                if (static_cast<float>(sums[row]) < least) continue;
+                if (through < survivors.size()) survivors[through] = row;
+                ++through;
+                if (with_fine) {
+                    std::int32_t sum = 0;
+                    for (std::uint32_t i = 0; i < dim; ++i) {
+                        sum += fine.codes[std::size_t{row} * fine.width + i] * precise.values[i];
+                    }
+                    if (planes::fine_rejects(sum, fine.bounds[row], fine_cut)) continue;
+                }
+                consider(row);
+            }
+            for (std::uint32_t i = 0; i < shard.model.uncovered_count; ++i) {
+                if (admits(query, shard, shard.uncovered[i])) consider(shard.uncovered[i]);
+            }
+            rank(query, found, answer, all_hits.subspan(std::size_t{q} * kMaxPlanePassHits, kMaxPlanePassHits));
+            // However many: more than fit are an overflow for whoever reads the answer.
+            if (answer.found > kPlanePassFound || through > kPlanePassSurvivors) {
+                answer.hits = 0;
+                answer.found = kFoundCapacity + 1;
+            }
+        }
+    });
+}
+
 cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries, ScorePart part, bool first,
                          std::uint32_t first_row, std::uint32_t last_row, const Workspace& work,
                          const DeviceShape& shape, cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     check_shape(launch, shape);
-    const Shard shard(launch, model);
+    const Shard shard(launch, model, Vectors::anywhere);
     const Asked asked(launch, queries, model);
     launch.require(first_row <= last_row && last_row <= model.rows, "rows that the shard does not have");
     launch.require(part != ScorePart::cosine || queries.count == 1, "the cosine of more than one vector");
@@ -346,7 +699,7 @@ cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& 
     if (launch.failed()) return launch.code();
     launch.require(queries.count > 0, "no query");
     check_shape(launch, shape);
-    const Shard shard(launch, model);
+    const Shard shard(launch, model, Vectors::anywhere);
     const Asked asked(launch, queries, model);
     const auto scores = launch.device(work.scores, model.rows, "scores");
     const auto below = divide ? launch.device(work.below, model.rows, "below") : std::span<double>();
@@ -375,15 +728,19 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     check_shape(launch, shape);
-    const Shard shard(launch, model);
+    const Shard shard(launch, model, Vectors::anywhere);
     const bool stored = estimates == Estimates::stored_scores;
-    const Asked asked(launch, queries, model,
-                      estimates == Estimates::warp_maxima && travels_with_launch(model, queries, shape));
+    const bool by_row = estimates == Estimates::uppers;
+    const bool travels = by_row ? plane_travels(model, queries)
+                                : estimates == Estimates::warp_maxima && travels_with_launch(model, queries, shape);
+    const Asked asked(launch, queries, model, travels, by_row ? Reads::raw : Reads::raw_and_unit);
     launch.require(queries.count == 1 || estimates == Estimates::maxima,
-                   "warp_maxima and stored scores are of one query");
+                   "warp_maxima, uppers and stored scores are of one query");
     launch.require(warps <= kMaxWarps && (estimates != Estimates::warp_maxima || warps > 0), "warps of no launch_scan");
     const auto maxima = launch.device(work.maxima, std::size_t{queries.count} * model.groups, "maxima");
     const auto warp_maxima = launch.device(work.warp_maxima, kMaxWarps, "warp_maxima");
+    const auto uppers =
+        by_row ? launch.device(work.uppers, std::size_t{model.groups} * kGroupRows, "uppers") : std::span<float>();
     const auto floors = launch.device(work.floors, queries.count, "floors");
     const auto counters = launch.device(work.counters, std::size_t{kCounters} * queries.count, "counters");
     const auto all_found = launch.device(work.found, std::size_t{queries.count} * kFoundCapacity, "found");
@@ -399,12 +756,13 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
             if (query.k == 0 || query.k > kMaxHits) misuse("k is 0 or beyond kMaxHits");
             if (query.want > kMaxWant) misuse("k and excluded rows are beyond kMaxWant");
             const auto of_groups = maxima.subspan(std::size_t{q} * shard.model.groups, shard.model.groups);
-            const double floor = floor_of(query, by_warps ? warp_maxima.first(warps) : of_groups);
+            const double floor = by_row ? floors[q] : floor_of(query, by_warps ? warp_maxima.first(warps) : of_groups);
+            if (std::isnan(floor)) misuse("a floor that is no number");
             floors[q] = floor;
             const auto found = all_found.subspan(std::size_t{q} * kFoundCapacity, kFoundCapacity);
             answers[q].floor = floor;
             answers[q].found = 0;
-            answers[q].rescored = 0;
+            answers[q].rescored = answers[q].survivors = 0;
             const auto excluded = asked.excluded_by(query);
             const auto consider = [&](std::uint32_t row) {
                 if (!admits(query, shard, row) || contains(excluded, row)) return;
@@ -413,15 +771,16 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
                                          : canonical_score(asked.raw.data() + std::size_t{q} * asked.stride, query.norm,
                                                            shard.row(row), shard.norms[row], shard.model.dim);
                 ++answers[q].rescored;
+                ++answers[q].survivors;
                 if (!(score >= floor)) return;
                 const std::uint32_t at = answers[q].found++;
                 if (at < kFoundCapacity) found[at] = {score, row, 0};
             };
             // As the maxima of stored scores are rounded: what they are compared with must not be above it.
-            const float cut = rounded_down(floor - query.error);
+            const float cut = rounded_down(by_row ? floor : floor - query.error);
             for (std::uint32_t row = shard.model.rows; row-- > 0;) {
-                const float maximum = of_groups[row / kGroupRows];
-                const bool covered = stored || !std::isnan(shard.inverse_norms[row]);
+                const float maximum = by_row ? uppers[row] : of_groups[row / kGroupRows];
+                const bool covered = stored || shard.covered(row);
                 if (covered && maximum >= cut && maximum != kNone) consider(row);
             }
             for (std::uint32_t i = 0; i < shard.model.uncovered_count && !stored; ++i) {
@@ -442,7 +801,7 @@ cudaError_t launch_count_before(const DeviceModel& model, const DeviceQueries& q
     if (launch.failed()) return launch.code();
     launch.require(queries.count > 0, "no query");
     check_shape(launch, shape);
-    const Shard shard(launch, model);
+    const Shard shard(launch, model, Vectors::anywhere);
     const Asked asked(launch, queries, model);
     const auto scores = launch.device(work.scores, model.rows, "scores");
     const auto counters = launch.device(work.counters, kCounters, "counters");

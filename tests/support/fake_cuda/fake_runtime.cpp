@@ -525,6 +525,11 @@ std::uint32_t forced_multiply_capacity() {
     return state().settings.multiply_capacity;
 }
 
+std::uint32_t plane_pass_capacity() {
+    const std::lock_guard lock(state().mutex);
+    return state().settings.plane_pass_capacity;
+}
+
 cudaError_t load() {
     Call call("load_kernels", Kind::can_fail);
     if (call.failed()) return call.code();
@@ -556,6 +561,10 @@ void Launch::check_pinned(const void* address, std::size_t bytes, const char* wh
     Call call(what, Kind::asks);
     require(call.page_locked(reinterpret_cast<std::uintptr_t>(address), bytes),
             fmt::format("{} is not page-locked host memory", what).c_str());
+}
+
+bool Launch::is_device_memory(const void* address) const {
+    return state().in_arena(reinterpret_cast<std::uintptr_t>(address));
 }
 
 cudaError_t Launch::run(std::function<void()> work) const {

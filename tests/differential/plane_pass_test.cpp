@@ -1,0 +1,182 @@
+// What the plane is for: answers are the float32 pass's, and of vectors few are read. On a model that is large enough for rows to wait,
+// to be settled in the middle and to be left over at the end.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/query_vector.hpp"
+#include "kernels/registry.hpp"
+#include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gloved::tests {
+namespace {
+
+using kernels::Answer;
+using kernels::Query;
+
+constexpr std::size_t kRows = 20'011;  // the last group is not full
+constexpr std::size_t kDim = 48;
+constexpr std::size_t kTopics = 40;
+constexpr std::size_t kFirstTopic = 800;
+
+std::vector<Answer> run_all(kernels::Engine& engine, std::span<const Query> queries) {
+    auto answers = engine.run(queries);
+    if (!answers) throw std::runtime_error(answers.error().message);
+    return *std::move(answers);
+}
+
+Answer run_one(kernels::Engine& engine, const Query& query) { return run_all(engine, std::span(&query, 1))[0]; }
+
+/// Words about topics: near rows are nearer than four bits can tell apart. The first topic's words are the first rows, so that an answer may
+/// be among those that are settled first; those of others stand anywhere. A few rows are 0.
+std::vector<Entry> entries_of_topics() {
+    auto entries = random_entries(kRows, kDim, 1);
+    const auto topics = random_entries(kTopics, kDim, 2);
+    for (std::size_t row = 0; row < kRows; ++row) {
+        entries[row].first = std::to_string(100'000 + row);  // keys in order: the model's rows are these
+        auto& values = entries[row].second;
+        const auto& of_topic = topics[row < kFirstTopic ? 0 : 1 + row * 7 % (kTopics - 1)].second;
+        for (std::size_t i = 0; i < kDim; ++i) {
+            values[i] = row % 1999 == 0 ? 0.0F : values[i] * 0.7F + of_topic[i];
+        }
+    }
+    return entries;
+}
+
+class PlanePass : public testing::TestWithParam<std::string> {
+  protected:
+    static void SetUpTestSuite() {
+        dir_ = std::make_unique<TempDir>();
+        model_ = std::make_unique<format::Model>(make_model(*dir_ / "model", entries_of_topics()));
+    }
+    static void TearDownTestSuite() {
+        model_.reset();
+        dir_.reset();
+    }
+
+    static std::unique_ptr<kernels::Engine> engine(bool planes, unsigned threads) {
+        kernels::EngineOptions options;
+        options.threads = threads;
+        options.simd = GetParam();
+        options.planes = planes;
+        auto made = kernels::make_engine("cpu", *model_, options);
+        if (!made) throw std::runtime_error(made.error().message);
+        return *std::move(made);
+    }
+
+    /// Words, some of the first topic, and what lies between words.
+    static Query query_of(std::uint64_t seed) {
+        std::mt19937_64 random(seed);
+        std::vector<float> values(kDim);
+        for (const float weight : {1.0F, -1.0F, 1.0F}) {
+            const auto row = model_->vector(random() % (seed % 4 == 0 ? kFirstTopic : kRows));
+            for (std::size_t i = 0; i < kDim; ++i) values[i] += weight * row[i];
+            if (seed % 2 == 0 && values[0] != 0) break;
+        }
+        Query query;
+        query.kind = kernels::Cosine{*kernels::make_query_vector(values)};
+        return query;
+    }
+
+    static std::unique_ptr<TempDir> dir_;
+    static std::unique_ptr<format::Model> model_;
+};
+
+std::unique_ptr<TempDir> PlanePass::dir_;
+std::unique_ptr<format::Model> PlanePass::model_;
+
+std::vector<Query> filtered(const Query& query, std::uint64_t seed) {
+    std::vector<Query> queries;
+    for (const std::size_t k : {1U, 10U, 600U, 1024U, 2048U}) {
+        for (const auto& rows : {format::RowRange{0, kRows}, {7, 16'390}, {19'999, kRows}, {33, 34}, {500, 500}}) {
+            queries.push_back(query);
+            queries.back().k = k;
+            queries.back().filter.rows = rows;
+        }
+        for (const std::uint32_t top : {1U, 30U, 5000U}) {
+            queries.push_back(query);
+            queries.back().k = k;
+            queries.back().filter.rank_below = top;
+        }
+        for (const double least : {-0.5, 0.0, 0.4, 0.999}) {
+            queries.push_back(query);
+            queries.back().k = k;
+            queries.back().filter.min_score = least;
+        }
+        queries.push_back(query);
+        queries.back().k = k;
+        for (kernels::Row row = 0; row < kRows; row += 3) queries.back().excluded.push_back(row);
+    }
+    // Ones that share a pass should not be alike.
+    std::shuffle(queries.begin(), queries.end(), std::mt19937_64(seed));
+    return queries;
+}
+
+TEST_P(PlanePass, AnswersAreThoseOfTheFloat32Pass) {
+    const auto vectors = engine(false, 1);
+    const auto one = engine(true, 1);
+    const auto three = engine(true, 3);
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        const auto queries = filtered(query_of(seed), seed);
+        const auto wanted = run_all(*vectors, queries);
+        for (const auto& by_plane : {one.get(), three.get()}) {
+            const auto together = run_all(*by_plane, queries);
+            for (std::size_t i = 0; i < queries.size(); ++i) {
+                const std::string what = "seed " + std::to_string(seed) + ", query " + std::to_string(i);
+                ASSERT_EQ(together[i].hits, wanted[i].hits) << what;
+                const Answer alone = run_one(*by_plane, queries[i]);
+                ASSERT_EQ(alone.hits, wanted[i].hits) << what << " alone";
+                EXPECT_EQ(alone.certificate.pass, "plane");
+                EXPECT_GE(alone.certificate.survivors, alone.certificate.rescored);
+                EXPECT_GE(alone.certificate.read_bytes, alone.certificate.survivors * kDim * sizeof(float));
+                EXPECT_LE(alone.certificate.rescored, alone.certificate.scanned);
+            }
+        }
+    }
+}
+
+// Rows that had to wait for a threshold meet the final one, so that most are never read.
+TEST_P(PlanePass, FewVectorsAreRead) {
+    const auto by_plane = engine(true, 1);
+    std::uint64_t read = 0;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        const auto answer = run_one(*by_plane, query_of(seed));
+        EXPECT_LT(answer.certificate.survivors, kRows / 10) << seed;
+        read += answer.certificate.survivors;
+    }
+    EXPECT_LT(read / 20, kRows / 100);
+}
+
+// A row that a filter leaves out does not raise the threshold, so the plane lets many such pass; none of their vectors is read.
+TEST_P(PlanePass, VectorsOfRowsThatAreNotEligibleAreNotRead) {
+    for (const unsigned threads : {1U, 3U}) {
+        const auto by_plane = engine(true, threads);
+        Query query = query_of(1);
+        query.filter.rank_below = 30;
+        EXPECT_LE(run_one(*by_plane, query).certificate.survivors, 30U);
+        query.filter.rank_below = std::numeric_limits<std::uint32_t>::max();
+        for (kernels::Row row = 0; row < kRows; ++row) {
+            if (row % 1000 != 0) query.excluded.push_back(row);
+        }
+        EXPECT_LE(run_one(*by_plane, query).certificate.survivors, kRows / 1000 + 1);
+        query.excluded.clear();
+        query.filter.rows = format::RowRange{1'005, 1'030};
+        EXPECT_LE(run_one(*by_plane, query).certificate.survivors, 25U);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, PlanePass, testing::ValuesIn(kernels::simd_names()),
+                         [](const auto& simd) { return simd.param; });
+
+}  // namespace
+}  // namespace gloved::tests
