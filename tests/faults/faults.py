@@ -14,6 +14,7 @@ import zipfile
 
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 MODEL = "m"
+MODEL_FILES = {"keys", "values", "planes", "report.json"}
 STRAY = f".{MODEL}.gloved-"
 PATIENCE_S = 120
 # How often a call is waited for that a thread makes in one run and not in another.
@@ -108,12 +109,28 @@ class Bench:
             self.contents.append(self.content(self.model))
         if self.contents[0] == self.contents[1]:
             sys.exit("both inputs give one model: nothing could be told apart")
+        # The second model before it has planes, and after.
+        self.with_planes = self.contents[1]
+        os.remove(os.path.join(self.model, "planes"))
+        self.without_planes = self.content(self.model)
 
     def command(self, input_path):
         # Nothing held in memory: what large sources do with their spool's file, small ones do too.
         # With the memory given, nothing is read about the machine's, whose faults do not matter.
         given = ["--threads", str(self.threads), "--memory", "256M", "--spool-memory", "0"]
         return [self.convert_program, *given, input_path, self.model]
+
+    def planes_command(self):
+        """Planes for the second model, which has none: see take_planes_away."""
+        return [self.convert_program, "--threads", str(self.threads), "--planes-only", self.model]
+
+    def take_planes_away(self):
+        if self.content(self.model) not in (self.with_planes, self.without_planes) or self.strays():
+            self.convert(self.inputs[1])
+        if self.content(self.model) == self.with_planes:
+            os.remove(os.path.join(self.model, "planes"))
+        if self.content(self.model) != self.without_planes or self.strays():
+            sys.exit(f"an undisturbed run does not bring the model back; beside it {self.strays()}")
 
     def convert(self, input_path, **options):
         return run(self.command(input_path), **options)
@@ -130,6 +147,10 @@ class Bench:
                     digest.update(file.read() + b"|")
             except FileNotFoundError:
                 return f"no {name} in it"
+        planes = os.path.join(directory, "planes")
+        if os.path.exists(planes):
+            with open(planes, "rb") as file:
+                digest.update(file.read() + b"|")
         return digest.hexdigest()
 
     def snapshot(self):
@@ -142,7 +163,11 @@ class Bench:
         return files
 
     def strays(self):
-        return sorted(name for name in os.listdir(self.parent) if name != MODEL)
+        """What lies beside the model, and in it, and belongs to no model."""
+        inside = os.listdir(self.model) if os.path.isdir(self.model) else []
+        return sorted(
+            [name for name in os.listdir(self.parent) if name != MODEL] + [name for name in inside if name not in MODEL_FILES]
+        )
 
     def clear(self):
         shutil.rmtree(self.parent)
@@ -216,7 +241,7 @@ def need_strace():
 def first_own_call(calls, input_path):
     """The index of the first call that main() made: before it the loader and the C library were at work."""
     for index, call in enumerate(calls):
-        if call.name == "openat" and os.path.basename(input_path) in call.text:
+        if call.name == "openat" and "/" + os.path.basename(input_path) + '"' in call.text:
             return index
     sys.exit("the trace shows no opening of the input")
 

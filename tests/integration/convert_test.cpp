@@ -161,25 +161,138 @@ TEST(Convert, GivesTheSameBytesForAnyNumberOfThreads) {
         const auto finished =
             convert({"--threads", std::to_string(threads), dir / "in", dir / std::to_string(threads)});
         ASSERT_EQ(finished.exit_code, 0) << finished.err;
-        for (const std::string file : {"/keys", "/values"}) {
+        for (const std::string file : {"/keys", "/values", "/planes"}) {
             EXPECT_TRUE(read_file(dir / (std::to_string(threads) + file)) == read_file(dir / ("1" + file))) << threads;
         }
     }
     EXPECT_EQ(report_of(dir / "3")["duplicates"]["count"], 10'002);
 }
 
-TEST(Convert, LeavesThreeReadOnlyFilesAndNothingElse) {
-    const TempDir dir;
-    ASSERT_EQ(convert({"-", dir / "m"}, "a 1 2\nb 3 4\n").exit_code, 0);
+/// The names of a model's files, all of which are read-only.
+std::set<std::string> read_only_files(const std::string& model) {
     std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(dir / "m")) {
+    for (const auto& entry : fs::directory_iterator(model)) {
         names.insert(entry.path().filename());
         struct stat status {};
-        ASSERT_EQ(::stat(entry.path().c_str(), &status), 0);
+        EXPECT_EQ(::stat(entry.path().c_str(), &status), 0);
         EXPECT_EQ(status.st_mode & 07777, 0444U) << entry.path();
     }
-    EXPECT_EQ(names, (std::set<std::string>{"keys", "report.json", "values"}));
+    return names;
+}
+
+const std::set<std::string> kWithoutPlanes = {"keys", "report.json", "values"};
+const std::set<std::string> kWithPlanes = {"keys", "planes", "report.json", "values"};
+
+TEST(Convert, LeavesFourReadOnlyFilesAndNothingElse) {
+    const TempDir dir;
+    ASSERT_EQ(convert({"-", dir / "m"}, "a 1 2\nb 3 4\n").exit_code, 0);
+    EXPECT_EQ(read_only_files(dir / "m"), kWithPlanes);
     EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator()), 1);
+    const auto report = report_of(dir / "m");
+    EXPECT_EQ(report["planes"], true);
+    EXPECT_TRUE(report["seconds"].contains("planes"));
+}
+
+TEST(Convert, LeavesPlanesOutWhereNoneAreWanted) {
+    const TempDir dir;
+    ASSERT_EQ(convert({"-", dir / "m"}, "a 1 2\nb 3 4\n").exit_code, 0);
+    const std::string values = read_file(dir / "m/values");
+    // Over a model that has some, too.
+    ASSERT_EQ(convert({"--planes", "none", "-", dir / "m"}, "a 1 2\nb 3 4\n").exit_code, 0);
+    EXPECT_EQ(read_only_files(dir / "m"), kWithoutPlanes);
+    EXPECT_TRUE(read_file(dir / "m/values") == values);
+    const auto report = report_of(dir / "m");
+    EXPECT_EQ(report["planes"], false);
+    EXPECT_FALSE(report["seconds"].contains("planes"));
+}
+
+TEST(Convert, AddsPlanesToAModelAndChangesNothingElse) {
+    const TempDir dir;
+    write_file(dir / "in", sample_text());
+    ASSERT_EQ(convert({dir / "in", dir / "m"}).exit_code, 0);
+    const std::string planes = read_file(dir / "m/planes");
+    ASSERT_EQ(convert({"--planes", "none", dir / "in", dir / "m"}).exit_code, 0);
+    const std::string report = read_file(dir / "m/report.json");
+    for (const char* threads : {"1", "3"}) {
+        const auto added = convert({"--threads", threads, "--planes-only", dir / "m"});
+        ASSERT_EQ(added.exit_code, 0) << added.err;
+        EXPECT_EQ(added.out, "");
+        EXPECT_NE(added.err.find("m: planes of 10002 words of 100 numbers, "), std::string::npos) << added.err;
+        EXPECT_TRUE(read_file(dir / "m/planes") == planes);
+        EXPECT_TRUE(read_file(dir / "m/report.json") == report);
+        EXPECT_EQ(read_only_files(dir / "m"), kWithPlanes);
+        // The second time over what is there, damaged, and beside what a dead process has left.
+        fs::remove(dir / "m/planes");
+        write_file(dir / "m/planes", "damaged");
+        write_file(dir / "m/planes.new", "half");
+    }
+    ASSERT_EQ(convert({"--planes-only", dir / "m/"}).exit_code, 0);
+    EXPECT_TRUE(read_file(dir / "m/planes") == planes);
+    EXPECT_EQ(run({program("gloved-verify"), dir / "m"}).exit_code, 0);
+}
+
+TEST(Convert, AddsNoPlanesWhereItCannot) {
+    const TempDir dir;
+    const auto none = convert({"--planes-only", dir / "none"});
+    EXPECT_EQ(none.exit_code, 1);
+    EXPECT_NE(none.err.find(dir / "none: cannot open the directory"), std::string::npos) << none.err;
+    fs::create_directory(dir / "empty");
+    const auto empty = convert({"--planes-only", dir / "empty"});
+    EXPECT_EQ(empty.exit_code, 1);
+    EXPECT_NE(empty.err.find(dir / "empty/values: cannot open"), std::string::npos) << empty.err;
+    EXPECT_TRUE(fs::is_empty(dir / "empty"));
+
+    ASSERT_EQ(convert({"-", dir / "m"}, "a 1 2\nb 3 4\n").exit_code, 0);
+    const std::string planes = read_file(dir / "m/planes");
+    // A file size limit stands in for a full disk: a file of two blocks is more than one.
+    const auto full = run({"sh", "-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "sh", program("gloved-convert"),
+                           "--planes-only", dir / "m"});
+    EXPECT_EQ(full.exit_code, 1) << full.err;
+    EXPECT_NE(full.err.find(dir / "m/planes.new: cannot "), std::string::npos) << full.err;
+    EXPECT_TRUE(read_file(dir / "m/planes") == planes);
+    EXPECT_EQ(read_only_files(dir / "m"), kWithPlanes);
+
+    // While somebody else is at it.
+    const auto held = run({"flock", dir / "m", program("gloved-convert"), "--planes-only", dir / "m"});
+    EXPECT_EQ(held.exit_code, 1);
+    EXPECT_NE(held.err.find("another program holds a lock on this directory"), std::string::npos) << held.err;
+
+    // Damaged values: there is nothing to make planes of.
+    const std::string values = read_file(dir / "m/values");
+    fs::remove(dir / "m/values");
+    write_file(dir / "m/values", values.substr(0, values.size() - 1));
+    EXPECT_EQ(convert({"--planes-only", dir / "m"}).exit_code, 1);
+    EXPECT_TRUE(read_file(dir / "m/planes") == planes);
+}
+
+TEST(Convert, TakesPlanesAsItsHelpSays) {
+    for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
+             {"--planes", "5", "-", "m"},
+             {"--planes", "", "-", "m"},
+             {"--planes-only", "m", "n"},
+             {"--planes-only"},
+             {"--planes-only", ""},
+             {"--planes-only", "m", "--planes", "4"},
+             {"--planes-only", "m", "--memory", "1G"},
+             {"--planes-only", "m", "--export", "npy"},
+             {"--planes-only", "m", "--threads", "0"},
+             {"--export", "npy", "--planes", "none", "m", "n"},
+         }) {
+        const auto finished = convert(wrong);
+        EXPECT_EQ(finished.exit_code, 2) << wrong[0] << ": " << finished.err;
+        EXPECT_NE(finished.err.find("gloved-convert --help explains"), std::string::npos) << finished.err;
+    }
+}
+
+// Who writes a model out needs no planes, and is not kept from it by those that are damaged.
+TEST(Convert, ExportsWithoutPlanes) {
+    const TempDir dir;
+    ASSERT_EQ(convert({"-", dir / "m"}, "a 1 2\nb 3 4\n").exit_code, 0);
+    fs::remove(dir / "m/planes");
+    write_file(dir / "m/planes", "damaged");
+    const auto exported = convert({"--export", "glove", dir / "m", "-"});
+    EXPECT_EQ(exported.exit_code, 0) << exported.err;
+    EXPECT_EQ(exported.out, "a 1 2\nb 3 4\n");
 }
 
 TEST(Convert, KeepsKeysByteForByteAndSortsThemByBytes) {

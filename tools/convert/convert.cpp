@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "common/files.hpp"
+#include "common/format/planes.hpp"
 #include "common/format/publish.hpp"
 #include "common/format/writer.hpp"
 #include "common/progress.hpp"
@@ -26,6 +27,7 @@
 #include "kernels/canonical.hpp"
 #include "tools/convert/input.hpp"
 #include "tools/convert/ordered_pipeline.hpp"
+#include "tools/convert/planes.hpp"
 #include "tools/convert/row_buckets.hpp"
 #include "tools/convert/spool.hpp"
 
@@ -265,10 +267,12 @@ Status check_space(const format::Staging& staging, double bytes, const ConvertOp
 }
 
 /// Bytes of a model's files but report.json.
-double model_bytes(std::uint64_t rows, std::uint64_t keys_bytes, std::size_t dim) {
+double model_bytes(std::uint64_t rows, std::uint64_t keys_bytes, std::size_t dim, bool planes) {
     const double row_bytes = static_cast<double>(dim) * sizeof(float) + sizeof(double) + sizeof(std::uint32_t);
+    const format::PlanesHeader plane{rows, static_cast<std::uint32_t>(dim), 0, 0};
     return static_cast<double>(rows) * row_bytes + static_cast<double>(keys_bytes) +
-           static_cast<double>(format::kHeaderBytes + 3 * format::kSectionAlignment);
+           static_cast<double>(format::kHeaderBytes + 3 * format::kSectionAlignment) +
+           (planes ? static_cast<double>(plane.file_bytes()) : 0.0);
 }
 
 /// The same from the first lines of a source whose size is known: early, but only what is certain to fail.
@@ -282,7 +286,8 @@ Status check_space_early(const format::Staging& staging, const Input& input, con
     if (options.source.limit != 0) rows = std::min(rows, static_cast<double>(options.source.limit));
     const double spool = rows * static_cast<double>(dim) * sizeof(float) - static_cast<double>(plan.spool_bytes);
     const auto keys_bytes = static_cast<double>(first.keys.size()) * rows / static_cast<double>(first.rows());
-    const double model = model_bytes(static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(keys_bytes), dim);
+    const double model =
+        model_bytes(static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(keys_bytes), dim, options.planes);
     return check_space(staging, kCertain * (model + std::max(spool, 0.0)), options);
 }
 
@@ -364,7 +369,9 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     if (!census) return census.error();
     report.seconds.emplace_back("sort", watch.lap());
 
-    if (Status enough = check_space(*staging, model_bytes(census->rows, census->keys_bytes, dim), options); !enough) {
+    if (Status enough =
+            check_space(*staging, model_bytes(census->rows, census->keys_bytes, dim, options.planes), options);
+        !enough) {
         return enough.error();
     }
     auto header = write_model(*staging, buckets, *census, options, dim, plan, stop);
@@ -372,6 +379,15 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     report.generation = header->generation;
     spool.clear();
     report.seconds.emplace_back("write", watch.lap());
+    if (options.planes) {
+        if (Status written = write_planes(staging->directory_fd(), staging->path(), format::kPlanesFile, *header,
+                                          plan.threads, stop);
+            !written) {
+            return written.error();
+        }
+        report.seconds.emplace_back("planes", watch.lap());
+    }
+    report.planes = options.planes;
     if (Status written = write_report(*staging, report); !written) return written.error();
 
     if (stop) return Error{ErrorCode::interrupted, "interrupted"};

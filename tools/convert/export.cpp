@@ -195,7 +195,7 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
     if (npy && options.output == "-") {
         return Error{ErrorCode::conflict, "npy makes two files, OUT and OUT.words: name a file"};
     }
-    const auto model = Model::open(options.model_dir);
+    const auto model = Model::open(options.model_dir, format::WithPlanes::no);
     if (!model) return model.error();
     auto output = OutputFile::create(options.output, stop, options.model_dir);
     if (!output) return output.error();

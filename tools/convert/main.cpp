@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <charconv>
 #include <cstdint>
 #include <exception>
 #include <new>
@@ -15,11 +14,13 @@
 #include <thread>
 #include <utility>
 
+#include "common/byte_count.hpp"
 #include "common/format/layout.hpp"
 #include "common/quoting.hpp"
 #include "tools/convert/bus_error.hpp"
 #include "tools/convert/convert.hpp"
 #include "tools/convert/export.hpp"
+#include "tools/convert/planes.hpp"
 #include "tools/program.hpp"
 
 namespace {
@@ -34,10 +35,12 @@ constexpr unsigned kDefaultThreads = 8;  // more wait for the thread that reads,
 
 constexpr const char* kHelpHead =
     "Usage: gloved-convert [options] INPUT|- MODEL_DIR\n"
+    "       gloved-convert --planes-only MODEL_DIR\n"
     "       gloved-convert --export FORMAT MODEL_DIR OUT\n"
     "Converts a download (text of GloVe, word2vec or fastText, or word2vec's binary format; plain, gzip, or a member\n"
     "of a zip archive; - reads stdin) to a model that gloved serves. What it is, its content tells, not its name.\n"
     "An existing model of that name is replaced at once, when the new one is whole.\n"
+    "With --planes-only, gives a model that is there its planes file, which a search reads first.\n"
     "With --export, writes a model in another program's format instead.\n\n";
 constexpr const char* kHelpTail =
     "\nExamples:\n"
@@ -46,13 +49,15 @@ constexpr const char* kHelpTail =
     "  gloved-convert --member glove.6B.300d.txt glove.6B.zip models/glove\n"
     "  gloved-convert GoogleNews-vectors-negative300.bin.gz models/news\n"
     "  curl -L URL | gloved-convert - models/glove\n"
+    "  gloved-convert --planes-only models/glove\n"
     "  gloved-convert --export word2vec-bin models/glove glove.bin\n\n"
     "Exit status: 0 done, 1 the data or the system is at fault, 2 wrong usage.\n";
 constexpr tools::Program kProgram = {"gloved-convert", kHelpHead, kHelpTail};
 
-/// What the command line asks for: a conversion, or an export.
+/// What the command line asks for: a conversion, planes for a model, or an export.
 struct Task {
     convert::ConvertOptions conversion;
+    std::optional<std::string> planes_of;
     std::optional<convert::ExportOptions> exporting;
 };
 
@@ -65,18 +70,6 @@ std::optional<convert::ExportFormat> export_format_from(std::string_view name) {
     return std::nullopt;
 }
 
-/// «512M» in bytes; K, M and G are binary. nullopt for anything else, and for what exceeds 64 bits.
-std::optional<std::uint64_t> bytes_from(std::string_view text) {
-    std::uint64_t number = 0;
-    const char* const last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data(), last, number);
-    if (error != std::errc()) return std::nullopt;
-    const std::string_view suffix(end, static_cast<std::size_t>(last - end));
-    const int shift = suffix.empty() ? 0 : suffix == "K" ? 10 : suffix == "M" ? 20 : suffix == "G" ? 30 : -1;
-    if (shift < 0 || number > UINT64_MAX >> shift) return std::nullopt;
-    return number << shift;
-}
-
 /// The task of the command line, or the exit status to end with.
 int parse(int argc, char** argv, std::optional<Task>& parsed) {
     std::string format;
@@ -84,6 +77,8 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     std::string on_error;
     std::string memory;
     std::string exporting;
+    std::string planes;
+    std::string planes_of;
     std::string first;
     std::string second;
     std::int64_t dim = 0;
@@ -107,6 +102,10 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
         ("threads", po::value(&threads)->value_name("T"), "threads that parse (default: one a core, at most 8)")  //
         ("memory", po::value(&memory)->value_name("BYTES"),
          "memory that it may take, 256M at least; K, M and G are binary (default: a quarter of the machine's)")  //
+        ("planes", po::value(&planes)->default_value("4")->value_name("4|none"),
+         "bits a component of the planes file, or none: every start makes it anew then, in memory")  //
+        ("planes-only", po::value(&planes_of)->value_name("MODEL_DIR"),
+         "give this model its planes file, and change nothing else")  //
         ("export", po::value(&exporting)->value_name("glove|word2vec|word2vec-bin|npy"),
          "write the model MODEL_DIR to OUT in this format")  //
         ("help", "show this")("version", "show the version");
@@ -120,8 +119,26 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     po::variables_map values;
     if (const auto status = kProgram.read(argc, argv, visible, all, positional, values)) return *status;
     const auto given = [&](const char* name) { return values.count(name) != 0 && !values[name].defaulted(); };
+    const auto in_range = [&](const char* name, std::int64_t value, std::int64_t most) {
+        return values.count(name) == 0 || (value >= 1 && value <= most);
+    };
+    if (!in_range("threads", threads, kMaxThreads))
+        return kProgram.wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
+    options.source.threads = threads != 0 ? static_cast<std::size_t>(threads)
+                                          : std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads);
+    if (given("planes-only")) {
+        for (const char* name :
+             {"format", "dim", "member", "limit", "duplicates", "on-error", "memory", "planes", "export"}) {
+            if (given(name)) return kProgram.wrong_usage(fmt::format("--{} does not go with --planes-only", name));
+        }
+        if (planes_of.empty() || !first.empty()) return kProgram.wrong_usage("--planes-only needs one MODEL_DIR");
+        task.planes_of = planes_of;
+        parsed = std::move(task);
+        return kDone;
+    }
     if (given("export")) {
-        for (const char* name : {"format", "dim", "member", "limit", "duplicates", "on-error", "threads", "memory"}) {
+        for (const char* name :
+             {"format", "dim", "member", "limit", "duplicates", "on-error", "threads", "memory", "planes"}) {
             if (given(name))
                 return kProgram.wrong_usage(fmt::format("--{} is for a conversion, not for --export", name));
         }
@@ -139,19 +156,14 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     const auto source_format = convert::source_format_from(format);
     if (!source_format)
         return kProgram.wrong_usage("--format is auto, glove, norms, word2vec, word2vec-bin or fasttext");
-    const auto in_range = [&](const char* name, std::int64_t value, std::int64_t most) {
-        return values.count(name) == 0 || (value >= 1 && value <= most);
-    };
     if (!in_range("dim", dim, format::kMaxDim))
         return kProgram.wrong_usage(fmt::format("--dim is 1 to {}", format::kMaxDim));
     if (!in_range("limit", limit, INT64_MAX)) return kProgram.wrong_usage("--limit is 1 or more");
-    if (!in_range("threads", threads, kMaxThreads))
-        return kProgram.wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
     if (given("member") && options.member.empty())
         return kProgram.wrong_usage("--member is the name of a file in the archive");
     if (given("spool-memory")) options.spool_bytes = values["spool-memory"].as<std::uint64_t>();
     if (given("memory")) {
-        const auto bytes = bytes_from(memory);
+        const auto bytes = byte_count_from(memory);
         if (!bytes || *bytes < convert::kLeastMemory)
             return kProgram.wrong_usage("--memory is 256M or more: 300000000, 512M, 4G");
         options.memory_bytes = *bytes;
@@ -160,14 +172,14 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     if (!duplicates_rule) return kProgram.wrong_usage("--duplicates is first, last or error");
     const auto on_error_rule = convert::on_error_from(on_error);
     if (!on_error_rule) return kProgram.wrong_usage("--on-error is stop or skip");
+    if (planes != "4" && planes != "none") return kProgram.wrong_usage("--planes is 4 or none");
 
+    options.planes = planes == "4";
     options.duplicates = *duplicates_rule;
     options.source.format = *source_format;
     options.source.on_error = *on_error_rule;
     options.source.dim = static_cast<std::size_t>(dim);
     options.source.limit = static_cast<std::uint64_t>(limit);
-    options.source.threads = threads != 0 ? static_cast<std::size_t>(threads)
-                                          : std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads);
     parsed = std::move(task);
     return kDone;
 }
@@ -221,6 +233,15 @@ int main(int argc, char** argv) try {
         convert::explain_bus_errors("gloved-convert: the model was truncated while it was read, or its disk fails\n");
         const Status exported = convert::export_model(*task->exporting, stop, say);
         return exported ? kDone : failed(exported.error(), task->exporting->output);
+    }
+    if (task->planes_of) {
+        convert::explain_bus_errors("gloved-convert: the model was truncated while it was read, or its disk fails\n");
+        const auto added = convert::add_planes(*task->planes_of, task->conversion.source.threads, stop);
+        if (!added) return failed(added.error(), *task->planes_of);
+        kProgram.say(fmt::format("{}: planes of {} words of {} numbers, {} bytes; {:.1f} s; generation {}",
+                                 *task->planes_of, added->rows, added->dim, added->file_bytes, added->seconds,
+                                 format::hex(added->generation)));
+        return kDone;
     }
     const auto report = convert::convert(task->conversion, stop, say);
     if (!report) return failed(report.error(), task->conversion.model_dir);

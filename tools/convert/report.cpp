@@ -72,6 +72,7 @@ std::string to_json(const Report& report) {
           {"reasons", reasons},
           {"first", report.source.skipped_examples}}},
         {"generation", format::hex(report.generation)},
+        {"planes", report.planes},
         {"seconds", seconds},
     };
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -47,6 +47,7 @@ struct Report {
     std::uint64_t duplicates = 0;
     std::vector<Duplicate> duplicate_examples;  ///< by dropped line, at most kListedDuplicates
     std::uint64_t generation = 0;
+    bool planes = false;                                  ///< whether they were written
     std::vector<std::pair<std::string, double>> seconds;  ///< by stage, in order
 };
 

@@ -92,17 +92,8 @@ Status Spool::read(std::uint32_t block, std::size_t offset, std::span<std::byte>
         std::memcpy(to.data(), place->memory + offset, to.size());
         return {};
     }
-    std::uint64_t at = place->offset + offset;
     // Not mapped: pages of a mapping count as the process's own memory.
-    while (!to.empty()) {
-        const ssize_t got = ::pread(file_.get(), to.data(), to.size(), static_cast<off_t>(at));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return system_error(path_, "cannot read", errno);
-        if (got == 0) return Error{ErrorCode::io, fmt::format("{}: shorter than it was written", path_)};
-        to = to.subspan(static_cast<std::size_t>(got));
-        at += static_cast<std::uint64_t>(got);
-    }
-    return {};
+    return read_all_at(file_.get(), to, place->offset + offset, path_);
 }
 
 }  // namespace gloved::convert
