@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -17,6 +18,7 @@
 
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
+#include "common/format/planes.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -232,6 +234,197 @@ TEST_F(VerifyDamage, WrongContentUnderRightChecksumsIsFound) {
     ASSERT_TRUE(model);
     put_changed("ranks", std::size_t{3}, model->ranks()[4]);
     expect_found("which is that of row 3");
+}
+
+TEST_F(VerifyDamage, PlanesThatAreDamagedAreRefused) {
+    store_planes(model_);
+    const std::string planes = read_file(model_ + "/planes");
+    EXPECT_EQ(verify().exit_code, 0);
+    for (const std::size_t byte : {0U, 8U, 12U, 16U, 24U, 28U, 32U, 40U, 48U, 56U, 64U, 4087U, 4095U}) {
+        std::string damaged = planes;
+        damaged[byte] = static_cast<char>(damaged[byte] ^ 4);
+        put("planes", damaged);
+        expect_refused("planes", fmt::format("byte {}", byte));
+    }
+    put("planes", planes.substr(0, planes.size() - 1));
+    expect_refused("planes", "a byte less");
+    make_model(dir_ / "other", random_entries(300, 7, 2));
+    store_planes(dir_ / "other");
+    put("planes", read_file(dir_ / "other/planes"));
+    expect_refused("planes", "of another model");
+    // The remedy works, and it touches nothing else.
+    const Finished renewed = run({program("gloved-convert"), "--planes-only", model_});
+    EXPECT_EQ(renewed.exit_code, 0) << renewed.err;
+    EXPECT_TRUE(read_file(model_ + "/planes") == planes);
+    EXPECT_EQ(verify().exit_code, 0);
+}
+
+/// A model with planes whose bytes are changed, under a checksum that is right.
+class VerifyPlanes : public VerifyDamage {
+  protected:
+    static constexpr std::size_t kDim = 7;  // one step
+    static constexpr std::size_t kGroupBytes = 128;
+
+    VerifyPlanes() {
+        auto entries = random_entries(300, kDim, 1);
+        entries[5].second.assign(kDim, 0.0F);
+        make_model(model_, entries);
+        store_planes(model_);
+        planes_ = read_file(model_ + "/planes");
+        zero_row_ = *format::Model::open(model_)->find("w5");
+    }
+    static std::size_t group_of(std::size_t row) { return format::kHeaderBytes + row / 16 * kGroupBytes; }
+    /// The place of a row's projection; its residual's is 32 bytes on.
+    static std::size_t bounds_of(std::size_t row) { return group_of(row) + 64 + row % 16 * 2; }
+    void put_planes(std::string changed) const {
+        auto header = *format::decode_planes_header(std::as_bytes(std::span(changed)));
+        header.checksum =
+            format::checksum(std::as_bytes(std::span(changed)).subspan(format::kHeaderBytes, header.shape().bytes()));
+        const auto encoded = format::encode_planes_header(header);
+        std::memcpy(changed.data(), encoded.data(), encoded.size());
+        put("planes", changed);
+    }
+    /// The file with `units` added to the number of 16 bits at `at`.
+    std::string moved(std::size_t at, int units) const {
+        std::string changed = planes_;
+        std::uint16_t number = 0;
+        std::memcpy(&number, changed.data() + at, sizeof number);
+        number = static_cast<std::uint16_t>(number + units);
+        std::memcpy(changed.data() + at, &number, sizeof number);
+        return changed;
+    }
+    void expect_found(const std::string& fragment) const {
+        const Finished finished = verify();
+        EXPECT_EQ(finished.exit_code, 1) << fragment;
+        EXPECT_NE(finished.out.find(fragment), std::string::npos) << fragment << ": " << finished.out;
+    }
+
+    std::string planes_;
+    std::size_t zero_row_ = 0;
+};
+
+TEST_F(VerifyPlanes, SoundOnesPass) {
+    const Finished finished = verify();
+    EXPECT_EQ(finished.exit_code, 0) << finished.out;
+    for (const char* line :
+         {"ok      planes: version 1, 4 bits a component, 8192 bytes, of this model\n", "ok      checksum of planes: ",
+          "ok      padding of planes: zero behind dimensions and rows, and of 1 rows whose norms no bound covers\n",
+          "ok      bounds of planes: hold for all 299 rows that they cover\n"}) {
+        EXPECT_NE(finished.out.find(line), std::string::npos) << line << finished.out;
+    }
+    fs::remove(model_ + "/planes");
+    const Finished without = verify();
+    EXPECT_EQ(without.exit_code, 0) << without.out;
+    EXPECT_NE(without.out.find("ok      planes: none; "), std::string::npos) << without.out;
+    EXPECT_EQ(without.out.find("of planes"), std::string::npos) << without.out;
+}
+
+// Rows that their codes meet exactly, whose residual is 0 but for rounding, and others that float64 finds hard.
+TEST_F(VerifyPlanes, RowsThatHurtPass) {
+    std::mt19937_64 random(4);
+    for (const std::size_t dim : {1U, 2U, 9U, 300U, 4096U}) {
+        std::vector<Entry> entries = random_entries(40, dim, dim);
+        for (std::size_t i = 0; i < entries.size(); ++i) {
+            auto& vector = entries[i].second;
+            const float size = std::ldexp(1.0F, static_cast<int>(random() % 100) - 50);
+            switch (i % 4) {
+                case 0:
+                    for (float& value : vector)
+                        value = size * static_cast<float>(2 * static_cast<int>(random() % 16) - 15);
+                    vector[0] = size * 15;
+                    break;
+                case 1:
+                    vector.assign(dim, size);
+                    break;
+                case 2:
+                    vector.assign(dim, -1e-30F * size);
+                    vector[random() % dim] = size;
+                    break;
+                default:
+                    for (float& value : vector) value = size * std::pow(value, 5.0F);
+            }
+        }
+        make_model(model_, entries);
+        store_planes(model_);
+        const Finished finished = verify();
+        EXPECT_EQ(finished.exit_code, 0) << dim << ": " << finished.out;
+    }
+}
+
+TEST_F(VerifyPlanes, BoundsThatAreOneUnitWrongAreFound) {
+    const auto model = *format::Model::open(model_);
+    const auto named = [&](std::size_t row) { return fmt::format("row {} (\"{}\")", row, model.key(row)); };
+    for (const std::size_t row : {0U, 17U, 299U}) {
+        put_planes(moved(bounds_of(row), 2));
+        expect_found(
+            fmt::format("FAILED  bounds of planes: {}/planes: 1 rows' do not hold; the first: {}: its projection",
+                        model_, named(row)));
+        put_planes(moved(bounds_of(row) + 32, -2));
+        expect_found(
+            fmt::format("FAILED  bounds of planes: {}/planes: 1 rows' do not hold; the first: {}: its residual", model_,
+                        named(row)));
+    }
+    // One unit is a whole one too much for what was rounded by less than 1¼: of some rows, and never of none.
+    std::string one = planes_;
+    for (std::size_t row = 0; row < 300; ++row) {
+        std::uint16_t projection = 0;
+        std::memcpy(&projection, one.data() + bounds_of(row), sizeof projection);
+        if (row != zero_row_) ++projection;
+        std::memcpy(one.data() + bounds_of(row), &projection, sizeof projection);
+    }
+    put_planes(one);
+    expect_found("FAILED  bounds of planes: ");
+    // On the safe side a bound may be anywhere.
+    put_planes(moved(bounds_of(17), -1000));
+    EXPECT_EQ(verify().exit_code, 0);
+    put_planes(moved(bounds_of(17) + 32, 1000));
+    EXPECT_EQ(verify().exit_code, 0);
+}
+
+TEST_F(VerifyPlanes, CodesThatAreNotTheRowsAreFound) {
+    std::string changed = planes_;
+    for (std::size_t i = 0; i < 4; ++i)
+        changed[group_of(33) + 4 + i] = static_cast<char>(~changed[group_of(33) + 4 + i]);
+    changed[group_of(33) + 7] =
+        static_cast<char>(changed[group_of(33) + 7] & 15);  // of the eighth dimension, there is none
+    put_planes(changed);
+    expect_found("FAILED  bounds of planes: " + model_ + "/planes: 1 rows' do not hold; the first: row 33 (");
+}
+
+TEST_F(VerifyPlanes, WhatMustBeZeroAndIsNotIsFound) {
+    std::string changed = planes_;
+    changed[group_of(20) + 4 * 4 + 3] = static_cast<char>(changed[group_of(20) + 4 * 4 + 3] | 0x10);
+    put_planes(changed);
+    expect_found("FAILED  padding of planes: " + model_ +
+                 "/planes: 1 rows with codes or numbers where zeros belong; the "
+                 "first: row 20 (");
+    put_planes(moved(bounds_of(303), 1));
+    expect_found("the first: place 303, behind the last row");
+    put_planes(moved(bounds_of(zero_row_) + 32, 1));
+    expect_found(fmt::format("the first: row {} (\"w5\")", zero_row_));
+    changed = planes_;
+    changed[group_of(zero_row_) + 4 * (zero_row_ % 16)] = 1;
+    put_planes(changed);
+    expect_found(fmt::format("the first: row {} (\"w5\")", zero_row_));
+    changed = planes_;
+    changed[8000] = 1;
+    put("planes", changed);
+    expect_found("FAILED  padding of planes: " + model_ + "/planes: byte 8000 lies behind the groups and is not zero");
+}
+
+TEST_F(VerifyPlanes, FlippedBitsAreFound) {
+    std::mt19937_64 random(3);
+    for (int i = 0; i < 50; ++i) {
+        const std::size_t byte = format::kHeaderBytes + random() % (planes_.size() - format::kHeaderBytes);
+        std::string damaged = planes_;
+        damaged[byte] = static_cast<char>(damaged[byte] ^ (1 << random() % 8));
+        put("planes", damaged);
+        ASSERT_TRUE(format::Model::open(model_)) << byte;
+        const Finished finished = verify();
+        EXPECT_EQ(finished.exit_code, 1) << byte;
+        EXPECT_NE(finished.out.find(" of planes: "), std::string::npos) << byte;
+        EXPECT_NE(finished.out.find("FAILED  "), std::string::npos) << byte;
+    }
 }
 
 }  // namespace

@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <numeric>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +20,7 @@
 #include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tools/verify/engines.hpp"
+#include "tools/verify/questions.hpp"
 
 namespace gloved::tests {
 namespace {
@@ -67,14 +71,14 @@ class VerifyEngines : public testing::Test {
         const auto first = check({liar(lie)}, 20);
         ASSERT_EQ(first.size(), 1U);
         EXPECT_FALSE(first[0].ok) << fragment;
-        EXPECT_NE(first[0].detail.find("differs from a plain float64 search: query "), std::string::npos)
+        EXPECT_NE(first[0].detail.find("differ from a plain float64 search: query "), std::string::npos)
             << first[0].detail;
         EXPECT_NE(first[0].detail.find(fragment), std::string::npos) << first[0].detail;
         const auto second = check({honest(), liar(lie)});
         ASSERT_EQ(second.size(), 2U);
         EXPECT_TRUE(second[0].ok) << second[0].detail;
         EXPECT_FALSE(second[1].ok) << fragment;
-        EXPECT_NE(second[1].detail.find("differs from cpu "), std::string::npos) << second[1].detail;
+        EXPECT_NE(second[1].detail.find("differ from cpu "), std::string::npos) << second[1].detail;
         EXPECT_NE(second[1].detail.find(fragment), std::string::npos) << second[1].detail;
     }
 
@@ -94,7 +98,7 @@ TEST_F(VerifyEngines, AllOfThisMachineAgree) {
     EXPECT_NE(checks[0].detail.find("of 20 the bits of a plain float64 search"), std::string::npos);
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {
         if (entry.unavailable.empty()) continue;
-        EXPECT_EQ(checks.back().name, "engine " + entry.name);
+        EXPECT_EQ(checks.back().name, "engine " + entry.name + " plane");
         EXPECT_EQ(checks.back().detail, "not available: " + entry.unavailable);
     }
 }
@@ -124,7 +128,7 @@ TEST_F(VerifyEngines, EveryKindOfLieIsFound) {
         [](const Query& query, Answer& answer) {
             if (std::holds_alternative<kernels::CountBefore>(query.kind)) ++answer.count;
         },
-        "rows before one to ");
+        "rows before row ");
     expect_found(
         [](const Query& query, Answer& answer) {
             if (std::holds_alternative<kernels::CosMul>(query.kind)) answer.hits.clear();
@@ -163,6 +167,61 @@ TEST_F(VerifyEngines, FaultsAreToldApartFromWhatIsNotThere) {
     EXPECT_NE(checks[2].detail.find("plain float64"), std::string::npos);
 }
 
+TEST_F(VerifyEngines, WhatWasNamedMustBeThere) {
+    const std::vector<Way> ways = {{"none",
+                                    []() -> Result<std::unique_ptr<kernels::Engine>> {
+                                        return Error{ErrorCode::unavailable, "no driver"};
+                                    }},
+                                   honest()};
+    verify::EngineChecks wanted;
+    wanted.ways = honest().name + ",none";
+    const auto chosen = verify::choose_ways(ways, wanted);
+    ASSERT_TRUE(chosen);
+    const auto checks = check(*chosen, 50);
+    ASSERT_EQ(checks.size(), 2U);
+    EXPECT_TRUE(checks[0].ok);
+    EXPECT_FALSE(checks[1].ok);
+    EXPECT_EQ(checks[1].detail, "not available: no driver");
+}
+
+TEST_F(VerifyEngines, QuestionsAreOfEveryKindAndDependOnTheirNumberAlone) {
+    const verify::Questions questions(model_, 4);
+    std::set<std::size_t> ks;
+    std::size_t raw = 0;
+    std::size_t least = 0;
+    std::size_t most = 0;
+    std::size_t everything = 0;
+    std::set<std::size_t> kinds;
+    for (std::size_t number = 5000; number-- > 0;) {
+        const verify::Question question = questions.at(number);
+        ASSERT_EQ(verify::describe(model_, question),
+                  verify::describe(model_, verify::Questions(model_, 4).at(number)));
+        const Query& query = question.query;
+        kinds.insert(query.kind.index());
+        ks.insert(std::min(query.k, model_.rows()));
+        if (question.sources[0].weights.empty()) ++raw;
+        if (query.filter.min_score < -1) ++least;
+        if (query.filter.min_score > 1) ++most;
+        everything = std::max(everything, query.excluded.size());
+        ASSERT_EQ(question.sources.size(), kernels::vectors_of(query));
+    }
+    EXPECT_EQ(kinds.size(), 3U);
+    EXPECT_EQ(ks, (std::set<std::size_t>{1, 2, 10, 100, 1024, 3000}));
+    EXPECT_GT(raw, 1000U);
+    EXPECT_GT(least, 1000U);
+    EXPECT_GT(most, 20U);
+    EXPECT_GT(everything, 500U);
+    EXPECT_EQ(questions.at(1).query.kind.index(), 1U);
+    EXPECT_EQ(questions.at(2).query.kind.index(), 2U);
+
+    const auto sizes = verify::batch_sizes(20000, 4);
+    EXPECT_EQ(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}), 20000U);
+    EXPECT_EQ(*std::min_element(sizes.begin(), sizes.end()), 1U);
+    EXPECT_GT(*std::max_element(sizes.begin(), sizes.end()), 900U);
+    EXPECT_LE(*std::max_element(sizes.begin(), sizes.end()), 1024U);
+    EXPECT_EQ(sizes, verify::batch_sizes(20000, 4));
+}
+
 TEST_F(VerifyEngines, StopsWhenAsked) {
     stop_ = true;
     EXPECT_TRUE(check(verify::all_ways(model_, 2)).empty());
@@ -177,16 +236,30 @@ TEST(VerifyEnginesProgram, AsksOnlyWhereTheValuesAreSound) {
         EXPECT_NE(sound.out.find("ok      engine cpu " + simd + ": 1000 answers"), std::string::npos) << sound.out;
     }
     EXPECT_NE(sound.out.find("engine cuda: "), std::string::npos) << sound.out;
-    // Rows that are all zero have no direction.
+    // Rows that are all zero have no direction; vectors can be asked all the same.
     make_model(dir / "z", {{"a", {0}}, {"b", {0}}});
     const Finished zeros = run({program("gloved-verify"), "--engines", dir / "z"});
-    EXPECT_EQ(zeros.exit_code, 0);
-    EXPECT_NE(zeros.out.find("ok      engines: no query can be made"), std::string::npos) << zeros.out;
+    EXPECT_EQ(zeros.exit_code, 0) << zeros.out;
     make_model(dir / "one", {{"a", {2}}});
     const Finished one = run({program("gloved-verify"), "--engines", dir / "one"});
     EXPECT_EQ(one.exit_code, 0) << one.out;
 
     EXPECT_EQ(run({program("gloved-verify"), "--engines", "--quick", dir / "m"}).exit_code, 2);
+    EXPECT_EQ(run({program("gloved-verify"), "--answers", "5", dir / "m"}).exit_code, 2);
+    EXPECT_EQ(run({program("gloved-verify"), "--engines", "--answers", "0", dir / "m"}).exit_code, 2);
+    EXPECT_EQ(run({program("gloved-verify"), "--engines", "--answers", "5", "--oracle", "6", dir / "m"}).exit_code, 2);
+    const Finished chosen = run({program("gloved-verify"), "--engines", "--answers", "50", "--oracle", "7", "--seed",
+                                 "3", "--ways", "cpu baseline", "--reference", "cpu baseline plane", dir / "m"});
+    EXPECT_EQ(chosen.exit_code, 0) << chosen.out;
+    const auto plane = chosen.out.find("ok      engine cpu baseline plane: 50 answers in ");
+    const auto without = chosen.out.find("ok      engine cpu baseline: 50 answers in ");
+    ASSERT_NE(without, std::string::npos) << chosen.out;
+    EXPECT_LT(plane, without) << chosen.out;
+    EXPECT_NE(chosen.out.find("of 7 the bits of a plain float64 search"), std::string::npos) << chosen.out;
+    EXPECT_NE(chosen.out.find(", the bits of cpu baseline plane\n"), std::string::npos) << chosen.out;
+    const Finished unknown = run({program("gloved-verify"), "--engines", "--ways", "cpu mmx", dir / "m"});
+    EXPECT_EQ(unknown.exit_code, 1);
+    EXPECT_NE(unknown.out.find("FAILED  engines: no way 'cpu mmx': there are cpu "), std::string::npos) << unknown.out;
     std::string values = read_file(dir / "m/values");
     values[values.size() / 2] ^= 1;
     ASSERT_EQ(::unlink((dir / "m/values").c_str()), 0);

@@ -7,17 +7,18 @@
 #include <chrono>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <optional>
-#include <random>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <variant>
 
 #include "common/progress.hpp"
-#include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
 #include "tools/convert/ordered_pipeline.hpp"
 #include "tools/verify/oracle.hpp"
+#include "tools/verify/questions.hpp"
 
 namespace gloved::verify {
 namespace {
@@ -29,123 +30,58 @@ using kernels::Hit;
 using kernels::Query;
 using kernels::Row;
 
-/// Engines may take another path for a query alone than for many.
-constexpr std::size_t kAlone = 20;
-constexpr std::size_t kInSmallBatches = 80;
-constexpr std::size_t kSmallBatch = 8;
-constexpr std::size_t kBatch = 100;
+/// Threads that draw questions while an engine answers others.
+constexpr std::size_t kMostDrawing = 4;
+/// Answers that differ and are told.
+constexpr std::size_t kMostTold = 3;
+/// The first questions hold every kind; the plain search answers them, whatever else it answers.
+constexpr std::size_t kOfEveryKind = 3;
 
 Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
 
-/// A query, and what it was made of.
-struct Asked {
-    Query query;
-    std::vector<Weights> expressions;  ///< one a vector, in the order of the query's
-    bool unit = false;
+/// What is asked of every way.
+struct Asking {
+    const Model& model;
+    Questions questions;
+    std::vector<std::size_t> batches;
+    std::size_t answers = 0;
+    std::size_t threads = 1;
+    std::uint64_t seed = 0;
 };
 
-/// Makes random queries, the same from a seed whatever the standard library: only the generator's own numbers are used.
-class Questions {
-  public:
-    Questions(const Model& model, std::uint64_t seed) : model_(model), random_(seed) {}
+/// What is compared of an answer.
+struct Given {
+    std::span<const Hit> hits;
+    std::uint64_t count = 0;
+};
 
-    /// Nothing when a thousand expressions in a row had no direction: there are hardly any rows but zeros.
-    std::optional<Asked> next(std::size_t index) {
-        Asked asked;
-        asked.unit = chance(4);
-        // The two rarer kinds score every row in float64: seldom, but among the first few, which the plain search
-        // answers too.
-        const bool product = index == 1 || (index > 2 && chance(100));
-        const bool count = index == 2 || (index > 2 && chance(100));
-        if (product) {
-            kernels::CosMul kind;
-            for (std::size_t i = 0; i < 3; ++i) {
-                auto vector = vector_of(asked, 1);
-                if (!vector) return std::nullopt;
-                (i < 2 ? kind.positives : kind.negatives).push_back(*std::move(vector));
-            }
-            asked.query.kind = std::move(kind);
-        } else {
-            auto vector = vector_of(asked, chance(2) ? 1 : 2 + below(3));
-            if (!vector) return std::nullopt;
-            if (count) {
-                asked.query.kind = kernels::CountBefore{*std::move(vector), row()};
-            } else {
-                asked.query.kind = kernels::Cosine{*std::move(vector)};
-            }
-        }
-        constexpr std::size_t kCounts[] = {1, 10, 100};
-        asked.query.k = kCounts[below(3)];
-        if (!chance(8)) exclude_inputs(asked);
-        kernels::Filter& filter = asked.query.filter;
-        if (chance(6)) filter.rank_below = static_cast<std::uint32_t>(1 + below(model_.rows()));
-        if (chance(10)) filter.rows = model_.prefix_range(model_.key(row()).substr(0, 1));
-        if (chance(10)) filter.min_score = static_cast<double>(below(9)) / 10 - 0.1;
-        return asked;
+/// The answers of a way, without an allocation for each.
+class Answers {
+  public:
+    void add(const Answer& answer) {
+        hits_.insert(hits_.end(), answer.hits.begin(), answer.hits.end());
+        ends_.push_back(hits_.size());
+        counts_.push_back(answer.count);
+    }
+    Given at(std::size_t number) const {
+        const std::size_t begin = number == 0 ? 0 : ends_[number - 1];
+        return {std::span(hits_).subspan(begin, ends_[number] - begin), counts_[number]};
     }
 
   private:
-    std::size_t below(std::size_t limit) { return static_cast<std::size_t>(random_() % limit); }
-    bool chance(std::size_t one_in) { return below(one_in) == 0; }
-    Row row() { return static_cast<Row>(below(model_.rows())); }
-
-    std::optional<kernels::QueryVector> vector_of(Asked& asked, std::size_t words) {
-        for (int attempt = 0; attempt < 1000; ++attempt) {
-            Weights weights;
-            std::vector<kernels::WeightedRow> terms;
-            for (std::size_t i = 0; i < words; ++i) {
-                // 1, −1, and what is no short binary fraction.
-                const double coefficient =
-                    i == 0 ? 1.0 : (chance(2) ? 1.0 : static_cast<double>(1 + below(30)) / 10) * (chance(2) ? 1 : -1);
-                weights.emplace_back(coefficient, row());
-                terms.push_back({coefficient, weights.back().second});
-            }
-            auto vector = kernels::make_query_vector(model_, terms, asked.unit);
-            if (!vector) continue;
-            asked.expressions.push_back(std::move(weights));
-            return *std::move(vector);
-        }
-        return std::nullopt;
-    }
-
-    static void exclude_inputs(Asked& asked) {
-        for (const Weights& weights : asked.expressions) {
-            for (const auto& [coefficient, row] : weights) asked.query.excluded.push_back(row);
-        }
-    }
-
-    const Model& model_;
-    std::mt19937_64 random_;
+    std::vector<Hit> hits_;
+    std::vector<std::size_t> ends_;
+    std::vector<std::uint64_t> counts_;
 };
 
-std::vector<Asked> make_questions(const Model& model, const EngineChecks& checks) {
-    Questions questions(model, checks.seed);
-    std::vector<Asked> asked;
-    while (asked.size() < checks.queries) {
-        auto next = questions.next(asked.size());
-        if (!next) break;
-        asked.push_back(*std::move(next));
-    }
-    return asked;
-}
-
-/// «query 17 ("king" − 0.5 × "man", k = 10)», so that a fault can be asked for again.
-std::string query_name(const Model& model, const std::vector<Asked>& asked, std::size_t index) {
-    std::string text;
-    for (const Weights& weights : asked[index].expressions) {
-        if (!text.empty()) text += ", ";
-        for (std::size_t i = 0; i < weights.size(); ++i) {
-            const auto& [coefficient, row] = weights[i];
-            if (i != 0 || coefficient != 1) text += fmt::format("{}{} × ", i == 0 ? "" : " + ", coefficient);
-            text += printable(model.key(row));
-        }
-    }
-    const Query& query = asked[index].query;
-    const char* const kind = std::holds_alternative<kernels::CosMul>(query.kind)        ? "3CosMul of "
-                             : std::holds_alternative<kernels::CountBefore>(query.kind) ? "rows before one to "
-                                                                                        : "";
-    return fmt::format("query {} ({}{}, {}, k = {})", index, kind, text, asked[index].unit ? "unit" : "raw", query.k);
-}
+/// How a way did.
+struct Tally {
+    std::size_t answers = 0;
+    double seconds = 0;
+    std::map<std::string_view, std::size_t> passes;  ///< how many answers each led to
+    std::size_t differing = 0;
+    std::vector<std::string> first;  ///< of those that differ
+};
 
 std::string hit_name(const Model& model, const Hit& hit) {
     // Whatever a broken engine returns.
@@ -154,54 +90,106 @@ std::string hit_name(const Model& model, const Hit& hit) {
 }
 
 /// Where two answers differ, by bits; nothing when they do not. What led to an answer may differ.
-std::optional<std::string> difference(const Model& model, const Answer& got, const Answer& wanted) {
+std::optional<std::string> difference(const Model& model, const Given& got, const Given& wanted) {
     const auto same = [](const Hit& a, const Hit& b) {
         return a.row == b.row && std::bit_cast<std::uint64_t>(a.score) == std::bit_cast<std::uint64_t>(b.score);
     };
     if (got.count != wanted.count) return fmt::format("{} rows for {}", got.count, wanted.count);
-    const std::size_t common = std::min(got.hits.size(), wanted.hits.size());
-    for (std::size_t i = 0; i < common; ++i) {
-        if (same(got.hits[i], wanted.hits[i])) continue;
-        return fmt::format("place {} is {} for {}", i + 1, hit_name(model, got.hits[i]),
-                           hit_name(model, wanted.hits[i]));
+    const auto [mine, other] = std::ranges::mismatch(got.hits, wanted.hits, same);
+    if (mine != got.hits.end() && other != wanted.hits.end()) {
+        return fmt::format("place {} is {} for {}", mine - got.hits.begin() + 1, hit_name(model, *mine),
+                           hit_name(model, *other));
     }
     if (got.hits.size() == wanted.hits.size()) return std::nullopt;
     return fmt::format("{} words for {}", got.hits.size(), wanted.hits.size());
 }
 
-Result<std::vector<Answer>> ask(Engine& engine, const Way& way, const Model& model, const std::vector<Asked>& asked,
-                                const std::atomic<bool>& stop) {
-    std::vector<Query> queries;
-    queries.reserve(asked.size());
-    for (const Asked& one : asked) queries.push_back(one.query);
-    Progress progress("asking " + way.name, queries.size() * model.vectors().size_bytes());
-    std::vector<Answer> answers;
-    while (answers.size() < queries.size()) {
-        if (stop) return interrupted();
-        const std::size_t at = answers.size();
-        const std::size_t batch = at < kAlone ? 1 : at < kAlone + kInSmallBatches ? kSmallBatch : kBatch;
-        const auto part = std::span(queries).subspan(at, std::min(batch, queries.size() - at));
-        auto got = engine.run(part);
-        if (!got) return got.error();
-        if (got->size() != part.size()) {
-            return Error{ErrorCode::internal, fmt::format("{} answers for {} queries", got->size(), part.size())};
-        }
-        std::move(got->begin(), got->end(), std::back_inserter(answers));
-        progress.update(answers.size() * model.vectors().size_bytes());
-    }
-    return answers;
+/// «query 17 of seed 1 (king, raw, k = 10): place 3 is …», so that a fault can be asked for again.
+std::string fault_name(const Asking& asking, std::size_t number, std::string_view how, const std::string& fault) {
+    return fmt::format("query {} of seed {}{} ({}): {}", number, asking.seed, how,
+                       describe(asking.model, asking.questions.at(number)), fault);
 }
 
-Answer plain_answer(const Model& model, const Asked& asked) {
+/// Asks all questions. The answers are compared with those `wanted`, or else kept in `kept`.
+Result<Tally> ask(Engine& engine, const std::string& name, const Asking& asking, const Answers* wanted, Answers* kept,
+                  const std::atomic<bool>& stop) {
+    struct Batch {
+        std::size_t first = 0;
+        std::vector<Query> queries;
+    };
+    Tally tally;
+    Progress progress("asking " + name, asking.answers, {"answers", 1});
+    std::size_t next = 0;
+    std::size_t first = 0;
+    const auto produce = [&](Batch& batch) -> Result<bool> {
+        if (stop) return interrupted();
+        if (next == asking.batches.size()) return false;
+        batch.first = first;
+        batch.queries.resize(asking.batches[next]);
+        first += asking.batches[next++];
+        return true;
+    };
+    const auto draw = [&](Batch& batch) {
+        for (std::size_t i = 0; i < batch.queries.size(); ++i) {
+            batch.queries[i] = asking.questions.at(batch.first + i).query;
+        }
+    };
+    const auto take = [&](Batch& batch) -> Status {
+        const auto begun = std::chrono::steady_clock::now();
+        const auto got = engine.run(batch.queries);
+        tally.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        if (!got) return got.error();
+        if (got->size() != batch.queries.size()) {
+            return Error{ErrorCode::internal,
+                         fmt::format("{} answers for {} queries", got->size(), batch.queries.size())};
+        }
+        for (std::size_t i = 0; i < got->size(); ++i) {
+            const Answer& answer = (*got)[i];
+            ++tally.passes[answer.certificate.pass];
+            if (wanted == nullptr) {
+                kept->add(answer);
+                continue;
+            }
+            const std::size_t number = batch.first + i;
+            const auto found = difference(asking.model, {answer.hits, answer.count}, wanted->at(number));
+            if (!found || tally.differing++ >= kMostTold) continue;
+            tally.first.push_back(
+                fault_name(asking, number,
+                           fmt::format(", one of {} together, by {}", got->size(), answer.certificate.pass), *found));
+        }
+        tally.answers += got->size();
+        progress.update(tally.answers);
+        return {};
+    };
+    const std::size_t threads = std::min(asking.threads, kMostDrawing);
+    if (Status asked = convert::run_ordered<Batch>(threads, produce, draw, take); !asked) return asked.error();
+    return tally;
+}
+
+Answer plain_answer(const Model& model, const Question& question) {
+    const Query& query = question.query;
+    std::vector<const kernels::QueryVector*> asked;
+    if (const auto* const product = std::get_if<kernels::CosMul>(&query.kind)) {
+        for (const auto& vector : product->positives) asked.push_back(&vector);
+        for (const auto& vector : product->negatives) asked.push_back(&vector);
+    } else if (const auto* const count = std::get_if<kernels::CountBefore>(&query.kind)) {
+        asked.push_back(&count->vector);
+    } else {
+        asked.push_back(&std::get<kernels::Cosine>(query.kind).vector);
+    }
     std::vector<std::vector<float>> vectors;
-    for (const Weights& weights : asked.expressions) vectors.push_back(oracle_query(model, weights, asked.unit));
-    const Query& query = asked.query;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+        const Weights& weights = question.sources[i].weights;
+        vectors.push_back(weights.empty() ? asked[i]->values : oracle_query(model, weights, question.unit));
+    }
+    std::vector<Row> excluded = query.excluded;
+    std::sort(excluded.begin(), excluded.end());
     const auto eligible = [&](std::uint32_t row, double score) {
         const kernels::Filter& filter = query.filter;
         constexpr auto kAnyRank = std::numeric_limits<std::uint32_t>::max();
         return (filter.rank_below == kAnyRank || model.ranks()[row] < filter.rank_below) &&
                (!filter.rows || (row >= filter.rows->first && row < filter.rows->last)) && score >= filter.min_score &&
-               std::find(query.excluded.begin(), query.excluded.end(), row) == query.excluded.end();
+               !std::binary_search(excluded.begin(), excluded.end(), row);
     };
     Answer answer;
     if (std::holds_alternative<kernels::CosMul>(query.kind)) {
@@ -224,47 +212,73 @@ Answer plain_answer(const Model& model, const Asked& asked) {
     return answer;
 }
 
-/// The first of `answers` that the plain search does not give; nothing when it gives them all.
-Result<std::optional<std::string>> first_unlike_plain(const Model& model, const std::vector<Asked>& asked,
-                                                      std::span<const Answer> answers, std::size_t threads,
-                                                      const std::atomic<bool>& stop) {
+/// `plain` of the questions' numbers: the first few, and others from all over.
+std::vector<std::size_t> sample(std::size_t answers, std::size_t plain) {
+    plain = std::min(plain, answers);
+    const std::size_t few = std::min(plain, kOfEveryKind);
+    std::vector<std::size_t> numbers;
+    for (std::size_t i = 0; i < few; ++i) numbers.push_back(i);
+    for (std::size_t i = few; i < plain; ++i) {
+        numbers.push_back(few + (i - few) * (answers - few) / (plain - few));
+    }
+    return numbers;
+}
+
+/// How the plain search does on those of `answers`: what differs is the answers' fault.
+Result<Tally> compare_with_plain(const Asking& asking, const Answers& answers, std::span<const std::size_t> numbers,
+                                 const std::atomic<bool>& stop) {
     struct Item {
-        std::size_t index = 0;
-        std::optional<std::string> difference;
+        std::size_t number = 0;
+        std::optional<std::string> fault;
     };
-    Progress progress("searching plainly", answers.size() * model.vectors().size_bytes());
-    std::optional<std::string> first;
+    Tally tally;
+    Progress progress("searching plainly", numbers.size(), {"answers", 1});
     std::size_t next = 0;
     const auto produce = [&](Item& item) -> Result<bool> {
         if (stop) return interrupted();
-        item.index = next;
-        return next++ < answers.size();
+        if (next == numbers.size()) return false;
+        item.number = numbers[next++];
+        return true;
     };
     const auto search = [&](Item& item) {
-        item.difference = difference(model, answers[item.index], plain_answer(model, asked[item.index]));
+        const Answer plain = plain_answer(asking.model, asking.questions.at(item.number));
+        item.fault = difference(asking.model, answers.at(item.number), {plain.hits, plain.count});
     };
     const auto note = [&](Item& item) -> Status {
-        if (item.difference && !first) {
-            first = fmt::format("{}: {}", query_name(model, asked, item.index), *item.difference);
-        }
-        progress.update((item.index + 1) * model.vectors().size_bytes());
+        progress.update(++tally.answers);
+        if (!item.fault || tally.differing++ >= kMostTold) return {};
+        tally.first.push_back(fault_name(asking, item.number, "", *item.fault));
         return {};
     };
-    if (Status searched = convert::run_ordered<Item>(threads, produce, search, note); !searched) {
+    if (Status searched = convert::run_ordered<Item>(asking.threads, produce, search, note); !searched) {
         return searched.error();
     }
-    return first;
+    return tally;
 }
 
-/// The first answer that differs from that of `reference`.
-std::optional<std::string> first_unlike(const Model& model, const std::vector<Asked>& asked,
-                                        const std::vector<Answer>& answers, const std::vector<Answer>& reference) {
-    for (std::size_t i = 0; i < answers.size(); ++i) {
-        if (const auto found = difference(model, answers[i], reference[i])) {
-            return fmt::format("{}: {}", query_name(model, asked, i), *found);
-        }
-    }
-    return std::nullopt;
+/// «3 of 1000 answers differ from cpu avx2: query 17 …; query 19 …».
+std::string faults_of(const Tally& tally, const std::string& other) {
+    return fmt::format("{} of {} answers differ from {}: {}", tally.differing, tally.answers, other,
+                       fmt::join(tally.first, "; "));
+}
+
+/// «1000 answers in 1.2 s by plane 990, float32 10».
+std::string figures_of(const Tally& tally) {
+    std::string passes;
+    for (const auto& [pass, count] : tally.passes)
+        passes += fmt::format("{}{} {}", passes.empty() ? "" : ", ", pass, count);
+    return fmt::format("{} answers in {:.1f} s by {}", tally.answers, tally.seconds, passes);
+}
+
+Way way_of(const Model& model, const kernels::EngineEntry& entry, const std::string& name,
+           const kernels::EngineOptions& options) {
+    return {
+        options.planes ? name + " plane" : name, [&model, entry, options] {
+            auto engine = kernels::make_engine(entry.name, model, options);
+            if (engine || engine.error().code != ErrorCode::unavailable) return engine;
+            const std::string& reason = entry.unavailable;
+            return decltype(engine)(Error{ErrorCode::unavailable, reason.empty() ? engine.error().message : reason});
+        }};
 }
 
 }  // namespace
@@ -274,64 +288,102 @@ std::vector<Way> all_ways(const Model& model, std::size_t threads) {
     options.threads = static_cast<unsigned>(threads);
     options.all_devices = true;
     std::vector<Way> ways;
-    for (const std::string& simd : kernels::simd_names()) {
-        options.simd = simd;
-        ways.push_back({"cpu " + simd, [&model, options] { return kernels::make_engine("cpu", model, options); }});
+    options.planes_always = true;
+    for (options.planes = false;; options.planes = true) {
+        for (const std::string& simd : kernels::simd_names()) {
+            options.simd = simd;
+            ways.push_back(way_of(model, {"cpu", {}}, "cpu " + simd, options));
+        }
+        if (options.planes) break;
     }
     options.simd.clear();
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {
         if (entry.name == "cpu") continue;
-        ways.push_back({entry.name, [&model, options, entry] {
-                            auto engine = kernels::make_engine(entry.name, model, options);
-                            if (engine || engine.error().code != ErrorCode::unavailable) return engine;
-                            const std::string& reason = entry.unavailable;
-                            return decltype(engine)(
-                                Error{ErrorCode::unavailable, reason.empty() ? engine.error().message : reason});
-                        }});
+        for (const bool planes : {false, true}) {
+            options.planes = planes;
+            ways.push_back(way_of(model, entry, entry.name, options));
+        }
     }
     return ways;
 }
 
+Result<std::vector<Way>> choose_ways(std::vector<Way> ways, const EngineChecks& checks) {
+    const auto named = [&](std::string_view name) -> Result<Way> {
+        const auto found = std::find_if(ways.begin(), ways.end(), [&](const Way& way) { return way.name == name; });
+        if (found != ways.end()) {
+            Way way = *found;
+            way.required = true;
+            return way;
+        }
+        std::string names;
+        for (const Way& way : ways) names += (names.empty() ? "" : ", ") + way.name;
+        return Error{ErrorCode::bad_request, fmt::format("no way '{}': there are {}", name, names)};
+    };
+    std::vector<Way> chosen;
+    if (!checks.reference.empty()) {
+        auto way = named(checks.reference);
+        if (!way) return way.error();
+        chosen.push_back(*std::move(way));
+    }
+    const auto add = [&](Way way) {
+        if (way.name != checks.reference) chosen.push_back(std::move(way));
+    };
+    if (checks.ways.empty()) {
+        for (Way& way : ways) add(std::move(way));
+        return chosen;
+    }
+    for (std::string_view rest = checks.ways; !rest.empty();) {
+        const std::size_t end = std::min(rest.find(','), rest.size());
+        auto way = named(rest.substr(0, end));
+        if (!way) return way.error();
+        add(*std::move(way));
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return chosen;
+}
+
 Status check_engines(const Model& model, const std::vector<Way>& ways, const EngineChecks& checks,
                      const std::atomic<bool>& stop, const Reporter& report) {
-    const auto asked = make_questions(model, checks);
-    if (asked.empty()) {
-        report({"engines", true, "no query can be made: the rows have no direction"});
-        return {};
-    }
-    std::optional<std::pair<std::string, std::vector<Answer>>> reference;
+    const Asking asking{model,
+                        Questions(model, checks.seed),
+                        batch_sizes(checks.answers, checks.seed),
+                        checks.answers,
+                        checks.threads,
+                        checks.seed};
+    Answers reference;
+    std::string reference_name;
     for (const Way& way : ways) {
         if (stop) return interrupted();
         const auto outcome = [&](bool ok, const std::string& detail) { report({"engine " + way.name, ok, detail}); };
         auto engine = way.make();
         if (!engine) {
             const bool absent = engine.error().code == ErrorCode::unavailable;
-            outcome(absent, (absent ? "not available: " : "") + engine.error().message);
+            outcome(absent && !way.required, (absent ? "not available: " : "") + engine.error().message);
             continue;
         }
-        const auto begun = std::chrono::steady_clock::now();
-        auto answers = ask(**engine, way, model, asked, stop);
-        const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        const bool is_reference = reference_name.empty();
+        Answers kept;
+        const auto tally = ask(**engine, way.name, asking, is_reference ? nullptr : &reference, &kept, stop);
         engine->reset();  // its memory is needed again
-        if (!answers) {
-            if (answers.error().code == ErrorCode::interrupted) return answers.error();
-            outcome(false, answers.error().message);
+        if (!tally) {
+            if (tally.error().code == ErrorCode::interrupted) return tally.error();
+            outcome(false, tally.error().message);
             continue;
         }
-        if (reference) {
-            const auto unlike = first_unlike(model, asked, *answers, reference->second);
-            outcome(!unlike, unlike ? fmt::format("differs from {}: {}", reference->first, *unlike)
-                                    : fmt::format("{} answers in {:.1f} s, the bits of {}", asked.size(), seconds,
-                                                  reference->first));
+        if (!is_reference) {
+            outcome(tally->differing == 0,
+                    figures_of(*tally) + (tally->differing == 0 ? ", the bits of " + reference_name
+                                                                : "; " + faults_of(*tally, reference_name)));
             continue;
         }
-        const std::size_t plain = std::min(checks.reference, asked.size());
-        const auto unlike = first_unlike_plain(model, asked, std::span(*answers).first(plain), checks.threads, stop);
-        if (!unlike) return unlike.error();
-        outcome(!*unlike, *unlike ? fmt::format("differs from a plain float64 search: {}", **unlike)
-                                  : fmt::format("{} answers in {:.1f} s, of {} the bits of a plain float64 search",
-                                                asked.size(), seconds, plain));
-        reference.emplace(way.name, *std::move(answers));
+        reference = std::move(kept);
+        reference_name = way.name;
+        const auto plain = compare_with_plain(asking, reference, sample(checks.answers, checks.plain), stop);
+        if (!plain) return plain.error();
+        outcome(plain->differing == 0,
+                figures_of(*tally) + (plain->differing == 0
+                                          ? fmt::format(", of {} the bits of a plain float64 search", plain->answers)
+                                          : "; " + faults_of(*plain, "a plain float64 search")));
     }
     return {};
 }

@@ -25,11 +25,14 @@ using tools::kDone;
 using tools::kFault;
 
 constexpr std::int64_t kMaxThreads = 256;
+constexpr std::int64_t kMaxAnswers = 100'000'000;
+constexpr std::int64_t kDefaultPlain = 20;
 constexpr unsigned kDefaultThreads = 8;  // more wait for the memory
 
 constexpr const char* kHelpHead =
     "Usage: gloved-verify [options] MODEL_DIR\n"
-    "Checks that a model is whole: header, pairing, sizes, keys, checksums, padding, norms, finite numbers, ranks.\n"
+    "Checks that a model is whole: header, pairing, sizes, keys, checksums, padding, norms, finite numbers, ranks;\n"
+    "and that the planes, where there are some, are its own and their bounds hold.\n"
     "One line a check on stdout. Nothing is changed.\n\n";
 constexpr const char* kHelpTail =
     "\nExamples:\n"
@@ -48,13 +51,23 @@ struct CommandLine {
 int parse(int argc, char** argv, std::optional<CommandLine>& parsed) {
     CommandLine line;
     std::int64_t threads = 0;
+    std::int64_t answers = 1000;
+    std::int64_t plain = -1;
     po::options_description visible("Options");
     visible.add_options()  //
         ("source", po::value(&line.options.source)->value_name("INPUT"),
          "the download: compare each word, number and rank with it (- reads stdin)")             //
         ("quick", po::bool_switch(&line.options.quick), "only header, pairing, sizes and keys")  //
         ("engines", po::bool_switch(&line.options.engines),
-         "ask every engine of this machine 1,000 random queries and compare the answers' bits")                   //
+         "ask every engine of this machine the same random queries, with planes and without, and compare the answers' "
+         "bits")                                                                                                    //
+        ("answers", po::value(&answers)->value_name("N"), "how many each of them gives (default: 1000)")            //
+        ("oracle", po::value(&plain)->value_name("M"), "how many of these a plain search gives too (default: 20)")  //
+        ("seed", po::value(&line.options.asked.seed)->value_name("S"), "other queries (default: 1)")                //
+        ("ways", po::value(&line.options.asked.ways)->value_name("LIST"),
+         "which engines, with commas between: \"cpu avx2,cuda plane\" (default: all)")  //
+        ("reference", po::value(&line.options.asked.reference)->value_name("WAY"),
+         "the engine that others are compared with (default: the first)")                                         //
         ("json", po::bool_switch(&line.json), "one JSON object instead of lines")                                 //
         ("threads", po::value(&threads)->value_name("T"), "threads that check (default: one a core, at most 8)")  //
         ("help", "show this")("version", "show the version");
@@ -70,6 +83,16 @@ int parse(int argc, char** argv, std::optional<CommandLine>& parsed) {
         return kProgram.wrong_usage("--quick and --source exclude each other");
     if (line.options.quick && line.options.engines)
         return kProgram.wrong_usage("--quick and --engines exclude each other");
+    for (const char* const name : {"answers", "oracle", "seed", "ways", "reference"}) {
+        if (values.count(name) != 0 && !line.options.engines)
+            return kProgram.wrong_usage(fmt::format("--{} goes with --engines", name));
+    }
+    if (values.count("oracle") == 0) plain = std::min(answers, kDefaultPlain);
+    if (answers < 1 || answers > kMaxAnswers || plain < 0 || plain > answers) {
+        return kProgram.wrong_usage(fmt::format("--answers is 1 to {}, --oracle 0 to as many", kMaxAnswers));
+    }
+    line.options.asked.answers = static_cast<std::size_t>(answers);
+    line.options.asked.plain = static_cast<std::size_t>(plain);
     if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
         return kProgram.wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
     }

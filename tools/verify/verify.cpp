@@ -17,6 +17,7 @@
 #include "tools/convert/report.hpp"
 #include "tools/convert/source.hpp"
 #include "tools/verify/engines.hpp"
+#include "tools/verify/planes.hpp"
 #include "tools/verify/values.hpp"
 
 namespace gloved::verify {
@@ -36,6 +37,11 @@ void report_opened(const Model& model, const Reporter& report) {
     report({"pairing", true,
             fmt::format("keys have the checksum that values name, {}", format::hex(header.keys_checksum))});
     report({"keys", true, fmt::format("{} distinct words in byte order", header.rows)});
+    const auto& planes = model.planes_header();
+    report({"planes", true,
+            planes ? fmt::format("version {}, {} bits a component, {} bytes, of this model", format::kPlanesVersion,
+                                 format::kPlaneBits, planes->file_bytes())
+                   : "none; the cpu engine makes its own at each start"});
 }
 
 /// What report.json says, as far as it matters here; the defaults where there is none.
@@ -210,13 +216,18 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
     facts.minimum.assign(ranges->minimum().begin(), ranges->minimum().end());
     facts.maximum.assign(ranges->maximum().begin(), ranges->maximum().end());
     const auto by_rank = check_ranks(*model, noted);
+    if (Status checked = check_planes(*model, options.threads, stop, noted); !checked) return checked.error();
     if (options.engines && !sound) {
         report({"engines", false, "not asked: they take the values for sound"});
     } else if (options.engines) {
-        EngineChecks checks;
+        EngineChecks checks = options.asked;
         checks.threads = options.threads;
-        if (Status checked = check_engines(*model, all_ways(*model, options.threads), checks, stop, report); !checked)
+        const auto ways = choose_ways(all_ways(*model, options.threads), checks);
+        if (!ways) {
+            report({"engines", false, ways.error().message});
+        } else if (Status checked = check_engines(*model, *ways, checks, stop, report); !checked) {
             return checked.error();
+        }
     }
     if (!options.source.empty()) {
         if (Status checked = check_source(*model, options, rules, by_rank, stop, report); !checked)

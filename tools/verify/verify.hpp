@@ -9,6 +9,7 @@
 
 #include "common/result.hpp"
 #include "tools/verify/check.hpp"
+#include "tools/verify/engines.hpp"
 
 namespace gloved::verify {
 
@@ -17,6 +18,7 @@ struct VerifyOptions {
     std::string source;    ///< the download to compare with; «-» for stdin; empty for none
     bool quick = false;    ///< only what a daemon checks when it opens a model
     bool engines = false;  ///< ask every engine too; not with `quick`
+    EngineChecks asked;    ///< how, but for the threads
     std::size_t threads = 1;
 };
 
@@ -32,7 +34,7 @@ struct ModelFacts {
 
 /// Checks options.model_dir and tells `report` each outcome, on the calling thread and in an order that is always the
 /// same. A fault in one check does not keep the others from being made, unless the model cannot be opened at all. With
-/// `engines`, every engine answers 1,000 queries (see engines.hpp), unless a check of the values has failed. With
+/// `engines`, every engine answers questions (see engines.hpp), unless a check of the values has failed. With
 /// a source, each key, each bit of each number and each rank is compared, under the rules that the model's report.json
 /// names (without one: the first of several lines with one key counts). Nothing is changed on disk. Error: interrupted
 /// once `stop` is set.

@@ -1,0 +1,206 @@
+#include "tools/verify/planes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "common/progress.hpp"
+#include "kernels/bounds.hpp"
+#include "kernels/canonical.hpp"
+#include "kernels/planes/cut.hpp"
+#include "tools/convert/ordered_pipeline.hpp"
+
+namespace gloved::verify {
+namespace {
+
+using format::kGroupRows;
+using format::kStepBytes;
+using format::kStepDims;
+using format::Model;
+using format::PlaneShape;
+
+constexpr std::size_t kPieceBytes = 1 << 20;
+constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+// What float64 may be off by, for dim <= 4096 (docs/certified-search.md §3): P by less than 10⁻¹² |c|, so that P² is by less than
+// 2.1 · 10⁻¹² c·c, and (w h)² by less than 10⁻¹⁵ of itself, which is at most 225 c·c. What passes with these allowances holds, and
+// what is stored leaves a quarter of a unit, which is a thousand times as much, or six times in the square where H is near 0.
+constexpr double kOfProjection = 2e-12;
+constexpr double kOfSquare = 3e-12;
+
+/// What a row's place in its group holds.
+struct Stored {
+    std::array<std::uint8_t, format::kMaxDim + kStepDims> codes;  // (8 · steps)
+    std::uint16_t projection = 0;
+    std::uint16_t residual = 0;
+};
+
+void read_row(const PlaneShape& shape, std::span<const std::byte> groups, std::size_t row, Stored& stored) {
+    const auto group = groups.subspan(row / kGroupRows * shape.group_bytes(), shape.group_bytes());
+    const std::size_t lane = row % kGroupRows;
+    for (std::size_t step = 0; step < shape.steps(); ++step) {
+        for (std::size_t i = 0; i < kStepDims / 2; ++i) {
+            const auto both = static_cast<unsigned>(group[step * kStepBytes + 4 * lane + i]);
+            stored.codes[step * kStepDims + i] = static_cast<std::uint8_t>(both & 15U);
+            stored.codes[step * kStepDims + kStepDims / 2 + i] = static_cast<std::uint8_t>(both >> 4U);
+        }
+    }
+    const auto bounds = group.last(kStepBytes);
+    std::memcpy(&stored.projection, bounds.data() + lane * sizeof stored.projection, sizeof stored.projection);
+    std::memcpy(&stored.residual, bounds.data() + (kGroupRows + lane) * sizeof stored.residual, sizeof stored.residual);
+}
+
+bool is_zero(const Stored& stored, std::size_t from, std::size_t to) {
+    return std::all_of(stored.codes.begin() + static_cast<std::ptrdiff_t>(from),
+                       stored.codes.begin() + static_cast<std::ptrdiff_t>(to),
+                       [](std::uint8_t code) { return code == 0; });
+}
+
+/// What is wrong with a row's numbers, in words; empty where they hold.
+std::string fault_of(std::span<const float> vector, const Stored& stored) {
+    double lanes[kernels::kCanonicalLanes] = {};
+    double square = 0;
+    for (std::size_t i = 0; i < vector.size(); ++i) {
+        const double level = 2.0 * stored.codes[i] - kernels::planes::kTopLevel;
+        lanes[i % kernels::kCanonicalLanes] += static_cast<double>(vector[i]) * level;
+        square += level * level;
+    }
+    const double unit = kernels::planes::unit_of(vector.size());
+    const double norm = kernels::canonical_norm(vector.data(), vector.size());
+    const double projection = kernels::combine_lanes(lanes) / norm;
+    // Both so that NaN fails.
+    if (!(stored.projection * unit <= projection - kOfProjection * std::sqrt(square))) {
+        return fmt::format("its projection is stored as {} units, its codes and its vector give {:.6g}",
+                           stored.projection, projection / unit);
+    }
+    const double residual = stored.residual * unit;
+    if (!(residual * residual + projection * projection >= square * (1 + kOfSquare))) {
+        return fmt::format("its residual is stored as {} units, its codes and its vector give {:.6g}", stored.residual,
+                           std::sqrt(std::max(0.0, square - projection * projection)) / unit);
+    }
+    return {};
+}
+
+/// Rows of which one is shown, the first.
+struct Faults {
+    std::size_t count = 0;
+    std::size_t first = kNone;
+
+    void add(std::size_t row) {
+        ++count;
+        first = std::min(first, row);
+    }
+    void add(const Faults& other) {
+        count += other.count;
+        first = std::min(first, other.first);
+    }
+};
+
+struct Piece {
+    std::size_t first = 0;  // group
+    std::size_t last = 0;
+    Faults not_zero;
+    Faults wrong;
+    std::size_t uncovered = 0;
+};
+
+void scan(const Model& model, std::span<const std::byte> groups, Piece& piece) {
+    const PlaneShape shape{model.rows(), model.dim()};
+    piece.not_zero = piece.wrong = {};
+    piece.uncovered = 0;
+    const std::size_t end = shape.steps() * kStepDims;
+    Stored stored;
+    for (std::size_t row = piece.first * kGroupRows; row < piece.last * kGroupRows; ++row) {
+        read_row(shape, groups, row, stored);
+        const bool covered = row < shape.rows && kernels::bound_covers(model.norms()[row]);
+        if (!covered) {
+            piece.uncovered += row < shape.rows ? 1U : 0U;
+            if (!is_zero(stored, 0, end) || stored.projection != 0 || stored.residual != 0) piece.not_zero.add(row);
+            continue;
+        }
+        if (!is_zero(stored, shape.dim, end)) piece.not_zero.add(row);
+        if (!fault_of(model.vector(row), stored).empty()) piece.wrong.add(row);
+    }
+}
+
+}  // namespace
+
+Status check_planes(const Model& model, std::size_t threads, const std::atomic<bool>& stop, const Reporter& report) {
+    if (!model.planes()) return {};
+    const auto groups = *model.planes();
+    const PlaneShape shape{model.rows(), model.dim()};
+    const std::string path = model.path() + "/" + format::kPlanesFile;
+    const std::size_t piece_groups = std::max<std::size_t>(1, kPieceBytes / (kGroupRows * model.dim() * sizeof(float)));
+    std::optional<Progress> progress(std::in_place, "planes", groups.size());
+    format::Checksum checksum;
+    Faults not_zero;
+    Faults wrong;
+    std::size_t uncovered = 0;
+    std::size_t next = 0;
+    const auto produce = [&](Piece& piece) -> Result<bool> {
+        if (stop) return Error{ErrorCode::interrupted, "interrupted"};
+        piece.first = next;
+        piece.last = next = std::min(next + piece_groups, shape.groups());
+        return piece.first != piece.last;
+    };
+    const auto work = [&](Piece& piece) { scan(model, groups, piece); };
+    const auto take = [&](Piece& piece) -> Status {
+        checksum.update(
+            groups.subspan(piece.first * shape.group_bytes(), (piece.last - piece.first) * shape.group_bytes()));
+        not_zero.add(piece.not_zero);
+        wrong.add(piece.wrong);
+        uncovered += piece.uncovered;
+        progress->update(piece.last * shape.group_bytes());
+        return {};
+    };
+    if (Status scanned = convert::run_ordered<Piece>(threads, produce, work, take); !scanned) return scanned;
+    progress.reset();  // wipes its line before others are written
+
+    const std::uint64_t stored_checksum = model.planes_header()->checksum;
+    report({"checksum of planes", checksum.value() == stored_checksum,
+            checksum.value() == stored_checksum
+                ? format::hex(stored_checksum)
+                : fmt::format("{}: the checksum is {}, the bytes give {}", path, format::hex(stored_checksum),
+                              format::hex(checksum.value()))});
+
+    const auto behind = model.mapped_planes().subspan(format::kHeaderBytes + groups.size());
+    const auto byte = std::find_if(behind.begin(), behind.end(), [](std::byte value) { return value != std::byte{0}; });
+    if (byte != behind.end()) {
+        report({"padding of planes", false,
+                fmt::format("{}: byte {} lies behind the groups and is not zero", path,
+                            format::kHeaderBytes + groups.size() + static_cast<std::size_t>(byte - behind.begin()))});
+    } else if (not_zero.count != 0) {
+        const bool is_row = not_zero.first < model.rows();
+        report({"padding of planes", false,
+                fmt::format("{}: {} rows with codes or numbers where zeros belong; the first: {}", path, not_zero.count,
+                            is_row ? row_name(model, not_zero.first)
+                                   : fmt::format("place {}, behind the last row", not_zero.first))});
+    } else {
+        report({"padding of planes", true,
+                fmt::format("zero behind dimensions and rows, and of {} rows whose norms no "
+                            "bound covers",
+                            uncovered)});
+    }
+
+    if (wrong.count == 0) {
+        report(
+            {"bounds of planes", true, fmt::format("hold for all {} rows that they cover", model.rows() - uncovered)});
+    } else {
+        Stored stored;
+        read_row(shape, groups, wrong.first, stored);
+        report({"bounds of planes", false,
+                fmt::format("{}: {} rows' do not hold; the first: {}: {}", path, wrong.count,
+                            row_name(model, wrong.first), fault_of(model.vector(wrong.first), stored))});
+    }
+    return {};
+}
+
+}  // namespace gloved::verify
