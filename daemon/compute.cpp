@@ -29,6 +29,8 @@ constexpr double kWordMs = 2e-3;
 constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20;
 /// Hits cost beside the pass; a pass that carried more than this share of them says little about passes.
 constexpr double kTellingShare = 0.25;
+/// A plane that leaves more than one row in so many rules out too little.
+constexpr std::uint64_t kSelective = 10;
 /// As many as one pass over memory takes.
 constexpr std::size_t kMaxBatch = CostModel::kMaxVectors;
 static_assert(kMaxBatch == std::size_t{1} << (kBatchSizes - 1));
@@ -202,9 +204,12 @@ void Compute::answer(Batch& batch) {
             deliver(job, [] { return Reply(); });
             continue;
         }
+        count(found.certificate);
         std::vector<wire::StatusField> fields = status_of(job, true);
         if (options.certify) {
+            fields.push_back({"pass", std::string(found.certificate.pass)});
             fields.push_back({"scanned", found.certificate.scanned});
+            fields.push_back({"survivors", found.certificate.survivors});
             fields.push_back({"rescored", found.certificate.rescored});
             if (!found.hits.empty()) fields.push_back({"kth", found.hits.back().score});
             fields.push_back({"rejected_below", found.certificate.rejected_below});
@@ -214,6 +219,14 @@ void Compute::answer(Batch& batch) {
                           : Reply(job.form, job.request.verb, fields, std::move(found.hits), options.fields, model_);
         deliver(job, [&] { return std::move(reply); });
     }
+}
+
+void Compute::count(const kernels::Certificate& certificate) {
+    for (std::size_t i = 0; i < kPasses.size(); ++i) {
+        if (kPasses[i] == certificate.pass) ++counts_.answers_by[i];
+    }
+    const bool wide = certificate.pass == "plane" && certificate.survivors > certificate.scanned / kSelective;
+    if (wide || certificate.plane_overflowed) ++counts_.plane_unselective;
 }
 
 std::vector<wire::StatusField> Compute::status_of(const Job& job, bool scanned) const {

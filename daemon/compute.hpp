@@ -1,6 +1,7 @@
 // One model, its engine, and the thread that runs it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -46,8 +48,13 @@ struct Job {
     std::function<void(Reply&, const Times&)> done;
 };
 
+/// Where a single query takes microseconds, a batch of many takes several times that and still a fraction of theirs.
+inline constexpr double kLeastBudgetMs = 1;
 /// How many sizes of batches are told apart: 1, 2, 3–4, 5–8, … 129–256.
 inline constexpr std::size_t kBatchSizes = 9;
+
+/// Ways to an answer, as certificates call them.
+inline constexpr std::array<std::string_view, 4> kPasses = {"plane", "float16", "float32", "float64"};
 
 /// Counters that any thread may read.
 struct ComputeCounts {
@@ -55,8 +62,11 @@ struct ComputeCounts {
     std::atomic<std::uint64_t> scanned = 0;  ///< queries that were part of a batch
     std::atomic<std::uint64_t> batches = 0;
     std::atomic<std::uint64_t> largest_batch = 0;
-    std::array<std::atomic<std::uint64_t>, kBatchSizes> batches_of{};  ///< by size
-    std::atomic<std::uint64_t> single_us = 0;                          ///< predicted for one query
+    std::array<std::atomic<std::uint64_t>, kBatchSizes> batches_of{};     ///< by size
+    std::array<std::atomic<std::uint64_t>, kPasses.size()> answers_by{};  ///< in the order of kPasses
+    /// Answers for which a plane ruled out too little: more than a tenth of the rows were left, or it was given up for another pass.
+    std::atomic<std::uint64_t> plane_unselective = 0;
+    std::atomic<std::uint64_t> single_us = 0;  ///< predicted for one query
 };
 
 /// Answers jobs in batches: those that wait together are scanned together, taken round-robin by connection until the
@@ -125,11 +135,14 @@ class Compute {
     /// Why nothing is answered any more; nothing while all is well.
     std::optional<Error> refusal() const;
     /// The status line's keys of an OK: the engine where one scanned, then what every answer from a model has.
+    void count(const kernels::Certificate& certificate);
     std::vector<wire::StatusField> status_of(const Job& job, bool scanned) const;
     void answer_matrix(Job& job);
     void fail(Job& job, const Error& error);
     void deliver(Job& job, const std::function<Reply()>& make_reply) noexcept;
-    double budget_ms() const { return settings_.batch_ms > 0 ? settings_.batch_ms : 2 * costs_.single_ms(); }
+    double budget_ms() const {
+        return settings_.batch_ms > 0 ? settings_.batch_ms : std::max(2 * costs_.single_ms(), kLeastBudgetMs);
+    }
 
     std::function<void(const Error&)> report_fault_;
     mutable std::mutex lost_mutex_;

@@ -18,6 +18,7 @@
 
 #include <boost/program_options.hpp>
 
+#include "common/byte_count.hpp"
 #include "common/files.hpp"
 #include "common/format/model.hpp"
 #include "common/quoting.hpp"
@@ -149,6 +150,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
     std::vector<std::string> models;
     std::string config;
     std::string pin = "auto";
+    std::string planes = "on";
+    std::string gpu_memory;
     std::string device;
     std::string access_log = "off";
     std::string log_level = "info";
@@ -192,8 +195,12 @@ std::optional<Arguments> parse(int argc, char** argv) {
         ("threads", po::value(&settings.threads)->default_value(0)->value_name("T"), "0: one a processor")
         ("pin", po::value(&pin)->default_value("auto")->value_name("auto|on|off"), 
          "cpu: lock the model in memory (on: warn where that is refused); cuda: lock it while it is copied")
+        ("planes", po::value(&planes)->default_value("on")->value_name("on|off"),
+         "read a 4-bit copy of the model first, and only the vectors that it lets through; off saves its memory")
+        ("gpu-memory", po::value(&gpu_memory)->value_name("BYTES"),
+         "cuda: of each device's memory use so much at most, as 6G; a model that does not fit is read from the host's where it matters")
         ("batch-ms", po::value(&settings.batch_ms)->default_value(0)->value_name("MS"),
-         "predicted time of a batch; 0: twice that of a single query");
+         "predicted time of a batch; 0: twice that of a single query, 1 at least");
     po::options_description bounds("Limits (times in seconds)");
     bounds.add_options()
         ("max-k", count("max-k", limits.max_k), "largest k= of a request")
@@ -250,6 +257,16 @@ std::optional<Arguments> parse(int argc, char** argv) {
     if (pin != "auto" && pin != "on" && pin != "off")
         throw po::error("--pin takes auto, on or off, not " + printable(pin));
     settings.pin = pin == "auto" ? daemon::Pin::automatic : pin == "on" ? daemon::Pin::on : daemon::Pin::off;
+    if (planes != "on" && planes != "off") throw po::error("--planes takes on or off, not " + printable(planes));
+    settings.planes = planes == "on";
+    if (!gpu_memory.empty()) {
+        const auto bytes = byte_count_from(gpu_memory);
+        if (!bytes || *bytes == 0) {
+            throw po::error("--gpu-memory takes a number of bytes, as 6442450944, 6144M or 6G, not " +
+                            printable(gpu_memory));
+        }
+        settings.gpu_memory_bytes = *bytes;
+    }
     set_devices(device, settings);
     if (access_log != "on" && access_log != "off")
         throw po::error("--access-log takes on or off, not " + printable(access_log));
@@ -280,6 +297,8 @@ kernels::EngineOptions engine_options(const Settings& settings) {
     options.devices = settings.devices;
     options.all_devices = settings.all_devices;
     options.pin = settings.pin != daemon::Pin::off;
+    options.planes = settings.planes;
+    options.gpu_memory_bytes = settings.gpu_memory_bytes;
     options.log = [](const std::string& line) { write_log_always(spdlog::level::info, line); };
     return options;
 }
@@ -288,7 +307,7 @@ Status verify(const format::Model& model) {
     for (const format::Section& section : model.header().sections) {
         if (Status verified = model.verify_section(section); !verified) return verified;
     }
-    return {};
+    return model.verify_planes();
 }
 
 struct Opened {

@@ -38,6 +38,17 @@ Status lock_in_pieces(std::span<const std::byte> pages, const GoesOn& goes_on) {
     return {};
 }
 
+/// Values, and planes where they are stored.
+template <class GoesOn>
+Status lock_model(const format::Model& model, const GoesOn& goes_on) {
+    if (Status locked = lock_in_pieces(model.mapped_values(), goes_on); !locked) return locked;
+    if (Status locked = lock_in_pieces(model.mapped_planes(), goes_on); !locked) {
+        ::munlock(model.mapped_values().data(), model.mapped_values().size());
+        return locked;
+    }
+    return {};
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> memlock_limit() {
@@ -51,7 +62,7 @@ std::string describe(const std::optional<std::uint64_t>& limit) {
 }
 
 Status lock_values(const format::Model& model) {
-    return lock_in_pieces(model.mapped_values(), [] { return true; });
+    return lock_model(model, [] { return true; });
 }
 
 Pinning::Pinning(std::shared_ptr<const format::Model> model, Pin pin,
@@ -85,11 +96,12 @@ void Pinning::wait_for_an_answer() const {
 }
 
 void Pinning::lock_pages() {
-    const Status locked = lock_in_pieces(model_->mapped_values(), [this] { return !stop_; });
+    const Status locked = lock_model(*model_, [this] { return !stop_; });
     if (stop_) return;
     state_ = locked ? "on" : "refused";
     if (locked) {
-        log_info("{} MiB of the model are locked in memory", model_->mapped_values().size() >> 20);
+        log_info("{} MiB of the model are locked in memory",
+                 (model_->mapped_values().size() + model_->mapped_planes().size()) >> 20);
     } else {
         log_info("{}; it is served all the same", locked.error().message);
     }

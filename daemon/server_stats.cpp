@@ -138,6 +138,28 @@ void expose_batches(Exposition& out, const std::vector<std::shared_ptr<Served>>&
     }
 }
 
+void expose_passes(Exposition& out, const std::vector<std::shared_ptr<Served>>& models) {
+    const auto labels = [](const Served& served, const Compute& compute) {
+        return fmt::format("model=\"{}\",engine=\"{}\"", served.name(), compute.engine().name());
+    };
+    out.metric("answers_total", "counter", "Scanned queries by the pass that led to their answer.");
+    for (const auto& served : models) {
+        for (const auto& compute : served->computes()) {
+            for (std::size_t i = 0; i < kPasses.size(); ++i) {
+                out.sample(fmt::format("{},pass=\"{}\"", labels(*served, *compute), kPasses[i]),
+                           compute->counts().answers_by[i].load());
+            }
+        }
+    }
+    out.metric("plane_unselective_total", "counter",
+               "Answers for which a plane left more than a tenth of the rows, or was given up.");
+    for (const auto& served : models) {
+        for (const auto& compute : served->computes()) {
+            out.sample(labels(*served, *compute), compute->counts().plane_unselective.load());
+        }
+    }
+}
+
 }  // namespace
 
 std::string Server::list_models(wire::Form form, wire::Verb verb, const std::vector<std::size_t>& which) const {
@@ -193,11 +215,15 @@ std::string Server::stats(wire::Form form, const Served& served) const {
     std::uint64_t queries = 0;
     std::uint64_t batches = 0;
     std::uint64_t largest_batch = 0;
+    std::array<std::uint64_t, kPasses.size()> answers_by{};
+    std::uint64_t plane_unselective = 0;
     for (const auto& compute : served.computes()) {
         engines += (engines.empty() ? "" : " ") + compute->engine().name();
         queries += compute->counts().queries;
         batches += compute->counts().batches;
         largest_batch = std::max(largest_batch, compute->counts().largest_batch.load());
+        for (std::size_t i = 0; i < kPasses.size(); ++i) answers_by[i] += compute->counts().answers_by[i];
+        plane_unselective += compute->counts().plane_unselective;
     }
     const std::string troubles = this->troubles();
     std::vector<Fact> facts = {{"health", std::string(troubles.empty() ? "serving" : "degraded")}};
@@ -223,6 +249,10 @@ std::string Server::stats(wire::Form form, const Served& served) const {
         {"single_query_us", first.counts().single_us.load()},
     };
     facts.insert(facts.end(), of_the_model.begin(), of_the_model.end());
+    for (std::size_t i = 0; i < kPasses.size(); ++i) {
+        facts.push_back({fmt::format("answers_{}", kPasses[i]), answers_by[i]});
+    }
+    facts.push_back({"plane_unselective", plane_unselective});
     if (!settings_.missing_engines.empty()) facts.push_back({"missing_engines", settings_.missing_engines});
     for (const auto& fact : first.engine().facts()) facts.push_back(fact_of(fact));
     const Limits& limits = settings_.limits;
@@ -307,6 +337,7 @@ std::string Server::prometheus_stats(wire::Form form) const {
     });
     expose_times(out, statistics_);
     expose_batches(out, models_);
+    expose_passes(out, models_);
     out.metric("queue_depth", "gauge", "Requests that wait for an engine.");
     for (const auto& served : models_) {
         for (const auto& compute : served->computes()) {

@@ -41,9 +41,11 @@ struct Settings {
     std::string simd;
     unsigned threads = 0;
     Pin pin = Pin::automatic;
+    bool planes = true;
+    std::uint64_t gpu_memory_bytes = 0;  ///< 0: what is free
     std::vector<int> devices = {0};
     bool all_devices = false;
-    double batch_ms = 0;  ///< 0: twice what a single query takes
+    double batch_ms = 0;  ///< 0: twice what a single query takes, a millisecond at least
     bool access_log = false;
     Limits limits;
     /// Engines that would be preferred but cannot run here, with the reasons; empty where one was asked for by name.

@@ -53,13 +53,17 @@ struct Setup {
     std::vector<int> devices;
     bool lazy = false;
     bool timed = false;
+    bool planes_always = false;
+    std::size_t memory_bytes = 0;  ///< EngineOptions::gpu_memory_bytes
 };
 
 void PrintTo(const Setup& setup, std::ostream* out) { *out << setup.name; }
 
 const std::vector<Setup> kSetups = {{"one", {0}, false, false},
                                     {"one_lazy_timed", {0}, true, true},
-                                    {"shards_on_two_devices_lazy", {0, 1, 0}, true, false}};
+                                    {"shards_on_two_devices_lazy", {0, 1, 0}, true, false},
+                                    {"plane_lazy", {0}, true, false, true},
+                                    {"plane_alone_on_two_devices_lazy", {0, 1}, true, false, true, 750000}};
 
 class CudaFaults : public testing::TestWithParam<Setup> {
   protected:
@@ -76,6 +80,7 @@ class CudaFaults : public testing::TestWithParam<Setup> {
         settings.devices = 2;
         settings.lazy = GetParam().lazy;
         settings.multiply_capacity = 4;  // small buffers: many engines are made here
+        settings.plane_pass_capacity = 4;
         fake_cuda::reset(settings);
     }
 
@@ -83,6 +88,8 @@ class CudaFaults : public testing::TestWithParam<Setup> {
         EngineOptions options;
         options.devices = GetParam().devices;
         options.time_device = GetParam().timed;
+        options.planes_always = GetParam().planes_always;
+        options.gpu_memory_bytes = GetParam().memory_bytes;
         return kernels::make_engine(name, *model_, options);
     }
 
@@ -116,9 +123,16 @@ TEST_P(CudaFaults, EveryFailingCallOfAStartIsAnError) {
                     break;
                 }
                 const bool pin_refused = injected == "cudaHostRegister" && !fake_cuda::is_sticky(code);
+                // What is read in place must be page-locked.
+                const bool pin_needed = injected == "cudaHostRegister" && GetParam().memory_bytes > 0;
                 // A driver that says there is no device is no fault, if it says so first.
                 const bool no_device = call == 1 && code == 100;
-                if (pin_refused) {
+                if (pin_needed) {
+                    ASSERT_FALSE(engine);
+                    EXPECT_EQ(engine.error().code, ErrorCode::unavailable) << engine.error().message;
+                    EXPECT_NE(engine.error().message.find("limit on locked memory"), std::string::npos)
+                        << engine.error().message;
+                } else if (pin_refused) {
                     ASSERT_TRUE(engine) << engine.error().message;
                     EXPECT_EQ((*engine)->name(), "cuda");
                     engine = Error{};
@@ -167,10 +181,11 @@ TEST_P(CudaFaults, EveryFailingCallOfARunIsAnErrorAndTheLastWord) {
         return *kernels::make_query_vector({values.begin(), values.end()});
     };
     std::vector<std::pair<std::string, std::vector<Query>>> runs;
-    runs.push_back({"one query", {nearest(10)}});
-    runs.push_back({"a batch", std::vector<Query>(5, nearest(10))});
+    // Few enough hits for a small plane's warps.
+    runs.push_back({"one query", {nearest(5)}});
+    runs.push_back({"a batch", std::vector<Query>(5, nearest(5))});
     runs.push_back({"a large k", {nearest(5000)}});
-    runs.push_back({"a row range", {nearest(10)}});
+    runs.push_back({"a row range", {nearest(5)}});
     runs.back().second[0].filter.rows = kernels::RowRange{5, 100};
     runs.push_back({"cosmul", {{kernels::CosMul{{vector(1), vector(2)}, {vector(3)}}, 10, {}, {}}}});
     runs.push_back({"cosmul, a large k", {{kernels::CosMul{{vector(1)}, {vector(3)}}, 5000, {}, {}}}});

@@ -222,6 +222,9 @@ TEST_F(Forms, StatisticsCountByVerbAndOutcome) {
     EXPECT_EQ(values["errors"], "5");
     EXPECT_EQ(values["batches"], "20");
     EXPECT_EQ(values["batch_sizes"], "1:20");
+    EXPECT_EQ(values["answers_plane"], "20");
+    EXPECT_EQ(values["answers_float32"], "0");
+    EXPECT_TRUE(values.contains("plane_unselective"));
     for (const char* stage : {"wait", "compute", "deliver", "total"}) {
         std::uint64_t last = 0;
         for (const char* percentile : {"p50", "p90", "p99", "p999"}) {
@@ -302,6 +305,8 @@ TEST_F(Forms, PrometheusReadsTheStatistics) {
     EXPECT_GT(values["gloved_request_seconds_sum{stage=\"total\"}"], 0);
     EXPECT_EQ(values["gloved_batch_size_count{model=\"m\",engine=\"cpu\"}"], 7);
     EXPECT_EQ(values["gloved_batch_size_sum{model=\"m\",engine=\"cpu\"}"], 7);
+    EXPECT_EQ(values["gloved_answers_total{model=\"m\",engine=\"cpu\",pass=\"plane\"}"], 7);
+    EXPECT_EQ(values["gloved_answers_total{model=\"m\",engine=\"cpu\",pass=\"float32\"}"], 0);
     double last = 0;
     for (int power = 4; power <= 25; ++power) {
         const std::string key =

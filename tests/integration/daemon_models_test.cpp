@@ -224,6 +224,31 @@ TEST_F(Models, ThatAreDamagedLeaveTheOldOnesServing) {
     EXPECT_EQ(connection_.ask("RELOAD").status, "OK 2");
 }
 
+// A plane that is damaged would leave out rows that belong to an answer.
+TEST_F(Models, WithPlanesAnswerAsWithoutAndAreRefusedWithDamagedOnes) {
+    const auto before = connection_.ask("NEAR k=20 w1");
+    ASSERT_EQ(before.lines.size(), 20U);
+    store_planes(dir_ / "small");
+    EXPECT_EQ(connection_.ask("RELOAD small").status, "OK 1");
+    EXPECT_EQ(connection_.ask("NEAR k=20 w1").lines, before.lines);
+
+    const std::string path = dir_ / "small/planes";
+    const std::string sound = read_file(path);
+    std::string damaged = sound;
+    damaged[4096 + 70] = static_cast<char>(damaged[4096 + 70] ^ 1);
+    for (const std::string& planes : {damaged, sound.substr(0, sound.size() - 1)}) {
+        std::filesystem::remove(path);
+        write_file(path, planes);
+        const auto reply = connection_.ask("RELOAD small");
+        EXPECT_EQ(reply.status.rfind("ERR unavailable small is not loaded anew, the old one serves on: ", 0), 0U)
+            << reply.status;
+        EXPECT_EQ(connection_.ask("NEAR k=20 w1").lines, before.lines);
+    }
+    std::filesystem::remove(path);
+    EXPECT_EQ(connection_.ask("RELOAD small").status, "OK 1");
+    EXPECT_EQ(connection_.ask("NEAR k=20 w1").lines, before.lines);
+}
+
 TEST_F(Models, ThatAreSoundAreLoadedBesideOneThatIsNot) {
     std::filesystem::remove_all(dir_ / "small");
     const format::Model next = make_model(dir_ / "large", random_entries(93, 3, 6));
