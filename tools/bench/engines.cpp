@@ -25,6 +25,10 @@ namespace {
 constexpr const char* kCuda = "cuda";
 constexpr std::size_t kRoundsWithProcessor = 9;
 constexpr std::size_t kRoundsOfDevice = 49;
+/// Rows that sgemm gets at once: from 2,048 to 262,144, processor time measured the same to a tenth.
+constexpr std::size_t kBlockRows = 16384;
+constexpr const char* kPlane = "plane";
+constexpr double kTail = 0.99;
 
 struct NamedEngine {
     std::string label;
@@ -62,6 +66,8 @@ Result<NamedEngine> make_engine(const std::string& name, const std::string& simd
     options.simd = simd;
     options.devices = {settings.device};
     options.pin = settings.pin;
+    options.planes = settings.planes;
+    options.gpu_memory_bytes = settings.gpu_memory_bytes;
     options.time_device = true;
     options.log = [&](const std::string& line) { said.emplace_back(so_far(), line); };
     auto engine = kernels::make_engine(name, model, options);
@@ -78,10 +84,11 @@ Result<NamedEngine> make_engine(const std::string& name, const std::string& simd
         named.batches = {1, 8, 64};
     }
     print_note(settings.format, fmt::format("engine   {}: {}", named.engine->name(), description));
-    print_note(settings.format, fmt::format("         ready after {} ms{}", figure(ms),
-                                            !named.on_device ? ""
-                                            : settings.pin   ? ", --pin on"
-                                                             : ", --pin off"));
+    print_note(settings.format,
+               fmt::format("         ready after {} ms, --planes {}{}", figure(ms), settings.planes ? "on" : "off",
+                           !named.on_device ? ""
+                           : settings.pin   ? ", --pin on"
+                                            : ", --pin off"));
     for (const auto& [at_ms, line] : said) {
         print_note(settings.format, fmt::format("         after {} ms: {}", figure(at_ms), line));
     }
@@ -135,6 +142,18 @@ double device_ms_of(std::span<const kernels::Answer> answers) {
     return sum;
 }
 
+/// Sizes of batches, 1 left out, that engines of the processor are asked: ascending.
+std::vector<std::size_t> batches_on_processor(std::span<const NamedEngine> engines) {
+    std::vector<std::size_t> batches;
+    for (const NamedEngine& named : engines) {
+        if (!named.on_device) batches.insert(batches.end(), named.batches.begin(), named.batches.end());
+    }
+    std::sort(batches.begin(), batches.end());
+    batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
+    std::erase(batches, std::size_t{1});
+    return batches;
+}
+
 /// All that is timed, in the order of the table: the peers, then each engine's single query and batches.
 class Contest {
   public:
@@ -158,6 +177,28 @@ class Contest {
         add({"OpenBLAS sgemv, no top-k", 1, {}, [this, &blas]() -> Status {
                  const float* query = model_.vector(words_.next()).data();
                  blas.sgemv(model_.vectors().data(), model_.rows(), model_.dim(), query, dots_.data());
+                 return {};
+             }});
+    }
+
+    /// A batch as one would do it with OpenBLAS: scores of a block of rows at a time, so that they stay in the cache, and of
+    /// all rows in the end.
+    void add_sgemm(const OpenBlas& blas, std::size_t batch) {
+        sgemm_.emplace_back(batch, contenders_.size());
+        if (dots_.size() < kBlockRows * batch) dots_.resize(kBlockRows * batch);
+        add({fmt::format("OpenBLAS sgemm of {}, no top-k", batch), batch,
+             [this, batch](std::size_t) {
+                 matrix_.clear();
+                 for (std::size_t i = 0; i < batch; ++i) {
+                     const auto query = model_.vector(words_.next());
+                     matrix_.insert(matrix_.end(), query.begin(), query.end());
+                 }
+             },
+             [this, batch, &blas]() -> Status {
+                 for (std::size_t row = 0; row < model_.rows(); row += kBlockRows) {
+                     blas.sgemm(model_.vectors().data() + row * model_.dim(), std::min(kBlockRows, model_.rows() - row),
+                                model_.dim(), matrix_.data(), batch, dots_.data());
+                 }
                  return {};
              }});
     }
@@ -192,7 +233,7 @@ class Contest {
                      const auto answers = named.engine->run(queries_);
                      if (!answers) return answers.error();
                      device_ms_ = device_ms_of(*answers);
-                     passes_[index] = answers->back().certificate.pass;
+                     note(notes_[index], *answers);
                      return {};
                  },
                  named.on_device ? std::function<double()>([this] { return device_ms_; }) : nullptr});
@@ -206,6 +247,12 @@ class Contest {
         const Series* const floor = peer(floor_);
         const Series* const sgemv = peer(sgemv_);
         const Series* const ceiling = peer(ceiling_);
+        const auto sgemm = [&](std::size_t batch) -> const Series* {
+            for (const auto& [of, index] : sgemm_) {
+                if (of == batch) return &(*all)[index];
+            }
+            return nullptr;
+        };
 
         std::vector<std::string> headings = {"what", "ms median", "ms min"};
         const auto also = [&](bool there, std::initializer_list<const char*> names) {
@@ -215,15 +262,18 @@ class Contest {
         also(true, {"GB/s"});
         also(floor != nullptr, {"x floor"});
         also(sgemv != nullptr, {"x sgemv"});
+        also(!sgemm_.empty(), {"x sgemm"});
         also(ceiling != nullptr, {"x ceiling"});
         also(true, {"ms a query", "queries/s", "gain over single", "pass"});
+        const bool planes = std::any_of(notes_.begin(), notes_.end(), [](const Notes& n) { return n.pass == kPlane; });
+        also(planes, {"survivors", "p99", "% of bytes", "p99 %"});
         Table table(headings);
 
         const Series* single = nullptr;
         for (const Series& series : *all) {
             const auto index = static_cast<std::size_t>(&series - all->data());
             const bool on_device = !series.device_ms.empty();
-            const bool engine = series.queries > 0 && &series != sgemv;
+            const bool engine = series.queries > 0 && &series != sgemv && &series != sgemm(series.queries);
             // Each engine's own single query stands before its batches.
             if (engine && series.queries == 1) single = &series;
             const double ms = series.median();
@@ -241,13 +291,21 @@ class Contest {
             });
             cell(floor != nullptr, !on_device, [&] { return ratio(ms, floor); });
             cell(sgemv != nullptr, !on_device, [&] { return ratio(ms, sgemv); });
+            cell(!sgemm_.empty(), !on_device && sgemm(series.queries) != nullptr,
+                 [&] { return ratio(ms, sgemm(series.queries)); });
             cell(ceiling != nullptr, on_device,
                  [&] { return fmt::format("{:.3f}", device_ms / bench::median(ceiling->device_ms)); });
             cell(true, series.queries > 0, [&] { return fmt::format("{:.3f}", ms / queries); });
             cell(true, series.queries > 0, [&] { return fmt::format("{:.0f}", queries / ms * 1000); });
             cell(true, engine && series.queries > 1 && single != nullptr,
                  [&] { return ratio(single->median() * queries, &series); });
-            cells.push_back(passes_[index]);
+            const Notes& notes = notes_[index];
+            cells.push_back(notes.pass);
+            const bool by_plane = notes.pass == kPlane;
+            cell(planes, by_plane, [&] { return fmt::format("{:.0f}", bench::median(notes.survivors)); });
+            cell(planes, by_plane, [&] { return fmt::format("{:.0f}", percentile(notes.survivors, kTail)); });
+            cell(planes, by_plane, [&] { return fmt::format("{:.2f}", 100 * bench::median(notes.shares)); });
+            cell(planes, by_plane, [&] { return fmt::format("{:.2f}", 100 * percentile(notes.shares, kTail)); });
             table.add(std::move(cells));
         }
         return table;
@@ -256,7 +314,22 @@ class Contest {
   private:
     void add(Contender contender) {
         contenders_.push_back(std::move(contender));
-        passes_.emplace_back();
+        notes_.emplace_back();
+    }
+
+    /// What a contender's certificates say, over all that it was asked.
+    struct Notes {
+        std::string pass;  // of the last answer
+        std::vector<double> survivors;
+        std::vector<double> shares;  // bytes read, of the vectors' bytes
+    };
+    void note(Notes& notes, std::span<const kernels::Answer> answers) const {
+        notes.pass = answers.back().certificate.pass;
+        for (const kernels::Answer& answer : answers) {
+            notes.survivors.push_back(static_cast<double>(answer.certificate.survivors));
+            notes.shares.push_back(static_cast<double>(answer.certificate.read_bytes) /
+                                   static_cast<double>(model_.vectors().size_bytes()));
+        }
     }
 
     const format::Model& model_;
@@ -264,12 +337,14 @@ class Contest {
     kernels::ThreadPool pool_;
     RandomWords words_;
     std::vector<float> dots_;
+    std::vector<float> matrix_;  // queries, side by side
     std::vector<kernels::Query> queries_;
     Status made_;
     double device_ms_ = 0;  // of the run before
     std::vector<Contender> contenders_;
-    std::vector<std::string> passes_;  // of each contender's last answer
+    std::vector<Notes> notes_;  // one a contender
     std::optional<std::size_t> floor_, sgemv_, ceiling_;
+    std::vector<std::pair<std::size_t, std::size_t>> sgemm_;  // batch, contender
 };
 
 }  // namespace
@@ -304,7 +379,10 @@ Status print_engines(const format::Model& model, const Settings& settings, const
 
     Contest contest(model, settings);
     if (processor) contest.add_floor();
-    if (processor && blas != nullptr) contest.add_sgemv(*blas);
+    if (processor && blas != nullptr) {
+        contest.add_sgemv(*blas);
+        for (const std::size_t batch : batches_on_processor(*engines)) contest.add_sgemm(*blas, batch);
+    }
     if (reader) contest.add_ceiling(*reader);
     for (NamedEngine& named : *engines) contest.add_engine(named);
     const auto table = contest.run(rounds);

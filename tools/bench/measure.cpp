@@ -20,6 +20,11 @@ namespace {
 /// What a thread reads at a time.
 constexpr std::size_t kReadGrain = 1 << 20;
 
+// CBLAS's names for how matrices lie.
+constexpr int kRowMajor = 101;
+constexpr int kNoTranspose = 111;
+constexpr int kTranspose = 112;
+
 // Sixteen bytes a load are enough: eight loads under way at once saturate the memory of a core. Wider ones, with target
 // attributes, measured no faster.
 using Words = std::uint64_t __attribute__((vector_size(16)));
@@ -53,6 +58,12 @@ double median(std::span<const double> values) {
     return (in_order[(in_order.size() - 1) / 2] + in_order[in_order.size() / 2]) / 2;
 }
 
+double percentile(std::span<const double> values, double share) {
+    assert(!values.empty() && share > 0 && share <= 1);
+    const auto in_order = sorted({values.begin(), values.end()});
+    return in_order[static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size()))) - 1];
+}
+
 double mean(std::span<const double> values) {
     assert(!values.empty());
     return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -71,10 +82,7 @@ double Series::median() const { return bench::median(ms); }
 
 double Series::least() const { return *std::min_element(ms.begin(), ms.end()); }
 
-double Series::percentile(double share) const {
-    assert(!ms.empty() && share > 0 && share <= 1);
-    return sorted(ms)[static_cast<std::size_t>(std::ceil(share * static_cast<double>(ms.size()))) - 1];
-}
+double Series::percentile(double share) const { return bench::percentile(ms, share); }
 
 double Series::median_wait_ms() const {
     assert(device_ms.size() == ms.size());
@@ -130,8 +138,10 @@ Result<OpenBlas> OpenBlas::load(unsigned threads) {
     const auto get_config = reinterpret_cast<char* (*)()>(find("openblas_get_config"));
     OpenBlas blas;
     blas.sgemv_ = reinterpret_cast<Sgemv>(find("cblas_sgemv"));
-    if (blas.sgemv_ == nullptr || set_threads == nullptr) {
-        return Error{ErrorCode::unavailable, "libopenblas.so.0 has no cblas_sgemv or openblas_set_num_threads"};
+    blas.sgemm_ = reinterpret_cast<Sgemm>(find("cblas_sgemm"));
+    if (blas.sgemv_ == nullptr || blas.sgemm_ == nullptr || set_threads == nullptr) {
+        return Error{ErrorCode::unavailable,
+                     "libopenblas.so.0 has no cblas_sgemv, cblas_sgemm or openblas_set_num_threads"};
     }
     set_threads(static_cast<int>(threads));
     blas.description_ = fmt::format("{}, {} thread{}", get_config == nullptr ? "OpenBLAS" : get_config(), threads,
@@ -140,10 +150,14 @@ Result<OpenBlas> OpenBlas::load(unsigned threads) {
 }
 
 void OpenBlas::sgemv(const float* matrix, std::size_t rows, std::size_t dim, const float* query, float* out) const {
-    constexpr int kRowMajor = 101;
-    constexpr int kNoTranspose = 111;
     sgemv_(kRowMajor, kNoTranspose, static_cast<int>(rows), static_cast<int>(dim), 1.0F, matrix, static_cast<int>(dim),
            query, 1, 0.0F, out, 1);
+}
+
+void OpenBlas::sgemm(const float* matrix, std::size_t rows, std::size_t dim, const float* queries, std::size_t count,
+                     float* out) const {
+    sgemm_(kRowMajor, kNoTranspose, kTranspose, static_cast<int>(count), static_cast<int>(rows), static_cast<int>(dim),
+           1.0F, queries, static_cast<int>(dim), matrix, static_cast<int>(dim), 0.0F, out, static_cast<int>(rows));
 }
 
 }  // namespace gloved::bench

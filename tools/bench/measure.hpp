@@ -41,6 +41,9 @@ struct Series {
 /// The middle value, or the mean of the two middle ones. At least one.
 double median(std::span<const double> values);
 
+/// The value that `share` of the values do not exceed; 0 < share <= 1. At least one.
+double percentile(std::span<const double> values, double share);
+
 /// Sum over count. At least one value.
 double mean(std::span<const double> values);
 
@@ -68,15 +71,23 @@ class OpenBlas {
     /// out[r] = row r · query, for a row-major float32 matrix of shape (rows, dim), with cblas_sgemv. rows fits an int.
     void sgemv(const float* matrix, std::size_t rows, std::size_t dim, const float* query, float* out) const;
 
+    /// out[q · rows + r] = row r · query q, for row-major float32 matrices of shapes (rows, dim) and (count, dim), with cblas_sgemm:
+    /// this way round is a tenth faster than the other. All three fit an int.
+    void sgemm(const float* matrix, std::size_t rows, std::size_t dim, const float* queries, std::size_t count,
+               float* out) const;
+
     /// «OpenBLAS 0.3.21 … Zen, 2 threads»
     const std::string& description() const { return description_; }
 
   private:
     using Sgemv = void (*)(int order, int transpose, int m, int n, float alpha, const float* a, int lda, const float* x,
                            int incx, float beta, float* y, int incy);
+    using Sgemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
+                           const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc);
     OpenBlas() = default;
 
     Sgemv sgemv_ = nullptr;
+    Sgemm sgemm_ = nullptr;
     std::string description_;
 };
 

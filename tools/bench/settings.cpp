@@ -5,6 +5,7 @@
 #include <boost/program_options.hpp>
 #include <limits>
 
+#include "common/byte_count.hpp"
 #include "common/format/layout.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
 #include "tools/bench/command_line.hpp"
@@ -22,7 +23,7 @@ constexpr std::uint64_t kMaxRungSeconds = 100'000;
 constexpr const char* kSynopsis = R"(Usage: gloved-bench --model DIR [OPTIONS]
        gloved-bench --rows N [--dim D] [OPTIONS]
        gloved-bench matmin|distmat [OPTIONS]
-Times queries beside a plain read of the same memory, and on the processor beside OpenBLAS's sgemv, round by round.
+Times queries beside a plain read of the same memory, and on the processor beside OpenBLAS's sgemv and sgemm, round by round.
 )";
 
 constexpr const char* kExamples = R"(
@@ -55,6 +56,8 @@ po::options_description all_options() {
         ("threads", preset("T", "0"), "threads of everything measured; 0: one a usable processor")
         ("device", preset("N", "0"), "cuda: which device")
         ("pin", preset("on|off", "on"), "cuda: page-lock the model while it is copied to the device")
+        ("planes", preset("on|off", "on"), "read a 4-bit plane first, and only the vectors that it lets through")
+        ("gpu-memory", preset("BYTES", ""), "cuda: use so much of the device's memory at most, as 440M")
         ("batches", value("LIST"), "queries answered at once; default 1,8,64, for cuda 1,2,8,64,256,1024")
         ("k", preset("K", "10"), "words an answer has")
         ("repeat", value("R"), "rounds; default 9, for cuda alone 49, for rungs 10");
@@ -113,6 +116,13 @@ Result<Settings> read_settings(CommandLine& line) {
     }
     if (text("pin") != "on" && text("pin") != "off") return wrong_usage("--pin takes on or off");
     settings.pin = text("pin") == "on";
+    if (text("planes") != "on" && text("planes") != "off") return wrong_usage("--planes takes on or off");
+    settings.planes = text("planes") == "on";
+    if (!text("gpu-memory").empty()) {
+        const auto bytes = byte_count_from(text("gpu-memory"));
+        if (!bytes || *bytes == 0) return wrong_usage("--gpu-memory takes bytes, as 460000000 or 440M");
+        settings.gpu_memory_bytes = *bytes;
+    }
     if (given("rungs") && text("rungs").empty()) return wrong_usage("--rungs takes names with commas between, or all");
     settings.rungs = text("rungs");
     if (given("rungs") && settings.k > kernels::ladder::kMaxLadderHits) {

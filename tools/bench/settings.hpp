@@ -25,7 +25,9 @@ struct Settings {
     unsigned threads = 0;  ///< never 0
     int device = 0;
     bool pin = true;
-    std::vector<std::size_t> batches;  ///< empty: what suits the engine
+    bool planes = true;
+    std::uint64_t gpu_memory_bytes = 0;  ///< 0: what is free
+    std::vector<std::size_t> batches;    ///< empty: what suits the engine
     std::size_t k = 0;
     std::size_t repeat = 0;  ///< 0: what suits the measurement
 

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""How much of a model its plane leaves to be read, word by word, on real words.
+
+    survivors.py BIN_DIR MODEL [--count N] [--engine NAME] [--k K]
+
+Asks a daemon for the neighbours of N random words and of N random analogies, a - b + c, with certify=1, and prints how many rows the
+plane let through, and the bytes that one answer needed (the plane and the vectors of those rows) as a share of all vectors' bytes.
+Exit status: 0 the 99th percentile of the bytes is at most a sixth, 1 it is more, 2 wrong usage.
+"""
+import argparse
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+AT_MOST = 1 / 6
+PATIENCE_S = 120
+GROUP_ROWS, STEP_DIMS, STEP_BYTES = 16, 8, 64  # kernels/planes/shape.hpp
+
+
+def plain_words(model):
+    """Words that need no quotes."""
+    with open(os.path.join(model, "keys"), "rb") as file:
+        return [word for word in file.read().split(b"\n") if re.fullmatch(rb"[a-z]+", word)]
+
+
+def connect(path, process):
+    limit = time.monotonic() + PATIENCE_S
+    while time.monotonic() < limit and process.poll() is None:
+        try:
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(path)
+            return connection.makefile("rwb")
+        except OSError:
+            time.sleep(0.01)
+    sys.exit("survivors.py: the daemon does not listen")
+
+
+def ask(stream, request):
+    """The status line's keys; the lines behind it are read past."""
+    stream.write(request + b"\n")
+    stream.flush()
+    status = stream.readline()
+    if not status.startswith(b"OK "):
+        sys.exit(f"survivors.py: {request!r}: {status!r}")
+    for _ in range(int(status.split()[1])):
+        stream.readline()
+    return dict(field.split(b"=", 1) for field in status.split()[2:])
+
+
+def percentile(values, share):
+    return sorted(values)[max(0, -int(-share * len(values) // 1) - 1)]
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("bin")
+    parser.add_argument("model")
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--engine", default="cpu")
+    parser.add_argument("--k", type=int, default=10)
+    arguments = parser.parse_args()
+    words = plain_words(arguments.model)
+    pick = random.Random(7)
+    worst = 0
+    with tempfile.TemporaryDirectory() as work:
+        path = os.path.join(work, "s")
+        command = [os.path.join(arguments.bin, "gloved"), "--model", arguments.model, "--socket", path, "--engine", arguments.engine]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            stream = connect(path, process)
+            facts = dict(line.split(b"\t", 1) for line in stats(stream))
+            rows, dim = int(facts[b"rows"]), int(facts[b"dim"])
+            plane_bytes = -(-rows // GROUP_ROWS) * (-(-dim // STEP_DIMS) + 1) * STEP_BYTES
+            all_bytes = rows * dim * 4
+            print(f"{rows:,} x {dim}, k={arguments.k}; the plane alone is {plane_bytes / all_bytes:.2%} of the vectors")
+            print(f"{'asked':18} {'survivors':>9} {'p99':>7} {'max':>7}   {'bytes':>7} {'p99':>7} {'max':>7}   passes")
+            kinds = {
+                "random words": lambda: pick.choice(words),
+                "analogies a-b+c": lambda: b"%s - %s + %s" % tuple(pick.sample(words, 3)),
+            }
+            for kind, make in kinds.items():
+                answers = [ask(stream, b"NEAR certify=1 k=%d " % arguments.k + make()) for _ in range(arguments.count)]
+                survivors = [int(answer[b"survivors"]) for answer in answers]
+                shares = [(plane_bytes + 4 * dim * count) / all_bytes for count in survivors]
+                passes = sorted({answer[b"pass"].decode() for answer in answers})
+                print(
+                    f"{kind:18} {percentile(survivors, 0.5):9,} {percentile(survivors, 0.99):7,} {max(survivors):7,}   "
+                    f"{percentile(shares, 0.5):7.2%} {percentile(shares, 0.99):7.2%} {max(shares):7.2%}   {' '.join(passes)}"
+                )
+                worst = max(worst, percentile(shares, 0.99) if passes == ["plane"] else 1)
+        finally:
+            process.terminate()
+            process.wait()
+    return 0 if worst <= AT_MOST else 1
+
+
+def stats(stream):
+    stream.write(b"STATS\n")
+    stream.flush()
+    count = int(stream.readline().split()[1])
+    return [stream.readline().rstrip(b"\n") for _ in range(count)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
