@@ -8,7 +8,7 @@ _gloved_options() {
     case $1 in
         gloved)
             echo --model=@model --socket=@file --config=@file --engine=auto,cuda,cpu --simd=avx512,avx2,baseline --device=all \
-                --threads=@other --pin=auto,on,off --batch-ms=@other --max-k=@other --max-connections=@other --uid-share=@other \
+                --threads=@other --pin=auto,on,off --planes=on,off --gpu-memory=@other --batch-ms=@other --max-k=@other --max-connections=@other --uid-share=@other \
                 --queue-length=@other --request-timeout=@other --line-timeout=@other --idle-timeout=@other \
                 --write-timeout=@other --drain-timeout=@other --log-level=debug,info,warning,error --access-log=on,off --check --help --version
             ;;
@@ -16,9 +16,9 @@ _gloved_options() {
         gloved-convert)
             echo --format=auto,glove,norms,word2vec,word2vec-bin,fasttext --dim=@other --member=@other --limit=@other \
                 --duplicates=first,last,error --on-error=stop,skip --threads=@other --memory=@other \
-                --export=glove,word2vec,word2vec-bin,npy --help --version
+                --planes=4,none --planes-only=@directory --export=glove,word2vec,word2vec-bin,npy --help --version
             ;;
-        gloved-verify) echo --source=@file --quick --engines --json --threads=@other --help --version ;;
+        gloved-verify) echo --source=@file --quick --engines --answers=@other --oracle=@other --seed=@other --ways=@other --reference=@other --json --threads=@other --help --version ;;
         gloved-eval)
             echo --socket=@file --model=@other --top=@other --method=add,mul --case=ignore,exact --json --timeout=@other \
                 --retry=@other --help --version
@@ -29,7 +29,7 @@ _gloved_options() {
             ;;
         gloved-bench)
             echo --model=@directory --rows=@other --dim=@other --seed=@other --keep=@directory --engine=cpu,cuda,auto,all \
-                --simd=avx512,avx2,baseline,all --threads=@other --device=@other --pin=on,off --batches=@other --k=@other \
+                --simd=avx512,avx2,baseline,all --threads=@other --device=@other --pin=on,off --planes=on,off --gpu-memory=@other --batches=@other --k=@other \
                 --repeat=@other --rungs=list:all,v0,v1,v2,v3,v3-16B,v3-64B,v3-128B,v4,v5 --rung-seconds=@other --svg=@file \
                 --loads --daemon=@file --daemon-engine=auto,cuda,cpu --leak-queries=@other --format=text,csv --help --version
             ;;
