@@ -17,6 +17,7 @@
 #include "common/files.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
+#include "common/format/planes.hpp"
 #include "tests/fuzz/check.hpp"
 #include "tests/fuzz/model_input.hpp"
 
@@ -26,8 +27,8 @@ namespace {
 
 using HeaderBytes = std::array<std::byte, format::kHeaderBytes>;
 
-/// Values files larger than this are cut to it: their headers promise more than there is.
-constexpr std::uint64_t kMaxValuesBytes = 1 << 16;
+/// Values and planes larger than this are cut to it: their headers promise more than there is.
+constexpr std::uint64_t kMaxFileBytes = 1 << 16;
 
 template <class T>
 T get(const HeaderBytes& bytes, std::size_t offset) {
@@ -61,15 +62,17 @@ std::uint64_t generation_of(const HeaderBytes& bytes) {
     return format::compute_generation(header);
 }
 
+void repair_checksum(HeaderBytes& bytes) {
+    put(bytes, fuzz::kAtHeaderChecksum, format::checksum(std::span(bytes).first(fuzz::kAtHeaderChecksum)));
+}
+
 void repair(HeaderBytes& bytes, std::uint8_t what, std::string_view keys) {
     if ((what & fuzz::kRepairKeys) != 0) {
         put<std::uint64_t>(bytes, fuzz::kAtKeysBytes, keys.size());
         put(bytes, fuzz::kAtKeysChecksum, format::checksum(std::as_bytes(std::span(keys))));
     }
     if ((what & fuzz::kRepairGeneration) != 0) put(bytes, fuzz::kAtGeneration, generation_of(bytes));
-    if ((what & fuzz::kRepairChecksum) != 0) {
-        put(bytes, fuzz::kAtHeaderChecksum, format::checksum(std::span(bytes).first(fuzz::kAtHeaderChecksum)));
-    }
+    if ((what & fuzz::kRepairChecksum) != 0) repair_checksum(bytes);
 }
 
 /// A model's directory in memory, made once; its files are written over for each input.
@@ -83,23 +86,32 @@ class Files {
         GLOVED_CHECK(::mkdtemp(path_.data()) != nullptr);
         values_ = create(format::kValuesFile);
         keys_ = create(format::kKeysFile);
+        planes_ = create(format::kPlanesFile);
     }
     Files(const Files&) = delete;
     Files& operator=(const Files&) = delete;
     ~Files() {
         ::unlink((path_ + "/" + format::kValuesFile).c_str());
         ::unlink((path_ + "/" + format::kKeysFile).c_str());
+        ::unlink((path_ + "/" + format::kPlanesFile).c_str());
+        ::unlink(aside().c_str());
         ::rmdir(path_.c_str());
     }
 
     const std::string& path() const { return path_; }
 
     void write(const HeaderBytes& header, std::uint64_t values_bytes, std::string_view keys) {
-        const auto head = std::span(header).first(std::min<std::uint64_t>(header.size(), values_bytes));
-        GLOVED_CHECK(write_all_at(values_.get(), head, 0, path_));
-        GLOVED_CHECK(::ftruncate(values_.get(), static_cast<off_t>(values_bytes)) == 0);
+        write_headed(values_.get(), header, values_bytes);
         GLOVED_CHECK(write_all_at(keys_.get(), std::as_bytes(std::span(keys)), 0, path_));
         GLOVED_CHECK(::ftruncate(keys_.get(), static_cast<off_t>(keys.size())) == 0);
+    }
+    void write_planes(const HeaderBytes& header, std::uint64_t bytes) { write_headed(planes_.get(), header, bytes); }
+    /// Whether the model has its planes file, or that lies aside.
+    void show_planes(bool shown) {
+        if (shown == planes_shown_) return;
+        const std::string there = path_ + "/" + format::kPlanesFile;
+        GLOVED_CHECK(::rename((shown ? aside() : there).c_str(), (shown ? there : aside()).c_str()) == 0);
+        planes_shown_ = shown;
     }
 
   private:
@@ -109,9 +121,18 @@ class Files {
         return fd;
     }
 
+    void write_headed(int fd, const HeaderBytes& header, std::uint64_t bytes) {
+        const auto head = std::span(header).first(std::min<std::uint64_t>(header.size(), bytes));
+        GLOVED_CHECK(write_all_at(fd, head, 0, path_));
+        GLOVED_CHECK(::ftruncate(fd, static_cast<off_t>(bytes)) == 0);
+    }
+    std::string aside() const { return path_ + "/aside"; }
+
     std::string path_;
     UniqueFd values_;
     UniqueFd keys_;
+    UniqueFd planes_;
+    bool planes_shown_ = true;
 };
 
 /// Reads each byte and asks each question that a daemon would.
@@ -123,6 +144,11 @@ void use(const format::Model& model) {
     for (const float value : model.vectors()) sum += static_cast<double>(value);
     for (const double norm : model.norms()) sum += norm;
     for (const std::uint32_t rank : model.ranks()) sum += rank;
+    if (const auto planes = model.planes()) {
+        GLOVED_CHECK((planes->size() == format::PlaneShape{model.rows(), model.dim()}.bytes()));
+        for (const std::byte byte : *planes) sum += static_cast<double>(byte);
+        static_cast<void>(bool(model.verify_planes()));
+    }
     volatile double sink = sum;  // so that the reads are made
     static_cast<void>(sink);
     for (const format::Section& section : model.header().sections)
@@ -155,6 +181,14 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
     const auto header = format::decode_header(bytes);
     GLOVED_CHECK(header && header->keys_bytes == 4 &&
                  header->file_bytes == get<std::uint64_t>(bytes, fuzz::kAtFileBytes));
+    const format::PlanesHeader planes{2, 3, 4, 5};
+    HeaderBytes of_planes = format::encode_planes_header(planes);
+    GLOVED_CHECK(get<std::uint64_t>(of_planes, fuzz::kAtGeneration) == planes.generation &&
+                 get<std::uint64_t>(of_planes, fuzz::kAtFileBytes) == planes.file_bytes());
+    put<std::uint64_t>(of_planes, fuzz::kAtGeneration, 6);
+    GLOVED_CHECK(!format::decode_planes_header(of_planes));
+    repair_checksum(of_planes);
+    GLOVED_CHECK(format::decode_planes_header(of_planes));
     return 0;
 }
 
@@ -165,7 +199,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::size_t entries = data[1] % (format::kMaxSections + 2);
     const std::span<const std::uint8_t> rest(data + 2, size - 2);
     const auto head = rest.first(std::min(rest.size(), fuzz::kFixedBytes + entries * fuzz::kEntryBytes));
-    const std::string_view keys(reinterpret_cast<const char*>(rest.data() + head.size()), rest.size() - head.size());
+    const bool with_planes = (what & fuzz::kWithPlanes) != 0;
+    const auto behind = rest.subspan(head.size());
+    const auto planes_head = behind.first(with_planes ? std::min(behind.size(), fuzz::kPlanesBytes) : 0);
+    const auto last = behind.subspan(planes_head.size());
+    const std::string_view keys(reinterpret_cast<const char*>(last.data()), last.size());
 
     HeaderBytes header{};
     std::memcpy(header.data(), head.data(), head.size());
@@ -173,13 +211,40 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto decoded = format::decode_header(header);
     if (decoded) GLOVED_CHECK(format::decode_header(format::encode_header(*decoded)));
 
-    std::uint64_t values_bytes = std::min(get<std::uint64_t>(header, fuzz::kAtFileBytes), kMaxValuesBytes);
-    if ((what & fuzz::kOneByteLess) != 0 && values_bytes > 0) --values_bytes;
+    const auto size_of = [](const HeaderBytes& bytes, bool one_less) {
+        const std::uint64_t said = std::min(get<std::uint64_t>(bytes, fuzz::kAtFileBytes), kMaxFileBytes);
+        return said - (one_less && said > 0 ? 1 : 0);
+    };
+    const std::uint64_t values_bytes = size_of(header, (what & fuzz::kOneByteLess) != 0);
     files.write(header, values_bytes, keys);
+    files.show_planes(with_planes);
+    HeaderBytes planes{};
+    std::uint64_t planes_bytes = 0;
+    if (with_planes) {
+        std::memcpy(planes.data(), planes_head.data(), planes_head.size());
+        if ((what & fuzz::kRepairPlanes) != 0) {
+            put(planes, fuzz::kAtGeneration, get<std::uint64_t>(header, fuzz::kAtGeneration));
+            repair_checksum(planes);
+        }
+        planes_bytes = size_of(planes, (what & fuzz::kPlanesOneByteLess) != 0);
+        files.write_planes(planes, planes_bytes);
+    }
     const auto model = format::Model::open(files.path());
     if (model) {
         GLOVED_CHECK(decoded && decoded->file_bytes == values_bytes);
+        GLOVED_CHECK(model->planes().has_value() == with_planes);
+        if (with_planes) {
+            const auto of_planes = format::decode_planes_header(planes);
+            GLOVED_CHECK(of_planes && of_planes->file_bytes() == planes_bytes &&
+                         of_planes->generation == model->generation());
+            GLOVED_CHECK(format::encode_planes_header(*of_planes) == planes);
+        }
         use(*model);
+    }
+    // Without the planes it opens all the same, if these are all that is wrong.
+    if (!model && with_planes && format::Model::open(files.path(), format::WithPlanes::no)) {
+        files.show_planes(false);
+        GLOVED_CHECK(format::Model::open(files.path()));
     }
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/format/layout.hpp"
+#include "common/format/planes.hpp"
 #include "tests/fuzz/model_input.hpp"
 
 using namespace gloved;
@@ -22,9 +23,14 @@ int main(int argc, char** argv) {
         const format::Header header = fuzz::seed_header(rows, 3);
         const auto bytes = format::encode_header(header);
         const std::size_t used = fuzz::kFixedBytes + header.sections.size() * fuzz::kEntryBytes;
-        for (const std::uint8_t repair : {fuzz::kRepairAll, fuzz::kRepairNothing}) {
-            std::string input = {static_cast<char>(repair), static_cast<char>(header.sections.size())};
+        const auto planes = format::encode_planes_header({rows, header.dim, header.generation, 0});
+        constexpr int kPlanes = fuzz::kRepairAll | fuzz::kWithPlanes | fuzz::kRepairPlanes;
+        for (const int what : {+fuzz::kRepairAll, +fuzz::kRepairNothing, kPlanes, kPlanes | fuzz::kPlanesOneByteLess}) {
+            std::string input = {static_cast<char>(what), static_cast<char>(header.sections.size())};
             input.append(reinterpret_cast<const char*>(bytes.data()), used);
+            if ((what & fuzz::kWithPlanes) != 0) {
+                input.append(reinterpret_cast<const char*>(planes.data()), fuzz::kPlanesBytes);
+            }
             input += text;
             std::ofstream(std::string(argv[1]) + "/seed" + std::to_string(made++), std::ios::binary) << input;
         }

@@ -3,6 +3,7 @@
 //     byte 0       what to repair, see Repair
 //     byte 1       n, how many section entries follow the fixed fields, modulo kMaxSections + 2
 //     64 + 64 n    the start of the header; the rest of its 4096 bytes is zero
+//     64           with kWithPlanes: the start of the header of the planes file, likewise
 //     the rest     the keys file
 //
 // A header is nearly all zeros and guarded by checksums: written out as it is, mutations would be wasted on the zeros
@@ -25,7 +26,10 @@ enum Repair : std::uint8_t {
     kRepairGeneration = 2,  ///< the generation
     kRepairChecksum = 4,    ///< the header's own checksum
     kRepairAll = 7,
-    kOneByteLess = 8,  ///< and the values file is a byte shorter than its header says
+    kOneByteLess = 8,    ///< and the values file is a byte shorter than its header says
+    kWithPlanes = 16,    ///< there is a planes file
+    kRepairPlanes = 32,  ///< its header's generation and checksum
+    kPlanesOneByteLess = 64,
 };
 
 // Offsets of the fixed fields and of a section entry's, from FORMAT.md. If they drift, fuzz_model does not start.
@@ -40,6 +44,8 @@ inline constexpr std::size_t kAtKeysChecksum = 48;
 inline constexpr std::size_t kAtFileBytes = 56;
 inline constexpr std::size_t kAtEntryChecksum = 48;
 inline constexpr std::size_t kAtHeaderChecksum = format::kHeaderBytes - 8;
+// The header of a planes file has its generation, its size and its checksum at the same offsets.
+inline constexpr std::size_t kPlanesBytes = 64;
 
 /// A small valid header for `rows` keys; its checksums of keys and sections are zero.
 inline format::Header seed_header(std::uint64_t rows, std::uint32_t dim) {
