@@ -658,8 +658,8 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
         if (const auto error = multiply<false>(model, queries, part, work, shape, stream); error != cudaSuccess) {
             return error;
         }
-        const unsigned blocks =
-            min(max(static_cast<unsigned>(shape.processors) * kRescoreBlocks / queries.count, 1U), kMostRescoreBlocks);
+        const unsigned blocks = std::clamp(static_cast<unsigned>(shape.processors) * kRescoreBlocks / queries.count,
+                                           kLeastRescoreBlocks, kMostRescoreBlocks);
         rescore<<<dim3(blocks, queries.count), kThreads, 0, stream>>>(model, queries, first, work);
         if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
         settle<<<queries.count, kThreads, 0, stream>>>(model, queries, first, last, work);

@@ -1,7 +1,9 @@
 // The cases that every engine must answer, on a GPU: whole, and shown as several.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/shard.hpp"
+#include "kernels/cuda/upload.hpp"
 #include "tests/gpu/device.hpp"
 #include "tests/support/engine_cases.hpp"
 
@@ -95,6 +97,58 @@ TEST(GpuPlanePasses, AreTheOnesMeant) {
         check(run_all(*engine, std::span(queries).last(size)), queries.size() - size);
     }
     for (std::size_t i = 0; i < 40; ++i) check(run_all(*engine, std::span(queries).subspan(i, 1)), i);
+}
+
+/// Blocks share a query's rows: the fewer processors there are, the more blocks of one query each of them would get. Here the last part of
+/// the plane, every second group, lets through as many rows as it may, all of one score.
+TEST(GpuPlanePasses, FewProcessorsHaveRoomForWhatAPartLetsThrough) {
+    if (no_device()) GTEST_SKIP() << kNoDevice;
+    using namespace kernels::cuda;
+    constexpr std::size_t kDim = 32;
+    constexpr std::size_t kRows = 2 * kPlanePassSurvivors;
+    const TempDir dir;
+    auto entries = random_entries(kRows, kDim, 11);
+    const std::vector<float> same = entries[16].second;
+    for (std::size_t row = 0; row < kRows; ++row) {
+        entries[row].first = fmt::format("w{:06}", row);  // so that the row is the place
+        if (row / kernels::planes::kGroupRows % 2 == 1) entries[row].second = same;
+    }
+    const auto model = make_model(dir / "model", entries);
+    auto device = read_device(0);
+    ASSERT_TRUE(device) << device.error().message;
+    if (!device->shape.integer_products) GTEST_SKIP() << "this device has no passes over the plane";
+    device->shape.processors = 1;
+    std::vector<std::unique_ptr<Shard>> shards(1);
+    auto made = Shard::create(model, {0, kRows}, *device, {true, true, true}, false);
+    ASSERT_TRUE(made) << made.error().message;
+    shards[0] = *std::move(made);
+    ASSERT_TRUE(upload_vectors(model, shards, false, {}));
+    ASSERT_TRUE(shards[0]->fill(model));
+    kernels::ThreadPool pool(1);
+    ASSERT_TRUE(shards[0]->fill_plane(kernels::planes::Plane(model, pool)));
+
+    std::vector<Query> queries;
+    for (Row row = 0; row < kMaxPlanePass; ++row) {
+        const auto vector = model.vector(row % 3 == 0 ? 16 : row / 16 * 32 + row % 16);
+        queries.push_back({kernels::Cosine{vector_of({vector.begin(), vector.end()})}, 5, {}, {}});
+    }
+    std::vector<PassQuery> pass;
+    for (const Query& query : queries) {
+        pass.push_back({&std::get<kernels::Cosine>(query.kind).vector, &query, {}, query.k, 0});
+    }
+    ASSERT_TRUE(shards[0]->start_plane_pass(pass));
+    const auto waited = shards[0]->wait();
+    ASSERT_TRUE(waited) << waited.error().message;
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        const ShardAnswer answer = shards[0]->answer(i);
+        ASSERT_EQ(answer.overflow, i % 3 == 0) << i;
+        if (answer.overflow) continue;
+        std::vector<kernels::Hit> hits;
+        for (const Found& found : answer.hits) hits.push_back({found.row, found.score});
+        const auto& values = std::get<kernels::Cosine>(queries[i].kind).vector.values;
+        expect_identical(hits, oracle_answer(model, queries[i], oracle_scores(model, values)),
+                         "query " + std::to_string(i));
+    }
 }
 
 }  // namespace
