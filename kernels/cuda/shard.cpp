@@ -174,8 +174,7 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
         }
     }
     // Rows whose norm the bounds do not cover are scored canonically for every query.
-    const auto norms = model.norms().subspan(rows.first, rows.size());
-    const auto uncovered = std::count_if(norms.begin(), norms.end(), [](double norm) { return !bound_covers(norm); });
+    const std::size_t uncovered = planes::uncovered_rows(model.norms().subspan(rows.first, rows.size())).size();
 
     const auto try_all = [&]() -> Status {
         Shard& s = *shard;
@@ -187,7 +186,7 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
         next(s.norms_, rows.size());
         next(s.inverse_norms_, sizes.groups * kGroupRows);
         next(s.ranks_, rows.size());
-        next(s.uncovered_, static_cast<std::size_t>(uncovered));
+        next(s.uncovered_, uncovered);
         next(s.maxima_, sizes.pass * sizes.groups);
         next(s.floors_, sizes.pass);
         next(s.counters_, kCounters * sizes.pass);
@@ -269,10 +268,7 @@ Status Shard::fill(const format::Model& model, const float* vectors) {
     if (!holds_vectors()) model_.vectors = vectors + rows_.first * model.dim();
     const auto norms = model.norms().subspan(rows_.first, rows_.size());
     const auto ranks = model.ranks().subspan(rows_.first, rows_.size());
-    std::vector<std::uint32_t> uncovered;
-    for (std::size_t row = 0; row < norms.size(); ++row) {
-        if (!bound_covers(norms[row])) uncovered.push_back(static_cast<std::uint32_t>(row));
-    }
+    const std::vector<Row> uncovered = planes::uncovered_rows(norms);
     assert(uncovered.size() == uncovered_.size());
     if (Status done = copy_async(norms_.data(), norms.data(), norms.size(), stream_); !done) return done;
     if (Status done = copy_async(ranks_.data(), ranks.data(), ranks.size(), stream_); !done) return done;
