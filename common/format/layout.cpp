@@ -7,30 +7,24 @@
 #include <cstring>
 #include <new>
 
-#include "common/format/fields.hpp"
+#include "common/format/frame.hpp"
 
 namespace gloved::format {
 namespace {
 
-// Offsets of the fixed fields; FORMAT.md has the same table.
-constexpr std::size_t kAtMagic = 0;
-constexpr std::size_t kAtVersion = 8;
-constexpr std::size_t kAtHeaderBytes = 12;
-constexpr std::size_t kAtRows = 16;
-constexpr std::size_t kAtDim = 24;
+constexpr FileKind kValues = {"values", kMagic, kVersion, "format", "; convert the download again"};
+
+// Offsets of the fields beside those of every header; FORMAT.md has the same table.
 constexpr std::size_t kAtSectionCount = 28;
-constexpr std::size_t kAtGeneration = 32;
 constexpr std::size_t kAtKeysBytes = 40;
 constexpr std::size_t kAtKeysChecksum = 48;
-constexpr std::size_t kAtFileBytes = 56;
 constexpr std::size_t kAtSections = 64;
 constexpr std::size_t kSectionEntryBytes = 64;
 constexpr std::size_t kAtEntryType = 24;
 constexpr std::size_t kAtEntryOffset = 32;
 constexpr std::size_t kAtEntryBytes = 40;
 constexpr std::size_t kAtEntryChecksum = 48;
-constexpr std::size_t kAtHeaderChecksum = kHeaderBytes - 8;
-static_assert(kAtSections + kMaxSections * kSectionEntryBytes <= kAtHeaderChecksum);
+static_assert(kAtSections + kMaxSections * kSectionEntryBytes <= kHeaderBytes - sizeof(std::uint64_t));
 static_assert(kMaxSectionName < kAtEntryType);
 
 Error damaged(std::string what) { return {ErrorCode::damaged, std::move(what)}; }
@@ -109,17 +103,10 @@ const Section* Header::find(std::string_view name) const {
 
 std::array<std::byte, kHeaderBytes> encode_header(const Header& header) {
     assert(header.sections.size() <= kMaxSections);
-    std::array<std::byte, kHeaderBytes> bytes{};
-    std::memcpy(bytes.data() + kAtMagic, kMagic.data(), kMagic.size());
-    put(bytes, kAtVersion, kVersion);
-    put(bytes, kAtHeaderBytes, static_cast<std::uint32_t>(kHeaderBytes));
-    put(bytes, kAtRows, header.rows);
-    put(bytes, kAtDim, header.dim);
+    HeaderBytes bytes = begin_header(kValues, {header.rows, header.dim, header.generation, header.file_bytes});
     put(bytes, kAtSectionCount, static_cast<std::uint32_t>(header.sections.size()));
-    put(bytes, kAtGeneration, header.generation);
     put(bytes, kAtKeysBytes, header.keys_bytes);
     put(bytes, kAtKeysChecksum, header.keys_checksum);
-    put(bytes, kAtFileBytes, header.file_bytes);
     for (std::size_t i = 0; i < header.sections.size(); ++i) {
         const Section& section = header.sections[i];
         assert(section.name.size() <= kMaxSectionName);
@@ -130,44 +117,20 @@ std::array<std::byte, kHeaderBytes> encode_header(const Header& header) {
         put(entry, kAtEntryBytes, section.bytes);
         put(entry, kAtEntryChecksum, section.checksum);
     }
-    put(bytes, kAtHeaderChecksum, checksum(std::span(bytes).first(kAtHeaderChecksum)));
+    seal_header(bytes);
     return bytes;
 }
 
 Result<Header> decode_header(std::span<const std::byte> bytes) {
-    if (bytes.size() < kHeaderBytes) {
-        return damaged(fmt::format("{} bytes are too few for a header of {}", bytes.size(), kHeaderBytes));
-    }
-    bytes = bytes.first(kHeaderBytes);
-    if (std::memcmp(bytes.data() + kAtMagic, kMagic.data(), kMagic.size()) != 0) {
-        return damaged("not a gloved values file (the first 8 bytes differ)");
-    }
-    const auto version = get<std::uint32_t>(bytes, kAtVersion);
-    if (version == __builtin_bswap32(kVersion)) {
-        return Error{ErrorCode::unsupported, "written big-endian; gloved files are little-endian"};
-    }
-    const auto stored = get<std::uint64_t>(bytes, kAtHeaderChecksum);
-    const auto computed = checksum(bytes.first(kAtHeaderChecksum));
-    if (stored != computed) {
-        return damaged(
-            fmt::format("the header checksum is {}, the header's bytes give {}", hex(stored), hex(computed)));
-    }
-    if (version != kVersion) {
-        return Error{ErrorCode::unsupported,
-                     fmt::format("format version {}, this program reads version {}; convert the download again",
-                                 version, kVersion)};
-    }
-    if (get<std::uint32_t>(bytes, kAtHeaderBytes) != kHeaderBytes) return damaged("wrong header size");
-
+    const auto frame = open_header(kValues, bytes);
+    if (!frame) return frame.error();
     Header header;
-    header.rows = get<std::uint64_t>(bytes, kAtRows);
-    header.dim = get<std::uint32_t>(bytes, kAtDim);
-    header.generation = get<std::uint64_t>(bytes, kAtGeneration);
+    header.rows = frame->rows;
+    header.dim = frame->dim;
+    header.generation = frame->generation;
+    header.file_bytes = frame->file_bytes;
     header.keys_bytes = get<std::uint64_t>(bytes, kAtKeysBytes);
     header.keys_checksum = get<std::uint64_t>(bytes, kAtKeysChecksum);
-    header.file_bytes = get<std::uint64_t>(bytes, kAtFileBytes);
-    if (header.rows == 0 || header.rows > kMaxRows) return damaged(fmt::format("impossible row count {}", header.rows));
-    if (header.dim == 0 || header.dim > kMaxDim) return damaged(fmt::format("impossible dimension {}", header.dim));
 
     auto sections = decode_sections(bytes, header);
     if (!sections) return sections.error();
