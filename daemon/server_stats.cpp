@@ -118,12 +118,16 @@ void expose_times(Exposition& out, const Statistics& statistics) {
     }
 }
 
+/// Of what an engine does for a model.
+std::string labels_of(const Served& served, const Compute& compute) {
+    return fmt::format("model=\"{}\",engine=\"{}\"", served.name(), compute.engine().name());
+}
+
 void expose_batches(Exposition& out, const std::vector<std::shared_ptr<Served>>& models) {
     out.metric("batch_size", "histogram", "Queries that were scanned together.");
     for (const auto& served : models) {
         for (const auto& compute : served->computes()) {
-            const std::string labels =
-                fmt::format("model=\"{}\",engine=\"{}\"", served->name(), compute->engine().name());
+            const std::string labels = labels_of(*served, *compute);
             const ComputeCounts& counts = compute->counts();
             // The scans go on meanwhile: the count is that of the buckets, so that the two agree.
             std::uint64_t sum = 0;
@@ -139,14 +143,11 @@ void expose_batches(Exposition& out, const std::vector<std::shared_ptr<Served>>&
 }
 
 void expose_passes(Exposition& out, const std::vector<std::shared_ptr<Served>>& models) {
-    const auto labels = [](const Served& served, const Compute& compute) {
-        return fmt::format("model=\"{}\",engine=\"{}\"", served.name(), compute.engine().name());
-    };
     out.metric("answers_total", "counter", "Scanned queries by the pass that led to their answer.");
     for (const auto& served : models) {
         for (const auto& compute : served->computes()) {
             for (std::size_t i = 0; i < kPasses.size(); ++i) {
-                out.sample(fmt::format("{},pass=\"{}\"", labels(*served, *compute), kPasses[i]),
+                out.sample(fmt::format("{},pass=\"{}\"", labels_of(*served, *compute), kPasses[i]),
                            compute->counts().answers_by[i].load());
             }
         }
@@ -155,7 +156,7 @@ void expose_passes(Exposition& out, const std::vector<std::shared_ptr<Served>>& 
                "Answers for which a plane left more than a tenth of the rows, or was given up.");
     for (const auto& served : models) {
         for (const auto& compute : served->computes()) {
-            out.sample(labels(*served, *compute), compute->counts().plane_unselective.load());
+            out.sample(labels_of(*served, *compute), compute->counts().plane_unselective.load());
         }
     }
 }
@@ -341,8 +342,7 @@ std::string Server::prometheus_stats(wire::Form form) const {
     out.metric("queue_depth", "gauge", "Requests that wait for an engine.");
     for (const auto& served : models_) {
         for (const auto& compute : served->computes()) {
-            out.sample(fmt::format("model=\"{}\",engine=\"{}\"", served->name(), compute->engine().name()),
-                       compute->waiting());
+            out.sample(labels_of(*served, *compute), compute->waiting());
         }
     }
     out.single("queue_length", "gauge", "How many may wait for an engine.", settings_.limits.queue_length);
