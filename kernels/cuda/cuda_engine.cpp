@@ -56,6 +56,8 @@ constexpr std::size_t kLeastPlanePass = 4;
 /// it is sooner for any number of queries, below that for so many.
 constexpr std::size_t kLeastPlaneBytes = std::size_t{128} << 20;
 constexpr std::size_t kLeastPlanePassOfFew = 512;
+/// Queries of a pass over the plane for which a device that is short of memory still makes room.
+constexpr std::uint32_t kLeastTogether = 16;
 
 constexpr std::string_view kPlane = "plane";
 
@@ -413,9 +415,9 @@ void CudaEngine::note_reading(bool by_plane, bool many, Certificate& certificate
         certificate.read_bytes = certificate.scanned * row_bytes;
         return;
     }
-    const std::size_t survivor_bytes = many && holds_fine_ ? model_.dim() : row_bytes;
     certificate.read_bytes = planes::PlaneShape{static_cast<std::size_t>(certificate.scanned), model_.dim()}.bytes() +
-                             certificate.survivors * survivor_bytes;
+                             certificate.rescored * row_bytes;
+    if (holds_fine_ && (many || !holds_vectors())) certificate.read_bytes += certificate.survivors * model_.dim();
 }
 
 Status CudaEngine::add_device_ms(Certificate& certificate) const {
@@ -495,7 +497,12 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model, c
     const Holding all{true, options.planes, options.planes};
     Holding holding = all;
     if (!fits(holding)) holding.fine = false;
-    if (!fits(holding) && options.planes) holding.vectors = false;
+    if (!fits(holding) && options.planes) {
+        holding.vectors = false;
+        holding.fine = true;
+        while (!fits(holding) && holding.together > kLeastTogether) holding.together /= 2;
+        if (!fits(holding)) holding.fine = false;
+    }
     // Said here, with what would help, rather than by the allocation that fails.
     for (const DeviceFacts& device : facts) {
         const std::size_t needed = bytes_on(device, holding);
@@ -523,7 +530,6 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model, c
             "that matter from page-locked memory",
             bytes_on(facts.front(), all) / 1000000, facts.front().device, memory_of(facts.front()) / 1000000));
     }
-    engine->holds_fine_ = holding.fine;
     engine->prefers_plane_ =
         !holding.vectors || options.planes_always || model.vectors().size_bytes() / ranges.size() >= kLeastPlaneBytes;
     std::optional<planes::Plane> plane;
@@ -535,16 +541,36 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model, c
         plane_ms = ms_since(building);
     }
     const auto allocating = Clock::now();
+    const auto make_shards = [&]() -> Result<std::vector<std::unique_ptr<Shard>>> {
+        std::vector<std::unique_ptr<Shard>> shards;
+        for (std::size_t i = 0; i < ranges.size(); ++i) {
+            auto shard = Shard::create(model, ranges[i], facts[i], holding, options.time_device);
+            if (!shard) return shard.error();
+            shards.push_back(*std::move(shard));
+        }
+        return shards;
+    };
+    auto shards = make_shards();
+    if (!shards && !holding.vectors && holding.fine) {
+        log(fmt::format(
+            "there is no page-locked memory for one byte a component ({}): more vectors are read, answers take longer",
+            shards.error().message));
+        holding.fine = false;
+        shards = make_shards();
+    }
+    if (!shards) return shards.error();
+    engine->shards_ = *std::move(shards);
     std::size_t bytes = 0;
+    std::size_t far_bytes = 0;
     engine->pass_capacity_ = kMaxPass;
     engine->plane_capacity_ = kMaxPlanePass;
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
-        auto shard = Shard::create(model, ranges[i], facts[i], holding, options.time_device);
-        if (!shard) return shard.error();
-        bytes += (*shard)->device_bytes();
-        engine->plane_capacity_ = std::min(engine->plane_capacity_, (*shard)->plane_capacity());
-        engine->pass_capacity_ = std::min(engine->pass_capacity_, (*shard)->pass_capacity());
-        engine->shards_.push_back(*std::move(shard));
+    engine->holds_fine_ = true;
+    for (const auto& shard : engine->shards_) {
+        bytes += shard->device_bytes();
+        far_bytes += shard->far_bytes();
+        engine->plane_capacity_ = std::min(engine->plane_capacity_, shard->plane_capacity());
+        engine->pass_capacity_ = std::min(engine->pass_capacity_, shard->pass_capacity());
+        engine->holds_fine_ = engine->holds_fine_ && shard->holds_fine();
     }
     const double allocate_ms = ms_since(allocating);
     UploadFacts upload;
@@ -581,18 +607,20 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model, c
         vectors_gb, upload.total_ms, vectors_gb / std::max(upload.total_ms, 1e-3) * 1000,
         upload.pinned ? "pinned" : "pageable", driver_ms.load(), context_ms, allocate_ms, upload.pin_ms, plane_ms,
         prepare_ms, bytes / 1000000));
-    engine->facts_ = {{"gpu_memory_bytes", std::to_string(bytes)},
-                      {"gpu_shards", std::to_string(engine->shards_.size())},
-                      {"gpu_pass_queries", std::to_string(std::max(engine->pass_capacity_, 1U))},
-                      {"gpu_plane_pass_queries", std::to_string(engine->plane_capacity_)},
-                      {"gpu_holds", holding.vectors ? (holding.plane ? "vectors and plane" : "vectors") : "plane"},
-                      {"upload_pinned", upload.pinned ? "yes" : "no"},
-                      {"load_driver_ms", fmt::format("{:.3f}", driver_ms.load())},
-                      {"load_context_ms", fmt::format("{:.3f}", context_ms)},
-                      {"load_pin_ms", fmt::format("{:.3f}", upload.pin_ms)},
-                      {"load_upload_ms", fmt::format("{:.3f}", upload.total_ms)},
-                      {"load_plane_ms", fmt::format("{:.3f}", plane_ms)},
-                      {"load_prepare_ms", fmt::format("{:.3f}", allocate_ms + prepare_ms)}};
+    engine->facts_ = {
+        {"gpu_memory_bytes", std::to_string(bytes)},
+        {"gpu_shards", std::to_string(engine->shards_.size())},
+        {"gpu_pass_queries", std::to_string(std::max(engine->pass_capacity_, 1U))},
+        {"gpu_plane_pass_queries", std::to_string(engine->plane_capacity_)},
+        {"gpu_host_bytes", std::to_string(holding.vectors ? 0 : model.vectors().size_bytes() + far_bytes)},
+        {"gpu_holds", holding.vectors ? (holding.plane ? "vectors and plane" : "vectors") : "plane"},
+        {"upload_pinned", upload.pinned ? "yes" : "no"},
+        {"load_driver_ms", fmt::format("{:.3f}", driver_ms.load())},
+        {"load_context_ms", fmt::format("{:.3f}", context_ms)},
+        {"load_pin_ms", fmt::format("{:.3f}", upload.pin_ms)},
+        {"load_upload_ms", fmt::format("{:.3f}", upload.total_ms)},
+        {"load_plane_ms", fmt::format("{:.3f}", plane_ms)},
+        {"load_prepare_ms", fmt::format("{:.3f}", allocate_ms + prepare_ms)}};
     return std::unique_ptr<Engine>(std::move(engine));
 }
 

@@ -27,12 +27,19 @@ __device__ inline std::uint32_t warp_sum(std::uint32_t value) {
 #endif
 }
 
+/// Lanes' sums, added in canonical_dot's order.
+__device__ inline double sum_of_team(double sum) {
+    static_assert(kCanonicalLanes == 8);
+    sum = __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 4));
+    sum = __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 2));
+    return __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 1));
+}
+
 /// The canonical dot product by the kCanonicalLanes neighbouring threads of a team, the same in each of them: thread `lane`
 /// sums what canonical_dot puts into that lane, and the sums meet in canonical_dot's order (addition commutes, so that both
 /// ends of an exchange get the same bits). The whole warp calls it; a team that is not `active` reads nothing.
 __device__ inline double team_dot(const float* __restrict__ a, const float* __restrict__ b, std::uint32_t dim,
                                   unsigned lane, bool active) {
-    static_assert(kCanonicalLanes == 8);
     // Loaded many at a time: rows come from memory, and each wait for them costs what hundreds of products do.
     constexpr unsigned kAtOnce = 20;
     double sum = 0;
@@ -53,13 +60,55 @@ __device__ inline double team_dot(const float* __restrict__ a, const float* __re
             }
         }
     }
-    sum = __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 4));
-    sum = __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 2));
-    return __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 1));
+    return sum_of_team(sum);
 }
 
 __device__ inline const float* row_of(const DeviceModel& model, std::uint32_t row) {
     return model.vectors + static_cast<std::size_t>(row) * model.stride;
+}
+
+/// The same bits as team_dot's, for a row in host memory: 128 bytes are asked for together, which the bus carries several times sooner than
+/// the 32 that lanes make side by side. A thread asks for every eighth four components, and what belongs to its lane comes by
+/// exchanges. b: 16-byte aligned, dim a multiple of 4.
+__device__ inline double far_team_dot(const float* __restrict__ a, const float* __restrict__ b, std::uint32_t dim,
+                                      unsigned lane, bool active) {
+    static_assert(kCanonicalLanes == 8);
+    constexpr unsigned kAtOnce = 10;
+    constexpr unsigned kFour = 4;
+    double sum = 0;
+    for (std::uint32_t begin = 0; begin < dim; begin += kAtOnce * kFour * kCanonicalLanes) {
+        float4 four[kAtOnce];
+#pragma unroll
+        for (unsigned j = 0; j < kAtOnce; ++j) {
+            const std::uint32_t i = begin + kFour * (j * kCanonicalLanes + lane);
+            four[j] = active && i < dim ? *reinterpret_cast<const float4*>(b + i) : float4{0, 0, 0, 0};
+        }
+#pragma unroll
+        for (unsigned j = 0; j < kAtOnce; ++j) {
+#pragma unroll
+            for (unsigned g = 0; g < kFour; ++g) {
+                // Component 8 g + lane of these 32 is the (lane % 4)-th of the thread 2 g + lane / 4.
+                const unsigned from = 2 * g + lane / kFour;
+                const float x = __shfl_sync(kWholeWarp, four[j].x, from, kCanonicalLanes);
+                const float y = __shfl_sync(kWholeWarp, four[j].y, from, kCanonicalLanes);
+                const float z = __shfl_sync(kWholeWarp, four[j].z, from, kCanonicalLanes);
+                const float w = __shfl_sync(kWholeWarp, four[j].w, from, kCanonicalLanes);
+                const float mine = (lane & 2) != 0 ? ((lane & 1) != 0 ? w : z) : ((lane & 1) != 0 ? y : x);
+                const std::uint32_t i = begin + kCanonicalLanes * (kFour * j + g) + lane;
+                const float other = active && i < dim ? a[i] : 0.0F;
+                sum = __dadd_rn(sum, __dmul_rn(static_cast<double>(other), static_cast<double>(mine)));
+            }
+        }
+    }
+    return sum_of_team(sum);
+}
+
+/// The canonical dot product of a vector with a row, as team_dot has it.
+__device__ inline double row_dot(const DeviceModel& model, const float* __restrict__ vector, std::uint32_t row,
+                                 unsigned lane, bool active) {
+    const float* const values = row_of(model, row);
+    if (model.vectors_are_far && model.dim % 4 == 0) return far_team_dot(vector, values, model.dim, lane, active);
+    return team_dot(vector, values, model.dim, lane, active);
 }
 
 __device__ inline float fused_dot(float4 a, float4 b, float sum) {

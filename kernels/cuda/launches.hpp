@@ -52,8 +52,10 @@ inline constexpr std::uint32_t kPlanePassSurvivors = 32768;
 inline constexpr std::uint32_t kMaxPlanePassHits = kMaxHits * kMaxPass / kMaxPlanePass;
 /// Components of a digit row of such a pass: a multiple of an instruction's 32.
 inline constexpr std::uint32_t kDigitStep = 32;
-/// Components of a fine row: a multiple of 16 bytes.
+/// Bytes that a fine row is a multiple of.
 inline constexpr std::uint32_t kFineStep = 16;
+/// More components would not leave their sums in 32 bits (docs/certified-search.md, §8).
+inline constexpr std::uint32_t kMostFineDim = 1040;
 /// The first thresholds of such a pass come from every group of this number, a power of two.
 inline constexpr std::uint32_t kPlaneSample = 8;
 
@@ -65,17 +67,23 @@ struct DevicePlane {
     std::uint32_t steps = 0;
 };
 
-/// One byte a component of every row, scaled to its largest (docs/certified-search.md, §8). Device memory.
+/// One byte a component of every row, scaled to its largest (docs/certified-search.md, §8). Where the vectors are, or in page-locked
+/// host memory beside vectors in host memory.
 struct DeviceFine {
-    std::int8_t* codes = nullptr;  ///< (rows, width), padded with zeros, 16-byte aligned; nullptr: there are none
-    planes::FineBounds* bounds = nullptr;  ///< (rows)
-    std::uint32_t width = 0;               ///< dim rounded up to kFineStep
+    /// (rows, stride), 16-byte aligned: dim codes, zeros, and FineBounds in the last bytes. nullptr: there are none.
+    std::int8_t* rows = nullptr;
+    std::uint32_t stride = 0;
 };
+
+/// What a row takes of a fine plane.
+constexpr std::uint32_t fine_stride(std::uint32_t dim) {
+    return (dim + static_cast<std::uint32_t>(sizeof(planes::FineBounds)) + kFineStep - 1) / kFineStep * kFineStep;
+}
 
 /// A shard: consecutive rows of the model on one device. All pointers are device memory.
 struct DeviceModel {
     /// (rows, stride), each row padded with zeros, 16-byte aligned. Or, where the device holds the plane alone, page-locked host memory of
-    /// rows without padding, which only `select` and `score` may read.
+    /// rows without padding, which neither `scan` nor `multiply` may read.
     const float* vectors = nullptr;
     const double* norms = nullptr;  ///< (rows)
     const float* inverse_norms =
@@ -88,6 +96,7 @@ struct DeviceModel {
     std::uint32_t stride = 0;  ///< dim rounded up to kStrideFloats; of rows in host memory, dim
     std::uint32_t groups = 0;  ///< rows / kGroupRows, rounded up
     std::uint32_t uncovered_count = 0;
+    bool vectors_are_far = false;  ///< in host memory
     DevicePlane plane;
     DeviceFine fine;
 };
@@ -103,7 +112,9 @@ struct DeviceQuery {
     std::uint32_t first = 0, last = 0;  ///< eligible: first <= local row < last
     std::uint32_t excluded_begin = 0;   ///< into `excluded`: sorted local rows that are not eligible
     std::uint32_t excluded_count = 0;
-    planes::UpperFacts upper;  ///< of its digits, for launch_plane_scan
+    // Of its digits, for launch_plane_scan and what follows it:
+    planes::UpperFacts upper;
+    planes::DigitFacts digits;
 };
 
 /// The queries of a pass. All pointers are device memory, but for those of `host`.
@@ -128,8 +139,8 @@ struct DeviceQueries {
     } host;
 };
 
-/// Counters of a query in Workspace::counters: rows found, rows rescored, blocks that are done.
-inline constexpr std::uint32_t kCounters = 3;
+/// Counters of a query in Workspace::counters: rows found, rows rescored, blocks that are done, rows that fine codes ruled out.
+inline constexpr std::uint32_t kCounters = 4;
 /// Warps that `scan` starts, at most.
 inline constexpr std::uint32_t kMaxWarps = 1U << 14;
 
@@ -154,7 +165,7 @@ struct PlaneWorkspace {
     std::int8_t* digits = nullptr;        ///< (kMaxPlanePass, dim rounded up to kDigitStep)
     planes::DigitFacts* facts = nullptr;  ///< (kMaxPlanePass)
     std::int8_t* fine_digits =
-        nullptr;  ///< (kMaxPlanePass, 2, fine.width): two bytes each, a query's high ones, then its low ones
+        nullptr;  ///< (kMaxPlanePass, 2, fine.stride): two bytes each, a query's high ones, then its low ones
     planes::DigitFacts* fine_facts = nullptr;  ///< (kMaxPlanePass)
     planes::PlaneCut* cuts = nullptr;          ///< (kMaxPlanePass)
     double* floors = nullptr;                  ///< (kMaxPlanePass)
@@ -232,7 +243,7 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
 /// Queries of one launch_plane_pass at most; 0: there is none for shards of that size on that device.
 std::uint32_t plane_pass_capacity(std::size_t rows, std::uint32_t dim, const DeviceShape& shape);
 
-/// Codes every row of vectors that are on the device into `model.fine`.
+/// Codes every row into `model.fine`.
 cudaError_t launch_build_fine(const DeviceModel& model, cudaStream_t stream);
 
 /// Whole answers of up to kMaxPlanePass queries over all rows of a shard with a plane, each of which wants kMaxPlanePassWant at

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/device_math.cuh"
+#include "kernels/cuda/fine.cuh"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/reached_by.cuh"
 #include "kernels/planes/cut.hpp"
@@ -75,14 +76,6 @@ __device__ inline void multiply_add(int (&sums)[4], const std::uint32_t (&rows)[
 #endif
 }
 
-/// sum + Σ of sixteen products of signed bytes.
-__device__ inline int dot16(uint4 a, uint4 b, int sum) {
-    sum = __dp4a(static_cast<int>(a.x), static_cast<int>(b.x), sum);
-    sum = __dp4a(static_cast<int>(a.y), static_cast<int>(b.y), sum);
-    sum = __dp4a(static_cast<int>(a.z), static_cast<int>(b.z), sum);
-    return __dp4a(static_cast<int>(a.w), static_cast<int>(b.w), sum);
-}
-
 /// One warp a query: its digits of one byte each, and of two where there is a fine plane, as make_plane_query has them.
 __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQueries queries, PlaneWorkspace plane) {
     const std::uint32_t q = blockIdx.x * kWarps + threadIdx.x / kWarp;
@@ -125,13 +118,13 @@ __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQue
     std::int8_t* const digits = plane.digits + static_cast<std::size_t>(q) * width;
     digits_of(planes::kOneByteDigit, width, plane.facts,
               [&](unsigned i, int digit) { digits[i] = static_cast<std::int8_t>(digit); });
-    if (model.fine.codes != nullptr) {
-        const std::uint32_t fine_width = model.fine.width;
-        std::int8_t* const high = plane.fine_digits + static_cast<std::size_t>(q) * 2 * fine_width;
-        digits_of(planes::kTwoByteDigit, fine_width, plane.fine_facts, [&](unsigned i, int digit) {
+    if (model.fine.rows != nullptr) {
+        const std::uint32_t stride = model.fine.stride;
+        std::int8_t* const high = plane.fine_digits + static_cast<std::size_t>(q) * 2 * stride;
+        digits_of(planes::kTwoByteDigit, stride, plane.fine_facts, [&](unsigned i, int digit) {
             const int upper = (digit + 64) >> 7;
             high[i] = static_cast<std::int8_t>(upper);
-            high[fine_width + i] = static_cast<std::int8_t>(digit - 128 * upper);
+            high[stride + i] = static_cast<std::int8_t>(digit - 128 * upper);
         });
     }
     if (lane < kPlaneCounters) plane.counters[q * kPlaneCounters + lane] = 0;
@@ -143,7 +136,8 @@ __global__ __launch_bounds__(kThreads) void build_fine(DeviceModel model) {
     const DeviceFine& fine = model.fine;
     for (std::uint32_t row = blockIdx.x * kWarps + threadIdx.x / kWarp; row < model.rows; row += gridDim.x * kWarps) {
         const float* const values = row_of(model, row);
-        std::int8_t* const codes = fine.codes + static_cast<std::size_t>(row) * fine.width;
+        std::int8_t* const codes = fine.rows + static_cast<std::size_t>(row) * fine.stride;
+        const std::uint32_t width = fine.stride - static_cast<std::uint32_t>(sizeof(planes::FineBounds));
         float longest = 0;
         for (unsigned i = lane; i < model.dim; i += kWarp) longest = fmaxf(longest, fabsf(values[i]));
         longest = warp_max(longest);
@@ -152,7 +146,7 @@ __global__ __launch_bounds__(kThreads) void build_fine(DeviceModel model) {
         const float to_code = covered ? 127.0F / longest : 0;
         double product = 0;
         int squares = 0;
-        for (unsigned i = lane; i < fine.width; i += kWarp) {
+        for (unsigned i = lane; i < width; i += kWarp) {
             const float value = i < model.dim ? values[i] : 0;
             const int code = covered ? max(-127, min(127, __float2int_rn(value * to_code))) : 0;
             product += static_cast<double>(value) * code;
@@ -164,7 +158,8 @@ __global__ __launch_bounds__(kThreads) void build_fine(DeviceModel model) {
             squares += __shfl_xor_sync(kWholeWarp, squares, distance);
         }
         if (lane == 0) {
-            fine.bounds[row] = covered ? planes::fine_bounds(product, squares, model.norms[row]) : planes::FineBounds{};
+            *reinterpret_cast<planes::FineBounds*>(codes + width) =
+                covered ? planes::fine_bounds(product, squares, model.norms[row]) : planes::FineBounds{};
         }
     }
 }
@@ -379,7 +374,7 @@ __device__ void score_rows(const DeviceModel& model, const DeviceQuery& ask, con
         const bool active = i < count;
         const std::uint32_t row = active ? row_at(i) : 0;
         const double norm = active ? model.norms[row] : 0;
-        const double dot = team_dot(raw, row_of(model, row), model.dim, part, active);
+        const double dot = row_dot(model, raw, row, part, active);
         if (active && part == 0) take(i, row, score_from_dot(dot, ask.norm, norm));
     }
 }
@@ -457,7 +452,7 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
     const std::uint32_t* const rows = work.survivors + static_cast<std::size_t>(q) * kPlanePassSurvivors;
     // Few survivors are the work of few blocks.
     const std::uint32_t size = max((survivors + gridDim.x - 1) / gridDim.x, kThreads);
-    if (model.fine.codes == nullptr) {
+    if (model.fine.rows == nullptr) {
         share(
             survivors, [&](std::uint32_t i) { return rows[i]; }, keep);
     } else if (blockIdx.x * size < survivors) {
@@ -467,20 +462,18 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
         const std::uint32_t begin = blockIdx.x * size;
         const std::uint32_t end = min(begin + size, survivors);
         const planes::FineCut cut = planes::fine_cut(work.fine_facts[q], floor, model.dim);
-        const std::uint32_t vectors = model.fine.width / kFineStep;
+        const std::uint32_t vectors = model.fine.stride / kFineStep;
         const auto* const digits =
-            reinterpret_cast<const uint4*>(work.fine_digits + static_cast<std::size_t>(q) * 2 * model.fine.width);
+            reinterpret_cast<const uint4*>(work.fine_digits + static_cast<std::size_t>(q) * 2 * model.fine.stride);
         constexpr unsigned kTeams = kThreads / kCanonicalLanes;
         constexpr unsigned kRowsOfTeam = kThreads / kTeams;
-        constexpr unsigned kLoads = (kMostProducts * kDigitStep / kFineStep + kCanonicalLanes - 1) / kCanonicalLanes;
+        static_assert(kMostProducts * kDigitStep <= kFineDimsAtOnce);
         const unsigned part = threadIdx.x % kCanonicalLanes;
-        uint4 high_digits[kLoads];
-        uint4 low_digits[kLoads];
+        FineDigits own[kFineLoads];
 #pragma unroll
-        for (unsigned j = 0; j < kLoads; ++j) {
+        for (unsigned j = 0; j < kFineLoads; ++j) {
             const unsigned v = part + j * kCanonicalLanes;
-            high_digits[j] = v < vectors ? digits[v] : uint4{0, 0, 0, 0};
-            low_digits[j] = v < vectors ? digits[vectors + v] : uint4{0, 0, 0, 0};
+            if (v < vectors) own[j] = {digits[v], digits[vectors + v]};
         }
         if (threadIdx.x == 0) left_count = 0;
         __syncthreads();
@@ -489,23 +482,9 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
             for (unsigned r = 0; r < kRowsOfTeam; ++r) {
                 const std::uint32_t i = lot + r * kTeams + threadIdx.x / kCanonicalLanes;
                 const std::uint32_t row = rows[min(i, end - 1)];
-                const planes::FineBounds bounds = model.fine.bounds[row];
-                const auto* const codes =
-                    reinterpret_cast<const uint4*>(model.fine.codes + static_cast<std::size_t>(row) * model.fine.width);
-                int high = 0;
-                int low = 0;
-#pragma unroll
-                for (unsigned j = 0; j < kLoads; ++j) {
-                    const unsigned v = part + j * kCanonicalLanes;
-                    const uint4 of_row = v < vectors ? codes[v] : uint4{0, 0, 0, 0};
-                    high = dot16(of_row, high_digits[j], high);
-                    low = dot16(of_row, low_digits[j], low);
-                }
-                int sum = 128 * high + low;
-                for (unsigned distance = kCanonicalLanes / 2; distance > 0; distance /= 2) {
-                    sum += __shfl_xor_sync(kWholeWarp, sum, distance);
-                }
-                if (part == 0 && i < end && !planes::fine_rejects(sum, bounds, cut)) {
+                const bool out =
+                    fine_rules_out<true>(model.fine, row, part, cut, [&](std::uint32_t, unsigned j) { return own[j]; });
+                if (part == 0 && i < end && !out) {
                     left[atomicAdd(&left_count, 1U)] = row;
                 }
             }
@@ -536,7 +515,7 @@ __global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQuer
     const std::uint32_t here = overflow ? 0 : count;
     const std::uint32_t survivors = counters[4] + counters[0] + (first ? model.uncovered_count : 0);
     const std::uint32_t rescored =
-        counters[2] + (model.fine.codes == nullptr ? counters[0] : 0) + (first ? model.uncovered_count : 0);
+        counters[2] + (model.fine.rows == nullptr ? counters[0] : 0) + (first ? model.uncovered_count : 0);
     const DeviceQuery ask = queries.queries[q];
     Found* const found = all.found + static_cast<std::size_t>(q) * kPlanePassFound;
     Found* const hits = all.hits + static_cast<std::size_t>(q) * kMaxPlanePassHits;

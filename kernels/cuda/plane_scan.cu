@@ -225,7 +225,7 @@ __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model, 
         const bool active = i < candidates;
         const std::uint32_t row = active ? rows[i] : 0;
         const double norm = active ? model.norms[row] : 0;
-        const double dot = team_dot(raw, row_of(model, row), model.dim, part, active);
+        const double dot = row_dot(model, raw, row, part, active);
         if (active && part == 0) scores[i] = score_from_dot(dot, ask.norm, norm);
     }
     if (threadIdx.x == 0 && candidates < ask.want)

@@ -26,7 +26,7 @@ __global__ __launch_bounds__(kThreads) void score(DeviceModel model, DeviceQueri
         double value = first || part == ScorePart::cosine ? 1.0 : values[row];
         for (std::uint32_t v = 0; v < queries.count; ++v) {
             const float* raw = queries.raw + static_cast<std::size_t>(v) * model.stride;
-            const double dot = team_dot(raw, row_of(model, row), model.dim, lane % kCanonicalLanes, active);
+            const double dot = row_dot(model, raw, row, lane % kCanonicalLanes, active);
             const double cosine = score_from_dot(dot, queries.queries[v].norm, norm);
             value = part == ScorePart::cosine ? cosine : __dmul_rn(value, cosmul_part(cosine));
         }

@@ -1,10 +1,13 @@
 // From group maxima to answers: threshold, collect, rank. launches.hpp tells the idea.
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/cuda/device_math.cuh"
+#include "kernels/cuda/fine.cuh"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/reached_by.cuh"
 #include "kernels/cuda/stream.cuh"
+#include "kernels/planes/shape.hpp"
 
 namespace gloved::kernels::cuda {
 namespace {
@@ -16,12 +19,16 @@ constexpr unsigned kTeamsPerWarp = kWarp / kCanonicalLanes;
 /// What a query may have to travel with a launch: the widths that stream.cuh has loops for.
 constexpr unsigned kInlineFloats = 300;
 constexpr unsigned kInlineExcluded = 16;
+constexpr unsigned kInlineSteps = (kInlineFloats + planes::kStepDims - 1) / planes::kStepDims;
+/// Steps of digits that meet a fine row, those of zeros that meet its bounds among them.
+constexpr unsigned kMostFineSteps = fine_stride(kMostFineDim) / planes::kStepDims;
 /// Maxima that the threads of a block keep apart in all. Enough for kMaxWant of them to be hardly below the maxima of single groups.
 constexpr unsigned kMaximaApart = 8192;
 /// Where select finds its own threshold, at most so many rows are wanted of so many warps' maxima: few wanted rows share a warp.
 constexpr unsigned kMostWantedOfWarps = 4;
 /// Upper bounds that a thread looks at together.
 constexpr unsigned kRowsOfThread = 16;
+
 __device__ double floor_of(const DeviceQuery& ask, float reached) {
     double floor = static_cast<double>(reached) - ask.error;
     // Estimated cosines may lie above 1, canonical ones do not. (Stored scores have no error, and need not be cosines.)
@@ -44,9 +51,11 @@ __device__ void rank(const DeviceQuery& ask, std::uint32_t q, double floor, cons
     std::uint32_t* const counters = work.counters + kCounters * q;
     const std::uint32_t count = __ldcg(counters);
     const std::uint32_t rescored = __ldcg(counters + 1);
+    const std::uint32_t ruled_out = __ldcg(counters + 3);
     __syncthreads();
     if (threadIdx.x == 0) {
-        work.answers[q] = {floor, count <= kFoundCapacity ? min(ask.k, count) : 0, count, rescored, rescored};
+        const std::uint32_t hits = count <= kFoundCapacity ? min(ask.k, count) : 0;
+        work.answers[q] = {floor, hits, count, rescored, rescored + ruled_out};
         for (std::uint32_t i = 0; i < kCounters; ++i) counters[i] = 0;
     }
     if (count > kFoundCapacity) return;
@@ -75,11 +84,17 @@ bool goes_by_warps(const DeviceQueries& queries, std::uint32_t warps) {
     return queries.max_want * kMostWantedOfWarps <= warps;
 }
 
+/// Whether fine codes are asked before a row is read for a single query.
+GLOVED_HOST_DEVICE bool asks_fine(const DeviceModel& model) {
+    return model.vectors_are_far && model.fine.rows != nullptr;
+}
+
 /// A single query that comes with the launch, as a parameter; `usable`, or the queries are on the device.
 struct SelectQuery {
     DeviceQuery ask;
     std::uint32_t excluded[kInlineExcluded];
     float raw[kInlineFloats];
+    uint4 digits[kInlineSteps];  // where fine codes are asked
     bool usable = false;
 };
 
@@ -91,6 +106,8 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
                                                            SelectQuery inlined, std::uint32_t warps, Workspace work) {
     constexpr bool kStored = kEstimates == Estimates::stored_scores;
     constexpr bool kByRow = kEstimates == Estimates::uppers;
+    // Rows that lie far away are asked for only where fine codes leave them in.
+    const bool by_fine = kByRow && asks_fine(model);
     const std::uint32_t q = blockIdx.y;
     __shared__ float shared_raw[kInlineFloats];
     __shared__ std::uint32_t shared_excluded[kInlineExcluded];
@@ -120,6 +137,45 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     __shared__ std::uint32_t hot[kByRow ? kCollectThreads * kRowsOfThread : kCollectThreads];
     __shared__ std::uint32_t hot_count;
     std::uint32_t scored = 0;
+    std::uint32_t ruled_out = 0;
+
+    __shared__ uint4 digits[kByRow ? kMostFineSteps : 1];
+    planes::FineCut fine_cut;
+    if (by_fine) {
+        const auto* const on_device = reinterpret_cast<const uint4*>(queries.digits);
+        for (unsigned i = threadIdx.x; i < model.fine.stride / planes::kStepDims; i += kCollectThreads) {
+            const bool there = i < model.plane.steps;
+            digits[i] = !there ? uint4{0, 0, 0, 0} : inlined.usable ? inlined.digits[i] : on_device[i];
+        }
+        fine_cut = planes::fine_cut(ask.digits, floor, model.dim);
+        __syncthreads();
+    }
+    /// Moves those of the hot rows that fine codes leave in to the front. The whole block calls it.
+    const auto sift_hot = [&] {
+        __shared__ std::uint32_t left;
+        const std::uint32_t count = hot_count;
+        if (threadIdx.x == 0) left = 0;
+        constexpr std::uint32_t kTeams = kCollectThreads / kCanonicalLanes;
+        for (std::uint32_t base = 0; base < count; base += kTeams) {
+            const std::uint32_t i = base + threadIdx.x / kCanonicalLanes;
+            const std::uint32_t row = hot[min(i, count - 1)];
+            // 16 bytes of a row meet two steps.
+            const bool out = fine_rules_out<false>(model.fine, row, part, fine_cut, [&](std::uint32_t v, unsigned) {
+                if (v >= model.fine.stride / kFineStep) return FineDigits{};
+                const uint4 one = digits[2 * v];
+                const uint4 two = digits[2 * v + 1];
+                return FineDigits{{one.x, one.y, two.x, two.y}, {one.z, one.w, two.z, two.w}};
+            });
+            __syncthreads();  // what is moved here has been read
+            if (part == 0 && i < count && !out) hot[atomicAdd(&left, 1U)] = row;
+            __syncthreads();
+        }
+        if (threadIdx.x == 0) {
+            hot_count = left;
+            ruled_out += count - left;
+        }
+        __syncthreads();
+    };
 
     // The `count` rows that row_at(0) … row_at(count - 1) name. The whole block calls it. Whether a row may take part is looked at only
     // after its score: asked for together, both answers come in the time of one.
@@ -137,7 +193,8 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
                 bool eligible = mine;
                 if (mine) eligible = isnan(model.inverse_norms[row]) != covered && admits(ask, model, row);
                 const double norm = mine ? model.norms[row] : 0;
-                const double dot = team_dot(raw, row_of(model, row), model.dim, part, active);
+                const double dot = kByRow ? row_dot(model, raw, row, part, active)
+                                          : team_dot(raw, row_of(model, row), model.dim, part, active);
                 if (!eligible) continue;
                 score = score_from_dot(dot, ask.norm, norm);
             }
@@ -175,6 +232,7 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
                 }
             }
             __syncthreads();
+            if (by_fine && hot_count > 0) sift_hot();
             score_rows(hot_count, true, [&](std::uint32_t i) { return hot[i]; });
             __syncthreads();
         }
@@ -201,6 +259,7 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     }
     scored = warp_sum(scored);
     if (lane == 0 && scored > 0) atomicAdd(&work.counters[kCounters * q + 1], scored);
+    if (ruled_out > 0) atomicAdd(&work.counters[kCounters * q + 3], ruled_out);
 
     __syncthreads();
     __shared__ bool last;
@@ -262,6 +321,9 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
         inlined.ask.excluded_begin = 0;
         std::copy_n(queries.host.excluded, inlined.ask.excluded_count, inlined.excluded);
         std::copy_n(queries.host.raw, model.dim, inlined.raw);
+        if (by_row && asks_fine(model)) {
+            std::memcpy(inlined.digits, queries.host.digits, model.plane.steps * sizeof(uint4));
+        }
         inlined.usable = true;
     }
     if (!by_warps && !by_row) {

@@ -41,18 +41,21 @@ constexpr std::size_t kPlaneSlack = 256;
 /// How many elements each buffer of a shard has.
 struct Sizes {
     planes::PlaneShape plane;
-    std::size_t stride, groups, pass, plane_pass, digit_stride, fine_width, keys, found, answers, hits, excluded, input;
+    std::size_t stride, groups, pass, plane_pass, digit_stride, fine, keys, found, answers, hits, excluded, input;
 
     Sizes(std::size_t rows, std::size_t dim, const DeviceShape& shape, Holding holding)
         : plane{holding.plane ? rows : 0, dim},
           stride(holding.vectors ? (dim + kStrideFloats - 1) / kStrideFloats * kStrideFloats : dim),
           groups((rows + kGroupRows - 1) / kGroupRows),
           pass(holding.vectors ? std::max(multiply_capacity(static_cast<std::uint32_t>(stride), shape), 1U) : 1),
-          // What such a pass lets through takes longer to read from the host than queries take one by one.
-          plane_pass(
-              holding.plane && holding.vectors ? plane_pass_capacity(rows, static_cast<std::uint32_t>(dim), shape) : 0),
+          // Without fine codes, what such a pass lets through takes longer to read from the host than queries take one by one.
+          plane_pass(holding.plane && (holding.vectors || far_fine(dim, holding))
+                         ? std::min(plane_pass_capacity(rows, static_cast<std::uint32_t>(dim), shape), holding.together)
+                         : 0),
           digit_stride((dim + kDigitStep - 1) / kDigitStep * kDigitStep),
-          fine_width(holding.fine && plane_pass > 0 ? (dim + kFineStep - 1) / kFineStep * kFineStep : 0),
+          fine(far_fine(dim, holding) || (holding.vectors && holding.fine && plane_pass > 0)
+                   ? fine_stride(static_cast<std::uint32_t>(dim))
+                   : 0),
           keys((plane.groups() + kPlaneSample - 1) / kPlaneSample),
           found(std::max(pass * kFoundCapacity, plane_pass * kPlanePassFound)),
           answers(std::max(pass, plane_pass)),
@@ -60,6 +63,10 @@ struct Sizes {
           excluded(std::max({pass * kMaxWant, plane_pass * kMaxPlanePassWant, kLeastExcluded})),
           input(std::max(InputLayout(pass, pass, 0, stride, excluded).end,
                          InputLayout(std::max<std::size_t>(plane_pass, 1), 0, digit_bytes(), stride, excluded).end)) {}
+
+    static bool far_fine(std::size_t dim, Holding holding) {
+        return holding.fine && !holding.vectors && dim <= kMostFineDim;
+    }
 
     /// Of one query for launch_plane_scan.
     std::size_t digit_bytes() const { return plane.steps() * 2 * planes::kStepDims; }
@@ -138,10 +145,8 @@ std::size_t Shard::bytes_needed(std::size_t rows, std::size_t dim, const DeviceS
         bytes += sizes.plane_bytes() + sizes.groups * kGroupRows * sizeof(float) + kMaxWarps * sizeof(std::uint32_t) +
                  sizes.plane_pass * a_plane_query;
     }
-    if (sizes.fine_width > 0) {
-        bytes += rows * (sizes.fine_width + sizeof(planes::FineBounds)) +
-                 sizes.plane_pass * (2 * sizes.fine_width + sizeof(planes::DigitFacts));
-    }
+    if (holding.vectors) bytes += rows * sizes.fine;
+    if (sizes.fine > 0) bytes += sizes.plane_pass * (2 * sizes.fine + sizeof(planes::DigitFacts));
     return bytes;
 }
 
@@ -210,36 +215,38 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
         next(s.plane_keys_, sizes.plane_pass * sizes.keys);
         next(s.plane_survivors_, sizes.plane_pass * kPlanePassSurvivors);
         next(s.plane_counters_, sizes.plane_pass * kPlaneCounters);
-        if (sizes.fine_width == 0) return done;
-        next(s.fine_codes_, rows.size() * sizes.fine_width);
-        next(s.fine_bounds_, rows.size());
-        next(s.fine_digits_, sizes.plane_pass * 2 * sizes.fine_width);
+        if (sizes.fine == 0) return done;
+        holding.vectors ? next(s.fine_rows_, rows.size() * sizes.fine)
+                        : next(s.far_fine_rows_, rows.size() * sizes.fine);
+        next(s.fine_digits_, sizes.plane_pass * 2 * sizes.fine);
         next(s.fine_facts_, sizes.plane_pass);
         return done;
     };
     if (Status done = try_all(); !done) return done.error();
 
     Shard& s = *shard;
-    s.device_bytes_ =
-        s.vectors_.bytes() + s.norms_.bytes() + s.inverse_norms_.bytes() + s.ranks_.bytes() + s.uncovered_.bytes() +
-        s.maxima_.bytes() + s.floors_.bytes() + s.counters_.bytes() + s.warp_maxima_.bytes() + s.found_.bytes() +
-        s.scores_.bytes() + s.below_.bytes() + s.input_.bytes() + s.plane_.bytes() + s.uppers_.bytes() +
-        s.warp_rows_.bytes() + s.plane_digits_.bytes() + s.plane_facts_.bytes() + s.plane_cuts_.bytes() +
-        s.plane_floors_.bytes() + s.plane_keys_.bytes() + s.plane_survivors_.bytes() + s.plane_counters_.bytes() +
-        s.fine_codes_.bytes() + s.fine_bounds_.bytes() + s.fine_digits_.bytes() + s.fine_facts_.bytes();
-    s.model_ = {s.vectors_.data(),
-                s.norms_.data(),
-                s.inverse_norms_.data(),
-                s.ranks_.data(),
-                s.uncovered_.data(),
-                static_cast<std::uint32_t>(rows.size()),
-                static_cast<std::uint32_t>(rows.first),
-                static_cast<std::uint32_t>(model.dim()),
-                static_cast<std::uint32_t>(sizes.stride),
-                static_cast<std::uint32_t>(sizes.groups),
-                static_cast<std::uint32_t>(uncovered),
-                {},
-                {s.fine_codes_.data(), s.fine_bounds_.data(), static_cast<std::uint32_t>(sizes.fine_width)}};
+    s.device_bytes_ = s.vectors_.bytes() + s.norms_.bytes() + s.inverse_norms_.bytes() + s.ranks_.bytes() +
+                      s.uncovered_.bytes() + s.maxima_.bytes() + s.floors_.bytes() + s.counters_.bytes() +
+                      s.warp_maxima_.bytes() + s.found_.bytes() + s.scores_.bytes() + s.below_.bytes() +
+                      s.input_.bytes() + s.plane_.bytes() + s.uppers_.bytes() + s.warp_rows_.bytes() +
+                      s.plane_digits_.bytes() + s.plane_facts_.bytes() + s.plane_cuts_.bytes() +
+                      s.plane_floors_.bytes() + s.plane_keys_.bytes() + s.plane_survivors_.bytes() +
+                      s.plane_counters_.bytes() + s.fine_rows_.bytes() + s.fine_digits_.bytes() + s.fine_facts_.bytes();
+    s.model_ = {
+        s.vectors_.data(),
+        s.norms_.data(),
+        s.inverse_norms_.data(),
+        s.ranks_.data(),
+        s.uncovered_.data(),
+        static_cast<std::uint32_t>(rows.size()),
+        static_cast<std::uint32_t>(rows.first),
+        static_cast<std::uint32_t>(model.dim()),
+        static_cast<std::uint32_t>(sizes.stride),
+        static_cast<std::uint32_t>(sizes.groups),
+        static_cast<std::uint32_t>(uncovered),
+        !holding.vectors,
+        {},
+        {holding.vectors ? s.fine_rows_.data() : s.far_fine_rows_.data(), static_cast<std::uint32_t>(sizes.fine)}};
     if (holding.plane) {
         s.model_.plane = {reinterpret_cast<const std::uint8_t*>(s.plane_.data()),
                           static_cast<std::uint32_t>(sizes.plane.groups()),
@@ -281,7 +288,7 @@ Status Shard::fill(const format::Model& model, const float* vectors) {
     const cudaError_t launched = launch_invert_norms(norms_.data(), model_.rows, model_.groups, kSmallestNorm,
                                                      kLargestNorm, inverse_norms_.data(), stream_.get());
     if (Status done = check(launched, "launch of invert_norms"); !done) return done;
-    if (model_.fine.codes != nullptr) {
+    if (model_.fine.rows != nullptr) {
         if (Status done = check(launch_build_fine(model_, stream_.get()), "launch of build_fine"); !done) return done;
     }
     return stream_.synchronize();
@@ -358,6 +365,7 @@ Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
     if (sending == Sending::digits) {
         digits = planes::make_plane_query(*queries.front().vector);
         described.front().upper = planes::upper_facts(digits.facts, dim);
+        described.front().digits = digits.facts;
     }
 
     const bool with_unit = sending == Sending::both || sending == Sending::travelling;

@@ -47,11 +47,14 @@ struct ShardAnswer {
 /// How a bounded pass estimates.
 enum class Estimate { float32, float16, plane };
 
-/// What a device holds of its rows, beside norms and ranks. One of both at least.
+/// What a device holds of its rows, beside norms and ranks. One of vectors and plane at least.
 struct Holding {
     bool vectors = true;  ///< without, they are read from page-locked host memory, row by row
     bool plane = false;
-    bool fine = false;  ///< of vectors and a plane: one byte a component too, for passes of many queries
+    /// Beside a plane: one byte a component too, which rules out most of the rows that the plane lets through for many queries, and for one
+    /// where vectors are far. It lies where the vectors do.
+    bool fine = false;
+    std::uint32_t together = kMaxPlanePass;  ///< queries of a pass over the plane, at most
 };
 
 /// Functions that begin with «start_» enqueue on the shard's stream; `wait` ends what was started. A shard is for one thread at a
@@ -86,6 +89,9 @@ class Shard {
     /// Copies this shard's groups of the model's plane. Waits.
     Status fill_plane(const planes::Plane& plane);
     bool holds_vectors() const { return vectors_.size() > 0; }
+    bool holds_fine() const { return model_.fine.rows != nullptr; }
+    /// Host memory that is page-locked for one byte a component.
+    std::size_t far_bytes() const { return far_fine_rows_.bytes(); }
     /// Where row `row` of the model belongs: (stride) floats of device memory.
     float* vector_at(std::size_t row) const { return vectors_.data() + (row - rows_.first) * model_.stride; }
     std::uint32_t stride() const { return model_.stride; }
@@ -160,8 +166,8 @@ class Shard {
     DeviceBuffer<double> scores_;
     DeviceBuffer<double> below_;
     DeviceBuffer<std::byte> plane_;
-    DeviceBuffer<std::int8_t> fine_codes_;
-    DeviceBuffer<planes::FineBounds> fine_bounds_;
+    DeviceBuffer<std::int8_t> fine_rows_;
+    PinnedBuffer<std::int8_t> far_fine_rows_;
     DeviceBuffer<std::int8_t> fine_digits_;
     DeviceBuffer<planes::DigitFacts> fine_facts_;
     DeviceBuffer<float> uppers_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "kernels/bounds.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/registry.hpp"
 #include "tests/support/engine_cases.hpp"
@@ -36,8 +37,11 @@ std::string fact_of(const kernels::Engine& engine, const std::string& name) {
     return {};
 }
 
-/// So little that vectors never fit beside what a shard keeps for its passes, and a small model's plane alone does.
+/// So little that vectors never fit beside what a shard keeps for its passes, and a small model's plane alone does, with what a pass of
+/// several queries takes.
 constexpr std::size_t kPlaneAloneBytes = 3000000;
+/// And without that.
+constexpr std::size_t kBarePlaneBytes = 1500000;
 
 /// By the plane, however small the model; `bytes` of a device, or all where that is 0. A shard gets no vectors then.
 EnginePath plane_path(const std::string& name, std::vector<int> devices, const Settings& settings,
@@ -75,7 +79,8 @@ std::vector<EnginePath> plane_paths() {
             plane_path("plane_without_integer_products_lazy", {0}, no_integers),
             plane_path("plane_one_by_one_lazy", {0}, one_by_one),
             plane_path("plane_alone", {0}, eager, kPlaneAloneBytes),
-            plane_path("plane_alone_three_lazy", {0, 0, 0}, lazy, 3 * kPlaneAloneBytes)};
+            plane_path("plane_alone_three_lazy", {0, 0, 0}, lazy, 3 * kPlaneAloneBytes),
+            plane_path("plane_alone_bare_lazy", {0}, lazy, kBarePlaneBytes)};
 }
 
 /// Shards on one device and several, work done at once and at the last moment, wide passes, narrow ones and none.
@@ -226,7 +231,15 @@ TEST_F(CudaHost, ASmallModelsPlaneIsForManyQueries) {
 
 TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
     const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
-    for (const std::vector<int>& devices : {std::vector<int>{0}, {0, 1, 0}}) {
+    struct Case {
+        std::vector<int> devices;
+        std::size_t bytes;
+        bool fine;
+    };
+    for (const auto& [devices, device_bytes, fine] : {Case{{0}, kPlaneAloneBytes, true},
+                                                      {{0, 1, 0}, 3 * kPlaneAloneBytes, true},
+                                                      {{0}, kBarePlaneBytes, false},
+                                                      {{0, 1, 0}, 3 * kBarePlaneBytes, false}}) {
         Settings settings;
         settings.lazy = true;
         settings.devices = 2;
@@ -234,7 +247,7 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
         std::vector<std::string> lines;
         EngineOptions options;
         options.devices = devices;
-        options.gpu_memory_bytes = devices.size() * kPlaneAloneBytes;
+        options.gpu_memory_bytes = device_bytes;
         options.log = [&](const std::string& line) { lines.push_back(line); };
         {
             const auto engine = require_engine("cuda", model, options);
@@ -244,6 +257,8 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
             EXPECT_EQ(fake_cuda::live().registrations, 1U);
             EXPECT_LE(fake_cuda::live().device_bytes, 2 * options.gpu_memory_bytes);
             EXPECT_EQ(fact_of(*engine, "gpu_memory_bytes"), std::to_string(fake_cuda::live().device_bytes));
+            const std::size_t fine_bytes = fine ? model.rows() * 48 : 0;  // 30 codes, 8 bytes of bounds, rounded up
+            EXPECT_EQ(fact_of(*engine, "gpu_host_bytes"), std::to_string(model.vectors().size_bytes() + fine_bytes));
             const auto said = [&](const char* words) {
                 return std::any_of(lines.begin(), lines.end(),
                                    [&](const std::string& line) { return line.find(words) != std::string::npos; });
@@ -255,11 +270,56 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
                 EXPECT_EQ(answer.certificate.pass, "plane");
                 expect_identical(answer.hits, oracle_nearest(model, 5, 3), "the plane alone");
             }
-            EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), queries.size() * devices.size());
+            // Together where one byte a component keeps what comes through from being read.
+            EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), fine ? devices.size() : 0);
+            EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), fine ? 0 : queries.size() * devices.size());
+            const format::PlaneShape plane{model.rows(), model.dim()};
+            bool ruled_out = false;
+            for (Row row = 0; row < model.rows(); row += 49) {
+                if (!kernels::bound_covers(model.norms()[row])) continue;
+                const Answer alone = run_one(*engine, nearest(model, row, 3));
+                expect_identical(alone.hits, oracle_nearest(model, row, 3), "the plane alone, one query");
+                const kernels::Certificate& certificate = alone.certificate;
+                ruled_out = ruled_out || certificate.rescored < certificate.survivors;
+                EXPECT_EQ(certificate.read_bytes, plane.bytes() + (fine ? certificate.survivors * model.dim() : 0) +
+                                                      certificate.rescored * model.dim() * sizeof(float));
+            }
+            EXPECT_EQ(ruled_out, fine);
             EXPECT_EQ(fake_cuda::live().registrations, 1U);
         }
         expect_no_leaks();
     }
+}
+
+/// Whatever of the start fails for want of memory: the engine is not made, or serves without one byte a component.
+TEST_F(CudaHost, ThePlaneAloneDoesWithoutFineRows) {
+    const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
+    EngineOptions options;
+    options.gpu_memory_bytes = kPlaneAloneBytes;
+    std::size_t without = 0;
+    for (std::uint64_t at = 1;; ++at) {
+        Settings settings;
+        settings.call = {at, 2};  // cudaErrorMemoryAllocation
+        fake_cuda::reset(settings);
+        std::string lines;
+        options.log = [&](const std::string& line) { lines += line + "\n"; };
+        {
+            const auto engine = kernels::make_engine("cuda", model, options);
+            const std::string failed = fake_cuda::injected();
+            if (engine && lines.find("no page-locked memory for one byte a component") != std::string::npos) {
+                ++without;
+                EXPECT_EQ(fact_of(**engine, "gpu_plane_pass_queries"), "0") << at;
+                expect_identical(run_one(**engine, nearest(model, 5, 3)).hits, oracle_nearest(model, 5, 3), failed);
+            }
+            if (failed.empty()) {
+                ASSERT_TRUE(engine) << engine.error().message;
+                break;
+            }
+        }
+        expect_no_leaks();
+    }
+    EXPECT_GT(without, 0U);
+    expect_no_leaks();
 }
 
 TEST_F(CudaHost, ThePlaneAloneNeedsPageLockedVectors) {

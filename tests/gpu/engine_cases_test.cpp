@@ -14,13 +14,14 @@ enum class By {
     size,         ///< what the engine would do on its own, with a model so small
     plane,        ///< the plane, wherever it can serve
     plane_alone,  ///< the same on a device that holds no vectors
+    plane_bare,   ///< and has one byte a component nowhere
 };
 
-/// What a device needs for a model's plane alone, so that nothing is left for vectors.
-std::size_t plane_alone_bytes(const format::Model& model) {
+/// What a device needs for a model's plane alone, with passes of 64 queries or of one, so that nothing is left for vectors.
+std::size_t plane_alone_bytes(const format::Model& model, bool fine) {
     const auto device = kernels::cuda::read_device(0);
     if (!device) throw std::runtime_error(device.error().message);
-    return kernels::cuda::Shard::bytes_needed(model.rows(), model.dim(), device->shape, {false, true, false});
+    return kernels::cuda::Shard::bytes_needed(model.rows(), model.dim(), device->shape, {false, true, fine, 64});
 }
 
 EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By::size) {
@@ -30,10 +31,10 @@ EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By
         kernels::EngineOptions options;
         options.devices = devices;
         options.planes_always = by != By::size;
-        if (by == By::plane_alone) options.gpu_memory_bytes = plane_alone_bytes(model);
+        const bool alone = by == By::plane_alone || by == By::plane_bare;
+        if (alone) options.gpu_memory_bytes = plane_alone_bytes(model, by == By::plane_alone);
         auto engine = require_engine("cuda", model, options);
-        const std::pair<std::string, std::string> wanted("gpu_holds",
-                                                         by == By::plane_alone ? "plane" : "vectors and plane");
+        const std::pair<std::string, std::string> wanted("gpu_holds", alone ? "plane" : "vectors and plane");
         const auto facts = engine->facts();
         if (std::find(facts.begin(), facts.end(), wanted) == facts.end()) {
             throw std::runtime_error("the engine does not hold " + wanted.second);
@@ -50,7 +51,8 @@ std::vector<EnginePath> gpu_paths() {
 
 std::vector<EnginePath> plane_paths() {
     return {path_of("plane_one", {0}, By::plane), path_of("plane_two_shards", {0, 0}, By::plane),
-            path_of("plane_five_shards", {0, 0, 0, 0, 0}, By::plane), path_of("plane_alone", {0}, By::plane_alone)};
+            path_of("plane_five_shards", {0, 0, 0, 0, 0}, By::plane), path_of("plane_alone", {0}, By::plane_alone),
+            path_of("plane_bare", {0}, By::plane_bare)};
 }
 
 const std::vector<Shape> kShapes = {{1, 1},     {1, 25},    {16, 1},    {97, 7},    {33, 301},  {2500, 25},

@@ -366,6 +366,7 @@ class FakeLaunches : public FakeCuda {
                   kStride,
                   kGroups,
                   static_cast<std::uint32_t>(uncovered_.size()),
+                  false,
                   {},
                   {}};
         ASSERT_EQ(launch_pad_rows(packed, kRows, kDim, kStride, padded_, stream_), cudaSuccess);
@@ -598,6 +599,7 @@ TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
     ASSERT_EQ(cudaHostRegister(rows_.data(), rows_.size() * sizeof(float), 0), cudaSuccess);
     const DeviceModel on_device = model_;
     model_.vectors = rows_.data();
+    model_.vectors_are_far = true;
     model_.stride = kDim;
     std::vector<float> packed(raw_.begin(), raw_.begin() + kDim);
     queries_.count = 1;
@@ -624,7 +626,7 @@ TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
 
     std::uint32_t warps = 0;
     EXPECT_DEATH((void)launch_scan(model_, queries_, work_, kShape, warps, stream_), "stride is not|vectors is not");
-    EXPECT_DEATH((void)launch_build_fine(model_, stream_), "stride is not|vectors is not");
+    EXPECT_DEATH((void)launch_build_fine(model_, stream_), "fine rows is not page-locked");
     const auto scan = [&](const DeviceModel& model) {
         return launch_plane_scan(model, queries_, work_, kShape, stream_);
     };
@@ -698,19 +700,8 @@ TEST_F(FakeLaunches, CountsBeyondTheCapacityAndWritesUpToIt) {
     const std::vector<std::uint32_t> ranks(kMany, 0);
     DeviceModel model = model_;
     auto* const inverse = static_cast<float*>(allocate(kManyGroups * kGroupRows * sizeof(float)));
-    model = {upload(vectors),
-             upload(norms),
-             inverse,
-             upload(ranks),
-             nullptr,
-             kMany,
-             0,
-             kDim,
-             kStride,
-             kManyGroups,
-             0,
-             {},
-             {}};
+    model = {upload(vectors), upload(norms), inverse, upload(ranks), nullptr, kMany, 0, kDim,
+             kStride,         kManyGroups,   0,       false,         {},      {}};
     ASSERT_EQ(launch_invert_norms(model.norms, kMany, kManyGroups, 1, 10, inverse, stream_), cudaSuccess);
     Workspace work = work_;
     work.maxima = static_cast<float*>(allocate(kManyGroups * sizeof(float)));

@@ -76,7 +76,7 @@ struct Shard {
     static std::span<const float> vectors_of(const Launch& launch, const DeviceModel& of, Vectors where) {
         const std::size_t floats = std::size_t{of.rows} * of.stride;
         launch.require(of.dim > 0, "rows without components");
-        if (where == Vectors::anywhere && !launch.is_device_memory(of.vectors)) {
+        if (where == Vectors::anywhere && of.vectors_are_far) {
             launch.require(of.stride == of.dim, "rows in host memory with padding");
             return launch.pinned(of.vectors, floats, "vectors");
         }
@@ -117,7 +117,7 @@ struct Asked {
         queries = launch.device(of.queries, of.count, "queries");
         raw = launch.device(of.raw, floats, "raw");
         if (reads == Reads::raw_and_unit) unit = launch.device(of.unit, floats, "unit");
-        if (reads == Reads::raw_and_digits) digits = launch.device(of.digits, digit_bytes, "digits");
+        if (reads == Reads::raw_and_digits) digits = launch.device(of.digits, digit_bytes, "digits").first(digit_bytes);
         if (of.excluded != nullptr) excluded = launch.device(of.excluded, 0, "excluded");
         launch.require(
             is_aligned(of.raw) && (unit.empty() || is_aligned(of.unit)) && (digits.empty() || is_aligned(of.digits)),
@@ -125,6 +125,17 @@ struct Asked {
     }
 
     const float* raw_of(std::uint32_t query) const { return raw.data() + std::size_t{query} * stride; }
+
+    /// Of the one query, (steps * 8), zeros behind dim.
+    std::vector<std::int32_t> whole_digits() const {
+        std::vector<std::int32_t> whole;
+        for (std::size_t i = 0; i < digits.size() / 2; ++i) {
+            const std::int8_t* const step =
+                digits.data() + i / planes::kStepDims * 2 * planes::kStepDims + i % planes::kStepDims;
+            whole.push_back(128 * step[0] + step[planes::kStepDims]);
+        }
+        return whole;
+    }
 
     std::span<const std::uint32_t> excluded_by(const DeviceQuery& query) const {
         if (query.excluded_count == 0) return {};
@@ -382,18 +393,36 @@ std::uint32_t plane_warps(const DeviceModel& model) {
 
 /// A shard's rows in one byte a component.
 struct FineRows {
-    std::uint32_t width = 0;
-    std::span<std::int8_t> codes;
-    std::span<planes::FineBounds> bounds;
+    std::uint32_t dim = 0;
+    std::uint32_t stride = 0;
+    std::span<std::int8_t> bytes;
 
     FineRows() = default;
-    FineRows(const Launch& launch, const DeviceModel& model)
-        : width(model.fine.width),
-          codes(launch.device(model.fine.codes, std::size_t{model.rows} * width, "fine codes")),
-          bounds(launch.device(model.fine.bounds, model.rows, "fine bounds")) {
-        launch.require(width == (model.dim + kFineStep - 1) / kFineStep * kFineStep, "width is not dim rounded up");
-        launch.require(reinterpret_cast<std::uintptr_t>(model.fine.codes) % kVectorAlignment == 0,
-                       "fine codes are not aligned");
+    FineRows(const Launch& launch, const DeviceModel& model) : dim(model.dim), stride(model.fine.stride) {
+        const std::size_t count = std::size_t{model.rows} * stride;
+        bytes = model.vectors_are_far ? launch.pinned(model.fine.rows, count, "fine rows")
+                                      : launch.device(model.fine.rows, count, "fine rows");
+        launch.require(stride % kFineStep == 0 && stride >= dim + sizeof(planes::FineBounds) &&
+                           stride < dim + sizeof(planes::FineBounds) + kFineStep,
+                       "stride of fine rows is not dim and bounds rounded up");
+        launch.require(dim <= kMostFineDim, "fine rows too wide for 32 bits");
+        launch.require(reinterpret_cast<std::uintptr_t>(model.fine.rows) % kVectorAlignment == 0,
+                       "fine rows are not aligned");
+    }
+
+    std::int8_t* row(std::uint32_t at) const { return bytes.data() + std::size_t{at} * stride; }
+    std::byte* bounds_at(std::uint32_t at) const {
+        return reinterpret_cast<std::byte*>(row(at) + stride) - sizeof(planes::FineBounds);
+    }
+    void set_bounds(std::uint32_t at, planes::FineBounds bounds) const {
+        std::memcpy(bounds_at(at), &bounds, sizeof bounds);
+    }
+    bool rules_out(std::uint32_t at, std::span<const std::int32_t> digits, const planes::FineCut& cut) const {
+        std::int32_t sum = 0;
+        for (std::uint32_t i = 0; i < dim; ++i) sum += row(at)[i] * digits[i];
+        planes::FineBounds bounds;
+        std::memcpy(&bounds, bounds_at(at), sizeof bounds);
+        return planes::fine_rejects(sum, bounds, cut);
     }
 };
 
@@ -499,14 +528,11 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
     return launch.run([=] {
         asked.check(shard);
         const DeviceQuery& query = asked.queries[0];
-        std::vector<std::int32_t> digits;
+        const std::vector<std::int32_t> digits = asked.whole_digits();
         std::int32_t centre = 0;
-        for (std::uint32_t i = 0; i < plane.shape.steps() * planes::kStepDims; ++i) {
-            const std::int8_t* const step =
-                asked.digits.data() + i / planes::kStepDims * 2 * planes::kStepDims + i % planes::kStepDims;
-            digits.push_back(128 * step[0] + step[planes::kStepDims]);
-            centre += planes::kTopLevel * digits.back();
-            if (i >= shard.model.dim && digits.back() != 0) misuse("digits are not padded with zeros");
+        for (std::size_t i = 0; i < digits.size(); ++i) {
+            centre += planes::kTopLevel * digits[i];
+            if (i >= shard.model.dim && digits[i] != 0) misuse("digits are not padded with zeros");
         }
         if (centre != query.upper.centre || !(query.upper.per_unit > 0) || !(query.upper.remainder >= 0)) {
             misuse("facts of other digits");
@@ -538,14 +564,13 @@ std::uint32_t plane_pass_capacity(std::size_t, std::uint32_t dim, const DeviceSh
 cudaError_t launch_build_fine(const DeviceModel& model, cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
-    const Shard shard(launch, model);
+    const Shard shard(launch, model, Vectors::anywhere);
     const FineRows fine(launch, model);
     return launch.run([=] {
         const std::uint32_t dim = shard.model.dim;
         for (std::uint32_t row = 0; row < shard.model.rows; ++row) {
-            std::int8_t* const codes = fine.codes.data() + std::size_t{row} * fine.width;
-            std::fill_n(codes, fine.width, std::int8_t{0});
-            fine.bounds[row] = {};
+            std::int8_t* const codes = fine.row(row);
+            std::fill_n(codes, fine.stride, std::int8_t{0});
             if (!shard.covered(row)) continue;
             const float* const values = shard.row(row);
             float largest = 0;
@@ -558,7 +583,7 @@ cudaError_t launch_build_fine(const DeviceModel& model, cudaStream_t stream) {
                 product += double{values[i]} * codes[i];
                 squares += codes[i] * codes[i];
             }
-            fine.bounds[row] = planes::fine_bounds(product, squares, shard.norms[row]);
+            fine.set_bounds(row, planes::fine_bounds(product, squares, shard.norms[row]));
         }
     });
 }
@@ -573,7 +598,7 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
     launch.require(queries.all_rows, "queries of some rows only");
     const Shard shard(launch, model, Vectors::anywhere);
     const PlaneRows plane(launch, model);
-    const bool with_fine = model.fine.codes != nullptr;
+    const bool with_fine = model.fine.rows != nullptr;
     const FineRows fine = with_fine ? FineRows(launch, model) : FineRows();
     const Asked asked(launch, queries, model, false, Reads::raw, kMaxPlanePass);
     const std::size_t count = queries.count;
@@ -585,7 +610,7 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
     (void)launch.device(own.keys, count * ((plane.shape.groups() + kPlaneSample - 1) / kPlaneSample), "keys");
     (void)launch.device(own.counters, count * kPlaneCounters, "counters of a pass");
     if (with_fine) {
-        (void)launch.device(own.fine_digits, count * 2 * fine.width, "fine digits");
+        (void)launch.device(own.fine_digits, count * 2 * fine.stride, "fine digits");
         (void)launch.device(own.fine_facts, count, "fine facts");
     }
     const auto floors = launch.device(own.floors, count, "floors of a pass");
@@ -644,12 +669,9 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
                 if (static_cast<float>(sums[row]) < least) continue;
                 if (through < survivors.size()) survivors[through] = row;
                 ++through;
-                if (with_fine) {
-                    std::int32_t sum = 0;
-                    for (std::uint32_t i = 0; i < dim; ++i) {
-                        sum += fine.codes[std::size_t{row} * fine.width + i] * precise.values[i];
-                    }
-                    if (planes::fine_rejects(sum, fine.bounds[row], fine_cut)) continue;
+                if (with_fine && fine.rules_out(row, precise.values, fine_cut)) {
+                    ++answer.survivors;
+                    continue;
                 }
                 consider(row);
             }
@@ -733,7 +755,12 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
     const bool by_row = estimates == Estimates::uppers;
     const bool travels = by_row ? plane_travels(model, queries)
                                 : estimates == Estimates::warp_maxima && travels_with_launch(model, queries, shape);
-    const Asked asked(launch, queries, model, travels, by_row ? Reads::raw : Reads::raw_and_unit);
+    const bool by_fine = by_row && model.vectors_are_far && model.fine.rows != nullptr;
+    const FineRows fine = by_fine ? FineRows(launch, model) : FineRows();
+    const Asked asked(launch, queries, model, travels,
+                      by_fine  ? Reads::raw_and_digits
+                      : by_row ? Reads::raw
+                               : Reads::raw_and_unit);
     launch.require(queries.count == 1 || estimates == Estimates::maxima,
                    "warp_maxima, uppers and stored scores are of one query");
     launch.require(warps <= kMaxWarps && (estimates != Estimates::warp_maxima || warps > 0), "warps of no launch_scan");
@@ -776,12 +803,19 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
                 const std::uint32_t at = answers[q].found++;
                 if (at < kFoundCapacity) found[at] = {score, row, 0};
             };
+            const planes::FineCut fine_cut = planes::fine_cut(query.digits, floor, shard.model.dim);
+            const std::vector<std::int32_t> digits = asked.whole_digits();
             // As the maxima of stored scores are rounded: what they are compared with must not be above it.
             const float cut = rounded_down(by_row ? floor : floor - query.error);
             for (std::uint32_t row = shard.model.rows; row-- > 0;) {
                 const float maximum = by_row ? uppers[row] : of_groups[row / kGroupRows];
                 const bool covered = stored || shard.covered(row);
-                if (covered && maximum >= cut && maximum != kNone) consider(row);
+                if (!covered || !(maximum >= cut) || maximum == kNone) continue;
+                if (by_fine && fine.rules_out(row, digits, fine_cut)) {
+                    ++answers[q].survivors;
+                    continue;
+                }
+                consider(row);
             }
             for (std::uint32_t i = 0; i < shard.model.uncovered_count && !stored; ++i) {
                 const std::uint32_t row = shard.uncovered[i];

@@ -1,0 +1,78 @@
+// One byte a component on the device (docs/certified-search.md, §8): rows that it rules out need not be read.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/device_math.cuh"
+#include "kernels/cuda/launches.hpp"
+#include "kernels/planes/cut.hpp"
+
+namespace gloved::kernels::cuda {
+
+/// Vectors of 16 bytes that a thread of a team asks for at once.
+inline constexpr unsigned kFineLoads = 3;
+/// Components of rows that a team has in one go.
+inline constexpr std::uint32_t kFineDimsAtOnce =
+    kFineLoads * kCanonicalLanes * kFineStep - static_cast<std::uint32_t>(sizeof(planes::FineBounds));
+
+/// The digits that meet 16 codes.
+struct FineDigits {
+    uint4 high{0, 0, 0, 0};
+    uint4 low{0, 0, 0, 0};
+};
+
+/// sum + Σ of sixteen products of signed bytes.
+__device__ inline int dot16(uint4 a, uint4 b, int sum) {
+    sum = __dp4a(static_cast<int>(a.x), static_cast<int>(b.x), sum);
+    sum = __dp4a(static_cast<int>(a.y), static_cast<int>(b.y), sum);
+    sum = __dp4a(static_cast<int>(a.z), static_cast<int>(b.z), sum);
+    return __dp4a(static_cast<int>(a.w), static_cast<int>(b.w), sum);
+}
+
+/// Whether the row cannot reach the cut, by the kCanonicalLanes neighbouring threads of a team, the same in each of them; `lane` is the
+/// thread's place. The whole warp calls it. `digits_of(v, j)` are those of the row's v-th 16 bytes, the thread's j-th, and 0 where the row has
+/// no codes. kOneGo: dim is at most kFineDimsAtOnce.
+template <bool kOneGo, class DigitsOf>
+__device__ inline bool fine_rules_out(const DeviceFine& fine, std::uint32_t row, unsigned lane,
+                                      const planes::FineCut& cut, const DigitsOf& digits_of) {
+    static_assert(sizeof(planes::FineBounds) == 8);
+    const std::uint32_t count = fine.stride / kFineStep;
+    const auto* const from = reinterpret_cast<const uint4*>(fine.rows + static_cast<std::size_t>(row) * fine.stride);
+    int high = 0;
+    int low = 0;
+    planes::FineBounds bounds;
+    const auto go = [&](std::uint32_t begin) {
+        uint4 codes[kFineLoads];
+#pragma unroll
+        for (unsigned j = 0; j < kFineLoads; ++j) {
+            const std::uint32_t v = begin + j * kCanonicalLanes + lane;
+            codes[j] = v < count ? from[v] : uint4{0, 0, 0, 0};
+        }
+#pragma unroll
+        for (unsigned j = 0; j < kFineLoads; ++j) {
+            const std::uint32_t v = begin + j * kCanonicalLanes + lane;
+            const FineDigits digits = digits_of(v, j);
+            high = dot16(codes[j], digits.high, high);
+            low = dot16(codes[j], digits.low, low);
+            // The bounds stand where digits are 0.
+            if (v == count - 1) {
+                bounds = {__int_as_float(static_cast<int>(codes[j].z)), __int_as_float(static_cast<int>(codes[j].w))};
+            }
+        }
+    };
+    if constexpr (kOneGo) {
+        go(0);
+    } else {
+        for (std::uint32_t begin = 0; begin < count; begin += kFineLoads * kCanonicalLanes) go(begin);
+    }
+    int sum = 128 * high + low;
+    for (unsigned distance = kCanonicalLanes / 2; distance > 0; distance /= 2) {
+        sum += __shfl_xor_sync(kWholeWarp, sum, distance);
+    }
+    const unsigned holder = (count - 1) % kCanonicalLanes;
+    bounds = {__shfl_sync(kWholeWarp, bounds.projection, holder, kCanonicalLanes),
+              __shfl_sync(kWholeWarp, bounds.residual, holder, kCanonicalLanes)};
+    return planes::fine_rejects(sum, bounds, cut);
+}
+
+}  // namespace gloved::kernels::cuda
