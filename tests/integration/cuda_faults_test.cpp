@@ -35,8 +35,12 @@ using Clock = std::chrono::steady_clock;
 constexpr int kCodes[] = {2, 100, 700, 719, 999};
 /// Calls that a start or a query makes at the very most: a loop that gets there would not end.
 constexpr std::uint64_t kTooMany = 2000;
-/// How long a process may live after its GPU has failed.
+/// How long a process may live after its GPU has failed: a moment, and no time limit of anything. Sanitizers slow down what it still reads.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr milliseconds kPromptly{10000};
+#else
 constexpr milliseconds kPromptly{2000};
+#endif
 /// How long a reply is waited for: a daemon that goes on after a fault should fail the test, not hold it up.
 constexpr std::chrono::seconds kPatience{10};
 
