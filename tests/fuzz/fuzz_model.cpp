@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 #include <string_view>
 
 #include "common/files.hpp"
+#include "common/format/frame.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/format/planes.hpp"
@@ -25,22 +25,12 @@ using namespace gloved;
 
 namespace {
 
-using HeaderBytes = std::array<std::byte, format::kHeaderBytes>;
+using format::get;
+using format::HeaderBytes;
+using format::put;
 
 /// Values and planes larger than this are cut to it: their headers promise more than there is.
 constexpr std::uint64_t kMaxFileBytes = 1 << 16;
-
-template <class T>
-T get(const HeaderBytes& bytes, std::size_t offset) {
-    T value;
-    std::memcpy(&value, bytes.data() + offset, sizeof value);
-    return value;
-}
-
-template <class T>
-void put(HeaderBytes& bytes, std::size_t offset, T value) {
-    std::memcpy(bytes.data() + offset, &value, sizeof value);
-}
 
 /// The generation of bytes that need not be a header.
 std::uint64_t generation_of(const HeaderBytes& bytes) {
