@@ -32,7 +32,7 @@ awk -v n="$requests" 'BEGIN { srand(3) } { if (NF > 10 && $1 ~ /^[a-z]+$/) words
 ask() { # model, batch, gloved options …
     local model=$1 batch=$2
     shift 2
-    "$bin/gloved" --model "$model" --socket "$work/s" "$@" 2> "$work/log" &
+    "$bin/gloved" --model "glove=$model" --socket "$work/s" "$@" 2> "$work/log" &
     daemon=$!
     until [ -S "$work/s" ] && echo PING | socat -t60 - "UNIX-CONNECT:$work/s" > "$work/ping" 2>&1 && grep -q '^OK' "$work/ping"; do
         kill -0 "$daemon" || { cat "$work/log" >&2; exit 1; }
