@@ -35,7 +35,7 @@ _gloved_options() {
             ;;
         gloved-distmat)
             echo --metric=sqeuclidean,euclidean,cosine --engine=auto,cuda,cpu,sequential,global,shared8,shared16,shared32 --model=@directory \
-                --top=@other --threads=@other --simd=avx512,avx2,baseline --device=@other --times --help --version
+                --top=@other --threads=@other --simd=avx512,avx2,baseline --device=@other --member=@other --times --help --version
             ;;
         'gloved-bench distmat')
             echo --rows=@other --dim=@other --rungs=list:all,sequential,cpu,global,shared8,shared16,shared32,cuda --repeat=@other \

@@ -18,6 +18,7 @@
 #include "tests/support/gzip.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/zip.hpp"
 
 namespace gloved::tests {
 namespace {
@@ -104,6 +105,22 @@ TEST_F(Distmat, PrintsAMatrixOfText) {
     EXPECT_EQ(distmat({"--top", "3", "-", "-"}, "7").out, "");
     // The shortest decimals that read back, however small.
     EXPECT_EQ(distmat({"-", "-"}, "0\n1\n9.313225746154785e-10\n").out.substr(0, 19), "0 1 8.6736174e-19\n1");
+}
+
+TEST_F(Distmat, TakesTheMemberOfAnArchiveThatIsNamed) {
+    write_file(dir_ / "in", zip_archive({{"notes", "none"}, {"points", "0 0\n3 4\n"}}));
+    const Finished done = distmat({"--member", "points", dir_ / "in", "-"});
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_EQ(done.out, "0 25\n25 0\n");
+    expect_input_refused(dir_ / "in", "the zip archive holds 2 files; --member NAME takes one of them");
+
+    write_file(dir_ / "in", "0 0\n3 4\n");
+    const Finished refused = distmat({"--member", "points", dir_ / "in", "-"});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_EQ(refused.out, "");
+    EXPECT_EQ(refused.err, "gloved-distmat: " + (dir_ / "in") +
+                               ": --member \"points\" is given, but this is no zip archive; leave --member out\n");
+    EXPECT_EQ(distmat({"--member", "", dir_ / "in", "-"}).exit_code, 2);
 }
 
 TEST_F(Distmat, ExampleOfItsHelpWorksAsItStandsThere) {

@@ -39,6 +39,12 @@ TEST(Matmin, PrintsTheSameBytesHoweverItIsFed) {
     EXPECT_EQ(matmin({dir / "text"}).out, kMinimum);
     EXPECT_EQ(matmin({dir / "text.gz"}).out, kMinimum);
     EXPECT_EQ(matmin({"--member", "matrices", dir / "text.zip"}).out, kMinimum);
+    const Finished no_archive = matmin({"--member", "matrices", dir / "text"});
+    EXPECT_EQ(no_archive.exit_code, 1);
+    EXPECT_EQ(no_archive.out, "");
+    EXPECT_NE(no_archive.err.find("--member \"matrices\" is given, but this is no zip archive; leave --member out"),
+              std::string::npos)
+        << no_archive.err;
     EXPECT_EQ(matmin({"--op", "max", dir / "text"}).out, kMaximum);
     EXPECT_EQ(matmin({"--op=minmax", dir / "text"}).out, kMinimum + "***\n" + kMaximum);
     for (const char* engine : {"auto", "cpu", "sequential"}) {

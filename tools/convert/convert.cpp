@@ -308,11 +308,7 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     // The input first: a mistyped name should not cost a directory.
     auto input = Input::open(options.input, stop, options.member);
     if (!input) return input.error();
-    if (!options.member.empty() && input->member().empty()) {
-        return Error{ErrorCode::bad_source,
-                     fmt::format("{}: --member {} is given, but this is no zip archive; leave --member out",
-                                 options.input, printable(options.member, 255))};
-    }
+    if (Status used = input->check_member(options.member); !used) return used.error();
     auto staging = format::Staging::create(options.model_dir);
     if (!staging) return staging.error();
     const MemoryPlan plan = plan_memory(options);

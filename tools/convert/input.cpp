@@ -14,6 +14,8 @@
 #include <new>
 #include <utility>
 
+#include "common/quoting.hpp"
+
 namespace gloved::convert {
 namespace {
 
@@ -83,6 +85,13 @@ Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop
         input.block_.clear();
     }
     return input;
+}
+
+Status Input::check_member(const std::string& member) const {
+    if (member.empty() || zip_) return {};
+    return Error{ErrorCode::bad_source,
+                 fmt::format("{}: --member {} is given, but this is no zip archive; leave --member out", name_,
+                             printable(member, 255))};
 }
 
 std::optional<std::uint64_t> Input::checksum() const {

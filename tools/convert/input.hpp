@@ -35,6 +35,10 @@ class Input {
     Input& operator=(Input&&) = delete;
     ~Input();
 
+    /// That `member`, as it was given on a command line, names a member of a zip archive. Error: bad_source where it is given and this is
+    /// no zip archive.
+    Status check_member(const std::string& member) const;
+
     /// Fills `buffer` with text, as far as there is any: fewer bytes than asked for mean the end.
     /// Errors: io, interrupted; bad_source for gzip or zip that is damaged or ends too early, naming the byte.
     Result<std::size_t> read(std::span<char> buffer);

@@ -245,10 +245,12 @@ class Writer {
 };
 
 Result<Matrix> read(const DistmatOptions& options, const std::atomic<bool>& stop) {
-    if (options.model_dir.empty()) return read_matrix(options.input, {options.threads}, stop);
+    if (options.model_dir.empty()) {
+        return read_matrix(options.input, {.threads = options.threads, .member = options.member}, stop);
+    }
     const auto model = format::Model::open(options.model_dir);
     if (!model) return model.error();
-    auto matrix = read_words(options.input, *model, stop);
+    auto matrix = read_words(options.input, *model, stop, options.member);
     if (!matrix) return matrix;
     if (Status whole = model->verify_sizes(); !whole) return whole.error();
     return matrix;

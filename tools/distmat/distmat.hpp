@@ -15,6 +15,7 @@ struct DistmatOptions {
     std::string input;   ///< a matrix, or words where there is a model; «-» for stdin
     std::string output;  ///< a file; «-» for text on stdout
     std::string model_dir = {};
+    std::string member = {};  ///< of the input, where that is a zip archive
     kernels::distance::Metric metric = kernels::distance::Metric::sqeuclidean;
     std::string engine = "auto";
     kernels::distance::EngineOptions engine_options = {};

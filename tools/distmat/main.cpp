@@ -31,8 +31,9 @@ constexpr std::int64_t kMaxThreads = 256;
 constexpr const char* kHelpHead =
     "Usage: gloved-distmat [options] INPUT|- OUTPUT|-\n"
     "Computes the distance of every row of a matrix to every other. INPUT is text, a row a line, or a .npy file of\n"
-    "float32 or float64 of shape (rows, columns), packed by gzip or not. OUTPUT is NumPy's array where its name ends\n"
-    "in .npy, otherwise text; - is text on stdout. With --model, INPUT holds words, one a line.\n\n";
+    "float32 or float64 of shape (rows, columns); plain, gzip, or a member of a zip archive. OUTPUT is NumPy's array\n"
+    "where its name ends in .npy, otherwise text; - is text on stdout. With --model, INPUT holds words, one a "
+    "line.\n\n";
 constexpr const char* kHelpTail =
     "\nExamples:\n"
     "  printf '0 0\\n3 4\\n6 8\\n' | gloved-distmat --metric euclidean - -\n"
@@ -76,8 +77,9 @@ int parse(int argc, char** argv, std::optional<distmat::DistmatOptions>& parsed)
         ("simd", po::value(&options.engine_options.simd)->value_name("avx512|avx2|baseline"),
          "instruction set of the cpu engine (default: the best that the processor has)")  //
         ("device", po::value(&options.engine_options.device)->default_value(0)->value_name("N"),
-         "which GPU")                                                                                   //
-        ("times", po::bool_switch(&options.times), "say how long reading, computing and writing took")  //
+         "which GPU")                                                                                                 //
+        ("member", po::value(&options.member)->value_name("NAME"), "the file to take from a zip archive of several")  //
+        ("times", po::bool_switch(&options.times), "say how long reading, computing and writing took")                //
         ("help", "show this")("version", "show the version");
     po::options_description all;
     // The last one is for tests, whose matrices are smaller than a block.
@@ -98,6 +100,9 @@ int parse(int argc, char** argv, std::optional<distmat::DistmatOptions>& parsed)
         return kProgram.wrong_usage("--engine is auto, cuda, cpu, sequential, global, shared8, shared16 or shared32");
     }
     if (values.count("model") != 0 && options.model_dir.empty()) return kProgram.wrong_usage("--model is a directory");
+    if (values.count("member") != 0 && options.member.empty()) {
+        return kProgram.wrong_usage("--member is the name of a file in the archive");
+    }
     if (values.count("top") != 0 && top < 1) return kProgram.wrong_usage("--top is 1 or more");
     if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
         return kProgram.wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));

@@ -31,6 +31,13 @@ Error bad_source(const std::string& name, std::string_view what) {
     return {ErrorCode::bad_source, fmt::format("{}: {}", name, what)};
 }
 
+Result<Input> open_input(const std::string& path, const std::atomic<bool>& stop, const std::string& member) {
+    auto input = Input::open(path, stop, member);
+    if (!input) return input;
+    if (Status used = input->check_member(member); !used) return used.error();
+    return input;
+}
+
 /// The header of an array that is a matrix of numbers.
 Result<npy::Header> matrix_header(std::string_view prefix, const std::string& name) {
     auto header = npy::parse_header(prefix, name);
@@ -232,7 +239,7 @@ Status Matrix::verify_size() const {
 }
 
 Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options, const std::atomic<bool>& stop) {
-    auto input = Input::open(path, stop);
+    auto input = open_input(path, stop, options.member);
     if (!input) return input.error();
     Matrix matrix;
     matrix.name_ = path;
@@ -291,8 +298,9 @@ Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options, 
     return matrix;
 }
 
-Result<Matrix> read_words(const std::string& path, const format::Model& model, const std::atomic<bool>& stop) {
-    auto input = Input::open(path, stop);
+Result<Matrix> read_words(const std::string& path, const format::Model& model, const std::atomic<bool>& stop,
+                          const std::string& member) {
+    auto input = open_input(path, stop, member);
     if (!input) return input.error();
     const auto text = read_all(*input, {});
     if (!text) return text.error();

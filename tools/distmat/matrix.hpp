@@ -19,6 +19,7 @@ namespace gloved::distmat {
 struct ReadOptions {
     std::size_t threads = 0;                         ///< that parse text beside the one that reads it; 0: the same
     std::size_t chunk_bytes = std::size_t{4} << 20;  ///< of text that a thread parses at a time
+    std::string member = {};                         ///< of a zip archive; none is needed where it has one file
 };
 
 class Matrix {
@@ -37,7 +38,8 @@ class Matrix {
   private:
     friend class TextReader;
     friend Result<Matrix> read_matrix(const std::string&, const ReadOptions&, const std::atomic<bool>&);
-    friend Result<Matrix> read_words(const std::string&, const format::Model&, const std::atomic<bool>&);
+    friend Result<Matrix> read_words(const std::string&, const format::Model&, const std::atomic<bool>&,
+                                     const std::string&);
 
     /// Where a run of rows on lines without a gap begins.
     struct LineOfRow {
@@ -65,8 +67,9 @@ class Matrix {
 /// damaged or unsupported for other content.
 Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options, const std::atomic<bool>& stop);
 
-/// The rows of a model whose words stand one a line in the file `path`, or on stdin for «-»; empty lines are passed over, a CR
-/// before the LF belongs to nothing, and a word may stand there twice. Errors: as above; unknown_word with its line.
-Result<Matrix> read_words(const std::string& path, const format::Model& model, const std::atomic<bool>& stop);
+/// The rows of a model whose words stand one a line in the file `path`, or on stdin for «-»; `member` is as in ReadOptions. Empty lines
+/// are passed over, a CR before the LF belongs to nothing, and a word may stand there twice. Errors: as above; unknown_word with its line.
+Result<Matrix> read_words(const std::string& path, const format::Model& model, const std::atomic<bool>& stop,
+                          const std::string& member = {});
 
 }  // namespace gloved::distmat
