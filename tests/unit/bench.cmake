@@ -34,3 +34,15 @@ set_tests_properties(bench_distmat_wrong_usage PROPERTIES LABELS unit TIMEOUT 60
 add_test(NAME bench_matmin_wrong_usage COMMAND gloved-bench matmin --shape 3)
 set_tests_properties(bench_matmin_wrong_usage PROPERTIES LABELS unit TIMEOUT 60
   PASS_REGULAR_EXPRESSION "--shape takes rows and columns with an x between, as 3x3; try matmin --help")
+
+# Of a GPU's rungs alone nothing is left to measure without one. The variable hides what is there.
+add_test(NAME bench_rungs_that_cannot_run COMMAND gloved-bench --rows 300 --dim 5 --rungs v1,v5 --repeat 1)
+set_tests_properties(bench_rungs_that_cannot_run PROPERTIES LABELS unit TIMEOUT 60 ENVIRONMENT CUDA_VISIBLE_DEVICES=
+  PASS_REGULAR_EXPRESSION "none of these rungs can run here: ")
+# Options that would say nothing.
+add_test(NAME bench_dim_of_a_model COMMAND gloved-bench --model none --dim 5)
+set_tests_properties(bench_dim_of_a_model PROPERTIES LABELS unit TIMEOUT 60
+  PASS_REGULAR_EXPRESSION "--dim goes with --rows")
+add_test(NAME bench_seconds_without_rungs COMMAND gloved-bench --rows 300 --rung-seconds 5)
+set_tests_properties(bench_seconds_without_rungs PROPERTIES LABELS unit TIMEOUT 60
+  PASS_REGULAR_EXPRESSION "--rung-seconds goes with --rungs")

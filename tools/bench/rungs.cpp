@@ -200,7 +200,7 @@ Status print_rungs(const format::Model& model, const Settings& settings, const s
         print_note(settings.format, fmt::format("left out {}: {}", fmt::join(choice->left_out, ", "), why));
     }
     std::fflush(stdout);
-    if (choice->run.empty()) return {};
+    if (choice->run.empty()) return Error{ErrorCode::unsupported, "none of these rungs can run here: " + why};
 
     auto canonical = kernels::make_engine("cpu", model, {settings.threads});
     if (!canonical) return canonical.error();

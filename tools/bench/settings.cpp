@@ -103,6 +103,7 @@ Result<Settings> read_settings(CommandLine& line) {
                                             settings.threads};
     }
     if (line.fault()) return *line.fault();
+    if (given("dim") && !settings.generate) return wrong_usage("--dim goes with --rows: a model has its own");
     if (given("keep") && !settings.generate) {
         return wrong_usage("--keep goes with --rows: it says where the made-up model stays");
     }
@@ -129,6 +130,7 @@ Result<Settings> read_settings(CommandLine& line) {
         return wrong_usage(
             fmt::format("with --rungs, --k is at most {}: rungs find no more", kernels::ladder::kMaxLadderHits));
     }
+    if (given("rung-seconds") && !given("rungs")) return wrong_usage("--rung-seconds goes with --rungs");
     if (given("svg") && !given("rungs")) return wrong_usage("--svg goes with --rungs: it draws them");
     settings.svg = text("svg");
     settings.loads = given("loads");
