@@ -160,8 +160,11 @@ std::optional<Arguments> parse(int argc, char** argv) {
             ->default_value(std::chrono::duration<double>(target).count())
             ->value_name("S")
             ->notifier([name, &target, smallest](double value) {
-                if (!(value >= smallest && value <= 1e9)) {
-                    throw po::error(fmt::format("--{} is from {} to 1e9 seconds, not {}", name, smallest, value));
+                // What is less than a millisecond would be cut to 0, which may mean «for ever».
+                const bool allowed = (value >= kShortestTime && value <= 1e9) || (smallest == 0 && value == 0);
+                if (!allowed) {
+                    throw po::error(fmt::format("--{} is {}from {} to 1e9 seconds, not {}", name,
+                                                smallest == 0 ? "0, or " : "", kShortestTime, value));
                 }
                 target = std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
             });
@@ -194,7 +197,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
          "cuda: the devices that share the model's rows, as nvidia-smi numbers them")
         ("threads", po::value(&settings.threads)->default_value(0)->value_name("T"), "0: one a processor")
         ("pin", po::value(&pin)->default_value("auto")->value_name("auto|on|off"), 
-         "cpu: lock the model in memory (on: warn where that is refused); cuda: lock it while it is copied")
+         "cpu: lock the model in memory (on: end where that is refused); cuda: lock it while it is copied")
         ("planes", po::value(&planes)->default_value("on")->value_name("on|off"),
          "read a 4-bit copy of the model first, and only the vectors that it lets through; off saves its memory")
         ("gpu-memory", po::value(&gpu_memory)->value_name("BYTES"),
@@ -254,6 +257,11 @@ std::optional<Arguments> parse(int argc, char** argv) {
     arguments.check = given.count("check") != 0;
     if (models.empty()) throw po::error("--model is needed");
     for (const std::string& model : models) add_model(model, settings);
+    if (settings.engine != "auto" && settings.engine != "cuda" && settings.engine != "cpu")
+        throw po::error("--engine takes auto, cuda or cpu, not " + printable(settings.engine));
+    // Empty is the default: the best that the processor has.
+    if (!settings.simd.empty() && settings.simd != "avx512" && settings.simd != "avx2" && settings.simd != "baseline")
+        throw po::error("--simd takes avx512, avx2 or baseline, not " + printable(settings.simd));
     if (pin != "auto" && pin != "on" && pin != "off")
         throw po::error("--pin takes auto, on or off, not " + printable(pin));
     settings.pin = pin == "auto" ? daemon::Pin::automatic : pin == "on" ? daemon::Pin::on : daemon::Pin::off;
