@@ -68,7 +68,14 @@ class Session {
         return {};
     }
 
-    void complain(std::string_view message) { fmt::print(err_, "gloved-client: {}\n", message); }
+    /// Says what keeps a query from being answered.
+    void complain(std::string_view message) {
+        all_answered_ = false;
+        fmt::print(err_, "gloved-client: {}\n", message);
+    }
+
+    /// Whether there was nothing to complain of.
+    bool all_answered() const { return all_answered_; }
 
   private:
     /// The reply, or nothing when the query was refused; that is said then.
@@ -114,6 +121,7 @@ class Session {
     std::ostream& err_;
     const Ask& ask_;
     double rows_ = 0;
+    bool all_answered_ = true;
 };
 
 }  // namespace
@@ -122,24 +130,19 @@ Result<bool> run_original_session(std::istream& in, std::ostream& out, std::ostr
     Session session(out, err, ask);
     if (Status introduced = session.introduce(); !introduced) return introduced.error();
 
-    bool well_formed = true;
-    const auto reject = [&](const Error& error) {
-        well_formed = false;
-        session.complain(error.message);
-    };
     OriginalReader reader;
     for (std::string token; in >> token;) {
         auto query = reader.feed(token);
         if (!query) {
-            reject(query.error());
+            session.complain(query.error().message);
         } else if (*query) {
             if (Status answered = session.answer(**query); !answered) return answered.error();
             out.flush();
         }
         if (!out) return Error{ErrorCode::io, "cannot write the answer"};
     }
-    if (Status finished = reader.finish(); !finished) reject(finished.error());
-    return well_formed;
+    if (Status finished = reader.finish(); !finished) session.complain(finished.error().message);
+    return session.all_answered();
 }
 
 }  // namespace gloved::client

@@ -21,6 +21,7 @@ using namespace std::chrono_literals;
 Action answer(const std::string& line) {
     if (line == "STATS") return {"OK 5\nmodel\tglove\nrows\t1000\ndim\t50\nload_keys_ms\t1.5\nload_values_ms\t2.5\n"};
     if (line.find("\"nix\"") != std::string::npos) return {"ERR unknown_word \"nix\" is not in the model\n"};
+    if (line.find("\"zero\"") != std::string::npos) return {"ERR zero_vector no direction\n"};
     if (line.find("\"bye\"") != std::string::npos) return {"OK 3 us=1", true};
     if (line.find("engine=cpu") != std::string::npos)
         return {"OK 2 us=1000 engine=cpu\nking\t1.000000\nqueen\t0.700000\n"};
@@ -56,6 +57,19 @@ TEST(ClientOriginal, MalformedInputIsSaidAndPassedOver) {
     EXPECT_NE(f.out.find("queen\n"), std::string::npos);
     EXPECT_NE(f.err.find("a sum ends with '!'"), std::string::npos) << f.err;
     EXPECT_NE(f.err.find("the input ended"), std::string::npos) << f.err;
+}
+
+TEST(ClientOriginal, ARefusedQueryMakesTheStatusOne) {
+    const TempDir dir;
+    FakeDaemon daemon(dir / "s", answer);
+    const Finished f = run({program("gloved-client"), "--socket", dir / "s"}, "zero 0 king 0");
+    EXPECT_EQ(f.exit_code, 1);
+    EXPECT_NE(f.err.find("zero_vector: no direction"), std::string::npos) << f.err;
+    EXPECT_NE(f.out.find("queen\n"), std::string::npos) << "the next query is answered all the same";
+    const Finished long_one =
+        run({program("gloved-client"), "--socket", dir / "s"}, std::string(70000, 'x') + " 0 king 0");
+    EXPECT_EQ(long_one.exit_code, 1);
+    EXPECT_NE(long_one.err.find("too_long"), std::string::npos) << long_one.err;
 }
 
 TEST(ClientOriginal, ALostConnectionEndsIt) {

@@ -21,7 +21,7 @@ struct Transcript {
     std::string out;
     std::string err;
     std::vector<std::string> asked;
-    std::string result;  ///< «well-formed», «malformed» or the error's message
+    std::string result;  ///< «all well», «not all well» or the error's message
 };
 
 /// Runs a session whose daemon gives `replies` after its STATS; when they run out, the connection is lost.
@@ -40,7 +40,7 @@ Transcript session(const std::string& input, std::deque<Reply> replies, const Re
     });
     made.out = out.str();
     made.err = err.str();
-    made.result = !result ? result.error().message : *result ? "well-formed" : "malformed";
+    made.result = !result ? result.error().message : *result ? "all well" : "not all well";
     return made;
 }
 
@@ -54,7 +54,7 @@ TEST(OriginalSession, AnswersOneWord) {
     EXPECT_EQ(r.out, kHead + "queen\nprince\n0.500 ms, 2000 distances per ms\n");
     EXPECT_EQ(r.err, "");
     EXPECT_EQ(r.asked, (std::vector<std::string>{"STATS", "NEAR k=11 exclude=none \"king\""}));
-    EXPECT_EQ(r.result, "well-formed");
+    EXPECT_EQ(r.result, "all well");
 }
 
 TEST(OriginalSession, ComparesTheCpuWithTheDaemonsEngine) {
@@ -85,7 +85,7 @@ TEST(OriginalSession, DoesNotCompareAnswersOfTwoModels) {
                          "cpu\nb\n2.000 ms, 5 distances per ms\n"
                          "cpu\nc\n1.000 ms, 10 distances per ms\n"
                          "the model was replaced in between: the answers are not compared\n");
-    EXPECT_EQ(r.result, "well-formed");
+    EXPECT_EQ(r.result, "all well");
 }
 
 TEST(OriginalSession, PassesOnNearSpellings) {
@@ -102,7 +102,7 @@ TEST(OriginalSession, GoesOnAfterARefusal) {
     EXPECT_EQ(r.out, kHead + "not found: \"nix\" is unknown\nqueen\n1.000 ms, 1000 distances per ms\n");
     EXPECT_EQ(r.err, "gloved-client: zero_vector: no direction\n");
     EXPECT_EQ(r.asked.size(), 4U) << "an unknown word is asked for once";
-    EXPECT_EQ(r.result, "well-formed");
+    EXPECT_EQ(r.result, "not all well");
 }
 
 TEST(OriginalSession, GoesOnAfterMalformedInput) {
@@ -110,7 +110,7 @@ TEST(OriginalSession, GoesOnAfterMalformedInput) {
     EXPECT_NE(r.out.find("queen\n"), std::string::npos);
     EXPECT_NE(r.err.find("\"a\""), std::string::npos);
     EXPECT_NE(r.err.find("\"c\""), std::string::npos);
-    EXPECT_EQ(r.result, "malformed");
+    EXPECT_EQ(r.result, "not all well");
 }
 
 TEST(OriginalSession, DoesNotSendWhatTheDaemonWouldHangUpOn) {
