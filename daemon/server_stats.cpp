@@ -332,7 +332,8 @@ std::string Server::prometheus_stats(wire::Form form) const {
     for (const auto& served : models_) {
         out.sample(fmt::format("model=\"{}\"", served->name()), served->model().rows());
     }
-    out.metric("requests_total", "counter", "Requests by verb and outcome; verb none: a line that is no request.");
+    out.metric("requests_total", "counter",
+               "Requests by verb and outcome; verb none: an ERR line that answers no request.");
     statistics_.each_count([&](const std::string& verb, const std::string& outcome, std::uint64_t count) {
         out.sample(fmt::format("verb=\"{}\",outcome=\"{}\"", verb, outcome), count);
     });
