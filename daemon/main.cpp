@@ -194,7 +194,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
         ("engine", po::value(&settings.engine)->default_value("auto")->value_name("NAME"), "auto, cuda or cpu")
         ("simd", po::value(&settings.simd)->value_name("NAME"), "cpu: avx512, avx2 or baseline; default the best")
         ("device", po::value(&device)->default_value("0")->value_name("all|N,N..."),
-         "cuda: the devices that share the model's rows, as nvidia-smi numbers them")
+         "cuda: the devices that share the model's rows, as CUDA numbers them")
         ("threads", po::value(&settings.threads)->default_value(0)->value_name("T"), "0: one a processor")
         ("pin", po::value(&pin)->default_value("auto")->value_name("auto|on|off"), 
          "cpu: lock the model in memory (on: end where that is refused); cuda: lock it while it is copied")
