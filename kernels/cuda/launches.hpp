@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/plane_tiles.hpp"
 #include "kernels/planes/cut.hpp"
 
 namespace gloved::kernels::cuda {
@@ -50,8 +51,6 @@ inline constexpr std::uint32_t kMaxPlanePassWant = 128;
 inline constexpr std::uint32_t kPlanePassFound = kMaxPass * kFoundCapacity / kMaxPlanePass;
 inline constexpr std::uint32_t kPlanePassSurvivors = 32768;
 inline constexpr std::uint32_t kMaxPlanePassHits = kMaxHits * kMaxPass / kMaxPlanePass;
-/// Components of a digit row of such a pass: a multiple of an instruction's 32.
-inline constexpr std::uint32_t kDigitStep = 32;
 /// Bytes that a fine row is a multiple of.
 inline constexpr std::uint32_t kFineStep = 16;
 /// More components would not leave their sums in 32 bits (docs/certified-search.md, §8).
@@ -61,9 +60,8 @@ inline constexpr std::uint32_t kPlaneSample = 8;
 
 /// A shard's 4-bit plane, as kernels/planes/shape.hpp lays it out. Device memory.
 struct DevicePlane {
-    const std::uint8_t* bytes =
-        nullptr;               ///< (groups, (steps + 1) * 64), and 256 readable bytes behind; nullptr: there is none
-    std::uint32_t groups = 0;  ///< of 16 rows
+    const std::uint8_t* bytes = nullptr;  ///< (groups, (steps + 1) * 64); nullptr: there is none
+    std::uint32_t groups = 0;             ///< of 16 rows
     std::uint32_t steps = 0;
 };
 

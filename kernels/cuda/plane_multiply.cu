@@ -14,6 +14,7 @@
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/fine.cuh"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/plane_tiles.hpp"
 #include "kernels/cuda/reached_by.cuh"
 #include "kernels/planes/cut.hpp"
 #include "kernels/planes/shape.hpp"
@@ -38,11 +39,6 @@ constexpr unsigned kBlockQueries = kWarps * kWarpQueries;
 /// processor.
 constexpr unsigned kMostTileGroups = 16;
 constexpr unsigned kLeastTileGroups = 4;
-/// Steps of the plane in an instruction.
-constexpr unsigned kStepsOfProduct = kDigitStep / planes::kStepDims;
-constexpr unsigned kMostProducts = 10;
-/// What the last product of a tile reads behind its last group: it is multiplied by zeros.
-constexpr unsigned kTileSlack = 256;
 /// Hits that a warp can have in one group, and that its buffer holds.
 constexpr unsigned kHitsOfGroup = planes::kGroupRows * kWarpQueries;
 constexpr unsigned kHitsRoom = kHitsOfGroup + 96;
@@ -172,15 +168,15 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
                                                                                 DeviceQueries queries, Part part,
                                                                                 unsigned columns, unsigned tile_groups,
                                                                                 PlaneWorkspace work) {
-    extern __shared__ __align__(16) std::uint8_t tiles[];  // (2, tile_groups, group bytes) and kTileSlack behind each
+    extern __shared__ __align__(16) std::uint8_t tiles[];  // (kTileBuffers, tile_bytes)
     __shared__ std::uint32_t hits[kKeys ? 1 : kWarps * kHitsRoom];
     __shared__ unsigned pending[kWarps];
     __shared__ float cut_projection[kBlockQueries];  // kKeys: the centre
     __shared__ float cut_residual[kBlockQueries];
     __shared__ float cut_constant[kBlockQueries];
     const DevicePlane& plane = model.plane;
-    const std::uint32_t group_bytes = (plane.steps + 1) * planes::kStepBytes;
-    const std::uint32_t tile_bytes = tile_groups * group_bytes + kTileSlack;
+    const std::uint32_t group_bytes = tile_group_bytes(plane.steps);
+    const std::uint32_t buffer_bytes = tile_bytes(plane.steps, kProducts, tile_groups);
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
     const unsigned column = warp % columns;
@@ -223,7 +219,7 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
                 if (i >= part.groups) break;
                 const std::size_t group = (static_cast<std::size_t>(i) << part.shift) + part.offset;
                 const std::uint8_t* const from = plane.bytes + group * group_bytes;
-                std::uint8_t* const to = tiles + which * tile_bytes + g * group_bytes;
+                std::uint8_t* const to = tiles + which * buffer_bytes + g * group_bytes;
                 for (unsigned at = threadIdx.x * 16; at < group_bytes; at += kThreads * 16) {
                     __pipeline_memcpy_async(to + at, from + at, 16);
                 }
@@ -263,7 +259,7 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
         __syncthreads();
         const std::uint32_t here = min(tile_groups, part.groups - tile * tile_groups);
         for (unsigned g = first_group; g < here; g += group_step) {
-            const std::uint8_t* const group = tiles + which * tile_bytes + g * group_bytes;
+            const std::uint8_t* const group = tiles + which * buffer_bytes + g * group_bytes;
             int sums[kTiles][4] = {};
             // Half of the threads take their two rows in the other order, so that no two meet in a bank.
             const bool swap = (lane & 2) != 0;
@@ -467,7 +463,7 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
             reinterpret_cast<const uint4*>(work.fine_digits + static_cast<std::size_t>(q) * 2 * model.fine.stride);
         constexpr unsigned kTeams = kThreads / kCanonicalLanes;
         constexpr unsigned kRowsOfTeam = kThreads / kTeams;
-        static_assert(kMostProducts * kDigitStep <= kFineDimsAtOnce);
+        static_assert(kMaxProducts * kDigitStep <= kFineDimsAtOnce);
         const unsigned part = threadIdx.x % kCanonicalLanes;
         FineDigits own[kFineLoads];
 #pragma unroll
@@ -557,8 +553,9 @@ cudaError_t run_multiply(const DeviceModel& model, const DeviceQueries& queries,
                          const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
     const auto kernel = plane_multiply<kProducts, kKeys>;
     constexpr std::size_t kStatic = 26 * 1024;  // with what the driver takes of each block
-    const std::size_t group_bytes = std::size_t{model.plane.steps + 1} * planes::kStepBytes;
-    const auto shared_for = [&](unsigned groups) { return 2 * (groups * group_bytes + kTileSlack); };
+    const auto shared_for = [&](unsigned groups) {
+        return std::size_t{kTileBuffers} * tile_bytes(model.plane.steps, kProducts, groups);
+    };
     unsigned tile_groups = kMostTileGroups;
     while (tile_groups > kLeastTileGroups &&
            kBlocksPerProcessor * (shared_for(tile_groups) + kStatic) > shape.shared_bytes_processor) {
@@ -584,12 +581,20 @@ template <bool kKeys>
 cudaError_t multiply(const DeviceModel& model, const DeviceQueries& queries, const Part& part, const Workspace& work,
                      const DeviceShape& shape, cudaStream_t stream) {
     if (part.groups == 0) return cudaSuccess;
-    const unsigned products = (model.plane.steps + kStepsOfProduct - 1) / kStepsOfProduct;
-    if (products <= 1) return run_multiply<1, kKeys>(model, queries, part, work, shape, stream);
-    if (products <= 2) return run_multiply<2, kKeys>(model, queries, part, work, shape, stream);
-    if (products <= 4) return run_multiply<4, kKeys>(model, queries, part, work, shape, stream);
-    if (products <= 7) return run_multiply<7, kKeys>(model, queries, part, work, shape, stream);
-    return run_multiply<kMostProducts, kKeys>(model, queries, part, work, shape, stream);
+    switch (products_for(model.plane.steps)) {
+        case 1:
+            return run_multiply<1, kKeys>(model, queries, part, work, shape, stream);
+        case 2:
+            return run_multiply<2, kKeys>(model, queries, part, work, shape, stream);
+        case 4:
+            return run_multiply<4, kKeys>(model, queries, part, work, shape, stream);
+        case 7:
+            return run_multiply<7, kKeys>(model, queries, part, work, shape, stream);
+        case kMaxProducts:
+            return run_multiply<kMaxProducts, kKeys>(model, queries, part, work, shape, stream);
+        default:
+            return cudaErrorInvalidValue;
+    }
 }
 
 }  // namespace
@@ -597,12 +602,12 @@ cudaError_t multiply(const DeviceModel& model, const DeviceQueries& queries, con
 cudaError_t load_plane_multiply_kernels() {
     return load_each(prepare, build_fine, first_floor, rescore, settle, plane_multiply<1, true>,
                      plane_multiply<2, true>, plane_multiply<4, true>, plane_multiply<7, true>,
-                     plane_multiply<kMostProducts, true>, plane_multiply<1, false>, plane_multiply<2, false>,
-                     plane_multiply<4, false>, plane_multiply<7, false>, plane_multiply<kMostProducts, false>);
+                     plane_multiply<kMaxProducts, true>, plane_multiply<1, false>, plane_multiply<2, false>,
+                     plane_multiply<4, false>, plane_multiply<7, false>, plane_multiply<kMaxProducts, false>);
 }
 
 std::uint32_t plane_pass_capacity(std::size_t rows, std::uint32_t dim, const DeviceShape& shape) {
-    const bool fits = dim <= kMostProducts * kDigitStep && rows <= std::size_t{kMostGroups} * planes::kGroupRows;
+    const bool fits = dim <= kMaxProducts * kDigitStep && rows <= std::size_t{kMostGroups} * planes::kGroupRows;
     return shape.integer_products && fits ? kMaxPlanePass : 0;
 }
 

@@ -35,9 +35,6 @@ struct InputLayout {
           end(excluded + aligned(excluded_rows * sizeof(std::uint32_t))) {}
 };
 
-/// What may be read behind the plane.
-constexpr std::size_t kPlaneSlack = 256;
-
 /// How many elements each buffer of a shard has.
 struct Sizes {
     planes::PlaneShape plane;
@@ -70,7 +67,7 @@ struct Sizes {
 
     /// Of one query for launch_plane_scan.
     std::size_t digit_bytes() const { return plane.steps() * 2 * planes::kStepDims; }
-    std::size_t plane_bytes() const { return plane.rows > 0 ? plane.bytes() + kPlaneSlack : 0; }
+    std::size_t plane_bytes() const { return plane.rows > 0 ? plane.bytes() : 0; }
 };
 
 template <class Buffer>
@@ -301,9 +298,6 @@ Status Shard::fill_plane(const planes::Plane& plane) {
         !done) {
         return done;
     }
-    // What is read behind the last group is multiplied by zeros; it is written for initcheck's sake.
-    const cudaError_t zeroed = cudaMemsetAsync(plane_.data() + here.bytes(), 0, kPlaneSlack, stream_.get());
-    if (Status done = check(zeroed, "cudaMemsetAsync"); !done) return done;
     return stream_.synchronize();
 }
 

@@ -61,10 +61,11 @@ const std::vector<Shape> kShapes = {{1, 1},     {1, 25},    {16, 1},    {97, 7},
 INSTANTIATE_TEST_SUITE_P(Gpu, EveryPath, testing::ValuesIn(on_shapes(gpu_paths(), kShapes)), path_name);
 INSTANTIATE_TEST_SUITE_P(Gpu, ManyTies, testing::ValuesIn(gpu_paths()), path_name);
 
-/// Half a group and steps that are not whole; one, two and more loads a row; both sides of the largest dim that passes of many queries take.
-const std::vector<Shape> kPlaneShapes = {{1, 1},     {16, 1},     {33, 3},     {97, 7},    {777, 301},
-                                         {999, 31},  {5000, 25},  {1003, 50},  {700, 100}, {500, 200},
-                                         {333, 300}, {5000, 320}, {5000, 321}, {64, 1025}, {40, 4096}};
+/// Half a group and steps that are not whole; one, two and more loads a row; dims for which a kernel multiplies more than there is; both
+/// sides of the largest dim that passes of many queries take.
+const std::vector<Shape> kPlaneShapes = {{1, 1},     {16, 1},    {33, 3},     {97, 7},     {777, 301}, {999, 31},
+                                         {5000, 25}, {1003, 50}, {1003, 80},  {700, 100},  {700, 130}, {500, 200},
+                                         {333, 256}, {333, 300}, {5000, 320}, {5000, 321}, {64, 1025}, {40, 4096}};
 
 INSTANTIATE_TEST_SUITE_P(GpuPlane, EveryPath, testing::ValuesIn(on_shapes(plane_paths(), kPlaneShapes)), path_name);
 INSTANTIATE_TEST_SUITE_P(GpuPlane, ManyTies, testing::ValuesIn(plane_paths()), path_name);
@@ -101,6 +102,68 @@ TEST(GpuPlanePasses, AreTheOnesMeant) {
     for (std::size_t i = 0; i < 40; ++i) check(run_all(*engine, std::span(queries).subspan(i, 1)), i);
 }
 
+/// A shard of the whole model, with its plane, on a device as if that had `processors` of them.
+std::unique_ptr<kernels::cuda::Shard> shard_on_processors(const format::Model& model, int processors) {
+    const auto require = [](const auto& result) {
+        if (!result) throw std::runtime_error(result.error().message);
+    };
+    auto device = kernels::cuda::read_device(0);
+    require(device);
+    device->shape.processors = processors;
+    std::vector<std::unique_ptr<kernels::cuda::Shard>> shards(1);
+    auto made = kernels::cuda::Shard::create(model, {0, model.rows()}, *device, {true, true, true}, false);
+    require(made);
+    shards[0] = *std::move(made);
+    require(kernels::cuda::upload_vectors(model, shards, false, {}));
+    require(shards[0]->fill(model));
+    kernels::ThreadPool pool(1);
+    require(shards[0]->fill_plane(kernels::planes::Plane(model, pool)));
+    return std::move(shards[0]);
+}
+
+std::vector<kernels::cuda::PassQuery> pass_of(std::span<const Query> queries) {
+    std::vector<kernels::cuda::PassQuery> pass;
+    for (const Query& query : queries) {
+        pass.push_back({&std::get<kernels::Cosine>(query.kind).vector, &query, {}, query.k, 0});
+    }
+    return pass;
+}
+
+std::vector<kernels::Hit> hits_of(const kernels::cuda::ShardAnswer& answer) {
+    std::vector<kernels::Hit> hits;
+    for (const kernels::cuda::Found& found : answer.hits) hits.push_back({found.row, found.score});
+    return hits;
+}
+
+/// One processor's blocks go through several tiles each, so that both buffers are read to their ends: the first and the last dim of each
+/// number of instructions, and those between that are the worst for what lies behind the last group.
+TEST(GpuPlanePasses, TilesOfEveryWidthAreReadWithinTheirMemory) {
+    if (no_device()) GTEST_SKIP() << kNoDevice;
+    if (!kernels::cuda::read_device(0)->shape.integer_products)
+        GTEST_SKIP() << "this device has no passes over the plane";
+    for (const std::size_t dim :
+         {1U, 32U, 33U, 64U, 65U, 80U, 96U, 128U, 129U, 130U, 176U, 224U, 225U, 256U, 272U, 320U}) {
+        const TempDir dir;
+        const auto model = make_model(dir / "model", random_entries(3000, dim, dim));
+        const auto shard = shard_on_processors(model, 1);
+        std::vector<Query> queries;
+        for (Row row = 0; row < 40; ++row) {
+            const auto vector = model.vector(row * 71);
+            queries.push_back({kernels::Cosine{vector_of({vector.begin(), vector.end()})}, 5, {}, {}});
+        }
+        ASSERT_TRUE(shard->start_plane_pass(pass_of(queries)));
+        const auto waited = shard->wait();
+        ASSERT_TRUE(waited) << waited.error().message;
+        for (std::size_t i = 0; i < queries.size(); ++i) {
+            const auto answer = shard->answer(i);
+            if (answer.overflow) continue;
+            const auto& values = std::get<kernels::Cosine>(queries[i].kind).vector.values;
+            expect_identical(hits_of(answer), oracle_answer(model, queries[i], oracle_scores(model, values)),
+                             "dim " + std::to_string(dim) + ", query " + std::to_string(i));
+        }
+    }
+}
+
 /// Blocks share a query's rows: the fewer processors there are, the more blocks of one query each of them would get. Here the last part of
 /// the plane, every second group, lets through as many rows as it may, all of one score.
 TEST(GpuPlanePasses, FewProcessorsHaveRoomForWhatAPartLetsThrough) {
@@ -116,39 +179,23 @@ TEST(GpuPlanePasses, FewProcessorsHaveRoomForWhatAPartLetsThrough) {
         if (row / kernels::planes::kGroupRows % 2 == 1) entries[row].second = same;
     }
     const auto model = make_model(dir / "model", entries);
-    auto device = read_device(0);
-    ASSERT_TRUE(device) << device.error().message;
-    if (!device->shape.integer_products) GTEST_SKIP() << "this device has no passes over the plane";
-    device->shape.processors = 1;
-    std::vector<std::unique_ptr<Shard>> shards(1);
-    auto made = Shard::create(model, {0, kRows}, *device, {true, true, true}, false);
-    ASSERT_TRUE(made) << made.error().message;
-    shards[0] = *std::move(made);
-    ASSERT_TRUE(upload_vectors(model, shards, false, {}));
-    ASSERT_TRUE(shards[0]->fill(model));
-    kernels::ThreadPool pool(1);
-    ASSERT_TRUE(shards[0]->fill_plane(kernels::planes::Plane(model, pool)));
+    if (!read_device(0)->shape.integer_products) GTEST_SKIP() << "this device has no passes over the plane";
+    const auto shard = shard_on_processors(model, 1);
 
     std::vector<Query> queries;
     for (Row row = 0; row < kMaxPlanePass; ++row) {
         const auto vector = model.vector(row % 3 == 0 ? 16 : row / 16 * 32 + row % 16);
         queries.push_back({kernels::Cosine{vector_of({vector.begin(), vector.end()})}, 5, {}, {}});
     }
-    std::vector<PassQuery> pass;
-    for (const Query& query : queries) {
-        pass.push_back({&std::get<kernels::Cosine>(query.kind).vector, &query, {}, query.k, 0});
-    }
-    ASSERT_TRUE(shards[0]->start_plane_pass(pass));
-    const auto waited = shards[0]->wait();
+    ASSERT_TRUE(shard->start_plane_pass(pass_of(queries)));
+    const auto waited = shard->wait();
     ASSERT_TRUE(waited) << waited.error().message;
     for (std::size_t i = 0; i < queries.size(); ++i) {
-        const ShardAnswer answer = shards[0]->answer(i);
+        const ShardAnswer answer = shard->answer(i);
         ASSERT_EQ(answer.overflow, i % 3 == 0) << i;
         if (answer.overflow) continue;
-        std::vector<kernels::Hit> hits;
-        for (const Found& found : answer.hits) hits.push_back({found.row, found.score});
         const auto& values = std::get<kernels::Cosine>(queries[i].kind).vector.values;
-        expect_identical(hits, oracle_answer(model, queries[i], oracle_scores(model, values)),
+        expect_identical(hits_of(answer), oracle_answer(model, queries[i], oracle_scores(model, values)),
                          "query " + std::to_string(i));
     }
 }

@@ -41,8 +41,6 @@ constexpr std::uint32_t kPlaneBlockWarps = 8;
 /// Steps of a query that travels with a launch, at most, and components of a row in a pass over the plane.
 constexpr std::uint32_t kInlineSteps = 38;
 constexpr std::uint32_t kMostPlanePassDim = 320;
-/// What may be read behind a plane.
-constexpr std::size_t kPlaneSlack = 256;
 /// The largest code of a fine row.
 constexpr float kFineTop = 127;
 
@@ -308,7 +306,7 @@ struct PlaneRows {
                        "a plane of another shape than the shard's");
         launch.require(reinterpret_cast<std::uintptr_t>(model.plane.bytes) % kVectorAlignment == 0,
                        "the plane is not aligned");
-        bytes = launch.device(model.plane.bytes, shape.bytes() + kPlaneSlack, "plane");
+        bytes = launch.device(model.plane.bytes, shape.bytes(), "plane");
     }
 
     /// The code of component `i` of a row, 0 … 15.
