@@ -47,9 +47,6 @@ cudaError_t count_devices(int& count) {
     return code;
 }
 
-/// Row numbers on the device have 32 bits, and loops go a little beyond the last row.
-constexpr std::size_t kMaxShardRows = (std::size_t{1} << 32) - (std::size_t{1} << 20);
-
 /// Queries that are worth a pass over the plane together; fewer are answered one after the other.
 constexpr std::size_t kLeastPlanePass = 4;
 /// A pass over a plane takes longer to begin and to end than one over vectors (docs/performance.md): from so many bytes of vectors on a device
@@ -470,11 +467,7 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model, c
     }
     const double context_ms = ms_since(begun);
     for (const RowRange& range : ranges) {
-        if (range.size() <= kMaxShardRows) continue;
-        return Error{ErrorCode::unavailable,
-                     fmt::format("{} rows are too many for one device, which takes {}: spread them over "
-                                 "several with --device",
-                                 range.size(), kMaxShardRows)};
+        if (Status few = check_shard_rows(range.size()); !few) return few.error();
     }
 
     const auto bytes_on = [&](const DeviceFacts& device, Holding holding) {

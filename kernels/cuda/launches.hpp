@@ -33,6 +33,12 @@ namespace gloved::kernels::cuda {
 
 /// Neighbouring rows that share a maximum.
 inline constexpr std::uint32_t kGroupRows = 32;
+/// Rows that all blocks of a launch take in one round of their loop, at most (blocks_of_rounds). Row
+/// numbers have 32 bits, and a block's loop ends when its next row lies behind the last one: that
+/// number must not wrap.
+inline constexpr std::uint32_t kMaxRoundRows = std::uint32_t{1} << 24;
+/// Rows of a shard at most: adding a round to any of their numbers does not wrap.
+inline constexpr std::size_t kMaxShardRows = (std::size_t{1} << 32) - kMaxRoundRows;
 /// Elements of a row are padded with zeros to a multiple of this, so that every load is 16 bytes wide.
 inline constexpr std::uint32_t kStrideFloats = 4;
 /// k at most, for the device to select; more is selected on the host.
@@ -190,6 +196,13 @@ struct Workspace {
     DeviceAnswer* answers = nullptr;  ///< (count) page-locked host memory
     Found* hits = nullptr;            ///< (count, kMaxHits) page-locked host memory
 };
+
+/// Blocks of a launch that goes through rows in rounds: `wanted`, or as many as a round may have
+/// where each takes `block_rows` rows of it.
+constexpr std::uint32_t blocks_of_rounds(std::uint32_t wanted, std::uint32_t block_rows) {
+    const std::uint32_t most = kMaxRoundRows / block_rows;
+    return wanted < most ? wanted : most;
+}
 
 /// How a device is best used; read once.
 struct DeviceShape {

@@ -612,7 +612,7 @@ std::uint32_t plane_pass_capacity(std::size_t rows, std::uint32_t dim, const Dev
 }
 
 cudaError_t launch_build_fine(const DeviceModel& model, cudaStream_t stream) {
-    const unsigned blocks = min((model.rows + kWarps - 1) / kWarps, 1U << 16);
+    const unsigned blocks = blocks_of_rounds(min((model.rows + kWarps - 1) / kWarps, 1U << 16), kWarps);
     build_fine<<<blocks, kThreads, 0, stream>>>(model);
     return cudaGetLastError();
 }

@@ -67,14 +67,16 @@ cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
                          std::uint32_t first_row, std::uint32_t last_row, const Workspace& work,
                          const DeviceShape& shape, cudaStream_t stream) {
     if (first_row == last_row) return cudaSuccess;
-    const unsigned blocks = static_cast<unsigned>(shape.processors) * kBlocksPerProcessor;
+    const unsigned blocks = blocks_of_rounds(static_cast<unsigned>(shape.processors) * kBlocksPerProcessor,
+                                             kThreads / kWarp * kTeamsPerWarp);
     score<<<blocks, kThreads, 0, stream>>>(model, queries, part, first, first_row, last_row, work);
     return cudaGetLastError();
 }
 
 cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& queries, bool divide,
                                  const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
-    const unsigned blocks = static_cast<unsigned>(shape.processors) * kBlocksPerProcessor;
+    const unsigned blocks =
+        blocks_of_rounds(static_cast<unsigned>(shape.processors) * kBlocksPerProcessor, kThreads / kWarp * kGroupRows);
     finish_scores<<<blocks, kThreads, 0, stream>>>(model, queries, divide, work);
     return cudaGetLastError();
 }

@@ -332,10 +332,12 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
         if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
     }
     // Enough blocks to fill the device, shared by the queries, and no more than there are pieces of work.
-    const std::size_t of_piece = by_row ? kCollectThreads * kRowsOfThread / kGroupRows : kCollectThreads;
-    const auto pieces = static_cast<unsigned>(max((model.groups + of_piece - 1) / of_piece, std::size_t{1}));
+    const std::uint32_t piece_rows = kCollectThreads * (by_row ? kRowsOfThread : kGroupRows);
+    const std::uint32_t piece_groups = piece_rows / kGroupRows;
+    const std::uint32_t pieces = max((model.groups + piece_groups - 1) / piece_groups, 1U);
     const unsigned filling = static_cast<unsigned>(shape.processors) * kCollectBlocks;
-    const dim3 blocks(min(pieces, max(filling / queries.count, 1U)), queries.count);
+    const unsigned wanted = min(pieces, max(filling / queries.count, 1U));
+    const dim3 blocks(blocks_of_rounds(wanted, piece_rows), queries.count);
     const auto kernel = estimates == Estimates::stored_scores ? collect<Estimates::stored_scores>
                         : by_row                              ? collect<Estimates::uppers>
                                                               : collect<Estimates::maxima>;
@@ -349,7 +351,7 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
 cudaError_t launch_count_before(const DeviceModel& model, const DeviceQueries& queries, std::uint32_t target_row,
                                 double target_score, const Workspace& work, const DeviceShape& shape,
                                 cudaStream_t stream) {
-    const unsigned blocks = static_cast<unsigned>(shape.processors) * kCollectBlocks;
+    const unsigned blocks = blocks_of_rounds(static_cast<unsigned>(shape.processors) * kCollectBlocks, kCollectThreads);
     count_before<<<blocks, kCollectThreads, 0, stream>>>(model, queries, {target_score, target_row, 0}, work);
     if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
     report_count<<<1, 1, 0, stream>>>(work);

@@ -128,6 +128,14 @@ Result<DeviceFacts> read_device(int device) {
     return facts;
 }
 
+Status check_shard_rows(std::size_t rows) {
+    if (rows <= kMaxShardRows) return {};
+    return Error{ErrorCode::unavailable,
+                 fmt::format("{} rows are too many for one device, which takes {}: spread them over several with "
+                             "--device, or say --engine cpu",
+                             rows, kMaxShardRows)};
+}
+
 std::size_t Shard::bytes_needed(std::size_t rows, std::size_t dim, const DeviceShape& shape, Holding holding) {
     const Sizes sizes(rows, dim, shape, holding);
     const std::size_t a_row =
@@ -149,6 +157,7 @@ std::size_t Shard::bytes_needed(std::size_t rows, std::size_t dim, const DeviceS
 
 Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRange rows, const DeviceFacts& device,
                                              Holding holding, bool timed) {
+    assert(rows.size() <= kMaxShardRows);
     assert(holding.vectors || holding.plane);
     assert(!holding.plane || rows.first % kGroupRows == 0);
     std::unique_ptr<Shard> shard(new Shard);

@@ -28,6 +28,9 @@ struct DeviceFacts {
 /// Errors: unavailable when it is older than compute capability 7.5, device.
 Result<DeviceFacts> read_device(int device);
 
+/// Whether one shard can have that many rows (kMaxShardRows). Error: unavailable, with what to do.
+Status check_shard_rows(std::size_t rows);
+
 /// One vector of a pass and what the pass needs to know of its query. Rows are the model's here.
 struct PassQuery {
     const QueryVector* vector = nullptr;

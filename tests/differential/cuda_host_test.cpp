@@ -7,6 +7,7 @@
 
 #include "kernels/bounds.hpp"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/shard.hpp"
 #include "kernels/registry.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/fake_cuda/fake_cuda.hpp"
@@ -132,6 +133,33 @@ class CudaHost : public testing::Test {
 
     TempDir dir_;
 };
+
+// A block's loop over rows ends when its next row lies behind the last. That number has 32 bits too.
+TEST_F(CudaHost, NoLoopOverTheRowsOfAShardWraps) {
+    using namespace kernels::cuda;
+    const auto last_row = static_cast<std::uint32_t>(kMaxShardRows - 1);
+    for (const std::uint32_t block_rows : {8U, 32U, 64U, 256U, 4096U, 8192U}) {
+        for (std::uint32_t processors = 1; processors <= 4096; processors += processors < 300 ? 1 : 379) {
+            const std::uint32_t round = blocks_of_rounds(processors * 8, block_rows) * block_rows;
+            ASSERT_GT(round, 0U);
+            // In 32 bits, as the kernels add.
+            ASSERT_GT(last_row + round, last_row) << processors << " processors, " << block_rows << " rows a block";
+        }
+    }
+    // Few enough for no device at hand to lose blocks by it.
+    EXPECT_EQ(blocks_of_rounds(4 * 264, 8192), 4U * 264);
+}
+
+TEST_F(CudaHost, MoreRowsThanADeviceTakesAreRefused) {
+    using namespace kernels::cuda;
+    EXPECT_TRUE(check_shard_rows(kMaxShardRows));
+    const Status refused = check_shard_rows(format::kMaxRows);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
+    EXPECT_EQ(refused.error().message,
+              "4294967294 rows are too many for one device, which takes 4278190080: spread them over several with "
+              "--device, or say --engine cpu");
+}
 
 TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
     const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
