@@ -408,6 +408,8 @@ __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, Devic
         [&](std::uint32_t i, std::uint32_t, double score) { scores[i] = score; });
     __syncthreads();
     for (std::uint32_t i = threadIdx.x; i < candidates; i += kThreads) {
+        // A damaged row's score is NaN, which has no place.
+        if (isnan(scores[i])) continue;
         std::uint32_t place = 0;
         for (std::uint32_t j = 0; j < candidates; ++j) {
             place += scores[j] > scores[i] || (scores[j] == scores[i] && j < i) ? 1 : 0;

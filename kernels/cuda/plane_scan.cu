@@ -228,13 +228,15 @@ __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model, 
         const double dot = row_dot(model, raw, row, part, active);
         if (active && part == 0) scores[i] = score_from_dot(dot, ask.norm, norm);
     }
-    if (threadIdx.x == 0 && candidates < ask.want)
-        work.floors[0] = fmax(static_cast<double>(minus_infinity()), ask.min_score);
+    // Fewer than `want` candidates may have a score that is a number, and then no place below is the
+    // want-th. What the query before left here must not stay.
+    if (threadIdx.x == 0) work.floors[0] = fmax(static_cast<double>(minus_infinity()), ask.min_score);
     __syncthreads();
     // A warp a candidate: its place is the number of those before it.
     const unsigned lane = threadIdx.x % kWarp;
     for (std::uint32_t i = threadIdx.x / kWarp; i < candidates; i += kFloorThreads / kWarp) {
         const double mine = scores[i];
+        if (isnan(mine)) continue;  // a damaged row's, which has no place
         std::uint32_t before = 0;
         for (std::uint32_t j = lane; j < candidates; j += kWarp) {
             before += scores[j] > mine || (scores[j] == mine && j < i) ? 1 : 0;

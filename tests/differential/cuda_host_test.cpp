@@ -117,6 +117,8 @@ const std::vector<Shape> kPlaneShapes = {{1, 1},   {16, 1},    {97, 7},    {33, 
 INSTANTIATE_TEST_SUITE_P(CudaHostPlane, EveryPath, testing::ValuesIn(on_shapes(plane_paths(), kPlaneShapes)),
                          path_name);
 INSTANTIATE_TEST_SUITE_P(CudaHostPlane, ManyTies, testing::ValuesIn(plane_paths()), path_name);
+INSTANTIATE_TEST_SUITE_P(CudaHost, DamagedRows, testing::ValuesIn(cuda_paths()), path_name);
+INSTANTIATE_TEST_SUITE_P(CudaHostPlane, DamagedRows, testing::ValuesIn(plane_paths()), path_name);
 
 class CudaHost : public testing::Test {
   protected:

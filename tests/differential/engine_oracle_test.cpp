@@ -35,6 +35,7 @@ const std::vector<Shape> kShapes = {{1, 1},     {16, 1},    {97, 7},    {33, 301
 
 INSTANTIATE_TEST_SUITE_P(Cpu, EveryPath, testing::ValuesIn(on_shapes(cpu_paths(), kShapes)), path_name);
 INSTANTIATE_TEST_SUITE_P(Cpu, ManyTies, testing::ValuesIn(cpu_paths()), path_name);
+INSTANTIATE_TEST_SUITE_P(Cpu, DamagedRows, testing::ValuesIn(cpu_paths()), path_name);
 
 TEST(Engines, RefuseWhatIsNotThere) {
     const TempDir dir;

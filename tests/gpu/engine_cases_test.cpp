@@ -69,6 +69,8 @@ const std::vector<Shape> kPlaneShapes = {{1, 1},     {16, 1},    {33, 3},     {9
 
 INSTANTIATE_TEST_SUITE_P(GpuPlane, EveryPath, testing::ValuesIn(on_shapes(plane_paths(), kPlaneShapes)), path_name);
 INSTANTIATE_TEST_SUITE_P(GpuPlane, ManyTies, testing::ValuesIn(plane_paths()), path_name);
+INSTANTIATE_TEST_SUITE_P(Gpu, DamagedRows, testing::ValuesIn(gpu_paths()), path_name);
+INSTANTIATE_TEST_SUITE_P(GpuPlane, DamagedRows, testing::ValuesIn(plane_paths()), path_name);
 
 /// Enough rows for thresholds of every kind: what a pass over the plane hands on is told from what it answers itself.
 TEST(GpuPlanePasses, AreTheOnesMeant) {

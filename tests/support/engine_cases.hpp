@@ -22,19 +22,11 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/query_vector.hpp"
-#include "kernels/registry.hpp"
-#include "tests/support/oracle.hpp"
+#include "tests/support/engine_answers.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace gloved::tests {
-
-using kernels::Answer;
-using kernels::Engine;
-using kernels::Hit;
-using kernels::Query;
-using kernels::Row;
 
 struct Shape {
     std::size_t rows = 0;
@@ -74,75 +66,6 @@ inline std::vector<EnginePath> on_shapes(const std::vector<EnginePath>& paths, c
     }
     return all;
 }
-
-/// The engine of a registry's name. Throws std::runtime_error when it cannot be made.
-inline std::unique_ptr<Engine> require_engine(const std::string& name, const format::Model& model,
-                                              const kernels::EngineOptions& options) {
-    auto engine = kernels::make_engine(name, model, options);
-    if (!engine) throw std::runtime_error(engine.error().message);
-    return *std::move(engine);
-}
-
-inline kernels::QueryVector vector_of(std::vector<float> values) {
-    auto vector = kernels::make_query_vector(std::move(values));
-    if (!vector) throw std::runtime_error(vector.error().message);
-    return *std::move(vector);
-}
-
-/// The answers, as many as there are queries; throws when there are none.
-inline std::vector<Answer> run_all(Engine& engine, std::span<const Query> queries) {
-    auto answers = engine.run(queries);
-    if (!answers) throw std::runtime_error(answers.error().message);
-    if (answers->size() != queries.size()) throw std::runtime_error("not as many answers as queries");
-    return *std::move(answers);
-}
-
-inline Answer run_one(Engine& engine, const Query& query) { return run_all(engine, std::span(&query, 1))[0]; }
-
-inline void expect_identical(const std::vector<Hit>& got, std::span<const Hit> wanted, const std::string& what) {
-    ASSERT_EQ(got.size(), wanted.size()) << what;
-    for (std::size_t i = 0; i < got.size(); ++i) {
-        ASSERT_EQ(got[i].row, wanted[i].row) << what << ", place " << i;
-        ASSERT_EQ(std::bit_cast<std::uint64_t>(got[i].score), std::bit_cast<std::uint64_t>(wanted[i].score))
-            << what << ", place " << i << ": " << got[i].score << " for " << wanted[i].score;
-    }
-}
-
-/// The first k of an order of all.
-inline std::span<const Hit> first_of(const std::vector<Hit>& order, std::size_t k) {
-    return std::span(order).first(std::min(k, order.size()));
-}
-
-/// Who takes part in a query, as the oracle asks for it.
-inline Eligible eligible_for(const format::Model& model, const Query& query) {
-    return [&model, &query](std::uint32_t row, double score) {
-        const kernels::Filter& filter = query.filter;
-        const bool in_range = !filter.rows || (row >= filter.rows->first && row < filter.rows->last);
-        const bool in_rank =
-            filter.rank_below == std::numeric_limits<std::uint32_t>::max() || model.ranks()[row] < filter.rank_below;
-        return in_range && in_rank && score >= filter.min_score &&
-               std::find(query.excluded.begin(), query.excluded.end(), row) == query.excluded.end();
-    };
-}
-
-/// The oracle's answer: scores are of the query's kind.
-inline std::vector<Hit> oracle_answer(const format::Model& model, const Query& query, std::span<const double> scores) {
-    return oracle_top(scores, query.k, eligible_for(model, query));
-}
-
-/// How many eligible rows come before `row`, itself not counted.
-inline std::uint64_t oracle_count(const format::Model& model, const Query& query, Row row,
-                                  std::span<const double> scores) {
-    const Eligible eligible = eligible_for(model, query);
-    std::uint64_t count = 0;
-    for (std::uint32_t other = 0; other < scores.size(); ++other) {
-        if (other == row || !eligible(other, scores[other])) continue;
-        if (scores[other] > scores[row] || (scores[other] == scores[row] && other < row)) ++count;
-    }
-    return count;
-}
-
-inline bool everyone(std::uint32_t, double) { return true; }
 
 /// Rows that are hard to rank: duplicates, near-duplicates, opposites, zeros, tiny and huge norms, one-hot, constant.
 inline std::vector<Entry> awkward_entries(std::size_t rows, std::size_t dim, std::uint64_t seed) {
@@ -537,6 +460,64 @@ TEST_P(ManyTies, AroundTheCapacityOfLists) {
             return vector;
         });
     }
+}
+
+/// Models with rows that hold NaN, though their norms are numbers: gloved-verify finds them. Such a row is in no answer, and what
+/// it does to one query must not reach the next.
+class DamagedRows : public testing::TestWithParam<EnginePath> {
+  protected:
+    void SetUp() override {
+        if (const std::string reason = why_skip(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+    }
+};
+
+TEST_P(DamagedRows, LeaveNothingBehindForTheNextQuery) {
+    constexpr Row kRows = 6000;
+    constexpr Row kSound = 2000;  // rows below it are
+    constexpr std::size_t kDim = 8;
+    const TempDir dir;
+    auto entries = random_entries(kRows, kDim, 21);
+    std::vector<std::uint32_t> damaged;
+    for (Row row = 0; row < kRows; ++row) {
+        entries[row].first = std::to_string(100'000 + row);  // keys in order: the model's rows are these
+        if (row >= kSound && row % 1000 != 0) damaged.push_back(row);
+    }
+    make_model(dir / "model", entries);
+    const format::Model model = damage_rows(dir / "model", damaged);
+    auto engine = GetParam().make(model);
+
+    const kernels::RowRange sound{0, kSound};
+    const kernels::RowRange mostly_damaged{kSound, kRows};
+    for (Row row = 1; row < 20; ++row) {
+        const auto& vector = entries[row].second;
+        const auto scores = oracle_scores(model, vector);
+        // A threshold of 1, and then a query for which few rows have a score at all.
+        for (const auto& [rows, k] : {std::pair{sound, std::size_t{1}},
+                                      {mostly_damaged, std::size_t{3}},
+                                      {sound, std::size_t{1}},
+                                      {mostly_damaged, std::size_t{5}},
+                                      {mostly_damaged, std::size_t{1}},
+                                      {{0, kRows}, std::size_t{3}}}) {
+            Query query{kernels::Cosine{vector_of(vector)}, k, {}, {}};
+            query.filter.rows = rows;
+            expect_identical(run_one(*engine, query).hits, oracle_answer(model, query, scores),
+                             "row " + std::to_string(row) + ", k=" + std::to_string(k));
+        }
+    }
+    std::vector<Query> queries;
+    for (Row row = 0; row < 40; ++row) {
+        queries.push_back({kernels::Cosine{vector_of(entries[row].second)}, 1 + row % 3, {}, {}});
+        // The sound rows that come first, left out: what is left are damaged ones, and few others.
+        for (Row other = 0; row % 2 == 1 && other < 100; ++other) queries.back().excluded.push_back(other);
+    }
+    const auto answers = run_all(*engine, queries);
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        const auto& values = std::get<kernels::Cosine>(queries[i].kind).vector.values;
+        expect_identical(answers[i].hits, oracle_answer(model, queries[i], oracle_scores(model, values)),
+                         "query " + std::to_string(i) + " of many");
+    }
+    engine.reset();
+    if (GetParam().after) GetParam().after();
 }
 
 }  // namespace gloved::tests

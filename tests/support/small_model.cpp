@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -59,6 +62,28 @@ void store_planes(const std::string& directory) {
     writer.hash_groups(groups);
     require(writer.finish());
     require(staging.publish());
+}
+
+format::Model damage_rows(const std::string& directory, std::span<const std::uint32_t> rows) {
+    const std::string path = directory + "/" + format::kValuesFile;
+    std::size_t first = 0;
+    std::size_t row_bytes = 0;
+    {
+        const auto model = *require(format::Model::open(directory));
+        row_bytes = model.dim() * sizeof(float);
+        for (const format::Section& section : model.header().sections) {
+            if (section.name == "vectors") first = section.offset;
+        }
+    }
+    std::filesystem::permissions(path, std::filesystem::perms::owner_write, std::filesystem::perm_options::add);
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    const float damage = std::numeric_limits<float>::quiet_NaN();
+    for (const std::uint32_t row : rows) {
+        file.seekp(static_cast<std::streamoff>(first + row * row_bytes));
+        file.write(reinterpret_cast<const char*>(&damage), sizeof damage);
+    }
+    if (!file.flush()) throw std::runtime_error("cannot write " + path);
+    return *require(format::Model::open(directory));
 }
 
 std::vector<Entry> random_entries(std::size_t rows, std::size_t dim, std::uint64_t seed) {

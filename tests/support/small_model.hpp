@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,10 @@ format::Model make_model(const std::string& directory, const std::vector<Entry>&
 
 /// Gives the model in `directory` its planes file, with the engines' own encoder. Throws std::runtime_error when that fails.
 void store_planes(const std::string& directory);
+
+/// Puts NaN into the first component of these rows of the model in `directory`, leaves their norms as
+/// they are, and opens it. Throws std::runtime_error when that fails.
+format::Model damage_rows(const std::string& directory, std::span<const std::uint32_t> rows);
 
 /// `rows` words «w0», «w1», … with normally distributed components, the same for the same seed.
 std::vector<Entry> random_entries(std::size_t rows, std::size_t dim, std::uint64_t seed);

@@ -46,7 +46,7 @@ std::vector<double> oracle_scores(const format::Model& model, std::span<const fl
         const double row_norm = std::sqrt(eight_lane_dot(vector, vector));
         double score = 0.0;
         if (row_norm != 0.0) score = eight_lane_dot(query, vector) / (query_norm * row_norm);
-        scores.push_back(std::min(1.0, std::max(-1.0, score)));
+        scores.push_back(std::clamp(score, -1.0, 1.0));  // NaN stays NaN
     }
     return scores;
 }
@@ -68,7 +68,7 @@ std::vector<double> oracle_cosmul(const format::Model& model, const std::vector<
 std::vector<kernels::Hit> oracle_top(std::span<const double> scores, std::size_t k, const Eligible& eligible) {
     std::vector<kernels::Hit> hits;
     for (std::uint32_t row = 0; row < scores.size(); ++row) {
-        if (eligible(row, scores[row])) hits.push_back({row, scores[row]});
+        if (!std::isnan(scores[row]) && eligible(row, scores[row])) hits.push_back({row, scores[row]});
     }
     std::sort(hits.begin(), hits.end(), [](const kernels::Hit& a, const kernels::Hit& b) {
         if (a.score > b.score) return true;

@@ -260,6 +260,7 @@ void write_maxima(const Shard& shard, const Asked& asked, std::span<float> maxim
             for (std::uint32_t row = group * kGroupRows; row < end; ++row) {
                 if (std::isnan(shard.inverse_norms[row]) || !admits(asked.queries[q], shard, row)) continue;
                 const float value = estimate(q, row);
+                if (std::isnan(value)) continue;  // a damaged row's: fmaxf leaves it out
                 if (!std::isfinite(value)) misuse("an estimate that is not finite");
                 best = std::max(best, value);
             }
@@ -376,8 +377,9 @@ double floor_of_candidates(const Shard& shard, const DeviceQuery& query, const f
     std::vector<double> scores;
     for (const Candidate& candidate : candidates) {
         if (candidate.estimate == kNone) continue;
-        scores.push_back(
-            canonical_score(raw, query.norm, shard.row(candidate.row), shard.norms[candidate.row], shard.model.dim));
+        const double score =
+            canonical_score(raw, query.norm, shard.row(candidate.row), shard.norms[candidate.row], shard.model.dim);
+        if (!std::isnan(score)) scores.push_back(score);  // a damaged row's is
     }
     std::sort(scores.begin(), scores.end(), std::greater<>());
     const double reached =
@@ -577,7 +579,8 @@ cudaError_t launch_build_fine(const DeviceModel& model, cudaStream_t stream) {
             double squares = 0;
             for (std::uint32_t i = 0; i < dim; ++i) {
                 const float code = std::rint(values[i] * (kFineTop / largest));
-                codes[i] = static_cast<std::int8_t>(std::clamp(code, -kFineTop, kFineTop));
+                codes[i] =
+                    std::isnan(code) ? std::int8_t{0} : static_cast<std::int8_t>(std::clamp(code, -kFineTop, kFineTop));
                 product += double{values[i]} * codes[i];
                 squares += codes[i] * codes[i];
             }

@@ -1,0 +1,98 @@
+// Engines, queries and answers of tests, and the oracle's answer to the same query.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/query_vector.hpp"
+#include "kernels/registry.hpp"
+#include "tests/support/oracle.hpp"
+
+namespace gloved::tests {
+
+using kernels::Answer;
+using kernels::Engine;
+using kernels::Hit;
+using kernels::Query;
+using kernels::Row;
+
+/// The engine of a registry's name. Throws std::runtime_error when it cannot be made.
+inline std::unique_ptr<Engine> require_engine(const std::string& name, const format::Model& model,
+                                              const kernels::EngineOptions& options) {
+    auto engine = kernels::make_engine(name, model, options);
+    if (!engine) throw std::runtime_error(engine.error().message);
+    return *std::move(engine);
+}
+
+inline kernels::QueryVector vector_of(std::vector<float> values) {
+    auto vector = kernels::make_query_vector(std::move(values));
+    if (!vector) throw std::runtime_error(vector.error().message);
+    return *std::move(vector);
+}
+
+/// The answers, as many as there are queries; throws when there are none.
+inline std::vector<Answer> run_all(Engine& engine, std::span<const Query> queries) {
+    auto answers = engine.run(queries);
+    if (!answers) throw std::runtime_error(answers.error().message);
+    if (answers->size() != queries.size()) throw std::runtime_error("not as many answers as queries");
+    return *std::move(answers);
+}
+
+inline Answer run_one(Engine& engine, const Query& query) { return run_all(engine, std::span(&query, 1))[0]; }
+
+inline void expect_identical(const std::vector<Hit>& got, std::span<const Hit> wanted, const std::string& what) {
+    ASSERT_EQ(got.size(), wanted.size()) << what;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        ASSERT_EQ(got[i].row, wanted[i].row) << what << ", place " << i;
+        ASSERT_EQ(std::bit_cast<std::uint64_t>(got[i].score), std::bit_cast<std::uint64_t>(wanted[i].score))
+            << what << ", place " << i << ": " << got[i].score << " for " << wanted[i].score;
+    }
+}
+
+/// The first k of an order of all.
+inline std::span<const Hit> first_of(const std::vector<Hit>& order, std::size_t k) {
+    return std::span(order).first(std::min(k, order.size()));
+}
+
+/// Who takes part in a query, as the oracle asks for it.
+inline Eligible eligible_for(const format::Model& model, const Query& query) {
+    return [&model, &query](std::uint32_t row, double score) {
+        const kernels::Filter& filter = query.filter;
+        const bool in_range = !filter.rows || (row >= filter.rows->first && row < filter.rows->last);
+        const bool in_rank =
+            filter.rank_below == std::numeric_limits<std::uint32_t>::max() || model.ranks()[row] < filter.rank_below;
+        return in_range && in_rank && score >= filter.min_score &&
+               std::find(query.excluded.begin(), query.excluded.end(), row) == query.excluded.end();
+    };
+}
+
+/// The oracle's answer: scores are of the query's kind.
+inline std::vector<Hit> oracle_answer(const format::Model& model, const Query& query, std::span<const double> scores) {
+    return oracle_top(scores, query.k, eligible_for(model, query));
+}
+
+/// How many eligible rows come before `row`, itself not counted.
+inline std::uint64_t oracle_count(const format::Model& model, const Query& query, Row row,
+                                  std::span<const double> scores) {
+    const Eligible eligible = eligible_for(model, query);
+    std::uint64_t count = 0;
+    for (std::uint32_t other = 0; other < scores.size(); ++other) {
+        if (other == row || !eligible(other, scores[other])) continue;
+        if (scores[other] > scores[row] || (scores[other] == scores[row] && other < row)) ++count;
+    }
+    return count;
+}
+
+inline bool everyone(std::uint32_t, double) { return true; }
+
+}  // namespace gloved::tests
