@@ -17,6 +17,9 @@ inline constexpr int kTopLevel = 15;
 /// Projections and residuals are stored in units of kTopLevel √dim / kUnits (§3).
 inline constexpr double kUnits = 65535.0;
 
+/// A stored number of units differs from the exact one by less than this, on its safe side (§3).
+inline constexpr double kStoredWithin = 1.5;
+
 GLOVED_HOST_DEVICE inline double unit_of(std::size_t dim) {
     return kTopLevel * sqrt(static_cast<double>(dim)) / kUnits;
 }
@@ -58,10 +61,10 @@ GLOVED_HOST_DEVICE inline PlaneCut plane_cut(const DigitFacts& digits, double th
     if (cosine >= 1) return {0, 0, HUGE_VALF};
     const double sine = sqrt((1 - cosine) * (1 + cosine)) * (1 + 0x1p-40);
     const double to_sum = unit_of(dim) * 0.5 / digits.scale;
-    // |c| is at most its two parts together, and the projection's is less than 1.5 units longer than what is stored of it.
+    // |c| is at most its two parts together, and the projection's is a little longer than what is stored of it.
     const double of_projection = (cosine - digits.remainder) * to_sum;
     const double of_residual = (sine + digits.remainder) * to_sum;
-    double constant = 0.5 * kTopLevel * digits.sum - 1.5 * digits.remainder * to_sum;
+    double constant = 0.5 * kTopLevel * digits.sum - kStoredWithin * digits.remainder * to_sum;
     const double largest = kTopLevel * digits.size + kUnits * (fabs(of_projection) + of_residual) + fabs(constant);
     constant -= 16 * kHalfUlp * largest;
     return {static_cast<float>(of_projection), static_cast<float>(of_residual), static_cast<float>(constant)};
@@ -129,6 +132,7 @@ GLOVED_HOST_DEVICE inline float row_upper(std::int32_t sum, float projection, fl
     const float sine = residual * inverse;
     const float to_code = product * facts.per_unit * inverse;
     estimate = to_code * cosine;
+    // 1.51 would be enough: the rest pays for what float32 rounds on the way here.
     const float most = to_code + (fabsf(to_code) * 2.2F * inverse + facts.remainder);
     if (!(most < cosine)) return 1.0F + kUpperSlack;
     const float across = (1.0F - most) * (1.0F + most);

@@ -20,8 +20,9 @@ namespace gloved::kernels::planes {
 /// The code of one row: what is stored of it.
 struct RowCode {
     std::vector<std::uint8_t> codes;  ///< (dim), 0 … 15
-    std::uint16_t projection = 0;     ///< of the row's direction on its code, rounded down
-    std::uint16_t residual = 0;       ///< length of what the code leaves of it, times the code's length, rounded up
+    std::uint16_t projection = 0;     ///< of the row's direction on its code, rounded down by less than kStoredWithin
+    /// Length of what the code leaves of it, times the code's length, rounded up by less than kStoredWithin.
+    std::uint16_t residual = 0;
 };
 
 /// The code of a row whose norm `bound_covers`. The same on every machine, whatever the instruction set.

@@ -165,14 +165,20 @@ TEST(Plane, StoredBoundsHoldInExactArithmetic) {
                     code_squares += level * level;
                     product += value * level;
                 }
-                // §3, squared and multiplied by x·x: w p <= P and H <= w h.
+                // §3, squared and multiplied by x·x: w p <= P < w (p + 1.5) and w (h - 1.5) < H <= w h.
                 const cpp_rational unit_squared = cpp_rational(225) * dim / (cpp_rational(65535) * 65535);
                 const cpp_rational p(code.projection);
                 const cpp_rational h(code.residual);
                 ASSERT_GT(product, 0) << name << " of " << dim;
                 ASSERT_LE(unit_squared * p * p * row_squares, product * product) << name << " of " << dim;
-                ASSERT_LE(code_squares * row_squares - product * product, unit_squared * h * h * row_squares)
+                const cpp_rational within = exact(kernels::planes::kStoredWithin);
+                const cpp_rational left = code_squares * row_squares - product * product;  // H² x·x
+                ASSERT_LE(left, unit_squared * h * h * row_squares) << name << " of " << dim;
+                ASSERT_LT(product * product, unit_squared * (p + within) * (p + within) * row_squares)
                     << name << " of " << dim;
+                if (h > within) {
+                    ASSERT_LT(unit_squared * (h - within) * (h - within) * row_squares, left) << name << " of " << dim;
+                }
             }
         }
     }
@@ -393,6 +399,51 @@ TEST(Plane, UpperBoundsHoldInExactArithmetic) {
         EXPECT_GT(far_upper, 0.0F);
         EXPECT_LT(far_upper, 0.6F) << largest;
     }
+}
+
+/// §7's bound for a sum D, in far more than float32's precision.
+long double exact_upper(double d, double to_units, double remainder, double p, double h) {
+    const long double n = std::sqrt(static_cast<long double>(p) * p + static_cast<long double>(h) * h);
+    const long double x0 = static_cast<long double>(d) * to_units / n;
+    const long double x = std::max(x0 + 1.51L * std::fabs(x0) / n + static_cast<long double>(remainder), -1.0L);
+    const long double cosine = static_cast<long double>(p) / n;
+    if (x >= cosine) return 1;
+    return x * cosine + std::sqrt((1 - x) * (1 + x)) * static_cast<long double>(h) / n;
+}
+
+// Whatever p, h and the sum are: float32 takes less than 10⁻⁶ of the 2⁻¹⁶ that are added. Near x = −1, near x = cos θ and where either
+// part of the code is nearly nothing, above all.
+TEST(Plane, UpperBoundsRoundByLessThanIsAdded) {
+    Random random(9);
+    const auto between = [&](double low, double high) {
+        return std::uniform_real_distribution<double>(low, high)(random);
+    };
+    long double least = 1;
+    for (int i = 0; i < 1'000'000; ++i) {
+        // |c| is between √dim and 15 √dim.
+        const double n = std::exp(between(std::log(4369.0), std::log(65535.0)));
+        const double angle = i % 4 == 0 ? std::exp(between(-11, 0.45)) : between(0, std::acos(0.0));
+        const double p = std::floor(n * (i % 8 == 0 ? std::sin(angle) : std::cos(angle)));
+        const double h = std::max(1.0, std::ceil(n * (i % 8 == 0 ? std::cos(angle) : std::sin(angle))));
+        const double length = std::hypot(p, h);
+        const double near = std::exp(between(-20, 0)) * (random() % 2 == 0 ? 1 : -1);
+        const double aim = i % 3 == 0 ? -1 + std::abs(near) : i % 3 == 1 ? p / length + near : between(-1, 1);
+        kernels::planes::DigitFacts digits;
+        const std::size_t dim = 1 + random() % 400;
+        const double d = std::floor(std::exp(between(std::log(1e4), std::log(9e8))));
+        digits.scale = std::abs(std::clamp(aim, -1.0, 1.0)) * length / d * kernels::planes::unit_of(dim);
+        digits.remainder = i % 2 == 0 ? std::exp(between(-12, -2)) : 0x1p-45;
+        if (!(digits.scale > 0)) continue;
+        const auto facts = kernels::planes::upper_facts(digits, dim);
+        const auto sum = static_cast<std::int32_t>(aim < 0 ? -d / 2 : d / 2);
+        float estimate = 0;
+        const float upper =
+            kernels::planes::row_upper(sum, static_cast<float>(p), static_cast<float>(h), facts, estimate);
+        const long double wanted =
+            exact_upper(2.0 * sum, digits.scale / kernels::planes::unit_of(dim), digits.remainder, p, h);
+        least = std::min(least, static_cast<long double>(upper) - wanted);
+    }
+    EXPECT_GT(least, static_cast<long double>(kernels::planes::kUpperSlack) - 1e-6L);
 }
 
 /// One byte a component, as launch_build_fine makes it (§8).

@@ -31,8 +31,8 @@ constexpr std::size_t kPieceBytes = 1 << 20;
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
 // What float64 may be off by, for dim <= 4096 (docs/certified-search.md §3): P by less than 10⁻¹² |c|, so that P² is by less than
-// 2.1 · 10⁻¹² c·c, and (w h)² by less than 10⁻¹⁵ of itself, which is at most 225 c·c. What passes with these allowances holds, and
-// what is stored leaves a quarter of a unit, which is a thousand times as much, or six times in the square where H is near 0.
+// 2.1 · 10⁻¹² c·c, and the squares of what is stored by less than 10⁻¹⁵ of themselves, which is at most 225 c·c. What passes with
+// these allowances holds. What gloved-convert stores stays a seventh of a unit within each limit, far more than they take.
 constexpr double kOfProjection = 2e-12;
 constexpr double kOfSquare = 3e-12;
 
@@ -76,13 +76,18 @@ std::string fault_of(std::span<const float> vector, const Stored& stored) {
     const double unit = kernels::planes::unit_of(vector.size());
     const double norm = kernels::canonical_norm(vector.data(), vector.size());
     const double projection = kernels::combine_lanes(lanes) / norm;
-    // Both so that NaN fails.
-    if (!(stored.projection * unit <= projection - kOfProjection * std::sqrt(square))) {
+    const double allowance = kOfProjection * std::sqrt(square);
+    // Every comparison so that NaN fails.
+    if (!(stored.projection * unit <= projection - allowance &&
+          projection + allowance < (stored.projection + kernels::planes::kStoredWithin) * unit)) {
         return fmt::format("its projection is stored as {} units, its codes and its vector give {:.6g}",
                            stored.projection, projection / unit);
     }
-    const double residual = stored.residual * unit;
-    if (!(residual * residual + projection * projection >= square * (1 + kOfSquare))) {
+    const double most = stored.residual * unit;
+    const double least = (stored.residual - kernels::planes::kStoredWithin) * unit;  // H lies between
+    const double of_projection = projection * projection;
+    if (!(most * most + of_projection >= square * (1 + kOfSquare) &&
+          (least <= 0 || least * least + of_projection < square * (1 - kOfSquare)))) {
         return fmt::format("its residual is stored as {} units, its codes and its vector give {:.6g}", stored.residual,
                            std::sqrt(std::max(0.0, square - projection * projection)) / unit);
     }
