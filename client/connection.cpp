@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <system_error>
@@ -22,11 +21,6 @@ using namespace std::chrono_literals;
 
 /// How long to leave a full backlog alone: a Unix socket has no event for «room again» before it is connected.
 constexpr auto kBacklogPause = 10ms;
-
-std::string environment(const char* name) {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-}
 
 std::string reason(int error_number) { return std::generic_category().message(error_number); }
 
@@ -51,15 +45,6 @@ std::string seconds(std::chrono::milliseconds time) {
 }
 
 }  // namespace
-
-std::vector<std::string> socket_paths(const std::string& given) {
-    if (!given.empty()) return {given};
-    if (std::string named = environment("GLOVED_SOCKET"); !named.empty()) return {std::move(named)};
-    std::vector<std::string> paths = {"/run/gloved/gloved.sock"};
-    if (const std::string runtime = environment("XDG_RUNTIME_DIR"); !runtime.empty())
-        paths.push_back(runtime + "/gloved.sock");
-    return paths;
-}
 
 std::optional<std::string_view> value_of(const Reply& stats, std::string_view key) {
     for (const std::string_view line : stats.lines) {
@@ -164,6 +149,11 @@ Status Connection::receive_some() {
 Result<std::optional<ReplyPiece>> Connection::next_piece(std::size_t max_bytes) {
     auto piece = received_.next(max_bytes);
     if (!piece) return Error{piece.error().code, path_ + ": " + piece.error().message};
+    if (*piece && (*piece)->first && (*piece)->status->code == wire::code_name(ErrorCode::idle)) {
+        return Error{ErrorCode::idle, path_ +
+                                          ": the daemon has closed the connection, which was idle for too long; "
+                                          "what was asked since is not read, and may be asked again"};
+    }
     return piece;
 }
 

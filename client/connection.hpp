@@ -18,11 +18,6 @@
 
 namespace gloved::client {
 
-/// Where to look for the daemon, in this order: `given` alone if it is not empty; else $GLOVED_SOCKET alone if that is
-/// set, because whoever names a daemon does not want another one's answers; else /run/gloved/gloved.sock and
-/// $XDG_RUNTIME_DIR/gloved.sock.
-std::vector<std::string> socket_paths(const std::string& given);
-
 /// A whole reply. Of text, `lines` has exactly `status.lines` elements, without line ends; of JSON, it is the object.
 struct Reply {
     wire::StatusLine status;
@@ -47,7 +42,8 @@ class Connection {
     static Result<Connection> open(const std::vector<std::string>& paths, std::chrono::milliseconds timeout);
 
     /// Sends `line`, which must hold no LF, and reads the whole reply; an ERR of the daemon is a reply too.
-    /// Errors: timeout; unavailable (connection lost); bad_request (the peer does not speak the protocol). After an
+    /// Errors: timeout; unavailable (connection lost); bad_request (the peer does not speak the protocol); idle (the
+    /// daemon closed the connection without reading `line`). After an
     /// error the connection is of no use: where the next reply begins is unknown.
     Result<Reply> ask(std::string_view line);
 
@@ -66,7 +62,8 @@ class Connection {
     /// Takes what has arrived, if anything has. Error: unavailable, when the peer has closed or the connection broke.
     Status receive_some();
 
-    /// Of what was taken, the next reply or a piece of it, see ReplyReader::next.
+    /// Of what was taken, the next reply or a piece of it, see ReplyReader::next. Error besides: idle, when the daemon
+    /// has closed a connection on which nothing was asked for too long. It has read nothing that got no answer.
     Result<std::optional<ReplyPiece>> next_piece(std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
     /// The error for an answer that did not come in time.

@@ -37,7 +37,8 @@ Asks a gloved for the words nearest to an expression, or sends it any request.
 )";
 
 constexpr const char* kExamples = R"(
-Options end at the first word of the query. What follows is sent as it stands, joined by spaces.
+Options end at the first word of the query. What follows is joined by spaces. It is sent as it stands if it
+begins with a verb; otherwise it is an expression for NEAR.
 
   gloved-client king                            the nearest words and their scores
   gloved-client --count 3 king - man + woman    three of them

@@ -17,9 +17,6 @@ using namespace std::chrono_literals;
 constexpr auto kFirstPause = 20ms;
 constexpr auto kLongestPause = 1000ms;
 
-/// Faults that a new connection may mend. A silent daemon (timeout) and a foreign one (bad_request) would be so again.
-bool may_pass(const Error& error) { return error.code == ErrorCode::unavailable; }
-
 Error state_refused(std::string_view request, const wire::StatusLine& status) {
     return {ErrorCode::bad_request, fmt::format("{}: {} is refused: {}", status.code, request, status.message)};
 }
@@ -30,6 +27,8 @@ bool refused_for_now(const wire::StatusLine& status) {
     return !status.ok &&
            (status.code == wire::code_name(ErrorCode::busy) || status.code == wire::code_name(ErrorCode::unavailable));
 }
+
+bool may_pass(const Error& error) { return error.code == ErrorCode::unavailable || error.code == ErrorCode::idle; }
 
 Error reload_lost(const Error& error) {
     return {
@@ -88,14 +87,15 @@ Result<Reply> PatientConnection::ask(std::string_view request) {
         if (!connection) return connection.error();
         auto reply = (*connection)->ask(request);
         const bool passing = reply ? refused_for_now(reply->status) : may_pass(reply.error());
-        if (passing && verb_of(request) != wire::Verb::reload && wait_and_drop()) continue;
+        const bool is_unread = !reply && reply.error().code == ErrorCode::idle;
+        const bool may_be_done = verb_of(request) == wire::Verb::reload && !is_unread;
+        if (passing && !may_be_done && wait_and_drop()) continue;
         if (reply) {
             answered(request, reply->status.ok);
             return reply;
         }
         drop();
-        const bool may_be_done = passing || reply.error().code == ErrorCode::timeout;
-        if (may_be_done && verb_of(request) == wire::Verb::reload) return reload_lost(reply.error());
+        if (may_be_done && (passing || reply.error().code == ErrorCode::timeout)) return reload_lost(reply.error());
         return reply;
     }
 }

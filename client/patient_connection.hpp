@@ -14,7 +14,7 @@
 namespace gloved::client {
 
 struct PeerSettings {
-    std::vector<std::string> paths;      ///< see socket_paths
+    std::vector<std::string> paths;      ///< see sockets_to_ask
     std::chrono::milliseconds timeout;   ///< for connecting, and for each answer
     std::chrono::milliseconds patience;  ///< how long trouble may last; 0: the first is the last
     bool json = false;                   ///< every connection begins with FORMAT json
@@ -22,6 +22,9 @@ struct PeerSettings {
 
 /// Whether the daemon refused only for now: busy or unavailable. A later attempt may be answered.
 bool refused_for_now(const wire::StatusLine& status);
+
+/// Faults that a new connection may mend. A silent daemon (timeout) and a foreign one (bad_request) would be so again.
+bool may_pass(const Error& error);
 
 /// What an error says of a RELOAD whose answer was lost.
 Error reload_lost(const Error& error);
@@ -51,7 +54,8 @@ class PatientConnection {
     /// Says that `request` got its whole answer, and whether that was an OK.
     void answered(std::string_view request, bool ok);
 
-    /// Sends `request` and reads its reply, again as patience allows, but RELOAD only once: it may be under way when its answer is lost.
+    /// Sends `request` and reads its reply, again as patience allows, but a RELOAD that the daemon may have read only
+    /// once: it may be under way when its answer is lost.
     /// Errors and ERR as Connection::ask.
     Result<Reply> ask(std::string_view request);
 

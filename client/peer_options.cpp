@@ -2,6 +2,7 @@
 
 #include "client/connection.hpp"
 #include "client/option_values.hpp"
+#include "common/socket_places.hpp"
 
 namespace gloved::client {
 namespace {
@@ -16,8 +17,8 @@ void PeerOptions::add_to(po::options_description& options) {
     auto add = options.add_options();
     add("socket",
         po::value<std::string>()->value_name("PATH")->notifier([this](const std::string& path) { socket_ = path; }),
-        "where the daemon listens; default: $GLOVED_SOCKET, else /run/gloved/gloved.sock, else "
-        "$XDG_RUNTIME_DIR/gloved.sock");
+        "where the daemon listens; default: $GLOVED_SOCKET, else $XDG_RUNTIME_DIR/gloved.sock, else "
+        "/run/gloved/gloved.sock");
     add("timeout",
         po::value<std::string>()->value_name("S")->notifier([this](const std::string& time) { timeout_ = time; }),
         "seconds to wait for a connection, and for each answer; default 10");
@@ -32,7 +33,7 @@ Result<PeerSettings> PeerOptions::settings(bool json, const std::string& timeout
     if (!timeout) return timeout.error();
     const auto retry = parse_seconds("--retry", retry_.value_or("0"), 0);
     if (!retry) return retry.error();
-    return PeerSettings{socket_paths(socket_.value_or("")), *timeout, *retry, json};
+    return PeerSettings{sockets_to_ask(socket_.value_or("")), *timeout, *retry, json};
 }
 
 }  // namespace gloved::client

@@ -46,15 +46,20 @@ Result<bool> Pipeline::step(int input_fd) {
     // poll passes over negative descriptors.
     std::array<pollfd, 2> waiting = {pollfd{input_fd, POLLIN, 0},
                                      pollfd{connection == nullptr ? -1 : connection->fd(), wanted, 0}};
+    const auto began = Clock::now();
     // Where nobody owes anything, for as long as it takes.
-    const int wait_ms = owed() ? poll_timeout_ms(deadline_) : -1;
-    if (::poll(waiting.data(), waiting.size(), wait_ms) < 0) {
-        if (errno == EINTR) return false;
-        return system_error("the connection", "cannot be waited for", errno);
+    const int wait_ms = owed() ? poll_timeout_ms(began + patience_) : -1;
+    const int ready = ::poll(waiting.data(), waiting.size(), wait_ms);
+    const int fault = errno;
+    // Only this is the daemon's time. Whoever takes the answers may be slow.
+    patience_ -= Clock::now() - began;
+    if (ready < 0) {
+        if (fault == EINTR) return false;
+        return system_error("the connection", "cannot be waited for", fault);
     }
     if (waiting[1].revents != 0) {
         if (Status conversed = converse(waiting[1].revents); !conversed) return conversed.error();
-    } else if (connection != nullptr && owed() && Clock::now() >= deadline_) {
+    } else if (connection != nullptr && owed() && patience_ <= Clock::duration::zero()) {
         const Error late = connection->timed_out();
         return requests_.front().reload ? reload_lost(late) : late;
     }
@@ -78,7 +83,6 @@ Status Pipeline::converse(short events) {
     }
     if ((events & ~POLLOUT) == 0) return {};
     if (Status received = peer_.current()->receive_some(); !received) return lose(received.error());
-    renew();
     return deliver();
 }
 
@@ -90,7 +94,6 @@ Status Pipeline::send() {
     if (bytes.empty()) return {};
     const auto sent = peer_.current()->send_some(bytes);
     if (!sent) return sent.error();
-    if (*sent > 0) renew();
     offset_ += *sent;
     while (next_ < requests_.size() && offset_ >= requests_[next_].line.size()) {
         offset_ -= requests_[next_].line.size();
@@ -103,7 +106,7 @@ Status Pipeline::send() {
 Status Pipeline::deliver() {
     while (peer_.current() != nullptr) {
         const auto piece = peer_.current()->next_piece(limits_.whole_reply_bytes);
-        if (!piece) return piece.error();
+        if (!piece) return may_pass(piece.error()) ? lose(piece.error()) : piece.error();
         if (!*piece) return {};
         if (requests_.empty()) {
             // What a daemon says unasked is why it closes. No answer is lost by that.
@@ -119,10 +122,9 @@ Status Pipeline::pass_on(const ReplyPiece& piece) {
     const Request& request = requests_.front();
     if (refused_for_now(*piece.status) && !request.reload && peer_.wait_and_drop()) return {};
     if (Status received = receive_(request.text(), piece); !received) return received;
-    // Whoever takes the answers may have been slow: that is not the daemon's time.
-    renew();
     passed_on_ = !piece.last;
     if (!piece.last) return {};
+    renew();
 
     peer_.answered(request.text(), piece.status->ok);
     // An answer to a line that is not sent whole: the rest of it would be taken for a request of its own.
@@ -140,7 +142,8 @@ Status Pipeline::lose(Error error) {
         peer_.drop();
         return {};
     }
-    const bool reload_sent = requests_.front().reload && (next_ > 0 || offset_ > 0);
+    const bool is_unread = error.code == ErrorCode::idle;
+    const bool reload_sent = requests_.front().reload && (next_ > 0 || offset_ > 0) && !is_unread;
     if (!passed_on_ && !reload_sent && peer_.wait_and_drop()) return {};
     peer_.drop();
     if (passed_on_) error.message += ", in the middle of an answer of which a part is out already";

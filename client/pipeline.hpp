@@ -41,7 +41,7 @@ class Pipeline {
     bool owed() const { return !requests_.empty(); }
 
     /// Waits until the socket is ready or `input_fd` is (−1: none), and does what can be done with the socket. Returns
-    /// whether `input_fd` is ready. Errors: timeout, when nothing at all moved for so long and answers are missing; unavailable, when the
+    /// whether `input_fd` is ready. Errors: timeout, when the answer that is next was waited for so long; unavailable, when the
     /// connection is lost beyond patience, in the middle of a reply that was passed on, or during a RELOAD; bad_request (no
     /// gloved answers there); the receiver's.
     Result<bool> step(int input_fd);
@@ -63,7 +63,7 @@ class Pipeline {
     Status lose(Error error);
     bool may_send(std::size_t i) const;
     bool unsent() const { return next_ < requests_.size() && may_send(next_); }
-    void renew() { deadline_ = Clock::now() + timeout_; }
+    void renew() { patience_ = timeout_; }
 
     PatientConnection& peer_;
     PipelineLimits limits_;
@@ -74,7 +74,7 @@ class Pipeline {
     std::size_t next_ = 0;          ///< of them the first that is not sent whole,
     std::size_t offset_ = 0;        ///< and how much of it is
     bool passed_on_ = false;        ///< a piece of the first one's reply
-    Clock::time_point deadline_;
+    Clock::duration patience_{};    ///< how long the first one's answer may still be waited for
 };
 
 }  // namespace gloved::client

@@ -20,6 +20,7 @@ enum class ErrorCode {
     forbidden,
     busy,
     timeout,
+    idle,  ///< nothing was asked for too long; the answer to no request
     unavailable,
     internal,
     // What can be wrong with files and the system.

@@ -14,6 +14,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/program_options.hpp>
@@ -22,6 +23,7 @@
 #include "common/files.hpp"
 #include "common/format/model.hpp"
 #include "common/quoting.hpp"
+#include "common/socket_places.hpp"
 #include "common/version.hpp"
 #include "daemon/known_answer.hpp"
 #include "daemon/log.hpp"
@@ -29,6 +31,7 @@
 #include "daemon/pin.hpp"
 #include "daemon/server.hpp"
 #include "daemon/service_manager.hpp"
+#include "daemon/signals.hpp"
 #include "kernels/registry.hpp"
 
 namespace {
@@ -72,24 +75,6 @@ struct Arguments {
     spdlog::level::level_enum log_level = spdlog::level::info;
     bool check = false;
 };
-
-/// --socket, else $GLOVED_SOCKET, else /run/gloved/gloved.sock for root and for a service, else the user's runtime
-/// directory.
-Result<std::string> default_socket() {
-    const auto variable = [](const char* name) {
-        const char* value = std::getenv(name);
-        return std::string(value == nullptr ? "" : value);
-    };
-    if (const auto path = variable("GLOVED_SOCKET"); !path.empty()) return path;
-    if (const auto directory = variable("RUNTIME_DIRECTORY"); !directory.empty()) return directory + "/gloved.sock";
-    if (::geteuid() == 0) {
-        // What a service manager would make. If it fails, binding says why.
-        (void)::mkdir("/run/gloved", 0755);
-        return std::string("/run/gloved/gloved.sock");
-    }
-    if (const auto directory = variable("XDG_RUNTIME_DIR"); !directory.empty()) return directory + "/gloved.sock";
-    return Error{ErrorCode::io, "no place for the socket: say --socket PATH or set GLOVED_SOCKET"};
-}
 
 bool is_model_name(const std::string& name) {
     return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
@@ -254,6 +239,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
         po::store(settings_of_file, given);
     }
     po::notify(given);
+    if (given.count("socket") != 0 && settings.socket_path.empty()) throw po::error("--socket needs a path");
     arguments.check = given.count("check") != 0;
     if (models.empty()) throw po::error("--model is needed");
     for (const std::string& model : models) add_model(model, settings);
@@ -394,10 +380,11 @@ Result<daemon::ListeningSocket> listen(const std::string& path) {
     auto passed = daemon::passed_socket();
     if (!passed) return passed.error();
     if (*passed) return daemon::ListeningSocket::adopt(**std::move(passed));
-    if (!path.empty()) return daemon::ListeningSocket::bind(path);
-    const auto usual = default_socket();
-    if (!usual) return usual.error();
-    return daemon::ListeningSocket::bind(*usual);
+    const auto place = socket_to_listen_at(path, ::geteuid() == 0);
+    if (!place) return place.error();
+    // The directory is what a service manager would make. If that fails, binding says why.
+    if (*place == kSystemSocket) (void)::mkdir("/run/gloved", 0755);
+    return daemon::ListeningSocket::bind(*place);
 }
 
 /// The exit status. Error: what kept it from beginning.
@@ -406,8 +393,9 @@ Result<int> serve(Settings& settings) {
     auto listening = listen(settings.socket_path);
     if (!listening) return listening.error();
     const std::string address = listening->address();
-    if (settings.engine == "auto") settings.missing_engines = missing_engines();
-    const auto loader = [&settings](const daemon::ModelSetting& setting, bool verified) {
+    const auto loader = [&settings, is_first = true](const daemon::ModelSetting& setting, bool verified) mutable {
+        // Here, beside the loop: a driver that hangs keeps nobody from stopping the daemon.
+        if (std::exchange(is_first, false) && settings.engine == "auto") settings.missing_engines = missing_engines();
         return load(setting, settings, verified);
     };
     daemon::Server server(settings, loader, *std::move(listening));
@@ -422,6 +410,7 @@ Result<int> serve(Settings& settings) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+    daemon::block_signals();
     open_standard_descriptors();
     std::optional<Arguments> arguments;
     try {
@@ -438,6 +427,8 @@ int main(int argc, char** argv) try {
     daemon::name_lost_pages();
     ::signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
+    // Nothing is to be cleaned up after a check.
+    if (arguments->check) daemon::unblock_signals();
     try {
         const Result<int> done = arguments->check ? check(arguments->settings) : serve(arguments->settings);
         if (done) return *done;

@@ -19,6 +19,7 @@
 #include "common/wire/reply.hpp"
 #include "daemon/log.hpp"
 #include "daemon/session.hpp"
+#include "daemon/signals.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -28,6 +29,8 @@ constexpr std::chrono::milliseconds kTick{250};
 /// After accept failed for want of descriptors or memory: trying again at once would spin.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr std::chrono::seconds kLogPause{10};
+/// Refused connections that are kept open until they have read why.
+constexpr std::size_t kMaxRefusedSessions = 256;
 /// How long an answer that is on its way is waited for without sleeping.
 constexpr std::chrono::milliseconds kSpin{2};
 /// For the ERR lines after an engine was lost: the process is to be gone within two seconds.
@@ -125,6 +128,7 @@ void Server::watch_engines(const Served& served) {
 bool Server::run(const std::function<void()>& on_ready) {
     on_ready_ = on_ready;
     insist_on_small_pieces();
+    unblock_signals();
     asio::co_spawn(
         loop_, [this] { return keep_deadlines(); }, asio::detached);
     asio::co_spawn(
@@ -142,6 +146,7 @@ bool Server::run(const std::function<void()>& on_ready) {
             log_error("out of memory");
         }
     }
+    block_signals();  // what comes now would find nobody that handles it, and end the process
     tell_left_out(true);
     if (!fault_) end_at_the_latest_after(kLongestEnding);
     return !fault_;
@@ -179,8 +184,10 @@ void Server::take_first(const Loaded& loaded) {
 }
 
 void Server::begin_serving() {
+    accepting_ = true;
     asio::co_spawn(
         loop_, [this] { return accept_connections(); }, asio::detached);
+    if (hangup_while_loading_) reload_for_hangup();
     if (const auto interval = watchdog_interval()) {
         asio::co_spawn(
             loop_, [this, interval] { return feed_watchdog(*interval); }, asio::detached);
@@ -228,62 +235,98 @@ asio::awaitable<void> Server::accept_connections() {
         Socket socket(loop_);
         error_code error;
         co_await acceptor_.async_accept(socket, ignoring(error));
-        if (draining_) break;
-        if (!error && !welcome(socket)) error = make_error_code(boost::system::errc::not_enough_memory);
-        if (!error) continue;
+        // What was taken is served, though the daemon may have been told to stop since: nobody else can.
+        if (!error && !admit(socket)) error = make_error_code(boost::system::errc::not_enough_memory);
+        if (!error || draining_) continue;
         if (Clock::now() >= next_log) {
-            log_warning("cannot accept connections: {}; {} are open", error.message(), sessions_.size());
+            log_warning("cannot accept connections: {}; {} are open", error.message(), open_connections());
             next_log = Clock::now() + kLogPause;
         }
         accept_pause_.expires_after(kAcceptPause);
         co_await accept_pause_.async_wait(ignoring(error));
     }
+    accepting_ = false;
+    if (is_drained()) tick_.cancel();
 }
 
-/// Gives a connection its session; false when there is no memory for it.
-bool Server::welcome(Socket& socket) try {
+void Server::stop_accepting() {
+    error_code error;
+    if (listening_.is_own() && is_serving()) {
+        // From here on connects are refused, and those that came before can still be taken: none is lost in between.
+        ::shutdown(acceptor_.native_handle(), SHUT_RD);
+        acceptor_.non_blocking(true, error);
+        while (true) {
+            Socket socket(loop_);
+            acceptor_.accept(socket, error);
+            if (error == asio::error::connection_aborted) continue;
+            if (error) break;
+            (void)admit(socket);
+        }
+    }
+    // A socket that was passed is its owner's, and what waits there is for the next daemon. Taken from Asio before it is closed: the
+    // kernel would go on telling about a socket that others hold open.
+    const UniqueFd listening(acceptor_.release(error));
+    accept_pause_.cancel();
+}
+
+bool Server::admit(Socket& socket) try {
     const Peer peer = peer_of(socket);
-    if (const auto refused = refusal(peer)) {
-        statistics_.count(std::nullopt, *refused);
-        const std::string reply = wire::error_reply(wire::Form::text, *refused);
-        error_code error;
-        socket.non_blocking(true, error);
-        socket.write_some(asio::buffer(reply), error);
+    if (const auto reason = refusal(peer)) {
+        refuse(socket, peer, *reason);
         return true;
     }
     const std::uint64_t id = next_id_++;
     std::size_t& of_user = connections_of_[peer.uid];
     const auto session = std::make_shared<Session>(*this, std::move(socket), peer, id);
     ++of_user;  // from here on the session's end counts it back
+    ++admitted_connections_;
     sessions_.emplace(id, session);
     session->start();
+    if (draining_) session->begin_drain();
     return true;
 } catch (const std::bad_alloc&) {
     return false;
 }
 
+void Server::refuse(Socket& socket, const Peer& peer, const Error& reason) {
+    if (refused_sessions_ == kMaxRefusedSessions) {
+        // Too many are being told already: this one may lose its line.
+        statistics_.count(std::nullopt, reason);
+        error_code error;
+        socket.non_blocking(true, error);
+        socket.write_some(asio::buffer(wire::error_reply(wire::Form::text, reason)), error);
+        return;
+    }
+    const std::uint64_t id = next_id_++;
+    const auto session = std::make_shared<Session>(*this, std::move(socket), peer, id, Session::Kind::refused);
+    ++refused_sessions_;
+    sessions_.emplace(id, session);
+    session->start_refused(reason);
+}
+
 std::optional<Error> Server::refusal(const Peer& peer) {
     const Limits& limits = settings_.limits;
-    if (sessions_.size() >= limits.max_connections) {
+    const std::size_t open = open_connections();
+    if (open >= limits.max_connections) {
         ++refused_connections_;
-        log_warning("{} connections are open, which is --max-connections; one more of user {} is refused",
-                    sessions_.size(), peer.uid);
-        return Error{ErrorCode::busy, fmt::format("{} connections are open, which is the limit", sessions_.size())};
+        log_warning("{} connections are open, which is --max-connections; one more of user {} is refused", open,
+                    peer.uid);
+        return Error{ErrorCode::busy, fmt::format("{} connections are open, which is the limit", open)};
     }
     const auto found = connections_of_.find(peer.uid);
-    const std::size_t open = found == connections_of_.end() ? 0 : found->second;
-    if (open >= std::max<std::size_t>(1, limits.max_connections * limits.uid_share / 100)) {
+    const std::size_t of_user = found == connections_of_.end() ? 0 : found->second;
+    if (of_user >= std::max<std::size_t>(1, limits.max_connections * limits.uid_share / 100)) {
         ++refused_connections_;
         ++refused_uid_share_;
-        log_warning("user {} has {} connections, which is --uid-share; one more is refused", peer.uid, open);
-        return Error{ErrorCode::busy, fmt::format("you have {} connections open, which is one user's share", open)};
+        log_warning("user {} has {} connections, which is --uid-share; one more is refused", peer.uid, of_user);
+        return Error{ErrorCode::busy, fmt::format("you have {} connections open, which is one user's share", of_user)};
     }
     return std::nullopt;
 }
 
 asio::awaitable<void> Server::keep_deadlines() {
     error_code error;
-    while (!draining_ || !sessions_.empty()) {
+    while (!is_drained()) {
         tick_.expires_after(kTick);
         co_await tick_.async_wait(ignoring(error));
         try {
@@ -297,7 +340,7 @@ asio::awaitable<void> Server::keep_deadlines() {
 /// What is to be done now and then.
 void Server::keep_house() {
     tell_left_out();
-    if (models_.size() < settings_.models.size()) return;  // they are being loaded
+    if (!is_serving()) return;
     if (!draining_) manager_.status(describe_state());
     free_retired();
     go_on_reloading();
@@ -336,7 +379,11 @@ asio::awaitable<void> Server::handle_signals() {
 }
 
 void Server::reload_for_hangup() {
-    if (models_.size() < settings_.models.size()) return log_info("SIGHUP: the models are being loaded already");
+    if (!is_serving()) {
+        // A model may have been replaced since it was read.
+        hangup_while_loading_ = true;
+        return log_info("SIGHUP: the models are loaded anew as soon as the daemon serves");
+    }
     // One is under way and one waits, which will find whatever has changed by now.
     if (hangups_to_do_ > 1) return log_info("SIGHUP: the one before still waits");
     log_info("SIGHUP: loading {} anew", models_.size() == 1 ? "the model" : "all models");
@@ -368,8 +415,8 @@ void Server::begin_drain(std::chrono::milliseconds timeout) {
     if (!fault_) manager_.status("answering what has been asked, then stopping");
     // The path first: while it is there somebody listens on it, and no successor takes it for a dead one.
     listening_.remove_path();
+    stop_accepting();
     error_code ignored;
-    acceptor_.close(ignored);
     signals_.cancel(ignored);
     for (const auto& [id, session] : sessions_) {
         if (const auto alive = session.lock()) alive->begin_drain();
@@ -406,7 +453,14 @@ void Server::forget(std::uint64_t id, const Peer& peer) {
     // Where there was no descriptor or memory for one more, there may be now.
     accept_pause_.cancel();
     // The last one out lets the loop end now rather than at the next tick.
-    if (draining_ && sessions_.empty()) tick_.cancel();
+    if (is_drained()) tick_.cancel();
+}
+
+void Server::forget_refused(std::uint64_t id) {
+    sessions_.erase(id);
+    --refused_sessions_;
+    accept_pause_.cancel();
+    if (is_drained()) tick_.cancel();
 }
 
 Status Server::check(const wire::Request& request, const Served& served) const {

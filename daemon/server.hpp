@@ -84,6 +84,7 @@ class Server {
     }
     /// A session is gone.
     void forget(std::uint64_t id, const Peer& peer);
+    void forget_refused(std::uint64_t id);
 
   private:
     /// Has the next of the models loaded for the first time, or begins to serve.
@@ -93,7 +94,14 @@ class Server {
     void load(const ModelSetting& setting, bool verify, void (Server::*take)(const Loaded&));
     void begin_serving();
     asio::awaitable<void> accept_connections();
-    bool welcome(Socket& socket);
+    /// Takes no more connections. Of a socket of our own it first takes those that wait already.
+    void stop_accepting();
+    /// Gives a connection its session; false when there is no memory for it.
+    bool admit(Socket& socket);
+    /// Tells a connection why it is one too many.
+    void refuse(Socket& socket, const Peer& peer, const Error& reason);
+    /// Connections open, without those that are being refused.
+    std::size_t open_connections() const { return sessions_.size() - refused_sessions_; }
     std::uint64_t count_of(Cut cut) const { return cuts_[static_cast<std::size_t>(cut)]; }
     /// Why a connection of this peer is one too many.
     std::optional<Error> refusal(const Peer& peer);
@@ -107,6 +115,9 @@ class Server {
     void keep_house();
     asio::awaitable<void> handle_signals();
     void reload_for_hangup();
+    bool is_serving() const { return models_.size() == settings_.models.size(); }
+    /// Nothing is left to be done but to end.
+    bool is_drained() const { return draining_ && !accepting_ && sessions_.empty(); }
     void begin_drain(std::chrono::milliseconds timeout);
     void handle_fault(const Error& error);
     void watch_engines(const Served& served);
@@ -136,7 +147,8 @@ class Server {
         std::function<void(const Status&)> done;
     };
     std::deque<Reload> reloads_to_do_;
-    std::size_t hangups_to_do_ = 0;  // of them, for SIGHUP
+    std::size_t hangups_to_do_ = 0;      // of them, for SIGHUP
+    bool hangup_while_loading_ = false;  // a SIGHUP came before the daemon served
     bool is_loading_ = false;
     std::size_t freeing_ = 0;                                      // models, on the other thread
     Clock::time_point load_anyway_at_ = Clock::time_point::min();  // though a replaced model is not gone yet
@@ -151,10 +163,12 @@ class Server {
     std::size_t probes_due_ = 0;
     bool probes_right_ = true;  // all that have come back since the watchdog asked
     Signal probed_;             // all probes are back
-    std::unordered_map<std::uint64_t, std::weak_ptr<Session>> sessions_;
-    std::unordered_map<uid_t, std::size_t> connections_of_;  // by user
+    std::unordered_map<std::uint64_t, std::weak_ptr<Session>> sessions_;  // those that are being refused, too
+    std::size_t refused_sessions_ = 0;                                    // of them, being refused
+    std::unordered_map<uid_t, std::size_t> connections_of_;               // by user
     std::uint64_t next_id_ = 1;
     Statistics statistics_;
+    std::uint64_t admitted_connections_ = 0;
     std::uint64_t refused_connections_ = 0;
     std::uint64_t refused_uid_share_ = 0;  // of them, for their user had too many
     std::array<std::uint64_t, kCuts> cuts_{};
@@ -169,6 +183,7 @@ class Server {
     std::uint64_t quick_in_flight_ = 0;  // at engines that are worth spinning for
     Clock::time_point spin_until_;
     bool suggestions_prepared_ = false;
+    bool accepting_ = false;  // the coroutine that accepts runs
     bool draining_ = false;
     Clock::time_point drain_deadline_ = Clock::time_point::max();
     const Clock::time_point started_ = Clock::now();

@@ -262,8 +262,8 @@ std::string Server::stats(wire::Form form, const Served& served) const {
         {"errors", statistics_.refused()},
         {"queue_depth", waiting()},
         {"queue_length", limits.queue_length},
-        {"connections", sessions_.size()},
-        {"connections_total", next_id_ - 1},
+        {"connections", open_connections()},
+        {"connections_total", admitted_connections_},
         {"refused_connections", refused_connections_},
         {"refused_uid_share", refused_uid_share_},
         {"cut_line_timeout", count_of(Cut::slow_line)},
@@ -347,8 +347,8 @@ std::string Server::prometheus_stats(wire::Form form) const {
         }
     }
     out.single("queue_length", "gauge", "How many may wait for an engine.", settings_.limits.queue_length);
-    out.single("connections", "gauge", "Open connections.", sessions_.size());
-    out.single("connections_total", "counter", "Connections since the start.", next_id_ - 1);
+    out.single("connections", "gauge", "Open connections.", open_connections());
+    out.single("connections_total", "counter", "Connections since the start.", admitted_connections_);
     out.single("max_connections", "gauge", "How many may be open.", settings_.limits.max_connections);
     out.metric("refused_connections_total", "counter",
                "Connections that were one too many, for all or for their user.");

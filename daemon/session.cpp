@@ -22,6 +22,9 @@ constexpr std::size_t kMaxUnanswered = 256;
 constexpr std::size_t kWriteBytes = std::size_t{64} * 1024;
 /// After the last answer to a lost peer: how long its input is still read, so that it gets to see that answer.
 constexpr std::chrono::seconds kLinger{2};
+/// How long a daemon that stops waits for the first request of a connection: nothing is lost of who
+/// connects and asks within that time.
+constexpr std::chrono::seconds kFirstRequestGrace{1};
 /// A guess at a hit's line; only used to bound memory.
 constexpr std::size_t kHitLineBytes = 32;
 constexpr std::size_t kNumberBytes = 12;
@@ -82,20 +85,25 @@ Error stopped_answer() { return {ErrorCode::unavailable, "out of service; the da
 
 }  // namespace
 
-Session::Session(Server& server, Socket socket, Peer peer, std::uint64_t id)
+Session::Session(Server& server, Socket socket, Peer peer, std::uint64_t id, Kind kind)
     : server_(server),
       socket_(std::move(socket)),
       peer_(peer),
       id_(id),
+      kind_(kind),
       answered_(socket_.get_executor()),
       taken_(socket_.get_executor()) {}
 
-Session::~Session() { server_.forget(id_, peer_); }
+Session::~Session() {
+    if (kind_ == Kind::refused) {
+        server_.forget_refused(id_);
+    } else {
+        server_.forget(id_, peer_);
+    }
+}
 
-void Session::start() {
-    error_code ignored;
-    socket_.non_blocking(true, ignored);
-    set_read_deadline();
+template <class Coroutine>
+void Session::spawn(Coroutine coroutine) {
     // A session that fails in an unforeseen way ends alone.
     const auto ended = [self = shared_from_this()](const std::exception_ptr& fault) {
         if (!fault) return;
@@ -106,16 +114,38 @@ void Session::start() {
         }
         self->close();
     };
+    asio::co_spawn(
+        socket_.get_executor(), [self = shared_from_this(), coroutine] { return ((*self).*coroutine)(); }, ended);
+}
+
+void Session::start() {
+    error_code ignored;
+    socket_.non_blocking(true, ignored);
+    set_read_deadline();
     try {
-        asio::co_spawn(
-            socket_.get_executor(), [self = shared_from_this()] { return self->read_requests(); }, ended);
-        asio::co_spawn(
-            socket_.get_executor(), [self = shared_from_this()] { return self->write_answers(); }, ended);
+        spawn(&Session::read_requests);
+        spawn(&Session::write_answers);
         watch_for_hangup();
     } catch (const std::bad_alloc&) {
         close();  // ends those that have started
         throw;
     }
+}
+
+void Session::start_refused(const Error& reason) {
+    error_code ignored;
+    socket_.non_blocking(true, ignored);
+    end_with(reason);
+    spawn(&Session::write_answers);
+    watch_for_hangup();
+}
+
+void Session::end_with(Error last_line) {
+    answer_error(std::nullopt, std::move(last_line));
+    reading_ended_ = true;
+    peer_is_lost_ = true;
+    read_deadline_ = Clock::time_point::max();
+    taken_.notify();
 }
 
 bool Session::has_room() const {
@@ -139,9 +169,7 @@ asio::awaitable<void> Session::read_requests() {
         }
         if (reading_ended_) break;
         if (lines_.too_long()) {
-            answer_error(std::nullopt, {ErrorCode::too_long,
-                                        fmt::format("a line has at most {} bytes; closing", wire::kMaxLineBytes)});
-            peer_is_lost_ = true;
+            end_with({ErrorCode::too_long, fmt::format("a line has at most {} bytes; closing", wire::kMaxLineBytes)});
             break;
         }
         if (!has_room()) {
@@ -160,14 +188,16 @@ asio::awaitable<void> Session::read_requests() {
         const std::size_t size = socket_.read_some(asio::buffer(buffer), error);
         if (error == asio::error::would_block) continue;
         if (error == asio::error::eof) {
-            // A peer that half-closes after a line without its LF still gets its answer. When we are stopping the end is of
-            // our own making, and half a line is half a question.
+            // A peer that half-closes after a line without its LF still gets its answer. Where the end is of our own making,
+            // half a line is half a question.
             const auto rest = lines_.take_rest();
-            if (rest && !draining_) handle_line(*rest);
+            if (rest && !input_is_cut_) handle_line(*rest);
             break;
         }
         if (error) break;
         lines_.append({buffer.data(), size});
+        // While lines are handled no deadline holds. The next wait sets one.
+        if (!draining_) read_deadline_ = Clock::time_point::max();
     }
     reading_ended_ = true;
     // After a timeout this is reached late, when lingering has a deadline of its own.
@@ -176,6 +206,8 @@ asio::awaitable<void> Session::read_requests() {
 }
 
 void Session::handle_line(std::string_view line) {
+    has_asked_ = true;
+    if (draining_ && !input_is_cut_) cut_input();
     // What came in before the socket was shut, after an engine was lost.
     if (server_.fault()) return answer_error(std::nullopt, stopped_answer());
     auto request = wire::parse_request(line);
@@ -252,9 +284,9 @@ void Session::list_models() {
 }
 
 void Session::show_statistics(const wire::Request& request) {
-    if (!request.words.empty()) return answer_now(request.verb, Reply(server_.prometheus_stats(form_)));
     const auto served = served_for(request);
     if (!served) return answer_error(request.verb, served.error());
+    if (!request.words.empty()) return answer_now(request.verb, Reply(server_.prometheus_stats(form_)));
     answer_now(request.verb, Reply(server_.stats(form_, **served)));
 }
 
@@ -456,7 +488,7 @@ asio::awaitable<void> Session::discard_input() {
 void Session::set_read_deadline() {
     const Limits& limits = server_.settings().limits;
     const auto now = Clock::now();
-    if (reading_ended_) return;
+    if (reading_ended_ || draining_) return;
     if (!lines_.partial().empty()) {
         // From the line's first byte: a peer that sends one byte a second does not push it further.
         if (line_began_ == Clock::time_point::max()) line_began_ = now;
@@ -475,24 +507,33 @@ void Session::enforce_deadlines(Clock::time_point now) {
     }
     if (now < read_deadline_) return;
     if (reading_ended_) return close();  // lingering
+    if (draining_) return cut_input();
     const bool idle = lines_.partial().empty();
     server_.count_cut(idle ? Cut::idle : Cut::slow_line);
-    answer_error(std::nullopt,
-                 {ErrorCode::timeout, idle ? "idle for too long; closing" : "the line did not end in time; closing"});
-    reading_ended_ = true;
-    peer_is_lost_ = true;
-    read_deadline_ = Clock::time_point::max();
-    taken_.notify();
+    // The code tells a client that this line answers none of its requests, though they may cross.
+    end_with(idle ? Error{ErrorCode::idle, "idle for too long; closing"}
+                  : Error{ErrorCode::timeout, "the line did not end in time; closing"});
 }
 
 void Session::begin_drain() {
-    // The reader sees what had already arrived, then the end of input.
     draining_ = true;
     if (server_.fault()) {
         // A model that is being loaded is not waited for.
         for (const auto& slot : slots_) slot->ready = slot->ready || slot->compute == nullptr;
         answered_.notify();
     }
+    if (reading_ended_) return;
+    if (has_asked_ || server_.fault()) return cut_input();
+    read_deadline_ = Clock::now() + kFirstRequestGrace;
+}
+
+void Session::cut_input() {
+    read_deadline_ = Clock::time_point::max();
+    pollfd now{socket_.native_handle(), POLLRDHUP, 0};
+    // Of a peer that has ended its side all has arrived. Its last line may lack an LF.
+    if (::poll(&now, 1, 0) > 0) return;
+    // The reader sees what has arrived, then the end.
+    input_is_cut_ = true;
     error_code ignored;
     socket_.shutdown(Socket::shutdown_receive, ignored);
 }

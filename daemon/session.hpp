@@ -36,14 +36,20 @@ struct Peer {
 /// it: one reads and submits, one writes what is ready at the head of the line. It ends when the peer vanishes, too.
 class Session : public std::enable_shared_from_this<Session> {
   public:
-    Session(Server& server, Socket socket, Peer peer, std::uint64_t id);
+    /// refused: one too many. It is told so, and asks nothing.
+    enum class Kind { admitted, refused };
+
+    Session(Server& server, Socket socket, Peer peer, std::uint64_t id, Kind kind = Kind::admitted);
     ~Session();
 
     /// Starts the coroutines. Throws std::bad_alloc, and the session is closed then.
     void start();
+    /// Instead: says `reason` as its last line, see `end_with`. Throws as `start` does.
+    void start_refused(const Error& reason);
     /// Cuts the connection if it has passed one of its deadlines. Called a few times a second.
     void enforce_deadlines(Clock::time_point now);
-    /// Lets what was sent already be answered, then closes.
+    /// Lets what was sent already be answered, then closes. A peer that has sent no request yet is
+    /// given a second for its first one.
     void begin_drain();
     /// Closes at once.
     void close();
@@ -66,6 +72,14 @@ class Session : public std::enable_shared_from_this<Session> {
     asio::awaitable<void> write_answers();
     void watch_for_hangup();
     asio::awaitable<void> discard_input();
+    /// Runs a coroutine of the session's.
+    template <class Coroutine>
+    void spawn(Coroutine coroutine);
+    /// Says a last line and ends the connection: whatever the peer still sends is read and dropped, so
+    /// that it gets to see the line, until it closes or kLinger is over.
+    void end_with(Error last_line);
+    /// Takes no more input than has arrived by now; what the peer writes later fails.
+    void cut_input();
     void handle_line(std::string_view line);
     std::shared_ptr<Slot> make_slot(std::optional<wire::Verb> verb) const;
     void answer_now(std::optional<wire::Verb> verb, Reply reply);
@@ -91,6 +105,7 @@ class Session : public std::enable_shared_from_this<Session> {
     Socket socket_;
     const Peer peer_;
     const std::uint64_t id_;
+    const Kind kind_;
     wire::Form form_ = wire::Form::text;
     std::size_t model_ = 0;  // its place among the server's
     wire::LineSplitter lines_;
@@ -102,6 +117,8 @@ class Session : public std::enable_shared_from_this<Session> {
     bool reading_ended_ = false;
     bool peer_is_lost_ = false;  // desynchronised or too slow: what it still sends is discarded
     bool lingering_ = false;     // all is sent, and our side is shut down
+    bool has_asked_ = false;     // a request was read
+    bool input_is_cut_ = false;  // by us: its end says nothing about the peer
     bool draining_ = false;
     std::shared_ptr<std::atomic<bool>> abandoned_ = std::make_shared<std::atomic<bool>>(false);
     Clock::time_point read_deadline_ = Clock::time_point::max();

@@ -39,6 +39,8 @@ class ListeningSocket {
     int fd() const { return fd_.get(); }
     /// Hands the descriptor over; the path stays this object's to remove.
     int release_fd() { return fd_.release(); }
+    /// Whether `bind` made it: nobody else listens on it.
+    bool is_own() const { return !lock_path_.empty(); }
     /// Where it listens, for people.
     const std::string& address() const { return address_; }
     /// Removes the path if it still is this socket, and the lock's file; once.
@@ -49,7 +51,7 @@ class ListeningSocket {
 
     std::string address_;
     std::string path_;       // to be removed at the end; empty when there is nothing to remove
-    std::string lock_path_;  // made beforehand: removing it must not need memory
+    std::string lock_path_;  // made beforehand: removing it must not need memory; empty if adopted
     UniqueFd lock_;
     UniqueFd fd_;
     dev_t device_ = 0;

@@ -69,6 +69,8 @@ std::string_view code_name(ErrorCode code) {
             return "busy";
         case ErrorCode::timeout:
             return "timeout";
+        case ErrorCode::idle:
+            return "idle";
         case ErrorCode::unavailable:
             return "unavailable";
         case ErrorCode::internal:

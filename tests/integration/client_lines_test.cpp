@@ -1,10 +1,12 @@
 // gloved-client --lines and --json: requests ahead of their answers, replies as they come.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -128,6 +130,27 @@ TEST_F(ClientLines, AnswersWhileItsInputIsStillOpen) {
     EXPECT_TRUE(appears("OK 1 us=5\nsecond\n"));
     input.reset();
     EXPECT_EQ(client.wait().exit_code, 0);
+}
+
+TEST_F(ClientLines, TheTimeoutIsForEachAnswer) {
+    // Bytes keep coming, but the answer does not end.
+    const UniqueFd listener = listen_at(socket_, 1);
+    std::atomic<bool> ended = false;
+    std::thread daemon([&] {
+        const UniqueFd connection = accept_from(listener);
+        std::string bytes = "OK 1000 us=5\n";
+        while (!ended && ::send(connection.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0) {
+            bytes = "a\n";
+            std::this_thread::sleep_for(50ms);
+        }
+    });
+    const auto start = std::chrono::steady_clock::now();
+    const Finished f = run({program("gloved-client"), "--socket", socket_, "--timeout", "0.5", "--lines"}, "a\n");
+    ended = true;
+    daemon.join();
+    EXPECT_EQ(f.exit_code, 1);
+    EXPECT_NE(f.err.find("no answer within 0.5 s"), std::string::npos) << f.err;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
 }
 
 TEST_F(ClientLines, ALostConnectionEndsItAfterWhatWasAnswered) {

@@ -240,12 +240,23 @@ TEST_F(ClientProgram, FindsTheDaemonByEnvironment) {
     EXPECT_EQ(client({"--socket", dir_ / "gloved.sock", "king"}, {"GLOVED_SOCKET=" + socket_}).exit_code, 0);
 }
 
+// A user's own daemon listens there, and goes before the system's.
+TEST_F(ClientProgram, LooksInTheUsersDirectoryFirst) {
+    const Finished f = client({"PING"}, {"XDG_RUNTIME_DIR=" + dir_.path(), "GLOVED_SOCKET="});
+    const std::size_t own = f.err.find(dir_ / "gloved.sock");
+    const std::size_t of_the_system = f.err.find("/run/gloved/gloved.sock");
+    EXPECT_NE(own, std::string::npos) << f.err;
+    EXPECT_NE(of_the_system, std::string::npos) << f.err;
+    EXPECT_LT(own, of_the_system) << f.err;
+}
+
 TEST_F(ClientProgram, WrongUsageExitsWithTwoBeforeConnecting) {
     const std::vector<Lines> wrong = {{"--no-such-option"},
                                       {"-x"},
                                       {"--sock", socket_, "PING"},
                                       {"--socket"},
                                       {"--socket=", "PING"},
+                                      {"--socket", "", "PING"},
                                       {"--count"},
                                       {"--count", "0", "a"},
                                       {"--count", "-1", "a"},

@@ -229,13 +229,47 @@ TEST_F(ClientRetry, TheOriginalProtocolGoesOn) {
 TEST_F(ClientRetry, AConnectionThatEndedBetweenQueriesIsNoLoss) {
     // As an idle timeout: the daemon says why, and closes, while nothing is owed.
     FakeDaemon daemon(socket_, [](const std::string& line) {
-        if (line == "STATS") return Action{"OK 0\nERR timeout nothing was sent for too long\n", true};
+        if (line == "STATS") return Action{"OK 0\nERR idle nothing was sent for too long\n", true};
         return Action{"OK 1 us=500 engine=cpu\nqueen\t0.7\n"};
     });
     const Finished f = client({}, "king 0");
     EXPECT_EQ(f.exit_code, 0) << f.err;
     EXPECT_NE(f.out.find("queen\n"), std::string::npos) << f.out;
     EXPECT_EQ(f.err, "");
+}
+
+// The daemon's line crosses the request on the way: it answers nothing, and even a RELOAD was not read.
+TEST_F(ClientRetry, AnIdleLineIsNoAnswer) {
+    const Action idle{"ERR idle idle for too long; closing\n", true};
+    for (const Lines& options : {Lines{"--retry", "20", "RELOAD"}, Lines{"--retry", "20", "--lines"}}) {
+        requests_ = 0;
+        FakeDaemon daemon(socket_, at_first(1, idle));
+        const Finished again = client(options, options.back() == "--lines" ? "RELOAD\n" : "");
+        EXPECT_EQ(again.exit_code, 0) << again.err;
+        EXPECT_EQ(again.out, options.back() == "--lines" ? "OK 1 us=5\nRELOAD\n" : "RELOAD\n");
+        EXPECT_EQ(daemon.lines(), (Lines{"RELOAD", "RELOAD"}));
+        ::unlink(socket_.c_str());
+    }
+    for (const Lines& options : {Lines{"PING"}, Lines{"--lines"}}) {
+        FakeDaemon daemon(socket_, [&](const std::string&) { return idle; });
+        const Finished without = client(options, options.back() == "--lines" ? "PING\n" : "");
+        EXPECT_EQ(without.exit_code, 1);
+        EXPECT_EQ(without.out, "");
+        EXPECT_NE(without.err.find("what was asked since is not read, and may be asked again"), std::string::npos)
+            << without.err;
+        ::unlink(socket_.c_str());
+    }
+}
+
+TEST_F(ClientRetry, AnIdleLineInJsonIsNoAnswer) {
+    FakeDaemon daemon(socket_, [this](const std::string& line) {
+        if (line == "FORMAT json") return Action{"{\"ok\":true,\"verb\":\"FORMAT\"}\n"};
+        if (++requests_ == 1) return Action{"{\"ok\":false,\"code\":\"idle\",\"message\":\"closing\"}\n", true};
+        return Action{"{\"ok\":true}\n"};
+    });
+    const Finished f = client({"--retry", "20", "--json", "king"});
+    EXPECT_EQ(f.exit_code, 0) << f.err;
+    EXPECT_EQ(f.out, "{\"ok\":true}\n");
 }
 
 TEST_F(ClientRetry, WrongUsage) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -107,6 +109,56 @@ TEST_F(ServiceManager, AnotherSocketIsRefused) {
     EXPECT_EQ(finished.exit_code, 1);
     EXPECT_NE(finished.err.find("LISTEN_FDS: exactly one listening Unix stream socket"), std::string::npos)
         << finished.err;
+}
+
+TEST_F(ServiceManager, ConnectsWhileItStopsAreForTheNextDaemon) {
+    const std::string path = dir_ / "s";
+    UniqueFd listening = bound_socket(path, SOCK_STREAM);
+    ASSERT_EQ(::listen(listening.get(), 100), 0);
+    auto daemon = start({}, listening);
+    Connection first(path);
+    EXPECT_EQ(first.ask("PING").status, "OK 0");
+    daemon->signal(SIGSTOP);
+    // Taken or not when SIGTERM comes: whoever takes them answers.
+    std::vector<std::unique_ptr<Connection>> others;
+    for (int i = 0; i < 20; ++i) others.push_back(std::make_unique<Connection>(path));
+    daemon->signal(SIGTERM);
+    daemon->signal(SIGCONT);
+    std::this_thread::sleep_for(100ms);
+    for (const auto& each : others) EXPECT_TRUE(each->send("PING\n"));
+    EXPECT_EQ(daemon->wait().exit_code, 0);
+    auto next_one = start({}, listening);
+    for (const auto& each : others) EXPECT_EQ(each->read_reply().status, "OK 0");
+    next_one->signal(SIGTERM);
+    EXPECT_EQ(next_one->wait().exit_code, 0);
+}
+
+// The command line comes first of all. Its file is a pipe here, which the daemon waits for.
+TEST_F(ServiceManager, SignalsAreHandledFromTheBeginning) {
+    const std::string pipe = dir_ / "pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    const std::string socket = dir_ / "s";
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+        auto daemon = start({"--config", pipe, "--socket", socket});
+        std::ofstream config(pipe);  // opens when the daemon does
+        daemon->signal(number);
+        std::this_thread::sleep_for(50ms);
+        config << "engine = cpu\n";
+        config.close();
+        if (number == SIGHUP) {
+            EXPECT_EQ(next("READY=1"), "READY=1");
+            const auto deadline = Clock::now() + 20s;
+            while (daemon->output().find("in place of") == std::string::npos && Clock::now() < deadline) {
+                std::this_thread::sleep_for(10ms);
+            }
+            EXPECT_NE(daemon->output().find("in place of"), std::string::npos) << "it is loaded anew, then";
+            daemon->signal(SIGTERM);
+        }
+        const Finished finished = daemon->wait();
+        EXPECT_EQ(finished.exit_code, 0) << number << finished.err;
+        EXPECT_FALSE(std::filesystem::exists(socket));
+        EXPECT_FALSE(std::filesystem::exists(socket + ".lock"));
+    }
 }
 
 TEST_F(ServiceManager, HearsNothingWhenTheModelCannotBeLoaded) {

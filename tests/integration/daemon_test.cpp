@@ -244,7 +244,7 @@ TEST(Daemon, CutsSlowLinesIdleAndUnreadConnections) {
     EXPECT_GE(after, milliseconds(900));
     EXPECT_LE(after, milliseconds(3000));
     trickle.join();
-    EXPECT_EQ(idle.read_reply().status, "ERR timeout idle for too long; closing");
+    EXPECT_EQ(idle.read_reply().status, "ERR idle idle for too long; closing");
     EXPECT_TRUE(idle.closed_by_peer());
     flood.join();
     EXPECT_LE(Clock::now() - begun, seconds(15));
@@ -299,6 +299,10 @@ TEST(Daemon, RefusesConnectionsBeyondItsLimit) {
     EXPECT_EQ(first.ask("PING").status, "OK 0");
     EXPECT_EQ(second.ask("PING").status, "OK 0");
     Connection third(daemon.socket_path());
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_TRUE(third.send("PING\n")) << "it is read and dropped, so that the line arrives";
+        std::this_thread::sleep_for(milliseconds(2));
+    }
     EXPECT_EQ(third.read_reply().status.rfind("ERR busy ", 0), 0U);
     EXPECT_TRUE(third.closed_by_peer());
     EXPECT_EQ(first.ask("PING").status, "OK 0");
@@ -365,6 +369,43 @@ TEST(Daemon, DoesNotAnswerHalfALineWhenItIsToldToStop) {
     EXPECT_EQ(connection.read_reply().status, "OK 0");
     EXPECT_EQ(daemon.stop().exit_code, 0);
     EXPECT_EQ(connection.read_line(), std::nullopt);
+}
+
+TEST(Daemon, WaitsForTheFirstRequestWhenItIsToldToStop) {
+    Daemon daemon(sample_model());
+    Connection silent(daemon.socket_path());
+    Connection late(daemon.socket_path());
+    Connection without_end(daemon.socket_path());
+    Connection last(daemon.socket_path());
+    EXPECT_EQ(last.ask("PING").status, "OK 0");  // so the others are taken too
+    daemon.process().signal(SIGTERM);
+    std::this_thread::sleep_for(milliseconds(300));
+    EXPECT_FALSE(last.send("PING\n")) << "what has asked before is not read any more, and a write says so";
+    EXPECT_TRUE(late.send("PING\nSIM king queen\n"));
+    EXPECT_EQ(late.read_reply().status, "OK 0");
+    EXPECT_EQ(late.read_reply().lines, (std::vector<std::string>{"0.750769"}));
+    without_end.send("PING");
+    without_end.finish_sending();
+    EXPECT_EQ(without_end.read_reply().status, "OK 0");
+    for (Connection* each : {&silent, &late, &without_end, &last}) EXPECT_TRUE(each->closed_by_peer());
+    EXPECT_EQ(daemon.process().wait().exit_code, 0);
+    (void)daemon.stop();
+}
+
+TEST(Daemon, ServesWhoWaitsInItsOwnBacklogWhenItIsToldToStop) {
+    Daemon daemon(sample_model());
+    daemon.process().signal(SIGSTOP);
+    std::vector<std::unique_ptr<Connection>> waiting;
+    for (int i = 0; i < 50; ++i) {
+        waiting.push_back(std::make_unique<Connection>(daemon.socket_path()));
+        waiting.back()->send("PING\n");
+    }
+    daemon.process().signal(SIGTERM);
+    daemon.process().signal(SIGCONT);
+    for (const auto& each : waiting) EXPECT_EQ(each->read_reply().status, "OK 0");
+    EXPECT_EQ(daemon.process().wait().exit_code, 0);
+    EXPECT_FALSE(std::filesystem::exists(daemon.socket_path()));
+    (void)daemon.stop();
 }
 
 TEST(Daemon, LetsAPeerThatSentTooMuchReadItsErrorToTheEnd) {
@@ -617,6 +658,8 @@ TEST(CommandLine, WrongUsageIsTwoAndABadModelIsOne) {
                                                {"--model", "a", "--engine", "gpu"},
                                                {"--model", "a", "--simd", "mmx"},
                                                {"--model", "a", "stray"},
+                                               {"--model", "a", "--socket", ""},
+                                               {"--model", "a", "--socket="},
                                                {"--config", "/no/such/file"}}) {
         EXPECT_EQ(exit_of(wrong).exit_code, 2) << testing::PrintToString(wrong);
     }
