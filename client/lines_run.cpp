@@ -14,6 +14,7 @@
 #include "client/input_lines.hpp"
 #include "client/pipeline.hpp"
 #include "common/files.hpp"
+#include "common/terminal.hpp"
 
 namespace gloved::client {
 namespace {
@@ -27,7 +28,8 @@ class Run {
   public:
     Run(PatientConnection& peer, int output_fd)
         : pipeline_(peer, PipelineLimits{}, [this](std::string_view, const ReplyPiece& piece) { return take(piece); }),
-          output_fd_(output_fd) {}
+          output_fd_(output_fd),
+          to_terminal_(::isatty(output_fd) == 1) {}
 
     void ask(std::string line) { pipeline_.push(std::move(line)); }
 
@@ -75,7 +77,9 @@ class Run {
     }
 
     Status flush() {
-        std::string_view left = output_;
+        std::string shown;
+        if (to_terminal_) terminal_text_.append(shown, output_);
+        std::string_view left = to_terminal_ ? shown : output_;
         while (!left.empty()) {
             const ssize_t written = ::write(output_fd_, left.data(), left.size());
             if (written >= 0) {
@@ -100,6 +104,8 @@ class Run {
     InputLines lines_;
     std::string output_;
     int output_fd_;
+    bool to_terminal_;
+    TerminalText terminal_text_;
     std::uint64_t answered_ = 0;
     bool all_ok_ = true;
 };

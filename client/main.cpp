@@ -20,6 +20,8 @@
 #include "client/peer_options.hpp"
 #include "client/query_line.hpp"
 #include "common/files.hpp"
+#include "common/quoting.hpp"
+#include "common/terminal.hpp"
 #include "common/version.hpp"
 
 namespace {
@@ -64,7 +66,7 @@ struct Settings {
 };
 
 int fail(int code, const std::string& message) {
-    fmt::print(stderr, "gloved-client: {}\n", message);
+    std::fputs(message_line("gloved-client", message).c_str(), stderr);
     return code;
 }
 
@@ -114,12 +116,16 @@ int run_lines(const Settings& settings) {
 int run_original(const Settings& settings) {
     client::PatientConnection peer(settings.peer);
     const auto ask = [&](std::string_view line) { return peer.ask(line); };
-    return status_of(client::run_original_session(std::cin, std::cout, std::cerr, ask));
+    const auto all_well = client::run_original_session(std::cin, std::cout, std::cerr, ask);
+    // A stream takes a directory, or a disk that fails, for the end of the input.
+    if (all_well && std::ferror(stdin) != 0) return fail(kAtFault, "the input cannot be read to its end");
+    return status_of(all_well);
 }
 
 int tell_health(const Settings& settings) {
     const client::HealthReport report = client::ask_health(settings.peer);
-    std::cout << report.line << '\n';
+    // The daemon's message may hold anything: this is one line.
+    std::cout << without_control_bytes(report.line) << '\n';
     return static_cast<int>(report.health);
 }
 
@@ -163,6 +169,7 @@ int main(int argc, char** argv) {
     open_standard_descriptors();
     // A peer or a pager that goes away is an error to report, not a reason to die silently.
     ::signal(SIGPIPE, SIG_IGN);
+    const TerminalOutput terminal_output;
 
     Settings settings;
     const po::options_description options = describe_options(settings);

@@ -10,6 +10,7 @@
 
 #include "client/original_protocol.hpp"
 #include "common/expr/expression.hpp"
+#include "common/terminal.hpp"
 #include "common/wire/request.hpp"
 
 namespace gloved::client {
@@ -71,7 +72,7 @@ class Session {
     /// Says what keeps a query from being answered.
     void complain(std::string_view message) {
         all_answered_ = false;
-        fmt::print(err_, "gloved-client: {}\n", message);
+        err_ << message_line("gloved-client", message);
     }
 
     /// Whether there was nothing to complain of.

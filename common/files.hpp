@@ -61,6 +61,13 @@ Status write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offs
 /// Fills `to` from `offset` on; goes on after short reads and EINTR. A file that ends before is an error (io) too.
 Status read_all_at(int fd, std::span<std::byte> to, std::uint64_t offset, const std::string& path);
 
+/// All that can be read from `fd`. `name` is what messages call it. Errors (io): a directory; more than
+/// `max_bytes`; what the system says.
+Result<std::string> read_whole(int fd, const std::string& name, std::size_t max_bytes);
+
+/// All of a file that a user names. A FIFO and a device are read to their end too.
+Result<std::string> read_whole_file(const std::string& path, std::size_t max_bytes);
+
 /// fsync, with the path in its error. Works for directories too.
 Status sync_to_disk(int fd, const std::string& path);
 

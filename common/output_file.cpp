@@ -27,7 +27,8 @@ Result<bool> is_directory(int fd, const std::string& path, const std::string& ot
 
 }  // namespace
 
-OutputFile::OutputFile(std::string target, const std::atomic<bool>& stop) : target_(std::move(target)), stop_(&stop) {}
+OutputFile::OutputFile(std::string target, const std::atomic<bool>& stop)
+    : target_(std::move(target)), stop_(&stop), to_terminal_(target_ == "-" && ::isatty(STDOUT_FILENO) == 1) {}
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : target_(std::move(other.target_)),
@@ -37,6 +38,8 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
       staged_(std::exchange(other.staged_, {})),
       parent_(std::move(other.parent_)),
       fd_(std::move(other.fd_)),
+      to_terminal_(other.to_terminal_),
+      terminal_text_(std::move(other.terminal_text_)),
       bytes_(other.bytes_),
       mapped_(std::exchange(other.mapped_, {})) {}
 
@@ -82,6 +85,11 @@ Result<OutputFile> OutputFile::create(const std::string& target, const std::atom
 
 Status OutputFile::write(std::string_view text) {
     const int fd = fd_ ? fd_.get() : STDOUT_FILENO;
+    std::string shown;
+    if (to_terminal_) {
+        terminal_text_.append(shown, text);
+        text = shown;
+    }
     while (!text.empty()) {
         if (*stop_) return Error{ErrorCode::interrupted, "interrupted"};
         const ssize_t written = ::write(fd, text.data(), text.size());

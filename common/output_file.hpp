@@ -10,6 +10,7 @@
 
 #include "common/files.hpp"
 #include "common/result.hpp"
+#include "common/terminal.hpp"
 
 namespace gloved {
 
@@ -30,7 +31,7 @@ class OutputFile {
 
     bool is_stdout() const { return !fd_; }
 
-    /// Errors: io, interrupted.
+    /// A terminal gets the text as TerminalText. Errors: io, interrupted.
     Status write(std::string_view text);
 
     /// Makes the file `bytes` long, with room for all of it on its disk, and maps it: what is put there is what the file holds.
@@ -59,6 +60,8 @@ class OutputFile {
     std::string staged_;
     UniqueFd parent_;
     UniqueFd fd_;
+    bool to_terminal_ = false;
+    TerminalText terminal_text_;
     std::uint64_t bytes_ = 0;
     std::span<std::byte> mapped_;
 };

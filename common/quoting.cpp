@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 namespace gloved {
 
 std::size_t utf8_sequence_length(std::string_view text) {
@@ -26,23 +28,26 @@ std::size_t utf8_sequence_length(std::string_view text) {
     return 0;
 }
 
-namespace {
+std::size_t invisible_bytes(std::string_view bytes) {
+    const auto byte = static_cast<unsigned char>(bytes[0]);
+    const std::size_t length = utf8_sequence_length(bytes);
+    // U+0080 to U+009F: a terminal may obey them as it obeys ESC.
+    if (length == 2 && byte == 0xC2 && static_cast<unsigned char>(bytes[1]) < 0xA0) return 2;
+    return byte < 0x20 || byte == 0x7F || length == 0 ? 1 : 0;
+}
 
-/// Appends what `bytes` starts with at `at`, a character, or a byte or two as \xHH; returns where the next one starts.
 std::size_t append_visible(std::string& out, std::string_view bytes, std::size_t at) {
-    const auto byte = static_cast<unsigned char>(bytes[at]);
-    const std::size_t length = utf8_sequence_length(bytes.substr(at));
-    const bool c1_control = length == 2 && byte == 0xC2 && static_cast<unsigned char>(bytes[at + 1]) < 0xA0;
-    if (byte >= 0x20 && byte != 0x7F && length != 0 && !c1_control) {
+    const std::size_t hidden = invisible_bytes(bytes.substr(at));
+    if (hidden == 0) {
+        const std::size_t length = utf8_sequence_length(bytes.substr(at));
         out.append(bytes.substr(at, length));
         return at + length;
     }
-    const std::size_t end = at + (c1_control ? 2 : 1);
-    for (; at < end; ++at) out += fmt::format("\\x{:02X}", static_cast<unsigned char>(bytes[at]));
-    return end;
+    for (const char byte : bytes.substr(at, hidden)) {
+        fmt::format_to(std::back_inserter(out), "\\x{:02X}", static_cast<unsigned char>(byte));
+    }
+    return at + hidden;
 }
-
-}  // namespace
 
 std::string printable(std::string_view bytes, std::size_t limit) {
     std::string out = "\"";

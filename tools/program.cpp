@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "common/terminal.hpp"
 #include "common/version.hpp"
 
 namespace gloved::tools {
@@ -17,9 +18,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler")
 
 }  // namespace
 
-void Program::say(const std::string& message) const {
-    std::fputs((std::string(name) + ": " + message + "\n").c_str(), stderr);
-}
+void Program::say(const std::string& message) const { std::fputs(message_line(name, message).c_str(), stderr); }
 
 void Program::say_without_memory(const char* message) const {
     for (const char* piece : {name, ": ", message, "\n"}) std::fputs(piece, stderr);

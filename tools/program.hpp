@@ -18,7 +18,7 @@ struct Program {
     const char* help_head;  ///< before the list of options
     const char* help_tail;  ///< behind it
 
-    /// «NAME: message» on stderr.
+    /// «NAME: message» on stderr, as one line whatever is in the message.
     void say(const std::string& message) const;
     /// The same where there may be no memory for a string.
     void say_without_memory(const char* message) const;

@@ -1,12 +1,10 @@
 // gloved-eval: asks a daemon questions whose answers are known, and says how many it gets right.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <array>
 #include <boost/program_options.hpp>
-#include <cerrno>
 #include <cstdio>
 #include <iostream>
 #include <limits>
@@ -24,6 +22,7 @@
 #include "common/files.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
+#include "common/terminal.hpp"
 #include "common/version.hpp"
 
 namespace {
@@ -34,6 +33,9 @@ using namespace gloved;
 constexpr int kDone = 0;
 constexpr int kAtFault = 1;
 constexpr int kUsage = 2;
+
+/// Of questions: word2vec's have 600 KB.
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 
 constexpr const char* kSynopsis = R"(Usage: gloved-eval [OPTIONS] analogies|pairs FILE
 Asks a gloved questions whose answers are known, and says how many it gets right. FILE is - for stdin.
@@ -61,24 +63,11 @@ struct Settings {
     client::EvaluationSettings evaluation;
 };
 
-int fail(int code, const std::string& message) {
-    fmt::print(stderr, "gloved-eval: {}\n", message);
-    return code;
-}
+void say(const std::string& message) { std::fputs(message_line("gloved-eval", message).c_str(), stderr); }
 
-Result<std::string> read_whole(const std::string& path) {
-    const bool standard = path == "-";
-    const std::string name = standard ? "stdin" : path;
-    const UniqueFd file(standard ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!standard && !file) return system_error(name, "cannot be opened", errno);
-    std::string text;
-    std::vector<char> chunk(65536);
-    while (true) {
-        const ssize_t got = ::read(standard ? STDIN_FILENO : file.get(), chunk.data(), chunk.size());
-        if (got == 0) return text;
-        if (got < 0 && errno != EINTR) return system_error(name, "cannot be read", errno);
-        if (got > 0) text.append(chunk.data(), static_cast<std::size_t>(got));
-    }
+int fail(int code, const std::string& message) {
+    say(message);
+    return code;
 }
 
 po::options_description describe_options(Settings& settings) {
@@ -150,9 +139,11 @@ Result<std::string> report(const Settings& settings, const Questions& questions,
 }
 
 Result<std::string> evaluate_file(const Settings& settings) {
-    const auto text = read_whole(settings.file);
+    const bool from_stdin = settings.file == "-";
+    const std::string name = from_stdin ? "stdin" : settings.file;
+    const auto text =
+        from_stdin ? read_whole(STDIN_FILENO, name, kMaxFileBytes) : read_whole_file(settings.file, kMaxFileBytes);
     if (!text) return text.error();
-    const std::string name = settings.file == "-" ? "stdin" : settings.file;
     if (settings.task == "analogies") {
         const auto sections = client::parse_analogies(*text, name);
         if (!sections) return sections.error();
@@ -161,8 +152,7 @@ Result<std::string> evaluate_file(const Settings& settings) {
     const auto pairs = client::parse_pairs(*text, name);
     if (!pairs) return pairs.error();
     if (!pairs->header.empty()) {
-        fmt::print(stderr, "gloved-eval: {}: {} is taken for a header and passed over\n", name,
-                   printable(pairs->header));
+        say(fmt::format("{}: {} is taken for a header and passed over", name, printable(pairs->header)));
     }
     return report(settings, pairs->pairs, client::evaluate_pairs);
 }
@@ -173,6 +163,7 @@ int main(int argc, char** argv) {
     open_standard_descriptors();
     // A peer that goes away is an error to report, not a reason to die silently.
     ::signal(SIGPIPE, SIG_IGN);
+    const TerminalOutput terminal_output;
 
     Settings settings;
     const po::options_description options = describe_options(settings);

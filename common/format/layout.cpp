@@ -8,6 +8,7 @@
 #include <new>
 
 #include "common/format/frame.hpp"
+#include "common/quoting.hpp"
 
 namespace gloved::format {
 namespace {
@@ -44,6 +45,13 @@ ElementType required_type(std::string_view name) {
     return ElementType::uint32;
 }
 
+/// Names stand in messages and replies as they are, so no byte of theirs may need quoting.
+bool is_section_name(std::string_view name) {
+    return !name.empty() && name.size() <= kMaxSectionName && std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    });
+}
+
 Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes, const Header& header) {
     const auto count = get<std::uint32_t>(bytes, kAtSectionCount);
     if (count > kMaxSections)
@@ -52,13 +60,14 @@ Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes, c
     std::uint64_t free_from = kHeaderBytes;
     for (std::uint32_t i = 0; i < count; ++i) {
         const auto entry = bytes.subspan(kAtSections + i * kSectionEntryBytes, kSectionEntryBytes);
-        const auto* name = reinterpret_cast<const char*>(entry.data());
-        const std::size_t length = ::strnlen(name, kMaxSectionName + 1);
-        if (length == 0 || length > kMaxSectionName) {
-            return damaged(fmt::format("the name of section {} is empty or not terminated", i));
+        const auto* text = reinterpret_cast<const char*>(entry.data());
+        const std::string_view name(text, ::strnlen(text, kMaxSectionName + 1));
+        if (!is_section_name(name)) {
+            return damaged(fmt::format("the name of section {} is {}, not 1 to {} of the bytes a-z 0-9 . _ -", i,
+                                       printable(name), kMaxSectionName));
         }
         Section section;
-        section.name.assign(name, length);
+        section.name = name;
         section.type = static_cast<ElementType>(get<std::uint32_t>(entry, kAtEntryType));
         section.offset = get<std::uint64_t>(entry, kAtEntryOffset);
         section.bytes = get<std::uint64_t>(entry, kAtEntryBytes);
@@ -109,7 +118,7 @@ std::array<std::byte, kHeaderBytes> encode_header(const Header& header) {
     put(bytes, kAtKeysChecksum, header.keys_checksum);
     for (std::size_t i = 0; i < header.sections.size(); ++i) {
         const Section& section = header.sections[i];
-        assert(section.name.size() <= kMaxSectionName);
+        assert(is_section_name(section.name));
         const auto entry = std::span(bytes).subspan(kAtSections + i * kSectionEntryBytes, kSectionEntryBytes);
         std::memcpy(entry.data(), section.name.data(), section.name.size());
         put(entry, kAtEntryType, static_cast<std::uint32_t>(section.type));

@@ -40,8 +40,9 @@ void append_json_string(std::string& out, std::string_view bytes) {
         if (byte == '"' || byte == '\\') {
             out += '\\';
             out += byte;
-        } else if (static_cast<unsigned char>(byte) < 0x20) {
-            fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned char>(byte));
+        } else if (invisible_bytes(sequence) != 0) {
+            // The last byte of a control character of two bytes is its number.
+            fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned char>(sequence.back()));
         } else {
             out += sequence;
         }

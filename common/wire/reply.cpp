@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <charconv>
 #include <cmath>
 #include <iterator>
@@ -20,6 +21,12 @@ std::string_view take_word(std::string_view& rest) {
     const std::string_view word = rest.substr(0, length);
     rest.remove_prefix(std::min(length + 1, rest.size()));
     return word;
+}
+
+/// Whether a field would end before its end, or end its line.
+bool tears_line(std::string_view field) {
+    return std::any_of(field.begin(), field.end(),
+                       [](char c) { return c == '\n' || c == '\t' || c == '\r' || c == '\0'; });
 }
 
 /// The shortest decimals that read back to the same number. JSON knows neither NaN nor infinity.
@@ -45,7 +52,9 @@ void append_value(std::string& out, Form form, const std::variant<std::uint64_t,
     } else if (form == Form::json) {
         append_json_string(out, std::get<std::string>(value));
     } else {
-        out += std::get<std::string>(value);
+        const auto& text = std::get<std::string>(value);
+        assert(text.find(' ') == std::string::npos);
+        out += without_control_bytes(text);
     }
 }
 
@@ -131,17 +140,11 @@ std::string lines_reply(Form form, Verb verb, std::string_view text) {
 }
 
 std::string error_reply(Form form, const Error& error, const std::vector<std::string>& suggestions) {
-    std::string message = error.message;
+    std::string message = without_control_bytes(error.message);
     for (std::size_t i = 0; i < suggestions.size(); ++i) {
         message += (i == 0 ? "; near to it: " : ", ") + quote_word(suggestions[i]);
     }
-    if (form == Form::text) {
-        std::string line = fmt::format("ERR {} {}", code_name(error.code), message);
-        std::replace_if(
-            line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-        line += '\n';
-        return line;
-    }
+    if (form == Form::text) return fmt::format("ERR {} {}\n", code_name(error.code), message);
     std::string object = fmt::format("{{\"ok\":false,\"code\":\"{}\",\"message\":", code_name(error.code));
     append_json_string(object, message);
     if (error.code == ErrorCode::unknown_word) {
@@ -181,8 +184,7 @@ void LineWriter::begin_column(std::string_view name) {
 }
 
 void LineWriter::echo(std::string_view name, std::string_view word) {
-    const bool torn = word.find_first_of(std::string_view("\t\r\n\0", 4)) != std::string_view::npos;
-    if (form_ == Form::text && (torn || word.starts_with('"'))) {
+    if (form_ == Form::text && (tears_line(word) || word.starts_with('"'))) {
         text(name, quote_word(word));
     } else {
         text(name, word);
@@ -193,9 +195,15 @@ void LineWriter::text(std::string_view name, std::string_view text) {
     begin_column(name);
     if (form_ == Form::json) {
         append_json_string(out_, text);
+    } else if (tears_line(text)) {
+        out_ += without_control_bytes(text);
     } else {
         out_ += text;
     }
+}
+
+void LineWriter::message(std::string_view name, std::string_view message) {
+    text(name, without_control_bytes(message));
 }
 
 void LineWriter::score(std::string_view name, double value) {

@@ -32,7 +32,7 @@ void append_tail(std::string& out, Form form);
 std::string empty_reply(Form form, Verb verb, const std::vector<StatusField>& fields = {});
 /// An OK whose lines are those of `text`, which ends with LF; in JSON each is a «line».
 std::string lines_reply(Form form, Verb verb, std::string_view text);
-/// «ERR code message» with its LF, where LF and CR in the message become spaces; in JSON the same as an object. An unknown word's
+/// «ERR code message» with its LF, the message as one line of valid UTF-8; in JSON the same as an object. An unknown word's
 /// object has the word and `suggestions`; in text these are part of the message.
 std::string error_reply(Form form, const Error& error, const std::vector<std::string>& suggestions = {});
 
@@ -54,8 +54,11 @@ class LineWriter {
     /// A word as it was asked for. In text one with a TAB, a line end or a NUL in it (it came as \xHH), which would tear the line
     /// apart, stands quoted; so does one that begins with a quote, or it could be taken for the other.
     void echo(std::string_view name, std::string_view word);
-    /// A key of the model, in which neither TAB nor line end can be, or text of our own: as it stands.
+    /// A key of the model, or text of our own: as it stands. Neither has a TAB, a line end or a NUL in it;
+    /// should one have, it is shown as a message is, and tears no line.
     void text(std::string_view name, std::string_view text);
+    /// Text for people, as one line of valid UTF-8: control bytes, and bytes that are no UTF-8, as \xHH.
+    void message(std::string_view name, std::string_view message);
     /// With 6 decimals in text, whole in JSON: the shortest decimals that read back to it.
     void score(std::string_view name, double value);
     void count(std::string_view name, std::uint64_t value);

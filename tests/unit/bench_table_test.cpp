@@ -19,11 +19,16 @@ TEST(Table, TextColumnsLineUpByCharactersAndNotByBytes) {
               "twelve     10.25     x\n");
 }
 
-TEST(Table, CsvQuotesWhatHasCommasQuotesOrLineEnds) {
+TEST(Table, CsvQuotesWhatHasCommasOrQuotes) {
     Table table({"what", "a,b"});
     table.add({"say \"hi\"", "plain"});
-    table.add({"two\nlines", ""});
-    EXPECT_EQ(table.to_string(TableFormat::csv), "what,\"a,b\"\n\"say \"\"hi\"\"\",plain\n\"two\nlines\",\n");
+    EXPECT_EQ(table.to_string(TableFormat::csv), "what,\"a,b\"\n\"say \"\"hi\"\"\",plain\n");
+}
+
+TEST(Table, ACellIsOneLineWhateverIsInIt) {
+    Table table({"what", "ms"});
+    table.add({"two\nlines\x1B[31m", "1"});
+    EXPECT_EQ(table.to_string(TableFormat::csv), "what,ms\ntwo\\x0Alines\\x1B[31m,1\n");
 }
 
 TEST(Figures, HaveFourDigitsThatCount) {

@@ -29,6 +29,11 @@ TEST(JsonString, PlainTextStandsAsItIs) {
     EXPECT_EQ(json("a\"b\\c\td"), R"("a\"b\\c\u0009d")");
 }
 
+// A terminal may obey DEL and C1 control characters too.
+TEST(JsonString, ControlCharactersAreWrittenAsNumbers) {
+    EXPECT_EQ(json("\x1B\x7F\xC2\x80\xC2\x9F\xC2\xA0"), "\"\\u001b\\u007f\\u0080\\u009f\xC2\xA0\"");
+}
+
 TEST(JsonString, BytesThatAreNoUtf8HaveTheirOwnCodePoints) {
     EXPECT_EQ(json("caf\xe9"), R"("caf\udbff\udfe9")");
     EXPECT_EQ(json("\xed\xa0\x80"), R"("\udbff\udfed\udbff\udfa0\udbff\udf80")");

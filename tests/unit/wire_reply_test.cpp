@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "common/wire/reply.hpp"
 
@@ -50,12 +52,12 @@ TEST(Reply, AStatusLineReadsBack) {
 
 TEST(Reply, AnErrorLineReadsBackAndIsOneLine) {
     const std::string text = error_reply(Form::text, {ErrorCode::unknown_word, "no \"x\"\r\nhere"});
-    EXPECT_EQ(text, "ERR unknown_word no \"x\"  here\n");
+    EXPECT_EQ(text, "ERR unknown_word no \"x\"\\x0D\\x0Ahere\n");
     const auto status = parse_status_line(std::string_view(text).substr(0, text.size() - 1));
     ASSERT_TRUE(status);
     EXPECT_FALSE(status->ok);
     EXPECT_EQ(status->code, "unknown_word");
-    EXPECT_EQ(status->message, "no \"x\"  here");
+    EXPECT_EQ(status->message, "no \"x\"\\x0D\\x0Ahere");
     EXPECT_EQ(parse_status_line("ERR busy")->code, "busy");
 }
 
@@ -143,6 +145,37 @@ TEST(Reply, ForeignStatusLinesAreRefused) {
         ASSERT_FALSE(status) << line;
         EXPECT_EQ(status.error().code, ErrorCode::bad_request) << line;
     }
+}
+
+// What a file or a peer is called may hold anything.
+TEST(Reply, NoTextAddsALineOrAField) {
+    const std::string hostile("a\nOK 0\r\tb\x1B[2J\xFF\0c", 16);
+    std::string text;
+    LineWriter line(text, Form::text, true);
+    line.begin();
+    line.text("name", hostile);
+    line.message("reason", hostile);
+    line.end();
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\t'), 1) << text;
+    EXPECT_EQ(text.find_first_of(std::string_view("\r\x1B\xFF\0", 4)), std::string::npos) << text;
+
+    const std::string error = error_reply(Form::text, {ErrorCode::unavailable, hostile});
+    EXPECT_EQ(error, "ERR unavailable a\\x0AOK 0\\x0D\\x09b\\x1B[2J\\xFF\\x00c\n");
+
+    text.clear();
+    append_head(text, Form::text, Verb::ping, 0, {{"model", std::string("a\nb\x1B")}});
+    EXPECT_EQ(text, "OK 0 model=a\\x0Ab\\x1B\n");
+}
+
+// A model's words may hold control bytes. Who reads them gets them as they are.
+TEST(Reply, AWordStandsAsItIs) {
+    std::string text;
+    LineWriter line(text, Form::text, true);
+    line.begin();
+    line.text("word", "\x1B[2J \xFF\"");
+    line.end();
+    EXPECT_EQ(text, "\x1B[2J \xFF\"\n");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "common/format/model.hpp"
+#include "common/terminal.hpp"
 #include "common/version.hpp"
 #include "kernels/registry.hpp"
 #include "tools/bench/daemon_probe.hpp"
@@ -44,7 +45,7 @@ constexpr std::size_t kManySingles = 2000;
 constexpr std::size_t kDaemonRounds = 9;
 
 int fail(int code, const std::string& message) {
-    fmt::print(stderr, "gloved-bench: {}\n", message);
+    std::fputs(message_line("gloved-bench", message).c_str(), stderr);
     return code;
 }
 
@@ -152,7 +153,8 @@ Status run(const Settings& settings) {
                 made = header.error();
         });
         if (!made) return made;
-        fmt::print(stderr, "gloved-bench: made {} in {:.1f} s\n", directory, ms / 1000);
+        const std::string made_it = fmt::format("made {} in {:.1f} s", directory, ms / 1000);
+        std::fputs(message_line("gloved-bench", made_it).c_str(), stderr);
     }
     auto model = format::Model::open(directory);
     if (!model) return model.error();

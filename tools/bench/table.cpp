@@ -7,6 +7,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "common/quoting.hpp"
+
 namespace gloved::bench {
 namespace {
 
@@ -17,7 +19,7 @@ std::size_t width(std::string_view text) {
 }
 
 std::string csv_cell(const std::string& text) {
-    if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+    if (text.find_first_of(",\"") == std::string::npos) return text;
     std::string quoted = "\"";
     for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
     return quoted + '"';
@@ -27,6 +29,8 @@ std::string csv_cell(const std::string& text) {
 
 void Table::add(std::vector<std::string> cells) {
     assert(cells.size() == rows_.front().size());
+    // What an engine or a file is called must not end a line.
+    for (std::string& cell : cells) cell = without_control_bytes(cell);
     rows_.push_back(std::move(cells));
 }
 
@@ -69,7 +73,7 @@ std::string figure(double value) {
 }
 
 void print_note(TableFormat format, std::string_view text) {
-    fmt::print("{}{}\n", format == TableFormat::csv ? "# " : "", text);
+    fmt::print("{}{}\n", format == TableFormat::csv ? "# " : "", without_control_bytes(text));
 }
 
 }  // namespace gloved::bench

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/format/layout.hpp"
+#include "common/quoting.hpp"
 #include "tools/convert/bus_error.hpp"
 #include "tools/program.hpp"
 #include "tools/verify/verify.hpp"
@@ -118,7 +119,7 @@ void print_json(const verify::VerifyOptions& options, const verify::ModelFacts& 
                        {"minimum", facts.minimum},
                        {"maximum", facts.maximum},
                        {"checks", list}};
-    fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", json.dump(-1, ' ', true, Json::error_handler_t::replace));
 }
 
 }  // namespace
@@ -133,27 +134,34 @@ int main(int argc, char** argv) try {
         "gloved-verify: a file of the model became shorter while it was read, or its disk cannot be read\n");
 
     std::vector<verify::Check> checks;
-    const auto facts = verify::verify(line->options, stop, [&](const verify::Check& check) {
+    const auto facts = verify::verify(line->options, stop, [&](const verify::Check& made) {
+        // What comes from a file is in the detail: a check is one line.
+        const verify::Check check{made.name, made.ok, without_control_bytes(made.detail)};
         checks.push_back(check);
         if (line->json) return;
         fmt::print("{:<7} {}: {}\n", check.ok ? "ok" : "FAILED", check.name, check.detail);
         std::fflush(stdout);
     });
     if (!facts) {
-        fmt::print(stderr, "gloved-verify: {}\n", facts.error().message);
+        kProgram.say(facts.error().message);
         return kFault;
     }
     const auto failed =
         std::count_if(checks.begin(), checks.end(), [](const verify::Check& check) { return !check.ok; });
+    const std::string name = without_control_bytes(line->options.model_dir);
     if (line->json) {
         print_json(line->options, *facts, checks, failed == 0);
     } else if (failed == 0) {
-        fmt::print("{}: sound, {} checks\n", line->options.model_dir, checks.size());
+        fmt::print("{}: sound, {} checks\n", name, checks.size());
     } else {
-        fmt::print("{}: NOT sound, {} of {} checks failed\n", line->options.model_dir, failed, checks.size());
+        fmt::print("{}: NOT sound, {} of {} checks failed\n", name, failed, checks.size());
+    }
+    if (std::fflush(stdout) != 0) {
+        kProgram.say("cannot write the result");
+        return kFault;
     }
     return failed == 0 ? kDone : kFault;
 } catch (const std::exception& error) {
-    fmt::print(stderr, "gloved-verify: {}\n", error.what());
+    kProgram.say_without_memory(error.what());
     return kFault;
 }

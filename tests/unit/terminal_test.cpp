@@ -1,0 +1,46 @@
+// What people get to see of bytes that come from files and peers.
+#include "common/terminal.hpp"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace gloved {
+namespace {
+
+std::string shown(std::initializer_list<std::string_view> pieces) {
+    TerminalText text;
+    std::string out;
+    for (const std::string_view piece : pieces) text.append(out, piece);
+    return out;
+}
+
+TEST(MessageLine, IsOneLineWhateverIsInIt) {
+    EXPECT_EQ(message_line("prog", "a\nprog: forged\x1B[31m\xFF é"), "prog: a\\x0Aprog: forged\\x1B[31m\\xFF é\n");
+}
+
+TEST(TerminalText, KeepsLinesAndColumnsAndNoOtherControlBytes) {
+    EXPECT_EQ(shown({"a\tb\nnaïve «x» \\ \"\n"}), "a\tb\nnaïve «x» \\ \"\n");
+    EXPECT_EQ(shown({"\x1B[2J\r\x7F\b\n"}), "\\x1B[2J\\x0D\\x7F\\x08\n");
+    EXPECT_EQ(shown({std::string_view("\0", 1)}), "\\x00");
+    EXPECT_EQ(shown({"\xC2\x9B"
+                     "31m\xFF\xED\xA0\x80\n"}),
+              "\\xC2\\x9B31m\\xFF\\xED\\xA0\\x80\n");
+}
+
+// Answers come in pieces that end anywhere.
+TEST(TerminalText, APieceMayEndInsideACharacter) {
+    const std::string_view text = "é «» \xC2\x9B \U0001F600\xF0\x9F\n\xE2\x82\n";
+    for (std::size_t first = 0; first <= text.size(); ++first) {
+        for (std::size_t second = first; second <= text.size(); ++second) {
+            EXPECT_EQ(shown({text.substr(0, first), text.substr(first, second - first), text.substr(second)}),
+                      "é «» \\xC2\\x9B \U0001F600\\xF0\\x9F\n\\xE2\\x82\n")
+                << first << ' ' << second;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace gloved
