@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "daemon/log.hpp"
+
 namespace gloved::daemon {
 namespace {
 
@@ -16,7 +18,7 @@ thread_local bool insists = false;
 
 void end_in_want() noexcept {
     constexpr std::string_view kWords = "gloved: out of memory for two seconds, stopping\n";
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kWords.data(), kWords.size());
+    write_last_words(kWords);
     ::_exit(1);
 }
 

@@ -1,12 +1,12 @@
 #include "daemon/log.hpp"
 
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -15,11 +15,14 @@
 
 #include "common/quoting.hpp"
 #include "daemon/log_limiter.hpp"
+#include "daemon/log_output.hpp"
 
 namespace gloved::daemon {
 namespace {
 
 constexpr std::uint64_t kLinesASecond = 10;
+/// For a reader that has stopped, at the end of the process.
+constexpr std::chrono::milliseconds kLongestFinish{200};
 
 /// Whether standard error is a stream to journald: it says which device and inode that is (systemd.exec(5), JOURNAL_STREAM).
 bool goes_to_journal() {
@@ -54,6 +57,34 @@ class PriorityFlag : public spdlog::custom_flag_formatter {
     std::unique_ptr<spdlog::custom_flag_formatter> clone() const override { return std::make_unique<PriorityFlag>(); }
 };
 
+/// spdlog's formatting in front of a LogOutput.
+class Sink : public spdlog::sinks::base_sink<std::mutex> {
+  public:
+    void finish(std::chrono::milliseconds limit) {
+        const std::lock_guard lock(mutex_);
+        output_.finish(limit);
+    }
+    bool keeps_lines() {
+        const std::lock_guard lock(mutex_);
+        return output_.keeps_lines();
+    }
+    const LogOutput& output() const { return output_; }
+
+  protected:
+    void sink_it_(const spdlog::details::log_msg& message) override {
+        spdlog::memory_buf_t line;
+        formatter_->format(message, line);
+        output_.write({line.data(), line.size()});
+    }
+    void flush_() override { output_.catch_up(); }
+
+  private:
+    LogOutput output_{STDERR_FILENO};
+};
+
+/// Made by start_log, and never freed: threads log to the end.
+Sink* sink = nullptr;
+
 /// Where a line comes from; the name is a literal's.
 using Place = std::tuple<std::string_view, int>;
 
@@ -70,13 +101,14 @@ Limits& limits() {
 }  // namespace
 
 void start_log(spdlog::level::level_enum level) {
+    const auto& made = *new auto(std::make_shared<Sink>());
+    sink = made.get();
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("gloved", made));
     if (goes_to_journal()) {
-        spdlog::set_default_logger(spdlog::stderr_logger_mt("gloved"));
         auto formatter = std::make_unique<spdlog::pattern_formatter>();
         formatter->add_flag<PriorityFlag>('*').set_pattern("%*%v");
         spdlog::set_formatter(std::move(formatter));
     } else {
-        spdlog::set_default_logger(spdlog::stderr_color_mt("gloved"));
         spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l: %v");
     }
     spdlog::set_level(level);
@@ -100,6 +132,9 @@ void write_log_always(spdlog::level::level_enum level, const std::string& line) 
     spdlog::log(level, spdlog::string_view_t(without_control_bytes(line)));
 }
 
+namespace {
+
+/// Tells how many lines were left out, where a second is over; `at_the_end`: all of them.
 void tell_left_out(bool at_the_end) {
     using Clock = LogLimiter<Place>::Clock;
     const auto now = at_the_end ? Clock::time_point::max() : Clock::now();
@@ -113,6 +148,46 @@ void tell_left_out(bool at_the_end) {
     if (left_out > 0) {
         write_log_always(spdlog::level::warn, fmt::format("{} more lines like the last ones were left out", left_out));
     }
+}
+
+/// Tells how many lines were lost since this was told last, once the reader is back. On the loop's thread.
+void tell_lost() {
+    static std::uint64_t told = 0;
+    static std::uint64_t tried = 0;
+    static std::uint64_t taken = 0;
+    const LogOutput& output = sink->output();
+    const std::uint64_t lost = output.lost();
+    if (lost == told || sink->keeps_lines()) return;
+    // A reader that is gone for good, or a full disk: not again before something has changed.
+    if (lost == tried && output.taken() == taken) return;
+    write_log_always(spdlog::level::warn,
+                     fmt::format("{} lines of the log were lost: standard error was not read in time", lost - told));
+    tried = output.lost();
+    taken = output.taken();
+    if (tried == lost) told = lost;
+}
+
+}  // namespace
+
+void tend_log() {
+    tell_left_out(false);
+    if (sink == nullptr) return;
+    sink->flush();
+    tell_lost();
+}
+
+void end_log() {
+    tell_left_out(true);
+    if (sink == nullptr) return;
+    sink->finish(kLongestFinish);
+    tell_lost();
+}
+
+std::uint64_t lost_log_lines() { return sink == nullptr ? 0 : sink->output().lost(); }
+
+void write_last_words(std::string_view text) noexcept {
+    if (sink != nullptr) return sink->output().write_last_words(text);
+    (void)!::write(STDERR_FILENO, text.data(), text.size());
 }
 
 }  // namespace gloved::daemon

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <spdlog/common.h>
 
+#include <cstdint>
 #include <new>
 #include <string>
 #include <string_view>
@@ -19,15 +20,27 @@ void start_log(spdlog::level::level_enum level);
 /// «<3>» where the log goes to journald, else nothing: for lines that are not written through the log.
 std::string_view log_prefix_of_errors();
 
-/// Writes a line, its control bytes and what is no UTF-8 as \xHH. A place in the code writes at most ten a second; how many more
-/// there were is told once by `tell_left_out`. Any thread.
+/// Writes a line, its control bytes and what is no UTF-8 as \xHH, without waiting for who reads it
+/// (log_output.hpp). A place in the code writes at most ten a second; how many more there were is told once
+/// by `tend_log`. Any thread.
 void write_log(spdlog::level::level_enum level, const spdlog::source_loc& where, const std::string& line);
 
 /// For lines that were asked for one by one: as above, and never left out.
 void write_log_always(spdlog::level::level_enum level, const std::string& line);
 
-/// Tells how many lines were left out, where a second is over; `at_the_end`: all of them. To be called now and then.
-void tell_left_out(bool at_the_end = false);
+/// To be called now and then: writes what the reader had no room for, and tells how many lines were left
+/// out or lost.
+void tend_log();
+
+/// The same at the end of the process. Waits for the reader, for 0.2 s at most.
+void end_log();
+
+/// How many lines were lost because nobody read them in time. Any thread.
+std::uint64_t lost_log_lines();
+
+/// Writes a line that ends with LF in a signal handler, or where memory has run out. Waits for 0.1 s at
+/// most.
+void write_last_words(std::string_view text) noexcept;
 
 /// A format with the place that it stands at. (By builtins: clang 14 has no std::source_location.)
 template <class... Args>

@@ -1,6 +1,7 @@
 #include "daemon/lost_pages.hpp"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "common/quoting.hpp"
 #include "daemon/log.hpp"
 
 namespace gloved::daemon {
@@ -20,13 +22,35 @@ namespace {
 /// Taken before: the handler may not call what finds it out.
 std::string_view prefix;
 
-void write_out(std::string_view text) {
-    while (!text.empty()) {
-        const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-        if (written <= 0) return;
-        text.remove_prefix(static_cast<std::size_t>(written));
+/// A line, put together without taking memory.
+class Line {
+  public:
+    void add(std::string_view text) {
+        const std::size_t length = std::min(text.size(), bytes_.size() - size_);
+        std::copy_n(text.data(), length, bytes_.data() + size_);
+        size_ += length;
     }
-}
+    /// As the log would have it (common/quoting.hpp).
+    void add_visible(std::string_view text) {
+        constexpr std::string_view kDigits = "0123456789ABCDEF";
+        while (!text.empty()) {
+            const std::size_t hidden = invisible_bytes(text);
+            const std::size_t length = hidden != 0 ? hidden : utf8_sequence_length(text);
+            if (hidden == 0) add(text.substr(0, length));
+            for (const char byte : text.substr(0, hidden)) {
+                const auto number = static_cast<unsigned char>(byte);
+                const char escape[] = {'\\', 'x', kDigits[number >> 4], kDigits[number & 15]};
+                add({escape, sizeof escape});
+            }
+            text.remove_prefix(length);
+        }
+    }
+    std::string_view text() const { return {bytes_.data(), size_}; }
+
+  private:
+    std::array<char, 4 * PATH_MAX + 1024> bytes_{};
+    std::size_t size_ = 0;
+};
 
 /// Reads /proc/self/maps byte by byte: no memory is taken in a signal handler, and a mapping may be the very one that is made now.
 class Maps {
@@ -107,18 +131,15 @@ void on_bus_error(int number, siginfo_t* info, void* /*context*/) {
     while (is_told.test_and_set()) ::pause();
     Maps maps;
     const std::string_view path = maps.path_at(reinterpret_cast<std::uintptr_t>(info->si_addr));
-    write_out(prefix);
-    if (path.empty()) write_out("a mapped file");
-    // As the log would have it; there is nothing here that makes escapes.
-    for (const char byte : path) {
-        const bool control = static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F;
-        write_out(control ? "?" : std::string_view(&byte, 1));
-    }
-    write_out(
+    static constinit Line line;
+    line.add(prefix);
+    line.add_visible(path.empty() ? "a mapped file" : path);
+    line.add(
         ": a part of it is not there any more, or cannot be read: it was cut short while it was in use, or its disk "
         "fails. "
         "Nothing is answered any more, stopping. A model is replaced by renaming, as gloved-convert does, never in "
         "place\n");
+    write_last_words(line.text());
     ::_exit(1);
 }
 

@@ -56,7 +56,7 @@ void end_at_the_latest_after(std::chrono::microseconds time) {
     last_words = std::string(log_prefix_of_errors()) + "an engine has not come to an end in time; ended without it\n";
     struct sigaction action {};
     action.sa_handler = [](int) {
-        (void)!::write(STDERR_FILENO, last_words.data(), last_words.size());
+        write_last_words(last_words);
         ::_exit(1);
     };
     (void)::sigaction(SIGALRM, &action, nullptr);
@@ -147,7 +147,7 @@ bool Server::run(const std::function<void()>& on_ready) {
         }
     }
     block_signals();  // what comes now would find nobody that handles it, and end the process
-    tell_left_out(true);
+    end_log();
     if (!fault_) end_at_the_latest_after(kLongestEnding);
     return !fault_;
 }
@@ -339,7 +339,7 @@ asio::awaitable<void> Server::keep_deadlines() {
 
 /// What is to be done now and then.
 void Server::keep_house() {
-    tell_left_out();
+    tend_log();
     if (!is_serving()) return;
     if (!draining_) manager_.status(describe_state());
     free_retired();

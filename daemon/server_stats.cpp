@@ -10,6 +10,7 @@
 #include "common/version.hpp"
 #include "common/wire/line_splitter.hpp"
 #include "common/wire/reply.hpp"
+#include "daemon/log.hpp"
 #include "daemon/pin.hpp"
 #include "daemon/server.hpp"
 
@@ -55,7 +56,7 @@ void add_value(wire::LineWriter& line, wire::Form form, const Fact& fact) {
             line.score(name, *number);
         }
     } else {
-        line.text(name, std::get<std::string>(fact.value));
+        line.message(name, std::get<std::string>(fact.value));
     }
 }
 
@@ -286,6 +287,7 @@ std::string Server::stats(wire::Form form, const Served& served) const {
         {"failed_reloads", failed_reloads_},
         {"suggested", suggested_},
         {"not_suggested", not_suggested_},
+        {"log_lines_lost", lost_log_lines()},
     };
     facts.insert(facts.end(), common.begin(), common.end());
     for (const auto& [stage, times] : statistics_.stages()) {
@@ -371,6 +373,7 @@ std::string Server::prometheus_stats(wire::Form form) const {
     out.metric("suggestions_total", "counter", "Unknown words, with near spellings looked for or not.");
     out.sample("outcome=\"looked_for\"", suggested_);
     out.sample("outcome=\"left_out\"", not_suggested_);
+    out.single("log_lines_lost_total", "counter", "Lines of the log that nobody read in time.", lost_log_lines());
     return wire::lines_reply(form, wire::Verb::stats, out.text());
 }
 

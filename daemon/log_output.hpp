@@ -1,0 +1,67 @@
+// Where the log's lines go: standard error, without ever waiting for whoever reads it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/files.hpp"
+
+namespace gloved::daemon {
+
+/// Writes lines to a descriptor. A line that the reader has no room for is kept, up to kMaxKeptBytes in all,
+/// and tried again; what does not fit there either is lost and counted. Lines are never cut: those of up to
+/// 4,096 bytes reach a pipe whole or not at all. One thread at a time, where nothing else is said.
+class LogOutput {
+  public:
+    static constexpr std::size_t kMaxKeptBytes = std::size_t{1} << 20;
+
+    /// `fd` stays the caller's. The flags of what it is open to are shared with other processes, so they
+    /// stay as they are: a pipe or terminal is opened once more, to be written without waiting.
+    explicit LogOutput(int fd);
+
+    /// `line` ends with LF.
+    void write(std::string_view line) noexcept;
+    /// Writes what is kept, as far as the reader takes it.
+    void flush() noexcept;
+    /// The same as long as the reader goes on taking lines, for a few milliseconds. One that takes none is
+    /// not waited for.
+    void catch_up() noexcept;
+    /// The same, and waits for the reader, for as long as that at most.
+    void finish(std::chrono::milliseconds limit) noexcept;
+    bool keeps_lines() const { return !kept_.empty(); }
+
+    /// How many lines were lost. Any thread.
+    std::uint64_t lost() const { return lost_; }
+    /// How many writes the reader has taken. Any thread.
+    std::uint64_t taken() const { return taken_; }
+
+    /// For signal handlers and for want of memory: tries to write `text` for 0.1 s at most, past what is
+    /// kept. It is one line, which need not reach anybody.
+    void write_last_words(std::string_view text) const noexcept;
+
+  private:
+    /// How a write is kept from waiting.
+    enum class Way {
+        plain,    ///< nothing to do: a file, or a descriptor of our own that does not wait
+        message,  ///< a socket: the call says so
+        polled    ///< what could not be opened once more: only if it has room, and little at a time
+    };
+
+    static std::string_view next_piece(std::string_view lines);
+    /// As write(2), with EAGAIN instead of waiting.
+    long write_now(std::string_view text) const noexcept;
+    void lose(std::string_view lines) noexcept;
+
+    int fd_;
+    Way way_ = Way::plain;
+    UniqueFd own_;
+    std::string kept_;
+    std::atomic<std::uint64_t> lost_{0};
+    std::atomic<std::uint64_t> taken_{0};
+};
+
+}  // namespace gloved::daemon

@@ -1,0 +1,127 @@
+// A log whose reader does not read.
+#include "daemon/log_output.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string>
+
+namespace gloved::daemon {
+namespace {
+
+struct Ends {
+    UniqueFd reading;
+    UniqueFd writing;
+};
+
+Ends make_pipe() {
+    std::array<int, 2> fds{};
+    EXPECT_EQ(::pipe2(fds.data(), O_CLOEXEC), 0);
+    EXPECT_EQ(::fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
+    return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+Ends make_stream() {
+    std::array<int, 2> fds{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()), 0);
+    EXPECT_EQ(::fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
+    return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+std::string read_all(const UniqueFd& fd) {
+    std::string text;
+    std::array<char, 65536> piece;
+    for (ssize_t got = 0; (got = ::read(fd.get(), piece.data(), piece.size())) > 0;) {
+        text.append(piece.data(), static_cast<std::size_t>(got));
+    }
+    return text;
+}
+
+std::string line_of(std::size_t number) { return "line " + std::to_string(number) + std::string(50, '.') + "\n"; }
+
+class LogOutputTo : public testing::TestWithParam<Ends (*)()> {};
+
+TEST_P(LogOutputTo, KeepsWhatIsNotReadAndLosesWhatIsBeyondIt) {
+    const Ends ends = GetParam()();
+    LogOutput output(ends.writing.get());
+    constexpr std::size_t kLines = 100'000;  // 6 MB
+    std::string written;
+    for (std::size_t i = 0; i < kLines; ++i) {
+        output.write(line_of(i));
+        if (output.lost() == 0) written += line_of(i);
+    }
+    EXPECT_TRUE(output.keeps_lines());
+    EXPECT_GT(written.size(), LogOutput::kMaxKeptBytes);
+
+    std::string got;
+    while (output.keeps_lines()) {
+        got += read_all(ends.reading);
+        output.flush();
+    }
+    got += read_all(ends.reading);
+    // Lines of one length: once one is lost, all that follow are.
+    EXPECT_EQ(got.substr(0, written.size()), written);
+    EXPECT_EQ(static_cast<std::size_t>(std::count(got.begin(), got.end(), '\n')) + output.lost(), kLines);
+
+    output.write("the reader is back\n");
+    EXPECT_EQ(read_all(ends.reading), "the reader is back\n");
+}
+
+TEST_P(LogOutputTo, AtTheEndTheReaderIsNotWaitedForLong) {
+    const Ends ends = GetParam()();
+    LogOutput output(ends.writing.get());
+    for (std::size_t i = 0; i < 20'000; ++i) output.write(line_of(i));
+    output.finish(std::chrono::milliseconds(20));
+    EXPECT_TRUE(output.keeps_lines());
+    output.write_last_words("last words\n");
+}
+
+TEST_P(LogOutputTo, LinesForAReaderThatIsGoneAreLost) {
+    Ends ends = GetParam()();
+    LogOutput output(ends.writing.get());
+    output.write("one\n");
+    ends.reading.reset();
+    const auto handler = ::signal(SIGPIPE, SIG_IGN);
+    output.write("two\n");
+    output.write("three\n");
+    ::signal(SIGPIPE, handler);
+    EXPECT_EQ(output.lost(), 2U);
+    EXPECT_FALSE(output.keeps_lines());
+}
+
+TEST_P(LogOutputTo, LeavesTheFlagsThatOthersShareAlone) {
+    const Ends ends = GetParam()();
+    const int before = ::fcntl(ends.writing.get(), F_GETFL);
+    const LogOutput output(ends.writing.get());
+    EXPECT_EQ(::fcntl(ends.writing.get(), F_GETFL), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Readers, LogOutputTo, testing::Values(&make_pipe, &make_stream));
+
+TEST(LogOutput, LongLinesReachAPipeInTheirOrder) {
+    const Ends ends = make_pipe();
+    LogOutput output(ends.writing.get());
+    std::string written;
+    for (std::size_t i = 0; i < 40; ++i) {
+        const std::string line = std::string(i * 517, static_cast<char>('a' + i % 26)) + "\n";
+        written += line;
+        output.write(line);
+    }
+    EXPECT_TRUE(output.keeps_lines());
+    std::string got = read_all(ends.reading);
+    while (output.keeps_lines()) {
+        output.flush();
+        got += read_all(ends.reading);
+    }
+    EXPECT_EQ(got, written);
+    EXPECT_EQ(output.lost(), 0U);
+}
+
+}  // namespace
+}  // namespace gloved::daemon
