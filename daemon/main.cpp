@@ -10,9 +10,9 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +49,7 @@ constexpr int kUsage = 2;
 
 constexpr std::int64_t kLargestCount = 0xFFFFFFFF;
 constexpr std::size_t kMostDevices = 64;
+constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
 /// In seconds, of limits where no time at all would serve nobody.
 constexpr double kShortestTime = 0.001;
 
@@ -228,8 +229,10 @@ std::optional<Arguments> parse(int argc, char** argv) {
     }
     if (given.count("config") != 0) {
         const auto path = given["config"].as<std::string>();
-        std::ifstream file(path);
-        if (!file) throw po::error("--config: cannot read " + path);
+        const auto text = read_whole_file(path, kMaxConfigBytes);
+        if (!text) throw po::error("--config: " + text.error().message);
+        if (text->find('\0') != std::string::npos) throw po::error("--config: " + path + ": there is a NUL in it");
+        std::istringstream file(*text);
         po::options_description configurable;
         configurable.add(served).add(computing).add(bounds).add(logging);
         const auto settings_of_file = po::parse_config_file(file, configurable);
@@ -368,10 +371,13 @@ Result<int> check(const Settings& settings) {
         const auto opened = open(setting, settings, true);
         if (!opened) return opened.error();
         const auto& [model, engine] = *opened;
-        std::cout << setting.path << ": " << model->rows() << " words x " << model->dim() << ", generation "
-                  << format::hex(model->generation()) << ", checksums hold, engine " << engine->name() << " ("
-                  << engine->description() << ") answers\n";
+        std::cout << without_control_bytes(
+                         fmt::format("{}: {} words x {}, generation {}, checksums hold, engine {} ({}) answers",
+                                     setting.path, model->rows(), model->dim(), format::hex(model->generation()),
+                                     engine->name(), engine->description()))
+                  << "\n";
     }
+    if (!std::cout.flush()) return Error{ErrorCode::io, "cannot write the result"};
     return kDone;
 }
 
@@ -402,6 +408,7 @@ Result<int> serve(Settings& settings) {
     const bool served = server.run(
         [&address] { log_info("ready, {:.0f} ms after the start; listening on {}", ms_since_start(), address); });
     log_info("stopped");
+    daemon::end_log();
     // Whatever is being loaded is of no use any more, and nobody should wait for it.
     if (served && server.is_loading()) std::_Exit(kDone);
     return served ? kDone : kFault;
@@ -436,6 +443,7 @@ int main(int argc, char** argv) try {
     } catch (const std::exception& error) {
         log_error("{}", error.what());
     }
+    daemon::end_log();
     return kFault;
 } catch (const std::exception& error) {
     // Out of memory, before there is a log.
