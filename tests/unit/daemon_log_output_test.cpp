@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -121,6 +122,30 @@ TEST(LogOutput, LongLinesReachAPipeInTheirOrder) {
     }
     EXPECT_EQ(got, written);
     EXPECT_EQ(output.lost(), 0U);
+}
+
+// As with another user's terminal, or without /proc.
+TEST(LogOutput, APipeThatCannotBeOpenedOnceMoreIsNotWaitedForEither) {
+    const Ends ends = make_pipe();
+    rlimit limit{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const rlimit none{0, limit.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    LogOutput output(ends.writing.get());
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    std::string written;
+    for (std::size_t i = 0; i < 5'000; ++i) {
+        written += line_of(i);
+        output.write(line_of(i));
+    }
+    EXPECT_TRUE(output.keeps_lines());
+    EXPECT_EQ(output.lost(), 0U);
+    std::string got;
+    while (output.keeps_lines()) {
+        got += read_all(ends.reading);
+        output.flush();
+    }
+    EXPECT_EQ(got + read_all(ends.reading), written);
 }
 
 }  // namespace
