@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "common/wire/reply.hpp"
 #include "daemon/insist.hpp"
 #include "daemon/log.hpp"
 #include "daemon/resolve.hpp"
+#include "daemon/text_source.hpp"
 #include "kernels/thread_pool.hpp"
 
 namespace gloved::daemon {
@@ -44,7 +47,7 @@ constexpr unsigned kProcessorsForSpinning = 4;
 constexpr std::uint64_t kProbes = 0;
 
 Lines rank_line(std::uint64_t rank, wire::Form form) {
-    Lines lines{1, {}};
+    Lines lines{1, {}, nullptr};
     wire::LineWriter line(lines.text, form, true);
     line.begin();
     line.count("rank", rank);
@@ -52,7 +55,10 @@ Lines rank_line(std::uint64_t rank, wire::Form form) {
     return lines;
 }
 
-Reply whole_reply(const Job& job, const Lines& lines, const std::vector<wire::StatusField>& status) {
+Reply reply_of(const Job& job, Lines lines, const std::vector<wire::StatusField>& status) {
+    if (lines.source != nullptr) {
+        return Reply(job.form, job.request.verb, status, lines.count, std::move(lines.source));
+    }
     std::string text;
     wire::append_head(text, job.form, job.request.verb, lines.count, status);
     text += lines.text;
@@ -122,7 +128,10 @@ void Compute::prepare(Job& job, Batch& batch) {
     job.times.taken = Clock::now();
     if (job.abandoned->load(std::memory_order_relaxed)) return deliver(job, [] { return Reply(); });
     if (const auto lost = refusal()) return fail(job, *lost);
-    if (job.rest != nullptr) return answer_matrix(job);
+    if (job.goes_on) {
+        job.begun.make_costly_piece();
+        return deliver(job, [&] { return std::move(job.begun); });
+    }
     if (job.is_probe) {
         auto query = known_.query(false);
         if (!query) return deliver(job, [] { return Reply(); });
@@ -135,23 +144,19 @@ void Compute::prepare(Job& job, Batch& batch) {
             job, {ErrorCode::timeout, fmt::format("waited longer than {} ms for the engine; the daemon is overloaded",
                                                   settings_.limits.request_timeout.count())});
     }
+    if (!job.line.empty()) {
+        auto parsed = wire::parse_request(std::exchange(job.line, {}));
+        assert(parsed);  // it was, once
+        job.request = *std::move(parsed);
+    }
     batch.other_ms += kWordMs * static_cast<double>(job.request.words.size() + job.request.terms.size());
-    if (job.request.verb == wire::Verb::matrix) {
-        auto matrix = Matrix::create(job.request, model_, job.form);
-        if (!matrix) return fail(job, matrix.error());
-        ++counts_.queries;
-        job.rest = std::make_shared<Matrix>(*std::move(matrix));
-        return answer_matrix(job);
-    }
-    if (!needs_engine(job.request.verb)) {
-        const auto lines = answer_directly(job.request, *model_, job.form);
-        if (!lines) return fail(job, lines.error());
-        Reply reply = whole_reply(job, *lines, status_of(job, false));
-        ++counts_.queries;
-        return deliver(job, [&] { return std::move(reply); });
-    }
+    if (!needs_engine(job.request.verb)) return answer_directly(job);
     auto query = resolve_query(job.request, *model_);
     if (!query) return fail(job, query.error());
+    // The query has all of it; a batch of long requests would hold it many times over.
+    std::vector<expr::Term>().swap(job.request.terms);
+    std::vector<std::string>().swap(job.request.words);
+    std::vector<float>().swap(job.request.values);
     const bool is_count = std::holds_alternative<kernels::CountBefore>(query->kind);
     const std::size_t hits = is_count ? 0 : std::min(query->k, model_->rows());
     if (hits > kFreeHits) batch.hits_ms += kHitMs * static_cast<double>(hits - kFreeHits);
@@ -214,9 +219,12 @@ void Compute::answer(Batch& batch) {
             if (!found.hits.empty()) fields.push_back({"kth", found.hits.back().score});
             fields.push_back({"rejected_below", found.certificate.rejected_below});
         }
-        Reply reply = job.request.verb == wire::Verb::rank
-                          ? whole_reply(job, rank_line(found.count + 1, job.form), fields)
-                          : Reply(job.form, job.request.verb, fields, std::move(found.hits), options.fields, model_);
+        const std::size_t hits = found.hits.size();
+        Lines lines =
+            job.request.verb == wire::Verb::rank
+                ? rank_line(found.count + 1, job.form)
+                : Lines{hits, {}, std::make_unique<HitLines>(job.form, std::move(found.hits), options.fields, model_)};
+        Reply reply = reply_of(job, std::move(lines), fields);
         deliver(job, [&] { return std::move(reply); });
     }
 }
@@ -279,20 +287,19 @@ bool Compute::probe(std::function<void(bool)> done) {
     return queue_.push(kProbes, std::move(job), 0, true, true);
 }
 
-/// The next piece; whoever takes it asks for the one behind it, so that other requests come between them.
-void Compute::answer_matrix(Job& job) {
-    std::string lines;
-    if (!job.rest->begun()) {
-        wire::append_head(lines, job.form, wire::Verb::matrix, job.rest->size(), status_of(job, false));
-    }
-    job.rest->append_lines(lines);
-    deliver(job, [&] { return job.rest->finished() ? Reply(std::move(lines)) : Reply(std::move(lines), job.rest); });
+void Compute::answer_directly(Job& job) {
+    auto lines = daemon::answer_directly(job.request, model_, job.form);
+    if (!lines) return fail(job, lines.error());
+    Reply reply = reply_of(job, *std::move(lines), status_of(job, false));
+    // Of a costly answer the first piece; whoever takes it asks for the next one, so that other requests come between them.
+    if (reply.is_costly()) reply.make_costly_piece();
+    ++counts_.queries;
+    deliver(job, [&] { return std::move(reply); });
 }
 
 void Compute::fail(Job& job, const Error& error) {
     // In the middle of an answer an ERR line would be taken for one of its lines.
-    const bool begun = job.rest != nullptr && job.rest->begun();
-    deliver(job, [&] { return begun ? Reply::broken() : Reply(job.form, error); });
+    deliver(job, [&] { return job.goes_on ? Reply::broken() : Reply(job.form, error); });
 }
 
 /// An answer that is not delivered leaves its connection waiting for ever.

@@ -37,9 +37,11 @@ struct Times {
 struct Job {
     std::uint64_t connection = 0;
     wire::Request request;
+    std::string line;                    ///< where it is not empty, `request` is parsed from it when its turn comes
     wire::Form form = wire::Form::text;  ///< of the answer
     bool is_probe = false;               ///< asks for the known answer; `request` is empty then, and so is the reply
-    std::shared_ptr<Matrix> rest;        ///< where only the rest of an answer is asked for; `request` is empty then
+    bool goes_on = false;                ///< asks for the next piece of `begun`; `request` is empty then
+    Reply begun;
     Times times;
     /// True when nobody waits any more.
     std::shared_ptr<const std::atomic<bool>> abandoned;
@@ -93,7 +95,7 @@ class Compute {
     /// Queues a job that holds about `bytes` of memory; false, and `job` is left alone, when the queue is full. Any thread.
     bool submit(Job&& job, std::size_t bytes) {
         const std::uint64_t connection = job.connection;
-        const bool goes_on = job.rest != nullptr;
+        const bool goes_on = job.goes_on;
         return queue_.push(connection, std::move(job), bytes, goes_on);
     }
 
@@ -137,7 +139,8 @@ class Compute {
     /// The status line's keys of an OK: the engine where one scanned, then what every answer from a model has.
     void count(const kernels::Certificate& certificate);
     std::vector<wire::StatusField> status_of(const Job& job, bool scanned) const;
-    void answer_matrix(Job& job);
+    /// Answers with what an engine is not needed for.
+    void answer_directly(Job& job);
     void fail(Job& job, const Error& error);
     void deliver(Job& job, const std::function<Reply()>& make_reply) noexcept;
     double budget_ms() const {

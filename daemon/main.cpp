@@ -199,7 +199,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
         ("request-timeout", seconds("request-timeout", limits.request_timeout), "longest wait for an engine")
         ("line-timeout", seconds("line-timeout", limits.line_timeout), "from a line's first byte to its end")
         ("idle-timeout", seconds("idle-timeout", limits.idle_timeout, 0), "with nothing sent and nothing owed; 0: for ever")
-        ("write-timeout", seconds("write-timeout", limits.write_timeout), "for a peer to take 64 KiB of its answers")
+        ("write-timeout", seconds("write-timeout", limits.write_timeout), "for a peer to take the next 64 KiB of its answers")
         ("drain-timeout", seconds("drain-timeout", limits.drain_timeout, 0), "from SIGTERM to cutting what is left");
     po::options_description logging("Log, on standard error");
     logging.add_options()

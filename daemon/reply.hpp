@@ -8,65 +8,57 @@
 #include <utility>
 #include <vector>
 
-#include "common/format/model.hpp"
 #include "common/result.hpp"
 #include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
-#include "kernels/engine.hpp"
+#include "daemon/text_source.hpp"
 
 namespace gloved::daemon {
 
-/// Adds a row's columns beyond its word.
-void add_fields(wire::LineWriter& line, const std::vector<wire::Field>& fields, kernels::Row row,
-                const format::Model& model);
-
-class Matrix;
-
-/// Text, and then hits that become text piece by piece: an answer of 65,536 hits never stands whole in memory as text.
+/// Text, and then a source that makes the rest of it a piece at a time: a long answer never stands whole in memory as text.
 class Reply {
   public:
     Reply() = default;
     explicit Reply(std::string text) : text_(std::move(text)) {}
-    /// An ERR; text only when it is taken or `with_suggestions` is called.
-    Reply(wire::Form form, Error error) : form_(form), error_(std::move(error)), error_is_due_(true) {}
+    /// An ERR.
+    Reply(wire::Form form, Error error);
+    /// An OK with these status fields, and `count` lines that `source` makes.
+    Reply(wire::Form form, wire::Verb verb, const std::vector<wire::StatusField>& status, std::size_t count,
+          std::unique_ptr<TextSource> source);
     /// The answer cannot go on: the connection is to be closed.
     static Reply broken() {
         Reply reply;
         reply.is_broken_ = true;
         return reply;
     }
-    /// Text of which more follows: `rest` makes it.
-    Reply(std::string text, std::shared_ptr<Matrix> rest) : text_(std::move(text)), rest_(std::move(rest)) {}
-    /// An OK with these status fields and hits. The model is kept alive until the reply is gone.
-    Reply(wire::Form form, wire::Verb verb, const std::vector<wire::StatusField>& status,
-          std::vector<kernels::Hit> hits, std::vector<wire::Field> fields, std::shared_ptr<const format::Model> model);
 
-    /// Appends at least one line of what is left, and more until `out` has `enough_bytes`.
+    /// Appends text while `out` has less than `enough_bytes` and there is text that is cheap to make.
     void append_to(std::string& out, std::size_t enough_bytes);
-    /// Whether all that is here has been taken.
-    bool finished() const { return text_.empty() && !error_is_due_ && next_ == hits_.size() && !tail_is_due_; }
+    /// Whether what follows the text has to be made by `make_costly_piece`, on the engine's thread.
+    bool is_costly() const { return source_ != nullptr && source_->is_costly(); }
+    /// Makes the next piece of a costly source.
+    void make_costly_piece();
+    /// Whether all has been appended.
+    bool finished() const { return text_.empty() && source_ == nullptr; }
     bool is_broken() const { return is_broken_; }
     /// About what it holds in memory.
-    std::size_t size_bytes() const { return text_.size() + hits_.size() * sizeof(kernels::Hit); }
-    /// What makes the rest of the answer; null where there is none.
-    const std::shared_ptr<Matrix>& rest() const { return rest_; }
-    /// Of an ERR.
-    const std::optional<Error>& error() const { return error_; }
-    /// To an unknown_word of which nothing is taken yet.
-    void suggest(std::vector<std::string> suggestions) { suggestions_ = std::move(suggestions); }
+    std::size_t held_bytes() const { return text_.capacity() + (source_ != nullptr ? source_->held_bytes() : 0); }
+    /// Of an ERR that is not finished; else null.
+    const Error* error() const { return error_ != nullptr ? &error_->error() : nullptr; }
+    /// Of an ERR, also when it is finished.
+    std::optional<ErrorCode> error_code() const { return error_code_; }
+    /// To an unknown_word of which nothing has been appended.
+    void suggest(std::vector<std::string> suggestions) { error_->suggest(std::move(suggestions)); }
 
   private:
+    /// Has the source append its next piece; behind the last one comes the tail.
+    void append_piece(std::string& out, std::size_t enough_bytes);
+
     std::string text_;
+    std::unique_ptr<TextSource> source_;  // null when it is finished
+    ErrorLine* error_ = nullptr;          // source_, where that is one
+    std::optional<ErrorCode> error_code_;
     wire::Form form_ = wire::Form::text;
-    std::optional<Error> error_;
-    bool error_is_due_ = false;
-    std::vector<std::string> suggestions_;
-    std::vector<kernels::Hit> hits_;
-    std::size_t next_ = 0;
-    bool tail_is_due_ = false;  // behind the hits
-    std::vector<wire::Field> fields_;
-    std::shared_ptr<const format::Model> model_;
-    std::shared_ptr<Matrix> rest_;
     bool is_broken_ = false;
 };
 

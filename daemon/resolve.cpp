@@ -11,7 +11,6 @@
 
 #include "common/quoting.hpp"
 #include "common/wire/reply.hpp"
-#include "daemon/reply.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/query_vector.hpp"
 
@@ -19,8 +18,6 @@ namespace gloved::daemon {
 namespace {
 
 constexpr std::size_t kWordInMessage = 200;
-/// Products of two numbers that are summed in a millisecond or two.
-constexpr std::size_t kMatrixProducts = 2'000'000;
 
 Result<kernels::Row> find_row(const std::string& word, const format::Model& model) {
     const auto row = model.find(word);
@@ -39,17 +36,6 @@ Result<std::vector<kernels::Row>> find_rows(const std::vector<std::string>& word
     return rows;
 }
 
-double cosine(const format::Model& model, kernels::Row a, kernels::Row b) {
-    const double norm = model.norms()[a];
-    if (norm == 0) return 0;
-    return kernels::canonical_score(model.vector(a).data(), norm, model.vector(b).data(), model.norms()[b],
-                                    model.dim());
-}
-
-double squared_distance(const format::Model& model, kernels::Row a, kernels::Row b) {
-    return kernels::canonical_squared_distance(model.vector(a).data(), model.vector(b).data(), model.dim());
-}
-
 Error zero_word(const std::string& word) {
     return {ErrorCode::zero_vector,
             fmt::format("{} has a zero vector: it has no direction to compare with", printable(word, kWordInMessage))};
@@ -63,10 +49,12 @@ Result<kernels::QueryVector> vector_of(const format::Model& model, kernels::Row 
     return vector;
 }
 
+using ModelPointer = std::shared_ptr<const format::Model>;
+
 Result<Lines> similarity(const wire::Request& request, const format::Model& model, wire::Form form) {
     const auto rows = find_rows(request.words, model);
     if (!rows) return rows.error();
-    Lines lines{1, {}};
+    Lines lines{1, {}, nullptr};
     wire::LineWriter line(lines.text, form, true);
     line.begin();
     if (request.verb == wire::Verb::dist) {
@@ -79,79 +67,53 @@ Result<Lines> similarity(const wire::Request& request, const format::Model& mode
     return lines;
 }
 
-Result<Lines> vector_line(const wire::Request& request, const format::Model& model, wire::Form form) {
-    const auto row = find_row(request.words[0], model);
+Result<Lines> vector_line(const wire::Request& request, const ModelPointer& model, wire::Form form) {
+    const auto row = find_row(request.words[0], *model);
     if (!row) return row.error();
-    Lines lines{1, {}};
-    wire::LineWriter line(lines.text, form, true);
-    line.begin();
-    line.begin_list("vector");
-    for (const float value : model.vector(*row)) line.list_float(value);
-    line.end_list();
-    line.end();
-    return lines;
+    return Lines{1, {}, std::make_unique<VectorLine>(form, *row, model)};
 }
 
 /// The word whose row points least the way of all of them together: of the sum of the unit rows. Of equal ones the first named.
-Result<Lines> odd_one(const wire::Request& request, const format::Model& model, wire::Form form) {
-    const auto rows = find_rows(request.words, model);
+Result<Lines> odd_one(const wire::Request& request, const ModelPointer& model, wire::Form form) {
+    const auto rows = find_rows(request.words, *model);
     if (!rows) return rows.error();
     std::vector<kernels::WeightedRow> terms;
     for (const kernels::Row row : *rows) terms.push_back({1.0, row});
-    const auto sum = kernels::make_query_vector(model, terms, true);
+    const auto sum = kernels::make_query_vector(*model, terms, true);
     if (!sum) return sum.error();
-    std::size_t odd = 0;
-    double lowest = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < rows->size(); ++i) {
-        const kernels::Row row = (*rows)[i];
-        const double score = kernels::canonical_score(sum->values.data(), sum->norm, model.vector(row).data(),
-                                                      model.norms()[row], model.dim());
-        if (score < lowest) {
-            lowest = score;
-            odd = i;
-        }
+    kernels::Hit odd{rows->front(), std::numeric_limits<double>::infinity()};
+    for (const kernels::Row row : *rows) {
+        const double score = kernels::canonical_score(sum->values.data(), sum->norm, model->vector(row).data(),
+                                                      model->norms()[row], model->dim());
+        if (score < odd.score) odd = {row, score};
     }
-    Lines lines{1, {}};
-    wire::LineWriter line(lines.text, form, true);
-    line.begin();
-    line.text("word", request.words[odd]);
-    line.score("score", lowest);
-    line.end();
-    return lines;
+    return Lines{1, {}, std::make_unique<HitLines>(form, std::vector{odd}, std::vector<wire::Field>{}, model)};
 }
 
-Lines presence(const wire::Request& request, const format::Model& model, wire::Form form) {
-    Lines lines{request.words.size(), {}};
-    wire::LineWriter line(lines.text, form, true);
-    for (const std::string& word : request.words) {
-        const auto row = model.find(word);
-        line.begin();
-        line.echo("word", word);
-        line.flag("known", row.has_value());
-        if (row) add_fields(line, request.options.fields, *row, model);
-        line.end();
-    }
-    return lines;
+Result<Lines> matrix(const wire::Request& request, const ModelPointer& model, wire::Form form) {
+    auto rows = find_rows(request.words, *model);
+    if (!rows) return rows.error();
+    const std::size_t count = rows->size();
+    return Lines{count, {}, std::make_unique<MatrixLines>(form, request.options.metric, *std::move(rows), model)};
+}
+
+Lines presence(const wire::Request& request, const ModelPointer& model, wire::Form form) {
+    return {
+        request.words.size(), {}, std::make_unique<PresenceLines>(form, request.words, request.options.fields, model)};
 }
 
 /// The keys that start so, most frequent first.
-Lines keys_with_prefix(const wire::Request& request, const format::Model& model, wire::Form form) {
-    const format::RowRange range = model.prefix_range(request.words[0]);
-    const auto ranks = model.ranks();
+Lines keys_with_prefix(const wire::Request& request, const ModelPointer& model, wire::Form form) {
+    const format::RowRange range = model->prefix_range(request.words[0]);
+    const auto ranks = model->ranks();
     std::vector<kernels::Row> rows(range.size());
     std::iota(rows.begin(), rows.end(), static_cast<kernels::Row>(range.first));
     const std::size_t k = std::min(request.options.k, rows.size());
     std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(k), rows.end(),
                       [&](kernels::Row a, kernels::Row b) { return ranks[a] < ranks[b]; });
-    Lines lines{k, {}};
-    wire::LineWriter line(lines.text, form, true);
-    for (std::size_t i = 0; i < k; ++i) {
-        line.begin();
-        line.text("word", model.key(rows[i]));
-        add_fields(line, request.options.fields, rows[i], model);
-        line.end();
-    }
-    return lines;
+    rows.resize(k);
+    rows.shrink_to_fit();  // the prefix may be that of all words
+    return {k, {}, std::make_unique<RowLines>(form, std::move(rows), request.options.fields, model)};
 }
 
 /// What is searched for, and what is left out.
@@ -240,55 +202,24 @@ Result<kernels::Query> resolve_query(const wire::Request& request, const format:
     return query;
 }
 
-Result<Lines> answer_directly(const wire::Request& request, const format::Model& model, wire::Form form) {
+Result<Lines> answer_directly(const wire::Request& request, std::shared_ptr<const format::Model> model,
+                              wire::Form form) {
     switch (request.verb) {
         case wire::Verb::sim:
         case wire::Verb::dist:
-            return similarity(request, model, form);
+            return similarity(request, *model, form);
         case wire::Verb::vec:
             return vector_line(request, model, form);
         case wire::Verb::odd:
             return odd_one(request, model, form);
+        case wire::Verb::matrix:
+            return matrix(request, model, form);
         case wire::Verb::prefix:
             return keys_with_prefix(request, model, form);
         default:
             assert(request.verb == wire::Verb::has);
             return presence(request, model, form);
     }
-}
-
-Result<Matrix> Matrix::create(const wire::Request& request, std::shared_ptr<const format::Model> model,
-                              wire::Form form) {
-    auto rows = find_rows(request.words, *model);
-    if (!rows) return rows.error();
-    Matrix matrix;
-    matrix.model_ = std::move(model);
-    matrix.form_ = form;
-    matrix.metric_ = request.options.metric;
-    matrix.rows_ = *std::move(rows);
-    return matrix;
-}
-
-void Matrix::append_lines(std::string& out) {
-    assert(!finished());
-    const bool is_cosine = metric_ == wire::Metric::cosine;
-    const std::size_t line_products = rows_.size() * model_->dim();
-    std::size_t next = next_;
-    std::string lines;
-    wire::LineWriter line(lines, form_, next_ == 0);
-    for (std::size_t products = 0; next < rows_.size() && products < kMatrixProducts; products += line_products) {
-        const kernels::Row row = rows_[next++];
-        line.begin();
-        line.begin_list(is_cosine ? "scores" : "distances");
-        for (const kernels::Row other : rows_) {
-            line.list_score(is_cosine ? cosine(*model_, row, other) : squared_distance(*model_, row, other));
-        }
-        line.end_list();
-        line.end();
-    }
-    if (next == rows_.size()) wire::append_tail(lines, form_);
-    out += lines;
-    next_ = next;  // only now: had there been no memory for the lines, nothing would have changed
 }
 
 }  // namespace gloved::daemon

@@ -291,7 +291,7 @@ bool Server::admit(Socket& socket) try {
 void Server::refuse(Socket& socket, const Peer& peer, const Error& reason) {
     if (refused_sessions_ == kMaxRefusedSessions) {
         // Too many are being told already: this one may lose its line.
-        statistics_.count(std::nullopt, reason);
+        statistics_.count(std::nullopt, reason.code);
         error_code error;
         socket.non_blocking(true, error);
         socket.write_some(asio::buffer(wire::error_reply(wire::Form::text, reason)), error);
@@ -433,7 +433,7 @@ void Server::count_submitted(const Compute& compute) {
     spin_until_ = Clock::now() + kSpin;
 }
 
-void Server::count_answer(const Peer& peer, std::optional<wire::Verb> verb, const std::optional<Error>& error,
+void Server::count_answer(const Peer& peer, std::optional<wire::Verb> verb, std::optional<ErrorCode> error,
                           Clock::duration took) {
     statistics_.count(verb, error);
     if (!settings_.access_log) return;
@@ -442,7 +442,7 @@ void Server::count_answer(const Peer& peer, std::optional<wire::Verb> verb, cons
     write_log_always(
         spdlog::level::info,
         fmt::format("uid={} pid={} verb={} outcome={} us={}", static_cast<std::int64_t>(peer.uid), peer.pid,
-                    verb ? wire::verb_name(*verb) : "none", error ? wire::code_name(error->code) : "OK", us));
+                    verb ? wire::verb_name(*verb) : "none", error ? wire::code_name(*error) : "OK", us));
 }
 
 void Server::forget(std::uint64_t id, const Peer& peer) {

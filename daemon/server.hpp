@@ -72,8 +72,8 @@ class Server {
     /// may spend on that.
     bool suggest(std::shared_ptr<Served> served, std::string word, std::function<void(std::vector<std::string>)> done);
 
-    /// An answer is complete.
-    void count_answer(const Peer& peer, std::optional<wire::Verb> verb, const std::optional<Error>& error,
+    /// An answer has been written, or its connection was lost meanwhile.
+    void count_answer(const Peer& peer, std::optional<wire::Verb> verb, std::optional<ErrorCode> error,
                       Clock::duration took);
     void count_cut(Cut cut) { ++cuts_[static_cast<std::size_t>(cut)]; }
     Statistics& statistics() { return statistics_; }

@@ -10,6 +10,7 @@
 #include "common/version.hpp"
 #include "common/wire/line_splitter.hpp"
 #include "common/wire/reply.hpp"
+#include "daemon/connection_memory.hpp"
 #include "daemon/log.hpp"
 #include "daemon/pin.hpp"
 #include "daemon/server.hpp"
@@ -274,7 +275,7 @@ std::string Server::stats(wire::Form form, const Served& served) const {
         {"uid_share", limits.uid_share},
         {"max_k", limits.max_k},
         {"max_line_bytes", wire::kMaxLineBytes},
-        {"max_unread_bytes", kMaxUnreadBytes},
+        {"max_unread_bytes", kMaxHeldBytes},
         {"request_timeout_s", seconds_in(limits.request_timeout)},
         {"line_timeout_s", seconds_in(limits.line_timeout)},
         {"idle_timeout_s", seconds_in(limits.idle_timeout)},

@@ -6,31 +6,24 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
+#include "daemon/connection_memory.hpp"
 #include "daemon/log.hpp"
 #include "daemon/server.hpp"
 
 namespace gloved::daemon {
 namespace {
 
-/// Requests of one connection that are taken on at once.
-constexpr std::size_t kMaxUnanswered = 256;
-constexpr std::size_t kWriteBytes = std::size_t{64} * 1024;
 /// After the last answer to a lost peer: how long its input is still read, so that it gets to see that answer.
 constexpr std::chrono::seconds kLinger{2};
 /// How long a daemon that stops waits for the first request of a connection: nothing is lost of who
 /// connects and asks within that time.
 constexpr std::chrono::seconds kFirstRequestGrace{1};
-/// A guess at a hit's line; only used to bound memory.
-constexpr std::size_t kHitLineBytes = 32;
-constexpr std::size_t kNumberBytes = 12;
-/// A byte of a word, asked for as it came and answered as \udbff\udfXX at worst.
-constexpr std::size_t kWordByteBytes = 13;
-constexpr std::size_t kSmallReplyBytes = 128;
 
 /// A line whose parsing takes about a millisecond.
 constexpr std::size_t kLongLine = 8192;
@@ -65,20 +58,6 @@ constexpr std::string_view kHelp =
     "Quote a word that looks like an operator, a verb or an option: \"NEAR\" \"-\" \"a b\" \"\\x22\"\n";
 
 auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
-
-/// What a request and its answer will hold in memory, until the answer is written.
-std::size_t expected_bytes_of(const wire::Request& request, const format::Model& model) {
-    std::size_t bytes = kSmallReplyBytes;
-    for (const expr::Term& term : request.terms) bytes += sizeof term + term.word.size();
-    for (const std::string& word : request.words) bytes += sizeof word + kWordByteBytes * word.size();
-    bytes += request.values.size() * sizeof(float);
-    if (needs_engine(request.verb) || request.verb == wire::Verb::prefix) {
-        bytes += std::min(request.options.k, model.rows()) * kHitLineBytes;
-    }
-    if (request.verb == wire::Verb::vec) bytes += model.dim() * kNumberBytes;
-    if (request.verb == wire::Verb::matrix) bytes += kWriteBytes;
-    return bytes;
-}
 
 /// To whatever was asked and not answered when an engine or a model was lost.
 Error stopped_answer() { return {ErrorCode::unavailable, "out of service; the daemon stops"}; }
@@ -150,7 +129,7 @@ void Session::end_with(Error last_line) {
 
 bool Session::has_room() const {
     if (reload_is_due_) return false;
-    return slots_.empty() || (slots_.size() < kMaxUnanswered && expected_bytes_ < kMaxUnreadBytes);
+    return slots_.empty() || (slots_.size() < kMaxUnanswered && held_bytes_ < kMaxHeldBytes);
 }
 
 asio::awaitable<void> Session::read_requests() {
@@ -161,10 +140,10 @@ asio::awaitable<void> Session::read_requests() {
             if (!line) break;
             line_began_ = Clock::time_point::max();
             const bool is_long = line->size() > kLongLine;
-            const std::size_t bytes_before = expected_bytes_;
+            const std::size_t bytes_before = held_bytes_;
             handle_line(*line);
             // Others have their turn after what took the loop a while.
-            if (is_long || expected_bytes_ > bytes_before + kLongAnswer)
+            if (is_long || held_bytes_ > bytes_before + kLongAnswer)
                 co_await asio::post(socket_.get_executor(), asio::use_awaitable);
         }
         if (reading_ended_) break;
@@ -235,11 +214,13 @@ void Session::handle_line(std::string_view line) {
             peer_is_lost_ = true;  // what it sends after QUIT is not read
             return;
         default:
-            return submit(*std::move(request));
+            return submit(*std::move(request), line);
     }
 }
 
 std::shared_ptr<Session::Slot> Session::make_slot(std::optional<wire::Verb> verb) const {
+    // Beside these two there are the job's callback, two nodes of lists, and what the allocator adds to each.
+    static_assert(sizeof(Slot) + sizeof(Job) + 256 <= kRequestBytes);
     auto slot = std::make_shared<Slot>();
     slot->verb = verb;
     slot->form = form_;
@@ -251,8 +232,8 @@ void Session::answer_now(std::optional<wire::Verb> verb, Reply reply) {
     auto slot = make_slot(verb);
     slot->reply = std::move(reply);
     slot->ready = true;
-    slot->expected_bytes = slot->reply.size_bytes();
-    expected_bytes_ += slot->expected_bytes;
+    slot->held_bytes = kRequestBytes + slot->reply.held_bytes();
+    held_bytes_ += slot->held_bytes;
     slots_.push_back(std::move(slot));
     answered_.notify();
 }
@@ -318,7 +299,7 @@ void Session::reload(const wire::Request& request) {
     });
 }
 
-void Session::submit(wire::Request request) {
+void Session::submit(wire::Request request, std::string_view line) {
     auto served = served_for(request);
     if (!served) return answer_error(request.verb, served.error());
     if (Status accepted = server_.check(request, **served); !accepted) {
@@ -327,13 +308,20 @@ void Session::submit(wire::Request request) {
     auto slot = make_slot(request.verb);
     slot->served = *std::move(served);
     slot->compute = slot->served->find_compute(request.options.engine);
-    slot->expected_bytes = expected_bytes_of(request, slot->served->model());
+    const std::size_t parsed = parsed_bytes(request);
+    const bool is_large = parsed > std::max(kMaxParsedBytes, line.size());
+    slot->held_bytes =
+        kRequestBytes + (is_large ? line.size() : parsed) + expected_answer_bytes(request, slot->served->model());
     Job job = job_for(slot);
-    job.request = std::move(request);
+    if (is_large) {
+        job.line = line;
+    } else {
+        job.request = std::move(request);
+    }
     // First the place in line, so that a request that was taken on always has one.
     slots_.push_back(slot);
-    expected_bytes_ += slot->expected_bytes;
-    if (slot->compute->submit(std::move(job), slot->expected_bytes)) {
+    held_bytes_ += slot->held_bytes;
+    if (slot->compute->submit(std::move(job), slot->held_bytes)) {
         server_.count_submitted(*slot->compute);
     } else {
         slot->reply = Reply(slot->form, Error{ErrorCode::busy, "too many requests are waiting; try again"});
@@ -365,12 +353,12 @@ Job Session::job_for(const std::shared_ptr<Slot>& slot) {
 
 void Session::take_answer(const std::shared_ptr<Slot>& slot) {
     // What was expected was a guess.
-    if (const std::size_t bytes = slot->reply.size_bytes(); bytes > slot->expected_bytes) {
-        expected_bytes_ += bytes - slot->expected_bytes;
-        slot->expected_bytes = bytes;
-    }
-    const auto& error = slot->reply.error();
-    if (!error || error->code != ErrorCode::unknown_word) return mark_ready(slot);
+    held_bytes_ -= slot->held_bytes;
+    slot->held_bytes = kRequestBytes + slot->reply.held_bytes();
+    held_bytes_ += slot->held_bytes;
+    taken_.notify();
+    const Error* const error = slot->reply.error();
+    if (error == nullptr || error->code != ErrorCode::unknown_word) return mark_ready(slot);
     const auto with_suggestions = [slot, session = weak_from_this()](std::vector<std::string> suggestions) {
         slot->reply.suggest(std::move(suggestions));
         if (const auto self = session.lock()) self->mark_ready(slot);
@@ -390,7 +378,8 @@ void Session::mark_ready(const std::shared_ptr<Slot>& slot) {
 
 void Session::go_on(const std::shared_ptr<Slot>& slot) {
     Job job = job_for(slot);
-    job.rest = slot->reply.rest();
+    job.goes_on = true;
+    job.begun = std::exchange(slot->reply, Reply());
     slot->ready = false;
     if (slot->compute->submit(std::move(job), 0)) {
         server_.count_submitted(*slot->compute);
@@ -402,8 +391,14 @@ void Session::go_on(const std::shared_ptr<Slot>& slot) {
 
 asio::awaitable<void> Session::write_answers() {
     const auto self = shared_from_this();
+    // An answer that ends in the chunk.
+    struct Ended {
+        std::optional<wire::Verb> verb;
+        std::optional<ErrorCode> code;
+        Times times;
+    };
     std::string chunk;
-    std::vector<Times> written;  // answers that end in the chunk
+    std::vector<Ended> ended;
     error_code error;
     while (!error) {
         if (slots_.empty() && reading_ended_) break;
@@ -412,30 +407,29 @@ asio::awaitable<void> Session::write_answers() {
             continue;
         }
         chunk.clear();
-        while (!slots_.empty() && slots_.front()->ready && chunk.size() < kWriteBytes) {
+        while (!slots_.empty() && slots_.front()->ready && chunk.size() < kPieceBytes) {
             Slot& slot = *slots_.front();
             if (server_.fault() && !slot.begun) slot.reply = Reply(slot.form, stopped_answer());
             const std::size_t bytes_before = chunk.size();
-            slot.reply.append_to(chunk, kWriteBytes);
+            slot.reply.append_to(chunk, kPieceBytes);
             // Words are read from the model's file as they become text. What was read of one that is cut short by now does not go out.
             if (slot.compute != nullptr && !slot.compute->files_are_whole()) {
                 chunk.resize(bytes_before);
                 slot.reply = slot.begun ? Reply::broken() : Reply(slot.form, stopped_answer());
-                slot.reply.append_to(chunk, kWriteBytes);
+                slot.reply.append_to(chunk, kPieceBytes);
             }
             slot.begun = true;
-            if (!slot.reply.finished()) break;
             if (slot.reply.is_broken()) {
                 error = asio::error::connection_aborted;
                 break;
             }
-            if (slot.reply.rest() != nullptr) {
+            if (slot.reply.is_costly()) {
                 go_on(slots_.front());
                 break;
             }
-            expected_bytes_ -= slot.expected_bytes;
-            server_.count_answer(peer_, slot.verb, slot.reply.error(), Clock::now() - slot.times.arrived);
-            if (slot.times.computed != Clock::time_point()) written.push_back(slot.times);
+            if (!slot.reply.finished()) break;
+            held_bytes_ -= slot.held_bytes;
+            ended.push_back({slot.verb, slot.reply.error_code(), slot.times});
             slots_.pop_front();
         }
         if (error) break;
@@ -443,13 +437,16 @@ asio::awaitable<void> Session::write_answers() {
         co_await asio::async_write(socket_, asio::buffer(chunk), ignoring(error));
         write_deadline_ = Clock::time_point::max();
         const auto now = Clock::now();
-        for (const Times& times : written) server_.statistics().record(times, now);
-        written.clear();
+        for (const Ended& answer : ended) {
+            server_.count_answer(peer_, answer.verb, answer.code, now - answer.times.arrived);
+            if (answer.times.computed != Clock::time_point()) server_.statistics().record(answer.times, now);
+        }
+        ended.clear();
         taken_.notify();
         if (!slots_.empty()) continue;
         // An idle connection holds no room: ten thousand of them would hold a lot. An assignment of nothing would keep it.
         std::string().swap(chunk);
-        std::vector<Times>().swap(written);
+        std::vector<Ended>().swap(ended);
         set_read_deadline();
     }
     if (!error && peer_is_lost_) {

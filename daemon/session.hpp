@@ -65,7 +65,7 @@ class Session : public std::enable_shared_from_this<Session> {
         Times times;                     // `arrived` alone, but for an answer from an engine
         bool ready = false;
         bool begun = false;  // some of it is written
-        std::size_t expected_bytes = 0;
+        std::size_t held_bytes = 0;
     };
 
     asio::awaitable<void> read_requests();
@@ -84,7 +84,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::shared_ptr<Slot> make_slot(std::optional<wire::Verb> verb) const;
     void answer_now(std::optional<wire::Verb> verb, Reply reply);
     void answer_error(std::optional<wire::Verb> verb, Error error);
-    void submit(wire::Request request);
+    void submit(wire::Request request, std::string_view line);
     /// The model that a request is about: the one that it names, else the connection's. Error: unknown_model.
     Result<std::shared_ptr<Served>> served_for(const wire::Request& request) const;
     void use(const wire::Request& request);
@@ -110,10 +110,10 @@ class Session : public std::enable_shared_from_this<Session> {
     std::size_t model_ = 0;  // its place among the server's
     wire::LineSplitter lines_;
     std::list<std::shared_ptr<Slot>> slots_;  // oldest first; a deque would hold 600 bytes for nobody
-    std::size_t expected_bytes_ = 0;          // of all slots
-    Signal answered_;                         // to the writer: the head may be ready, or reading has ended
-    Signal taken_;                            // to the reader: there may be room again
-    bool reload_is_due_ = false;              // what is asked behind it is asked of the new model: not read before
+    std::size_t held_bytes_ = 0;              // by all slots
+    Signal answered_;               // to the writer: the head may be ready, or reading has ended
+    Signal taken_;                  // to the reader: there may be room again
+    bool reload_is_due_ = false;    // what is asked behind it is asked of the new model: not read before
     bool reading_ended_ = false;
     bool peer_is_lost_ = false;  // desynchronised or too slow: what it still sends is discarded
     bool lingering_ = false;     // all is sent, and our side is shut down

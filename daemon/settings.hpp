@@ -10,9 +10,6 @@ namespace gloved::daemon {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a peer may leave unread before its further requests wait.
-inline constexpr std::size_t kMaxUnreadBytes = std::size_t{256} * 1024;
-
 /// Bounds on what a peer can make the daemon hold or wait for.
 struct Limits {
     std::size_t max_k = 65536;

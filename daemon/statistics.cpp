@@ -7,10 +7,10 @@
 
 namespace gloved::daemon {
 
-void Statistics::count(std::optional<wire::Verb> verb, const std::optional<Error>& error) {
+void Statistics::count(std::optional<wire::Verb> verb, std::optional<ErrorCode> error) {
     std::size_t outcome = 0;
     // Codes beyond the wire's are told as «internal» there.
-    if (error) outcome = 1 + static_cast<std::size_t>(std::min(error->code, ErrorCode::internal));
+    if (error) outcome = 1 + static_cast<std::size_t>(std::min(*error, ErrorCode::internal));
     ++counts_[verb ? static_cast<std::size_t>(*verb) : kVerbs][outcome];
 }
 

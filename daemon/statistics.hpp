@@ -28,7 +28,7 @@ class Statistics {
     };
 
     /// An answer is complete. `verb`: none where the line could not be parsed.
-    void count(std::optional<wire::Verb> verb, const std::optional<Error>& error);
+    void count(std::optional<wire::Verb> verb, std::optional<ErrorCode> error);
     /// All of an answer from an engine's thread is written now.
     void record(const Times& times, Clock::time_point written);
 

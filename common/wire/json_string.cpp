@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <limits>
 
 #include "common/quoting.hpp"
 
@@ -26,7 +27,13 @@ void append_byte(std::string& out, char byte) {
 
 void append_json_string(std::string& out, std::string_view bytes) {
     out += '"';
-    for (std::size_t i = 0; i < bytes.size();) {
+    append_json_part(out, bytes, 0, std::numeric_limits<std::size_t>::max());
+    out += '"';
+}
+
+std::size_t append_json_part(std::string& out, std::string_view bytes, std::size_t from, std::size_t enough_bytes) {
+    std::size_t i = from;
+    while (i < bytes.size() && out.size() < enough_bytes) {
         const char byte = bytes[i];
         const std::size_t length = utf8_sequence_length(bytes.substr(i));
         const std::string_view sequence = bytes.substr(i, length);
@@ -47,7 +54,7 @@ void append_json_string(std::string& out, std::string_view bytes) {
             out += sequence;
         }
     }
-    out += '"';
+    return i;
 }
 
 std::string bytes_of_json_string(std::string_view text) {

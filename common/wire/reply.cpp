@@ -139,26 +139,40 @@ std::string lines_reply(Form form, Verb verb, std::string_view text) {
     return reply;
 }
 
-std::string error_reply(Form form, const Error& error, const std::vector<std::string>& suggestions) {
+bool error_has_word(Form form, const Error& error) {
+    return form == Form::json && error.code == ErrorCode::unknown_word;
+}
+
+void append_error_head(std::string& out, Form form, const Error& error, const std::vector<std::string>& suggestions) {
     std::string message = without_control_bytes(error.message);
     for (std::size_t i = 0; i < suggestions.size(); ++i) {
         message += (i == 0 ? "; near to it: " : ", ") + quote_word(suggestions[i]);
     }
-    if (form == Form::text) return fmt::format("ERR {} {}\n", code_name(error.code), message);
-    std::string object = fmt::format("{{\"ok\":false,\"code\":\"{}\",\"message\":", code_name(error.code));
-    append_json_string(object, message);
-    if (error.code == ErrorCode::unknown_word) {
-        object += ",\"word\":";
-        append_json_string(object, error.subject);
-        object += ",\"suggestions\":[";
-        for (const std::string& suggestion : suggestions) {
-            if (object.back() != '[') object += ',';
-            append_json_string(object, suggestion);
-        }
-        object += ']';
+    if (form == Form::text) {
+        fmt::format_to(std::back_inserter(out), "ERR {} {}\n", code_name(error.code), message);
+        return;
     }
-    object += "}\n";
-    return object;
+    fmt::format_to(std::back_inserter(out), "{{\"ok\":false,\"code\":\"{}\",\"message\":", code_name(error.code));
+    append_json_string(out, message);
+    out += error_has_word(form, error) ? ",\"word\":" : "}\n";
+}
+
+void append_error_tail(std::string& out, Form form, const Error& error, const std::vector<std::string>& suggestions) {
+    if (!error_has_word(form, error)) return;
+    out += ",\"suggestions\":[";
+    for (const std::string& suggestion : suggestions) {
+        if (out.back() != '[') out += ',';
+        append_json_string(out, suggestion);
+    }
+    out += "]}\n";
+}
+
+std::string error_reply(Form form, const Error& error, const std::vector<std::string>& suggestions) {
+    std::string reply;
+    append_error_head(reply, form, error, suggestions);
+    if (error_has_word(form, error)) append_json_string(reply, error.subject);
+    append_error_tail(reply, form, error, suggestions);
+    return reply;
 }
 
 void append_score(std::string& out, double score) {
@@ -169,41 +183,55 @@ void append_score(std::string& out, double score) {
 
 std::string quote_word(std::string_view word) { return printable(word, std::numeric_limits<std::size_t>::max()); }
 
+std::string echoed_word(Form form, std::string_view word) {
+    if (form == Form::text && (tears_line(word) || word.starts_with('"'))) return quote_word(word);
+    return std::string(word);
+}
+
 void LineWriter::begin() {
     first_column_ = true;
-    if (form_ == Form::json) out_ += first_line_ ? "{" : ",{";
+    if (form_ == Form::json) *out_ += first_line_ ? "{" : ",{";
     first_line_ = false;
 }
 
-void LineWriter::end() { out_ += form_ == Form::json ? '}' : '\n'; }
+void LineWriter::end() { *out_ += form_ == Form::json ? '}' : '\n'; }
 
 void LineWriter::begin_column(std::string_view name) {
-    if (!first_column_) out_ += form_ == Form::json ? ',' : '\t';
+    if (!first_column_) *out_ += form_ == Form::json ? ',' : '\t';
     first_column_ = false;
-    if (form_ == Form::json) fmt::format_to(std::back_inserter(out_), "\"{}\":", name);
-}
-
-void LineWriter::echo(std::string_view name, std::string_view word) {
-    if (form_ == Form::text && (tears_line(word) || word.starts_with('"'))) {
-        text(name, quote_word(word));
-    } else {
-        text(name, word);
-    }
+    if (form_ == Form::json) fmt::format_to(std::back_inserter(*out_), "\"{}\":", name);
 }
 
 void LineWriter::text(std::string_view name, std::string_view text) {
     begin_column(name);
     if (form_ == Form::json) {
-        append_json_string(out_, text);
+        append_json_string(*out_, text);
     } else if (tears_line(text)) {
-        out_ += without_control_bytes(text);
+        *out_ += without_control_bytes(text);
     } else {
-        out_ += text;
+        *out_ += text;
     }
 }
 
 void LineWriter::message(std::string_view name, std::string_view message) {
     text(name, without_control_bytes(message));
+}
+
+std::size_t LineWriter::text_part(std::string_view name, std::string_view text, std::size_t from,
+                                  std::size_t enough_bytes) {
+    if (from == 0) begin_column(name);
+    if (from == 0 && form_ == Form::json) *out_ += '"';
+    // One character at least: a column that has begun has something written of it.
+    enough_bytes = std::max(enough_bytes, out_->size() + 1);
+    if (form_ == Form::text) {
+        const std::string_view part = text.substr(from, enough_bytes - out_->size());
+        // No key has a byte that tears a line. Should one have, it is shown as a message is.
+        *out_ += tears_line(part) ? without_control_bytes(part) : part;
+        return from + part.size();
+    }
+    const std::size_t end = append_json_part(*out_, text, from, enough_bytes);
+    if (end == text.size()) *out_ += '"';
+    return end;
 }
 
 void LineWriter::score(std::string_view name, double value) {
@@ -213,18 +241,18 @@ void LineWriter::score(std::string_view name, double value) {
 
 void LineWriter::count(std::string_view name, std::uint64_t value) {
     begin_column(name);
-    fmt::format_to(std::back_inserter(out_), "{}", value);
+    fmt::format_to(std::back_inserter(*out_), "{}", value);
 }
 
 void LineWriter::flag(std::string_view name, bool value) {
     begin_column(name);
-    out_ += form_ == Form::json ? (value ? "true" : "false") : (value ? "1" : "0");
+    *out_ += form_ == Form::json ? (value ? "true" : "false") : (value ? "1" : "0");
 }
 
 void LineWriter::begin_list(std::string_view name) {
     begin_column(name);
     first_in_list_ = true;
-    if (form_ == Form::json) out_ += '[';
+    if (form_ == Form::json) *out_ += '[';
 }
 
 void LineWriter::list_score(double value) {
@@ -234,23 +262,23 @@ void LineWriter::list_score(double value) {
 
 void LineWriter::list_float(float value) {
     begin_element();
-    fmt::format_to(std::back_inserter(out_), "{}", value);
+    fmt::format_to(std::back_inserter(*out_), "{}", value);
 }
 
 void LineWriter::end_list() {
-    if (form_ == Form::json) out_ += ']';
+    if (form_ == Form::json) *out_ += ']';
 }
 
 void LineWriter::put_score(double value) {
     if (form_ == Form::json) {
-        append_number(out_, value);
+        append_number(*out_, value);
     } else {
-        append_score(out_, value);
+        append_score(*out_, value);
     }
 }
 
 void LineWriter::begin_element() {
-    if (!first_in_list_) out_ += form_ == Form::json ? ',' : '\t';
+    if (!first_in_list_) *out_ += form_ == Form::json ? ',' : '\t';
     first_in_list_ = false;
 }
 

@@ -232,7 +232,7 @@ Result<Request> parse_request(std::string_view line) {
             if (!value) return value.error();
             request.values.push_back(*value);
         }
-        request.words.clear();
+        std::vector<std::string>().swap(request.words);  // a request may wait long: it holds no more than it has to
     }
     return request;
 }

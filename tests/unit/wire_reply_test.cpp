@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/wire/reply.hpp"
 
@@ -85,7 +86,7 @@ TEST(Reply, LinesHaveTheSameColumnsInTextAndJson) {
         LineWriter line(out, form, true);
         for (const char* word : {"a\tb", "\"\xC3\xA9"}) {
             line.begin();
-            line.echo("word", word);
+            line.text("word", echoed_word(form, word));
             line.score("score", 0.1234567);
             line.count("row", 7);
             line.flag("known", true);
@@ -102,6 +103,32 @@ TEST(Reply, LinesHaveTheSameColumnsInTextAndJson) {
     EXPECT_EQ(lines(Form::json),
               "{\"word\":\"a\\u0009b\",\"score\":0.1234567,\"row\":7,\"known\":true,\"numbers\":[0,0.1]},"
               "{\"word\":\"\\\"\xC3\xA9\",\"score\":0.1234567,\"row\":7,\"known\":true,\"numbers\":[0,0.1]}");
+}
+
+TEST(Reply, APieceMayEndAnywhereInAWord) {
+    const std::string word = "a\"\\b\x01\xC3\xA9\xFF\xF4\x8F\xBF\xBF\xE2\x82z";
+    for (const Form form : {Form::text, Form::json}) {
+        std::string whole;
+        LineWriter line(whole, form, true);
+        line.begin();
+        line.text("word", word);
+        line.count("row", 7);
+        line.end();
+        for (std::size_t piece_bytes = 1; piece_bytes <= whole.size() + 1; ++piece_bytes) {
+            LineWriter parts(form);
+            std::string piece;
+            std::string together;
+            parts.write_to(piece);
+            parts.begin();
+            for (std::size_t at = 0; at < word.size(); together += std::exchange(piece, {})) {
+                const std::size_t before = std::exchange(at, parts.text_part("word", word, at, piece_bytes));
+                ASSERT_GT(at, before);
+            }
+            parts.count("row", 7);
+            parts.end();
+            EXPECT_EQ(together + piece, whole) << piece_bytes;
+        }
+    }
 }
 
 TEST(Reply, AnUnknownWordIsNamedWithWhatIsNear) {

@@ -1,0 +1,178 @@
+#include "daemon/text_source.hpp"
+
+#include <cassert>
+#include <limits>
+#include <utility>
+
+#include "common/wire/json_string.hpp"
+#include "kernels/canonical.hpp"
+
+namespace gloved::daemon {
+namespace {
+
+/// Products of two numbers that are summed in a millisecond or two.
+constexpr std::size_t kMaxMatrixProducts = 2'000'000;
+/// No model has this row: format::kMaxRows is smaller.
+constexpr kernels::Row kUnknown = std::numeric_limits<kernels::Row>::max();
+
+void append_fields(wire::LineWriter& line, const std::vector<wire::Field>& fields, kernels::Row row,
+                   const format::Model& model) {
+    for (const wire::Field field : fields) {
+        switch (field) {
+            case wire::Field::row:
+                line.count("row", row);
+                break;
+            case wire::Field::rank:
+                line.count("rank", model.ranks()[row]);
+                break;
+            case wire::Field::norm:
+                line.score("norm", model.norms()[row]);
+                break;
+        }
+    }
+}
+
+}  // namespace
+
+void WordLines::append_to(std::string& out, std::size_t enough_bytes) {
+    line_.write_to(out);
+    while (!finished() && out.size() < enough_bytes) {
+        if (written_of_word_ == 0) line_.begin();
+        const std::string_view word = this->word(next_);
+        written_of_word_ = line_.text_part("word", word, written_of_word_, enough_bytes);
+        if (written_of_word_ < word.size()) return;
+        append_columns(next_, line_);
+        line_.end();
+        written_of_word_ = 0;
+        ++next_;
+    }
+}
+
+HitLines::HitLines(wire::Form form, std::vector<kernels::Hit> hits, std::vector<wire::Field> fields,
+                   std::shared_ptr<const format::Model> model)
+    : WordLines(form), hits_(std::move(hits)), fields_(std::move(fields)), model_(std::move(model)) {
+    // An engine ranks its hits among all rows that came into question, which may be many times as many.
+    if (hits_.capacity() > 2 * hits_.size()) hits_.shrink_to_fit();
+}
+
+std::size_t HitLines::held_bytes() const { return sizeof *this + hits_.capacity() * sizeof(kernels::Hit); }
+
+void HitLines::append_columns(std::size_t number, wire::LineWriter& line) const {
+    line.score("score", hits_[number].score);
+    append_fields(line, fields_, hits_[number].row, *model_);
+}
+
+RowLines::RowLines(wire::Form form, std::vector<kernels::Row> rows, std::vector<wire::Field> fields,
+                   std::shared_ptr<const format::Model> model)
+    : WordLines(form), rows_(std::move(rows)), fields_(std::move(fields)), model_(std::move(model)) {}
+
+std::size_t RowLines::held_bytes() const { return sizeof *this + rows_.capacity() * sizeof(kernels::Row); }
+
+void RowLines::append_columns(std::size_t number, wire::LineWriter& line) const {
+    append_fields(line, fields_, rows_[number], *model_);
+}
+
+PresenceLines::PresenceLines(wire::Form form, const std::vector<std::string>& words, std::vector<wire::Field> fields,
+                             std::shared_ptr<const format::Model> model)
+    : WordLines(form), fields_(std::move(fields)), model_(std::move(model)) {
+    entries_.reserve(words.size());
+    for (const std::string& word : words) {
+        text_ += wire::echoed_word(form, word);
+        entries_.push_back({static_cast<std::uint32_t>(text_.size()), model_->find(word).value_or(kUnknown)});
+    }
+    text_.shrink_to_fit();
+}
+
+std::size_t PresenceLines::held_bytes() const {
+    return sizeof *this + text_.capacity() + entries_.capacity() * sizeof(Entry);
+}
+
+std::string_view PresenceLines::word(std::size_t number) const {
+    const std::size_t begin = number == 0 ? 0 : entries_[number - 1].end;
+    return std::string_view(text_).substr(begin, entries_[number].end - begin);
+}
+
+void PresenceLines::append_columns(std::size_t number, wire::LineWriter& line) const {
+    const kernels::Row row = entries_[number].row;
+    line.flag("known", row != kUnknown);
+    if (row != kUnknown) append_fields(line, fields_, row, *model_);
+}
+
+VectorLine::VectorLine(wire::Form form, kernels::Row row, std::shared_ptr<const format::Model> model)
+    : line_(form), row_(row), model_(std::move(model)) {}
+
+void VectorLine::append_to(std::string& out, std::size_t enough_bytes) {
+    line_.write_to(out);
+    const auto values = model_->vector(row_);
+    for (; next_ < values.size() && out.size() < enough_bytes; ++next_) {
+        if (next_ == 0) {
+            line_.begin();
+            line_.begin_list("vector");
+        }
+        line_.list_float(values[next_]);
+    }
+    if (next_ < values.size() || finished_) return;
+    line_.end_list();
+    line_.end();
+    finished_ = true;
+}
+
+MatrixLines::MatrixLines(wire::Form form, wire::Metric metric, std::vector<kernels::Row> rows,
+                         std::shared_ptr<const format::Model> model)
+    : line_(form), metric_(metric), rows_(std::move(rows)), model_(std::move(model)) {}
+
+void MatrixLines::append_to(std::string& out, std::size_t enough_bytes) {
+    line_.write_to(out);
+    const bool is_cosine = metric_ == wire::Metric::cosine;
+    std::size_t elements_left = 1 + kMaxMatrixProducts / model_->dim();
+    for (; !finished() && out.size() < enough_bytes && elements_left > 0; --elements_left) {
+        if (column_ == 0) {
+            line_.begin();
+            line_.begin_list(is_cosine ? "scores" : "distances");
+        }
+        const kernels::Row a = rows_[row_];
+        const kernels::Row b = rows_[column_];
+        line_.list_score(is_cosine ? cosine(*model_, a, b) : squared_distance(*model_, a, b));
+        if (++column_ < rows_.size()) continue;
+        line_.end_list();
+        line_.end();
+        column_ = 0;
+        ++row_;
+    }
+}
+
+std::size_t MatrixLines::held_bytes() const { return sizeof *this + rows_.capacity() * sizeof(kernels::Row); }
+
+void ErrorLine::append_to(std::string& out, std::size_t enough_bytes) {
+    if (finished_ || out.size() >= enough_bytes) return;
+    const bool has_word = wire::error_has_word(form_, error_);
+    if (!begun_) {
+        wire::append_error_head(out, form_, error_, suggestions_);
+        if (has_word) out += '"';
+        begun_ = true;
+    }
+    if (has_word) {
+        written_of_word_ = wire::append_json_part(out, error_.subject, written_of_word_, enough_bytes);
+        if (written_of_word_ < error_.subject.size()) return;
+        out += '"';
+    }
+    wire::append_error_tail(out, form_, error_, suggestions_);
+    finished_ = true;
+}
+
+std::size_t ErrorLine::held_bytes() const {
+    return sizeof *this + error_.message.capacity() + error_.subject.capacity();
+}
+
+double cosine(const format::Model& model, kernels::Row a, kernels::Row b) {
+    const double norm = model.norms()[a];
+    if (norm == 0) return 0;
+    return kernels::canonical_score(model.vector(a).data(), norm, model.vector(b).data(), model.norms()[b],
+                                    model.dim());
+}
+
+double squared_distance(const format::Model& model, kernels::Row a, kernels::Row b) {
+    return kernels::canonical_squared_distance(model.vector(a).data(), model.vector(b).data(), model.dim());
+}
+
+}  // namespace gloved::daemon
