@@ -23,6 +23,11 @@ inline constexpr std::size_t kMaxUnanswered = 256;
 inline constexpr std::size_t kMaxHeldBytes = std::size_t{384} * 1024;
 /// Text of an answer is made in pieces of about this size, when the one before has been taken.
 inline constexpr std::size_t kPieceBytes = std::size_t{64} * 1024;
+/// What is handed to the system at once. The peer has --write-timeout to make room for it.
+///
+/// A quarter of what PROTOCOL.md says that a peer has to take in that time: the system makes room by whole slices, and one that
+/// is read in part, at the beginning and at the end of the time, makes none.
+inline constexpr std::size_t kSliceBytes = std::size_t{16} * 1024;
 /// For each request, whatever it asks: its places in the session and in the engine's queue, with what the allocator adds.
 inline constexpr std::size_t kRequestBytes = 1024;
 /// A parsed request may take forty times the bytes of its line. From this size on the line is kept until the request's turn comes.

@@ -433,9 +433,7 @@ asio::awaitable<void> Session::write_answers() {
             slots_.pop_front();
         }
         if (error) break;
-        write_deadline_ = Clock::now() + server_.settings().limits.write_timeout;
-        co_await asio::async_write(socket_, asio::buffer(chunk), ignoring(error));
-        write_deadline_ = Clock::time_point::max();
+        error = co_await send(chunk);
         const auto now = Clock::now();
         for (const Ended& answer : ended) {
             server_.count_answer(peer_, answer.verb, answer.code, now - answer.times.arrived);
@@ -443,6 +441,8 @@ asio::awaitable<void> Session::write_answers() {
         }
         ended.clear();
         taken_.notify();
+        // Others have their turn: a peer that reads as fast as we write would keep the loop to itself.
+        co_await asio::post(socket_.get_executor(), asio::use_awaitable);
         if (!slots_.empty()) continue;
         // An idle connection holds no room: ten thousand of them would hold a lot. An assignment of nothing would keep it.
         std::string().swap(chunk);
@@ -455,6 +455,41 @@ asio::awaitable<void> Session::write_answers() {
         co_await discard_input();
     }
     close();
+}
+
+asio::awaitable<error_code> Session::send(std::string_view bytes) {
+    const auto timeout = server_.settings().limits.write_timeout;
+    error_code error;
+    write_deadline_ = Clock::now() + timeout;
+    while (!bytes.empty()) {
+        const std::size_t sent = socket_.write_some(asio::buffer(bytes.substr(0, kSliceBytes)), error);
+        if (!error) {
+            bytes.remove_prefix(sent);
+            write_deadline_ = Clock::now() + timeout;
+        } else if (error != asio::error::would_block) {
+            break;
+        } else if (Clock::now() >= write_deadline_) {
+            server_.count_cut(Cut::unread);
+            error = asio::error::timed_out;
+            break;
+        } else {
+            error.clear();
+            wake_writer_when_there_is_room();
+            co_await answered_.wait();
+        }
+    }
+    write_deadline_ = Clock::time_point::max();
+    co_return error;
+}
+
+/// The system says so when three quarters of its buffer are empty; `enforce_deadlines` does not wait for that.
+void Session::wake_writer_when_there_is_room() {
+    if (room_is_awaited_) return;
+    room_is_awaited_ = true;
+    socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const error_code&) {
+        self->room_is_awaited_ = false;
+        self->answered_.notify();
+    });
 }
 
 /// A peer that has closed both ways reads no answers: what it asked for need not be computed. (One that has only
@@ -498,10 +533,8 @@ void Session::set_read_deadline() {
 }
 
 void Session::enforce_deadlines(Clock::time_point now) {
-    if (now >= write_deadline_) {
-        server_.count_cut(Cut::unread);
-        return close();
-    }
+    // The writer tries once more, and gives up if there is no room.
+    if (now >= write_deadline_) answered_.notify();
     if (now < read_deadline_) return;
     if (reading_ended_) return close();  // lingering
     if (draining_) return cut_input();

@@ -70,6 +70,9 @@ class Session : public std::enable_shared_from_this<Session> {
 
     asio::awaitable<void> read_requests();
     asio::awaitable<void> write_answers();
+    /// Writes all of `bytes`. Error: whatever the system says, or timed_out where the peer has taken too little for too long.
+    asio::awaitable<error_code> send(std::string_view bytes);
+    void wake_writer_when_there_is_room();
     void watch_for_hangup();
     asio::awaitable<void> discard_input();
     /// Runs a coroutine of the session's.
@@ -111,7 +114,8 @@ class Session : public std::enable_shared_from_this<Session> {
     wire::LineSplitter lines_;
     std::list<std::shared_ptr<Slot>> slots_;  // oldest first; a deque would hold 600 bytes for nobody
     std::size_t held_bytes_ = 0;              // by all slots
-    Signal answered_;               // to the writer: the head may be ready, or reading has ended
+    Signal answered_;               // to the writer: the head may be ready, reading has ended, or there is room
+    bool room_is_awaited_ = false;  // the system will say when there is room to write
     Signal taken_;                  // to the reader: there may be room again
     bool reload_is_due_ = false;    // what is asked behind it is asked of the new model: not read before
     bool reading_ended_ = false;
