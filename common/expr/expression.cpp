@@ -2,16 +2,30 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <utility>
 
+#include "common/number.hpp"
 #include "common/quoting.hpp"
 
 namespace gloved::expr {
 namespace {
 
 Error bad_request(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
+
+/// All of `text` as the nearest T, `type`; what is too small for one is 0.
+template <class T>
+Result<T> read_decimal(std::string_view text, const char* type) {
+    const char* const end = text.data() + text.size();
+    const Number<T> number = gloved::parse_number<T>(text.data(), end);
+    if (number.fault == NumberFault::malformed || number.end != end) {
+        return bad_request(fmt::format("{} is not a number", printable(text)));
+    }
+    if (number.fault == NumberFault::overflow) {
+        return bad_request(fmt::format("{} is too large for {}", printable(text), type));
+    }
+    return number.value;
+}
 
 class Parser {
   public:
@@ -86,41 +100,16 @@ class Parser {
 }  // namespace
 
 Result<double> parse_number(std::string_view text) {
-    std::string_view digits = text;
-    // from_chars takes a minus sign only.
-    if (!digits.empty() && digits.front() == '+') {
-        digits.remove_prefix(1);
-        if (!digits.empty() && digits.front() == '-') digits = {};
+    const auto number = read_decimal<double>(text, "float64");
+    // A coefficient that became 0 would drop its word without a sign of it.
+    const std::string_view digits = text.substr(0, text.find_first_of("eE"));
+    if (number && *number == 0 && digits.find_first_of("123456789") != std::string_view::npos) {
+        return bad_request(fmt::format("{} is too small for float64", printable(text)));
     }
-    double value = 0;
-    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (fault == std::errc::result_out_of_range) {
-        return bad_request(fmt::format("{} is out of range for float64", printable(text)));
-    }
-    if (fault != std::errc() || end != digits.data() + digits.size()) {
-        return bad_request(fmt::format("{} is not a number", printable(text)));
-    }
-    if (!std::isfinite(value)) return bad_request(fmt::format("{} is not a finite number", printable(text)));
-    return value;
+    return number;
 }
 
-Result<float> parse_float32(std::string_view text) {
-    std::string_view digits = text;
-    if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
-    float value = 0;
-    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    const bool number = fault != std::errc::invalid_argument && end == digits.data() + digits.size();
-    if (!number) return bad_request(fmt::format("{} is not a number", printable(text)));
-    if (!std::isfinite(value)) return bad_request(fmt::format("{} is not a finite number", printable(text)));
-    if (fault == std::errc()) return value;
-    // Too small or too large; float64 tells which, and where it is too narrow itself, the exponent's sign does.
-    const auto wide = parse_number(text);
-    const std::size_t exponent = digits.find_first_of("eE");
-    const bool small =
-        wide ? std::abs(*wide) < 1 : exponent != std::string_view::npos && digits.substr(exponent + 1).starts_with('-');
-    if (small) return digits.starts_with('-') ? -0.0F : 0.0F;
-    return bad_request(fmt::format("{} is too large for float32", printable(text)));
-}
+Result<float> parse_float32(std::string_view text) { return read_decimal<float>(text, "float32"); }
 
 Result<std::vector<Term>> parse_expression(Tokenizer& tokens) {
     std::vector<Token> list;

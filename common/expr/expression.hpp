@@ -29,10 +29,12 @@ inline constexpr int kMaxNesting = 64;
 Result<std::vector<Term>> parse_expression(Tokenizer& tokens);
 Result<std::vector<Term>> parse_expression(std::string_view text);
 
-/// Reads all of `text` as a finite decimal number (1, -2.5, 1e-3). Error: bad_request.
+/// Reads all of `text` as a decimal number (1, -2.5, 1e-3), rounded to the nearest float64.
+/// Error: bad_request, also for what is too large for float64 or would become 0 and is not.
 Result<double> parse_number(std::string_view text);
 
-/// The same to the nearest float32. Error: bad_request, also for what is too large for float32.
+/// The same rounded once to the nearest float32; what is too small for one is 0 with its sign.
+/// Error: bad_request, also for what is too large for float32.
 Result<float> parse_float32(std::string_view text);
 
 }  // namespace gloved::expr

@@ -92,9 +92,10 @@ TEST(Expression, NamesWhatIsWrong) {
     expect(")", "must stand before ')'");
     expect("a \"\"", "empty word");
     expect("a \"b", "closing quote");
-    expect("1e999 * a", "out of range");
-    expect("nan * a", "not a finite number");
-    expect("-inf * a", "not a finite number");
+    expect("1e999 * a", "\"1e999\" is too large for float64");
+    expect("-1e-999 * a", "\"-1e-999\" is too small for float64");
+    expect("nan * a", "\"nan\" is not a number");
+    expect("-inf * a", "\"-inf\" is not a number");
     expect("1e200 * ( 1e200 * a )", "too large");
 }
 
@@ -127,6 +128,31 @@ TEST(Number, RoundsToFloat32Once) {
     for (const char* text : {"", "1e39", "-1e39", "1e999", "nan", "inf", "x", "0x1", "1 ", "+-1", "-"}) {
         EXPECT_FALSE(parse_float32(text)) << text;
     }
+}
+
+/// More digits than any float's exponent, on either side of the point, and an exponent that makes up for them or not.
+TEST(Number, WeighsDigitsAndExponentTogether) {
+    const std::string zeros(400, '0');
+    for (const std::string& huge :
+         std::vector<std::string>{"1" + zeros + "e-50", "1" + zeros, "0.1e400", "-1" + zeros + "e-361"}) {
+        const auto number = parse_float32(huge);
+        ASSERT_FALSE(number) << huge << " is read as " << *number;
+        EXPECT_NE(number.error().message.find("too large for float32"), std::string::npos) << number.error().message;
+    }
+    for (const std::string& tiny :
+         std::vector<std::string>{"0." + zeros + "1", "0." + zeros + "1e50", "1e-400", zeros + "." + zeros}) {
+        const auto number = parse_float32(tiny);
+        ASSERT_TRUE(number) << number.error().message;
+        EXPECT_EQ(*number, 0.0F) << tiny;
+        EXPECT_FALSE(std::signbit(*number)) << tiny;
+        EXPECT_TRUE(std::signbit(*parse_float32("-" + tiny))) << tiny;
+    }
+    EXPECT_EQ(*parse_float32("25" + zeros + "e-401"), 2.5F);
+    EXPECT_EQ(*parse_float32("0." + zeros + "25e401"), 2.5F);
+    EXPECT_EQ(*parse_number("25" + zeros + "e-401"), 2.5);
+    EXPECT_EQ(*parse_number("0." + zeros + "25e401"), 2.5);
+    EXPECT_EQ(*parse_number("-0." + zeros + "e9"), 0.0);
+    EXPECT_FALSE(parse_number("0." + zeros + "1"));
 }
 
 }  // namespace
