@@ -25,6 +25,21 @@ TEST(Report, TellsHowToReadTheSourceAgain) {
     EXPECT_EQ(rules->rows, 5U);
 }
 
+/// Latin-1, a stray byte, what stands for stray bytes itself, and what JSON escapes.
+TEST(Report, KeepsEveryByteOfNames) {
+    for (const std::string& name :
+         {std::string("r\xE9sum\xE9.txt"), std::string("d\\a\"b\n.txt"), std::string("\xFF\xC3"),
+          std::string("\xF4\x8F\xBF\xA9.txt"), std::string("\xEF\xBF\xBD.txt")}) {
+        Report report;
+        report.member = name;
+        report.source_name = name;
+        report.duplicate_examples.push_back({1, 2, name});
+        const auto rules = read_rules(to_json(report));
+        ASSERT_TRUE(rules) << rules.error().message;
+        EXPECT_EQ(rules->member, name);
+    }
+}
+
 TEST(Report, OfAnEarlierVersionIsGloveTextWithoutAMember) {
     const auto rules =
         read_rules(R"({"source": {"name": "x"}, "limit": 0, "rows_kept": 1, "duplicates": {"rule": "first"},)"

@@ -8,6 +8,7 @@
 
 #include "common/format/layout.hpp"
 #include "common/version.hpp"
+#include "common/wire/json_string.hpp"
 
 namespace gloved::convert {
 namespace {
@@ -20,6 +21,13 @@ std::optional<Enum> from_name(const std::string_view (&names)[n], std::string_vi
     const auto found = std::find(std::begin(names), std::end(names), name);
     if (found == std::end(names)) return std::nullopt;
     return static_cast<Enum>(found - std::begin(names));
+}
+
+/// Bytes of any kind as a JSON string from which they can be read again (bytes_of_json_string).
+nlohmann::ordered_json exact_string(std::string_view bytes) {
+    std::string text;
+    wire::append_json_string(text, bytes);
+    return nlohmann::ordered_json::parse(text);
 }
 
 }  // namespace
@@ -35,8 +43,9 @@ std::string to_json(const Report& report) {
     using Json = nlohmann::ordered_json;
     Json duplicates = Json::array();
     for (const Duplicate& duplicate : report.duplicate_examples) {
-        duplicates.push_back(
-            {{"key", duplicate.key}, {"kept_line", duplicate.kept_line}, {"dropped_line", duplicate.dropped_line}});
+        duplicates.push_back({{"key", exact_string(duplicate.key)},
+                              {"kept_line", duplicate.kept_line},
+                              {"dropped_line", duplicate.dropped_line}});
     }
     Json reasons = Json::object();
     for (std::size_t i = 0; i < kLineFaults; ++i) {
@@ -48,10 +57,10 @@ std::string to_json(const Report& report) {
         {"tool", "gloved-convert"},
         {"version", kProgramVersion},
         {"source",
-         {{"name", report.source_name},
+         {{"name", exact_string(report.source_name)},
           {"bytes", report.source_bytes},
           {"xxh3", report.source_checksum ? Json(format::hex(*report.source_checksum)) : Json(nullptr)},
-          {"member", report.member.empty() ? Json(nullptr) : Json(report.member)},
+          {"member", report.member.empty() ? Json(nullptr) : exact_string(report.member)},
           {"crc32", report.source_crc32 ? Json(fmt::format("{:08x}", *report.source_crc32)) : Json(nullptr)},
           {"compression", report.compression},
           {"bom", report.source.bom},
@@ -92,7 +101,7 @@ Result<ReadingRules> read_rules(std::string_view text) {
         rules.format = *format;
         const auto source = json.find("source");
         if (source != json.end() && source->contains("member") && !source->at("member").is_null()) {
-            rules.member = source->at("member").get<std::string>();
+            rules.member = wire::bytes_of_json_string(source->at("member").get<std::string>());
         }
         rules.limit = json.at("limit").get<std::uint64_t>();
         rules.rows = json.at("rows_kept").get<std::uint64_t>();

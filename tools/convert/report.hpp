@@ -51,7 +51,8 @@ struct Report {
     std::vector<std::pair<std::string, double>> seconds;  ///< by stage, in order
 };
 
-/// The report as JSON text. Bytes that are not UTF-8 are replaced.
+/// The report as JSON text. Names of files and words may be any bytes: those that are not UTF-8 are
+/// written as in replies of the daemon (common/wire/json_string.hpp), so that read_rules reads them.
 std::string to_json(const Report& report);
 
 /// What of a report tells how to read its source again. What a report of an earlier version lacks has its default here.
