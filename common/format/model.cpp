@@ -20,6 +20,28 @@ Error with_path(const std::string& path, Error error) {
     return error;
 }
 
+/// Hashed and looked at while it is in the cache.
+constexpr std::size_t kPieceBytes = 1 << 18;
+
+/// Whether one of the floats has all bits of its exponent set, as NaN and infinity have. Without a
+/// branch, so that the compiler makes a vector loop of it.
+template <class Bits>
+bool any_not_finite(std::span<const std::byte> bytes, Bits exponent) {
+    Bits any = 0;
+    for (std::size_t at = 0; at + sizeof(Bits) <= bytes.size(); at += sizeof(Bits)) {
+        Bits bits = 0;
+        std::memcpy(&bits, bytes.data() + at, sizeof bits);
+        any |= static_cast<Bits>((bits & exponent) == exponent);
+    }
+    return any != 0;
+}
+
+bool holds_not_finite(std::span<const std::byte> bytes, ElementType type) {
+    if (type == ElementType::float32) return any_not_finite<std::uint32_t>(bytes, 0x7F800000U);
+    if (type == ElementType::float64) return any_not_finite<std::uint64_t>(bytes, 0x7FF0000000000000U);
+    return false;
+}
+
 /// What to do about a planes file that is of no use.
 std::string planes_remedy(const std::string& model_path) {
     return fmt::format("; make it anew with 'gloved-convert --planes-only {}', or remove it: a model serves without",
@@ -205,10 +227,23 @@ RowRange Model::prefix_range(std::string_view prefix) const {
 }
 
 Status Model::verify_section(const Section& section) const {
-    const auto computed = checksum(section_bytes(section));
+    Checksum hashed;
+    bool not_finite = false;
+    for (auto bytes = section_bytes(section); !bytes.empty();) {
+        const auto piece = bytes.first(std::min(bytes.size(), kPieceBytes));
+        hashed.update(piece);
+        not_finite = not_finite || holds_not_finite(piece, section.type);
+        bytes = bytes.subspan(piece.size());
+    }
+    const auto computed = hashed.value();
     if (computed != section.checksum) {
         return Error{ErrorCode::damaged, fmt::format("{}/{}: section '{}' has checksum {}, its bytes give {}", path_,
                                                      kValuesFile, section.name, hex(section.checksum), hex(computed))};
+    }
+    if (not_finite) {
+        return Error{ErrorCode::damaged,
+                     fmt::format("{}/{}: section '{}' holds NaN or infinity; gloved-verify says where", path_,
+                                 kValuesFile, section.name)};
     }
     return {};
 }

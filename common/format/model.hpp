@@ -70,8 +70,8 @@ class Model {
     std::span<const std::byte> section_bytes(const Section& section) const {
         return values_.bytes().subspan(section.offset, section.bytes);
     }
-    /// Compares a section's bytes with its checksum; reads all of it. The error is `damaged` and names file and
-    /// section.
+    /// Compares a section's bytes with its checksum, and looks for numbers that are not finite; reads
+    /// all of it once. The error is `damaged` and names file and section.
     Status verify_section(const Section& section) const;
 
     /// The groups of the model's plane, as PlaneShape lays them out, on a page boundary; nothing where none is stored.

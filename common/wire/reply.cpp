@@ -262,7 +262,8 @@ void LineWriter::list_score(double value) {
 
 void LineWriter::list_float(float value) {
     begin_element();
-    fmt::format_to(std::back_inserter(*out_), "{}", value);
+    // Not append_number: a negative zero reads back as one.
+    *out_ += form_ == Form::json && !std::isfinite(value) ? "null" : fmt::to_string(value);
 }
 
 void LineWriter::end_list() {

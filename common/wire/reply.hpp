@@ -80,7 +80,7 @@ class LineWriter {
     /// Several numbers: columns each in text, one array in JSON.
     void begin_list(std::string_view name);
     void list_score(double value);
-    /// The shortest decimals that read back to the same float32.
+    /// The shortest decimals that read back to the same float32; what is not finite, null in JSON.
     void list_float(float value);
     void end_list();
 
