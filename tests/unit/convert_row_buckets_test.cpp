@@ -89,6 +89,7 @@ Outcome put_in_order(const std::vector<std::string>& keys, const Settings& setti
     const std::atomic<bool> stop = false;
     EXPECT_TRUE(buckets.seal(stop));
     EXPECT_EQ(buckets.rows(), keys.size());
+    std::set<std::uint32_t> ordinals;
 
     Outcome outcome;
     outcome.buckets = buckets.size();
@@ -105,6 +106,9 @@ Outcome put_in_order(const std::vector<std::string>& keys, const Settings& setti
             const std::uint64_t line = loaded->lines[loaded->kept[row]];
             outcome.keys.emplace_back(loaded->keys[loaded->kept[row]]);
             outcome.lines.push_back(line);
+            const std::uint32_t ordinal = loaded->ordinals[loaded->kept[row]];
+            EXPECT_EQ(ordinal, line / kBatchLines * kBatchRows + line % kBatchLines);
+            EXPECT_TRUE(ordinals.insert(ordinal).second);
             const std::vector<float> vector(vectors.data() + row * kDim, vectors.data() + (row + 1) * kDim);
             EXPECT_EQ(vector, vector_of(line)) << "line " << line;
         }
@@ -185,10 +189,41 @@ TEST(RowBuckets, OneKeyOverAndOverEnds) {
     std::vector<std::string> keys(20000, "same");
     keys[7] = "before";
     keys[19999] = "zzz";
-    const Outcome outcome = put_in_order(keys, {});
+    for (const Duplicates rule : {Duplicates::first, Duplicates::last}) {
+        const Outcome outcome = put_in_order(keys, {.rule = rule});
+        expect_order(outcome, keys, rule);
+        EXPECT_EQ(outcome.dropped_count, 19997U);
+        EXPECT_EQ(outcome.dropped.size(), kListedDuplicates);
+        // Its rows are not held: what is loaded does not grow with their number.
+        EXPECT_LE(outcome.largest_bucket, 874U);
+    }
+}
+
+TEST(RowBuckets, LongKeysAreDividedAgain) {
+    std::vector<std::string> keys;
+    for (int i = 0; i < 2000; ++i) keys.push_back(std::to_string(100000 + i) + std::string(3000, 'x'));
+    const Outcome outcome = put_in_order(keys, {.resident_bytes = 64 << 20});
     expect_order(outcome, keys, Duplicates::first);
-    EXPECT_EQ(outcome.dropped_count, 19997U);
-    EXPECT_EQ(outcome.dropped.size(), kListedDuplicates);
+    EXPECT_LE(outcome.largest_bucket, 500U);  // what one batch brings
+}
+
+TEST(RowBuckets, WhatIsTooLargeForTheIndexIsRefused) {
+    const tests::TempDir directory;
+    auto fd = open_directory(directory.path());
+    ASSERT_TRUE(fd);
+    Spool spool(fd->get(), "spool", directory.path(), 1 << 20);
+    ASSERT_TRUE(spool.open());
+    const auto batches = batches_of(random_keys(20000, 15000));
+    RowBuckets buckets(spool, 1 << 16, 1 << 20, std::uint64_t{40} * 20000, 2000);
+    buckets.set_dim(kDim);
+    Status committed;
+    for (std::size_t i = 0; i < batches.size() && committed; ++i) {
+        buckets.add(batches[i]);
+        committed = buckets.commit(batches[i]);
+    }
+    ASSERT_FALSE(committed);
+    EXPECT_EQ(committed.error().code, ErrorCode::bad_source);
+    EXPECT_NE(committed.error().message.find("give a larger --memory"), std::string::npos) << committed.error().message;
 }
 
 // One key that fills a bucket and a half: borders in front of it alone divided nothing, for ever.

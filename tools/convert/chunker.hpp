@@ -15,6 +15,8 @@ namespace gloved::convert {
 
 /// How much a chunk holds, unless a line or a record is longer.
 inline constexpr std::size_t kChunkBytes = 4 << 20;
+/// Rows of a chunk, but for the first.
+inline constexpr std::size_t kMaxBatchRows = std::size_t{1} << 18;
 
 /// What of SourceOptions and of the source matters for cutting it.
 struct Cut {

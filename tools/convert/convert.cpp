@@ -98,7 +98,7 @@ std::uint64_t default_memory() {
 }
 
 /// Half for what is read and not yet in its place, a quarter for what threads work on (text and numbers first, buckets later),
-/// and a quarter for all that grows with the number of lines.
+/// and a quarter for all that grows with the number of words.
 MemoryPlan plan_memory(const ConvertOptions& options) {
     const std::uint64_t memory = options.memory_bytes == 0 ? default_memory() : options.memory_bytes;
     const std::uint64_t at_work = memory / 4;
@@ -114,11 +114,11 @@ MemoryPlan plan_memory(const ConvertOptions& options) {
     return plan;
 }
 
-/// Which lines are kept, and how many before each.
-class KeptLines {
+/// Which rows of the source are kept, and how many before each: a bit and a half a row (kIndexBitsOfRow).
+class KeptRows {
   public:
-    explicit KeptLines(std::uint64_t lines) : words_(lines / 64 + 1), before_(words_.size()) {}
-    void add(std::uint64_t line) { words_[line / 64] |= std::uint64_t{1} << line % 64; }
+    explicit KeptRows(std::uint64_t rows) : words_(rows / 64 + 1), before_(words_.size()) {}
+    void add(std::uint64_t row) { words_[row / 64] |= std::uint64_t{1} << row % 64; }
     void count() {
         std::uint32_t sum = 0;
         for (std::size_t i = 0; i < words_.size(); ++i) {
@@ -127,9 +127,9 @@ class KeptLines {
         }
     }
     /// After count().
-    std::uint32_t rank(std::uint64_t line) const {
-        const std::uint64_t below = words_[line / 64] & ((std::uint64_t{1} << line % 64) - 1);
-        return before_[line / 64] + static_cast<std::uint32_t>(std::popcount(below));
+    std::uint32_t rank(std::uint64_t row) const {
+        const std::uint64_t below = words_[row / 64] & ((std::uint64_t{1} << row % 64) - 1);
+        return before_[row / 64] + static_cast<std::uint32_t>(std::popcount(below));
     }
 
   private:
@@ -150,11 +150,11 @@ auto in_turn(const RowBuckets& buckets, const std::atomic<bool>& stop) {
 struct Census {
     std::uint64_t rows = 0;
     std::vector<std::uint64_t> first_rows;  // of each bucket
-    std::uint64_t keys_bytes = 0;           // of the keys file
-    KeptLines lines;
+    std::uint64_t key_bytes = 0;
+    KeptRows kept;
 };
 
-/// Goes through all keys, notes duplicates in the report, and says which lines are kept. The vectors stay where they are.
+/// Goes through all keys, notes duplicates in the report, and says which rows are kept. The vectors stay where they are.
 Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& options, const MemoryPlan& plan,
                            const std::atomic<bool>& stop, Report& report) {
     struct Item {
@@ -162,7 +162,7 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
         Result<BucketKeys> loaded = BucketKeys();
         DroppedRows dropped;
     };
-    Census census{0, {}, 0, KeptLines(report.source.lines)};
+    Census census{0, {}, 0, KeptRows(buckets.rows())};
     DroppedRows dropped;
     const auto load = [&](Item& item) {
         item.dropped = {};
@@ -171,8 +171,8 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
     const auto count = [&](Item& item) -> Status {
         if (!item.loaded) return item.loaded.error();
         for (const std::uint32_t i : item.loaded->kept) {
-            census.lines.add(item.loaded->lines[i]);
-            census.keys_bytes += item.loaded->keys[i].size() + 1;
+            census.kept.add(item.loaded->ordinals[i]);
+            census.key_bytes += item.loaded->keys[i].size();
         }
         census.first_rows.push_back(census.rows);
         census.rows += item.loaded->kept.size();
@@ -180,7 +180,7 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
         return {};
     };
     if (Status done = run_ordered<Item>(plan.threads, in_turn(buckets, stop), load, count); !done) return done.error();
-    census.lines.count();
+    census.kept.count();
     report.duplicates = dropped.count();
     for (const DroppedRow& row : dropped.listed()) {
         report.duplicate_examples.push_back({row.kept_line + 1, row.line + 1, row.key});
@@ -232,7 +232,7 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
         item.ranks.clear();
         for (std::size_t row = 0; row < rows; ++row) {
             item.norms.push_back(kernels::canonical_norm(item.vectors.data() + row * dim, dim));
-            item.ranks.push_back(census.lines.rank(item.keys.lines[item.keys.kept[row]]));
+            item.ranks.push_back(census.kept.rank(item.keys.ordinals[item.keys.kept[row]]));
         }
     };
     std::uint64_t written_bytes = 0;
@@ -252,43 +252,61 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
     return writer->finish();
 }
 
-/// Refuses to begin what cannot end: `bytes` are needed in the staging directory's filesystem.
-Status check_space(const format::Staging& staging, double bytes, const ConvertOptions& options) {
+/// What a check of room is sure of, of an estimate: duplicates may make a model smaller.
+constexpr double kCertain = 0.8;
+
+/// Refuses to begin what cannot end: some `bytes` are needed, of which `sure` is certain, in the staging directory's filesystem.
+Status check_space(const format::Staging& staging, double bytes, double sure, const ConvertOptions& options) {
     struct statvfs filesystem {};
     // Where nobody knows, writing will tell.
     if (::fstatvfs(staging.directory_fd(), &filesystem) != 0 || filesystem.f_blocks == 0) return {};
     const double free = static_cast<double>(filesystem.f_bavail) * static_cast<double>(filesystem.f_frsize);
-    if (bytes <= free) return {};
+    if (sure * bytes <= free) return {};
     return Error{
         ErrorCode::io,
-        fmt::format("{}: the model takes {:.3f} GB while it is written, and its filesystem has {:.3f} GB free; make "
-                    "room, choose another place or keep fewer words (--limit)",
-                    options.model_dir, bytes / 1e9, free / 1e9)};
+        fmt::format("{}: the conversion needs {}{:.3f} GB, with what it lays aside meanwhile, and the filesystem "
+                    "has {:.3f} GB free; make room, choose another place or keep fewer words (--limit)",
+                    options.model_dir, sure < 1 ? "about " : "", bytes / 1e9, free / 1e9)};
 }
 
-/// Bytes of a model's files but report.json.
-double model_bytes(std::uint64_t rows, std::uint64_t keys_bytes, std::size_t dim, bool planes) {
-    const double row_bytes = static_cast<double>(dim) * sizeof(float) + sizeof(double) + sizeof(std::uint32_t);
-    const format::PlanesHeader plane{rows, static_cast<std::uint32_t>(dim), 0, 0};
-    return static_cast<double>(rows) * row_bytes + static_cast<double>(keys_bytes) +
-           static_cast<double>(format::kHeaderBytes + 3 * format::kSectionAlignment) +
-           (planes ? static_cast<double>(plane.file_bytes()) : 0.0);
+/// Bytes of keys and values. The rows of a source take no more in the spool: there a row has 12 bytes beside key and numbers, and
+/// here 13.
+double model_bytes(double rows, double key_bytes, std::size_t dim) {
+    const double row_bytes = static_cast<double>(dim) * sizeof(float) + sizeof(double) + sizeof(std::uint32_t) + 1;
+    return rows * row_bytes + key_bytes + static_cast<double>(format::kHeaderBytes + 3 * format::kSectionAlignment);
 }
 
-/// The same from the first lines of a source whose size is known: early, but only what is certain to fail.
+double planes_bytes(double rows, std::size_t dim, const ConvertOptions& options) {
+    if (!options.planes) return 0;
+    return static_cast<double>(
+        format::PlanesHeader{static_cast<std::uint64_t>(rows), static_cast<std::uint32_t>(dim), 0, 0}.file_bytes());
+}
+
+/// What the model needs beyond `spool`, the bytes in the spool's file, which are free again when planes are made.
+double beyond_spool(double model, double planes, double spool) { return std::max(model, model + planes - spool); }
+
+bool ascending(const Batch& batch) {
+    for (std::size_t i = 1; i < batch.rows(); ++i) {
+        if (batch.key(i) < batch.key(i - 1)) return false;
+    }
+    return true;
+}
+
+/// From the first lines of a source whose size is known: early, but only what is certain to fail.
 Status check_space_early(const format::Staging& staging, const Input& input, const Batch& first, std::size_t dim,
                          const MemoryPlan& plan, const ConvertOptions& options) {
-    constexpr double kCertain = 0.8;  // of the estimate
     if (input.total_bytes() == 0 || first.rows() == 0) return {};
     // Packed bytes are as good as text here: what is packed may hardly be smaller than its text.
     const double batches = static_cast<double>(input.total_bytes()) / static_cast<double>(first.text_bytes);
     double rows = static_cast<double>(first.rows()) * batches;
     if (options.source.limit != 0) rows = std::min(rows, static_cast<double>(options.source.limit));
-    const double spool = rows * static_cast<double>(dim) * sizeof(float) - static_cast<double>(plan.spool_bytes);
-    const auto keys_bytes = static_cast<double>(first.keys.size()) * rows / static_cast<double>(first.rows());
-    const double model =
-        model_bytes(static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(keys_bytes), dim, options.planes);
-    return check_space(staging, kCertain * (model + std::max(spool, 0.0)), options);
+    const auto key_bytes = static_cast<double>(first.keys.size()) * rows / static_cast<double>(first.rows());
+    const double model = model_bytes(rows, key_bytes, dim);
+    // What comes in order falls into the last bucket, and is laid aside once more when that is divided.
+    const double copies = ascending(first) && batches >= 2 ? 2 : 1;
+    const double spool = std::max(0.0, copies * model - static_cast<double>(plan.spool_bytes));
+    return check_space(staging, spool + beyond_spool(model, planes_bytes(rows, dim, options), spool), kCertain,
+                       options);
 }
 
 Status write_report(const format::Staging& staging, const Report& report) {
@@ -316,7 +334,7 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     source_options.threads = plan.threads;
     Spool spool(staging->directory_fd(), kSpoolFile, staging->path(), plan.spool_bytes);
     if (Status opened = spool.open(); !opened) return opened.error();
-    RowBuckets buckets(spool, plan.bucket_bytes, plan.index_bytes, expected_text_bytes(*input));
+    RowBuckets buckets(spool, plan.bucket_bytes, plan.index_bytes, expected_text_bytes(*input), 2 * plan.index_bytes);
 
     Report report;
     Stopwatch watch;
@@ -360,15 +378,27 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     report.on_error = options.source.on_error;
     report.limit = options.source.limit;
 
+    {
+        // Here, and not with the model: laying aside once more may take as much as all that was read.
+        const auto rows = static_cast<double>(buckets.rows());
+        const double model = model_bytes(rows, static_cast<double>(buckets.key_bytes()), dim);
+        const double copy =
+            std::max(0.0, static_cast<double>(buckets.bytes_to_divide()) - static_cast<double>(spool.resident_left()));
+        const double spool_file = static_cast<double>(spool.file_bytes()) + copy;
+        const double more = copy + beyond_spool(model, planes_bytes(rows, dim, options), spool_file);
+        if (Status enough = check_space(*staging, more, kCertain, options); !enough) return enough.error();
+    }
     if (Status sealed = buckets.seal(stop); !sealed) return sealed.error();
     const auto census = take_census(buckets, options, plan, stop, report);
     if (!census) return census.error();
     report.seconds.emplace_back("sort", watch.lap());
 
-    if (Status enough =
-            check_space(*staging, model_bytes(census->rows, census->keys_bytes, dim, options.planes), options);
-        !enough) {
-        return enough.error();
+    {
+        const auto rows = static_cast<double>(census->rows);
+        const double model = model_bytes(rows, static_cast<double>(census->key_bytes), dim);
+        const double more =
+            beyond_spool(model, planes_bytes(rows, dim, options), static_cast<double>(spool.file_bytes()));
+        if (Status enough = check_space(*staging, more, 1, options); !enough) return enough.error();
     }
     auto header = write_model(*staging, buckets, *census, options, dim, plan, stop);
     if (!header) return header.error();

@@ -76,6 +76,11 @@ double last_unit(std::string_view printed) {
 
 std::optional<LineProblem> check_key(std::string_view key) {
     if (key.empty()) return LineProblem{LineFault::bad_key, "the word before the numbers is empty"};
+    if (key.size() > kMaxWordBytes) {
+        return LineProblem{LineFault::bad_key,
+                           fmt::format("the word {} is longer than {} KiB; no request could name it",
+                                       printable(key, 40), kMaxWordBytes >> 10)};
+    }
     const auto forbidden = [](char c) { return c == '\0' || c == '\t' || c == '\n' || c == '\r'; };
     const auto found = std::find_if(key.begin(), key.end(), forbidden);
     if (found == key.end()) return std::nullopt;

@@ -58,7 +58,12 @@ std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, st
 std::optional<LineProblem> parse_line_with_norm(std::string_view line, std::size_t dim, std::string_view& key,
                                                 float* values);
 
-/// Nothing, or why no key may be these bytes: empty, or holding a NUL, TAB, LF or CR.
+/// A request of the daemon holds no longer line, so nobody could ask for a longer word. What a
+/// conversion keeps of keys in memory is bounded by it.
+inline constexpr std::size_t kMaxWordBytes = std::size_t{64} << 10;
+
+/// Nothing, or why no key may be these bytes: empty, longer than kMaxWordBytes, or holding a NUL,
+/// TAB, LF or CR.
 std::optional<LineProblem> check_key(std::string_view key);
 
 }  // namespace gloved::convert

@@ -9,9 +9,6 @@
 
 namespace gloved::convert {
 
-/// A record whose word goes on for longer is none.
-inline constexpr std::size_t kMaxWordBytes = std::size_t{64} << 10;
-
 struct Record {
     enum class State {
         whole,

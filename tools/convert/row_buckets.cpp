@@ -1,16 +1,21 @@
 #include "tools/convert/row_buckets.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 namespace gloved::convert {
 namespace {
 
 /// Beside key and vector: end, line, places in both orders, and what sorting takes.
-constexpr std::size_t kRowBytes = 56;
+constexpr std::size_t kRowBytes = 64;
+/// Of a row in a block, beside key and vector: line, place in the batch, end of the key.
+constexpr std::size_t kFactBytes = 3 * sizeof(std::uint32_t);
 /// A sample is no census.
 constexpr double kSpareBuckets = 1.3;
 /// Fewer keys of the sample a bucket would say little about where it should end.
@@ -95,7 +100,7 @@ Result<std::vector<RowBuckets::Slice>> RowBuckets::write_block(const Rows& rows,
     for (Slice& slice : slices) {
         slice.batch = batch;
         slice.facts_offset = static_cast<std::uint32_t>(size);
-        size += std::size_t{slice.rows} * 2 * sizeof(std::uint32_t) + slice.key_bytes;
+        size += slice.rows * kFactBytes + slice.key_bytes;
     }
     size = (size + alignof(float) - 1) / alignof(float) * alignof(float);
     for (Slice& slice : slices) {
@@ -107,6 +112,7 @@ Result<std::vector<RowBuckets::Slice>> RowBuckets::write_block(const Rows& rows,
     Spool::Draft block = spool_.begin(size);
     struct Cursor {
         std::byte* line;
+        std::byte* ordinal;
         std::byte* end;
         std::byte* key;
         std::byte* vector;
@@ -116,7 +122,8 @@ Result<std::vector<RowBuckets::Slice>> RowBuckets::write_block(const Rows& rows,
     for (const Slice& slice : slices) {
         std::byte* const facts = block.bytes + slice.facts_offset;
         const std::size_t numbers = slice.rows * sizeof(std::uint32_t);
-        cursors.push_back({facts, facts + numbers, facts + 2 * numbers, block.bytes + slice.vectors_offset});
+        cursors.push_back(
+            {facts, facts + numbers, facts + 2 * numbers, facts + 3 * numbers, block.bytes + slice.vectors_offset});
     }
     // Keys stand before the numbers of the next slice, which may therefore lie anywhere: memcpy, not assignment.
     const auto put = [](std::byte*& to, const void* from, std::size_t bytes) {
@@ -129,6 +136,7 @@ Result<std::vector<RowBuckets::Slice>> RowBuckets::write_block(const Rows& rows,
         const auto line = static_cast<std::uint32_t>(rows.lines[i]);
         cursor.key_end += static_cast<std::uint32_t>(key.size());
         put(cursor.line, &line, sizeof line);
+        put(cursor.ordinal, &rows.ordinals[i], sizeof rows.ordinals[i]);
         put(cursor.end, &cursor.key_end, sizeof cursor.key_end);
         put(cursor.key, key.data(), key.size());
         put(cursor.vector, rows.vectors + i * dim_, row_bytes);
@@ -143,6 +151,7 @@ void RowBuckets::enter(const std::vector<Slice>& slices, std::vector<Bucket>& bu
     for (std::size_t i = 0; i < slices.size(); ++i) {
         if (slices[i].rows == 0) continue;
         buckets[i].slices.push_back(slices[i]);
+        ++slices_;
         buckets[i].rows += slices[i].rows;
         buckets[i].key_bytes += slices[i].key_bytes;
     }
@@ -167,7 +176,9 @@ void RowBuckets::add(const Batch& batch) {
             has_borders_ = true;
         }
     }
-    auto slices = write_block({keys, batch.line_numbers, batch.values.data()},
+    std::vector<std::uint32_t> ordinals(batch.rows());
+    std::iota(ordinals.begin(), ordinals.end(), 0U);
+    auto slices = write_block({keys, batch.line_numbers, ordinals, batch.values.data()},
                               static_cast<std::uint32_t>(batch.sequence), borders_);
     const std::lock_guard lock(mutex_);
     if (slices) {
@@ -180,40 +191,73 @@ void RowBuckets::add(const Batch& batch) {
 Status RowBuckets::commit(const Batch& batch) {
     assert(batch.sequence == first_lines_.size());
     first_lines_.push_back(batch.first_line);
+    first_rows_.push_back(rows_);
     rows_ += batch.rows();
     const std::lock_guard lock(mutex_);
-    return failed_;
+    if (!failed_) return failed_;
+    return check_index();
 }
 
-Status RowBuckets::load_slice(const Slice& slice, KeyList& keys, std::vector<std::uint64_t>& lines) const {
+/// The index is what grows with the source: places of slices, numbers of batches, and later a bit and a half for each row.
+Status RowBuckets::check_index() const {
+    const std::uint64_t bytes =
+        slices_ * sizeof(Slice) + first_lines_.size() * 2 * sizeof(std::uint64_t) + rows_ * kIndexBitsOfRow / 8;
+    if (bytes <= max_index_bytes_) return {};
+    return Error{ErrorCode::bad_source,
+                 fmt::format("the source is too large to be kept in order in this memory ({} words so far); give a "
+                             "larger --memory, or take fewer words (--limit)",
+                             rows_)};
+}
+
+/// Appends the slice to keys, lines and ordinals; both of these count in the batch.
+Status RowBuckets::load_slice(const Slice& slice, BucketKeys& loaded) const {
     const std::size_t numbers = slice.rows * sizeof(std::uint32_t);
-    std::vector<std::byte> facts(2 * numbers + slice.key_bytes);
+    std::vector<std::byte> facts(slice.rows * kFactBytes + slice.key_bytes);
     if (Status read = spool_.read(slice.block, slice.facts_offset, facts); !read) return read;
-    const std::size_t keys_before = keys.bytes.size();
+    const std::size_t keys_before = loaded.keys.bytes.size();
     for (std::size_t i = 0; i < slice.rows; ++i) {
-        std::uint32_t line = 0;
-        std::uint32_t end = 0;
-        std::memcpy(&line, facts.data() + i * sizeof line, sizeof line);
-        std::memcpy(&end, facts.data() + numbers + i * sizeof end, sizeof end);
-        lines.push_back(line);
-        keys.ends.push_back(keys_before + end);
+        const auto fact = [&](std::size_t which) {
+            std::uint32_t value = 0;
+            std::memcpy(&value, facts.data() + which * numbers + i * sizeof value, sizeof value);
+            return value;
+        };
+        loaded.lines.push_back(fact(0));
+        loaded.ordinals.push_back(fact(1));
+        loaded.keys.ends.push_back(keys_before + fact(2));
     }
-    keys.bytes.append(reinterpret_cast<const char*>(facts.data()) + 2 * numbers, slice.key_bytes);
+    loaded.keys.bytes.append(reinterpret_cast<const char*>(facts.data()) + 3 * numbers, slice.key_bytes);
     return {};
+}
+
+std::uint64_t RowBuckets::key_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const Bucket& bucket : buckets_) bytes += bucket.key_bytes;
+    return bytes;
+}
+
+std::uint64_t RowBuckets::bytes_to_divide() const {
+    std::uint64_t bytes = 0;
+    for (const Bucket& bucket : buckets_) {
+        if (too_large(bucket)) bytes += bucket.rows * (kFactBytes + dim_ * sizeof(float)) + bucket.key_bytes;
+    }
+    return bytes;
 }
 
 /// The rows of a bucket in buckets of its own. What it was stays in the spool, unused.
 Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket, const std::atomic<bool>& stop) {
     KeyList sample;
-    KeyList keys;
-    std::vector<std::uint64_t> lines;
-    const std::size_t sampled = std::min(bucket.slices.size(), kSampledSlices);
+    BucketKeys rows;
+    // As much as a bucket may take, where keys are long.
+    const std::uint64_t slice_bytes = bucket.key_bytes / bucket.slices.size() + 1;
+    const std::size_t sampled =
+        std::min(bucket.slices.size(), static_cast<std::size_t>(std::clamp<std::uint64_t>(
+                                           bucket_bytes_ / slice_bytes, 2 * kSampledKeys, kSampledSlices)));
     for (std::size_t i = 0; i < sampled; ++i) {
         const Slice& slice = bucket.slices[i * bucket.slices.size() / sampled];
-        keys = {};
-        if (Status loaded = load_slice(slice, keys, lines); !loaded) return loaded.error();
-        for (std::size_t at = 0; at < keys.size(); at += keys.size() / kSampledKeysOfSlice + 1) {
-            sample.bytes += keys[at];
+        rows = {};
+        if (Status loaded = load_slice(slice, rows); !loaded) return loaded.error();
+        for (std::size_t at = 0; at < rows.keys.size(); at += rows.keys.size() / kSampledKeysOfSlice + 1) {
+            sample.bytes += rows.keys[at];
             sample.ends.push_back(sample.bytes.size());
         }
     }
@@ -224,19 +268,22 @@ Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket,
     std::vector<float> vectors;
     for (const Slice& slice : bucket.slices) {
         if (stop) return Error{ErrorCode::interrupted, "interrupted"};
-        keys.bytes.clear();
-        keys.ends.clear();
-        lines.clear();
+        rows.keys.bytes.clear();
+        rows.keys.ends.clear();
+        rows.lines.clear();
+        rows.ordinals.clear();
         vectors.resize(slice.rows * dim_);
-        if (Status loaded = load_slice(slice, keys, lines); !loaded) return loaded.error();
+        if (Status loaded = load_slice(slice, rows); !loaded) return loaded.error();
         if (Status read = spool_.read(slice.block, slice.vectors_offset, std::as_writable_bytes(std::span(vectors)));
             !read) {
             return read.error();
         }
-        auto slices = write_block({keys, lines, vectors.data()}, slice.batch, borders);
+        auto slices = write_block({rows.keys, rows.lines, rows.ordinals, vectors.data()}, slice.batch, borders);
         if (!slices) return slices.error();
         enter(*slices, divided);
+        if (Status fits = check_index(); !fits) return fits.error();
     }
+    slices_ -= bucket.slices.size();
     return divided;
 }
 
@@ -247,8 +294,7 @@ Status RowBuckets::seal(const std::atomic<bool>& stop) {
     while (!left.empty()) {
         Bucket bucket = std::move(left.back());
         left.pop_back();
-        // A bucket of one slice came from one batch, whose size is bounded already.
-        if (too_large(bucket) && bucket.slices.size() > 1) {
+        if (too_large(bucket)) {
             auto divided = divide(bucket, stop);
             if (!divided) return divided.error();
             if (divided->size() > 1) {
@@ -267,12 +313,50 @@ Status RowBuckets::seal(const std::atomic<bool>& stop) {
     return {};
 }
 
+/// As `load`, but never holds more than a slice: there may be any number of rows.
+Result<BucketKeys> RowBuckets::load_one_key(const Bucket& bucket, Duplicates rule, DroppedRows* dropped) const {
+    BucketKeys loaded;
+    std::size_t rows_before = 0;
+    // The row that is kept comes first, as the others are told beside it.
+    const bool last = rule == Duplicates::last;
+    const auto keep = [&](const Slice& slice, std::size_t before) -> Status {
+        BucketKeys of_slice;
+        if (Status read = load_slice(slice, of_slice); !read) return read;
+        const std::size_t winner = last ? slice.rows - 1 : 0;
+        loaded.keys.bytes = of_slice.keys[winner];
+        loaded.keys.ends = {loaded.keys.bytes.size()};
+        loaded.lines = {of_slice.lines[winner] + first_lines_[slice.batch]};
+        loaded.ordinals = {of_slice.ordinals[winner] + static_cast<std::uint32_t>(first_rows_[slice.batch])};
+        loaded.kept = {0};
+        loaded.rows_before = before + winner;
+        return {};
+    };
+    const std::size_t before_last = static_cast<std::size_t>(bucket.rows) - bucket.slices.back().rows;
+    if (Status kept = last ? keep(bucket.slices.back(), before_last) : keep(bucket.slices.front(), 0); !kept) {
+        return kept.error();
+    }
+    for (const Slice& slice : bucket.slices) {
+        if (dropped == nullptr) break;
+        BucketKeys of_slice;
+        if (Status read = load_slice(slice, of_slice); !read) return read.error();
+        for (std::size_t i = 0; i < of_slice.lines.size(); ++i, ++rows_before) {
+            if (rows_before == loaded.rows_before) continue;
+            dropped->add({of_slice.lines[i] + first_lines_[slice.batch], loaded.lines[0], shown_part(loaded.keys[0])});
+        }
+    }
+    return loaded;
+}
+
 Result<BucketKeys> RowBuckets::load(std::size_t bucket, Duplicates rule, DroppedRows* dropped) const {
+    if (buckets_[bucket].one_key) return load_one_key(buckets_[bucket], rule, dropped);
     BucketKeys loaded;
     for (const Slice& slice : buckets_[bucket].slices) {
         const std::size_t before = loaded.lines.size();
-        if (Status read = load_slice(slice, loaded.keys, loaded.lines); !read) return read.error();
-        for (std::size_t i = before; i < loaded.lines.size(); ++i) loaded.lines[i] += first_lines_[slice.batch];
+        if (Status read = load_slice(slice, loaded); !read) return read.error();
+        for (std::size_t i = before; i < loaded.lines.size(); ++i) {
+            loaded.lines[i] += first_lines_[slice.batch];
+            loaded.ordinals[i] += static_cast<std::uint32_t>(first_rows_[slice.batch]);
+        }
     }
     const auto order = sort_keys(loaded.keys);
     for (std::size_t first = 0; first < order.size();) {
@@ -292,6 +376,16 @@ Result<BucketKeys> RowBuckets::load(std::size_t bucket, Duplicates rule, Dropped
 
 Status RowBuckets::gather(std::size_t bucket, const BucketKeys& keys, std::span<float> vectors) const {
     assert(vectors.size() == keys.kept.size() * dim_);
+    if (buckets_[bucket].one_key) {
+        std::size_t row = keys.rows_before;
+        for (const Slice& slice : buckets_[bucket].slices) {
+            if (row < slice.rows) {
+                const std::size_t offset = slice.vectors_offset + row * dim_ * sizeof(float);
+                return spool_.read(slice.block, offset, std::as_writable_bytes(vectors));
+            }
+            row -= slice.rows;
+        }
+    }
     constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
     std::vector<std::uint32_t> place_of(keys.lines.size(), kNowhere);
     for (std::size_t i = 0; i < keys.kept.size(); ++i) place_of[keys.kept[i]] = static_cast<std::uint32_t>(i);

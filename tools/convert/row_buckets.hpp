@@ -20,6 +20,9 @@
 
 namespace gloved::convert {
 
+/// What a conversion keeps of every row in memory: whether it is kept, and how many are before it.
+inline constexpr std::uint64_t kIndexBitsOfRow = 2;
+
 /// A row that lost against another of the same key. Lines count from 0.
 struct DroppedRow {
     std::uint64_t line = 0;
@@ -46,11 +49,13 @@ class DroppedRows {
     std::vector<DroppedRow> listed_;
 };
 
-/// The keys of a bucket.
+/// The keys of a bucket. Of a bucket of one key, which may hold any number of rows, only the row that is kept.
 struct BucketKeys {
-    KeyList keys;                      ///< as they lie in the bucket
-    std::vector<std::uint64_t> lines;  ///< of each, from 0
-    std::vector<std::uint32_t> kept;   ///< in byte order, one a key
+    KeyList keys;                         ///< as they lie in the bucket
+    std::vector<std::uint64_t> lines;     ///< of each, from 0
+    std::vector<std::uint32_t> ordinals;  ///< of each: how many rows stand before it in the source
+    std::vector<std::uint32_t> kept;      ///< in byte order, one a key
+    std::size_t rows_before = 0;          ///< rows of the bucket before `keys.front()`; 0 but for a bucket of one key
 };
 
 /// Rows in buckets: each key of a bucket comes before each key of the next one. Every bucket is small enough to be sorted in
@@ -64,30 +69,39 @@ struct BucketKeys {
 class RowBuckets {
   public:
     /// `bucket_bytes`: what a bucket may take in memory; `index_bytes`: what may be noted of where rows lie (buckets are larger at
-    /// first where that is little). `expected_text_bytes`: the source's size, as far as it is known.
-    RowBuckets(Spool& spool, std::size_t bucket_bytes, std::uint64_t index_bytes, std::uint64_t expected_text_bytes)
+    /// first where that is little). `expected_text_bytes`: the source's size, as far as it is known. A source that is so much larger
+    /// that its index would take more than `max_index_bytes` is refused.
+    RowBuckets(Spool& spool, std::size_t bucket_bytes, std::uint64_t index_bytes, std::uint64_t expected_text_bytes,
+               std::uint64_t max_index_bytes = std::numeric_limits<std::uint64_t>::max())
         : spool_(spool),
           bucket_bytes_(bucket_bytes),
           index_bytes_(index_bytes),
+          max_index_bytes_(max_index_bytes),
           expected_text_bytes_(expected_text_bytes) {}
 
     void set_dim(std::size_t dim) { dim_ = dim; }
     /// Any thread, batches in any order. What goes wrong is told by `commit`.
     void add(const Batch& batch);
-    /// For every batch, in the order of the source, after `add`; it takes the number of lines before the batch. Errors: io.
+    /// For every batch, in the order of the source, after `add`; it takes the number of lines before the batch. Errors: io;
+    /// bad_source for a source that is too large for the memory.
     Status commit(const Batch& batch);
-    /// Divides what is too large. Errors: io, interrupted.
+    /// Divides what is too large. Errors: io, interrupted; bad_source as for `commit`.
     Status seal(const std::atomic<bool>& stop);
 
     std::size_t size() const { return buckets_.size(); }
     std::uint64_t rows() const { return rows_; }
+    /// Of all keys, before `seal`.
+    std::uint64_t key_bytes() const;
+    /// What `seal` lays aside once more at least.
+    std::uint64_t bytes_to_divide() const;
     /// The keys of a bucket in order, one of each. `dropped`, where given, is told of the others. Any thread. Errors: io.
     Result<BucketKeys> load(std::size_t bucket, Duplicates rule, DroppedRows* dropped) const;
     /// Puts the vectors of keys.kept, in that order, into `vectors`, shape (kept, dim). Any thread. Errors: io.
     Status gather(std::size_t bucket, const BucketKeys& keys, std::span<float> vectors) const;
 
   private:
-    /// A batch's rows of one bucket: line numbers and key ends (uint32 both), keys; and elsewhere in the block their vectors.
+    /// A batch's rows of one bucket: line numbers, places in the batch and key ends (uint32 all), keys; and elsewhere in the block
+    /// their vectors.
     struct Slice {
         std::uint32_t block = 0;
         std::uint32_t batch = 0;
@@ -105,7 +119,8 @@ class RowBuckets {
     /// Rows that lie in memory, to be grouped.
     struct Rows {
         KeyView keys;
-        std::span<const std::uint64_t> lines;  // in the batch
+        std::span<const std::uint64_t> lines;     // in the batch
+        std::span<const std::uint32_t> ordinals;  // in the batch
         const float* vectors = nullptr;
     };
     /// The first keys of all buckets but the first, ascending.
@@ -114,19 +129,23 @@ class RowBuckets {
     static Borders choose_borders(KeyView sample, std::size_t buckets);
     std::size_t wanted_buckets(std::uint64_t rows, std::uint64_t key_bytes) const;
     std::uint64_t bytes_of(std::uint64_t rows, std::uint64_t key_bytes) const;
+    /// A bucket of one slice came from one batch, whose size is bounded already.
     bool too_large(const Bucket& bucket) const {
-        return !bucket.one_key && bytes_of(bucket.rows, bucket.key_bytes) > bucket_bytes_;
+        return !bucket.one_key && bucket.slices.size() > 1 && bytes_of(bucket.rows, bucket.key_bytes) > bucket_bytes_;
     }
     static std::vector<Bucket> make_buckets(const Borders& borders);
     /// Writes the rows as one block; a slice for each bucket (without rows where there are none).
     Result<std::vector<Slice>> write_block(const Rows& rows, std::uint32_t batch, const Borders& borders);
-    static void enter(const std::vector<Slice>& slices, std::vector<Bucket>& buckets);
-    Status load_slice(const Slice& slice, KeyList& keys, std::vector<std::uint64_t>& lines) const;
+    void enter(const std::vector<Slice>& slices, std::vector<Bucket>& buckets);
+    Status load_slice(const Slice& slice, BucketKeys& loaded) const;
+    Result<BucketKeys> load_one_key(const Bucket& bucket, Duplicates rule, DroppedRows* dropped) const;
     Result<std::vector<Bucket>> divide(const Bucket& bucket, const std::atomic<bool>& stop);
+    Status check_index() const;
 
     Spool& spool_;
     std::size_t bucket_bytes_;
     std::uint64_t index_bytes_;
+    std::uint64_t max_index_bytes_;
     std::uint64_t expected_text_bytes_;
     std::size_t dim_ = 0;
     std::mutex mutex_;
@@ -134,7 +153,9 @@ class RowBuckets {
     Borders borders_;
     std::vector<Bucket> buckets_;
     Status failed_;
+    std::uint64_t slices_ = 0;                // of all buckets
     std::vector<std::uint64_t> first_lines_;  // of each batch
+    std::vector<std::uint64_t> first_rows_;   // of each batch
     std::uint64_t rows_ = 0;
 };
 

@@ -169,7 +169,9 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options, co
     cut.detected = *detected;
     cut.limit = options.limit;
     cut.discard_too_long = options.on_error == OnError::skip;
-    cut.chunk_bytes = options.chunk_bytes;
+    // A row takes some sixty bytes while its batch is worked on, however short its text is.
+    const std::size_t shortest_row = 2 * detected->dim + 2;
+    cut.chunk_bytes = std::min(options.chunk_bytes, kMaxBatchRows * shortest_row);
 
     SourceSummary summary;
     summary.format = detected->format;

@@ -50,6 +50,8 @@ class Spool {
     /// Forgets all blocks and gives memory and file back.
     void clear();
 
+    /// Bytes that further blocks find room for in memory.
+    std::uint64_t resident_left() const { return resident_bytes_ - resident_used_; }
     /// Bytes in the file.
     std::uint64_t file_bytes() const { return file_bytes_; }
 
