@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <cstdio>
 #include <iostream>
 #include <limits>
 #include <optional>
@@ -19,8 +18,7 @@
 #include "client/patient_connection.hpp"
 #include "client/peer_options.hpp"
 #include "client/query_line.hpp"
-#include "common/files.hpp"
-#include "common/quoting.hpp"
+#include "common/program_main.hpp"
 #include "common/terminal.hpp"
 #include "common/version.hpp"
 
@@ -66,7 +64,7 @@ struct Settings {
 };
 
 int fail(int code, const std::string& message) {
-    std::fputs(message_line("gloved-client", message).c_str(), stderr);
+    say_on_stderr("gloved-client", message);
     return code;
 }
 
@@ -105,7 +103,7 @@ int ask_once(const Settings& settings) {
     if (!reply) return fail(kAtFault, reply.error().message);
     if (!reply->status.ok) return fail(kAtFault, fmt::format("{}: {}", reply->status.code, reply->status.message));
     for (const std::string& answer : reply->lines) std::cout << answer << '\n';
-    return std::cout.flush() ? kDone : fail(kAtFault, "cannot write the answer");
+    return kDone;
 }
 
 int run_lines(const Settings& settings) {
@@ -163,10 +161,7 @@ Status check(const Settings& settings) {
     return {};
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-    open_standard_descriptors();
+int run_program(int argc, char** argv) {
     // A peer or a pager that goes away is an error to report, not a reason to die silently.
     ::signal(SIGPIPE, SIG_IGN);
     const TerminalOutput terminal_output;
@@ -204,3 +199,7 @@ int main(int argc, char** argv) {
     if (settings.lines) return run_lines(settings);
     return settings.query.empty() ? run_original(settings) : ask_once(settings);
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return gloved::program_main("gloved-client", run_program, argc, argv); }

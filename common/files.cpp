@@ -16,12 +16,6 @@ void UniqueFd::reset() {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
-void open_standard_descriptors() {
-    int fd = ::open("/dev/null", O_RDONLY);
-    while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDONLY);
-    if (fd >= 0) ::close(fd);
-}
-
 Error system_error(std::string_view path, std::string_view what, int error_number) {
     return {ErrorCode::io, fmt::format("{}: {}: {}", path, what, std::generic_category().message(error_number))};
 }

@@ -38,10 +38,6 @@ class UniqueFd {
     int fd_ = -1;
 };
 
-/// For programs, first of all: whatever is opened first would take the place of a standard descriptor that the caller has closed,
-/// and be read or written as if it were that. This way reading finds an end, and writing fails.
-void open_standard_descriptors();
-
 /// «PATH: what: the system's reason for `error_number`», as ErrorCode::io.
 Error system_error(std::string_view path, std::string_view what, int error_number);
 

@@ -20,8 +20,8 @@
 #include <boost/program_options.hpp>
 
 #include "common/byte_count.hpp"
-#include "common/files.hpp"
 #include "common/format/model.hpp"
+#include "common/program_main.hpp"
 #include "common/quoting.hpp"
 #include "common/socket_places.hpp"
 #include "common/version.hpp"
@@ -414,11 +414,8 @@ Result<int> serve(Settings& settings) {
     return served ? kDone : kFault;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int run_program(int argc, char** argv) {
     daemon::block_signals();
-    open_standard_descriptors();
     std::optional<Arguments> arguments;
     try {
         arguments = parse(argc, argv);
@@ -445,8 +442,8 @@ int main(int argc, char** argv) try {
     }
     daemon::end_log();
     return kFault;
-} catch (const std::exception& error) {
-    // Out of memory, before there is a log.
-    std::cerr << "gloved: " << error.what() << "\n";
-    return kFault;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return gloved::program_main("gloved", run_program, argc, argv); }

@@ -2,10 +2,9 @@
 
 #include <signal.h>
 
-#include <cstdio>
 #include <iostream>
 
-#include "common/terminal.hpp"
+#include "common/program_main.hpp"
 #include "common/version.hpp"
 
 namespace gloved::tools {
@@ -18,11 +17,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler")
 
 }  // namespace
 
-void Program::say(const std::string& message) const { std::fputs(message_line(name, message).c_str(), stderr); }
-
-void Program::say_without_memory(const char* message) const {
-    for (const char* piece : {name, ": ", message, "\n"}) std::fputs(piece, stderr);
-}
+void Program::say(const std::string& message) const { say_on_stderr(name, message); }
 
 int Program::wrong_usage(const std::string& what) const {
     say(what + "; " + name + " --help explains");

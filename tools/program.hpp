@@ -20,8 +20,6 @@ struct Program {
 
     /// «NAME: message» on stderr, as one line whatever is in the message.
     void say(const std::string& message) const;
-    /// The same where there may be no memory for a string.
-    void say_without_memory(const char* message) const;
     /// Says what is wrong with the command line. Returns kUsage.
     int wrong_usage(const std::string& what) const;
     /// Reads a command line into `values`, and into the variables that `all` names. Options are written in full. --help, with the

@@ -20,6 +20,7 @@
 #include "client/patient_connection.hpp"
 #include "client/peer_options.hpp"
 #include "common/files.hpp"
+#include "common/program_main.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "common/terminal.hpp"
@@ -63,7 +64,7 @@ struct Settings {
     client::EvaluationSettings evaluation;
 };
 
-void say(const std::string& message) { std::fputs(message_line("gloved-eval", message).c_str(), stderr); }
+void say(const std::string& message) { say_on_stderr("gloved-eval", message); }
 
 int fail(int code, const std::string& message) {
     say(message);
@@ -157,10 +158,7 @@ Result<std::string> evaluate_file(const Settings& settings) {
     return report(settings, pairs->pairs, client::evaluate_pairs);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-    open_standard_descriptors();
+int run_program(int argc, char** argv) {
     // A peer that goes away is an error to report, not a reason to die silently.
     ::signal(SIGPIPE, SIG_IGN);
     const TerminalOutput terminal_output;
@@ -195,5 +193,9 @@ int main(int argc, char** argv) {
     const auto text = evaluate_file(settings);
     if (!text) return fail(kAtFault, text.error().message);
     std::cout << *text;
-    return std::cout.flush() ? kDone : fail(kAtFault, "cannot write the figures");
+    return kDone;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return gloved::program_main("gloved-eval", run_program, argc, argv); }

@@ -1,11 +1,10 @@
 // gloved-make-hard-model: a model on which bounds are worth little, for gloved-verify --engines. The work is in hard_model.cpp.
 #include <boost/program_options.hpp>
 #include <cstdint>
-#include <cstdio>
-#include <exception>
 #include <iostream>
 #include <string>
 
+#include "common/program_main.hpp"
 #include "tests/support/hard_model.hpp"
 #include "tests/support/small_model.hpp"
 
@@ -14,13 +13,11 @@ namespace {
 namespace po = boost::program_options;
 
 int complain(const std::string& what, int status) {
-    std::fputs(("gloved-make-hard-model: " + what + "\n").c_str(), stderr);
+    gloved::say_on_stderr("gloved-make-hard-model", what);
     return status;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int run_program(int argc, char** argv) {
     std::int64_t rows = 0;
     std::int64_t dim = 0;
     std::uint64_t seed = 1;
@@ -49,6 +46,8 @@ int main(int argc, char** argv) try {
         gloved::tests::hard_entries(static_cast<std::size_t>(rows), static_cast<std::size_t>(dim), seed);
     gloved::tests::make_model(directory, entries);
     return 0;
-} catch (const std::exception& error) {
-    return complain(error.what(), 1);
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return gloved::program_main("gloved-make-hard-model", run_program, argc, argv); }

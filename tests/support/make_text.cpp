@@ -5,13 +5,13 @@
 #include <boost/program_options.hpp>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <string>
 #include <string_view>
 
 #include "common/format/layout.hpp"
+#include "common/program_main.hpp"
 #include "tests/support/text_maker.hpp"
 
 namespace {
@@ -20,7 +20,7 @@ using namespace gloved;
 namespace po = boost::program_options;
 
 int complain(const std::string& what, int status) {
-    std::fputs(("gloved-make-text: " + what + "\n").c_str(), stderr);
+    say_on_stderr("gloved-make-text", what);
     return status;
 }
 
@@ -34,9 +34,7 @@ bool write_all(int fd, std::string_view bytes) {
     return true;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
     tests::TextShape shape;
     std::int64_t rows = 0;
     std::int64_t dim = 0;
@@ -77,3 +75,7 @@ int main(int argc, char** argv) {
     if (!written || ::close(fd) != 0) return complain(std::string("cannot write: ") + std::strerror(errno), 1);
     return 0;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return gloved::program_main("gloved-make-text", run_program, argc, argv); }

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "common/format/model.hpp"
-#include "common/terminal.hpp"
+#include "common/program_main.hpp"
 #include "common/version.hpp"
 #include "kernels/registry.hpp"
 #include "tools/bench/daemon_probe.hpp"
@@ -45,7 +45,7 @@ constexpr std::size_t kManySingles = 2000;
 constexpr std::size_t kDaemonRounds = 9;
 
 int fail(int code, const std::string& message) {
-    std::fputs(message_line("gloved-bench", message).c_str(), stderr);
+    say_on_stderr("gloved-bench", message);
     return code;
 }
 
@@ -153,8 +153,7 @@ Status run(const Settings& settings) {
                 made = header.error();
         });
         if (!made) return made;
-        const std::string made_it = fmt::format("made {} in {:.1f} s", directory, ms / 1000);
-        std::fputs(message_line("gloved-bench", made_it).c_str(), stderr);
+        say_on_stderr("gloved-bench", fmt::format("made {} in {:.1f} s", directory, ms / 1000));
     }
     auto model = format::Model::open(directory);
     if (!model) return model.error();
@@ -173,12 +172,10 @@ int run_measurement(const Result<std::optional<Settings>>& settings,
     if (!*settings) return kDone;
     end_on_signals();
     if (Status done = print(**settings, processor_name()); !done) return fail(kAtFault, done.error().message);
-    return std::fflush(stdout) == 0 ? kDone : fail(kAtFault, "cannot write the results");
+    return kDone;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
     const std::string_view measurement = argc > 1 ? argv[1] : "";
     if (measurement == "distmat") {
         return run_measurement(read_distmat_settings(argc - 1, argv + 1, std::cout), print_distmat, "distmat --help");
@@ -196,5 +193,9 @@ int main(int argc, char** argv) {
     }
     end_on_signals();
     if (Status done = run(**settings); !done) return fail(kAtFault, done.error().message);
-    return std::fflush(stdout) == 0 ? kDone : fail(kAtFault, "cannot write the results");
+    return kDone;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return gloved::program_main("gloved-bench", run_program, argc, argv); }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <cstdint>
-#include <exception>
 #include <new>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "common/byte_count.hpp"
 #include "common/format/layout.hpp"
+#include "common/program_main.hpp"
 #include "common/quoting.hpp"
 #include "tools/convert/bus_error.hpp"
 #include "tools/convert/convert.hpp"
@@ -216,9 +216,7 @@ void summarize(const convert::ConvertOptions& options, const convert::Report& re
         format::hex(report.generation)));
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int run_program(int argc, char** argv) {
     std::optional<Task> task;
     if (const int status = parse(argc, argv, task); !task) return status;
     const auto& stop = tools::stop_on_signals(tools::SecondSignal::waits_too);
@@ -248,11 +246,11 @@ int main(int argc, char** argv) try {
     try {
         summarize(task->conversion, *report);
     } catch (const std::bad_alloc&) {
-        kProgram.say_without_memory("the model is there, but there was no memory for a summary");
+        say_on_stderr(kProgram.name, "the model is there, but there was no memory for a summary");
     }
     return kDone;
-} catch (const std::exception& error) {
-    // Out of memory or threads. All destructors have run: nothing is left behind.
-    kProgram.say_without_memory(error.what());
-    return kFault;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return gloved::program_main("gloved-convert", run_program, argc, argv); }

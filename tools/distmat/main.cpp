@@ -4,14 +4,12 @@
 
 #include <boost/program_options.hpp>
 #include <cstdint>
-#include <cstdio>
-#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "common/files.hpp"
+#include "common/program_main.hpp"
 #include "kernels/distance/cpu.hpp"
 #include "kernels/distance/registry.hpp"
 #include "kernels/thread_pool.hpp"
@@ -116,10 +114,7 @@ int parse(int argc, char** argv, std::optional<distmat::DistmatOptions>& parsed)
     return kDone;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
-    open_standard_descriptors();
+int run_program(int argc, char** argv) {
     std::optional<distmat::DistmatOptions> options;
     if (const int status = parse(argc, argv, options); !options) return status;
     const auto& stop = tools::stop_on_signals(tools::SecondSignal::waits_too);
@@ -133,8 +128,8 @@ int main(int argc, char** argv) try {
                      ? fmt::format("interrupted; {} is as it was", options->output)
                      : error.message);
     return kFault;
-} catch (const std::exception& error) {
-    // Out of memory or threads. All destructors have run: nothing is left behind.
-    kProgram.say_without_memory(error.what());
-    return kFault;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return gloved::program_main("gloved-distmat", run_program, argc, argv); }

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +16,7 @@
 #include <utility>
 
 #include "common/files.hpp"
+#include "common/program_main.hpp"
 #include "kernels/reduce/registry.hpp"
 #include "tools/matmin/result_text.hpp"
 #include "tools/matmin/source.hpp"
@@ -164,11 +164,14 @@ Status run(const Task& task, matmin::Source& source) {
     if (task.times) {
         const double reading_ms = std::max(0.0, reading->wall_ms - reading->reduce_ms);
         const double megabytes = static_cast<double>(reading->bytes) / 1e6;
-        fmt::print(stderr, "matrices   {} of {} x {}, {}\nengine     {}\n", reading->count, reading->shape.rows,
-                   reading->shape.columns, matmin::kTypeName<T>, task.engine);
-        fmt::print(stderr, "reading    {:>10.1f} ms  ({:.0f} MB/s)\n", reading_ms,
-                   megabytes / std::max(reading_ms, 1e-3) * 1e3);
-        fmt::print(stderr, "transfer   {:>10.1f} ms\ncomputing  {:>10.1f} ms\n", times.transfer_ms, times.compute_ms);
+        std::string figures =
+            fmt::format("matrices   {} of {} x {}, {}\nengine     {}\n", reading->count, reading->shape.rows,
+                        reading->shape.columns, matmin::kTypeName<T>, task.engine);
+        figures += fmt::format("reading    {:>10.1f} ms  ({:.0f} MB/s)\n", reading_ms,
+                               megabytes / std::max(reading_ms, 1e-3) * 1e3);
+        figures +=
+            fmt::format("transfer   {:>10.1f} ms\ncomputing  {:>10.1f} ms\n", times.transfer_ms, times.compute_ms);
+        std::fputs(figures.c_str(), stderr);
     }
     return {};
 }
@@ -188,10 +191,7 @@ Status run(const Task& task, const std::atomic<bool>& stop) {
     return run<double>(task, *source);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
-    open_standard_descriptors();
+int run_program(int argc, char** argv) {
     std::optional<Task> task;
     if (const int status = parse(argc, argv, task); !task) return status;
     const auto& stop = tools::stop_on_signals(tools::SecondSignal::ends_at_once);
@@ -200,8 +200,8 @@ int main(int argc, char** argv) try {
         return kFault;
     }
     return kDone;
-} catch (const std::exception& error) {
-    // Out of memory or threads.
-    kProgram.say_without_memory(error.what());
-    return kFault;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return gloved::program_main("gloved-matmin", run_program, argc, argv); }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <cstdio>
-#include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "common/format/layout.hpp"
+#include "common/program_main.hpp"
 #include "common/quoting.hpp"
 #include "tools/convert/bus_error.hpp"
 #include "tools/program.hpp"
@@ -122,9 +122,7 @@ void print_json(const verify::VerifyOptions& options, const verify::ModelFacts& 
     fmt::print("{}\n", json.dump(-1, ' ', true, Json::error_handler_t::replace));
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int run_program(int argc, char** argv) {
     std::optional<CommandLine> line;
     if (const int status = parse(argc, argv, line); !line) return status;
     // The second one ends the program where it stands: an engine in the middle of a large batch, say. Nothing is left.
@@ -156,12 +154,9 @@ int main(int argc, char** argv) try {
     } else {
         fmt::print("{}: NOT sound, {} of {} checks failed\n", name, failed, checks.size());
     }
-    if (std::fflush(stdout) != 0) {
-        kProgram.say("cannot write the result");
-        return kFault;
-    }
     return failed == 0 ? kDone : kFault;
-} catch (const std::exception& error) {
-    kProgram.say_without_memory(error.what());
-    return kFault;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return gloved::program_main("gloved-verify", run_program, argc, argv); }
