@@ -157,6 +157,28 @@ TEST_F(VerifyValues, SectionsThatItDoesNotKnowAreHashedToo) {
     expect_failures({fmt::format("checksum of plane: {}/values: section 'plane' has checksum ", model_)});
 }
 
+// With valid checksums: what loading a model anew must find, and a start must survive.
+TEST_F(VerifyValues, WhatIsNotFiniteIsRefusedByTheDaemonsCheckAndNeverInJson) {
+    const std::vector<std::string> check = {program("gloved"), "--engine", "cpu", "--check", "--model", "m=" + model_};
+    EXPECT_EQ(run(check).exit_code, 0);
+    for (const float bad : {kNaN, kInfinity, -kInfinity}) {
+        const auto vectors = header_.find(format::kVectors)->offset + std::uint64_t{5} * 7 * sizeof(float);
+        std::memcpy(values_.data() + vectors, &bad, sizeof bad);
+        put_values();
+        fs::remove(model_ + "/planes");
+        const Finished finished = run(check);
+        EXPECT_EQ(finished.exit_code, 1);
+        EXPECT_NE(finished.err.find("section 'vectors' holds NaN or infinity"), std::string::npos) << finished.err;
+        EXPECT_EQ(verify().exit_code, 1);
+    }
+    const double norm = std::numeric_limits<double>::infinity();
+    values_.replace(header_.find(format::kVectors)->offset, 300 * 7 * sizeof(float), 300 * 7 * sizeof(float), '\0');
+    std::memcpy(values_.data() + header_.find(format::kNorms)->offset, &norm, sizeof norm);
+    put_values();
+    EXPECT_NE(run(check).err.find("section 'norms' holds NaN or infinity"), std::string::npos);
+    EXPECT_EQ(verify().exit_code, 1);
+}
+
 TEST_F(VerifyValues, NothingButNaNIsToldAndSurvived) {
     const auto& vectors = *header_.find(format::kVectors);
     std::vector<float> values(300 * 7, kNaN);

@@ -205,5 +205,22 @@ TEST(Reply, AWordStandsAsItIs) {
     EXPECT_EQ(text, "\x1B[2J \xFF\"\n");
 }
 
+TEST(LineWriter, JsonHasNoNumberThatIsNotFinite) {
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity()}) {
+        std::string out;
+        LineWriter line(out, Form::json, true);
+        line.begin();
+        line.score("score", bad);
+        line.begin_list("vector");
+        line.list_float(bad);
+        line.list_float(-0.0F);
+        line.list_score(bad);
+        line.end_list();
+        line.end();
+        EXPECT_EQ(out, R"({"score":null,"vector":[null,-0,null]})");
+    }
+}
+
 }  // namespace
 }  // namespace gloved::wire

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -40,6 +41,7 @@ constexpr const char* kSpoolFile = "spool";  // known to Staging, for the moment
 constexpr std::uint64_t kBatchMemoryBytes = 16 << 20;
 /// Larger ones would gain nothing: their slices are read in pieces of some ten KiB and more already.
 constexpr std::uint64_t kMaxBucketBytes = 32 << 20;
+constexpr int kLargeAllocation = 1 << 20;
 /// What packing makes of decimals.
 constexpr std::uint64_t kPackedRatio = 3;
 /// Of a source whose size nobody knows.
@@ -166,6 +168,7 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
     DroppedRows dropped;
     const auto load = [&](Item& item) {
         item.dropped = {};
+        item.loaded = BucketKeys();  // gives back what it held before as much again is taken
         item.loaded = buckets.load(item.bucket, options.duplicates, &item.dropped);
     };
     const auto count = [&](Item& item) -> Status {
@@ -218,6 +221,7 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
         Status done;
     };
     const auto place = [&](Item& item) {
+        item.keys = {};
         auto loaded = buckets.load(item.bucket, options.duplicates, nullptr);
         if (!loaded) {
             item.done = loaded.error();
@@ -303,7 +307,8 @@ Status check_space_early(const format::Staging& staging, const Input& input, con
     const auto key_bytes = static_cast<double>(first.keys.size()) * rows / static_cast<double>(first.rows());
     const double model = model_bytes(rows, key_bytes, dim);
     // What comes in order falls into the last bucket, and is laid aside once more when that is divided.
-    const double copies = ascending(first) && batches >= 2 ? 2 : 1;
+    const bool divided = ascending(first) && model > 2 * static_cast<double>(plan.bucket_bytes);
+    const double copies = divided ? 2 : 1;
     const double spool = std::max(0.0, copies * model - static_cast<double>(plan.spool_bytes));
     return check_space(staging, spool + beyond_spool(model, planes_bytes(rows, dim, options), spool), kCertain,
                        options);
@@ -330,6 +335,8 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     auto staging = format::Staging::create(options.model_dir);
     if (!staging) return staging.error();
     const MemoryPlan plan = plan_memory(options);
+    // Large buffers go back to the system when they are freed. By default the allocator keeps such room, a heap for each thread.
+    ::mallopt(M_MMAP_THRESHOLD, kLargeAllocation);
     SourceOptions source_options = options.source;
     source_options.threads = plan.threads;
     Spool spool(staging->directory_fd(), kSpoolFile, staging->path(), plan.spool_bytes);

@@ -350,6 +350,13 @@ Result<BucketKeys> RowBuckets::load_one_key(const Bucket& bucket, Duplicates rul
 Result<BucketKeys> RowBuckets::load(std::size_t bucket, Duplicates rule, DroppedRows* dropped) const {
     if (buckets_[bucket].one_key) return load_one_key(buckets_[bucket], rule, dropped);
     BucketKeys loaded;
+    // What grows by doubling would take twice what a bucket may.
+    const auto rows = static_cast<std::size_t>(buckets_[bucket].rows);
+    loaded.keys.bytes.reserve(static_cast<std::size_t>(buckets_[bucket].key_bytes));
+    loaded.keys.ends.reserve(rows);
+    loaded.lines.reserve(rows);
+    loaded.ordinals.reserve(rows);
+    loaded.kept.reserve(rows);
     for (const Slice& slice : buckets_[bucket].slices) {
         const std::size_t before = loaded.lines.size();
         if (Status read = load_slice(slice, loaded); !read) return read.error();
