@@ -43,6 +43,8 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
 set(gloved_packaging ${PROJECT_SOURCE_DIR}/packaging)
+file(READ ${gloved_packaging}/remove_models.sh gloved_remove_models)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${gloved_packaging}/remove_models.sh)
 foreach(script postinst prerm postrm)
   configure_file(${gloved_packaging}/${script}.in ${PROJECT_BINARY_DIR}/packaging/${script} @ONLY
     FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <limits.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -11,19 +12,14 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/access.hpp"
+#include "common/format/own_files.hpp"
+
 namespace gloved {
 namespace {
 
-/// Whether `fd` is the directory `other`.
-Result<bool> is_directory(int fd, const std::string& path, const std::string& other) {
-    const auto opened = open_directory(other);
-    if (!opened) return opened.error();
-    const auto one = file_status(fd, path);
-    if (!one) return one.error();
-    const auto two = file_status(opened->get(), other);
-    if (!two) return two.error();
-    return one->st_dev == two->st_dev && one->st_ino == two->st_ino;
-}
+/// The longest that is put around a name: two numbers of ten digits.
+constexpr std::size_t kMaxAround = 1 + 8 + 10 + 1 + 10;
 
 }  // namespace
 
@@ -48,8 +44,7 @@ OutputFile::~OutputFile() {
     if (!staged_.empty()) ::unlinkat(parent_.get(), staged_.c_str(), 0);
 }
 
-Result<OutputFile> OutputFile::create(const std::string& target, const std::atomic<bool>& stop,
-                                      const std::string& kept_free) {
+Result<OutputFile> OutputFile::create(const std::string& target, const std::atomic<bool>& stop) {
     OutputFile output(target, stop);
     if (target == "-") return output;
     const std::size_t slash = target.rfind('/');
@@ -61,21 +56,24 @@ Result<OutputFile> OutputFile::create(const std::string& target, const std::atom
     auto parent = open_directory(output.parent_path_);
     if (!parent) return parent.error();
     output.parent_ = *std::move(parent);
-    if (Status checked = output.check_target(); !checked) return checked.error();
-    if (!kept_free.empty()) {
-        const auto inside = is_directory(output.parent_.get(), output.parent_path_, kept_free);
-        if (!inside) return inside.error();
-        if (*inside) {
-            return Error{ErrorCode::conflict,
-                         fmt::format("{}: lies in the model's own directory; name another place", target)};
-        }
+    if (output.name_.size() > NAME_MAX - kMaxAround) {
+        return Error{ErrorCode::conflict, fmt::format("{}: the file's name has {} bytes; {} at most can be written",
+                                                      target, output.name_.size(), NAME_MAX - kMaxAround)};
+    }
+    if (const auto checked = output.check_target(); !checked) return checked.error();
+    if (format::is_model(output.parent_.get())) {
+        return Error{ErrorCode::conflict, fmt::format("{}: lies in a model's directory; name another place", target)};
     }
     for (int attempt = 0;; ++attempt) {
         output.staged_ = fmt::format(".{}.gloved-{}-{}", output.name_, ::getpid(), attempt);
         // To be read, too: a mapping that is written must be.
         output.fd_ = UniqueFd(
             ::openat(output.parent_.get(), output.staged_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-        if (output.fd_) return output;
+        if (output.fd_) {
+            // Before the first byte is in it: the old file may be for the eyes of few.
+            if (Status kept = output.keep_access_of_target(); !kept) return kept.error();
+            return output;
+        }
         if (errno != EEXIST || attempt == 100) {
             output.staged_.clear();
             return system_error(output.parent_path_, "cannot create a file in it", errno);
@@ -144,7 +142,7 @@ Status OutputFile::sync() { return fd_ ? sync_to_disk(fd_.get(), target_) : Stat
 Status OutputFile::publish() {
     if (!fd_) return {};
     // Looked at again: the first look may have been long ago.
-    if (Status checked = check_target(); !checked) return checked;
+    if (Status kept = keep_access_of_target(); !kept) return kept;
     if (::renameat(parent_.get(), staged_.c_str(), parent_.get(), name_.c_str()) != 0) {
         return system_error(target_, "cannot publish", errno);
     }
@@ -152,18 +150,32 @@ Status OutputFile::publish() {
     return sync_to_disk(parent_.get(), parent_path_);
 }
 
-Status OutputFile::check_target() const {
+Result<UniqueFd> OutputFile::check_target() const {
     struct stat status {};
     if (::fstatat(parent_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        if (errno == ENOENT) return {};
+        if (errno == ENOENT) return UniqueFd();
         return system_error(target_, "cannot stat", errno);
     }
-    if (S_ISREG(status.st_mode)) return {};
-    // Renaming over a device, a FIFO or a link would take its place, not write to it.
-    const char* const what = S_ISDIR(status.st_mode)   ? "a directory"
-                             : S_ISLNK(status.st_mode) ? "a symbolic link"
-                                                       : "no regular file";
-    return Error{ErrorCode::conflict, fmt::format("{}: exists and is {}; name a file", target_, what)};
+    if (!S_ISREG(status.st_mode)) {
+        // Renaming over a device, a FIFO or a link would take its place, not write to it.
+        const char* const what = S_ISDIR(status.st_mode)   ? "a directory"
+                                 : S_ISLNK(status.st_mode) ? "a symbolic link"
+                                                           : "no regular file";
+        return Error{ErrorCode::conflict, fmt::format("{}: exists and is {}; name a file", target_, what)};
+    }
+    // Renaming asks for no right to write the file; who has taken that right away wants it kept.
+    if (::faccessat(parent_.get(), name_.c_str(), W_OK, AT_EACCESS) != 0) {
+        return system_error(target_, "exists and cannot be written", errno);
+    }
+    UniqueFd old(::openat(parent_.get(), name_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    if (!old && errno != ENOENT) return system_error(target_, "cannot open", errno);
+    return old;
+}
+
+Status OutputFile::keep_access_of_target() const {
+    const auto old = check_target();
+    if (!old) return old.error();
+    return *old ? keep_access(old->get(), fd_.get(), 0777, target_) : Status();
 }
 
 }  // namespace gloved

@@ -18,11 +18,11 @@ namespace gloved {
 /// all; or stdout. Either written from its beginning to its end, or mapped. Not safe for concurrent use.
 class OutputFile {
   public:
-    /// «-» is stdout. `stop` is looked at before every write, and outlives the file. Refuses (conflict) a name under which there is
-    /// anything but a regular file, and one in the directory `kept_free`, if that is not empty: a model's, where any file but its own
-    /// would be in the way. Errors: conflict, io.
-    static Result<OutputFile> create(const std::string& target, const std::atomic<bool>& stop,
-                                     const std::string& kept_free = {});
+    /// «-» is stdout. `stop` is looked at before every write, and outlives the file. Refuses (conflict) a name under which
+    /// there is anything but a regular file that this user may write, and one in a model's directory, where any file but its
+    /// own would be in the way. A new file has the mode that the umask gives it; one that replaces another takes its mode,
+    /// group, owner and access control lists (keep_access). Errors: conflict, io.
+    static Result<OutputFile> create(const std::string& target, const std::atomic<bool>& stop);
 
     OutputFile(OutputFile&& other) noexcept;
     OutputFile& operator=(OutputFile&&) = delete;
@@ -51,7 +51,10 @@ class OutputFile {
 
   private:
     OutputFile(std::string target, const std::atomic<bool>& stop);
-    Status check_target() const;
+    /// Refuses what must not be replaced. Nothing is there: no descriptor; else what is there, open.
+    Result<UniqueFd> check_target() const;
+    /// The same, and takes the access of what is there.
+    Status keep_access_of_target() const;
 
     std::string target_;
     const std::atomic<bool>* stop_;

@@ -20,6 +20,8 @@ using Row = std::uint32_t;
 inline constexpr const char* kKeysFile = "keys";
 inline constexpr const char* kValuesFile = "values";
 inline constexpr const char* kReportFile = "report.json";
+/// How every report begins: the name of the program that made the model follows.
+inline constexpr std::string_view kReportBeginning = "{\n  \"tool\": \"gloved-";
 
 /// The shape of PNG's signature, which was designed so that each common way to mangle a file in transfer breaks it: a
 /// byte over 0x7F (7-bit channels), CR LF (newline conversion), 0x1A (DOS end of file), LF (the reverse conversion).

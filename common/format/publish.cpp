@@ -1,79 +1,34 @@
 #include "common/format/publish.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
-#include <memory>
 #include <new>
 #include <string_view>
-#include <thread>
-#include <vector>
+#include <utility>
 
+#include "common/access.hpp"
 #include "common/format/layout.hpp"
+#include "common/format/own_files.hpp"
 #include "common/format/planes.hpp"
+#include "common/quoting.hpp"
 
 namespace gloved::format {
 namespace {
 
-/// Every file that a model or a staging directory may hold. Nothing else is ever removed.
-constexpr std::array<std::string_view, 6> kOwnFiles = {kKeysFile,   kValuesFile,    kReportFile,
-                                                       kPlanesFile, kNewPlanesFile, "spool"};
-
-bool is_own_file(std::string_view name) {
-    return std::find(kOwnFiles.begin(), kOwnFiles.end(), name) != kOwnFiles.end();
-}
-
-Result<std::vector<std::string>> list_directory(int fd, const std::string& path) {
-    // A second open: fdopendir takes the descriptor over and moves its position.
-    UniqueFd own(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!own) return system_error(path, "cannot list", errno);
-    const std::unique_ptr<DIR, int (*)(DIR*)> directory(::fdopendir(own.get()), ::closedir);
-    if (!directory) return system_error(path, "cannot list", errno);
-    own.release();
-    std::vector<std::string> names;
-    for (;;) {
-        errno = 0;  // the only way to tell an error from the end
-        const dirent* entry = ::readdir(directory.get());
-        if (entry == nullptr) break;
-        const std::string_view name = entry->d_name;
-        if (name != "." && name != "..") names.emplace_back(name);
-    }
-    if (errno != 0) return system_error(path, "cannot list", errno);
-    return names;
-}
-
-/// Removes the directory `name` and the model files in it. A directory that holds anything else stays, with that
-/// content.
-Status remove_model_directory(int parent, const std::string& name, const std::string& path) {
-    const UniqueFd directory(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    // Another process may be sweeping it.
-    if (!directory && errno == ENOENT) return {};
-    if (!directory) return system_error(path, "cannot open for removal", errno);
-    for (const std::string_view file : kOwnFiles) {
-        if (::unlinkat(directory.get(), std::string(file).c_str(), 0) != 0 && errno != ENOENT) {
-            return system_error(path, fmt::format("cannot remove '{}' in it", file), errno);
-        }
-    }
-    if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
-        return system_error(path, "cannot remove", errno);
-    }
-    return {};
-}
+/// Names that are tried before somebody else is taken to be in the way.
+constexpr int kMaxAttempts = 100;
 
 std::string stray_prefix(const std::string& target_name) { return "." + target_name + ".gloved-"; }
-
-/// We hold a parent's lock for microseconds; whoever holds it longer is not one of us.
-constexpr std::chrono::seconds kLockPatience{10};
 
 /// Locks a descriptor's file if nobody else holds its lock; −1 and errno otherwise.
 int lock_now(int fd) {
@@ -84,71 +39,109 @@ int lock_now(int fd) {
     return result;
 }
 
-/// Locks a directory until the result is destroyed. Advisory; a second open, because a lock belongs to one. Anybody who may
-/// read the directory can hold its lock, so waiting has an end.
-Result<UniqueFd> lock_directory(int fd, const std::string& path) {
-    UniqueFd lock(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!lock) return system_error(path, "cannot open for locking", errno);
-    const auto deadline = std::chrono::steady_clock::now() + kLockPatience;
-    while (lock_now(lock.get()) != 0) {
-        if (errno != EWOULDBLOCK) return system_error(path, "cannot lock", errno);
-        if (std::chrono::steady_clock::now() >= deadline) {
-            return Error{ErrorCode::conflict,
-                         fmt::format("{}: another program holds a lock on this directory (lsof tells which)", path)};
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return lock;
+UniqueFd open_directory_at(int parent, const std::string& name) {
+    return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+}
+
+/// Whether `name` in the directory is the file that `fd` has open.
+bool is_named(int directory, const char* name, int fd) {
+    struct stat open {};
+    struct stat named {};
+    return ::fstat(fd, &open) == 0 && ::fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
 /// What publish() appends to a staging directory's name «.NAME.gloved-PID-N» for an old model that it moves aside.
 constexpr std::string_view kAsideSuffix = "-0";
+/// The longest that is put around a target's name: two numbers of ten digits, and the suffix.
+constexpr std::size_t kMaxAround = 1 + 8 + 10 + 1 + 10 + kAsideSuffix.size();
+constexpr std::size_t kMaxTargetName = NAME_MAX - kMaxAround;
 
 /// Whether `name` is that of an old model moved aside: three numbers behind the prefix, not two.
 bool is_aside(std::string_view name, std::size_t prefix_length) {
     return std::count(name.begin() + static_cast<std::ptrdiff_t>(prefix_length), name.end(), '-') == 2;
 }
 
-/// A staging directory whose maker is gone, locked by us.
-struct Stray {
-    std::string name;
-    UniqueFd lock;
-};
+/// Whether somebody is making a model in the directory `name`.
+bool is_being_made(int parent, const std::string& name) {
+    const UniqueFd made = open_directory_at(parent, name);
+    return made ? lock_now(made.get()) != 0 : errno != ENOENT;
+}
 
-/// The strays of this target: nobody holds their lock. The parent is locked. An old model that was moved aside by a process
-/// that died before the new one had the name gets the name back: it is the only one there is.
-Result<std::vector<Stray>> claim_strays(int parent, const std::string& parent_path, const std::string& target_name) {
-    std::vector<Stray> strays;
+/// Gives an old model that was moved aside its name back, if its process died before the new one had the name: it is the
+/// only one there is. Whether the old model is of no use any more, because there is a new one.
+bool give_name_back(int parent, const std::string& aside, const std::string& target_name) {
+    if (is_being_made(parent, aside.substr(0, aside.size() - kAsideSuffix.size()))) return false;
+    const UniqueFd old = open_directory_at(parent, aside);
+    if (!old) return false;
+    if (!is_model(old.get())) return true;
+    // Fails where the name is taken by a directory that is not empty.
+    return ::renameat(parent, aside.c_str(), parent, target_name.c_str()) != 0 &&
+           (errno == EEXIST || errno == ENOTEMPTY);
+}
+
+/// Removes the strays of this target: what has their name, is gloved's by its content, and is held by nobody.
+Status sweep_strays(int parent, const std::string& parent_path, const std::string& target_name) {
     const auto names = list_directory(parent, parent_path);
     if (!names) return names.error();
     const std::string prefix = stray_prefix(target_name);
     for (const std::string& name : *names) {
         if (name.rfind(prefix, 0) != 0) continue;
         if (name.find_first_not_of("0123456789-", prefix.size()) != std::string::npos) continue;
-        UniqueFd lock(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-        if (!lock || lock_now(lock.get()) != 0) continue;
-        // Fails where the name is taken by a directory that is not empty.
-        if (is_aside(name, prefix.size()) && ::renameat(parent, name.c_str(), parent, target_name.c_str()) == 0)
-            continue;
-        strays.push_back({name, std::move(lock)});
-    }
-    return strays;
-}
-
-/// Removes the strays of this target. The parent is locked only while they are claimed: removing takes as long as it takes.
-Status sweep_strays(int parent, const std::string& parent_path, const std::string& target_name) {
-    auto lock = lock_directory(parent, parent_path);
-    if (!lock) return lock.error();
-    const auto strays = claim_strays(parent, parent_path, target_name);
-    if (!strays) return strays.error();
-    lock->reset();
-    for (const Stray& stray : *strays) {
+        const bool aside = is_aside(name, prefix.size());
+        if (aside && !give_name_back(parent, name, target_name)) continue;
+        const UniqueFd stray = open_directory_at(parent, name);
+        // An old model is not locked: anybody who may read it could hold that lock.
+        if (!stray || (!aside && lock_now(stray.get()) != 0)) continue;
+        const std::string path = parent_path + "/" + name;
+        const auto foreign = find_foreign_entry(stray.get(), path);
+        if (!foreign || *foreign) continue;
         // What cannot be removed (another user's, say) is left: it is in nobody's way.
-        (void)remove_model_directory(parent, stray.name, fmt::format("{}/{}", parent_path, stray.name));
+        (void)remove_own_directory(parent, name, path);
     }
     return {};
 }
 
+Error conflict(std::string message) { return {ErrorCode::conflict, std::move(message)}; }
+
+/// Whether something is mounted at `name`: it could not be renamed.
+Result<bool> is_mount_point(int parent, const std::string& name, const std::string& target) {
+    struct statx status {};
+    if (::statx(parent, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &status) != 0) {
+        return system_error(target, "cannot stat", errno);
+    }
+    if ((status.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0) {
+        return (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+    }
+    const auto around = file_status(parent, target);
+    if (!around) return around.error();
+    return gnu_dev_makedev(status.stx_dev_major, status.stx_dev_minor) != around->st_dev;
+}
+
+/// Whether this user may rename the directory away and remove the files in it.
+Status check_removable(int parent, int directory, bool empty, const std::string& target) {
+    const auto around = file_status(parent, target);
+    if (!around) return around.error();
+    const auto status = file_status(directory, target);
+    if (!status) return status.error();
+    const uid_t user = ::geteuid();
+    if ((around->st_mode & S_ISVTX) != 0 && user != 0 && user != status->st_uid && user != around->st_uid) {
+        return conflict(
+            fmt::format("{}: belongs to another user, and the directory around it is sticky, so that only its "
+                        "owner can replace it; choose another name",
+                        target));
+    }
+    if (!empty && ::faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) != 0) {
+        if (errno != EACCES && errno != EROFS) return system_error(target, "cannot tell who may write it", errno);
+        return conflict(
+            fmt::format("{}: this user may not remove the model that is there; its owner can allow it "
+                        "(chmod g+w), or choose another name",
+                        target));
+    }
+    return {};
+}
+
+/// Refuses what must not be replaced, or cannot be.
 Status check_target(int parent, const std::string& name, const std::string& target) {
     struct stat status {};
     if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -156,21 +149,59 @@ Status check_target(int parent, const std::string& name, const std::string& targ
         return system_error(target, "cannot stat", errno);
     }
     if (!S_ISDIR(status.st_mode)) {
-        return Error{ErrorCode::conflict,
-                     fmt::format("{}: exists and is not a directory; choose another name or remove it", target)};
+        return conflict(fmt::format("{}: exists and is not a directory; choose another name or remove it", target));
     }
-    const UniqueFd directory(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    const auto mounted = is_mount_point(parent, name, target);
+    if (!mounted) return mounted.error();
+    if (*mounted) {
+        return conflict(fmt::format(
+            "{0}: is a mount point, which a model cannot replace; name a directory in it, such as {0}/glove", target));
+    }
+    const UniqueFd directory = open_directory_at(parent, name);
     if (!directory) return system_error(target, "cannot open the directory", errno);
     const auto names = list_directory(directory.get(), target);
     if (!names) return names.error();
-    for (const std::string& entry : *names) {
-        if (!is_own_file(entry)) {
-            return Error{
-                ErrorCode::conflict,
-                fmt::format("{}: exists and holds '{}', which is no part of a model; choose another directory, "
-                            "replacing this one would remove it",
-                            target, entry)};
-        }
+    const auto foreign = find_foreign_entry(directory.get(), target);
+    if (!foreign) return foreign.error();
+    if (*foreign || (!names->empty() && !is_model(directory.get()))) {
+        return conflict(
+            fmt::format("{}: exists and holds {}, which gloved did not make, so nothing there is touched; "
+                        "choose another directory, or move or remove this one",
+                        target, printable(foreign->value_or(names->empty() ? "" : names->front()), NAME_MAX)));
+    }
+    return check_removable(parent, directory.get(), names->empty(), target);
+}
+
+/// Refuses what took the old model's place between the last look and the exchange.
+Status check_old(int parent, const std::string& old, const std::string& old_path, const std::string& target) {
+    const UniqueFd directory = open_directory_at(parent, old);
+    if (!directory) {
+        if (errno == ENOENT) return {};  // another process has swept it
+        return system_error(old_path, "cannot open the directory", errno);
+    }
+    const auto foreign = find_foreign_entry(directory.get(), old_path);
+    if (!foreign) return foreign.error();
+    if (!*foreign) return {};
+    return conflict(
+        fmt::format("{}: now holds {}, which gloved did not make, so nothing there is touched; choose "
+                    "another directory",
+                    target, printable(**foreign, NAME_MAX)));
+}
+
+/// Opens a file of a model; no descriptor where there is none.
+Result<UniqueFd> open_if_there(int directory, const char* name, const std::string& path) {
+    UniqueFd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (!fd && errno != ENOENT) return system_error(path, "cannot open", errno);
+    return fd;
+}
+
+/// Gives a new file the access of the old model's file of that name or, where there is none, of its values. Nobody may
+/// write it.
+Status keep_file_access(int old_directory, const char* name, int made, const std::string& path) {
+    for (const char* like : {name, kValuesFile}) {
+        const auto old = open_if_there(old_directory, like, path);
+        if (!old) return old.error();
+        if (*old) return keep_access(old->get(), made, 0777 & ~mode_t{0222}, path);
     }
     return {};
 }
@@ -183,9 +214,51 @@ void tell(const std::function<void(const std::string&)>& warn, const std::string
     }
 }
 
+/// Refuses a file that gloved did not make.
+Status check_planes(int directory, const char* name, const std::string& path) {
+    const std::string file = path + "/" + name;
+    const auto own = is_own_file(directory, name, file);
+    if (!own) return own.error();
+    if (*own) return {};
+    return conflict(fmt::format("{}: gloved did not make this file, so it is left alone; move or remove it", file));
+}
+
+Error being_made(const std::string& path) {
+    return conflict(fmt::format("{}: another gloved-convert makes planes there (lsof tells which)", path));
+}
+
+/// Removes a new planes file whose maker is gone. Refuses (conflict) one that is being made, or that is not gloved's.
+Status remove_stale_planes(int directory, const std::string& path) {
+    const std::string file = path + "/" + kNewPlanesFile;
+    struct stat status {};
+    if (::fstatat(directory, kNewPlanesFile, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno == ENOENT) return {};
+        return system_error(file, "cannot stat", errno);
+    }
+    if (Status checked = check_planes(directory, kNewPlanesFile, path); !checked) return checked;
+    // A finished one is read-only, and is renamed at once: its maker is gone. Its lock says nothing, since everybody can
+    // open it.
+    const bool finished = (status.st_mode & 0222) == 0;
+    UniqueFd fd;
+    if (!finished) {
+        fd = UniqueFd(::openat(directory, kNewPlanesFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+        if (!fd && errno == ENOENT) return {};
+        if (!fd) return system_error(file, "cannot open what another user has begun or left", errno);
+        if (lock_now(fd.get()) != 0) {
+            if (errno == EWOULDBLOCK) return being_made(path);
+            return system_error(file, "cannot lock", errno);
+        }
+        if (!is_named(directory, kNewPlanesFile, fd.get())) return {};
+    }
+    if (::unlinkat(directory, kNewPlanesFile, 0) != 0 && errno != ENOENT) {
+        return system_error(file, "cannot remove", errno);
+    }
+    return {};
+}
+
 }  // namespace
 
-Result<Staging> Staging::create(const std::string& target) {
+Result<Staging> Staging::open_place(const std::string& target) {
     std::string trimmed = target;
     while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
     const std::size_t slash = trimmed.rfind('/');
@@ -194,8 +267,11 @@ Result<Staging> Staging::create(const std::string& target) {
     staging.parent_path_ = slash == std::string::npos ? "." : slash == 0 ? "/" : trimmed.substr(0, slash);
     staging.target_name_ = slash == std::string::npos ? trimmed : trimmed.substr(slash + 1);
     if (staging.target_name_.empty() || staging.target_name_ == "." || staging.target_name_ == "..") {
-        return Error{ErrorCode::conflict,
-                     fmt::format("'{}': a model directory needs a name of its own, such as models/glove", target)};
+        return conflict(fmt::format("'{}': a model directory needs a name of its own, such as models/glove", target));
+    }
+    if (staging.target_name_.size() > kMaxTargetName) {
+        return conflict(fmt::format("{}: the last part of this name has {} bytes, and a model's has {} at most", target,
+                                    staging.target_name_.size(), kMaxTargetName));
     }
     auto parent = open_directory(staging.parent_path_);
     if (!parent) return parent.error();
@@ -204,48 +280,63 @@ Result<Staging> Staging::create(const std::string& target) {
         return checked.error();
     }
 
+    if (::faccessat(staging.parent_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
+        return system_error(staging.parent_path_, "cannot create a directory in it", errno);
+    }
+    return staging;
+}
+
+Status Staging::check(const std::string& target) {
+    const auto place = open_place(target);
+    return place ? Status() : Status(place.error());
+}
+
+Result<Staging> Staging::create(const std::string& target) {
+    auto place = open_place(target);
+    if (!place) return place.error();
+    Staging staging = *std::move(place);
     if (Status swept = sweep_strays(staging.parent_.get(), staging.parent_path_, staging.target_name_); !swept) {
         return swept.error();
     }
-    // Under the parent's lock: otherwise another process could take the new directory for a stray in the moment between its
-    // making and its locking.
-    const auto lock = lock_directory(staging.parent_.get(), staging.parent_path_);
-    if (!lock) return lock.error();
-    for (int attempt = 0;; ++attempt) {
+    const auto around = file_status(staging.parent_.get(), staging.parent_path_);
+    if (!around) return around.error();
+    for (int attempt = 0; attempt <= kMaxAttempts; ++attempt) {
         // Both names before there is a directory: without memory for them it would be left behind.
         staging.name_ = fmt::format("{}{}-{}", stray_prefix(staging.target_name_), ::getpid(), attempt);
         staging.path_ = staging.parent_path_ + "/" + staging.name_;
-        if (::mkdirat(staging.parent_.get(), staging.name_.c_str(), 0755) == 0) break;
-        if (errno != EEXIST || attempt == 100) {
+        if (::mkdirat(staging.parent_.get(), staging.name_.c_str(), 0700) != 0) {
+            if (errno == EEXIST) continue;
             return system_error(staging.parent_path_, "cannot create a directory in it", errno);
         }
-    }
-    staging.directory_ = UniqueFd(
-        ::openat(staging.parent_.get(), staging.name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (!staging.directory_) {
+        UniqueFd made = open_directory_at(staging.parent_.get(), staging.name_);
         const int reason = errno;
-        (void)::unlinkat(staging.parent_.get(), staging.name_.c_str(), AT_REMOVEDIR);
-        return system_error(staging.path_, "cannot open", reason);
+        // Another process may have taken it for a stray before it was locked.
+        if (made ? lock_now(made.get()) != 0 && errno == EWOULDBLOCK : reason == ENOENT) continue;
+        if (!made || lock_now(made.get()) != 0) {
+            const int failed = made ? errno : reason;
+            (void)::unlinkat(staging.parent_.get(), staging.name_.c_str(), AT_REMOVEDIR);
+            return system_error(staging.path_, made ? "cannot lock" : "cannot open", failed);
+        }
+        if (!is_named(staging.parent_.get(), staging.name_.c_str(), made.get())) continue;
+        staging.directory_ = std::move(made);
+        if (::fchmod(staging.directory_.get(), unfinished_directory_mode(*around)) != 0) {
+            return system_error(staging.path_, "cannot set the mode", errno);
+        }
+        return staging;
     }
-    if (lock_now(staging.directory_.get()) != 0) return system_error(staging.path_, "cannot lock", errno);
-    return staging;
+    return conflict(fmt::format("{}: directories of the names {}{}-… are there already; remove them",
+                                staging.parent_path_, stray_prefix(staging.target_name_), ::getpid()));
 }
 
 Staging::~Staging() {
     if (!directory_ || name_.empty()) return;
-    (void)remove_model_directory(parent_.get(), name_, path_);
+    (void)remove_own_directory(parent_.get(), name_, path_);
 }
 
 bool Staging::take_back(const std::string& old, Replaced replaced) {
-    // Another process may have published since. Its model is not ours to move.
-    struct stat ours {};
-    struct stat theirs {};
     const int parent = parent_.get();
-    if (::fstat(directory_.get(), &ours) != 0 ||
-        ::fstatat(parent, target_name_.c_str(), &theirs, AT_SYMLINK_NOFOLLOW) != 0 || ours.st_dev != theirs.st_dev ||
-        ours.st_ino != theirs.st_ino) {
-        return false;
-    }
+    // Another process may have published since. Its model is not ours to move.
+    if (!is_named(parent, target_name_.c_str(), directory_.get())) return false;
     if (replaced == Replaced::by_exchange) {
         return ::renameat2(parent, old.c_str(), parent, target_name_.c_str(), RENAME_EXCHANGE) == 0;
     }
@@ -253,9 +344,34 @@ bool Staging::take_back(const std::string& old, Replaced replaced) {
     return replaced == Replaced::nothing || ::renameat(parent, old.c_str(), parent, target_name_.c_str()) == 0;
 }
 
+Status Staging::settle_access() {
+    const UniqueFd old = open_directory_at(parent_.get(), target_name_);
+    if (!old) {
+        if (errno != ENOENT) return system_error(target_, "cannot open the directory", errno);
+        const auto around = file_status(parent_.get(), parent_path_);
+        if (!around) return around.error();
+        if (::fchmod(directory_.get(), model_directory_mode(*around)) != 0) {
+            return system_error(path_, "cannot set the mode", errno);
+        }
+        return {};
+    }
+    for (const OwnFile& file : own_files()) {
+        const std::string path = path_ + "/" + file.name;
+        const auto made = open_if_there(directory_.get(), file.name, path);
+        if (!made) return made.error();
+        if (!*made) continue;
+        if (Status kept = keep_file_access(old.get(), file.name, made->get(), path); !kept) return kept;
+        if (Status synced = sync_to_disk(made->get(), path); !synced) return synced;
+    }
+    return keep_access(old.get(), directory_.get(), 07777, path_);
+}
+
 Status Staging::publish(const std::function<void(const std::string&)>& warn) {
-    if (Status synced = sync_to_disk(directory_.get(), path_); !synced) return synced;
     const int parent = parent_.get();
+    // Looked at again: hours may have passed since the first look.
+    if (Status checked = check_target(parent, target_name_, target_); !checked) return checked;
+    if (Status settled = settle_access(); !settled) return settled;
+    if (Status synced = sync_to_disk(directory_.get(), path_); !synced) return synced;
     Replaced replaced = Replaced::nothing;
     // From the first rename on nothing may fail for want of memory: what is to be said and called is made before.
     std::string old = name_;  // what the old model is called once the new one has its name
@@ -263,14 +379,10 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
     if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_NOREPLACE) != 0) {
         if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
             return system_error(target_, "cannot publish", errno);
-        // Looked at again: hours may have passed since the first look.
-        if (Status checked = check_target(parent, target_name_, target_); !checked) return checked;
         if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_EXCHANGE) == 0) {
             replaced = Replaced::by_exchange;
         } else if (errno == EINVAL || errno == ENOSYS || errno == ENOENT) {
-            // A sweep between the two renames would give the old model its name back.
-            const auto lock = lock_directory(parent, parent_path_);
-            if (!lock) return lock.error();
+            // A sweep between the two renames leaves the old model alone: the new one is still locked.
             old += kAsideSuffix;
             old_path += kAsideSuffix;
             const std::string warning = fmt::format(
@@ -294,6 +406,13 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
             return system_error(target_, "cannot exchange with the old model", errno);
         }
     }
+    if (replaced != Replaced::nothing) {
+        // Whoever has put something there since the last look has it back.
+        if (Status checked = check_old(parent, old, old_path, target_); !checked) {
+            if (!take_back(old, replaced)) name_.clear();
+            return checked;
+        }
+    }
     // Without this a power cut could lose the rename after the program said that it was done.
     // The old model is removed only after that: until then a power cut may still bring its name back.
     Status synced = sync_to_disk(parent, parent_path_);
@@ -305,7 +424,7 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
     }
     name_.clear();
     if (replaced != Replaced::nothing) {
-        if (Status removed = remove_model_directory(parent, old, old_path); !removed) {
+        if (Status removed = remove_own_directory(parent, old, old_path); !removed) {
             tell(warn, removed.error().message, "; the next conversion to this name sweeps it");
         }
     }
@@ -320,23 +439,44 @@ Result<PlanesStaging> PlanesStaging::create(const std::string& model_dir) {
     staging.path_ = model_dir;
     while (staging.path_.size() > 1 && staging.path_.back() == '/') staging.path_.pop_back();
     staging.new_path_ = staging.path_ + "/" + kNewPlanesFile;
-    if (lock_now(staging.directory_.get()) != 0) {
-        if (errno != EWOULDBLOCK) return system_error(staging.path_, "cannot lock", errno);
-        return Error{ErrorCode::conflict,
-                     fmt::format("{}: another program holds a lock on this directory, a gloved-convert that is at it "
-                                 "perhaps (lsof tells which)",
-                                 staging.path_)};
+    const int parent = staging.directory_.get();
+    const auto around = file_status(parent, staging.path_);
+    if (!around) return around.error();
+    if (Status checked = check_planes(parent, kPlanesFile, staging.path_); !checked) return checked.error();
+    for (int attempt = 0; attempt <= kMaxAttempts; ++attempt) {
+        UniqueFd file(::openat(parent, kNewPlanesFile, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        if (!file) {
+            if (errno != EEXIST) return system_error(staging.new_path_, "cannot create", errno);
+            if (Status removed = remove_stale_planes(parent, staging.path_); !removed) return removed.error();
+            continue;
+        }
+        // Another process may have taken it for a dead one's before it was locked.
+        if (lock_now(file.get()) != 0) {
+            if (errno == EWOULDBLOCK) continue;
+            const int reason = errno;
+            (void)::unlinkat(parent, kNewPlanesFile, 0);
+            return system_error(staging.new_path_, "cannot lock", reason);
+        }
+        if (!is_named(parent, kNewPlanesFile, file.get())) continue;
+        staging.file_ = std::move(file);
+        if (::fchmod(staging.file_.get(), unfinished_file_mode(*around)) != 0) {
+            return system_error(staging.new_path_, "cannot set the mode", errno);
+        }
+        return staging;
     }
-    // We hold the lock, so that whoever made this one is gone.
-    if (::unlinkat(staging.directory_.get(), kNewPlanesFile, 0) != 0 && errno != ENOENT) {
-        return system_error(staging.new_path_, "cannot remove", errno);
-    }
-    staging.is_ours_ = true;
-    return staging;
+    return being_made(staging.path_);
 }
 
 PlanesStaging::~PlanesStaging() {
-    if (directory_ && is_ours_) (void)::unlinkat(directory_.get(), kNewPlanesFile, 0);
+    if (file_ && is_there()) (void)::unlinkat(directory_.get(), kNewPlanesFile, 0);
+}
+
+bool PlanesStaging::is_there() const { return is_named(directory_.get(), kNewPlanesFile, file_.get()); }
+
+Result<UniqueFd> PlanesStaging::file() const {
+    UniqueFd copy(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!copy) return system_error(new_path_, "cannot open once more", errno);
+    return copy;
 }
 
 Status PlanesStaging::publish() {
@@ -346,13 +486,17 @@ Status PlanesStaging::publish() {
     if (::fstat(directory, &ours) != 0) return system_error(path_, "cannot stat", errno);
     if (::stat(path_.c_str(), &named) != 0) return system_error(path_, "cannot stat", errno);
     if (ours.st_dev != named.st_dev || ours.st_ino != named.st_ino) {
-        return Error{ErrorCode::conflict,
-                     fmt::format("{}: the model was replaced while its planes were made; try again", path_)};
+        return conflict(fmt::format("{}: the model was replaced while its planes were made; try again", path_));
     }
+    if (!is_there()) {
+        return conflict(fmt::format("{}: was removed while it was made; try again", new_path_));
+    }
+    if (Status checked = check_planes(directory, kPlanesFile, path_); !checked) return checked;
+    if (Status kept = keep_file_access(directory, kPlanesFile, file_.get(), new_path_); !kept) return kept;
+    if (Status synced = sync_to_disk(file_.get(), new_path_); !synced) return synced;
     if (::renameat(directory, kNewPlanesFile, directory, kPlanesFile) != 0) {
         return system_error(new_path_, fmt::format("cannot rename to '{}'", kPlanesFile), errno);
     }
-    is_ours_ = false;
     return sync_to_disk(directory, path_);
 }
 

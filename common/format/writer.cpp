@@ -5,7 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <utility>
+
+#include "common/access.hpp"
 
 namespace gloved::format {
 namespace {
@@ -16,18 +20,23 @@ std::uint64_t aligned(std::uint64_t offset) {
     return (offset + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
 }
 
-Result<UniqueFd> create_file(int directory_fd, const char* name, const std::string& path) {
-    UniqueFd fd(::openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+/// Says what the file is before there is anything else in it.
+Status write_magic(int fd, const std::array<unsigned char, 8>& magic, const std::string& path) {
+    return write_all_at(fd, std::as_bytes(std::span(magic)), 0, path);
+}
+
+}  // namespace
+
+Result<UniqueFd> create_model_file(int directory_fd, const char* name, const std::string& path) {
+    UniqueFd fd(::openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!fd) return system_error(path, "cannot create", errno);
     return fd;
 }
 
-Status seal(int fd, const std::string& path) {
-    if (::fchmod(fd, 0444) != 0) return system_error(path, "cannot make read-only", errno);
+Status seal_model_file(int fd, const std::string& path) {
+    if (::fchmod(fd, kModelFileMode) != 0) return system_error(path, "cannot make read-only", errno);
     return sync_to_disk(fd, path);
 }
-
-}  // namespace
 
 Result<ModelWriter> ModelWriter::create(int directory_fd, const std::string& path, std::uint64_t rows,
                                         std::uint32_t dim) {
@@ -37,10 +46,13 @@ Result<ModelWriter> ModelWriter::create(int directory_fd, const std::string& pat
     writer.dim_ = dim;
     writer.values_path_ = path + "/" + kValuesFile;
     writer.keys_path_ = path + "/" + kKeysFile;
-    auto values = create_file(directory_fd, kValuesFile, writer.values_path_);
+    auto values = create_model_file(directory_fd, kValuesFile, writer.values_path_);
     if (!values) return values.error();
     writer.values_fd_ = *std::move(values);
-    auto keys = create_file(directory_fd, kKeysFile, writer.keys_path_);
+    if (Status marked = write_magic(writer.values_fd_.get(), kMagic, writer.values_path_); !marked)
+        return marked.error();
+    if (Status synced = sync_to_disk(writer.values_fd_.get(), writer.values_path_); !synced) return synced.error();
+    auto keys = create_model_file(directory_fd, kKeysFile, writer.keys_path_);
     if (!keys) return keys.error();
     writer.keys_fd_ = *std::move(keys);
 
@@ -127,20 +139,19 @@ Result<Header> ModelWriter::finish() {
     header.generation = compute_generation(header);
     const auto bytes = encode_header(header);
     if (Status written = write_all_at(values_fd_.get(), bytes, 0, values_path_); !written) return written.error();
-    if (Status sealed = seal(values_fd_.get(), values_path_); !sealed) return sealed.error();
-    if (Status sealed = seal(keys_fd_.get(), keys_path_); !sealed) return sealed.error();
+    if (Status sealed = seal_model_file(values_fd_.get(), values_path_); !sealed) return sealed.error();
+    if (Status sealed = seal_model_file(keys_fd_.get(), keys_path_); !sealed) return sealed.error();
     return header;
 }
 
-Result<PlanesWriter> PlanesWriter::create(int directory_fd, const std::string& path, const char* name,
-                                          std::uint64_t rows, std::uint32_t dim, std::uint64_t generation) {
+Result<PlanesWriter> PlanesWriter::create(UniqueFd file, const std::string& path, std::uint64_t rows, std::uint32_t dim,
+                                          std::uint64_t generation) {
     assert(rows >= 1 && rows <= kMaxRows && dim >= 1 && dim <= kMaxDim);
     PlanesWriter writer;
     writer.header_ = {rows, dim, generation, 0};
-    writer.path_ = path + "/" + name;
-    auto fd = create_file(directory_fd, name, writer.path_);
-    if (!fd) return fd.error();
-    writer.fd_ = *std::move(fd);
+    writer.path_ = path;
+    writer.fd_ = std::move(file);
+    if (Status marked = write_magic(writer.fd_.get(), kPlanesMagic, path); !marked) return marked.error();
     // The full size at once: what fills the last page reads as zeros.
     if (::ftruncate(writer.fd_.get(), static_cast<off_t>(writer.header_.file_bytes())) != 0) {
         return system_error(writer.path_, "cannot set the size", errno);
@@ -163,7 +174,7 @@ Status PlanesWriter::finish() {
     assert(hashed_ == shape().bytes());
     header_.checksum = checksum_.value();
     if (Status written = write_all_at(fd_.get(), encode_planes_header(header_), 0, path_); !written) return written;
-    return seal(fd_.get(), path_);
+    return seal_model_file(fd_.get(), path_);
 }
 
 }  // namespace gloved::format

@@ -21,11 +21,11 @@ TEST(OddTargets, AreRefused) {
     write_file(dir / "file", "mine");
     fs::create_directory(dir / "full");
     write_file(dir / "full/thesis.tex", "mine");
-    for (const auto& [target, fragment] :
-         std::vector<std::pair<std::string, std::string>>{{dir / "file", "exists and is not a directory"},
-                                                          {dir / "full", "'thesis.tex', which is no part of a model"},
-                                                          {dir / "none/m", "cannot open the directory"},
-                                                          {"/", "a name of its own"}}) {
+    for (const auto& [target, fragment] : std::vector<std::pair<std::string, std::string>>{
+             {dir / "file", "exists and is not a directory"},
+             {dir / "full", "holds \"thesis.tex\", which gloved did not make"},
+             {dir / "none/m", "cannot open the directory"},
+             {"/", "a name of its own"}}) {
         const Finished finished = run({program("gloved-convert"), dir / "in", target});
         EXPECT_EQ(finished.exit_code, 1);
         EXPECT_NE(finished.err.find(fragment), std::string::npos) << finished.err;

@@ -223,8 +223,8 @@ TEST(Convert, AddsPlanesToAModelAndChangesNothingElse) {
         EXPECT_EQ(read_only_files(dir / "m"), kWithPlanes);
         // The second time over what is there, damaged, and beside what a dead process has left.
         fs::remove(dir / "m/planes");
-        write_file(dir / "m/planes", "damaged");
-        write_file(dir / "m/planes.new", "half");
+        write_file(dir / "m/planes", planes.substr(0, 8) + "damaged");
+        write_file(dir / "m/planes.new", planes.substr(0, 100));
     }
     ASSERT_EQ(convert({"--planes-only", dir / "m/"}).exit_code, 0);
     EXPECT_TRUE(read_file(dir / "m/planes") == planes);
@@ -253,9 +253,11 @@ TEST(Convert, AddsNoPlanesWhereItCannot) {
     EXPECT_EQ(read_only_files(dir / "m"), kWithPlanes);
 
     // While somebody else is at it.
-    const auto held = run({"flock", dir / "m", program("gloved-convert"), "--planes-only", dir / "m"});
+    write_file(dir / "m/planes.new", "");
+    const auto held = run({"flock", dir / "m/planes.new", program("gloved-convert"), "--planes-only", dir / "m"});
     EXPECT_EQ(held.exit_code, 1);
-    EXPECT_NE(held.err.find("another program holds a lock on this directory"), std::string::npos) << held.err;
+    EXPECT_NE(held.err.find("another gloved-convert makes planes there"), std::string::npos) << held.err;
+    fs::remove(dir / "m/planes.new");
 
     // Damaged values: there is nothing to make planes of.
     const std::string values = read_file(dir / "m/values");

@@ -108,7 +108,7 @@ TEST_F(ExportProgram, RefusesWhatIsNoFile) {
          {std::pair<std::string, std::string>{dir_ / "folder", "folder: exists and is a directory; name a file"},
           {dir_ / "folder/", "a file needs a name"},
           {dir_ / "link", "exists and is a symbolic link; name a file"},
-          {dir_ / "m/values", "lies in the model's own directory; name another place"},
+          {dir_ / "m/values", "lies in a model's directory; name another place"},
           {dir_ / "none/out", "none: cannot open"}}) {
         for (const std::string format : {"glove", "word2vec", "word2vec-bin", "npy"}) {
             const Finished finished = try_export(format, output);

@@ -224,7 +224,7 @@ TEST_F(Export, ReplacesAFileWholeOrNotAtAll) {
     expect_refused(ExportFormat::glove, dir_ / "fifo", ErrorCode::conflict, "no regular file");
     expect_refused(ExportFormat::glove, dir_ / "link", ErrorCode::conflict, "symbolic link");
     expect_refused(ExportFormat::glove, dir_ / "none/out", ErrorCode::io, "none");
-    expect_refused(ExportFormat::glove, dir_ / "m/values", ErrorCode::conflict, "model's own directory");
+    expect_refused(ExportFormat::glove, dir_ / "m/values", ErrorCode::conflict, "model's directory");
     expect_refused(ExportFormat::npy, "-", ErrorCode::conflict, "two files");
     fs::create_directory(dir_ / "array.words");
     expect_refused(ExportFormat::npy, dir_ / "array", ErrorCode::conflict, "array.words: exists and is a directory");

@@ -53,9 +53,9 @@ format::Model make_model(const std::string& directory, const std::vector<Entry>&
 void store_planes(const std::string& directory) {
     auto staging = *require(format::PlanesStaging::create(directory));
     const auto model = *require(format::Model::open(directory, format::WithPlanes::no));
-    auto writer =
-        *require(format::PlanesWriter::create(staging.directory_fd(), directory, format::kNewPlanesFile, model.rows(),
-                                              static_cast<std::uint32_t>(model.dim()), model.generation()));
+    auto writer = *require(format::PlanesWriter::create(*require(staging.file()),
+                                                        directory + "/" + format::kNewPlanesFile, model.rows(),
+                                                        static_cast<std::uint32_t>(model.dim()), model.generation()));
     std::vector<std::byte> groups(writer.shape().bytes());
     kernels::planes::build_groups({model.vectors(), model.norms(), model.dim()}, 0, writer.shape().groups(), groups);
     require(writer.write_groups(0, groups));

@@ -197,12 +197,13 @@ TEST_F(PlanesFile, OneProcessAtATimeMakesANewOne) {
 }
 
 TEST_F(PlanesFile, WhatADeadProcessLeftIsRemovedAndNobodyReadsIt) {
-    write_file(model_ + "/planes.new", "half");
+    const std::string half = planes_.substr(0, 100);
+    write_file(model_ + "/planes.new", half);
     EXPECT_TRUE(format::Model::open(model_));
     { ASSERT_TRUE(format::PlanesStaging::create(model_)); }
     EXPECT_FALSE(fs::exists(model_ + "/planes.new"));
     // A conversion to the same name takes it for its own too.
-    write_file(model_ + "/planes.new", "half");
+    write_file(model_ + "/planes.new", half);
     make_model(model_, random_entries(10, 3, 2));
     EXPECT_FALSE(fs::exists(model_ + "/planes.new"));
     EXPECT_FALSE(fs::exists(model_ + "/planes"));
@@ -212,7 +213,6 @@ TEST_F(PlanesFile, WhatADeadProcessLeftIsRemovedAndNobodyReadsIt) {
 TEST_F(PlanesFile, ANewOneIsNotPutIntoAModelThatWasReplacedMeanwhile) {
     auto staging = format::PlanesStaging::create(model_);
     ASSERT_TRUE(staging);
-    write_file(model_ + "/planes.new", "new");
     fs::rename(model_, dir_ / "aside");
     make_model(model_, random_entries(10, 3, 2));
     const auto published = staging->publish();

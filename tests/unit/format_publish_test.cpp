@@ -22,7 +22,7 @@ std::size_t entries_in(const std::string& path) {
 TEST(Publish, SweepsStraysButNotOfTheLiving) {
     const tests::TempDir dir;
     fs::create_directory(dir / ".m.gloved-1-0");
-    tests::write_file(dir / ".m.gloved-1-0/spool", "half");
+    tests::write_file(dir / ".m.gloved-1-0/spool", "");
     fs::create_directory(dir / ".m.gloved-backup");  // nobody's stray
     const auto living = Staging::create(dir / "m");
     ASSERT_TRUE(living);

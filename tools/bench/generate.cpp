@@ -1,12 +1,10 @@
 #include "tools/bench/generate.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cmath>
 #include <string_view>
 #include <vector>
@@ -236,14 +234,14 @@ Status write_rows(format::ModelWriter& writer, const GenerateOptions& options,
 Status write_report(const format::Staging& staging, const GenerateOptions& options) {
     const std::string path = staging.path() + "/" + format::kReportFile;
     const std::string report = fmt::format(
-        "{{\n  \"source\": \"gloved-bench --rows {0} --dim {1} --seed {2}\",\n  \"format\": \"generated\",\n"
+        "{{\n  \"tool\": \"gloved-bench\",\n  \"source\": \"gloved-bench --rows {0} --dim {1} --seed {2}\",\n  "
+        "\"format\": \"generated\",\n"
         "  \"rows\": {0},\n  \"dim\": {1},\n  \"tool_version\": \"{3}\"\n}}\n",
         options.rows, options.dim, options.seed, kProgramVersion);
-    const UniqueFd fd(
-        ::openat(staging.directory_fd(), format::kReportFile, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444));
-    if (!fd) return system_error(path, "cannot create", errno);
-    if (Status written = write_all_at(fd.get(), std::as_bytes(std::span(report)), 0, path); !written) return written;
-    return sync_to_disk(fd.get(), path);
+    const auto fd = format::create_model_file(staging.directory_fd(), format::kReportFile, path);
+    if (!fd) return fd.error();
+    if (Status written = write_all_at(fd->get(), std::as_bytes(std::span(report)), 0, path); !written) return written;
+    return format::seal_model_file(fd->get(), path);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "common/files.hpp"
+#include "common/format/own_files.hpp"
 #include "common/format/planes.hpp"
 #include "common/format/publish.hpp"
 #include "common/format/writer.hpp"
@@ -34,8 +35,6 @@
 
 namespace gloved::convert {
 namespace {
-
-constexpr const char* kSpoolFile = "spool";  // known to Staging, for the moment in which it has a name
 
 /// A batch of lines: text, numbers, and the block that they are written as.
 constexpr std::uint64_t kBatchMemoryBytes = 16 << 20;
@@ -61,12 +60,6 @@ class Stopwatch {
 std::uint64_t expected_text_bytes(const Input& input) {
     if (input.total_bytes() == 0) return kUsualTextBytes;
     return input.compression() == "none" ? input.total_bytes() : input.total_bytes() * kPackedRatio;
-}
-
-Result<UniqueFd> create_file(const format::Staging& staging, const char* name) {
-    UniqueFd fd(::openat(staging.directory_fd(), name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-    if (!fd) return system_error(staging.path() + "/" + name, "cannot create", errno);
-    return fd;
 }
 
 /// What may be held in memory, and where it goes.
@@ -316,19 +309,20 @@ Status check_space_early(const format::Staging& staging, const Input& input, con
 
 Status write_report(const format::Staging& staging, const Report& report) {
     const std::string path = staging.path() + "/" + format::kReportFile;
-    auto fd = create_file(staging, format::kReportFile);
+    auto fd = format::create_model_file(staging.directory_fd(), format::kReportFile, path);
     if (!fd) return fd.error();
     const std::string json = to_json(report);
     if (Status written = write_all_at(fd->get(), std::as_bytes(std::span(json)), 0, path); !written) return written;
-    if (::fchmod(fd->get(), 0444) != 0) return system_error(path, "cannot make read-only", errno);
-    return sync_to_disk(fd->get(), path);
+    return format::seal_model_file(fd->get(), path);
 }
 
 }  // namespace
 
 Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& stop,
                        const std::function<void(const std::string&)>& say) {
-    // The input first: a mistyped name should not cost a directory.
+    // Before the input, which may be a pipe that somebody has yet to fill.
+    if (Status possible = format::Staging::check(options.model_dir); !possible) return possible.error();
+    // The input before the directory: a mistyped name should not cost one.
     auto input = Input::open(options.input, stop, options.member);
     if (!input) return input.error();
     if (Status used = input->check_member(options.member); !used) return used.error();
@@ -339,7 +333,7 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     ::mallopt(M_MMAP_THRESHOLD, kLargeAllocation);
     SourceOptions source_options = options.source;
     source_options.threads = plan.threads;
-    Spool spool(staging->directory_fd(), kSpoolFile, staging->path(), plan.spool_bytes);
+    Spool spool(staging->directory_fd(), format::kSpoolFile, staging->path(), plan.spool_bytes);
     if (Status opened = spool.open(); !opened) return opened.error();
     RowBuckets buckets(spool, plan.bucket_bytes, plan.index_bytes, expected_text_bytes(*input), 2 * plan.index_bytes);
 
@@ -413,8 +407,11 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     spool.clear();
     report.seconds.emplace_back("write", watch.lap());
     if (options.planes) {
-        if (Status written = write_planes(staging->directory_fd(), staging->path(), format::kPlanesFile, *header,
-                                          plan.threads, stop);
+        auto file = format::create_model_file(staging->directory_fd(), format::kPlanesFile,
+                                              staging->path() + "/" + format::kPlanesFile);
+        if (!file) return file.error();
+        if (Status written = write_planes(staging->directory_fd(), staging->path(), *std::move(file),
+                                          format::kPlanesFile, *header, plan.threads, stop);
             !written) {
             return written.error();
         }

@@ -197,7 +197,7 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
     }
     const auto model = Model::open(options.model_dir, format::WithPlanes::no);
     if (!model) return model.error();
-    auto output = OutputFile::create(options.output, stop, options.model_dir);
+    auto output = OutputFile::create(options.output, stop);
     if (!output) return output.error();
     const auto by_rank = rows_by_rank(*model);
     if (!by_rank) return by_rank.error();
@@ -205,7 +205,7 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
 
     std::optional<OutputFile> words;
     if (npy) {
-        auto created = OutputFile::create(options.output + kWordsSuffix, stop, options.model_dir);
+        auto created = OutputFile::create(options.output + kWordsSuffix, stop);
         if (!created) return created.error();
         words.emplace(*std::move(created));
         Progress progress("writing words", model->vectors().size_bytes());

@@ -32,7 +32,7 @@ struct ExportOptions {
 ///
 /// The file is written beside its place as .NAME.gloved-PID-N, made durable and renamed, so that a file of that name is
 /// replaced whole or not at all; of npy's two files the words come first. Errors: those of Model::open; conflict, when
-/// the output exists and is no regular file, or lies in the model's own directory; damaged, when the ranks are no
+/// the output exists and is no regular file, or lies in a model's directory; damaged, when the ranks are no
 /// permutation or a number is not finite; io; interrupted, once `stop` is set. No file is left then, and none changed.
 /// The model is mapped; beside it, memory takes 4 bytes a row and some 10 MB a thread.
 Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,

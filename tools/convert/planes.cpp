@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/files.hpp"
@@ -24,12 +25,13 @@ Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
 
 }  // namespace
 
-Status write_planes(int directory_fd, const std::string& path, const char* name, const format::Header& header,
-                    std::size_t threads, const std::atomic<bool>& stop) {
+Status write_planes(int directory_fd, const std::string& path, UniqueFd file, const char* name,
+                    const format::Header& header, std::size_t threads, const std::atomic<bool>& stop) {
     const std::string values_path = path + "/" + format::kValuesFile;
     const auto values = open_file_at(directory_fd, format::kValuesFile, values_path);
     if (!values) return values.error();
-    auto writer = format::PlanesWriter::create(directory_fd, path, name, header.rows, header.dim, header.generation);
+    auto writer =
+        format::PlanesWriter::create(std::move(file), path + "/" + name, header.rows, header.dim, header.generation);
     if (!writer) return writer.error();
     const format::Section* const norms = header.find(format::kNorms);
     const format::Section* const vectors = header.find(format::kVectors);
@@ -91,8 +93,10 @@ Result<PlanesAdded> add_planes(const std::string& model_dir, std::size_t threads
     if (!staging) return staging.error();
     const auto model = format::Model::open_at(staging->directory_fd(), staging->path(), format::WithPlanes::no);
     if (!model) return model.error();
-    if (Status written = write_planes(staging->directory_fd(), staging->path(), format::kNewPlanesFile, model->header(),
-                                      threads, stop);
+    auto file = staging->file();
+    if (!file) return file.error();
+    if (Status written = write_planes(staging->directory_fd(), staging->path(), *std::move(file),
+                                      format::kNewPlanesFile, model->header(), threads, stop);
         !written) {
         return written.error();
     }

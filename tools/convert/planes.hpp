@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "common/files.hpp"
 #include "common/format/layout.hpp"
 #include "common/result.hpp"
 
@@ -14,8 +15,8 @@ namespace gloved::convert {
 /// Writes the planes of the model in `directory_fd`, whose values file is whole, as its file `name`, read-only and durable, with
 /// progress on a terminal. `path` is what messages call the directory. The bytes depend on the values alone. Memory stays within
 /// some 8 MiB a thread, whatever the size. Errors: io; interrupted once `stop` is set. After any of them the file is of no use.
-Status write_planes(int directory_fd, const std::string& path, const char* name, const format::Header& header,
-                    std::size_t threads, const std::atomic<bool>& stop);
+Status write_planes(int directory_fd, const std::string& path, UniqueFd file, const char* name,
+                    const format::Header& header, std::size_t threads, const std::atomic<bool>& stop);
 
 struct PlanesAdded {
     std::uint64_t rows = 0;

@@ -262,7 +262,7 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
                const std::function<void(const std::string&)>& say) {
     const auto begun = Clock::now();
     // Before what may take long.
-    auto output = OutputFile::create(options.output, stop, options.model_dir);
+    auto output = OutputFile::create(options.output, stop);
     if (!output) return output.error();
     Stopwatch reading;
     auto matrix = [&] {

@@ -1,0 +1,66 @@
+# Part of postrm, which CMake puts it into: removes the models in a directory, and what is left of conversions that were
+# cut short. A file is gloved's by its content, as common/format/own_files.hpp has it; everything else stays, and is
+# named. POSIX sh and Debian's essential packages only: gloved's programs are gone by now.
+
+# begins_with FILE HEX: whether it is a regular file, no link, that begins with these bytes.
+begins_with() {
+    if [ ! -f "$1" ] || [ -L "$1" ]; then return 1; fi
+    [ "$(head -c $((${#2} / 2)) "$1" | od -A n -t x1 | tr -d ' \n')" = "$2" ]
+}
+
+# is_empty FILE: whether it is a regular file without content, which is no loss.
+is_empty() {
+    [ -f "$1" ] && [ ! -L "$1" ] && [ ! -s "$1" ]
+}
+
+values_magic=8e474c560d0a1a0a
+planes_magic=8e474c500d0a1a0a
+report_beginning=7b0a202022746f6f6c223a2022676c6f7665642d # {, a line feed,   "tool": "gloved-
+
+# remove_own_files: removes gloved's files from the working directory. The values go last: they tell that keys, plain
+# text, are a model's. Fails where there are none.
+remove_own_files() {
+    if begins_with ./values "$values_magic"; then
+        [ ! -f ./keys ] || [ -L ./keys ] || rm -f ./keys
+    else
+        case ${PWD##*/} in
+            .*.gloved-*[!0-9-]* | .*.gloved-) return 1 ;;
+            .*.gloved-[0-9]*) ;; # what a conversion was writing
+            *) return 1 ;;
+        esac
+        for file in ./keys ./values; do
+            ! is_empty "$file" || rm -f "$file"
+        done
+    fi
+    for file in ./planes ./planes.new; do
+        if begins_with "$file" "$planes_magic" || is_empty "$file"; then rm -f "$file"; fi
+    done
+    if begins_with ./report.json "$report_beginning" || is_empty ./report.json; then rm -f ./report.json; fi
+    ! is_empty ./spool || rm -f ./spool
+    ! begins_with ./values "$values_magic" || rm -f ./values
+}
+
+# remove_models_below: those in the directories of the working directory. Links are not followed, and other disks are
+# left alone. Whoever may write there could put a link in a directory's place: where we have arrived is compared.
+remove_models_below() (
+    here=${PWD%/}
+    for directory in ./* ./.[!.]* ./..?*; do
+        if [ ! -d "$directory" ] || [ -L "$directory" ] || mountpoint -q "$directory"; then continue; fi
+        (
+            cd -P "$directory" && [ "$PWD" = "$here/${directory#./}" ] || exit 1
+            remove_models_below
+            remove_own_files
+        ) || continue
+        rmdir "$directory" 2> /dev/null || true
+    done
+)
+
+# remove_models DIRECTORY: and names what stays.
+remove_models() {
+    (cd -P "$1" && remove_models_below) || true
+    # It may be where a disk is mounted.
+    rmdir "$1" 2> /dev/null && return
+    echo "gloved: $1 stays; it is a mount point, or holds files that gloved did not make:" >&2
+    find -P "$1" -xdev -mindepth 1 \( ! -type d -o -empty -o -exec mountpoint -q {} \; \) -exec ls -1bd {} + |
+        awk 'NR <= 50 { print "  " $0 } END { if (NR > 50) print "  and " NR - 50 " more" }' >&2
+}
