@@ -21,7 +21,7 @@ PATIENCE_S = 120
 TRIES = 5
 # Calls that change what is on disk, and those that decide about it. None of their occurrences is ever left out.
 CHANGES = {
-    "close", "copy_file_range", "fallocate", "fchmod", "fchmodat", "fdatasync", "flock", "fsync", "ftruncate", "link", "linkat",
+    "close", "copy_file_range", "fallocate", "fchmod", "fchmodat", "fchown", "fdatasync", "flock", "fremovexattr", "fsetxattr", "fsync", "ftruncate", "link", "linkat",
     "mkdir", "mkdirat", "openat", "pwrite64", "pwritev", "pwritev2", "rename", "renameat", "renameat2", "rmdir", "splice",
     "symlinkat", "sync", "sync_file_range", "syncfs", "unlink", "unlinkat", "write", "writev",
 }  # fmt: skip

@@ -8,6 +8,7 @@ gloved_add_test(convert_integration_test
     ${CMAKE_CURRENT_LIST_DIR}/made_text_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/odd_files.cpp
     ${CMAKE_CURRENT_LIST_DIR}/odd_files_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/purge_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/verify_damage_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/verify_source_test.cpp
   LIBRARIES gloved_common ZLIB::ZLIB gloved_libzip nlohmann_json::nlohmann_json
