@@ -309,13 +309,14 @@ Result<Staging> Staging::create(const std::string& target) {
             return system_error(staging.parent_path_, "cannot create a directory in it", errno);
         }
         UniqueFd made = open_directory_at(staging.parent_.get(), staging.name_);
-        const int reason = errno;
-        // Another process may have taken it for a stray before it was locked.
-        if (made ? lock_now(made.get()) != 0 && errno == EWOULDBLOCK : reason == ENOENT) continue;
-        if (!made || lock_now(made.get()) != 0) {
-            const int failed = made ? errno : reason;
+        // Another process may take it for a stray before it is locked.
+        if (!made && errno == ENOENT) continue;
+        const char* const failed = !made ? "cannot open" : lock_now(made.get()) != 0 ? "cannot lock" : nullptr;
+        if (failed != nullptr) {
+            const int reason = errno;
+            if (reason == EWOULDBLOCK) continue;
             (void)::unlinkat(staging.parent_.get(), staging.name_.c_str(), AT_REMOVEDIR);
-            return system_error(staging.path_, made ? "cannot lock" : "cannot open", failed);
+            return system_error(staging.path_, failed, reason);
         }
         if (!is_named(staging.parent_.get(), staging.name_.c_str(), made.get())) continue;
         staging.directory_ = std::move(made);
