@@ -389,7 +389,8 @@ Result<daemon::ListeningSocket> listen(const std::string& path) {
     const auto place = socket_to_listen_at(path, ::geteuid() == 0);
     if (!place) return place.error();
     // The directory is what a service manager would make. If that fails, binding says why.
-    if (*place == kSystemSocket) (void)::mkdir("/run/gloved", 0755);
+    // Whatever the umask: a directory that was there keeps its mode.
+    if (*place == kSystemSocket && ::mkdir("/run/gloved", 0755) == 0) (void)::chmod("/run/gloved", 0755);
     return daemon::ListeningSocket::bind(*place);
 }
 
