@@ -19,6 +19,7 @@
 #include "client/peer_options.hpp"
 #include "client/query_line.hpp"
 #include "common/program_main.hpp"
+#include "common/quoting.hpp"
 #include "common/terminal.hpp"
 #include "common/version.hpp"
 

@@ -11,7 +11,6 @@
 #include <exception>
 #include <iostream>
 #include <new>
-#include <string>
 
 #include "common/terminal.hpp"
 
@@ -38,17 +37,15 @@ bool open_standard_descriptors() {
 }
 
 void say_on_stderr(std::string_view name, std::string_view message) {
-    std::string line;
     try {
-        line = message_line(name, message);
+        std::fputs(message_line(name, message).c_str(), stderr);
     } catch (const std::bad_alloc&) {
         // Without memory nothing can be escaped at length.
         for (const std::string_view piece : {name, std::string_view(": "), message}) {
             for (const char c : piece) std::fputc(std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?', stderr);
         }
-        line = "\n";
+        std::fputc('\n', stderr);
     }
-    std::fputs(line.c_str(), stderr);
 }
 
 int program_main(const char* name, int (*run)(int, char**), int argc, char** argv) {

@@ -22,7 +22,7 @@ std::string fixed(double number, int decimals) {
 /// The shortest decimals that read back to the same number, as JSON wants them.
 std::string shortest(double number) { return std::isfinite(number) ? fmt::format("{}", number) : "null"; }
 
-std::string quoted(std::string_view text) {
+std::string json_quoted(std::string_view text) {
     std::string out;
     wire::append_json_string(out, text);
     return out;
@@ -40,8 +40,8 @@ std::string members(const AnalogyCount& count) {
 }
 
 std::string members(const Evaluated& evaluated) {
-    return fmt::format(R"("model":{},"generation":{},"top":{},"case":"{}")", quoted(evaluated.model),
-                       quoted(evaluated.generation), evaluated.settings.top,
+    return fmt::format(R"("model":{},"generation":{},"top":{},"case":"{}")", json_quoted(evaluated.model),
+                       json_quoted(evaluated.generation), evaluated.settings.top,
                        evaluated.settings.letter_case == LetterCase::ignore ? "ignore" : "exact");
 }
 
@@ -66,10 +66,10 @@ std::string table(const PairScore& score) {
 
 std::string json(const Evaluated& evaluated, const AnalogyScore& score) {
     std::string text =
-        fmt::format(R"({{{},"method":{},"sections":[)", members(evaluated), quoted(evaluated.settings.method));
+        fmt::format(R"({{{},"method":{},"sections":[)", members(evaluated), json_quoted(evaluated.settings.method));
     std::string_view separator;
     for (const auto& section : score.sections) {
-        text += fmt::format(R"({}{{"section":{},"kind":"{}",{}}})", separator, quoted(section.name),
+        text += fmt::format(R"({}{{"section":{},"kind":"{}",{}}})", separator, json_quoted(section.name),
                             section.syntactic ? kSyntactic : kSemantic, members(section.count));
         separator = ",";
     }

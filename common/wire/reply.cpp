@@ -224,9 +224,13 @@ std::size_t LineWriter::text_part(std::string_view name, std::string_view text, 
     // One character at least: a column that has begun has something written of it.
     enough_bytes = std::max(enough_bytes, out_->size() + 1);
     if (form_ == Form::text) {
-        const std::string_view part = text.substr(from, enough_bytes - out_->size());
         // No key has a byte that tears a line. Should one have, it is shown as a message is.
-        *out_ += tears_line(part) ? without_control_bytes(part) : part;
+        if (from == 0 && tears_line(text)) {
+            *out_ += without_control_bytes(text);
+            return text.size();
+        }
+        const std::string_view part = text.substr(from, enough_bytes - out_->size());
+        *out_ += part;
         return from + part.size();
     }
     const std::size_t end = append_json_part(*out_, text, from, enough_bytes);
