@@ -101,7 +101,8 @@ Limits& limits() {
 }  // namespace
 
 void start_log(spdlog::level::level_enum level) {
-    const auto& made = *new auto(std::make_shared<Sink>());
+    // Never destroyed: last words may come after the end of main. It stays reachable from here.
+    static const auto& made = *new auto(std::make_shared<Sink>());
     sink = made.get();
     spdlog::set_default_logger(std::make_shared<spdlog::logger>("gloved", made));
     if (goes_to_journal()) {

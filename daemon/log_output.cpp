@@ -1,7 +1,6 @@
 #include "daemon/log_output.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <limits.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -31,7 +30,7 @@ LogOutput::LogOutput(int fd) : fd_(fd) {
     if (S_ISSOCK(status.st_mode)) {
         way_ = Way::message;
     } else if (S_ISFIFO(status.st_mode) || ::isatty(fd) == 1) {
-        const std::string path = fmt::format("/proc/self/fd/{}", fd);
+        const std::string path = "/proc/self/fd/" + std::to_string(fd);
         own_ = UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
         if (own_) fd_ = own_.get();
         // Another user's terminal or pipe, or there is no /proc.
