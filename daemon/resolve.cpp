@@ -202,7 +202,7 @@ Result<kernels::Query> resolve_query(const wire::Request& request, const format:
     return query;
 }
 
-Result<Lines> answer_directly(const wire::Request& request, std::shared_ptr<const format::Model> model,
+Result<Lines> answer_directly(const wire::Request& request, const std::shared_ptr<const format::Model>& model,
                               wire::Form form) {
     switch (request.verb) {
         case wire::Verb::sim:

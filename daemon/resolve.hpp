@@ -27,7 +27,7 @@ struct Lines {
 };
 
 /// The lines of the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS. Errors: unknown_word, zero_vector.
-Result<Lines> answer_directly(const wire::Request& request, std::shared_ptr<const format::Model> model,
+Result<Lines> answer_directly(const wire::Request& request, const std::shared_ptr<const format::Model>& model,
                               wire::Form form);
 
 }  // namespace gloved::daemon

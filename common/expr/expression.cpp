@@ -100,7 +100,7 @@ class Parser {
 }  // namespace
 
 Result<double> parse_number(std::string_view text) {
-    const auto number = read_decimal<double>(text, "float64");
+    auto number = read_decimal<double>(text, "float64");
     // A coefficient that became 0 would drop its word without a sign of it.
     const std::string_view digits = text.substr(0, text.find_first_of("eE"));
     if (number && *number == 0 && digits.find_first_of("123456789") != std::string_view::npos) {

@@ -103,7 +103,7 @@ Result<std::optional<std::string>> find_foreign_entry(int directory_fd, const st
     const auto names = list_directory(directory_fd, path);
     if (!names) return names.error();
     for (const std::string& name : *names) {
-        const auto own = is_own_file(directory_fd, name, path + "/" + name);
+        const auto own = is_own_file(directory_fd, name, fmt::format("{}/{}", path, name));
         if (!own) return own.error();
         if (!*own) return std::optional(name);
     }

@@ -93,7 +93,7 @@ Status sweep_strays(int parent, const std::string& parent_path, const std::strin
         const UniqueFd stray = open_directory_at(parent, name);
         // An old model is not locked: anybody who may read it could hold that lock.
         if (!stray || (!aside && lock_now(stray.get()) != 0)) continue;
-        const std::string path = parent_path + "/" + name;
+        const std::string path = fmt::format("{}/{}", parent_path, name);
         const auto foreign = find_foreign_entry(stray.get(), path);
         if (!foreign || *foreign) continue;
         // What cannot be removed (another user's, say) is left: it is in nobody's way.
