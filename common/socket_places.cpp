@@ -7,6 +7,8 @@ namespace {
 
 constexpr const char* kNamed = "GLOVED_SOCKET";
 constexpr const char* kOfTheUser = "XDG_RUNTIME_DIR";
+/// Several directories have colons between them (systemd.exec(5)): the first is taken.
+constexpr const char* kOfTheService = "RUNTIME_DIRECTORY";
 
 std::string variable(const char* name) {
     const char* value = std::getenv(name);
@@ -15,7 +17,8 @@ std::string variable(const char* name) {
 
 /// gloved.sock in the directory that a variable names; empty where it names none.
 std::string socket_in(const char* name) {
-    const std::string directory = variable(name);
+    std::string directory = variable(name);
+    if (name == kOfTheService) directory = directory.substr(0, directory.find(':'));
     return directory.empty() ? "" : directory + "/gloved.sock";
 }
 
@@ -31,7 +34,7 @@ std::vector<std::string> sockets_to_ask(const std::string& given) {
 Result<std::string> socket_to_listen_at(const std::string& given, bool as_root) {
     if (!given.empty()) return given;
     if (const std::string named = variable(kNamed); !named.empty()) return named;
-    if (const std::string of_service = socket_in("RUNTIME_DIRECTORY"); !of_service.empty()) return of_service;
+    if (const std::string of_service = socket_in(kOfTheService); !of_service.empty()) return of_service;
     if (as_root) return std::string(kSystemSocket);
     if (const std::string own = socket_in(kOfTheUser); !own.empty()) return own;
     return Error{ErrorCode::io, "no place for the socket: say --socket PATH or set GLOVED_SOCKET"};
