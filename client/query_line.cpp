@@ -21,6 +21,8 @@ Result<std::string> query_line(const std::vector<std::string>& words, std::optio
 }
 
 std::optional<wire::Verb> verb_of(std::string_view line) {
+    // A request may end with CR LF.
+    if (line.ends_with('\r')) line.remove_suffix(1);
     // A line that breaks off inside a quote begins with no verb; the daemon has the better message for it.
     const auto first = expr::Tokenizer(line).next();
     if (!first || !*first || (*first)->quoted) return std::nullopt;

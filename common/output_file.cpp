@@ -60,7 +60,10 @@ Result<OutputFile> OutputFile::create(const std::string& target, const std::atom
         return Error{ErrorCode::conflict, fmt::format("{}: the file's name has {} bytes; {} at most can be written",
                                                       target, output.name_.size(), NAME_MAX - kMaxAround)};
     }
-    if (const auto checked = output.check_target(); !checked) return checked.error();
+    const auto old = output.check_target();
+    if (!old) return old.error();
+    // What replaces a file is its owner's alone until it has the old one's mode: that may be for the eyes of few.
+    const mode_t mode = *old ? 0600 : 0666;
     if (format::is_model(output.parent_.get())) {
         return Error{ErrorCode::conflict, fmt::format("{}: lies in a model's directory; name another place", target)};
     }
@@ -68,9 +71,8 @@ Result<OutputFile> OutputFile::create(const std::string& target, const std::atom
         output.staged_ = fmt::format(".{}.gloved-{}-{}", output.name_, ::getpid(), attempt);
         // To be read, too: a mapping that is written must be.
         output.fd_ = UniqueFd(
-            ::openat(output.parent_.get(), output.staged_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+            ::openat(output.parent_.get(), output.staged_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
         if (output.fd_) {
-            // Before the first byte is in it: the old file may be for the eyes of few.
             if (Status kept = output.keep_access_of_target(); !kept) return kept.error();
             return output;
         }

@@ -41,6 +41,8 @@ constexpr std::chrono::microseconds kLongestEnding{5'000'000};
 
 /// How long a new model waits for the one before it to give its last answers.
 constexpr std::chrono::seconds kLongestFarewell{10};
+/// How long connections that were cut may take to let go of it.
+constexpr std::chrono::seconds kMaxUnwinding{1};
 
 /// Suggestions may take a fifth of one processor, and a quarter of a second at once.
 constexpr int kAllowanceDivisor = 5;
@@ -509,8 +511,13 @@ void Server::go_on_reloading() {
     if (freeing_ > 0 || reloads_to_do_.empty()) return;
     free_retired();
     if (freeing_ > 0) return;
-    // A peer that takes its answer slowly does not keep new models away for ever.
-    if (!retired_.empty() && Clock::now() < load_anyway_at_) return;
+    if (!retired_.empty()) {
+        const auto now = Clock::now();
+        if (now < load_anyway_at_) return;
+        // There is memory for one model that was replaced. Who still takes its answers has had the time for it.
+        cut_readers_of_retired();
+        if (now < load_anyway_at_ + kMaxUnwinding) return;
+    }
     const Reload& reload = reloads_to_do_.front();
     const ModelSetting& setting = settings_.models[reload.models[reload.next]];
     load(setting, true, &Server::take_loaded);
@@ -555,6 +562,15 @@ void Server::adopt(std::size_t index, std::shared_ptr<Served> loaded) {
     log_info("model {}: generation {} in place of {}", now.name(), format::hex(now.model().generation()),
              format::hex(retired_.back()->model().generation()));
     prepare_suggestions(models_[index]);
+}
+
+void Server::cut_readers_of_retired() {
+    for (const auto& [id, session] : sessions_) {
+        const auto alive = session.lock();
+        if (!alive || !alive->takes_answers_of(retired_)) continue;
+        count_cut(Cut::unread);
+        alive->close();
+    }
 }
 
 void Server::free_retired() {

@@ -126,6 +126,8 @@ class Server {
     void take_loaded(const Loaded& loaded);
     /// A model that was loaded anew takes its place.
     void adopt(std::size_t index, std::shared_ptr<Served> loaded);
+    /// Closes connections that still take answers of models that were replaced.
+    void cut_readers_of_retired();
     /// Frees models that were replaced and answer nothing any more.
     void free_retired();
     void prepare_suggestions(const std::shared_ptr<Served>& served);

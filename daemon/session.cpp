@@ -568,6 +568,12 @@ void Session::cut_input() {
     socket_.shutdown(Socket::shutdown_receive, ignored);
 }
 
+bool Session::takes_answers_of(const std::vector<std::shared_ptr<Served>>& models) const {
+    return std::any_of(slots_.begin(), slots_.end(), [&](const std::shared_ptr<Slot>& slot) {
+        return std::find(models.begin(), models.end(), slot->served) != models.end();
+    });
+}
+
 void Session::close() {
     abandoned_->store(true, std::memory_order_relaxed);
     reading_ended_ = true;

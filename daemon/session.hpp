@@ -53,6 +53,8 @@ class Session : public std::enable_shared_from_this<Session> {
     void begin_drain();
     /// Closes at once.
     void close();
+    /// Whether an answer of one of these models is owed.
+    bool takes_answers_of(const std::vector<std::shared_ptr<Served>>& models) const;
 
   private:
     /// A request's place in the line of answers.

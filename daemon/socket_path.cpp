@@ -31,6 +31,8 @@ Result<UniqueFd> lock(const std::string& path) {
                 ErrorCode::conflict,
                 fmt::format("{}: exists and is no daemon's lock; it is left alone, choose another --socket", file)};
         }
+        // Whatever the umask, the next daemon must be able to open what this one leaves when it is killed.
+        if (locked.st_uid == ::geteuid()) (void)::fchmod(fd.get(), 0600);
         if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
             if (errno != EWOULDBLOCK) return system_error(file, "cannot lock", errno);
             return Error{

@@ -23,10 +23,13 @@ remove_own_files() {
     if begins_with ./values "$values_magic"; then
         [ ! -f ./keys ] || [ -L ./keys ] || rm -f ./keys
     else
+        # What a conversion was writing: .NAME.gloved-PID-N.
         case ${PWD##*/} in
-            .*.gloved-*[!0-9-]* | .*.gloved-) return 1 ;;
-            .*.gloved-[0-9]*) ;; # what a conversion was writing
+            .*.gloved-[0-9]*) ;;
             *) return 1 ;;
+        esac
+        case ${PWD##*.gloved-} in
+            *[!0-9-]*) return 1 ;;
         esac
         for file in ./keys ./values; do
             ! is_empty "$file" || rm -f "$file"
@@ -61,6 +64,6 @@ remove_models() {
     # It may be where a disk is mounted.
     rmdir "$1" 2> /dev/null && return
     echo "gloved: $1 stays; it is a mount point, or holds files that gloved did not make:" >&2
-    find -P "$1" -xdev -mindepth 1 \( ! -type d -o -empty -o -exec mountpoint -q {} \; \) -exec ls -1bd {} + |
+    find -H "$1" -xdev -mindepth 1 \( ! -type d -o -empty -o -exec mountpoint -q {} \; \) -exec ls -1bd {} + |
         awk 'NR <= 50 { print "  " $0 } END { if (NR > 50) print "  and " NR - 50 " more" }' >&2
 }

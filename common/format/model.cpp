@@ -44,7 +44,7 @@ bool holds_not_finite(std::span<const std::byte> bytes, ElementType type) {
 
 /// What to do about a planes file that is of no use.
 std::string planes_remedy(const std::string& model_path) {
-    return fmt::format("; make it anew with 'gloved-convert --planes-only {}', or remove it: a model serves without",
+    return fmt::format("; remove it: a model serves without. 'gloved-convert --planes-only {}' makes it anew",
                        model_path);
 }
 

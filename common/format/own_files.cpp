@@ -110,12 +110,20 @@ Result<std::optional<std::string>> find_foreign_entry(int directory_fd, const st
     return std::optional<std::string>();
 }
 
-Status remove_own_directory(int parent_fd, const std::string& name, const std::string& path) {
+Status remove_own_directory(int parent_fd, const std::string& name, const std::string& path, Look look) {
     const UniqueFd directory(::openat(parent_fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     // Another process may be sweeping it.
     if (!directory && errno == ENOENT) return {};
     if (!directory) return system_error(path, "cannot open for removal", errno);
     for (const OwnFile& file : kOwnFiles) {
+        if (look == Look::at_contents) {
+            const auto own = is_own(directory.get(), file, path);
+            if (!own) return own.error();
+            if (!*own) {
+                return Error{ErrorCode::conflict,
+                             fmt::format("{}: holds \"{}\", which gloved did not make, and stays", path, file.name)};
+            }
+        }
         if (::unlinkat(directory.get(), file.name, 0) != 0 && errno != ENOENT) {
             return system_error(path, fmt::format("cannot remove '{}' in it", file.name), errno);
         }

@@ -42,9 +42,15 @@ Result<bool> is_own_file(int directory_fd, std::string_view name, const std::str
 /// gloved's counts as gloved's: a process that was killed may have left it. Error: io.
 Result<std::optional<std::string>> find_foreign_entry(int directory_fd, const std::string& path);
 
-/// Removes gloved's files from the directory `name`, then the directory. The caller has made sure that they are gloved's.
-/// What else is there stays, with the directory. Fine where there is no such directory. Error: io.
-Status remove_own_directory(int parent_fd, const std::string& name, const std::string& path);
+/// Whether each file is looked at before it is removed.
+enum class Look {
+    at_names,    ///< the caller holds the directory and has made all that is in it
+    at_contents  ///< somebody else may have put a file there since the caller looked
+};
+
+/// Removes gloved's files from the directory `name`, then the directory. What else is there stays, with the directory.
+/// Fine where there is no such directory. Error: io.
+Status remove_own_directory(int parent_fd, const std::string& name, const std::string& path, Look look);
 
 /// The names in a directory but «.» and «..». Error: io.
 Result<std::vector<std::string>> list_directory(int fd, const std::string& path);

@@ -97,7 +97,7 @@ Status sweep_strays(int parent, const std::string& parent_path, const std::strin
         const auto foreign = find_foreign_entry(stray.get(), path);
         if (!foreign || *foreign) continue;
         // What cannot be removed (another user's, say) is left: it is in nobody's way.
-        (void)remove_own_directory(parent, name, path);
+        (void)remove_own_directory(parent, name, path, Look::at_contents);
     }
     return {};
 }
@@ -118,21 +118,33 @@ Result<bool> is_mount_point(int parent, const std::string& name, const std::stri
     return gnu_dev_makedev(status.stx_dev_major, status.stx_dev_minor) != around->st_dev;
 }
 
+/// Whether a sticky directory keeps this user from removing what is another's in it.
+bool is_kept_by_stickiness(const struct stat& directory) {
+    const uid_t user = ::geteuid();
+    return (directory.st_mode & S_ISVTX) != 0 && user != 0 && user != directory.st_uid;
+}
+
 /// Whether this user may rename the directory away and remove the files in it.
 Status check_removable(int parent, int directory, bool empty, const std::string& target) {
     const auto around = file_status(parent, target);
     if (!around) return around.error();
     const auto status = file_status(directory, target);
     if (!status) return status.error();
-    const uid_t user = ::geteuid();
-    if ((around->st_mode & S_ISVTX) != 0 && user != 0 && user != status->st_uid && user != around->st_uid) {
+    if (is_kept_by_stickiness(*around) && ::geteuid() != status->st_uid) {
         return conflict(
             fmt::format("{}: belongs to another user, and the directory around it is sticky, so that only its "
                         "owner can replace it; choose another name",
                         target));
     }
+    if (!empty && is_kept_by_stickiness(*status)) {
+        return conflict(
+            fmt::format("{}: belongs to another user and is sticky, so that only its owner can replace it; "
+                        "choose another name",
+                        target));
+    }
     if (!empty && ::faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) != 0) {
-        if (errno != EACCES && errno != EROFS) return system_error(target, "cannot tell who may write it", errno);
+        if (errno != EACCES && errno != EROFS && errno != EPERM)
+            return system_error(target, "cannot tell who may write it", errno);
         return conflict(
             fmt::format("{}: this user may not remove the model that is there; its owner can allow it "
                         "(chmod g+w), or choose another name",
@@ -331,7 +343,7 @@ Result<Staging> Staging::create(const std::string& target) {
 
 Staging::~Staging() {
     if (!directory_ || name_.empty()) return;
-    (void)remove_own_directory(parent_.get(), name_, path_);
+    (void)remove_own_directory(parent_.get(), name_, path_, Look::at_names);
 }
 
 bool Staging::take_back(const std::string& old, Replaced replaced) {
@@ -403,6 +415,11 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
                 return system_error(target_, "cannot publish", reason);
             }
             if (replaced != Replaced::nothing) tell(warn, warning);
+        } else if (errno == EXDEV) {
+            return conflict(
+                fmt::format("{}: lies in a lower layer of an overlay file system, which cannot exchange it; choose "
+                            "another name, or remove it first",
+                            target_));
         } else {
             return system_error(target_, "cannot exchange with the old model", errno);
         }
@@ -425,7 +442,7 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
     }
     name_.clear();
     if (replaced != Replaced::nothing) {
-        if (Status removed = remove_own_directory(parent, old, old_path); !removed) {
+        if (Status removed = remove_own_directory(parent, old, old_path, Look::at_contents); !removed) {
             tell(warn, removed.error().message, "; the next conversion to this name sweeps it");
         }
     }
@@ -444,6 +461,11 @@ Result<PlanesStaging> PlanesStaging::create(const std::string& model_dir) {
     const auto around = file_status(parent, staging.path_);
     if (!around) return around.error();
     if (Status checked = check_planes(parent, kPlanesFile, staging.path_); !checked) return checked.error();
+    struct stat old {};
+    if (is_kept_by_stickiness(*around) && ::fstatat(parent, kPlanesFile, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+        old.st_uid != ::geteuid()) {
+        return conflict(fmt::format("{}: is sticky, so that only who made its planes can replace them", staging.path_));
+    }
     for (int attempt = 0; attempt <= kMaxAttempts; ++attempt) {
         UniqueFd file(::openat(parent, kNewPlanesFile, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
         if (!file) {

@@ -152,6 +152,8 @@ Result<PlanesWriter> PlanesWriter::create(UniqueFd file, const std::string& path
     writer.path_ = path;
     writer.fd_ = std::move(file);
     if (Status marked = write_magic(writer.fd_.get(), kPlanesMagic, path); !marked) return marked.error();
+    // On disk before the size is: a power cut must not leave a file that nothing tells to be gloved's.
+    if (Status synced = sync_to_disk(writer.fd_.get(), path); !synced) return synced.error();
     // The full size at once: what fills the last page reads as zeros.
     if (::ftruncate(writer.fd_.get(), static_cast<off_t>(writer.header_.file_bytes())) != 0) {
         return system_error(writer.path_, "cannot set the size", errno);

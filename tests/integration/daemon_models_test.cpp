@@ -137,6 +137,28 @@ TEST_F(Models, AreLoadedOneAtATimeHoweverOftenItIsAsked) {
     EXPECT_EQ(stat(connection_, "reloads"), "60");
 }
 
+// Whoever takes an answer slowly may hold one that was replaced, until the next one wants its room.
+TEST_F(Models, ThatWereReplacedAreNotHeldByMoreThanOneSlowReader) {
+    std::string large = "MATRIX";
+    for (int i = 0; i < 4096; ++i) large += " w1";
+    Connection first(daemon_.socket_path());
+    Connection second(daemon_.socket_path());
+    ASSERT_TRUE(first.send(large + "\n"));
+    ASSERT_TRUE(first.read_line());
+    EXPECT_EQ(connection_.ask("RELOAD small").status, "OK 1");
+    EXPECT_EQ(stat(connection_, "retired_models"), "1");
+    ASSERT_TRUE(second.send(large + "\n"));
+    ASSERT_TRUE(second.read_line());
+    EXPECT_EQ(connection_.ask("RELOAD small").status, "OK 1");
+    EXPECT_EQ(stat(connection_, "retired_models"), "1");
+    EXPECT_EQ(stat(connection_, "cut_write_timeout"), "1");
+    int lines = 1;
+    while (first.read_line()) ++lines;
+    EXPECT_LT(lines, 4096);
+    while (second.read_line()) ++lines;
+    EXPECT_GE(lines, 4096);
+}
+
 TEST_F(Models, AreAllLoadedAnewWithoutAName) {
     const format::Model small = make_model(dir_ / "small", random_entries(61, 5, 4));
     const format::Model large = make_model(dir_ / "large", random_entries(91, 8, 5));

@@ -88,6 +88,9 @@ TEST_F(Purge, RemovesWhatConversionsThatWereKilledHaveLeft) {
         write_file(stray + "/spool", "");
     }
     fs::copy(models_ + "/m", models_ + "/.m.gloved-123-9-0");
+    // A stray of a model that is called so itself.
+    fs::create_directory(models_ + "/.m.gloved-b.gloved-123-0");
+    write_file(models_ + "/.m.gloved-b.gloved-123-0/keys", "");
     EXPECT_EQ(purge(), "");
     EXPECT_FALSE(fs::exists(models_));
 }

@@ -15,6 +15,12 @@ TEST(QueryLine, AnExpressionBecomesNear) {
     EXPECT_EQ(*query_line({""}, std::nullopt), "NEAR ");
 }
 
+TEST(QueryLine, AVerbIsKnownWhateverEndsTheLine) {
+    EXPECT_EQ(verb_of("RELOAD glove\r"), wire::Verb::reload);
+    EXPECT_EQ(verb_of("QUIT\r"), wire::Verb::quit);
+    EXPECT_EQ(verb_of("king\r"), std::nullopt);
+}
+
 TEST(QueryLine, AVerbIsSentAsItIs) {
     EXPECT_EQ(*query_line({"PING"}, std::nullopt), "PING");
     EXPECT_EQ(*query_line({"SIM", "king", "\"new york\""}, std::nullopt), "SIM king \"new york\"");

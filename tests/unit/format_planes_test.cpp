@@ -54,8 +54,8 @@ class PlanesFile : public testing::Test {
         ASSERT_FALSE(opened) << fault;
         EXPECT_EQ(opened.error().code, code) << fault;
         EXPECT_EQ(opened.error().message,
-                  fmt::format("{0}/planes: {1}; make it anew with 'gloved-convert --planes-only {0}', or remove it: a "
-                              "model serves without",
+                  fmt::format("{0}/planes: {1}; remove it: a model serves without. 'gloved-convert --planes-only {0}' "
+                              "makes it anew",
                               model_, fault));
         // Who does not want planes is not kept from the rest.
         EXPECT_TRUE(format::Model::open(model_, format::WithPlanes::no));
