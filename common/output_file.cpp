@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <limits.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -20,6 +21,7 @@ namespace {
 
 /// The longest that is put around a name: two numbers of ten digits.
 constexpr std::size_t kMaxAround = 1 + 8 + 10 + 1 + 10;
+constexpr int kPollMs = 100;
 
 }  // namespace
 
@@ -95,6 +97,12 @@ Status OutputFile::write(std::string_view text) {
         const ssize_t written = ::write(fd, text.data(), text.size());
         if (written < 0) {
             if (errno == EINTR) continue;
+            if (errno == EAGAIN) {
+                // Whoever started us left stdout non-blocking. The deadline lets a signal be noticed that came before poll().
+                pollfd ready{fd, POLLOUT, 0};
+                (void)::poll(&ready, 1, kPollMs);
+                continue;
+            }
             return system_error(target_, "cannot write", errno);
         }
         text.remove_prefix(static_cast<std::size_t>(written));

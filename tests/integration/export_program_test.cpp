@@ -82,6 +82,14 @@ TEST_F(ExportProgram, WritesToStdoutForAPipe) {
     EXPECT_EQ(try_export("npy", "-").exit_code, 1);
 }
 
+TEST_F(ExportProgram, WaitsForTheReaderOfANonBlockingPipe) {
+    const std::string unblock = "import os, sys; os.set_blocking(1, False); os.execv(sys.argv[1], sys.argv[1:])";
+    const Finished piped = run({"bash", "-c", "set -o pipefail; \"$@\" | (sleep 0.3; cat)", "bash", "python3", "-c",
+                                unblock, program("gloved-convert"), "--export", "glove", dir_ / "m", "-"});
+    ASSERT_EQ(piped.exit_code, 0) << piped.err;
+    EXPECT_TRUE(piped.out == try_export("glove", "-").out);
+}
+
 TEST_F(ExportProgram, ReplacesAFileAtOnce) {
     write_file(dir_ / "out", "old");
     // Who has the old file open keeps it whole: the new one took its name, not its bytes.
