@@ -203,6 +203,14 @@ TEST_F(VerifyValues, ReportsBelongToTheirModel) {
     expect_failures({"report: " + model_ + "/report.json: of another model: 2 rows"});
 }
 
+TEST_F(VerifyValues, AReportThatIsTooLargeDoesNotEndTheOtherChecks) {
+    put("report.json", "");
+    constexpr std::uintmax_t kTooLarge = (std::uintmax_t{64} << 20) + 1;
+    fs::resize_file(model_ + "/report.json", kTooLarge);
+    expect_failures({fmt::format("report: {}/report.json: too large for a report: {} bytes, at most {}", model_,
+                                 kTooLarge, kTooLarge - 1)});
+}
+
 TEST_F(VerifyValues, UsageIsChecked) {
     const Finished help = run({program("gloved-verify"), "--help"});
     EXPECT_EQ(help.exit_code, 0);

@@ -91,6 +91,10 @@ Result<ReadingRules> read_rules(std::string_view text) {
     const auto json = nlohmann::json::parse(text, nullptr, false);
     try {
         ReadingRules rules;
+        if (json.is_object() && json.value("format", nlohmann::json()) == "generated") {
+            rules.generated = true;
+            return rules;
+        }
         const auto duplicates = duplicates_from(json.at("duplicates").at("rule").get<std::string>());
         const auto on_error = on_error_from(json.at("skipped").at("rule").get<std::string>());
         const auto format = source_format_from(json.value("format", std::string(name_of(SourceFormat::glove))));

@@ -57,6 +57,7 @@ std::string to_json(const Report& report);
 
 /// What of a report tells how to read its source again. What a report of an earlier version lacks has its default here.
 struct ReadingRules {
+    bool generated = false;  ///< made by gloved-bench, not of a source: the rest has no meaning then
     SourceFormat format = SourceFormat::glove;
     std::string member;
     Duplicates duplicates = Duplicates::first;

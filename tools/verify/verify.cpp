@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,6 +25,8 @@ namespace {
 using convert::ReadingRules;
 using format::Model;
 
+/// Parsing takes up to twenty times as much memory as the text has bytes.
+constexpr std::size_t kMaxReportBytes = std::size_t{64} << 20;
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
 void report_opened(const Model& model, const Reporter& report) {
@@ -47,26 +48,29 @@ void report_opened(const Model& model, const Reporter& report) {
 /// What report.json says, as far as it matters here; the defaults where there is none.
 ReadingRules check_report(const Model& model, const Reporter& report) {
     const std::string path = model.path() + "/" + format::kReportFile;
-    const auto text = [&]() -> Result<std::string> {
+    const auto mapped = [&]() -> Result<MappedFile> {
         auto directory = open_directory(model.path());
         if (!directory) return directory.error();
-        auto mapped = MappedFile::open_at(directory->get(), format::kReportFile, path);
-        if (!mapped) return mapped.error();
-        return std::string(mapped->text());
+        return MappedFile::open_at(directory->get(), format::kReportFile, path);
     }();
-    if (!text) {
+    if (!mapped) {
         // A model serves without it, and models that were not converted from a download have none.
-        report({"report", true, text.error().message});
+        report({"report", true, mapped.error().message});
         return {};
     }
-    const auto json = nlohmann::json::parse(*text, nullptr, false);
-    if (json.is_object() && json.contains("format") && json["format"] == "generated") {
-        report({"report", true, "made by gloved-bench, not of a download"});
+    if (mapped->size_bytes() > kMaxReportBytes) {
+        report({"report", false,
+                fmt::format("{}: too large for a report: {} bytes, at most {}", path, mapped->size_bytes(),
+                            kMaxReportBytes)});
         return {};
     }
-    auto rules = convert::read_rules(*text);
+    auto rules = convert::read_rules(mapped->text());
     if (!rules) {
         report({"report", false, fmt::format("{}: {}", path, rules.error().message)});
+        return {};
+    }
+    if (rules->generated) {
+        report({"report", true, "made by gloved-bench, not of a download"});
         return {};
     }
     const std::string generation = format::hex(model.generation());
