@@ -91,4 +91,40 @@ inline std::string zip64_archive(const std::string& name, const std::string& tex
     return out;
 }
 
+/// An archive of empty members called 000000, 000001, …, whose directory takes 52 bytes each. Without ZIP64 the end record keeps the
+/// lower 16 bits of their number, as Info-ZIP writes it. `stated_bytes`: the directory's size in the end record, unless it is 0.
+inline std::string zip_of_empty_members(std::uint64_t members, bool zip64, std::uint64_t stated_bytes = 0) {
+    std::string out;
+    const auto put = [&](std::uint64_t value, int bytes) {
+        for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
+    };
+    const auto put_common = [&] {
+        put(45, 2), put(0, 2), put(0, 2);            // version needed, flags, method: stored
+        put(0, 4), put(0, 4), put(0, 4), put(0, 4);  // time, CRC-32, sizes
+        put(6, 2), put(0, 2);
+    };
+    const auto put_name = [&](std::uint64_t i) {
+        const std::string digits = std::to_string(i);
+        out += std::string(6 - digits.size(), '0') + digits;
+    };
+    for (std::uint64_t i = 0; i < members; ++i) put(0x04034B50, 4), put_common(), put_name(i);
+    const std::uint64_t directory = out.size();
+    for (std::uint64_t i = 0; i < members; ++i) {
+        put(0x02014B50, 4), put(45, 2), put_common();
+        put(0, 2), put(0, 2), put(0, 2), put(0, 4), put(36 * i, 4);
+        put_name(i);
+    }
+    const std::uint64_t end = out.size();
+    const std::uint64_t bytes = stated_bytes == 0 ? end - directory : stated_bytes;
+    if (zip64) {
+        put(0x06064B50, 4), put(44, 8), put(45, 2), put(45, 2), put(0, 4), put(0, 4);
+        put(members, 8), put(members, 8), put(bytes, 8), put(directory, 8);
+        put(0x07064B50, 4), put(0, 4), put(end, 8), put(1, 4);
+    }
+    put(0x06054B50, 4), put(0, 2), put(0, 2);
+    put(zip64 ? 0xFFFF : members, 2), put(zip64 ? 0xFFFF : members, 2);
+    put(zip64 ? 0xFFFFFFFF : bytes, 4), put(zip64 ? 0xFFFFFFFF : directory, 4), put(0, 2);
+    return out;
+}
+
 }  // namespace gloved::tests

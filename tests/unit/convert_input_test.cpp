@@ -174,6 +174,33 @@ TEST(Zip, NoticesDamageAndCuts) {
     }
 }
 
+TEST(Zip, RefusesADirectoryThatIsTooLargeToHold) {
+    constexpr std::uint64_t kMostMembers = (4 << 20) / 52;
+    for (const bool zip64 : {false, true}) {
+        const auto fits = read_zip(tests::zip_of_empty_members(kMostMembers, zip64), "000007");
+        ASSERT_TRUE(fits) << fits.error().message;
+        EXPECT_EQ(*fits, "");
+        const auto large = read_zip(tests::zip_of_empty_members(kMostMembers + 1, zip64), "000007");
+        ASSERT_FALSE(large);
+        EXPECT_EQ(large.error().code, ErrorCode::bad_source);
+        EXPECT_NE(large.error().message.find(
+                      "their directory takes 4194320 bytes; at most 4194304 bytes, 91180 members, are read; unpack the "
+                      "one file, for stdin (-): unzip -p ARCHIVE MEMBER | ..."),
+                  std::string::npos)
+            << large.error().message;
+        EXPECT_EQ(large.error().message.find("holds 80660 members or more") != std::string::npos, zip64);
+    }
+}
+
+TEST(Zip, ReadsNoDirectoryFarBeyondTheEndThatIsStated) {
+    for (const bool zip64 : {false, true}) {
+        const auto read = read_zip(tests::zip_of_empty_members(300'000, zip64, 53), "000007");
+        ASSERT_FALSE(read);
+        // Not «Premature end of file», which is found after all members have been held.
+        EXPECT_NE(read.error().message.find("(Zip archive inconsistent"), std::string::npos) << read.error().message;
+    }
+}
+
 TEST(Zip, StopsWhenToldTo) {
     const tests::TempDir dir;
     tests::write_file(dir / "in", tests::zip_archive({{"a.txt", long_text()}}));

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,6 +24,12 @@ namespace gloved::convert {
 namespace {
 
 constexpr std::size_t kListedMembers = 20;
+constexpr std::uint64_t kMinMemberBytes = 46;  ///< that a member takes of the directory
+/// libzip holds all of an archive's directory, in about 400 bytes a member. So this takes 36 MB of memory at most: less than the part of
+/// the least --memory that conversions do not plan for.
+constexpr std::uint64_t kMaxZipDirectoryBytes = 4 << 20;
+/// Where several places look like the directory's end, libzip reads a directory for each of them.
+constexpr std::uint64_t kMaxBytesToOpen = 2 * kMaxZipDirectoryBytes;
 
 /// A fault that libzip reports; `what` is the sentence for it when it is the archive's, not the system's.
 Error zip_fault(const std::string& path, zip_error_t* error, const std::string& what) {
@@ -36,12 +44,19 @@ Error zip_fault(const std::string& path, zip_error_t* error, const std::string& 
 /// gives up at EINTR.
 class ArchiveBytes {
   public:
-    /// A source that owns the descriptor, or null with `error` set.
-    static zip_source_t* make_source(UniqueFd fd, std::uint64_t size, zip_error_t* error) {
-        auto bytes = std::unique_ptr<ArchiveBytes>(new ArchiveBytes(std::move(fd), size));
-        zip_source_t* const source = ::zip_source_function_create(answer, bytes.get(), error);
-        if (source != nullptr) (void)bytes.release();  // freed by ZIP_SOURCE_FREE
-        return source;
+    /// An archive that owns the descriptor, or null with `error` set.
+    static zip_t* open(UniqueFd fd, std::uint64_t size, zip_error_t* error) {
+        auto owned = std::unique_ptr<ArchiveBytes>(new ArchiveBytes(std::move(fd), size));
+        zip_source_t* const source = ::zip_source_function_create(answer, owned.get(), error);
+        if (source == nullptr) return nullptr;
+        ArchiveBytes* const bytes = owned.release();  // freed by ZIP_SOURCE_FREE
+        zip_t* const archive = ::zip_open_from_source(source, ZIP_RDONLY, error);
+        if (archive == nullptr) {
+            ::zip_source_free(source);
+        } else {
+            bytes->readable_ = std::numeric_limits<std::uint64_t>::max();
+        }
+        return archive;
     }
 
   private:
@@ -112,6 +127,12 @@ class ArchiveBytes {
         const std::uint64_t at = position_ - buffer_at_;
         const std::uint64_t bytes = std::min<std::uint64_t>(wanted, buffer_.size() - at);
         std::memcpy(to, buffer_.data() + at, bytes);
+        if (bytes > readable_) {
+            // The directory goes on behind the end that its end record states; libzip would hold all of that.
+            ::zip_error_set(&error_, ZIP_ER_INCONS, 0);
+            return -1;
+        }
+        readable_ -= bytes;
         position_ += bytes;
         return static_cast<zip_int64_t>(bytes);
     }
@@ -119,10 +140,51 @@ class ArchiveBytes {
     UniqueFd fd_;
     std::uint64_t size_;
     std::uint64_t position_ = 0;
+    std::uint64_t readable_ = kMaxBytesToOpen;
     std::vector<char> buffer_;
     std::uint64_t buffer_at_ = 0;
     zip_error_t error_;
 };
+
+/// Refuses an archive with a directory too large to be held. Looks at all that libzip may take for an end of a directory; what is
+/// damaged there is left to libzip (APPNOTE.TXT 6.3.9, 4.3.14 to 4.3.16).
+Status check_directory(int fd, std::uint64_t size, const std::string& path) {
+    constexpr std::size_t kEndBytes = 22;
+    constexpr std::size_t kLocatorBytes = 20;
+    constexpr std::size_t kEnd64Bytes = 56;
+    constexpr std::size_t kMaxComment = 65536;
+    const auto number = [](std::string_view bytes, std::size_t at, std::size_t width) {
+        std::uint64_t value = 0;
+        std::memcpy(&value, bytes.data() + at, width);
+        return value;
+    };
+    std::string tail(std::min<std::uint64_t>(size, kMaxComment + kEndBytes + kLocatorBytes), '\0');
+    const std::uint64_t tail_at = size - tail.size();
+    if (Status read = read_all_at(fd, std::as_writable_bytes(std::span(tail)), tail_at, path); !read) return read;
+    for (std::size_t at = 0; (at = tail.find("PK\5\6", at)) != std::string::npos; ++at) {
+        if (tail.size() - at < kEndBytes) break;
+        std::uint64_t members = number(tail, at + 10, 2);
+        std::uint64_t bytes = number(tail, at + 12, 4);
+        if (at >= kLocatorBytes && tail.compare(at - kLocatorBytes, 4, "PK\6\7") == 0) {
+            const std::uint64_t end64_at = number(tail, at - kLocatorBytes + 8, 8);
+            if (size < kEnd64Bytes || end64_at > size - kEnd64Bytes) continue;
+            std::string end64(kEnd64Bytes, '\0');
+            if (Status read = read_all_at(fd, std::as_writable_bytes(std::span(end64)), end64_at, path); !read) {
+                return read;
+            }
+            members = number(end64, 32, 8);
+            bytes = number(end64, 40, 8);
+        }
+        if (bytes <= kMaxZipDirectoryBytes || bytes > tail_at + at) continue;
+        // Some programs write only the lower 16 bits of the number of members: hence «or more».
+        return Error{ErrorCode::bad_source,
+                     fmt::format("{}: the zip archive holds {} members or more, and their directory takes {} bytes; at "
+                                 "most {} bytes, {} members, are read; unpack the one file, for stdin (-): "
+                                 "unzip -p ARCHIVE MEMBER | ...",
+                                 path, members, bytes, kMaxZipDirectoryBytes, kMaxZipDirectoryBytes / kMinMemberBytes)};
+    }
+    return {};
+}
 
 struct Member {
     zip_uint64_t index;
@@ -197,15 +259,14 @@ Result<ZipMember> ZipMember::open(int fd, const std::string& path, const std::st
     if (!own) return system_error(path, "cannot open the zip archive", errno);
     const auto status_of_file = file_status(own.get(), path);
     if (!status_of_file) return status_of_file.error();
+    const auto size = static_cast<std::uint64_t>(status_of_file->st_size);
+    if (Status checked = check_directory(own.get(), size, path); !checked) return checked.error();
     ZipMember opened;
     opened.path_ = path;
     zip_error_t error;
     ::zip_error_init(&error);
-    zip_source_t* const source =
-        ArchiveBytes::make_source(std::move(own), static_cast<std::uint64_t>(status_of_file->st_size), &error);
-    if (source != nullptr) opened.archive_.reset(::zip_open_from_source(source, ZIP_RDONLY, &error));
+    opened.archive_.reset(ArchiveBytes::open(std::move(own), size, &error));
     if (opened.archive_ == nullptr) {
-        if (source != nullptr) ::zip_source_free(source);
         const Error fault = zip_fault(path, &error,
                                       "this begins like a zip archive, but its directory, which stands at its end, is "
                                       "missing or damaged: the download is not complete");

@@ -21,8 +21,8 @@ class ZipMember {
     /// Opens the member `member` of the archive that `fd` holds, which must be seekable; the descriptor remains the
     /// caller's. An empty `member` stands for the only file there is; directories do not count, nor does what macOS
     /// leaves below «__MACOSX/». `path` is what messages call the archive. Errors: bad_source for an archive that is
-    /// damaged or cut, for a member that is not there, encrypted or packed by another method, and for an archive of
-    /// several files when none is named: the message lists them; io.
+    /// damaged or cut, or whose directory is too large to be held; for a member that is not there, encrypted or packed
+    /// by another method; and for an archive of several files when none is named: the message lists them; io.
     static Result<ZipMember> open(int fd, const std::string& path, const std::string& member);
 
     ZipMember(ZipMember&&) noexcept = default;
