@@ -342,6 +342,7 @@ asio::awaitable<void> Server::keep_deadlines() {
 /// What is to be done now and then.
 void Server::keep_house() {
     tend_log();
+    manager_.send_kept();
     if (!is_serving()) return;
     if (!draining_) manager_.status(describe_state());
     free_retired();

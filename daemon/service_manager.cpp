@@ -5,7 +5,9 @@
 #include <systemd/sd-daemon.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 #include "common/quoting.hpp"
 
@@ -34,17 +36,56 @@ std::optional<std::chrono::microseconds> watchdog_interval() {
     return std::chrono::microseconds(microseconds);
 }
 
-void ServiceManager::ready() const { (void)::sd_notify(0, "READY=1"); }
+ServiceManager::ServiceManager() {
+    const char* given = std::getenv("NOTIFY_SOCKET");
+    const std::string_view name = given == nullptr ? "" : given;
+    if (name.size() < 2 || name.size() >= sizeof address_.sun_path || (name[0] != '/' && name[0] != '@')) return;
+    address_.sun_family = AF_UNIX;
+    name.copy(address_.sun_path, name.size());
+    address_size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+    // An abstract name has no NUL behind it; a path has.
+    if (name[0] == '@') {
+        address_.sun_path[0] = '\0';
+    } else {
+        ++address_size_;
+    }
+    socket_ = UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+}
 
-void ServiceManager::alive() const { (void)::sd_notify(0, "WATCHDOG=1"); }
+void ServiceManager::ready() {
+    owes_ready_ = true;
+    send_kept();
+}
 
-void ServiceManager::stopping() const { (void)::sd_notify(0, "STOPPING=1"); }
+void ServiceManager::alive() const { (void)send("WATCHDOG=1"); }
+
+void ServiceManager::stopping() {
+    owes_stopping_ = true;
+    send_kept();
+}
 
 void ServiceManager::status(const std::string& text) {
     if (text == last_status_) return;
-    last_status_ = text;
     // One line: what follows an LF would be taken for another assignment.
-    (void)::sd_notify(0, ("STATUS=" + without_control_bytes(text)).c_str());
+    unsent_status_ = "STATUS=" + without_control_bytes(text);
+    last_status_ = text;
+    send_kept();
+}
+
+void ServiceManager::send_kept() {
+    if (!unsent_status_.empty() && !send(unsent_status_)) return;
+    unsent_status_.clear();
+    if (owes_ready_ && !send("READY=1")) return;
+    owes_ready_ = false;
+    if (owes_stopping_ && !send("STOPPING=1")) return;
+    owes_stopping_ = false;
+}
+
+bool ServiceManager::send(std::string_view message) const {
+    if (!socket_) return true;
+    const ssize_t sent = ::sendto(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+                                  reinterpret_cast<const sockaddr*>(&address_), address_size_);
+    return sent >= 0 || errno != EAGAIN;
 }
 
 }  // namespace gloved::daemon

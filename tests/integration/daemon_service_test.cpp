@@ -171,6 +171,33 @@ TEST_F(ServiceManager, HearsNothingWhenTheModelCannotBeLoaded) {
     EXPECT_FALSE(std::filesystem::exists(dir_ / "s"));
 }
 
+// Its queue is full of what others sent.
+TEST_F(ServiceManager, IsNotWaitedForAndHearsLater) {
+    environment_ = "export WATCHDOG_USEC=400000; ";
+    const UniqueFd others(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0));
+    const sockaddr_un address = address_of(dir_ / "notify");
+    const auto fill = [&] {
+        while (::sendto(others.get(), "other", 5, 0, reinterpret_cast<const sockaddr*>(&address), sizeof address) > 0) {
+        }
+    };
+    const std::string path = dir_ / "s";
+    const UniqueFd listening = bound_socket(path, SOCK_STREAM);
+    ASSERT_EQ(::listen(listening.get(), 100), 0);
+    for (const bool read_later : {true, false}) {
+        fill();
+        auto daemon = start({}, listening);
+        EXPECT_EQ(Connection(path).ask("PING").status, "OK 0");
+        if (read_later) {
+            EXPECT_EQ(next("STATUS=").rfind("STATUS=serving model", 0), 0U);
+            EXPECT_EQ(next("READY=1"), "READY=1");
+            EXPECT_EQ(next("WATCHDOG=1"), "WATCHDOG=1");
+            fill();
+        }
+        daemon->signal(SIGTERM);
+        EXPECT_EQ(daemon->wait().exit_code, 0);
+    }
+}
+
 TEST_F(ServiceManager, HearsFromTheWatchdogFourTimesAsOftenAsItMust) {
     environment_ = "export WATCHDOG_USEC=400000; ";
     auto daemon = start({"--socket", dir_ / "s"});
