@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <tuple>
 
 #include "common/quoting.hpp"
@@ -161,8 +163,11 @@ void tell_lost() {
     if (lost == told || sink->keeps_lines()) return;
     // A reader that is gone for good, or a full disk: not again before something has changed.
     if (lost == tried && output.taken() == taken) return;
+    const int reason = output.reason();
+    const std::string why =
+        reason == 0 ? "was not read in time" : "could not be written (" + std::generic_category().message(reason) + ")";
     write_log_always(spdlog::level::warn,
-                     fmt::format("{} lines of the log were lost: standard error was not read in time", lost - told));
+                     fmt::format("{} lines of the log were lost: standard error {}", lost - told, why));
     tried = output.lost();
     taken = output.taken();
     if (tried == lost) told = lost;

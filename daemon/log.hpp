@@ -35,7 +35,7 @@ void tend_log();
 /// The same at the end of the process. Waits for the reader, for 0.2 s at most.
 void end_log();
 
-/// How many lines were lost because nobody read them in time. Any thread.
+/// How many lines were lost because nobody read them in time, or they could not be written. Any thread.
 std::uint64_t lost_log_lines();
 
 /// Writes a line that ends with LF in a signal handler, or where memory has run out. Waits for 0.1 s at

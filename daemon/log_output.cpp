@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <thread>
 
 namespace gloved::daemon {
 namespace {
@@ -22,6 +25,55 @@ bool may_be_tried_again(int error) { return error == EAGAIN || error == EWOULDBL
 
 }  // namespace
 
+/// A piece of text on its way to the thread that writes it.
+struct LogOutput::Handed {
+    static constexpr int kNone = 0;
+    static constexpr int kBeingFilled = -1;
+
+    /// How long the piece is, or one of the above.
+    std::atomic<int> size{kNone};
+    /// An errno; 0 where the last write was right.
+    std::atomic<int> error{0};
+    std::array<char, PIPE_BUF> bytes;
+
+    /// False while there is another piece. In signal handlers too.
+    bool take(std::string_view text) noexcept {
+        int none = kNone;
+        if (!size.compare_exchange_strong(none, kBeingFilled)) return false;
+        text.copy(bytes.data(), text.size());
+        size = static_cast<int>(text.size());
+        size.notify_one();
+        return true;
+    }
+
+    [[noreturn]] void write_all(int fd) noexcept {
+        while (true) {
+            size.wait(kNone);
+            const int length = size;
+            if (length == kBeingFilled) size.wait(kBeingFilled);
+            if (length > 0) {
+                error = write_piece(fd, {bytes.data(), static_cast<std::size_t>(length)});
+                size = kNone;
+            }
+        }
+    }
+
+    static int write_piece(int fd, std::string_view piece) noexcept {
+        while (!piece.empty()) {
+            const ssize_t written = ::write(fd, piece.data(), piece.size());
+            if (written > 0) {
+                piece.remove_prefix(static_cast<std::size_t>(written));
+            } else if (written < 0 && may_be_tried_again(errno)) {
+                pollfd room{fd, POLLOUT, 0};
+                (void)::poll(&room, 1, -1);
+            } else {
+                return written < 0 ? errno : EIO;
+            }
+        }
+        return 0;
+    }
+};
+
 LogOutput::LogOutput(int fd) : fd_(fd) {
     // No memory is asked for later. Pages that are never written cost nothing.
     kept_.reserve(kMaxKeptBytes);
@@ -32,21 +84,35 @@ LogOutput::LogOutput(int fd) : fd_(fd) {
     } else if (S_ISFIFO(status.st_mode) || ::isatty(fd) == 1) {
         const std::string path = "/proc/self/fd/" + std::to_string(fd);
         own_ = UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-        if (own_) fd_ = own_.get();
-        // Another user's terminal or pipe, or there is no /proc.
-        if (!own_) way_ = Way::polled;
+        if (own_) {
+            fd_ = own_.get();
+            return;
+        }
+        // Another user's terminal or pipe, or there is no /proc. That it has room says nothing: what is
+        // written may need more than that, and others write there too.
+        way_ = Way::handed;
+        handed_ = std::make_shared<Handed>();
+        sigset_t all;
+        sigset_t before;
+        ::sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before);
+        // Nothing waits for it at the end of the process.
+        std::thread([handed = handed_, fd] { handed->write_all(fd); }).detach();
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
 }
 
 void LogOutput::write(std::string_view line) noexcept {
     flush();
     if (kept_.empty()) {
+        // The rest of the line before is lost.
+        if (within_line_ && write_now("\n") != 1) return lose(line, errno);
         const long written = write_now(line);
-        if (written < 0 && !may_be_tried_again(errno)) return lose(line);
+        if (written < 0 && !may_be_tried_again(errno)) return lose(line, errno);
         if (written > 0) ++taken_;
         line.remove_prefix(static_cast<std::size_t>(std::max(written, 0L)));
     }
-    if (line.size() > kMaxKeptBytes - kept_.size()) return lose(line);
+    if (line.size() > kMaxKeptBytes - kept_.size()) return lose(line, 0);
     kept_.append(line);
 }
 
@@ -61,7 +127,7 @@ void LogOutput::flush() noexcept {
         } else if (written < 0 && may_be_tried_again(errno)) {
             break;
         } else {
-            lose(std::string_view(kept_).substr(done));
+            lose(std::string_view(kept_).substr(done), errno);
             done = kept_.size();
         }
     }
@@ -74,25 +140,24 @@ void LogOutput::catch_up() noexcept {
     for (std::size_t before = kept_.size(); before > 0; before = kept_.size()) {
         flush();
         if (kept_.empty() || kept_.size() == before || Clock::now() >= end) return;
-        pollfd room{fd_, POLLOUT, 0};
-        (void)::poll(&room, 1, 1);
+        wait_for_room(1);
     }
 }
 
 void LogOutput::finish(std::chrono::milliseconds limit) noexcept {
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + limit;
-    for (flush(); !kept_.empty(); flush()) {
+    for (flush(); !kept_.empty() || !all_written(); flush()) {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
         if (left.count() <= 0) return;
-        pollfd room{fd_, POLLOUT, 0};
-        (void)::poll(&room, 1, static_cast<int>(left.count()));
+        wait_for_room(static_cast<int>(left.count()));
     }
 }
 
 void LogOutput::write_last_words(std::string_view text) const noexcept {
-    for (int tries = 0; tries < kLastWordsTries && !text.empty(); ++tries) {
-        const long written = write_now(text);
+    if (within_line_) (void)write_now("\n");
+    for (int tries = 0; tries < kLastWordsTries && !(text.empty() && all_written()); ++tries) {
+        const long written = text.empty() ? 0 : write_now(text);
         if (written > 0) {
             text.remove_prefix(static_cast<std::size_t>(written));
             continue;
@@ -110,20 +175,37 @@ std::string_view LogOutput::next_piece(std::string_view lines) {
 }
 
 long LogOutput::write_now(std::string_view text) const noexcept {
-    if (way_ == Way::message) return ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (way_ == Way::polled) {
-        pollfd room{fd_, POLLOUT, 0};
-        if (::poll(&room, 1, 0) != 1) {
-            errno = EAGAIN;
-            return -1;
-        }
+    long written = 0;
+    if (way_ == Way::message) {
+        written = ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    } else if (way_ == Way::handed) {
         text = text.substr(0, PIPE_BUF);
+        errno = handed_->error.exchange(0);
+        if (errno != 0) return -1;
+        errno = EAGAIN;
+        if (!handed_->take(text)) return -1;
+        written = static_cast<long>(text.size());
+    } else {
+        written = ::write(fd_, text.data(), text.size());
     }
-    return ::write(fd_, text.data(), text.size());
+    if (written > 0) within_line_ = text[static_cast<std::size_t>(written) - 1] != '\n';
+    return written;
 }
 
-void LogOutput::lose(std::string_view lines) noexcept {
+bool LogOutput::all_written() const noexcept { return way_ != Way::handed || handed_->size == Handed::kNone; }
+
+void LogOutput::wait_for_room(int milliseconds) const noexcept {
+    if (way_ == Way::handed) {
+        (void)::poll(nullptr, 0, 1);
+        return;
+    }
+    pollfd room{fd_, POLLOUT, 0};
+    (void)::poll(&room, 1, milliseconds);
+}
+
+void LogOutput::lose(std::string_view lines, int reason) noexcept {
     lost_ += static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
+    reason_ = may_be_tried_again(reason) ? 0 : reason;
 }
 
 }  // namespace gloved::daemon

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -13,14 +14,15 @@
 namespace gloved::daemon {
 
 /// Writes lines to a descriptor. A line that the reader has no room for is kept, up to kMaxKeptBytes in all,
-/// and tried again; what does not fit there either is lost and counted. Lines are never cut: those of up to
-/// 4,096 bytes reach a pipe whole or not at all. One thread at a time, where nothing else is said.
+/// and tried again; what does not fit there either is lost and counted. Lines of up to 4,096 bytes reach a
+/// pipe whole or not at all. A line that a full disk cuts is ended before the next one. One thread at a time, where nothing else is said.
 class LogOutput {
   public:
     static constexpr std::size_t kMaxKeptBytes = std::size_t{1} << 20;
 
     /// `fd` stays the caller's. The flags of what it is open to are shared with other processes, so they
-    /// stay as they are: a pipe or terminal is opened once more, to be written without waiting.
+    /// stay as they are: a pipe or terminal is opened once more, to be written without waiting. One that
+    /// cannot be, another user's for example, is written by a thread that may wait.
     explicit LogOutput(int fd);
 
     /// `line` ends with LF.
@@ -36,6 +38,8 @@ class LogOutput {
 
     /// How many lines were lost. Any thread.
     std::uint64_t lost() const { return lost_; }
+    /// Why lines were lost last: an errno, or 0 where the reader was too slow. Any thread.
+    int reason() const { return reason_; }
     /// How many writes the reader has taken. Any thread.
     std::uint64_t taken() const { return taken_; }
 
@@ -48,20 +52,30 @@ class LogOutput {
     enum class Way {
         plain,    ///< nothing to do: a file, or a descriptor of our own that does not wait
         message,  ///< a socket: the call says so
-        polled    ///< what could not be opened once more: only if it has room, and little at a time
+        handed    ///< what could not be opened once more: another thread writes it
     };
+
+    struct Handed;
 
     static std::string_view next_piece(std::string_view lines);
     /// As write(2), with EAGAIN instead of waiting.
     long write_now(std::string_view text) const noexcept;
-    void lose(std::string_view lines) noexcept;
+    /// Whether all that was handed to the other thread is written.
+    bool all_written() const noexcept;
+    void wait_for_room(int milliseconds) const noexcept;
+    /// `reason` as `reason()` has it.
+    void lose(std::string_view lines, int reason) noexcept;
 
     int fd_;
     Way way_ = Way::plain;
     UniqueFd own_;
+    std::shared_ptr<Handed> handed_;
     std::string kept_;
+    /// Whether the last byte that was written was no LF.
+    mutable std::atomic<bool> within_line_{false};
     std::atomic<std::uint64_t> lost_{0};
     std::atomic<std::uint64_t> taken_{0};
+    std::atomic<int> reason_{0};
 };
 
 }  // namespace gloved::daemon

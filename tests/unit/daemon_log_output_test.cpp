@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -10,8 +11,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
+#include <memory>
 #include <string>
+
+#include "tests/support/temp_dir.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -59,6 +64,7 @@ TEST_P(LogOutputTo, KeepsWhatIsNotReadAndLosesWhatIsBeyondIt) {
     }
     EXPECT_TRUE(output.keeps_lines());
     EXPECT_GT(written.size(), LogOutput::kMaxKeptBytes);
+    EXPECT_EQ(output.reason(), 0);
 
     std::string got;
     while (output.keeps_lines()) {
@@ -124,28 +130,83 @@ TEST(LogOutput, LongLinesReachAPipeInTheirOrder) {
     EXPECT_EQ(output.lost(), 0U);
 }
 
-// As with another user's terminal, or without /proc.
-TEST(LogOutput, APipeThatCannotBeOpenedOnceMoreIsNotWaitedForEither) {
-    const Ends ends = make_pipe();
+/// As with what another user owns, or without /proc.
+std::unique_ptr<LogOutput> output_that_opens_nothing(const UniqueFd& fd) {
     rlimit limit{};
-    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
     const rlimit none{0, limit.rlim_max};
-    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-    LogOutput output(ends.writing.get());
-    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    auto output = std::make_unique<LogOutput>(fd.get());
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return output;
+}
+
+/// A terminal as it comes: it writes a line end as two bytes.
+Ends make_terminal() {
+    int reading = -1;
+    int writing = -1;
+    EXPECT_EQ(::openpty(&reading, &writing, nullptr, nullptr, nullptr), 0);
+    EXPECT_EQ(::fcntl(reading, F_SETFL, O_NONBLOCK), 0);
+    return {UniqueFd(reading), UniqueFd(writing)};
+}
+
+class LogOutputToOthers : public testing::TestWithParam<Ends (*)()> {};
+
+TEST_P(LogOutputToOthers, IsNotWaitedForEither) {
+    const Ends ends = GetParam()();
+    const auto output = output_that_opens_nothing(ends.writing);
     std::string written;
     for (std::size_t i = 0; i < 5'000; ++i) {
         written += line_of(i);
-        output.write(line_of(i));
+        output->write(line_of(i));
     }
-    EXPECT_TRUE(output.keeps_lines());
-    EXPECT_EQ(output.lost(), 0U);
+    EXPECT_TRUE(output->keeps_lines());
+    EXPECT_EQ(output->lost(), 0U);
     std::string got;
-    while (output.keeps_lines()) {
+    const auto read_on = [&] {
         got += read_all(ends.reading);
-        output.flush();
+        got.erase(std::remove(got.begin(), got.end(), '\r'), got.end());
+    };
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (got.size() < written.size() && std::chrono::steady_clock::now() < end) {
+        read_on();
+        output->flush();
     }
-    EXPECT_EQ(got + read_all(ends.reading), written);
+    EXPECT_EQ(got, written);
+
+    output->write("the reader is back\n");
+    output->finish(std::chrono::seconds(20));
+    output->write_last_words("last words\n");
+    read_on();
+    EXPECT_EQ(got, written + "the reader is back\nlast words\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(Readers, LogOutputToOthers, testing::Values(&make_pipe, &make_terminal));
+
+TEST(LogOutput, ALineThatAFullDiskCutsIsEndedBeforeTheNext) {
+    const tests::TempDir dir;
+    const std::string path = dir / "log";
+    const UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    LogOutput output(file.get());
+    rlimit limit{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+    const rlimit full{8, limit.rlim_max};
+    const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+    output.write("one\n");
+    output.write("two two\n");
+    EXPECT_TRUE(output.keeps_lines());
+    output.flush();
+    EXPECT_FALSE(output.keeps_lines());
+    output.write("three\n");
+    EXPECT_EQ(output.lost(), 2U);
+    EXPECT_EQ(output.reason(), EFBIG);
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ::signal(SIGXFSZ, handler);
+    output.write("four\n");
+    output.write("five\n");
+    ASSERT_EQ(::lseek(file.get(), 0, SEEK_SET), 0);
+    EXPECT_EQ(read_all(file), "one\ntwo \nfour\nfive\n");
 }
 
 }  // namespace
