@@ -15,7 +15,8 @@ namespace gloved::daemon {
 
 /// Writes lines to a descriptor. A line that the reader has no room for is kept, up to kMaxKeptBytes in all,
 /// and tried again; what does not fit there either is lost and counted. Lines of up to 4,096 bytes reach a
-/// pipe whole or not at all. A line that a full disk cuts is ended before the next one. One thread at a time, where nothing else is said.
+/// pipe whole or not at all. A line that a full disk cuts is ended before the next one.
+/// One thread at a time, where nothing else is said.
 class LogOutput {
   public:
     static constexpr std::size_t kMaxKeptBytes = std::size_t{1} << 20;

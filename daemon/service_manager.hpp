@@ -1,6 +1,5 @@
 // What a service manager gives a daemon and wants to hear from it: sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3).
-// sd_notify itself would wait for a manager that does not read.
-// Without one nothing of this does anything.
+// Without one nothing of this does anything. sd_notify itself is not called: it waits for a manager that does not read.
 #pragma once
 
 #include <sys/socket.h>
