@@ -503,7 +503,8 @@ TEST(CudaFaultsProgram, EverybodyWhoWaitsGetsAnError) {
             EXPECT_EQ(rest.odd, std::vector<std::string>{});
             // What was read off the socket was answered one way or the other; the rest of the stream ended with it.
             EXPECT_LE(rest.answers + rest.errors, kRequests);
-            EXPECT_GT(rest.errors, 0);
+            // Those of the first one lead to the fault. Others may be written only after it, on a slow machine.
+            EXPECT_TRUE(rest.errors > 0 || connection != connections.front());
             errors += rest.errors;
         }
         EXPECT_GT(errors, kConnections);
