@@ -40,6 +40,15 @@ Ends make_stream() {
     return {UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
+/// Named, because GoogleTest would print a function's address into the test's name: another one in every run of a program that
+/// is loaded anywhere, so that CTest would ask for a test that is not there.
+struct Reader {
+    const char* name;
+    Ends (*make)();
+};
+
+std::string name_of_reader(const testing::TestParamInfo<Reader>& info) { return info.param.name; }
+
 std::string read_all(const UniqueFd& fd) {
     std::string text;
     std::array<char, 65536> piece;
@@ -51,10 +60,10 @@ std::string read_all(const UniqueFd& fd) {
 
 std::string line_of(std::size_t number) { return "line " + std::to_string(number) + std::string(50, '.') + "\n"; }
 
-class LogOutputTo : public testing::TestWithParam<Ends (*)()> {};
+class LogOutputTo : public testing::TestWithParam<Reader> {};
 
 TEST_P(LogOutputTo, KeepsWhatIsNotReadAndLosesWhatIsBeyondIt) {
-    const Ends ends = GetParam()();
+    const Ends ends = GetParam().make();
     LogOutput output(ends.writing.get());
     constexpr std::size_t kLines = 100'000;  // 6 MB
     std::string written;
@@ -81,7 +90,7 @@ TEST_P(LogOutputTo, KeepsWhatIsNotReadAndLosesWhatIsBeyondIt) {
 }
 
 TEST_P(LogOutputTo, AtTheEndTheReaderIsNotWaitedForLong) {
-    const Ends ends = GetParam()();
+    const Ends ends = GetParam().make();
     LogOutput output(ends.writing.get());
     for (std::size_t i = 0; i < 20'000; ++i) output.write(line_of(i));
     output.finish(std::chrono::milliseconds(20));
@@ -90,7 +99,7 @@ TEST_P(LogOutputTo, AtTheEndTheReaderIsNotWaitedForLong) {
 }
 
 TEST_P(LogOutputTo, LinesForAReaderThatIsGoneAreLost) {
-    Ends ends = GetParam()();
+    Ends ends = GetParam().make();
     LogOutput output(ends.writing.get());
     output.write("one\n");
     ends.reading.reset();
@@ -103,13 +112,14 @@ TEST_P(LogOutputTo, LinesForAReaderThatIsGoneAreLost) {
 }
 
 TEST_P(LogOutputTo, LeavesTheFlagsThatOthersShareAlone) {
-    const Ends ends = GetParam()();
+    const Ends ends = GetParam().make();
     const int before = ::fcntl(ends.writing.get(), F_GETFL);
     const LogOutput output(ends.writing.get());
     EXPECT_EQ(::fcntl(ends.writing.get(), F_GETFL), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Readers, LogOutputTo, testing::Values(&make_pipe, &make_stream));
+INSTANTIATE_TEST_SUITE_P(Readers, LogOutputTo,
+                         testing::Values(Reader{"pipe", &make_pipe}, Reader{"stream", &make_stream}), &name_of_reader);
 
 TEST(LogOutput, LongLinesReachAPipeInTheirOrder) {
     const Ends ends = make_pipe();
@@ -150,10 +160,10 @@ Ends make_terminal() {
     return {UniqueFd(reading), UniqueFd(writing)};
 }
 
-class LogOutputToOthers : public testing::TestWithParam<Ends (*)()> {};
+class LogOutputToOthers : public testing::TestWithParam<Reader> {};
 
 TEST_P(LogOutputToOthers, IsNotWaitedForEither) {
-    const Ends ends = GetParam()();
+    const Ends ends = GetParam().make();
     const auto output = output_that_opens_nothing(ends.writing);
     std::string written;
     for (std::size_t i = 0; i < 5'000; ++i) {
@@ -181,7 +191,9 @@ TEST_P(LogOutputToOthers, IsNotWaitedForEither) {
     EXPECT_EQ(got, written + "the reader is back\nlast words\n");
 }
 
-INSTANTIATE_TEST_SUITE_P(Readers, LogOutputToOthers, testing::Values(&make_pipe, &make_terminal));
+INSTANTIATE_TEST_SUITE_P(Readers, LogOutputToOthers,
+                         testing::Values(Reader{"pipe", &make_pipe}, Reader{"terminal", &make_terminal}),
+                         &name_of_reader);
 
 TEST(LogOutput, ALineThatAFullDiskCutsIsEndedBeforeTheNext) {
     const tests::TempDir dir;
