@@ -19,7 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How long to leave a full backlog alone: a Unix socket has no event for «room again» before it is connected.
+/// How long to leave a full backlog alone: a Unix socket has no event for «room again» before it is
+/// connected.
 constexpr auto kBacklogPause = 10ms;
 
 std::string reason(int error_number) { return std::generic_category().message(error_number); }
@@ -34,7 +35,8 @@ std::pair<UniqueFd, int> connect_once(const std::string& path) {
     UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) return {UniqueFd(), errno};
     // Connecting a Unix socket never is «in progress»: it is done, or refused.
-    while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
+           0) {
         if (errno != EINTR) return {UniqueFd(), errno};
     }
     return {std::move(socket), 0};
@@ -68,7 +70,8 @@ Reply whole_reply(const ReplyPiece& piece) {
     return reply;
 }
 
-Result<Connection> Connection::open(const std::vector<std::string>& paths, std::chrono::milliseconds timeout) {
+Result<Connection> Connection::open(const std::vector<std::string>& paths,
+                                    std::chrono::milliseconds timeout) {
     const auto deadline = Clock::now() + timeout;
     std::string tried;
     bool denied = false;
@@ -77,7 +80,8 @@ Result<Connection> Connection::open(const std::vector<std::string>& paths, std::
         while (fault == EAGAIN) {
             if (Clock::now() >= deadline) {
                 return Error{ErrorCode::timeout,
-                             fmt::format("{}: the daemon took no connection for {}", path, seconds(timeout))};
+                             fmt::format("{}: the daemon took no connection for {}", path,
+                                         seconds(timeout))};
             }
             ::poll(nullptr, 0, static_cast<int>(kBacklogPause.count()));
             std::tie(socket, fault) = connect_once(path);
@@ -88,14 +92,19 @@ Result<Connection> Connection::open(const std::vector<std::string>& paths, std::
     }
     return Error{
         ErrorCode::unavailable,
-        fmt::format("no daemon to talk to at {}; start one (gloved --model DIR) or name its socket with --socket or "
-                    "$GLOVED_SOCKET{}",
-                    tried, denied ? "; where permission is denied, join the group that owns the socket" : "")};
+        fmt::format(
+            "no daemon to talk to at {}; start one (gloved --model DIR) or name its socket with "
+            "--socket or "
+            "$GLOVED_SOCKET{}",
+            tried,
+            denied ? "; where permission is denied, join the group that owns the socket" : "")};
 }
 
 int poll_timeout_ms(std::chrono::steady_clock::time_point deadline) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, std::numeric_limits<int>::max()));
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    return static_cast<int>(
+        std::clamp<std::int64_t>(left.count(), 0, std::numeric_limits<int>::max()));
 }
 
 Result<Reply> Connection::ask(std::string_view line) {
@@ -150,9 +159,10 @@ Result<std::optional<ReplyPiece>> Connection::next_piece(std::size_t max_bytes) 
     auto piece = received_.next(max_bytes);
     if (!piece) return Error{piece.error().code, path_ + ": " + piece.error().message};
     if (*piece && (*piece)->first && (*piece)->status->code == wire::code_name(ErrorCode::idle)) {
-        return Error{ErrorCode::idle, path_ +
-                                          ": the daemon has closed the connection, which was idle for too long; "
-                                          "what was asked since is not read, and may be asked again"};
+        return Error{ErrorCode::idle,
+                     path_ +
+                         ": the daemon has closed the connection, which was idle for too long; "
+                         "what was asked since is not read, and may be asked again"};
     }
     return piece;
 }

@@ -12,7 +12,8 @@ namespace gloved::client {
 /// What a monitor is told; the numbers are exit statuses.
 enum class Health {
     serving = 0,
-    troubled = 1,     ///< starting, stopping, busy, or degraded: something is there, but not all is well
+    troubled = 1,     ///< starting, stopping, busy, or degraded: something is there, but not all is
+                      ///< well
     unreachable = 2,  ///< nothing is there
 };
 

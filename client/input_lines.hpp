@@ -10,9 +10,9 @@
 
 namespace gloved::client {
 
-/// Feed it what was read, take lines out. A line ends with LF, which is not part of it; a CR before it is, as it stands. Of a line
-/// that is longer than a request may be, one byte more than that is kept: the daemon refuses it all the same, and no
-/// input can fill the memory.
+/// Feed it what was read, take lines out. A line ends with LF, which is not part of it; a CR before
+/// it is, as it stands. Of a line that is longer than a request may be, one byte more than that is
+/// kept: the daemon refuses it all the same, and no input can fill the memory.
 class InputLines {
   public:
     /// Adds bytes.

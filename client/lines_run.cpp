@@ -19,7 +19,8 @@
 namespace gloved::client {
 namespace {
 
-/// Output is collected up to this size: a write for every short reply would take longer than the replies.
+/// Output is collected up to this size: a write for every short reply would take longer than the
+/// replies.
 constexpr std::size_t kOutputBytes = 65536;
 
 constexpr int kNoInput = -1;
@@ -27,7 +28,8 @@ constexpr int kNoInput = -1;
 class Run {
   public:
     Run(PatientConnection& peer, int output_fd)
-        : pipeline_(peer, PipelineLimits{}, [this](std::string_view, const ReplyPiece& piece) { return take(piece); }),
+        : pipeline_(peer, PipelineLimits{},
+                    [this](std::string_view, const ReplyPiece& piece) { return take(piece); }),
           output_fd_(output_fd),
           to_terminal_(::isatty(output_fd) == 1) {}
 
@@ -41,7 +43,8 @@ class Run {
             if (!open && !pipeline_.owed()) return all_ok_;
             const auto readable = pipeline_.step(open && pipeline_.room() ? input_fd : kNoInput);
             if (Status flushed = flush(); !flushed) return flushed.error();
-            if (!readable) return input_fd == kNoInput ? readable.error() : with_count(readable.error());
+            if (!readable)
+                return input_fd == kNoInput ? readable.error() : with_count(readable.error());
             if (!*readable) continue;
             const auto more = read(input_fd);
             if (!more) return with_count(more.error());
@@ -64,7 +67,8 @@ class Run {
     Result<bool> read(int fd) {
         std::array<char, 65536> chunk;
         const ssize_t got = ::read(fd, chunk.data(), chunk.size());
-        if (got < 0 && errno != EINTR && errno != EAGAIN) return system_error("the input", "cannot be read", errno);
+        if (got < 0 && errno != EINTR && errno != EAGAIN)
+            return system_error("the input", "cannot be read", errno);
         if (got > 0) lines_.append({chunk.data(), static_cast<std::size_t>(got)});
         return got != 0;
     }
@@ -96,7 +100,8 @@ class Run {
     }
 
     Error with_count(Error error) const {
-        error.message += fmt::format("; {} {} complete", answered_, answered_ == 1 ? "answer is" : "answers are");
+        error.message += fmt::format("; {} {} complete", answered_,
+                                     answered_ == 1 ? "answer is" : "answers are");
         return error;
     }
 

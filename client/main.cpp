@@ -1,4 +1,5 @@
-// gloved-client: asks the daemon one query from its arguments, or from stdin requests a line or the original protocol's queries.
+// gloved-client: asks the daemon one query from its arguments, or from stdin requests a line or the
+// original protocol's queries.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -69,14 +70,17 @@ int fail(int code, const std::string& message) {
     return code;
 }
 
-/// How many leading arguments are options and their values. The query begins at the first that is neither, so that
-/// `king - man` reaches it unharmed.
-std::size_t option_arguments(const std::vector<std::string>& arguments, const po::options_description& options) {
+/// How many leading arguments are options and their values. The query begins at the first that is
+/// neither, so that `king - man` reaches it unharmed.
+std::size_t option_arguments(const std::vector<std::string>& arguments,
+                             const po::options_description& options) {
     std::size_t i = 0;
-    while (i < arguments.size() && arguments[i].size() > 1 && arguments[i].front() == '-' && arguments[i] != "--") {
+    while (i < arguments.size() && arguments[i].size() > 1 && arguments[i].front() == '-' &&
+           arguments[i] != "--") {
         // No value follows a «--name=value», which is no option's name either.
-        const auto* option =
-            arguments[i].starts_with("--") ? options.find_nothrow(arguments[i].substr(2), false) : nullptr;
+        const auto* option = arguments[i].starts_with("--")
+                                 ? options.find_nothrow(arguments[i].substr(2), false)
+                                 : nullptr;
         i += option != nullptr && option->semantic()->max_tokens() > 0 ? 2U : 1U;
     }
     return std::min(i, arguments.size());
@@ -91,18 +95,20 @@ int status_of(const Result<bool>& all_well) {
 int ask_once(const Settings& settings) {
     std::optional<std::size_t> count;
     if (settings.count) {
-        const auto parsed =
-            client::parse_whole_number("--count", *settings.count, std::numeric_limits<std::uint32_t>::max());
+        const auto parsed = client::parse_whole_number("--count", *settings.count,
+                                                       std::numeric_limits<std::uint32_t>::max());
         if (!parsed) return fail(kUsage, parsed.error().message);
         count = *parsed;
     }
     auto line = client::query_line(settings.query, count);
     if (!line) return fail(kUsage, line.error().message);
     client::PatientConnection peer(settings.peer);
-    if (settings.peer.json) return status_of(client::run_line(peer, *std::move(line), STDOUT_FILENO));
+    if (settings.peer.json)
+        return status_of(client::run_line(peer, *std::move(line), STDOUT_FILENO));
     const auto reply = peer.ask(*line);
     if (!reply) return fail(kAtFault, reply.error().message);
-    if (!reply->status.ok) return fail(kAtFault, fmt::format("{}: {}", reply->status.code, reply->status.message));
+    if (!reply->status.ok)
+        return fail(kAtFault, fmt::format("{}: {}", reply->status.code, reply->status.message));
     for (const std::string& answer : reply->lines) std::cout << answer << '\n';
     return kDone;
 }
@@ -117,7 +123,8 @@ int run_original(const Settings& settings) {
     const auto ask = [&](std::string_view line) { return peer.ask(line); };
     const auto all_well = client::run_original_session(std::cin, std::cout, std::cerr, ask);
     // A stream takes a directory, or a disk that fails, for the end of the input.
-    if (all_well && std::ferror(stdin) != 0) return fail(kAtFault, "the input cannot be read to its end");
+    if (all_well && std::ferror(stdin) != 0)
+        return fail(kAtFault, "the input cannot be read to its end");
     return status_of(all_well);
 }
 
@@ -132,12 +139,16 @@ po::options_description describe_options(Settings& settings) {
     po::options_description options("Options");
     settings.peer_options.add_to(options);
     auto add = options.add_options();
-    add("count", po::value<std::string>()->value_name("K")->notifier([&](const std::string& k) { settings.count = k; }),
+    add("count", po::value<std::string>()->value_name("K")->notifier([&](const std::string& k) {
+        settings.count = k;
+    }),
         "how many words answer an expression; default 10");
     add("json", po::bool_switch(&settings.json), "answers as JSON, an object a line; refusals too");
-    add("lines", po::bool_switch(&settings.lines), "each line of stdin is a request; prints every reply as it comes");
+    add("lines", po::bool_switch(&settings.lines),
+        "each line of stdin is a request; prints every reply as it comes");
     add("health", po::bool_switch(&settings.health),
-        "how the daemon is, in a line; exit status 0 serving, 1 starting or degraded, 2 unreachable; --timeout is 2 "
+        "how the daemon is, in a line; exit status 0 serving, 1 starting or degraded, 2 "
+        "unreachable; --timeout is 2 "
         "here");
     add("help", "this text");
     add("version", "the version");
@@ -147,14 +158,15 @@ po::options_description describe_options(Settings& settings) {
 /// What is wrong with the options beside each other.
 Status check(const Settings& settings) {
     const auto wrong = [](const char* message) { return Error{ErrorCode::bad_request, message}; };
-    if (settings.health && (settings.lines || settings.json || settings.count || settings.peer_options.retry_given() ||
-                            !settings.query.empty()))
+    if (settings.health && (settings.lines || settings.json || settings.count ||
+                            settings.peer_options.retry_given() || !settings.query.empty()))
         return wrong("--health goes with --socket and --timeout alone");
     if (settings.lines && !settings.query.empty())
         return wrong("--lines takes requests from stdin, not from arguments");
     if (settings.query.empty() && settings.count) {
-        return wrong(settings.lines ? "--count goes with a query; with --lines each request has its own k="
-                                    : "--count needs a query; on stdin every answer has ten words");
+        return wrong(settings.lines
+                         ? "--count goes with a query; with --lines each request has its own k="
+                         : "--count needs a query; on stdin every answer has ten words");
     }
     if (settings.query.empty() && !settings.lines && settings.json) {
         return wrong("--json needs a query or --lines; the original protocol has its own form");
@@ -170,14 +182,17 @@ int run_program(int argc, char** argv) {
     Settings settings;
     const po::options_description options = describe_options(settings);
     std::vector<std::string> arguments(argv + 1, argv + argc);
-    const auto begin_of_query = arguments.begin() + static_cast<std::ptrdiff_t>(option_arguments(arguments, options));
+    const auto begin_of_query =
+        arguments.begin() + static_cast<std::ptrdiff_t>(option_arguments(arguments, options));
     settings.query.assign(begin_of_query, arguments.end());
-    if (!settings.query.empty() && settings.query.front() == "--") settings.query.erase(settings.query.begin());
+    if (!settings.query.empty() && settings.query.front() == "--")
+        settings.query.erase(settings.query.begin());
     arguments.erase(begin_of_query, arguments.end());
 
     po::variables_map given;
     try {
-        const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+        const int style =
+            po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
         po::store(po::command_line_parser(arguments).options(options).style(style).run(), given);
         po::notify(given);
     } catch (const po::error& error) {
@@ -191,7 +206,8 @@ int run_program(int argc, char** argv) {
         std::cout << "gloved-client " << kProgramVersion << '\n';
         return kDone;
     }
-    if (const Status checked = check(settings); !checked) return fail(kUsage, checked.error().message);
+    if (const Status checked = check(settings); !checked)
+        return fail(kUsage, checked.error().message);
     auto peer = settings.peer_options.settings(settings.json, settings.health ? "2" : "10");
     if (!peer) return fail(kUsage, peer.error().message);
     settings.peer = *std::move(peer);
@@ -203,4 +219,6 @@ int run_program(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return gloved::program_main("gloved-client", run_program, argc, argv); }
+int main(int argc, char** argv) {
+    return gloved::program_main("gloved-client", run_program, argc, argv);
+}

@@ -28,7 +28,8 @@ Result<std::optional<OriginalQuery>> OriginalReader::feed(std::string_view token
             return std::optional<OriginalQuery>();
         case State::flag: {
             if (is_flag(token)) return complete(token == "1");
-            Error error = malformed(fmt::format("after '!' comes 0 or 1, not {}", printable(token)));
+            Error error =
+                malformed(fmt::format("after '!' comes 0 or 1, not {}", printable(token)));
             // Most likely the flag was forgotten and the next query begins here.
             query_.words.push_back({false, std::string(token)});
             state_ = State::after_first;
@@ -40,7 +41,8 @@ Result<std::optional<OriginalQuery>> OriginalReader::feed(std::string_view token
     }
     if (is_flag(token)) {
         if (state_ == State::after_first) return complete(token == "1");
-        return malformed(fmt::format("a sum ends with '!' before its {0}; to add the word, write + {0}", token));
+        return malformed(
+            fmt::format("a sum ends with '!' before its {0}; to add the word, write + {0}", token));
     }
     if (is_close(token)) {
         state_ = State::flag;
@@ -86,7 +88,8 @@ std::string original_request(const OriginalQuery& query, std::string_view engine
     return line;
 }
 
-std::vector<std::string_view> original_words(const std::vector<std::string>& lines, std::string_view first_word) {
+std::vector<std::string_view> original_words(const std::vector<std::string>& lines,
+                                             std::string_view first_word) {
     std::vector<std::string_view> words;
     for (const std::string& line : lines) {
         const std::string_view word = std::string_view(line).substr(0, line.find('\t'));

@@ -27,15 +27,19 @@ struct OriginalQuery {
 
 /// Makes queries of tokens:
 ///
-///     query = word flag | word { [+|-] word } "!" flag        flag = 0 | 1        "¡" closes as "!" does
+///     query = word flag | word { [+|-] word } "!" flag
+///     flag = 0 | 1
 ///
-/// A query's first token is a word whatever it looks like, and so is the token after an operator: `+`, `!` and `0` are
-/// keys of real models. Elsewhere `0` or `1` is a flag, and a missing `!` is noticed there rather than many queries
-/// later.
+/// "¡" closes as "!" does.
+///
+/// A query's first token is a word whatever it looks like, and so is the token after an operator:
+/// `+`, `!` and `0` are keys of real models. Elsewhere `0` or `1` is a flag, and a missing `!` is
+/// noticed there rather than many queries later.
 class OriginalReader {
   public:
-    /// Takes the next token, which is not empty. Returns the query that it completes, if it does. Error: bad_request,
-    /// for people; the query so far is dropped, and the reader goes on with the next one.
+    /// Takes the next token, which is not empty. Returns the query that it completes, if it does.
+    /// Error: bad_request, for people; the query so far is dropped, and the reader goes on with the
+    /// next one.
     Result<std::optional<OriginalQuery>> feed(std::string_view token);
 
     /// At the end of input. Error: bad_request, when a query has begun and not ended.
@@ -55,12 +59,13 @@ class OriginalReader {
 /// How many neighbours the original printed.
 inline constexpr std::size_t kOriginalHits = 10;
 
-/// The query as a request: raw sums, one hit more than is printed, because the first word is dropped from the answer.
-/// An empty `engine` leaves the choice to the daemon.
+/// The query as a request: raw sums, one hit more than is printed, because the first word is
+/// dropped from the answer. An empty `engine` leaves the choice to the daemon.
 std::string original_request(const OriginalQuery& query, std::string_view engine);
 
-/// The words to print of a reply's lines («word<TAB>score»): without `first_word`, kOriginalHits at most. Views into
-/// `lines`.
-std::vector<std::string_view> original_words(const std::vector<std::string>& lines, std::string_view first_word);
+/// The words to print of a reply's lines («word<TAB>score»): without `first_word`, kOriginalHits at
+/// most. Views into `lines`.
+std::vector<std::string_view> original_words(const std::vector<std::string>& lines,
+                                             std::string_view first_word);
 
 }  // namespace gloved::client

@@ -24,7 +24,8 @@ double number_or_zero(std::string_view text) {
 
 class Session {
   public:
-    Session(std::ostream& out, std::ostream& err, const Ask& ask) : out_(out), err_(err), ask_(ask) {}
+    Session(std::ostream& out, std::ostream& err, const Ask& ask)
+        : out_(out), err_(err), ask_(ask) {}
 
     /// Model and load times, from STATS.
     Status introduce() {
@@ -34,11 +35,14 @@ class Session {
             refuse(reply->status);
             return {};
         }
-        const auto value = [&](std::string_view key) { return value_of(*reply, key).value_or("?"); };
+        const auto value = [&](std::string_view key) {
+            return value_of(*reply, key).value_or("?");
+        };
         rows_ = number_or_zero(value("rows"));
-        fmt::print(out_, "model {}: {} words, {} numbers each; engine {}\n", value("model"), value("rows"),
-                   value("dim"), value("engine"));
-        fmt::print(out_, "loaded: keys in {} ms, values in {} ms\n", value("load_keys_ms"), value("load_values_ms"));
+        fmt::print(out_, "model {}: {} words, {} numbers each; engine {}\n", value("model"),
+                   value("rows"), value("dim"), value("engine"));
+        fmt::print(out_, "loaded: keys in {} ms, values in {} ms\n", value("load_keys_ms"),
+                   value("load_values_ms"));
         out_.flush();
         return {};
     }
@@ -65,7 +69,9 @@ class Session {
             return {};
         }
         // Words and scores: the whole of what the exactness contract covers.
-        fmt::print(out_, "{}\n", (*cpu)->lines == (*own)->lines ? "the answers are identical" : "THE ANSWERS DIFFER");
+        fmt::print(
+            out_, "{}\n",
+            (*cpu)->lines == (*own)->lines ? "the answers are identical" : "THE ANSWERS DIFFER");
         return {};
     }
 
@@ -83,9 +89,10 @@ class Session {
     Result<std::optional<Reply>> ask_near(const OriginalQuery& query, std::string_view engine) {
         const std::string line = original_request(query, engine);
         if (line.size() > wire::kMaxLineBytes) {
-            // The daemon would close the connection on it, and the queries that follow would be lost too.
-            complain(fmt::format("too_long: the query takes {} bytes, the daemon at most {}", line.size(),
-                                 wire::kMaxLineBytes));
+            // The daemon would close the connection on it, and the queries that follow would be
+            // lost too.
+            complain(fmt::format("too_long: the query takes {} bytes, the daemon at most {}",
+                                 line.size(), wire::kMaxLineBytes));
             return std::optional<Reply>();
         }
         auto reply = ask_(line);
@@ -108,7 +115,8 @@ class Session {
             fmt::print(out_, "{}\n", word);
         }
         const double ms = number_or_zero(reply.status.field("us")) / 1000;
-        // The model may have been replaced since the start: each answer says how many rows it went through.
+        // The model may have been replaced since the start: each answer says how many rows it went
+        // through.
         const auto own_rows = reply.status.field("rows");
         const double rows = own_rows.empty() ? rows_ : number_or_zero(own_rows);
         if (ms > 0 && rows > 0) {
@@ -127,7 +135,8 @@ class Session {
 
 }  // namespace
 
-Result<bool> run_original_session(std::istream& in, std::ostream& out, std::ostream& err, const Ask& ask) {
+Result<bool> run_original_session(std::istream& in, std::ostream& out, std::ostream& err,
+                                  const Ask& ask) {
     Session session(out, err, ask);
     if (Status introduced = session.introduce(); !introduced) return introduced.error();
 

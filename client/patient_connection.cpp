@@ -18,26 +18,31 @@ constexpr auto kFirstPause = 20ms;
 constexpr auto kLongestPause = 1000ms;
 
 Error state_refused(std::string_view request, const wire::StatusLine& status) {
-    return {ErrorCode::bad_request, fmt::format("{}: {} is refused: {}", status.code, request, status.message)};
+    return {ErrorCode::bad_request,
+            fmt::format("{}: {} is refused: {}", status.code, request, status.message)};
 }
 
 }  // namespace
 
 bool refused_for_now(const wire::StatusLine& status) {
-    return !status.ok &&
-           (status.code == wire::code_name(ErrorCode::busy) || status.code == wire::code_name(ErrorCode::unavailable));
+    return !status.ok && (status.code == wire::code_name(ErrorCode::busy) ||
+                          status.code == wire::code_name(ErrorCode::unavailable));
 }
 
-bool may_pass(const Error& error) { return error.code == ErrorCode::unavailable || error.code == ErrorCode::idle; }
+bool may_pass(const Error& error) {
+    return error.code == ErrorCode::unavailable || error.code == ErrorCode::idle;
+}
 
 Error reload_lost(const Error& error) {
-    return {
-        error.code,
-        error.message + "; RELOAD is not sent twice, and may be under way: the daemon's log says what became of it"};
+    return {error.code, error.message +
+                            "; RELOAD is not sent twice, and may be under way: the daemon's log "
+                            "says what became of it"};
 }
 
 PatientConnection::PatientConnection(PeerSettings settings)
-    : settings_(std::move(settings)), format_(settings_.json ? "FORMAT json" : ""), pause_(kFirstPause) {}
+    : settings_(std::move(settings)),
+      format_(settings_.json ? "FORMAT json" : ""),
+      pause_(kFirstPause) {}
 
 Result<Connection*> PatientConnection::connect() {
     while (!connection_) {
@@ -46,7 +51,8 @@ Result<Connection*> PatientConnection::connect() {
         if (!opened) {
             ready = opened.error();
             // A full backlog is a daemon that is busy.
-            if (ready.error().code == ErrorCode::timeout) ready = Error{ErrorCode::unavailable, ready.error().message};
+            if (ready.error().code == ErrorCode::timeout)
+                ready = Error{ErrorCode::unavailable, ready.error().message};
         } else {
             connection_ = *std::move(opened);
             ready = restore_state(*connection_);
@@ -80,7 +86,8 @@ void PatientConnection::answered(std::string_view request, bool ok) {
 }
 
 Result<Reply> PatientConnection::ask(std::string_view request) {
-    // Nothing is owed: what a connection has to say now is that it ends, and no answer is lost with it.
+    // Nothing is owed: what a connection has to say now is that it ends, and no answer is lost with
+    // it.
     if (connection_ && !connection_->quiet()) drop();
     while (true) {
         const auto connection = connect();
@@ -95,7 +102,8 @@ Result<Reply> PatientConnection::ask(std::string_view request) {
             return reply;
         }
         drop();
-        if (may_be_done && (passing || reply.error().code == ErrorCode::timeout)) return reload_lost(reply.error());
+        if (may_be_done && (passing || reply.error().code == ErrorCode::timeout))
+            return reload_lost(reply.error());
         return reply;
     }
 }
@@ -103,7 +111,8 @@ Result<Reply> PatientConnection::ask(std::string_view request) {
 Result<Connection> PatientConnection::open_once() const {
     auto timeout = settings_.timeout;
     if (patience_ends_) {
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(*patience_ends_ - Clock::now());
+        const auto left =
+            std::chrono::ceil<std::chrono::milliseconds>(*patience_ends_ - Clock::now());
         timeout = std::clamp(left, std::chrono::milliseconds(1), timeout);
     }
     return Connection::open(settings_.paths, timeout);
@@ -115,7 +124,8 @@ Status PatientConnection::restore_state(Connection& connection) {
         const auto reply = connection.ask(request);
         if (!reply) return reply.error();
         if (refused_for_now(reply->status)) {
-            return Error{ErrorCode::unavailable, fmt::format("{}: {}", reply->status.code, reply->status.message)};
+            return Error{ErrorCode::unavailable,
+                         fmt::format("{}: {}", reply->status.code, reply->status.message)};
         }
         if (!reply->status.ok) return state_refused(request, reply->status);
     }

@@ -16,20 +16,26 @@ constexpr double kLeastTimeoutSeconds = 0.001;
 void PeerOptions::add_to(po::options_description& options) {
     auto add = options.add_options();
     add("socket",
-        po::value<std::string>()->value_name("PATH")->notifier([this](const std::string& path) { socket_ = path; }),
-        "where the daemon listens; default: $GLOVED_SOCKET, else $XDG_RUNTIME_DIR/gloved.sock, else "
+        po::value<std::string>()->value_name("PATH")->notifier(
+            [this](const std::string& path) { socket_ = path; }),
+        "where the daemon listens; default: $GLOVED_SOCKET, else $XDG_RUNTIME_DIR/gloved.sock, "
+        "else "
         "/run/gloved/gloved.sock");
     add("timeout",
-        po::value<std::string>()->value_name("S")->notifier([this](const std::string& time) { timeout_ = time; }),
+        po::value<std::string>()->value_name("S")->notifier(
+            [this](const std::string& time) { timeout_ = time; }),
         "seconds to wait for a connection, and for each answer; default 10");
     add("retry",
-        po::value<std::string>()->value_name("S")->notifier([this](const std::string& time) { retry_ = time; }),
-        "seconds to go on trying where no daemon is, it is busy or it goes away, anew after each answer; default 0");
+        po::value<std::string>()->value_name("S")->notifier(
+            [this](const std::string& time) { retry_ = time; }),
+        "seconds to go on trying where no daemon is, it is busy or it goes away, anew after each "
+        "answer; default 0");
 }
 
 Result<PeerSettings> PeerOptions::settings(bool json, const std::string& timeout_by_default) const {
     if (socket_ && socket_->empty()) return Error{ErrorCode::bad_request, "--socket needs a path"};
-    const auto timeout = parse_seconds("--timeout", timeout_.value_or(timeout_by_default), kLeastTimeoutSeconds);
+    const auto timeout =
+        parse_seconds("--timeout", timeout_.value_or(timeout_by_default), kLeastTimeoutSeconds);
     if (!timeout) return timeout.error();
     const auto retry = parse_seconds("--retry", retry_.value_or("0"), 0);
     if (!retry) return retry.error();

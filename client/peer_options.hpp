@@ -15,7 +15,8 @@ class PeerOptions {
     /// Adds --socket, --timeout and --retry, which are stored here: this outlives `options`.
     void add_to(boost::program_options::options_description& options);
 
-    /// What they say; `timeout` where --timeout is not given. Error: bad_request, with what the user is to mend.
+    /// What they say; `timeout` where --timeout is not given. Error: bad_request, with what the
+    /// user is to mend.
     Result<PeerSettings> settings(bool json, const std::string& timeout = "10") const;
 
     bool retry_given() const { return retry_.has_value(); }

@@ -17,13 +17,17 @@ constexpr std::size_t kSendBytes = 65536;
 
 /// After these answers the daemon closes, and what was sent behind the request is not read.
 bool closes(std::string_view request, const wire::StatusLine& status) {
-    return status.code == wire::code_name(ErrorCode::too_long) || (status.ok && verb_of(request) == wire::Verb::quit);
+    return status.code == wire::code_name(ErrorCode::too_long) ||
+           (status.ok && verb_of(request) == wire::Verb::quit);
 }
 
 }  // namespace
 
 Pipeline::Pipeline(PatientConnection& peer, PipelineLimits limits, Receiver receive)
-    : peer_(peer), limits_(limits), receive_(std::move(receive)), timeout_(peer.settings().timeout) {}
+    : peer_(peer),
+      limits_(limits),
+      receive_(std::move(receive)),
+      timeout_(peer.settings().timeout) {}
 
 bool Pipeline::room() const {
     return requests_.empty() || (requests_.size() < limits_.requests && bytes_ < limits_.bytes);
@@ -44,8 +48,9 @@ Result<bool> Pipeline::step(int input_fd) {
     const Connection* connection = peer_.current();
     const auto wanted = static_cast<short>(unsent() ? POLLIN | POLLOUT : POLLIN);
     // poll passes over negative descriptors.
-    std::array<pollfd, 2> waiting = {pollfd{input_fd, POLLIN, 0},
-                                     pollfd{connection == nullptr ? -1 : connection->fd(), wanted, 0}};
+    std::array<pollfd, 2> waiting = {
+        pollfd{input_fd, POLLIN, 0},
+        pollfd{connection == nullptr ? -1 : connection->fd(), wanted, 0}};
     const auto began = Clock::now();
     // Where nobody owes anything, for as long as it takes.
     const int wait_ms = owed() ? poll_timeout_ms(began + patience_) : -1;
@@ -88,7 +93,8 @@ Status Pipeline::converse(short events) {
 
 Status Pipeline::send() {
     std::string bytes;
-    for (std::size_t i = next_; i < requests_.size() && may_send(i) && bytes.size() < kSendBytes; ++i) {
+    for (std::size_t i = next_; i < requests_.size() && may_send(i) && bytes.size() < kSendBytes;
+         ++i) {
         bytes.append(requests_[i].line, i == next_ ? offset_ : 0);
     }
     if (bytes.empty()) return {};
@@ -127,7 +133,8 @@ Status Pipeline::pass_on(const ReplyPiece& piece) {
     renew();
 
     peer_.answered(request.text(), piece.status->ok);
-    // An answer to a line that is not sent whole: the rest of it would be taken for a request of its own.
+    // An answer to a line that is not sent whole: the rest of it would be taken for a request of
+    // its own.
     const bool ends = next_ == 0 || closes(request.text(), *piece.status);
     bytes_ -= request.line.size();
     requests_.pop_front();
@@ -150,6 +157,8 @@ Status Pipeline::lose(Error error) {
     return reload_sent ? reload_lost(error) : error;
 }
 
-bool Pipeline::may_send(std::size_t i) const { return i == 0 || (!requests_.front().reload && !requests_[i].reload); }
+bool Pipeline::may_send(std::size_t i) const {
+    return i == 0 || (!requests_.front().reload && !requests_[i].reload);
+}
 
 }  // namespace gloved::client

@@ -15,22 +15,27 @@
 namespace gloved::client {
 
 struct PipelineLimits {
-    std::size_t requests = 64;  ///< unanswered ones; a daemon reads no more than 256 of a connection
+    std::size_t requests = 64;  ///< unanswered ones; a daemon reads no more than 256 of a
+                                ///< connection
     std::size_t bytes = std::size_t{256} << 10;
-    /// From this size on a reply is passed on before it is whole. What was passed on cannot be asked for again.
+    /// From this size on a reply is passed on before it is whole. What was passed on cannot be
+    /// asked for again.
     std::size_t whole_reply_bytes = std::size_t{1} << 20;
 };
 
-/// Keeps requests in their order until they are answered, sends them as the socket takes them and passes on the replies, in that
-/// order, as they come. A connection that is lost, or a daemon that refuses for now, begins anew with what is not answered, as
-/// the connection's patience allows. A RELOAD travels alone: it is sent when all before it is answered, and what is behind it waits for
-/// its answer; so losing a connection never leaves open whether more than it was done. Not safe for concurrent use.
+/// Keeps requests in their order until they are answered, sends them as the socket takes them and
+/// passes on the replies, in that order, as they come. A connection that is lost, or a daemon that
+/// refuses for now, begins anew with what is not answered, as the connection's patience allows. A
+/// RELOAD travels alone: it is sent when all before it is answered, and what is behind it waits for
+/// its answer; so losing a connection never leaves open whether more than it was done. Not safe for
+/// concurrent use.
 class Pipeline {
   public:
     /// Takes a reply to `request`, or a piece of one. An error ends the step that brought it.
     using Receiver = std::function<Status(std::string_view request, const ReplyPiece& piece)>;
 
-    /// `peer` must outlive the pipeline; its connection belongs to the pipeline while anything is owed.
+    /// `peer` must outlive the pipeline; its connection belongs to the pipeline while anything is
+    /// owed.
     Pipeline(PatientConnection& peer, PipelineLimits limits, Receiver receive);
 
     /// Whether another request may be pushed: bounded in number and bytes, and at least one.
@@ -40,10 +45,11 @@ class Pipeline {
     /// Whether answers are missing.
     bool owed() const { return !requests_.empty(); }
 
-    /// Waits until the socket is ready or `input_fd` is (−1: none), and does what can be done with the socket. Returns
-    /// whether `input_fd` is ready. Errors: timeout, when the answer that is next was waited for so long; unavailable, when the
-    /// connection is lost beyond patience, in the middle of a reply that was passed on, or during a RELOAD; bad_request (no
-    /// gloved answers there); the receiver's.
+    /// Waits until the socket is ready or `input_fd` is (−1: none), and does what can be done with
+    /// the socket. Returns whether `input_fd` is ready. Errors: timeout, when the answer that is
+    /// next was waited for so long; unavailable, when the connection is lost beyond patience, in
+    /// the middle of a reply that was passed on, or during a RELOAD; bad_request (no gloved answers
+    /// there); the receiver's.
     Result<bool> step(int input_fd);
 
   private:

@@ -8,14 +8,16 @@
 #include "common/expr/token.hpp"
 
 namespace gloved::client {
-Result<std::string> query_line(const std::vector<std::string>& words, std::optional<std::size_t> count) {
+Result<std::string> query_line(const std::vector<std::string>& words,
+                               std::optional<std::size_t> count) {
     std::string line = fmt::format("{}", fmt::join(words, " "));
     if (line.find_first_of(std::string_view("\n\r\0", 3)) != std::string::npos) {
         return Error{ErrorCode::bad_request, "a query is one line: no line end and no NUL inside"};
     }
     if (verb_of(line)) {
         if (!count) return line;
-        return Error{ErrorCode::bad_request, "--count goes with an expression; give a verb its own k="};
+        return Error{ErrorCode::bad_request,
+                     "--count goes with an expression; give a verb its own k="};
     }
     return count ? fmt::format("NEAR k={} {}", *count, line) : "NEAR " + line;
 }
@@ -23,7 +25,8 @@ Result<std::string> query_line(const std::vector<std::string>& words, std::optio
 std::optional<wire::Verb> verb_of(std::string_view line) {
     // A request may end with CR LF.
     if (line.ends_with('\r')) line.remove_suffix(1);
-    // A line that breaks off inside a quote begins with no verb; the daemon has the better message for it.
+    // A line that breaks off inside a quote begins with no verb; the daemon has the better message
+    // for it.
     const auto first = expr::Tokenizer(line).next();
     if (!first || !*first || (*first)->quoted) return std::nullopt;
     return wire::find_verb((*first)->text);

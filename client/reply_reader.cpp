@@ -10,12 +10,14 @@
 namespace gloved::client {
 namespace {
 
-/// How the object of a reply that is no refusal begins (PROTOCOL.md fixes the order of its members). Looking no further spares
-/// reading a large answer as JSON only to pass it on. One that is spelt in another way is read.
+/// How the object of a reply that is no refusal begins (PROTOCOL.md fixes the order of its
+/// members). Looking no further spares reading a large answer as JSON only to pass it on. One that
+/// is spelt in another way is read.
 constexpr std::string_view kJsonOk = R"({"ok":true)";
 
 Error foreign(std::string_view line) {
-    return {ErrorCode::bad_request, fmt::format("{} is no reply: does a gloved answer there?", printable(line))};
+    return {ErrorCode::bad_request,
+            fmt::format("{} is no reply: does a gloved answer there?", printable(line))};
 }
 
 /// What an object says of itself.
@@ -28,8 +30,8 @@ Result<wire::StatusLine> parse_object(std::string_view line) {
     if (status.ok) return status;
     const auto code = object.find("code");
     const auto message = object.find("message");
-    if (ok == object.end() || *ok != false || code == object.end() || !code->is_string() || message == object.end() ||
-        !message->is_string()) {
+    if (ok == object.end() || *ok != false || code == object.end() || !code->is_string() ||
+        message == object.end() || !message->is_string()) {
         return foreign(line);
     }
     status.code = code->get<std::string>();
@@ -57,7 +59,8 @@ Result<std::optional<ReplyPiece>> ReplyReader::next(std::size_t max_bytes) {
     return std::optional<ReplyPiece>();
 }
 
-/// Drops what was taken, once it is most of the buffer: moving the rest each time would cost its square.
+/// Drops what was taken, once it is most of the buffer: moving the rest each time would cost its
+/// square.
 void ReplyReader::discard_taken() {
     if (begin_ < buffer_.size() / 2) return;
     buffer_.erase(0, begin_);
@@ -79,7 +82,8 @@ Result<bool> ReplyReader::begin_text() {
     const std::size_t length = std::min(end, buffer_.size()) - begin_;
     if (length > kMaxStatusLineBytes) {
         return Error{ErrorCode::bad_request,
-                     fmt::format("a line of more than {} bytes: does a gloved answer there?", kMaxStatusLineBytes)};
+                     fmt::format("a line of more than {} bytes: does a gloved answer there?",
+                                 kMaxStatusLineBytes)};
     }
     if (end == std::string::npos) {
         scanned_ = buffer_.size();
@@ -127,7 +131,8 @@ void ReplyReader::scan_lines() {
 }
 
 ReplyPiece ReplyReader::take(std::size_t end, bool last) {
-    const ReplyPiece piece{std::string_view(buffer_).substr(begin_, end - begin_), !partly_taken_, last, &status_};
+    const ReplyPiece piece{std::string_view(buffer_).substr(begin_, end - begin_), !partly_taken_,
+                           last, &status_};
     begin_ = end;
     partly_taken_ = !last;
     in_reply_ = !last;

@@ -15,18 +15,19 @@ namespace gloved::client {
 /// The longest first line of a text reply that is believed; status lines have a few hundred bytes.
 inline constexpr std::size_t kMaxStatusLineBytes = std::size_t{4} << 20;
 
-/// A whole reply, or a part of a large one. Everything in it is valid until the reader is used again.
+/// A whole reply, or a part of a large one. Everything in it is valid until the reader is used
+/// again.
 struct ReplyPiece {
     std::string_view bytes;  ///< as they came, line ends and all
     bool first = true;       ///< the reply begins here
     bool last = true;        ///< the reply ends here; with `first`: this is all of it
-    /// Of a text reply its status line, of a JSON object what that line would say: `ok`, `code` and `message`. `lines` is how
-    /// many lines follow the first.
+    /// Of a text reply its status line, of a JSON object what that line would say: `ok`, `code` and
+    /// `message`. `lines` is how many lines follow the first.
     const wire::StatusLine* status = nullptr;
 };
 
-/// Feed it what arrives, take replies out. Whether a reply is text or JSON shows in its first byte, so that a FORMAT request
-/// needs no attention here.
+/// Feed it what arrives, take replies out. Whether a reply is text or JSON shows in its first byte,
+/// so that a FORMAT request needs no attention here.
 class ReplyReader {
   public:
     /// Adds bytes.
@@ -34,10 +35,11 @@ class ReplyReader {
 
     /// Whether nothing is here that was not taken.
     bool empty() const { return begin_ == buffer_.size(); }
-    /// The next whole reply; or, when a reply has begun of which `max_bytes` or more are there, those, to be passed on before its
-    /// end; nothing when more must arrive first. Error: bad_request, when the peer does not speak the protocol; there is no going
-    /// on after it.
-    Result<std::optional<ReplyPiece>> next(std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
+    /// The next whole reply; or, when a reply has begun of which `max_bytes` or more are there,
+    /// those, to be passed on before its end; nothing when more must arrive first. Error:
+    /// bad_request, when the peer does not speak the protocol; there is no going on after it.
+    Result<std::optional<ReplyPiece>> next(
+        std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
   private:
     void discard_taken();

@@ -12,14 +12,16 @@
 namespace gloved {
 namespace {
 
-constexpr std::array<const char*, 2> kAccessLists = {"system.posix_acl_access", "system.posix_acl_default"};
+constexpr std::array<const char*, 2> kAccessLists = {"system.posix_acl_access",
+                                                     "system.posix_acl_default"};
 
 bool has_no_list(int error) { return error == ENODATA || error == EOPNOTSUPP || error == ENOSYS; }
 
 Status keep_list(int from, int to, const char* name, const std::string& path) {
     const ssize_t size = ::fgetxattr(from, name, nullptr, 0);
     if (size < 0) {
-        if (!has_no_list(errno)) return system_error(path, "cannot read the access control list", errno);
+        if (!has_no_list(errno))
+            return system_error(path, "cannot read the access control list", errno);
         // `to` may have one by its parent's default.
         if (::fremovexattr(to, name) != 0 && !has_no_list(errno)) {
             return system_error(path, "cannot remove the access control list", errno);
@@ -35,7 +37,8 @@ Status keep_list(int from, int to, const char* name, const std::string& path) {
     return {};
 }
 
-/// Whether the system says that this user may not change an owner or group, or that there is none such.
+/// Whether the system says that this user may not change an owner or group, or that there is none
+/// such.
 bool is_refused(int error) { return error == EPERM || error == EINVAL; }
 
 }  // namespace
@@ -46,7 +49,8 @@ Status keep_access(int from, int to, mode_t bits, const std::string& path) {
     const auto made = file_status(to, path);
     if (!made) return made.error();
     bool group_kept = true;
-    if ((old->st_uid != made->st_uid || old->st_gid != made->st_gid) && ::fchown(to, old->st_uid, old->st_gid) != 0) {
+    if ((old->st_uid != made->st_uid || old->st_gid != made->st_gid) &&
+        ::fchown(to, old->st_uid, old->st_gid) != 0) {
         if (!is_refused(errno)) return system_error(path, "cannot keep the owner", errno);
         if (old->st_gid != made->st_gid && ::fchown(to, static_cast<uid_t>(-1), old->st_gid) != 0) {
             if (!is_refused(errno)) return system_error(path, "cannot keep the group", errno);
@@ -63,7 +67,8 @@ Status keep_access(int from, int to, mode_t bits, const std::string& path) {
         // No more than both had before.
         mode &= ~mode_t{02070} | (mode & mode_t{07}) << 3;
     }
-    // After the list, whose mask is the mode's group bits, and after the owner, whose change clears bits.
+    // After the list, whose mask is the mode's group bits, and after the owner, whose change clears
+    // bits.
     if (::fchmod(to, mode) != 0) return system_error(path, "cannot keep the mode", errno);
     return {};
 }

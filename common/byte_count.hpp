@@ -15,7 +15,11 @@ inline std::optional<std::uint64_t> byte_count_from(std::string_view text) {
     const auto [end, error] = std::from_chars(text.data(), last, number);
     if (error != std::errc()) return std::nullopt;
     const std::string_view suffix(end, static_cast<std::size_t>(last - end));
-    const int shift = suffix.empty() ? 0 : suffix == "K" ? 10 : suffix == "M" ? 20 : suffix == "G" ? 30 : -1;
+    const int shift = suffix.empty()  ? 0
+                      : suffix == "K" ? 10
+                      : suffix == "M" ? 20
+                      : suffix == "G" ? 30
+                                      : -1;
     if (shift < 0 || number > UINT64_MAX >> shift) return std::nullopt;
     return number << shift;
 }

@@ -9,16 +9,19 @@ namespace {
 
 /// U+0100–017F: pairs of a capital and the small letter after it, but for what is said here.
 std::uint32_t fold_latin_extended_a(std::uint32_t code_point) {
-    if (code_point == 0x0130 || code_point == 0x0138) return code_point;  // «İ» folds to two code points, «ĸ» is small
+    if (code_point == 0x0130 || code_point == 0x0138)
+        return code_point;  // «İ» folds to two code points, «ĸ» is small
     if (code_point == 0x0178) return 0x00FF;
     if (code_point == 0x017F) return 's';
-    const bool capitals_are_odd = (code_point >= 0x0139 && code_point <= 0x0148) || code_point >= 0x0179;
+    const bool capitals_are_odd =
+        (code_point >= 0x0139 && code_point <= 0x0148) || code_point >= 0x0179;
     return (code_point % 2 != 0) == capitals_are_odd ? code_point + 1 : code_point;
 }
 
 /// U+0370–03FF.
 std::uint32_t fold_greek(std::uint32_t code_point) {
-    if (code_point >= 0x0391 && code_point <= 0x03AB && code_point != 0x03A2) return code_point + 0x20;
+    if (code_point >= 0x0391 && code_point <= 0x03AB && code_point != 0x03A2)
+        return code_point + 0x20;
     if (code_point >= 0x03D8 && code_point <= 0x03EF) return code_point | 1;
     switch (code_point) {
         case 0x0370:
@@ -77,7 +80,8 @@ std::uint32_t fold_cyrillic(std::uint32_t code_point) {
     if (code_point == 0x04C0) return 0x04CF;
     if (code_point >= 0x04C1 && code_point <= 0x04CE) return code_point + code_point % 2;
     // The rest are pairs again, between the small letters and the signs that have no case.
-    const bool pairs = (code_point >= 0x0460 && code_point <= 0x0481) || (code_point >= 0x048A && code_point != 0x04CF);
+    const bool pairs = (code_point >= 0x0460 && code_point <= 0x0481) ||
+                       (code_point >= 0x048A && code_point != 0x04CF);
     return pairs ? code_point | 1 : code_point;
 }
 
@@ -85,7 +89,9 @@ std::uint32_t fold_cyrillic(std::uint32_t code_point) {
 
 CodePoint first_code_point(std::string_view text) {
     assert(!text.empty());
-    const auto byte = [&](std::size_t i) { return std::uint32_t{static_cast<unsigned char>(text[i])}; };
+    const auto byte = [&](std::size_t i) {
+        return std::uint32_t{static_cast<unsigned char>(text[i])};
+    };
     const auto continuation = [&](std::size_t i) { return byte(i) & 0x3F; };
     if (byte(0) < 0x80) return {byte(0), 1};
     switch (utf8_sequence_length(text)) {
@@ -94,17 +100,22 @@ CodePoint first_code_point(std::string_view text) {
         case 3:
             return {(byte(0) & 0x0F) << 12 | continuation(1) << 6 | continuation(2), 3};
         case 4:
-            return {(byte(0) & 0x07) << 18 | continuation(1) << 12 | continuation(2) << 6 | continuation(3), 4};
+            return {(byte(0) & 0x07) << 18 | continuation(1) << 12 | continuation(2) << 6 |
+                        continuation(3),
+                    4};
         default:
             return {kInvalidByte + byte(0), 1};
     }
 }
 
 std::uint32_t fold_case(std::uint32_t code_point) {
-    if (code_point < 0x0080) return code_point >= 'A' && code_point <= 'Z' ? code_point + 0x20 : code_point;
+    if (code_point < 0x0080)
+        return code_point >= 'A' && code_point <= 'Z' ? code_point + 0x20 : code_point;
     if (code_point < 0x0100) {
         if (code_point == 0x00B5) return 0x03BC;  // the micro sign is a mu
-        return code_point >= 0x00C0 && code_point <= 0x00DE && code_point != 0x00D7 ? code_point + 0x20 : code_point;
+        return code_point >= 0x00C0 && code_point <= 0x00DE && code_point != 0x00D7
+                   ? code_point + 0x20
+                   : code_point;
     }
     if (code_point < 0x0180) return fold_latin_extended_a(code_point);
     if (code_point >= 0x0370 && code_point < 0x0400) return fold_greek(code_point);

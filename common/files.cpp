@@ -17,7 +17,8 @@ void UniqueFd::reset() {
 }
 
 Error system_error(std::string_view path, std::string_view what, int error_number) {
-    return {ErrorCode::io, fmt::format("{}: {}: {}", path, what, std::generic_category().message(error_number))};
+    return {ErrorCode::io,
+            fmt::format("{}: {}: {}", path, what, std::generic_category().message(error_number))};
 }
 
 Result<UniqueFd> open_file_at(int directory_fd, const char* name, const std::string& path) {
@@ -44,9 +45,11 @@ Result<struct stat> file_status(int fd, const std::string& path) {
     return status;
 }
 
-Status write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset, const std::string& path) {
+Status write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
+                    const std::string& path) {
     while (!bytes.empty()) {
-        const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        const ssize_t written =
+            ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
         if (written < 0) {
             if (errno == EINTR) continue;
             return system_error(path, "cannot write", errno);
@@ -62,7 +65,8 @@ Status read_all_at(int fd, std::span<std::byte> to, std::uint64_t offset, const 
         const ssize_t got = ::pread(fd, to.data(), to.size(), static_cast<off_t>(offset));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return system_error(path, "cannot read", errno);
-        if (got == 0) return Error{ErrorCode::io, fmt::format("{}: shorter than it was written", path)};
+        if (got == 0)
+            return Error{ErrorCode::io, fmt::format("{}: shorter than it was written", path)};
         to = to.subspan(static_cast<std::size_t>(got));
         offset += static_cast<std::uint64_t>(got);
     }
@@ -105,7 +109,8 @@ Result<MappedFile> MappedFile::map(int fd, std::size_t size_bytes, const std::st
     return MappedFile(data, size_bytes);
 }
 
-Result<MappedFile> MappedFile::open_at(int directory_fd, const char* name, const std::string& path) {
+Result<MappedFile> MappedFile::open_at(int directory_fd, const char* name,
+                                       const std::string& path) {
     auto fd = open_file_at(directory_fd, name, path);
     if (!fd) return fd.error();
     auto status = file_status(fd->get(), path);
@@ -117,7 +122,8 @@ Result<MappedFile> MappedFile::open_at(int directory_fd, const char* name, const
 
 bool MappedFile::has_kept_its_size() const {
     struct stat status {};
-    return !file_ || ::fstat(file_.get(), &status) != 0 || static_cast<std::size_t>(status.st_size) == size_;
+    return !file_ || ::fstat(file_.get(), &status) != 0 ||
+           static_cast<std::size_t>(status.st_size) == size_;
 }
 
 void MappedFile::unmap() {

@@ -41,8 +41,8 @@ class UniqueFd {
 /// «PATH: what: the system's reason for `error_number`», as ErrorCode::io.
 Error system_error(std::string_view path, std::string_view what, int error_number);
 
-/// Opens the regular file `name` in the directory `directory_fd` for reading. A FIFO, device or directory
-/// is refused without blocking. `path` is what messages call it.
+/// Opens the regular file `name` in the directory `directory_fd` for reading. A FIFO, device or
+/// directory is refused without blocking. `path` is what messages call it.
 Result<UniqueFd> open_file_at(int directory_fd, const char* name, const std::string& path);
 
 /// Opens a directory.
@@ -52,13 +52,15 @@ Result<UniqueFd> open_directory(const std::string& path);
 Result<struct stat> file_status(int fd, const std::string& path);
 
 /// Writes all of `bytes` at `offset`; goes on after short writes and EINTR.
-Status write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset, const std::string& path);
+Status write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
+                    const std::string& path);
 
-/// Fills `to` from `offset` on; goes on after short reads and EINTR. A file that ends before is an error (io) too.
+/// Fills `to` from `offset` on; goes on after short reads and EINTR. A file that ends before is an
+/// error (io) too.
 Status read_all_at(int fd, std::span<std::byte> to, std::uint64_t offset, const std::string& path);
 
-/// All that can be read from `fd`. `name` is what messages call it. Errors (io): a directory; more than
-/// `max_bytes`; what the system says.
+/// All that can be read from `fd`. `name` is what messages call it. Errors (io): a directory; more
+/// than `max_bytes`; what the system says.
 Result<std::string> read_whole(int fd, const std::string& name, std::size_t max_bytes);
 
 /// All of a file that a user names. A FIFO and a device are read to their end too.
@@ -86,20 +88,24 @@ class MappedFile {
     }
     ~MappedFile() { unmap(); }
 
-    /// Maps the first `size_bytes` bytes, which the caller has checked against fstat: touching a page beyond the
-    /// end of a file raises SIGBUS. An empty file maps to an empty span. The descriptor may be closed afterwards.
+    /// Maps the first `size_bytes` bytes, which the caller has checked against fstat: touching a
+    /// page beyond the end of a file raises SIGBUS. An empty file maps to an empty span. The
+    /// descriptor may be closed afterwards.
     static Result<MappedFile> map(int fd, std::size_t size_bytes, const std::string& path);
 
-    /// Opens the regular file `name` in a directory as `open_file_at` does, and maps all of it by its size at that moment. The file
-    /// stays open, for `has_kept_its_size`.
+    /// Opens the regular file `name` in a directory as `open_file_at` does, and maps all of it by
+    /// its size at that moment. The file stays open, for `has_kept_its_size`.
     static Result<MappedFile> open_at(int directory_fd, const char* name, const std::string& path);
 
-    std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
+    std::span<const std::byte> bytes() const {
+        return {static_cast<const std::byte*>(data_), size_};
+    }
     std::string_view text() const { return {static_cast<const char*>(data_), size_}; }
     std::size_t size_bytes() const { return size_; }
 
-    /// Whether a file that `open_at` mapped is as long as it was then. What is cut off reads as zeros up to the end of its page, and
-    /// raises SIGBUS beyond. True, too, where the system cannot tell. Costs a system call, less than a microsecond.
+    /// Whether a file that `open_at` mapped is as long as it was then. What is cut off reads as
+    /// zeros up to the end of its page, and raises SIGBUS beyond. True, too, where the system
+    /// cannot tell. Costs a system call, less than a microsecond.
     bool has_kept_its_size() const;
 
   private:

@@ -20,15 +20,18 @@ struct TypeName {
     Type type;
     std::size_t bytes;
 };
-constexpr TypeName kTypes[] = {{"<f4", Type::float32, 4}, {"<f8", Type::float64, 8}, {"<i4", Type::int32, 4}};
+constexpr TypeName kTypes[] = {
+    {"<f4", Type::float32, 4}, {"<f8", Type::float64, 8}, {"<i4", Type::int32, 4}};
 
-/// Reads the few Python literals that a header is made of. Every function leaves the text behind what it has read.
+/// Reads the few Python literals that a header is made of. Every function leaves the text behind
+/// what it has read.
 class Literals {
   public:
     explicit Literals(std::string_view text) : rest_(text) {}
 
     void skip_blanks() {
-        while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n')) rest_.remove_prefix(1);
+        while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n'))
+            rest_.remove_prefix(1);
     }
     bool take(char c) {
         skip_blanks();
@@ -99,7 +102,8 @@ class Literals {
         std::size_t digits = 0;
         for (; digits < rest_.size() && rest_[digits] >= '0' && rest_[digits] <= '9'; ++digits) {
             if (__builtin_mul_overflow(value, std::size_t{10}, &value) ||
-                __builtin_add_overflow(value, static_cast<std::size_t>(rest_[digits] - '0'), &value)) {
+                __builtin_add_overflow(value, static_cast<std::size_t>(rest_[digits] - '0'),
+                                       &value)) {
                 return std::nullopt;
             }
         }
@@ -141,7 +145,8 @@ std::optional<Fields> read_fields(std::string_view text) {
             break;
         }
     }
-    if (!literals.at_end() || !fields.descr || !fields.fortran_order || !fields.shape) return std::nullopt;
+    if (!literals.at_end() || !fields.descr || !fields.fortran_order || !fields.shape)
+        return std::nullopt;
     return fields;
 }
 
@@ -162,22 +167,27 @@ bool is_npy(std::string_view prefix) { return prefix.substr(0, kMagic.size()) ==
 
 Result<Header> parse_header(std::string_view prefix, const std::string& path) {
     const auto damaged = [&](std::string_view what) {
-        return Error{ErrorCode::damaged,
-                     fmt::format("{}: no .npy file that can be read: {}; write it again with numpy.save", path, what)};
+        return Error{
+            ErrorCode::damaged,
+            fmt::format("{}: no .npy file that can be read: {}; write it again with numpy.save",
+                        path, what)};
     };
     if (!is_npy(prefix)) return damaged("it does not begin as one");
     if (prefix.size() < kMagic.size() + 2) return damaged("it ends within its header");
-    const auto byte = [&](std::size_t at) { return static_cast<std::size_t>(static_cast<unsigned char>(prefix[at])); };
+    const auto byte = [&](std::size_t at) {
+        return static_cast<std::size_t>(static_cast<unsigned char>(prefix[at]));
+    };
     const std::size_t version = byte(kMagic.size());
-    if (version < 1 || version > 3) return damaged(fmt::format("its version is {}, not 1 to 3", version));
+    if (version < 1 || version > 3)
+        return damaged(fmt::format("its version is {}, not 1 to 3", version));
     const std::size_t length_bytes = version == 1 ? 2 : 4;
     const std::size_t begin = kMagic.size() + 2 + length_bytes;
     if (prefix.size() < begin) return damaged("it ends within its header");
     std::size_t length = 0;
     for (std::size_t i = 0; i < length_bytes; ++i) length |= byte(kMagic.size() + 2 + i) << (8 * i);
     if (length > kMaxHeaderBytes - begin) {
-        return damaged(
-            fmt::format("its header has {} bytes, and {} at most are taken", length, kMaxHeaderBytes - begin));
+        return damaged(fmt::format("its header has {} bytes, and {} at most are taken", length,
+                                   kMaxHeaderBytes - begin));
     }
     if (prefix.size() - begin < length) return damaged("it ends within its header");
     auto fields = read_fields(prefix.substr(begin, length));
@@ -187,16 +197,19 @@ Result<Header> parse_header(std::string_view prefix, const std::string& path) {
                                    printable(prefix.substr(begin, length), kShownBytes)));
     }
     if (*fields->fortran_order && fields->shape->size() > 1) {
-        return Error{ErrorCode::unsupported,
-                     fmt::format("{}: its array lies in Fortran order, column behind column; write it again with "
-                                 "numpy.save(path, numpy.ascontiguousarray(array))",
-                                 path)};
+        return Error{
+            ErrorCode::unsupported,
+            fmt::format(
+                "{}: its array lies in Fortran order, column behind column; write it again with "
+                "numpy.save(path, numpy.ascontiguousarray(array))",
+                path)};
     }
     if (!fields->descr->empty() && fields->descr->front() == '>') {
-        return Error{ErrorCode::unsupported,
-                     fmt::format("{}: its numbers ({}) are big-endian; write it again with numpy.save(path, "
-                                 "array.astype(array.dtype.newbyteorder('<')))",
-                                 path, printable(*fields->descr))};
+        return Error{
+            ErrorCode::unsupported,
+            fmt::format("{}: its numbers ({}) are big-endian; write it again with numpy.save(path, "
+                        "array.astype(array.dtype.newbyteorder('<')))",
+                        path, printable(*fields->descr))};
     }
     Header header;
     header.data_offset = begin + length;
@@ -214,8 +227,9 @@ Result<Header> parse_header(std::string_view prefix, const std::string& path) {
 
 std::string make_header(std::string_view descr, std::span<const std::size_t> shape) {
     const bool list = !descr.empty() && descr.front() == '[';
-    std::string header = fmt::format("{{'descr': {0}{1}{0}, 'fortran_order': False, 'shape': ({2}{3}), }}",
-                                     list ? "" : "'", descr, fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+    std::string header =
+        fmt::format("{{'descr': {0}{1}{0}, 'fortran_order': False, 'shape': ({2}{3}), }}",
+                    list ? "" : "'", descr, fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
     constexpr std::size_t kBeforeHeader = 10;
     while ((kBeforeHeader + header.size() + 1) % kAlignment != 0) header += ' ';
     header += '\n';

@@ -7,12 +7,14 @@
 namespace gloved::detail {
 namespace {
 
-/// Whether the decimal is below one; `first` and `last` as for parse_number_slowly. std::from_chars calls both ends of
-/// the range «out of range» and leaves the value alone.
+/// Whether the decimal is below one; `first` and `last` as for parse_number_slowly. std::from_chars
+/// calls both ends of the range «out of range» and leaves the value alone.
 bool below_one(const char* first, const char* last) {
-    const char* const mantissa_end = std::find_if(first, last, [](char c) { return c == 'e' || c == 'E'; });
+    const char* const mantissa_end =
+        std::find_if(first, last, [](char c) { return c == 'e' || c == 'E'; });
     const char* const point = std::find(first, mantissa_end, '.');
-    const char* const leading = std::find_if(first, mantissa_end, [](char c) { return c >= '1' && c <= '9'; });
+    const char* const leading =
+        std::find_if(first, mantissa_end, [](char c) { return c >= '1' && c <= '9'; });
     if (leading == mantissa_end) return true;
     // The decimal is leading-digit.… × 10^magnitude.
     std::int64_t magnitude = leading < point ? point - leading - 1 : point - leading;

@@ -1,4 +1,5 @@
-// Decimal text to numbers, correctly rounded, at the speed at which files of gigabytes must be read.
+// Decimal text to numbers, correctly rounded, at the speed at which files of gigabytes must be
+// read.
 #pragma once
 
 #include <bit>
@@ -29,11 +30,13 @@ namespace detail {
 /// `first` and `last` enclose a whole number without its sign. T = float, double.
 template <class T>
 Number<T> parse_number_slowly(const char* first, const char* last, bool negative);
-/// The value of the digits behind the «e», held at a trillion: no line has digits enough to make up for that.
+/// The value of the digits behind the «e», held at a trillion: no line has digits enough to make up
+/// for that.
 inline constexpr std::int64_t kExponentLimit = 1'000'000'000'000;
 
-inline constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                          1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+inline constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                          1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                          1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 inline constexpr int kExactPower = 22;  // 10^22 = 2^22 · 5^22, and 5^22 < 2^53
 inline constexpr std::uint64_t kExactInteger = std::uint64_t{1} << 53;
 static_assert(1e-22 > FLT_MIN && static_cast<double>(kExactInteger) * 1e22 < FLT_MAX);
@@ -47,19 +50,20 @@ struct Digits {
     std::uint64_t value;
 };
 
-/// All eight bytes at once, as one integer: no branch depends on how many digits a number has. The byte at the lowest address is
-/// the lowest of the integer.
+/// All eight bytes at once, as one integer: no branch depends on how many digits a number has. The
+/// byte at the lowest address is the lowest of the integer.
 inline Digits leading_digits(const char* eight) {
     constexpr std::uint64_t kOnes = 0x0101010101010101;
     std::uint64_t bytes = 0;
     std::memcpy(&bytes, eight, sizeof bytes);
-    // '0' to '9' become 0 to 9. What is no digit has its high bit set already or gets it by adding 0x76 = 0x80 - 10. A sum that
-    // overflows disturbs only bytes above one that is no digit.
+    // '0' to '9' become 0 to 9. What is no digit has its high bit set already or gets it by adding
+    // 0x76 = 0x80 - 10. A sum that overflows disturbs only bytes above one that is no digit.
     bytes ^= '0' * kOnes;
     const std::uint64_t others = ((bytes + 0x76 * kOnes) | bytes) & 0x80 * kOnes;
     if ((others & 0x80) != 0) return {0, 0};
     const unsigned count = others == 0 ? 8 : static_cast<unsigned>(std::countr_zero(others)) / 8;
-    // To the top, behind zeros that count as digits, then neighbours together: 8 numbers to 4, to 2, to 1.
+    // To the top, behind zeros that count as digits, then neighbours together: 8 numbers to 4, to
+    // 2, to 1.
     bytes <<= 8 * (8 - count);
     bytes = bytes * 10 + (bytes >> 8);
     constexpr std::uint64_t kPairs = 0x000000FF000000FF;
@@ -67,21 +71,24 @@ inline Digits leading_digits(const char* eight) {
     const std::uint64_t low = ((bytes >> 16) & kPairs) * (1 + (std::uint64_t{10'000} << 32));
     return {count, (high + low) >> 32};
 }
-inline constexpr std::uint64_t kPowersOfTenInteger[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+inline constexpr std::uint64_t kPowersOfTenInteger[] = {1,      10,      100,      1000,     10000,
+                                                        100000, 1000000, 10000000, 100000000};
 }  // namespace detail
 
-/// Reads the longest prefix of [first, last) that is [+-] digits [. digits] [(e|E) [+-] digits], where either side of
-/// the point may be empty but not both; nothing else is a number: no «nan», no «inf», no hexadecimal, no blanks. The
-/// value is the T, float or double, that is nearest to the decimal, ties to even, whatever the locale; a tiny one gives a
-/// denormal or a signed zero.
+/// Reads the longest prefix of [first, last) that is [+-] digits [. digits] [(e|E) [+-] digits],
+/// where either side of the point may be empty but not both; nothing else is a number: no «nan», no
+/// «inf», no hexadecimal, no blanks. The value is the T, float or double, that is nearest to the
+/// decimal, ties to even, whatever the locale; a tiny one gives a denormal or a signed zero.
 ///
-/// The fast path (all but a few of the numbers in a GloVe file): the digits as an integer w <= 2^53 and a power of ten
-/// up to 10^22 are both exact in float64, so one division or multiplication gives d, the correctly rounded float64 of
-/// the decimal x. For float64 that is all. Rounding d to float32 can differ from rounding x only if a midpoint m between
-/// two neighbouring float32 separates them. m itself is a float64 and rounding is monotonic, so x < m gives d <= m: d is
-/// on x's side of m, or d is m. So only d == m is in doubt. d is 0 or between 10^-22 and 2^53 · 10^22 < 10^38, so its
-/// float32 is neither denormal nor infinite, and the midpoints are the float64 whose low 29 bits (53 − 24) are 1 0…0.
-/// Those, and all that the fast path does not reach, go the slow way (std::from_chars).
+/// The fast path (all but a few of the numbers in a GloVe file): the digits as an integer w <= 2^53
+/// and a power of ten up to 10^22 are both exact in float64, so one division or multiplication
+/// gives d, the correctly rounded float64 of the decimal x. For float64 that is all. Rounding d to
+/// float32 can differ from rounding x only if a midpoint m between two neighbouring float32
+/// separates them. m itself is a float64 and rounding is monotonic, so x < m gives d <= m: d is on
+/// x's side of m, or d is m. So only d == m is in doubt. d is 0 or between 10^-22 and 2^53 · 10^22
+/// < 10^38, so its float32 is neither denormal nor infinite, and the midpoints are the float64
+/// whose low 29 bits (53 − 24) are 1 0…0. Those, and all that the fast path does not reach, go the
+/// slow way (std::from_chars).
 template <std::floating_point T>
 Number<T> parse_number(const char* first, const char* last) {
     using namespace detail;
@@ -101,7 +108,8 @@ Number<T> parse_number(const char* first, const char* last) {
             digits = digits * kPowersOfTenInteger[many.count] + many.value;
             p += many.count;
         }
-        for (; p != last && digit(*p); ++p) digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
+        for (; p != last && digit(*p); ++p)
+            digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
         exponent = fraction - p;
         digit_count += p - fraction;
     }
@@ -123,17 +131,21 @@ Number<T> parse_number(const char* first, const char* last) {
     if (digit_count <= kUint64Digits && digits <= kExactInteger && exponent >= -kExactPower &&
         exponent <= kExactPower) {
         const auto integer = static_cast<double>(digits);
-        const double d = exponent < 0 ? integer / kPowersOfTen[-exponent] : integer * kPowersOfTen[exponent];
+        const double d =
+            exponent < 0 ? integer / kPowersOfTen[-exponent] : integer * kPowersOfTen[exponent];
         // The sign as a bit, since nobody can predict it.
         if constexpr (std::is_same_v<T, double>) {
-            const auto bits = std::bit_cast<std::uint64_t>(d) | static_cast<std::uint64_t>(negative) << 63;
+            const auto bits = std::bit_cast<std::uint64_t>(d) | static_cast<std::uint64_t>(negative)
+                                                                    << 63;
             return {std::bit_cast<double>(bits), p, NumberFault::none};
         } else {
             constexpr std::uint64_t kLow29 = (std::uint64_t{1} << 29) - 1;
-            const bool midpoint = (std::bit_cast<std::uint64_t>(d) & kLow29) == std::uint64_t{1} << 28;
+            const bool midpoint = (std::bit_cast<std::uint64_t>(d) & kLow29) == std::uint64_t{1}
+                                                                                    << 28;
             if (!midpoint) {
                 const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(d));
-                return {std::bit_cast<float>(bits | static_cast<std::uint32_t>(negative) << 31), p, NumberFault::none};
+                return {std::bit_cast<float>(bits | static_cast<std::uint32_t>(negative) << 31), p,
+                        NumberFault::none};
             }
         }
     }
@@ -142,12 +154,14 @@ Number<T> parse_number(const char* first, const char* last) {
 
 /// Reads the longest prefix of [first, last) that is [+-] digits, of any length.
 template <std::signed_integral T>
-requires(sizeof(T) < sizeof(std::int64_t)) Number<T> parse_number(const char* first, const char* last) {
+requires(sizeof(T) < sizeof(std::int64_t)) Number<T> parse_number(const char* first,
+                                                                  const char* last) {
     const char* p = first;
     const bool negative = p != last && *p == '-';
     p += static_cast<int>(negative) | static_cast<int>(p != last && *p == '+');
     const char* const unsigned_first = p;
-    // The largest magnitude is that of the most negative number. What is beyond it grows no further.
+    // The largest magnitude is that of the most negative number. What is beyond it grows no
+    // further.
     constexpr std::int64_t kMost = -static_cast<std::int64_t>(std::numeric_limits<T>::min());
     std::int64_t value = 0;
     for (; p != last && detail::digit(*p); ++p) {

@@ -26,7 +26,9 @@ constexpr int kPollMs = 100;
 }  // namespace
 
 OutputFile::OutputFile(std::string target, const std::atomic<bool>& stop)
-    : target_(std::move(target)), stop_(&stop), to_terminal_(target_ == "-" && ::isatty(STDOUT_FILENO) == 1) {}
+    : target_(std::move(target)),
+      stop_(&stop),
+      to_terminal_(target_ == "-" && ::isatty(STDOUT_FILENO) == 1) {}
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : target_(std::move(other.target_)),
@@ -50,7 +52,9 @@ Result<OutputFile> OutputFile::create(const std::string& target, const std::atom
     OutputFile output(target, stop);
     if (target == "-") return output;
     const std::size_t slash = target.rfind('/');
-    output.parent_path_ = slash == std::string::npos ? "." : slash == 0 ? "/" : target.substr(0, slash);
+    output.parent_path_ = slash == std::string::npos ? "."
+                          : slash == 0               ? "/"
+                                                     : target.substr(0, slash);
     output.name_ = slash == std::string::npos ? target : target.substr(slash + 1);
     if (output.name_.empty() || output.name_ == "." || output.name_ == "..") {
         return Error{ErrorCode::conflict, fmt::format("'{}': a file needs a name", target)};
@@ -59,21 +63,24 @@ Result<OutputFile> OutputFile::create(const std::string& target, const std::atom
     if (!parent) return parent.error();
     output.parent_ = *std::move(parent);
     if (output.name_.size() > NAME_MAX - kMaxAround) {
-        return Error{ErrorCode::conflict, fmt::format("{}: the file's name has {} bytes; {} at most can be written",
-                                                      target, output.name_.size(), NAME_MAX - kMaxAround)};
+        return Error{ErrorCode::conflict,
+                     fmt::format("{}: the file's name has {} bytes; {} at most can be written",
+                                 target, output.name_.size(), NAME_MAX - kMaxAround)};
     }
     const auto old = output.check_target();
     if (!old) return old.error();
-    // What replaces a file is its owner's alone until it has the old one's mode: that may be for the eyes of few.
+    // What replaces a file is its owner's alone until it has the old one's mode: that may be for
+    // the eyes of few.
     const mode_t mode = *old ? 0600 : 0666;
     if (format::is_model(output.parent_.get())) {
-        return Error{ErrorCode::conflict, fmt::format("{}: lies in a model's directory; name another place", target)};
+        return Error{ErrorCode::conflict,
+                     fmt::format("{}: lies in a model's directory; name another place", target)};
     }
     for (int attempt = 0;; ++attempt) {
         output.staged_ = fmt::format(".{}.gloved-{}-{}", output.name_, ::getpid(), attempt);
         // To be read, too: a mapping that is written must be.
-        output.fd_ = UniqueFd(
-            ::openat(output.parent_.get(), output.staged_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+        output.fd_ = UniqueFd(::openat(output.parent_.get(), output.staged_.c_str(),
+                                       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
         if (output.fd_) {
             if (Status kept = output.keep_access_of_target(); !kept) return kept.error();
             return output;
@@ -98,7 +105,8 @@ Status OutputFile::write(std::string_view text) {
         if (written < 0) {
             if (errno == EINTR) continue;
             if (errno == EAGAIN) {
-                // Whoever started us left stdout non-blocking. The deadline lets a signal be noticed that came before poll().
+                // Whoever started us left stdout non-blocking. The deadline lets a signal be
+                // noticed that came before poll().
                 pollfd ready{fd, POLLOUT, 0};
                 (void)::poll(&ready, 1, kPollMs);
                 continue;
@@ -124,13 +132,15 @@ Result<std::span<std::byte>> OutputFile::map(std::uint64_t bytes) {
         // What was taken so far is this file's own.
         struct stat status {};
         const bool taken = known && ::fstat(fd_.get(), &status) == 0;
-        const double free_bytes = !taken ? 0.0
-                                         : static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize) +
-                                               static_cast<double>(status.st_blocks) * 512.0;
+        const double free_bytes =
+            !taken ? 0.0
+                   : static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize) +
+                         static_cast<double>(status.st_blocks) * 512.0;
         return system_error(
             target_,
-            fmt::format("it would take {:.3f} GB{}", static_cast<double>(bytes) / 1e9,
-                        taken ? fmt::format(", and its disk has {:.3f} GB free", free_bytes / 1e9) : ""),
+            fmt::format(
+                "it would take {:.3f} GB{}", static_cast<double>(bytes) / 1e9,
+                taken ? fmt::format(", and its disk has {:.3f} GB free", free_bytes / 1e9) : ""),
             refused);
     }
     void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
@@ -171,13 +181,15 @@ Result<UniqueFd> OutputFile::check_target() const {
         const char* const what = S_ISDIR(status.st_mode)   ? "a directory"
                                  : S_ISLNK(status.st_mode) ? "a symbolic link"
                                                            : "no regular file";
-        return Error{ErrorCode::conflict, fmt::format("{}: exists and is {}; name a file", target_, what)};
+        return Error{ErrorCode::conflict,
+                     fmt::format("{}: exists and is {}; name a file", target_, what)};
     }
     // Renaming asks for no right to write the file; who has taken that right away wants it kept.
     if (::faccessat(parent_.get(), name_.c_str(), W_OK, AT_EACCESS) != 0) {
         return system_error(target_, "exists and cannot be written", errno);
     }
-    UniqueFd old(::openat(parent_.get(), name_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    UniqueFd old(::openat(parent_.get(), name_.c_str(),
+                          O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
     if (!old && errno != ENOENT) return system_error(target_, "cannot open", errno);
     return old;
 }

@@ -14,14 +14,16 @@
 
 namespace gloved {
 
-/// Written beside its place as .NAME.gloved-PID-N, made durable and renamed, so that a file of that name is replaced whole or not at
-/// all; or stdout. Either written from its beginning to its end, or mapped. Not safe for concurrent use.
+/// Written beside its place as .NAME.gloved-PID-N, made durable and renamed, so that a file of that
+/// name is replaced whole or not at all; or stdout. Either written from its beginning to its end,
+/// or mapped. Not safe for concurrent use.
 class OutputFile {
   public:
-    /// «-» is stdout. `stop` is looked at before every write, and outlives the file. Refuses (conflict) a name under which
-    /// there is anything but a regular file that this user may write, and one in a model's directory, where any file but its
-    /// own would be in the way. A new file has the mode that the umask gives it; one that replaces another takes its mode,
-    /// group, owner and access control lists (keep_access). Errors: conflict, io.
+    /// «-» is stdout. `stop` is looked at before every write, and outlives the file. Refuses
+    /// (conflict) a name under which there is anything but a regular file that this user may write,
+    /// and one in a model's directory, where any file but its own would be in the way. A new file
+    /// has the mode that the umask gives it; one that replaces another takes its mode, group, owner
+    /// and access control lists (keep_access). Errors: conflict, io.
     static Result<OutputFile> create(const std::string& target, const std::atomic<bool>& stop);
 
     OutputFile(OutputFile&& other) noexcept;
@@ -34,10 +36,12 @@ class OutputFile {
     /// A terminal gets the text as TerminalText. Errors: io, interrupted.
     Status write(std::string_view text);
 
-    /// Makes the file `bytes` long, with room for all of it on its disk, and maps it: what is put there is what the file holds.
-    /// Once, and not for stdout. Error: io; where the disk has no room, with how much it would take.
+    /// Makes the file `bytes` long, with room for all of it on its disk, and maps it: what is put
+    /// there is what the file holds. Once, and not for stdout. Error: io; where the disk has no
+    /// room, with how much it would take.
     Result<std::span<std::byte>> map(std::uint64_t bytes);
-    /// The pages that hold those bytes need not stay in this process's memory. What they hold is kept.
+    /// The pages that hold those bytes need not stay in this process's memory. What they hold is
+    /// kept.
     void let_go(std::uint64_t offset, std::uint64_t bytes);
 
     /// Bytes written or mapped.
@@ -51,7 +55,8 @@ class OutputFile {
 
   private:
     OutputFile(std::string target, const std::atomic<bool>& stop);
-    /// Refuses what must not be replaced. Nothing is there: no descriptor; else what is there, open.
+    /// Refuses what must not be replaced. Nothing is there: no descriptor; else what is there,
+    /// open.
     Result<UniqueFd> check_target() const;
     /// The same, and takes the access of what is there.
     Status keep_access_of_target() const;

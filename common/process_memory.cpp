@@ -20,7 +20,8 @@ Result<ProcessMemory> process_memory(const std::string& status_path) {
         std::getline(status, rest);
     }
     if (found != 3) {
-        return Error{ErrorCode::unavailable, status_path + ": VmRSS, RssAnon and RssShmem are not there"};
+        return Error{ErrorCode::unavailable,
+                     status_path + ": VmRSS, RssAnon and RssShmem are not there"};
     }
     return memory;
 }

@@ -42,7 +42,8 @@ void say_on_stderr(std::string_view name, std::string_view message) {
     } catch (const std::bad_alloc&) {
         // Without memory nothing can be escaped at length.
         for (const std::string_view piece : {name, std::string_view(": "), message}) {
-            for (const char c : piece) std::fputc(std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?', stderr);
+            for (const char c : piece)
+                std::fputc(std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?', stderr);
         }
         std::fputc('\n', stderr);
     }
@@ -63,8 +64,8 @@ int program_main(const char* name, int (*run)(int, char**), int argc, char** arg
     errno = 0;
     if (stdout_is_written()) return status;
     std::array<char, 256> message{};
-    std::snprintf(message.data(), message.size(), "cannot write to stdout%s%s", errno == 0 ? "" : ": ",
-                  errno == 0 ? "" : std::strerror(errno));
+    std::snprintf(message.data(), message.size(), "cannot write to stdout%s%s",
+                  errno == 0 ? "" : ": ", errno == 0 ? "" : std::strerror(errno));
     say_on_stderr(name, message.data());
     return status == 0 ? kAtFault : status;
 }

@@ -14,13 +14,13 @@ struct ProgressUnit {
     std::uint64_t size = 1'000'000;
 };
 
-/// «reading  41 %  212 MB/s  ETA 0:37». Without a total (0) there is neither percent nor ETA: «reading  1234 MB  212
-/// MB/s».
-std::string progress_line(std::string_view label, std::uint64_t done, std::uint64_t total, double seconds,
-                          ProgressUnit unit = {});
+/// «reading  41 %  212 MB/s  ETA 0:37». Without a total (0) there is neither percent nor ETA:
+/// «reading  1234 MB  212 MB/s».
+std::string progress_line(std::string_view label, std::uint64_t done, std::uint64_t total,
+                          double seconds, ProgressUnit unit = {});
 
-/// One line on stderr that is written over itself at most ten times a second, and wiped at the end. Does nothing where
-/// stderr is not a terminal. Not safe for concurrent use.
+/// One line on stderr that is written over itself at most ten times a second, and wiped at the end.
+/// Does nothing where stderr is not a terminal. Not safe for concurrent use.
 class Progress {
   public:
     /// `unit.name` must outlive it.

@@ -34,7 +34,8 @@ enum class ErrorCode {
     device,       ///< a GPU or its driver failed; what was using it is of no more use
 };
 
-/// A fault with a message for people: it names the file or word and, where there is one, the remedy.
+/// A fault with a message for people: it names the file or word and, where there is one, the
+/// remedy.
 struct Error {
     ErrorCode code = ErrorCode::internal;
     std::string message;

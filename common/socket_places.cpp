@@ -34,7 +34,8 @@ std::vector<std::string> sockets_to_ask(const std::string& given) {
 Result<std::string> socket_to_listen_at(const std::string& given, bool as_root) {
     if (!given.empty()) return given;
     if (const std::string named = variable(kNamed); !named.empty()) return named;
-    if (const std::string of_service = socket_in(kOfTheService); !of_service.empty()) return of_service;
+    if (const std::string of_service = socket_in(kOfTheService); !of_service.empty())
+        return of_service;
     if (as_root) return std::string(kSystemSocket);
     if (const std::string own = socket_in(kOfTheUser); !own.empty()) return own;
     return Error{ErrorCode::io, "no place for the socket: say --socket PATH or set GLOVED_SOCKET"};

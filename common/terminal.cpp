@@ -10,7 +10,8 @@
 namespace gloved {
 namespace {
 
-/// How many bytes at the end of `text` may be the beginning of a character of UTF-8 whose rest is to come.
+/// How many bytes at the end of `text` may be the beginning of a character of UTF-8 whose rest is
+/// to come.
 std::size_t begun_character_bytes(std::string_view text) {
     for (std::size_t length = 1; length <= std::min<std::size_t>(3, text.size()); ++length) {
         const auto lead = static_cast<unsigned char>(text[text.size() - length]);

@@ -25,14 +25,18 @@ void post_surely(Executor&& executor, const Handler& handler) noexcept {
     insist([&] { asio::post(executor, handler); });
 }
 
-/// Something that a coroutine waits for on the loop thread: `notify` wakes whoever waits now. No notification is
-/// stored, so the condition is to be looked at before each wait; on one thread nothing can come between.
+/// Something that a coroutine waits for on the loop thread: `notify` wakes whoever waits now. No
+/// notification is stored, so the condition is to be looked at before each wait; on one thread
+/// nothing can come between.
 class Signal {
   public:
-    explicit Signal(const asio::any_io_executor& executor) : timer_(executor, asio::steady_timer::time_point::max()) {}
+    explicit Signal(const asio::any_io_executor& executor)
+        : timer_(executor, asio::steady_timer::time_point::max()) {}
 
     /// Not a coroutine of its own: every connection waits here, and a frame is 300 bytes.
-    asio::awaitable<void> wait() { return timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored_)); }
+    asio::awaitable<void> wait() {
+        return timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored_));
+    }
     void notify() { timer_.cancel(); }
 
   private:

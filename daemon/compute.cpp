@@ -30,7 +30,8 @@ constexpr double kRangeMs = 0.03;
 constexpr double kWordMs = 2e-3;
 /// What waiting requests may hold in all.
 constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20;
-/// Hits cost beside the pass; a pass that carried more than this share of them says little about passes.
+/// Hits cost beside the pass; a pass that carried more than this share of them says little about
+/// passes.
 constexpr double kTellingShare = 0.25;
 /// A plane that leaves more than one row in so many rules out too little.
 constexpr std::uint64_t kSelective = 10;
@@ -66,18 +67,21 @@ Reply reply_of(const Job& job, Lines lines, const std::vector<wire::StatusField>
     return Reply(std::move(text));
 }
 
-double milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
+double milliseconds(Clock::duration duration) {
+    return std::chrono::duration<double, std::milli>(duration).count();
+}
 
 }  // namespace
 
-Compute::Compute(std::string name, std::shared_ptr<const format::Model> model, std::unique_ptr<kernels::Engine> engine,
-                 const Settings& settings)
+Compute::Compute(std::string name, std::shared_ptr<const format::Model> model,
+                 std::unique_ptr<kernels::Engine> engine, const Settings& settings)
     : name_(std::move(name)),
       model_(std::move(model)),
       known_(model_),
       engine_(std::move(engine)),
       settings_(settings),
-      worth_spinning_(engine_->name() != "cpu" && kernels::usable_processors() >= kProcessorsForSpinning),
+      worth_spinning_(engine_->name() != "cpu" &&
+                      kernels::usable_processors() >= kProcessorsForSpinning),
       costs_(static_cast<double>(model_->vectors().size_bytes()) / kGuessBytesPerMs),
       queue_(settings.limits.queue_length, kMaxQueueBytes) {
     batch_.scans.reserve(kMaxBatch);  // so that adding a job cannot fail
@@ -105,10 +109,11 @@ void Compute::loop() {
                 fail(*job, out_of_memory_);
             }
             const bool full = batch.scans.size() >= kMaxBatch;
-            // Also by the clock: pieces of matrices and long lists of words are answered on the way, and nobody who waits for a scan
-            // should wait for all of them.
+            // Also by the clock: pieces of matrices and long lists of words are answered on the
+            // way, and nobody who waits for a scan should wait for all of them.
             const bool late = milliseconds(Clock::now() - begun) >= budget_ms();
-            if (full || late || costs_.predict_ms(batch.vectors + 1) + batch.other_ms + batch.hits_ms > budget_ms())
+            if (full || late ||
+                costs_.predict_ms(batch.vectors + 1) + batch.other_ms + batch.hits_ms > budget_ms())
                 break;
             job = queue_.try_pop();
         }
@@ -116,7 +121,8 @@ void Compute::loop() {
         try {
             answer(batch);
         } catch (const std::bad_alloc&) {
-            // A batch too large for the memory that is left. Answers already given stay given: their `done` is gone.
+            // A batch too large for the memory that is left. Answers already given stay given:
+            // their `done` is gone.
             for (Scan& scan : batch.scans) {
                 if (scan.job.done) fail(scan.job, out_of_memory_);
             }
@@ -141,15 +147,17 @@ void Compute::prepare(Job& job, Batch& batch) {
     }
     if (job.times.taken - job.times.arrived > settings_.limits.request_timeout) {
         return fail(
-            job, {ErrorCode::timeout, fmt::format("waited longer than {} ms for the engine; the daemon is overloaded",
-                                                  settings_.limits.request_timeout.count())});
+            job, {ErrorCode::timeout,
+                  fmt::format("waited longer than {} ms for the engine; the daemon is overloaded",
+                              settings_.limits.request_timeout.count())});
     }
     if (!job.line.empty()) {
         auto parsed = wire::parse_request(std::exchange(job.line, {}));
         assert(parsed);  // it was, once
         job.request = *std::move(parsed);
     }
-    batch.other_ms += kWordMs * static_cast<double>(job.request.words.size() + job.request.terms.size());
+    batch.other_ms +=
+        kWordMs * static_cast<double>(job.request.words.size() + job.request.terms.size());
     if (!needs_engine(job.request.verb)) return answer_directly(job);
     auto query = resolve_query(job.request, *model_);
     if (!query) return fail(job, query.error());
@@ -161,7 +169,8 @@ void Compute::prepare(Job& job, Batch& batch) {
     const std::size_t hits = is_count ? 0 : std::min(query->k, model_->rows());
     if (hits > kFreeHits) batch.hits_ms += kHitMs * static_cast<double>(hits - kFreeHits);
     if (query->filter.rows) {
-        batch.other_ms += kRangeMs + costs_.single_ms() * static_cast<double>(query->filter.rows->size()) /
+        batch.other_ms += kRangeMs + costs_.single_ms() *
+                                         static_cast<double>(query->filter.rows->size()) /
                                          static_cast<double>(model_->rows());
     } else {
         batch.vectors += kernels::vectors_of(*query);
@@ -175,20 +184,26 @@ void Compute::answer(Batch& batch) {
     const auto begun = Clock::now();
     auto ran = engine_->run(queries);
     const auto ended = Clock::now();
-    if (!ran) give_up({ran.error().code, fmt::format("engine {}: {}", engine_->name(), ran.error().message)});
+    if (!ran)
+        give_up(
+            {ran.error().code, fmt::format("engine {}: {}", engine_->name(), ran.error().message)});
     if (const auto lost = refusal()) {
         for (Scan& scan : batch.scans) fail(scan.job, *lost);
         return;
     }
     std::vector<kernels::Answer>& answers = *ran;
-    // Passes of their own over some rows, many hits, and queries that took the slow way would teach a wrong price.
+    // Passes of their own over some rows, many hits, and queries that took the slow way would teach
+    // a wrong price.
     const double ms = milliseconds(ended - begun);
-    const bool usual = std::all_of(answers.begin(), answers.end(),
-                                   [](const kernels::Answer& answer) { return answer.certificate.pass != "float64"; });
-    if (usual && batch.vectors == queries.size() && batch.hits_ms < kTellingShare * ms) costs_.learn(batch.vectors, ms);
+    const bool usual = std::all_of(
+        answers.begin(), answers.end(),
+        [](const kernels::Answer& answer) { return answer.certificate.pass != "float64"; });
+    if (usual && batch.vectors == queries.size() && batch.hits_ms < kTellingShare * ms)
+        costs_.learn(batch.vectors, ms);
 
     const auto asked = static_cast<std::size_t>(
-        std::count_if(batch.scans.begin(), batch.scans.end(), [](const Scan& scan) { return !scan.job.is_probe; }));
+        std::count_if(batch.scans.begin(), batch.scans.end(),
+                      [](const Scan& scan) { return !scan.job.is_probe; }));
     counts_.single_us = static_cast<std::uint64_t>(costs_.single_ms() * 1000);
     if (asked > 0) {
         counts_.queries += asked;
@@ -220,10 +235,12 @@ void Compute::answer(Batch& batch) {
             fields.push_back({"rejected_below", found.certificate.rejected_below});
         }
         const std::size_t hits = found.hits.size();
-        Lines lines =
-            job.request.verb == wire::Verb::rank
-                ? rank_line(found.count + 1, job.form)
-                : Lines{hits, {}, std::make_unique<HitLines>(job.form, std::move(found.hits), options.fields, model_)};
+        Lines lines = job.request.verb == wire::Verb::rank
+                          ? rank_line(found.count + 1, job.form)
+                          : Lines{hits,
+                                  {},
+                                  std::make_unique<HitLines>(job.form, std::move(found.hits),
+                                                             options.fields, model_)};
         Reply reply = reply_of(job, std::move(lines), fields);
         deliver(job, [&] { return std::move(reply); });
     }
@@ -233,12 +250,15 @@ void Compute::count(const kernels::Certificate& certificate) {
     for (std::size_t i = 0; i < kPasses.size(); ++i) {
         if (kPasses[i] == certificate.pass) ++counts_.answers_by[i];
     }
-    const bool wide = certificate.pass == "plane" && certificate.survivors > certificate.scanned / kSelective;
+    const bool wide =
+        certificate.pass == "plane" && certificate.survivors > certificate.scanned / kSelective;
     if (wide || certificate.plane_overflowed) ++counts_.plane_unselective;
 }
 
 std::vector<wire::StatusField> Compute::status_of(const Job& job, bool scanned) const {
-    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - job.times.arrived).count();
+    const auto us =
+        std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - job.times.arrived)
+            .count();
     std::vector<wire::StatusField> fields;
     if (scanned) fields.push_back({"engine", engine_->name()});
     fields.push_back({"us", static_cast<std::uint64_t>(us)});
@@ -248,8 +268,9 @@ std::vector<wire::StatusField> Compute::status_of(const Job& job, bool scanned) 
     return fields;
 }
 
-/// What a faulty device says is not to be believed, so nothing is answered after this; the process ends, and a supervisor starts
-/// it anew. Reported before anything else is delivered: what was answered by then, but not written, is not to be written any more.
+/// What a faulty device says is not to be believed, so nothing is answered after this; the process
+/// ends, and a supervisor starts it anew. Reported before anything else is delivered: what was
+/// answered by then, but not written, is not to be written any more.
 void Compute::give_up(const Error& error) noexcept {
     insist([&] {
         log_critical("model {}: {}; nothing is answered any more, stopping", name_, error.message);
@@ -261,7 +282,8 @@ void Compute::give_up(const Error& error) noexcept {
 void Compute::refuse(const Error& error) {
     const std::lock_guard lock(lost_mutex_);
     if (!lost_)
-        lost_ = Error{ErrorCode::unavailable, fmt::format("out of service ({}); the daemon stops", error.message)};
+        lost_ = Error{ErrorCode::unavailable,
+                      fmt::format("out of service ({}); the daemon stops", error.message)};
     is_lost_ = true;
 }
 
@@ -283,7 +305,9 @@ bool Compute::probe(std::function<void(bool)> done) {
     job.is_probe = true;
     job.times.arrived = Clock::now();
     job.abandoned = std::make_shared<std::atomic<bool>>(false);
-    job.done = [this, done = std::move(done)](Reply& reply, const Times&) { done(!is_lost_ && !reply.error()); };
+    job.done = [this, done = std::move(done)](Reply& reply, const Times&) {
+        done(!is_lost_ && !reply.error());
+    };
     return queue_.push(kProbes, std::move(job), 0, true, true);
 }
 
@@ -291,7 +315,8 @@ void Compute::answer_directly(Job& job) {
     auto lines = daemon::answer_directly(job.request, model_, job.form);
     if (!lines) return fail(job, lines.error());
     Reply reply = reply_of(job, *std::move(lines), status_of(job, false));
-    // Of a costly answer the first piece; whoever takes it asks for the next one, so that other requests come between them.
+    // Of a costly answer the first piece; whoever takes it asks for the next one, so that other
+    // requests come between them.
     if (reply.is_costly()) reply.make_costly_piece();
     ++counts_.queries;
     deliver(job, [&] { return std::move(reply); });

@@ -37,26 +37,29 @@ struct Times {
 struct Job {
     std::uint64_t connection = 0;
     wire::Request request;
-    std::string line;                    ///< where it is not empty, `request` is parsed from it when its turn comes
+    std::string line;  ///< where it is not empty, `request` is parsed from it when its turn comes
     wire::Form form = wire::Form::text;  ///< of the answer
-    bool is_probe = false;               ///< asks for the known answer; `request` is empty then, and so is the reply
-    bool goes_on = false;                ///< asks for the next piece of `begun`; `request` is empty then
+    bool is_probe = false;  ///< asks for the known answer; `request` is empty then, and so is the
+                            ///< reply
+    bool goes_on = false;   ///< asks for the next piece of `begun`; `request` is empty then
     Reply begun;
     Times times;
     /// True when nobody waits any more.
     std::shared_ptr<const std::atomic<bool>> abandoned;
-    /// Takes the answer out of the reply, on the compute thread. May throw std::bad_alloc: to be called again then, with the
-    /// same reply, whether or not its content is gone.
+    /// Takes the answer out of the reply, on the compute thread. May throw std::bad_alloc: to be
+    /// called again then, with the same reply, whether or not its content is gone.
     std::function<void(Reply&, const Times&)> done;
 };
 
-/// Where a single query takes microseconds, a batch of many takes several times that and still a fraction of theirs.
+/// Where a single query takes microseconds, a batch of many takes several times that and still a
+/// fraction of theirs.
 inline constexpr double kLeastBudgetMs = 1;
 /// How many sizes of batches are told apart: 1, 2, 3–4, 5–8, … 129–256.
 inline constexpr std::size_t kBatchSizes = 9;
 
 /// Ways to an answer, as certificates call them.
-inline constexpr std::array<std::string_view, 4> kPasses = {"plane", "float16", "float32", "float64"};
+inline constexpr std::array<std::string_view, 4> kPasses = {"plane", "float16", "float32",
+                                                            "float64"};
 
 /// Counters that any thread may read.
 struct ComputeCounts {
@@ -65,51 +68,59 @@ struct ComputeCounts {
     std::atomic<std::uint64_t> batches = 0;
     std::atomic<std::uint64_t> largest_batch = 0;
     std::array<std::atomic<std::uint64_t>, kBatchSizes> batches_of{};     ///< by size
-    std::array<std::atomic<std::uint64_t>, kPasses.size()> answers_by{};  ///< in the order of kPasses
-    /// Answers for which a plane ruled out too little: more than a tenth of the rows were left, or it was given up for another pass.
+    std::array<std::atomic<std::uint64_t>, kPasses.size()> answers_by{};  ///< in the order of
+                                                                          ///< kPasses
+    /// Answers for which a plane ruled out too little: more than a tenth of the rows were left, or
+    /// it was given up for another pass.
     std::atomic<std::uint64_t> plane_unselective = 0;
     std::atomic<std::uint64_t> single_us = 0;  ///< predicted for one query
 };
 
-/// Answers jobs in batches: those that wait together are scanned together, taken round-robin by connection until the
-/// batch's predicted cost passes the budget. A lone query never waits for company.
+/// Answers jobs in batches: those that wait together are scanned together, taken round-robin by
+/// connection until the batch's predicted cost passes the budget. A lone query never waits for
+/// company.
 class Compute {
   public:
     /// `name` is the model's, for status lines. `settings` outlives it.
-    Compute(std::string name, std::shared_ptr<const format::Model> model, std::unique_ptr<kernels::Engine> engine,
-            const Settings& settings);
-    /// `report_fault` is called when the engine is lost or the model's files are not what they were, on the thread that finds it out:
-    /// before what is in flight or waits gets its ERR line, and nothing is answered any more. To be set before the first job.
-    void on_fault(std::function<void(const Error&)> report_fault) { report_fault_ = std::move(report_fault); }
+    Compute(std::string name, std::shared_ptr<const format::Model> model,
+            std::unique_ptr<kernels::Engine> engine, const Settings& settings);
+    /// `report_fault` is called when the engine is lost or the model's files are not what they
+    /// were, on the thread that finds it out: before what is in flight or waits gets its ERR line,
+    /// and nothing is answered any more. To be set before the first job.
+    void on_fault(std::function<void(const Error&)> report_fault) {
+        report_fault_ = std::move(report_fault);
+    }
     Compute(const Compute&) = delete;
     Compute& operator=(const Compute&) = delete;
     ~Compute() { stop(); }
 
-    /// From now on every request gets an ERR line that tells of `error`, another engine's loss. Any thread; a batch that is being
-    /// scanned is refused when it is done.
+    /// From now on every request gets an ERR line that tells of `error`, another engine's loss. Any
+    /// thread; a batch that is being scanned is refused when it is done.
     void refuse(const Error& error);
 
     /// Answers what waits, then ends the thread. Further jobs are refused.
     void stop();
 
-    /// Queues a job that holds about `bytes` of memory; false, and `job` is left alone, when the queue is full. Any thread.
+    /// Queues a job that holds about `bytes` of memory; false, and `job` is left alone, when the
+    /// queue is full. Any thread.
     bool submit(Job&& job, std::size_t bytes) {
         const std::uint64_t connection = job.connection;
         const bool goes_on = job.goes_on;
         return queue_.push(connection, std::move(job), bytes, goes_on);
     }
 
-    /// Asks for the known answer, before whatever waits; `done` is called on the compute thread, with whether it has come and is right. A
-    /// wrong one is a lost engine. False, and never, when the thread is being ended.
+    /// Asks for the known answer, before whatever waits; `done` is called on the compute thread,
+    /// with whether it has come and is right. A wrong one is a lost engine. False, and never, when
+    /// the thread is being ended.
     bool probe(std::function<void(bool right)> done);
 
-    /// Gives up, and returns false, when the model's files have changed under what was just read from them: to be asked before an
-    /// answer goes out. Any thread.
+    /// Gives up, and returns false, when the model's files have changed under what was just read
+    /// from them: to be asked before an answer goes out. Any thread.
     bool files_are_whole() noexcept;
 
     const kernels::Engine& engine() const { return *engine_; }
-    /// Whether threads should wait for this engine without sleeping for a moment: it answers sooner than they wake up, its work
-    /// is done elsewhere, and there are processors to spare.
+    /// Whether threads should wait for this engine without sleeping for a moment: it answers sooner
+    /// than they wake up, its work is done elsewhere, and there are processors to spare.
     bool worth_spinning() const { return worth_spinning_; }
     const ComputeCounts& counts() const { return counts_; }
     std::size_t waiting() const { return queue_.size(); }
@@ -129,14 +140,16 @@ class Compute {
     };
 
     void loop();
-    /// Answers the job at once, or moves it into `batch`. Throws std::bad_alloc, and leaves the job alone then.
+    /// Answers the job at once, or moves it into `batch`. Throws std::bad_alloc, and leaves the job
+    /// alone then.
     void prepare(Job& job, Batch& batch);
     void answer(Batch& batch);
     /// Nothing is answered any more: the engine, or the model, is not what it was.
     void give_up(const Error& error) noexcept;
     /// Why nothing is answered any more; nothing while all is well.
     std::optional<Error> refusal() const;
-    /// The status line's keys of an OK: the engine where one scanned, then what every answer from a model has.
+    /// The status line's keys of an OK: the engine where one scanned, then what every answer from a
+    /// model has.
     void count(const kernels::Certificate& certificate);
     std::vector<wire::StatusField> status_of(const Job& job, bool scanned) const;
     /// Answers with what an engine is not needed for.
@@ -144,7 +157,8 @@ class Compute {
     void fail(Job& job, const Error& error);
     void deliver(Job& job, const std::function<Reply()>& make_reply) noexcept;
     double budget_ms() const {
-        return settings_.batch_ms > 0 ? settings_.batch_ms : std::max(2 * costs_.single_ms(), kLeastBudgetMs);
+        return settings_.batch_ms > 0 ? settings_.batch_ms
+                                      : std::max(2 * costs_.single_ms(), kLeastBudgetMs);
     }
 
     std::function<void(const Error&)> report_fault_;

@@ -8,10 +8,11 @@
 
 namespace gloved::daemon {
 
-/// Predicts the milliseconds of a pass over all rows from its number of vectors. Sizes are kept by powers of two, since
-/// cost grows in steps: memory bounds small batches, arithmetic large ones, and registers come in fixed widths. The first size
-/// that was never tried is taken for little more than the next smaller one, those beyond it for twice as much each, so that load
-/// finds the best size within a few batches and never by a leap. Not safe for concurrent use.
+/// Predicts the milliseconds of a pass over all rows from its number of vectors. Sizes are kept by
+/// powers of two, since cost grows in steps: memory bounds small batches, arithmetic large ones,
+/// and registers come in fixed widths. The first size that was never tried is taken for little more
+/// than the next smaller one, those beyond it for twice as much each, so that load finds the best
+/// size within a few batches and never by a leap. Not safe for concurrent use.
 class CostModel {
   public:
     static constexpr std::size_t kMaxVectors = 256;
@@ -44,9 +45,10 @@ class CostModel {
         const bool first = size == 0 ? !single_measured_ : ms_[size] == 0;
         single_measured_ = single_measured_ || size == 0;
         ms_[size] = first ? ms : ms_[size] + (ms - ms_[size]) * kBlend;
-        // A larger size that once was slow, because the machine was busy, would never be tried again if it were believed for ever.
-        // It is forgotten when it has faded to what an untried one is taken for: a prediction below that, known from nothing, would
-        // let a batch leap over all sizes.
+        // A larger size that once was slow, because the machine was busy, would never be tried
+        // again if it were believed for ever. It is forgotten when it has faded to what an untried
+        // one is taken for: a prediction below that, known from nothing, would let a batch leap
+        // over all sizes.
         double smaller = ms_[0];
         for (std::size_t other = 1; other < ms_.size(); ++other) {
             if (other > size && ms_[other] != 0) {

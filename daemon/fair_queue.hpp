@@ -16,19 +16,23 @@
 
 namespace gloved::daemon {
 
-/// A bounded queue of T with one lane a source. `pop` serves the sources that have something waiting round-robin, each in
-/// its own order, so that a source with ten thousand entries delays another's single one by one entry. When the queue is
-/// full a source that has nothing in it may still add one entry: whoever filled it keeps nobody else out. Any thread may call.
-/// Where memory runs out, std::bad_alloc is thrown; the queue is as before, `value` may be gone.
+/// A bounded queue of T with one lane a source. `pop` serves the sources that have something
+/// waiting round-robin, each in its own order, so that a source with ten thousand entries delays
+/// another's single one by one entry. When the queue is full a source that has nothing in it may
+/// still add one entry: whoever filled it keeps nobody else out. Any thread may call. Where memory
+/// runs out, std::bad_alloc is thrown; the queue is as before, `value` may be gone.
 template <class T>
 class FairQueue {
   public:
     /// Full is: `max_entries` entries, or `max_bytes` by what `push` was told.
-    FairQueue(std::size_t max_entries, std::size_t max_bytes) : max_entries_(max_entries), max_bytes_(max_bytes) {}
+    FairQueue(std::size_t max_entries, std::size_t max_bytes)
+        : max_entries_(max_entries), max_bytes_(max_bytes) {}
 
-    /// Adds to the end of `source`'s lane; false, and `value` is left alone, when the queue is full (not if `goes_on`: what was
-    /// begun is brought to its end) or closed. `urgent`: if the source has nothing waiting, its turn is the next.
-    bool push(std::uint64_t source, T&& value, std::size_t bytes = 0, bool goes_on = false, bool urgent = false) {
+    /// Adds to the end of `source`'s lane; false, and `value` is left alone, when the queue is full
+    /// (not if `goes_on`: what was begun is brought to its end) or closed. `urgent`: if the source
+    /// has nothing waiting, its turn is the next.
+    bool push(std::uint64_t source, T&& value, std::size_t bytes = 0, bool goes_on = false,
+              bool urgent = false) {
         {
             const std::lock_guard lock(mutex_);
             if (closed_) return false;
@@ -50,8 +54,8 @@ class FairQueue {
         return true;
     }
 
-    /// Waits for an entry; nothing once the queue is closed and empty. For `spin` it waits without sleeping: waking a thread takes
-    /// longer than some engines take for a query.
+    /// Waits for an entry; nothing once the queue is closed and empty. For `spin` it waits without
+    /// sleeping: waking a thread takes longer than some engines take for a query.
     std::optional<T> pop(std::chrono::microseconds spin = {}) {
         for (const auto until = std::chrono::steady_clock::now() + spin;
              spin.count() > 0 && waiting_.load(std::memory_order_relaxed) == 0 &&

@@ -10,8 +10,8 @@
 
 namespace gloved::daemon {
 
-/// Counts durations in buckets of a sixteenth of an octave, from 1 µs to 71 minutes: percentiles are right to 6.3 %. Longer ones
-/// count as the longest. Of one thread.
+/// Counts durations in buckets of a sixteenth of an octave, from 1 µs to 71 minutes: percentiles
+/// are right to 6.3 %. Longer ones count as the longest. Of one thread.
 class Histogram {
   public:
     void add(std::chrono::nanoseconds duration) {
@@ -24,7 +24,8 @@ class Histogram {
     std::uint64_t count() const { return count_; }
     double sum_us() const { return sum_us_; }
 
-    /// The smallest bound in µs that at least `share` (0 to 1) of all durations do not pass; 0 where there are none.
+    /// The smallest bound in µs that at least `share` (0 to 1) of all durations do not pass; 0
+    /// where there are none.
     std::uint64_t percentile_us(double share) const {
         const double wanted = share * static_cast<double>(count_);
         std::uint64_t seen = 0;

@@ -16,21 +16,25 @@ constexpr double kLeastScore = 0.999999;
 
 KnownAnswer::KnownAnswer(std::shared_ptr<const format::Model> model) : model_(std::move(model)) {
     const auto norms = model_->norms();
-    const auto found = std::find_if(norms.begin(), norms.end(), [](double norm) { return norm != 0; });
+    const auto found =
+        std::find_if(norms.begin(), norms.end(), [](double norm) { return norm != 0; });
     if (found != norms.end()) row_ = static_cast<std::size_t>(found - norms.begin());
 }
 
 std::optional<kernels::Query> KnownAnswer::query(bool of_all_rows) const {
     if (!row_) return std::nullopt;
     const auto vector = model_->vector(*row_);
-    kernels::Query query{kernels::Cosine{{{vector.begin(), vector.end()}, model_->norms()[*row_]}}, 1, {}, {}};
-    if (!of_all_rows) query.filter.rows = format::RowRange{*row_, std::min(*row_ + kFewRows, model_->rows())};
+    kernels::Query query{
+        kernels::Cosine{{{vector.begin(), vector.end()}, model_->norms()[*row_]}}, 1, {}, {}};
+    if (!of_all_rows)
+        query.filter.rows = format::RowRange{*row_, std::min(*row_ + kFewRows, model_->rows())};
     return query;
 }
 
 Status KnownAnswer::check(const kernels::Engine& engine, const kernels::Answer& answer) const {
     if (!answer.hits.empty() && answer.hits[0].score > kLeastScore) return {};
-    return Error{ErrorCode::internal, "engine " + engine.name() + " does not find " + printable(model_->key(*row_))};
+    return Error{ErrorCode::internal,
+                 "engine " + engine.name() + " does not find " + printable(model_->key(*row_))};
 }
 
 Status KnownAnswer::ask(kernels::Engine& engine, bool of_all_rows) const {

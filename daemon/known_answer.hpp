@@ -1,4 +1,5 @@
-// A query whose answer is known: what an engine is asked before it serves, and whenever it must prove that it still does.
+// A query whose answer is known: what an engine is asked before it serves, and whenever it must
+// prove that it still does.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@ class KnownAnswer {
   public:
     explicit KnownAnswer(std::shared_ptr<const format::Model> model);
 
-    /// The query over all rows, or over a few thousand around the word, which takes no time to speak of. Nothing for a model
-    /// whose rows are all zero: every answer is right there.
+    /// The query over all rows, or over a few thousand around the word, which takes no time to
+    /// speak of. Nothing for a model whose rows are all zero: every answer is right there.
     std::optional<kernels::Query> query(bool of_all_rows) const;
     /// Whether that is the answer. Error: internal.
     Status check(const kernels::Engine& engine, const kernels::Answer& answer) const;

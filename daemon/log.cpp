@@ -26,7 +26,8 @@ constexpr std::uint64_t kLinesASecond = 10;
 /// For a reader that has stopped, at the end of the process.
 constexpr std::chrono::milliseconds kLongestFinish{200};
 
-/// Whether standard error is a stream to journald: it says which device and inode that is (systemd.exec(5), JOURNAL_STREAM).
+/// Whether standard error is a stream to journald: it says which device and inode that is
+/// (systemd.exec(5), JOURNAL_STREAM).
 bool goes_to_journal() {
     const char* stream = std::getenv("JOURNAL_STREAM");
     struct stat status {};
@@ -52,11 +53,14 @@ std::string_view priority_of(spdlog::level::level_enum level) {
 
 class PriorityFlag : public spdlog::custom_flag_formatter {
   public:
-    void format(const spdlog::details::log_msg& message, const std::tm& /*time*/, spdlog::memory_buf_t& out) override {
+    void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,
+                spdlog::memory_buf_t& out) override {
         const std::string_view priority = priority_of(message.level);
         out.append(priority.data(), priority.data() + priority.size());
     }
-    std::unique_ptr<spdlog::custom_flag_formatter> clone() const override { return std::make_unique<PriorityFlag>(); }
+    std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+        return std::make_unique<PriorityFlag>();
+    }
 };
 
 /// spdlog's formatting in front of a LogOutput.
@@ -122,11 +126,13 @@ std::string_view log_prefix_of_errors() {
     return to_journal ? priority_of(spdlog::level::err) : std::string_view();
 }
 
-void write_log(spdlog::level::level_enum level, const spdlog::source_loc& where, const std::string& line) {
+void write_log(spdlog::level::level_enum level, const spdlog::source_loc& where,
+               const std::string& line) {
     if (!spdlog::should_log(level)) return;
     {
         const std::lock_guard lock(limits().mutex);
-        if (!limits().limiter.admit({where.filename, where.line}, LogLimiter<Place>::Clock::now())) return;
+        if (!limits().limiter.admit({where.filename, where.line}, LogLimiter<Place>::Clock::now()))
+            return;
     }
     write_log_always(level, line);
 }
@@ -149,11 +155,13 @@ void tell_left_out(bool at_the_end) {
         }
     }
     if (left_out > 0) {
-        write_log_always(spdlog::level::warn, fmt::format("{} more lines like the last ones were left out", left_out));
+        write_log_always(spdlog::level::warn,
+                         fmt::format("{} more lines like the last ones were left out", left_out));
     }
 }
 
-/// Tells how many lines were lost since this was told last, once the reader is back. On the loop's thread.
+/// Tells how many lines were lost since this was told last, once the reader is back. On the loop's
+/// thread.
 void tell_lost() {
     static std::uint64_t told = 0;
     static std::uint64_t tried = 0;
@@ -165,9 +173,11 @@ void tell_lost() {
     if (lost == tried && output.taken() == taken) return;
     const int reason = output.reason();
     const std::string why =
-        reason == 0 ? "was not read in time" : "could not be written (" + std::generic_category().message(reason) + ")";
-    write_log_always(spdlog::level::warn,
-                     fmt::format("{} lines of the log were lost: standard error {}", lost - told, why));
+        reason == 0 ? "was not read in time"
+                    : "could not be written (" + std::generic_category().message(reason) + ")";
+    write_log_always(
+        spdlog::level::warn,
+        fmt::format("{} lines of the log were lost: standard error {}", lost - told, why));
     tried = output.lost();
     taken = output.taken();
     if (tried == lost) told = lost;

@@ -9,7 +9,8 @@
 
 namespace gloved::daemon {
 
-/// Lets the first lines of each second through, for every cause alone, and counts the others. Not safe for concurrent use.
+/// Lets the first lines of each second through, for every cause alone, and counts the others. Not
+/// safe for concurrent use.
 template <class Cause>
 class LogLimiter {
   public:
@@ -30,7 +31,8 @@ class LogLimiter {
         return false;
     }
 
-    /// The causes whose second is over and of which lines were left out, with how many; they begin anew.
+    /// The causes whose second is over and of which lines were left out, with how many; they begin
+    /// anew.
     std::vector<std::pair<Cause, std::uint64_t>> take_left_out(Clock::time_point now) {
         std::vector<std::pair<Cause, std::uint64_t>> causes;
         for (auto& [cause, window] : windows_) {

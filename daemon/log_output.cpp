@@ -21,7 +21,9 @@ constexpr std::chrono::milliseconds kLongestCatchUp{5};
 constexpr int kLastWordsPauseMs = 20;
 constexpr int kLastWordsTries = 5;
 
-bool may_be_tried_again(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+bool may_be_tried_again(int error) {
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
 
 }  // namespace
 
@@ -88,8 +90,8 @@ LogOutput::LogOutput(int fd) : fd_(fd) {
             fd_ = own_.get();
             return;
         }
-        // Another user's terminal or pipe, or there is no /proc. That it has room says nothing: what is
-        // written may need more than that, and others write there too.
+        // Another user's terminal or pipe, or there is no /proc. That it has room says nothing:
+        // what is written may need more than that, and others write there too.
         way_ = Way::handed;
         handed_ = std::make_shared<Handed>();
         sigset_t all;
@@ -192,7 +194,9 @@ long LogOutput::write_now(std::string_view text) const noexcept {
     return written;
 }
 
-bool LogOutput::all_written() const noexcept { return way_ != Way::handed || handed_->size == Handed::kNone; }
+bool LogOutput::all_written() const noexcept {
+    return way_ != Way::handed || handed_->size == Handed::kNone;
+}
 
 void LogOutput::wait_for_room(int milliseconds) const noexcept {
     if (way_ == Way::handed) {

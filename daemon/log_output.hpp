@@ -13,25 +13,26 @@
 
 namespace gloved::daemon {
 
-/// Writes lines to a descriptor. A line that the reader has no room for is kept, up to kMaxKeptBytes in all,
-/// and tried again; what does not fit there either is lost and counted. Lines of up to 4,096 bytes reach a
-/// pipe whole or not at all. A line that a full disk cuts is ended before the next one.
-/// One thread at a time, where nothing else is said.
+/// Writes lines to a descriptor. A line that the reader has no room for is kept, up to
+/// kMaxKeptBytes in all, and tried again; what does not fit there either is lost and counted. Lines
+/// of up to 4,096 bytes reach a pipe whole or not at all. A line that a full disk cuts is ended
+/// before the next one. One thread at a time, where nothing else is said.
 class LogOutput {
   public:
     static constexpr std::size_t kMaxKeptBytes = std::size_t{1} << 20;
 
-    /// `fd` stays the caller's. The flags of what it is open to are shared with other processes, so they
-    /// stay as they are: a pipe or terminal is opened once more, to be written without waiting. One that
-    /// cannot be, another user's for example, is written by a thread that may wait.
+    /// `fd` stays the caller's. The flags of what it is open to are shared with other processes, so
+    /// they stay as they are: a pipe or terminal is opened once more, to be written without
+    /// waiting. One that cannot be, another user's for example, is written by a thread that may
+    /// wait.
     explicit LogOutput(int fd);
 
     /// `line` ends with LF.
     void write(std::string_view line) noexcept;
     /// Writes what is kept, as far as the reader takes it.
     void flush() noexcept;
-    /// The same as long as the reader goes on taking lines, for a few milliseconds. One that takes none is
-    /// not waited for.
+    /// The same as long as the reader goes on taking lines, for a few milliseconds. One that takes
+    /// none is not waited for.
     void catch_up() noexcept;
     /// The same, and waits for the reader, for as long as that at most.
     void finish(std::chrono::milliseconds limit) noexcept;
@@ -44,8 +45,8 @@ class LogOutput {
     /// How many writes the reader has taken. Any thread.
     std::uint64_t taken() const { return taken_; }
 
-    /// For signal handlers and for want of memory: tries to write `text` for 0.1 s at most, past what is
-    /// kept. It is one line, which need not reach anybody.
+    /// For signal handlers and for want of memory: tries to write `text` for 0.1 s at most, past
+    /// what is kept. It is one line, which need not reach anybody.
     void write_last_words(std::string_view text) const noexcept;
 
   private:

@@ -52,7 +52,8 @@ class Line {
     std::size_t size_ = 0;
 };
 
-/// Reads /proc/self/maps byte by byte: no memory is taken in a signal handler, and a mapping may be the very one that is made now.
+/// Reads /proc/self/maps byte by byte: no memory is taken in a signal handler, and a mapping may be
+/// the very one that is made now.
 class Maps {
   public:
     Maps() : fd_(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
@@ -135,9 +136,11 @@ void on_bus_error(int number, siginfo_t* info, void* /*context*/) {
     line.add(prefix);
     line.add_visible(path.empty() ? "a mapped file" : path);
     line.add(
-        ": a part of it is not there any more, or cannot be read: it was cut short while it was in use, or its disk "
+        ": a part of it is not there any more, or cannot be read: it was cut short while it was in "
+        "use, or its disk "
         "fails. "
-        "Nothing is answered any more, stopping. A model is replaced by renaming, as gloved-convert does, never in "
+        "Nothing is answered any more, stopping. A model is replaced by renaming, as "
+        "gloved-convert does, never in "
         "place\n");
     write_last_words(line.text());
     ::_exit(1);

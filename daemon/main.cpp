@@ -61,14 +61,16 @@ constexpr const char* kIntroduction =
     "  gloved --model models/glove --socket /tmp/gloved.sock\n"
     "  echo 'king - man + woman' | socat -t60 - UNIX-CONNECT:/tmp/gloved.sock\n"
     "\n"
-    "SIGTERM answers what has been asked and stops; SIGHUP loads the models anew. Exit status: 0 done, 1 the model or "
+    "SIGTERM answers what has been asked and stops; SIGHUP loads the models anew. Exit status: 0 "
+    "done, 1 the model or "
     "the system is at fault,\n"
     "2 wrong usage.\n\n";
 
 const auto kStarted = std::chrono::steady_clock::now();
 
 double ms_since_start() {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - kStarted).count();
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - kStarted)
+        .count();
 }
 
 struct Arguments {
@@ -104,7 +106,8 @@ void add_model(const std::string& text, Settings& settings) {
     }
     for (const daemon::ModelSetting& other : settings.models) {
         if (other.name == model.name) {
-            throw po::error("--model: two models are called " + model.name + "; say --model NAME=DIR for one of them");
+            throw po::error("--model: two models are called " + model.name +
+                            "; say --model NAME=DIR for one of them");
         }
     }
     settings.models.push_back(std::move(model));
@@ -119,7 +122,8 @@ void set_devices(const std::string& text, Settings& settings) {
         int device = -1;
         const auto [stop, fault] = std::from_chars(text.data() + begin, text.data() + end, device);
         if (fault != std::errc() || stop != text.data() + end || device < 0) {
-            throw po::error("--device takes all, or numbers with commas between, not " + printable(text));
+            throw po::error("--device takes all, or numbers with commas between, not " +
+                            printable(text));
         }
         settings.devices.push_back(device);
         begin = end + 1;
@@ -128,7 +132,8 @@ void set_devices(const std::string& text, Settings& settings) {
         throw po::error(fmt::format("--device takes at most {} numbers", kMostDevices));
 }
 
-/// Reads the command line and the configuration file. Throws po::error for wrong usage. Nothing when help was all.
+/// Reads the command line and the configuration file. Throws po::error for wrong usage. Nothing
+/// when help was all.
 std::optional<Arguments> parse(int argc, char** argv) {
     Arguments arguments;
     Settings& settings = arguments.settings;
@@ -141,28 +146,33 @@ std::optional<Arguments> parse(int argc, char** argv) {
     std::string device;
     std::string access_log = "off";
     std::string log_level = "info";
-    const auto seconds = [](const char* name, std::chrono::milliseconds& target, double smallest = kShortestTime) {
+    const auto seconds = [](const char* name, std::chrono::milliseconds& target,
+                            double smallest = kShortestTime) {
         return po::value<double>()
             ->default_value(std::chrono::duration<double>(target).count())
             ->value_name("S")
             ->notifier([name, &target, smallest](double value) {
                 // What is less than a millisecond would be cut to 0, which may mean «for ever».
-                const bool allowed = (value >= kShortestTime && value <= 1e9) || (smallest == 0 && value == 0);
+                const bool allowed =
+                    (value >= kShortestTime && value <= 1e9) || (smallest == 0 && value == 0);
                 if (!allowed) {
                     throw po::error(fmt::format("--{} is {}from {} to 1e9 seconds, not {}", name,
-                                                smallest == 0 ? "0, or " : "", kShortestTime, value));
+                                                smallest == 0 ? "0, or " : "", kShortestTime,
+                                                value));
                 }
                 target = std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
             });
     };
     // Read as signed: Boost would take -1 for the largest number there is.
-    const auto count = [](const char* name, std::size_t& target, std::int64_t largest = kLargestCount) {
+    const auto count = [](const char* name, std::size_t& target,
+                          std::int64_t largest = kLargestCount) {
         return po::value<std::int64_t>()
             ->default_value(static_cast<std::int64_t>(target))
             ->value_name("N")
             ->notifier([name, &target, largest](std::int64_t value) {
                 if (value < 1 || value > largest)
-                    throw po::error(fmt::format("--{} is from 1 to {}, not {}", name, largest, value));
+                    throw po::error(
+                        fmt::format("--{} is from 1 to {}, not {}", name, largest, value));
                 target = static_cast<std::size_t>(value);
             });
     };
@@ -216,9 +226,12 @@ std::optional<Arguments> parse(int argc, char** argv) {
     all.add(served).add(computing).add(bounds).add(logging).add(other);
 
     po::variables_map given;
-    // An abbreviation that is right today means something else, or two things, when options are added.
-    const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(argc, argv).options(all).positional({}).style(style).run(), given);
+    // An abbreviation that is right today means something else, or two things, when options are
+    // added.
+    const int style =
+        po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(argc, argv).options(all).positional({}).style(style).run(),
+              given);
     if (given.count("help") != 0) {
         std::cout << kIntroduction << all;
         return std::nullopt;
@@ -231,36 +244,44 @@ std::optional<Arguments> parse(int argc, char** argv) {
         const auto path = given["config"].as<std::string>();
         const auto text = read_whole_file(path, kMaxConfigBytes);
         if (!text) throw po::error("--config: " + text.error().message);
-        if (text->find('\0') != std::string::npos) throw po::error("--config: " + path + ": there is a NUL in it");
+        if (text->find('\0') != std::string::npos)
+            throw po::error("--config: " + path + ": there is a NUL in it");
         std::istringstream file(*text);
         po::options_description configurable;
         configurable.add(served).add(computing).add(bounds).add(logging);
         const auto settings_of_file = po::parse_config_file(file, configurable);
         for (const auto& option : settings_of_file.options) {
-            if (option.string_key == "config") throw po::error(path + ": config = stands on the command line only");
+            if (option.string_key == "config")
+                throw po::error(path + ": config = stands on the command line only");
         }
         po::store(settings_of_file, given);
     }
     po::notify(given);
-    if (given.count("socket") != 0 && settings.socket_path.empty()) throw po::error("--socket needs a path");
+    if (given.count("socket") != 0 && settings.socket_path.empty())
+        throw po::error("--socket needs a path");
     arguments.check = given.count("check") != 0;
     if (models.empty()) throw po::error("--model is needed");
     for (const std::string& model : models) add_model(model, settings);
     if (settings.engine != "auto" && settings.engine != "cuda" && settings.engine != "cpu")
         throw po::error("--engine takes auto, cuda or cpu, not " + printable(settings.engine));
     // Empty is the default: the best that the processor has.
-    if (!settings.simd.empty() && settings.simd != "avx512" && settings.simd != "avx2" && settings.simd != "baseline")
+    if (!settings.simd.empty() && settings.simd != "avx512" && settings.simd != "avx2" &&
+        settings.simd != "baseline")
         throw po::error("--simd takes avx512, avx2 or baseline, not " + printable(settings.simd));
     if (pin != "auto" && pin != "on" && pin != "off")
         throw po::error("--pin takes auto, on or off, not " + printable(pin));
-    settings.pin = pin == "auto" ? daemon::Pin::automatic : pin == "on" ? daemon::Pin::on : daemon::Pin::off;
-    if (planes != "on" && planes != "off") throw po::error("--planes takes on or off, not " + printable(planes));
+    settings.pin = pin == "auto" ? daemon::Pin::automatic
+                   : pin == "on" ? daemon::Pin::on
+                                 : daemon::Pin::off;
+    if (planes != "on" && planes != "off")
+        throw po::error("--planes takes on or off, not " + printable(planes));
     settings.planes = planes == "on";
     if (!gpu_memory.empty()) {
         const auto bytes = byte_count_from(gpu_memory);
         if (!bytes || *bytes == 0) {
-            throw po::error("--gpu-memory takes a number of bytes, as 6442450944, 6144M or 6G, not " +
-                            printable(gpu_memory));
+            throw po::error(
+                "--gpu-memory takes a number of bytes, as 6442450944, 6144M or 6G, not " +
+                printable(gpu_memory));
         }
         settings.gpu_memory_bytes = *bytes;
     }
@@ -269,13 +290,17 @@ std::optional<Arguments> parse(int argc, char** argv) {
         throw po::error("--access-log takes on or off, not " + printable(access_log));
     settings.access_log = access_log == "on";
     arguments.log_level = spdlog::level::from_str(log_level);
-    if (log_level != "debug" && log_level != "info" && log_level != "warning" && log_level != "error")
-        throw po::error("--log-level takes debug, info, warning or error, not " + printable(log_level));
+    if (log_level != "debug" && log_level != "info" && log_level != "warning" &&
+        log_level != "error")
+        throw po::error("--log-level takes debug, info, warning or error, not " +
+                        printable(log_level));
     if (settings.limits.max_k < wire::kDefaultK) {
-        throw po::error(fmt::format("--max-k is at least {}, which requests ask for that name no k=", wire::kDefaultK));
+        throw po::error(fmt::format(
+            "--max-k is at least {}, which requests ask for that name no k=", wire::kDefaultK));
     }
     if (settings.threads > 4096) throw po::error("--threads is at most 4096");
-    if (!(settings.batch_ms >= 0 && settings.batch_ms <= 60000)) throw po::error("--batch-ms is from 0 to 60000");
+    if (!(settings.batch_ms >= 0 && settings.batch_ms <= 60000))
+        throw po::error("--batch-ms is from 0 to 60000");
     return arguments;
 }
 
@@ -312,8 +337,8 @@ struct Opened {
     std::unique_ptr<kernels::Engine> engine;
 };
 
-/// A model with the engine that was asked for, which answers a query whose answer is known. With `verified` everything that can be
-/// wrong with the model is looked for first.
+/// A model with the engine that was asked for, which answers a query whose answer is known. With
+/// `verified` everything that can be wrong with the model is looked for first.
 Result<Opened> open(const daemon::ModelSetting& setting, const Settings& settings, bool verified) {
     auto opened = format::Model::open(setting.path);
     if (!opened) return opened.error();
@@ -323,16 +348,19 @@ Result<Opened> open(const daemon::ModelSetting& setting, const Settings& setting
     }
     auto engine = kernels::make_engine(settings.engine, *model, engine_options(settings));
     if (!engine) return engine.error();
-    // All rows of a model that is not in memory yet take the time of reading it. Under a watchdog it is taken now: once the service is
-    // ready, a first query that waits for a slow disk would look like an engine that hangs.
+    // All rows of a model that is not in memory yet take the time of reading it. Under a watchdog
+    // it is taken now: once the service is ready, a first query that waits for a slow disk would
+    // look like an engine that hangs.
     const bool of_all_rows = verified || (*engine)->name() != "cpu" || daemon::watchdog_interval();
-    if (Status answered = daemon::KnownAnswer(model).ask(**engine, of_all_rows); !answered) return answered.error();
+    if (Status answered = daemon::KnownAnswer(model).ask(**engine, of_all_rows); !answered)
+        return answered.error();
     return Opened{std::move(model), *std::move(engine)};
 }
 
-/// A model with the engine that was asked for and, beside a GPU, the cpu engine for those who ask for it.
-Result<std::shared_ptr<daemon::Served>> load(const daemon::ModelSetting& setting, const Settings& settings,
-                                             bool verified) {
+/// A model with the engine that was asked for and, beside a GPU, the cpu engine for those who ask
+/// for it.
+Result<std::shared_ptr<daemon::Served>> load(const daemon::ModelSetting& setting,
+                                             const Settings& settings, bool verified) {
     auto opened = open(setting, settings, verified);
     if (!opened) return opened.error();
     auto& [model, engine] = *opened;
@@ -351,7 +379,8 @@ Result<std::shared_ptr<daemon::Served>> load(const daemon::ModelSetting& setting
         log_info("engine cpu, for requests that name it: {}", (*cpu)->description());
         engines.push_back(*std::move(cpu));
     }
-    return std::make_shared<daemon::Served>(setting.name, std::move(model), std::move(engines), settings);
+    return std::make_shared<daemon::Served>(setting.name, std::move(model), std::move(engines),
+                                            settings);
 }
 
 /// Why auto takes none that it would prefer to the cpu; empty where it need not say.
@@ -365,16 +394,17 @@ std::string missing_engines() {
     return text;
 }
 
-/// --check: everything that can be wrong with the models, and one query of each whose answer is known.
+/// --check: everything that can be wrong with the models, and one query of each whose answer is
+/// known.
 Result<int> check(const Settings& settings) {
     for (const daemon::ModelSetting& setting : settings.models) {
         const auto opened = open(setting, settings, true);
         if (!opened) return opened.error();
         const auto& [model, engine] = *opened;
-        std::cout << without_control_bytes(
-                         fmt::format("{}: {} words x {}, generation {}, checksums hold, engine {} ({}) answers",
-                                     setting.path, model->rows(), model->dim(), format::hex(model->generation()),
-                                     engine->name(), engine->description()))
+        std::cout << without_control_bytes(fmt::format(
+                         "{}: {} words x {}, generation {}, checksums hold, engine {} ({}) answers",
+                         setting.path, model->rows(), model->dim(),
+                         format::hex(model->generation()), engine->name(), engine->description()))
                   << "\n";
     }
     if (!std::cout.flush()) return Error{ErrorCode::io, "cannot write the result"};
@@ -390,24 +420,29 @@ Result<daemon::ListeningSocket> listen(const std::string& path) {
     if (!place) return place.error();
     // The directory is what a service manager would make. If that fails, binding says why.
     // Whatever the umask: a directory that was there keeps its mode.
-    if (*place == kSystemSocket && ::mkdir("/run/gloved", 0755) == 0) (void)::chmod("/run/gloved", 0755);
+    if (*place == kSystemSocket && ::mkdir("/run/gloved", 0755) == 0)
+        (void)::chmod("/run/gloved", 0755);
     return daemon::ListeningSocket::bind(*place);
 }
 
 /// The exit status. Error: what kept it from beginning.
 Result<int> serve(Settings& settings) {
-    // First the socket: a second daemon finds out at once, and clients may already line up while the model loads.
+    // First the socket: a second daemon finds out at once, and clients may already line up while
+    // the model loads.
     auto listening = listen(settings.socket_path);
     if (!listening) return listening.error();
     const std::string address = listening->address();
-    const auto loader = [&settings, is_first = true](const daemon::ModelSetting& setting, bool verified) mutable {
+    const auto loader = [&settings, is_first = true](const daemon::ModelSetting& setting,
+                                                     bool verified) mutable {
         // Here, beside the loop: a driver that hangs keeps nobody from stopping the daemon.
-        if (std::exchange(is_first, false) && settings.engine == "auto") settings.missing_engines = missing_engines();
+        if (std::exchange(is_first, false) && settings.engine == "auto")
+            settings.missing_engines = missing_engines();
         return load(setting, settings, verified);
     };
     daemon::Server server(settings, loader, *std::move(listening));
-    const bool served = server.run(
-        [&address] { log_info("ready, {:.0f} ms after the start; listening on {}", ms_since_start(), address); });
+    const bool served = server.run([&address] {
+        log_info("ready, {:.0f} ms after the start; listening on {}", ms_since_start(), address);
+    });
     log_info("stopped");
     daemon::end_log();
     // Whatever is being loaded is of no use any more, and nobody should wait for it.
@@ -435,7 +470,8 @@ int run_program(int argc, char** argv) {
     // Nothing is to be cleaned up after a check.
     if (arguments->check) daemon::unblock_signals();
     try {
-        const Result<int> done = arguments->check ? check(arguments->settings) : serve(arguments->settings);
+        const Result<int> done =
+            arguments->check ? check(arguments->settings) : serve(arguments->settings);
         if (done) return *done;
         log_error("{}", done.error().message);
     } catch (const std::exception& error) {

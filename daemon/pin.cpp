@@ -31,7 +31,8 @@ Status lock_in_pieces(std::span<const std::byte> pages, const GoesOn& goes_on) {
         const std::string reason = std::generic_category().message(errno);
         ::munlock(pages.data(), pages.size());
         return Error{ErrorCode::unavailable,
-                     fmt::format("the model's {} bytes cannot be locked in memory ({}; the limit is {}): raise it with "
+                     fmt::format("the model's {} bytes cannot be locked in memory ({}; the limit "
+                                 "is {}): raise it with "
                                  "LimitMEMLOCK= or `ulimit -l`, or say --pin off",
                                  pages.size(), reason, describe(memlock_limit()))};
     }
@@ -53,7 +54,8 @@ Status lock_model(const format::Model& model, const GoesOn& goes_on) {
 
 std::optional<std::uint64_t> memlock_limit() {
     rlimit limit{};
-    if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+    if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return std::nullopt;
     return limit.rlim_cur;
 }
 
@@ -92,7 +94,8 @@ Pinning::~Pinning() {
 
 void Pinning::wait_for_an_answer() const {
     const auto deadline = Clock::now() + kLongestWait;
-    while (!stop_ && batches_answered_ == 0 && Clock::now() < deadline) std::this_thread::sleep_for(kPoll);
+    while (!stop_ && batches_answered_ == 0 && Clock::now() < deadline)
+        std::this_thread::sleep_for(kPoll);
 }
 
 void Pinning::lock_pages() {

@@ -14,7 +14,8 @@
 
 namespace gloved::daemon {
 
-/// How many bytes this process may lock, read back from the system: what a unit asks for may have been clipped. Nothing: no limit.
+/// How many bytes this process may lock, read back from the system: what a unit asks for may have
+/// been clipped. Nothing: no limit.
 std::optional<std::uint64_t> memlock_limit();
 /// «8388608», or «unlimited».
 std::string describe(const std::optional<std::uint64_t>& limit);
@@ -22,12 +23,13 @@ std::string describe(const std::optional<std::uint64_t>& limit);
 /// Locks all of the model's values in memory, now. Error: unavailable, with the remedy.
 Status lock_values(const format::Model& model);
 
-/// Locks the mapped values with mlock on a thread of its own, since that reads the whole file the first time, and
-/// answers need not wait for it. The state is «off», «pending», «on» or «refused».
+/// Locks the mapped values with mlock on a thread of its own, since that reads the whole file the
+/// first time, and answers need not wait for it. The state is «off», «pending», «on» or «refused».
 class Pinning {
   public:
     /// Pin::on: they are locked already.
-    Pinning(std::shared_ptr<const format::Model> model, Pin pin, const std::atomic<std::uint64_t>& batches_answered);
+    Pinning(std::shared_ptr<const format::Model> model, Pin pin,
+            const std::atomic<std::uint64_t>& batches_answered);
     Pinning(const Pinning&) = delete;
     Pinning& operator=(const Pinning&) = delete;
     ~Pinning();

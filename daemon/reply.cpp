@@ -12,8 +12,8 @@ Reply::Reply(wire::Form form, Error error) : error_code_(error.code), form_(form
     source_ = std::move(line);
 }
 
-Reply::Reply(wire::Form form, wire::Verb verb, const std::vector<wire::StatusField>& status, std::size_t count,
-             std::unique_ptr<TextSource> source)
+Reply::Reply(wire::Form form, wire::Verb verb, const std::vector<wire::StatusField>& status,
+             std::size_t count, std::unique_ptr<TextSource> source)
     : source_(std::move(source)), form_(form) {
     wire::append_head(text_, form, verb, count, status);
 }

@@ -15,7 +15,8 @@
 
 namespace gloved::daemon {
 
-/// Text, and then a source that makes the rest of it a piece at a time: a long answer never stands whole in memory as text.
+/// Text, and then a source that makes the rest of it a piece at a time: a long answer never stands
+/// whole in memory as text.
 class Reply {
   public:
     Reply() = default;
@@ -23,8 +24,8 @@ class Reply {
     /// An ERR.
     Reply(wire::Form form, Error error);
     /// An OK with these status fields, and `count` lines that `source` makes.
-    Reply(wire::Form form, wire::Verb verb, const std::vector<wire::StatusField>& status, std::size_t count,
-          std::unique_ptr<TextSource> source);
+    Reply(wire::Form form, wire::Verb verb, const std::vector<wire::StatusField>& status,
+          std::size_t count, std::unique_ptr<TextSource> source);
     /// The answer cannot go on: the connection is to be closed.
     static Reply broken() {
         Reply reply;
@@ -32,7 +33,8 @@ class Reply {
         return reply;
     }
 
-    /// Appends text while `out` has less than `enough_bytes` and there is text that is cheap to make.
+    /// Appends text while `out` has less than `enough_bytes` and there is text that is cheap to
+    /// make.
     void append_to(std::string& out, std::size_t enough_bytes);
     /// Whether what follows the text has to be made by `make_costly_piece`, on the engine's thread.
     bool is_costly() const { return source_ != nullptr && source_->is_costly(); }
@@ -42,7 +44,9 @@ class Reply {
     bool finished() const { return text_.empty() && source_ == nullptr; }
     bool is_broken() const { return is_broken_; }
     /// About what it holds in memory.
-    std::size_t held_bytes() const { return text_.capacity() + (source_ != nullptr ? source_->held_bytes() : 0); }
+    std::size_t held_bytes() const {
+        return text_.capacity() + (source_ != nullptr ? source_->held_bytes() : 0);
+    }
     /// Of an ERR that is not finished; else null.
     const Error* error() const { return error_ != nullptr ? &error_->error() : nullptr; }
     /// Of an ERR, also when it is finished.

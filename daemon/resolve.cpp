@@ -22,10 +22,12 @@ constexpr std::size_t kWordInMessage = 200;
 Result<kernels::Row> find_row(const std::string& word, const format::Model& model) {
     const auto row = model.find(word);
     if (row) return *row;
-    return Error{ErrorCode::unknown_word, printable(word, kWordInMessage) + " is not in the model", word};
+    return Error{ErrorCode::unknown_word, printable(word, kWordInMessage) + " is not in the model",
+                 word};
 }
 
-Result<std::vector<kernels::Row>> find_rows(const std::vector<std::string>& words, const format::Model& model) {
+Result<std::vector<kernels::Row>> find_rows(const std::vector<std::string>& words,
+                                            const format::Model& model) {
     std::vector<kernels::Row> rows;
     rows.reserve(words.size());
     for (const std::string& word : words) {
@@ -38,11 +40,13 @@ Result<std::vector<kernels::Row>> find_rows(const std::vector<std::string>& word
 
 Error zero_word(const std::string& word) {
     return {ErrorCode::zero_vector,
-            fmt::format("{} has a zero vector: it has no direction to compare with", printable(word, kWordInMessage))};
+            fmt::format("{} has a zero vector: it has no direction to compare with",
+                        printable(word, kWordInMessage))};
 }
 
 /// One row's vector as a query. Error: zero_vector, with the word.
-Result<kernels::QueryVector> vector_of(const format::Model& model, kernels::Row row, const std::string& word) {
+Result<kernels::QueryVector> vector_of(const format::Model& model, kernels::Row row,
+                                       const std::string& word) {
     const auto values = model.vector(row);
     auto vector = kernels::make_query_vector(std::vector<float>(values.begin(), values.end()));
     if (!vector && vector.error().code == ErrorCode::zero_vector) return zero_word(word);
@@ -51,7 +55,8 @@ Result<kernels::QueryVector> vector_of(const format::Model& model, kernels::Row 
 
 using ModelPointer = std::shared_ptr<const format::Model>;
 
-Result<Lines> similarity(const wire::Request& request, const format::Model& model, wire::Form form) {
+Result<Lines> similarity(const wire::Request& request, const format::Model& model,
+                         wire::Form form) {
     const auto rows = find_rows(request.words, model);
     if (!rows) return rows.error();
     Lines lines{1, {}, nullptr};
@@ -67,13 +72,15 @@ Result<Lines> similarity(const wire::Request& request, const format::Model& mode
     return lines;
 }
 
-Result<Lines> vector_line(const wire::Request& request, const ModelPointer& model, wire::Form form) {
+Result<Lines> vector_line(const wire::Request& request, const ModelPointer& model,
+                          wire::Form form) {
     const auto row = find_row(request.words[0], *model);
     if (!row) return row.error();
     return Lines{1, {}, std::make_unique<VectorLine>(form, *row, model)};
 }
 
-/// The word whose row points least the way of all of them together: of the sum of the unit rows. Of equal ones the first named.
+/// The word whose row points least the way of all of them together: of the sum of the unit rows. Of
+/// equal ones the first named.
 Result<Lines> odd_one(const wire::Request& request, const ModelPointer& model, wire::Form form) {
     const auto rows = find_rows(request.words, *model);
     if (!rows) return rows.error();
@@ -83,23 +90,31 @@ Result<Lines> odd_one(const wire::Request& request, const ModelPointer& model, w
     if (!sum) return sum.error();
     kernels::Hit odd{rows->front(), std::numeric_limits<double>::infinity()};
     for (const kernels::Row row : *rows) {
-        const double score = kernels::canonical_score(sum->values.data(), sum->norm, model->vector(row).data(),
-                                                      model->norms()[row], model->dim());
+        const double score =
+            kernels::canonical_score(sum->values.data(), sum->norm, model->vector(row).data(),
+                                     model->norms()[row], model->dim());
         if (score < odd.score) odd = {row, score};
     }
-    return Lines{1, {}, std::make_unique<HitLines>(form, std::vector{odd}, std::vector<wire::Field>{}, model)};
+    return Lines{
+        1,
+        {},
+        std::make_unique<HitLines>(form, std::vector{odd}, std::vector<wire::Field>{}, model)};
 }
 
 Result<Lines> matrix(const wire::Request& request, const ModelPointer& model, wire::Form form) {
     auto rows = find_rows(request.words, *model);
     if (!rows) return rows.error();
     const std::size_t count = rows->size();
-    return Lines{count, {}, std::make_unique<MatrixLines>(form, request.options.metric, *std::move(rows), model)};
+    return Lines{
+        count,
+        {},
+        std::make_unique<MatrixLines>(form, request.options.metric, *std::move(rows), model)};
 }
 
 Lines presence(const wire::Request& request, const ModelPointer& model, wire::Form form) {
-    return {
-        request.words.size(), {}, std::make_unique<PresenceLines>(form, request.words, request.options.fields, model)};
+    return {request.words.size(),
+            {},
+            std::make_unique<PresenceLines>(form, request.words, request.options.fields, model)};
 }
 
 /// The keys that start so, most frequent first.
@@ -113,11 +128,13 @@ Lines keys_with_prefix(const wire::Request& request, const ModelPointer& model, 
                       [&](kernels::Row a, kernels::Row b) { return ranks[a] < ranks[b]; });
     rows.resize(k);
     rows.shrink_to_fit();  // the prefix may be that of all words
-    return {k, {}, std::make_unique<RowLines>(form, std::move(rows), request.options.fields, model)};
+    return {
+        k, {}, std::make_unique<RowLines>(form, std::move(rows), request.options.fields, model)};
 }
 
 /// What is searched for, and what is left out.
-Status resolve_near(const wire::Request& request, const format::Model& model, kernels::Query& query) {
+Status resolve_near(const wire::Request& request, const format::Model& model,
+                    kernels::Query& query) {
     std::vector<kernels::WeightedRow> terms;
     terms.reserve(request.terms.size());
     for (const expr::Term& term : request.terms) {
@@ -126,20 +143,23 @@ Status resolve_near(const wire::Request& request, const format::Model& model, ke
         terms.push_back({term.coefficient, *row});
         if (request.options.exclude_inputs) query.excluded.push_back(*row);
     }
-    auto vector = kernels::make_query_vector(model, terms, request.options.norm == wire::Norm::unit);
+    auto vector =
+        kernels::make_query_vector(model, terms, request.options.norm == wire::Norm::unit);
     if (!vector) return vector.error();
     query.kind = kernels::Cosine{*std::move(vector)};
     return {};
 }
 
 /// a is to b as c is to …
-Status resolve_analogy(const wire::Request& request, const format::Model& model, kernels::Query& query) {
+Status resolve_analogy(const wire::Request& request, const format::Model& model,
+                       kernels::Query& query) {
     const auto rows = find_rows(request.words, model);
     if (!rows) return rows.error();
     query.excluded = *rows;
     const auto& words = request.words;
     if (request.options.method == wire::Method::add) {
-        const std::array<kernels::WeightedRow, 3> terms = {{{1.0, (*rows)[1]}, {-1.0, (*rows)[0]}, {1.0, (*rows)[2]}}};
+        const std::array<kernels::WeightedRow, 3> terms = {
+            {{1.0, (*rows)[1]}, {-1.0, (*rows)[0]}, {1.0, (*rows)[2]}}};
         auto vector = kernels::make_query_vector(model, terms, true);
         if (!vector) return vector.error();
         query.kind = kernels::Cosine{*std::move(vector)};
@@ -158,7 +178,8 @@ Status resolve_analogy(const wire::Request& request, const format::Model& model,
     return {};
 }
 
-Status resolve_rank(const wire::Request& request, const format::Model& model, kernels::Query& query) {
+Status resolve_rank(const wire::Request& request, const format::Model& model,
+                    kernels::Query& query) {
     const auto rows = find_rows(request.words, model);
     if (!rows) return rows.error();
     auto vector = vector_of(model, (*rows)[0], request.words[0]);
@@ -168,10 +189,11 @@ Status resolve_rank(const wire::Request& request, const format::Model& model, ke
     return {};
 }
 
-Status resolve_nearvec(const wire::Request& request, const format::Model& model, kernels::Query& query) {
+Status resolve_nearvec(const wire::Request& request, const format::Model& model,
+                       kernels::Query& query) {
     if (request.values.size() != model.dim()) {
-        return Error{ErrorCode::bad_request,
-                     fmt::format("{} numbers; this model's vectors have {}", request.values.size(), model.dim())};
+        return Error{ErrorCode::bad_request, fmt::format("{} numbers; this model's vectors have {}",
+                                                         request.values.size(), model.dim())};
     }
     auto vector = kernels::make_query_vector(request.values);
     if (!vector) return vector.error();
@@ -202,8 +224,8 @@ Result<kernels::Query> resolve_query(const wire::Request& request, const format:
     return query;
 }
 
-Result<Lines> answer_directly(const wire::Request& request, const std::shared_ptr<const format::Model>& model,
-                              wire::Form form) {
+Result<Lines> answer_directly(const wire::Request& request,
+                              const std::shared_ptr<const format::Model>& model, wire::Form form) {
     switch (request.verb) {
         case wire::Verb::sim:
         case wire::Verb::dist:

@@ -16,7 +16,8 @@ namespace gloved::daemon {
 /// Whether an engine answers this verb; the others need but a few rows.
 bool needs_engine(wire::Verb verb);
 
-/// NEAR, NEARVEC, ANALOGY or RANK as a query. Errors: unknown_word (its subject is the word), zero_vector, bad_request.
+/// NEAR, NEARVEC, ANALOGY or RANK as a query. Errors: unknown_word (its subject is the word),
+/// zero_vector, bad_request.
 Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model);
 
 /// The lines of a reply: where they are few and short as text, otherwise what makes them.
@@ -26,8 +27,9 @@ struct Lines {
     std::unique_ptr<TextSource> source;
 };
 
-/// The lines of the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS. Errors: unknown_word, zero_vector.
-Result<Lines> answer_directly(const wire::Request& request, const std::shared_ptr<const format::Model>& model,
-                              wire::Form form);
+/// The lines of the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS. Errors: unknown_word,
+/// zero_vector.
+Result<Lines> answer_directly(const wire::Request& request,
+                              const std::shared_ptr<const format::Model>& model, wire::Form form);
 
 }  // namespace gloved::daemon

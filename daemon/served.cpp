@@ -5,13 +5,13 @@
 namespace gloved::daemon {
 namespace {
 
-/// A word's suggestions take less; what takes longer, on a busy machine, ends with those found by then.
+/// A word's suggestions take less; what takes longer, on a busy machine, ends with those found by
+/// then.
 constexpr std::chrono::milliseconds kLongestSuggesting{5};
 
-std::vector<std::unique_ptr<Compute>> computes_of(const std::string& name,
-                                                  const std::shared_ptr<const format::Model>& model,
-                                                  std::vector<std::unique_ptr<kernels::Engine>> engines,
-                                                  const Settings& settings) {
+std::vector<std::unique_ptr<Compute>> computes_of(
+    const std::string& name, const std::shared_ptr<const format::Model>& model,
+    std::vector<std::unique_ptr<kernels::Engine>> engines, const Settings& settings) {
     std::vector<std::unique_ptr<Compute>> computes;
     computes.reserve(engines.size());
     for (auto& engine : engines) {
@@ -33,8 +33,9 @@ Served::Served(std::string name, std::shared_ptr<const format::Model> model,
 
 Compute* Served::find_compute(const std::string& name) const {
     if (name.empty() || name == "auto") return computes_.front().get();
-    const auto found = std::find_if(computes_.begin(), computes_.end(),
-                                    [&](const auto& compute) { return compute->engine().name() == name; });
+    const auto found = std::find_if(computes_.begin(), computes_.end(), [&](const auto& compute) {
+        return compute->engine().name() == name;
+    });
     return found == computes_.end() ? nullptr : found->get();
 }
 

@@ -17,8 +17,8 @@
 
 namespace gloved::daemon {
 
-/// A model as it was loaded once, with its engines and their threads. Loading it anew makes another one, and this one lives on
-/// until its last answer is given.
+/// A model as it was loaded once, with its engines and their threads. Loading it anew makes another
+/// one, and this one lives on until its last answer is given.
 class Served {
   public:
     /// `engines`: the first one answers unless a request names another. `settings` outlives it.
@@ -30,12 +30,14 @@ class Served {
     /// One an engine; never empty.
     const std::vector<std::unique_ptr<Compute>>& computes() const { return computes_; }
     Compute& first_compute() const { return *computes_.front(); }
-    /// The engine that `name` means: empty and «auto» are the first one's. nullptr when there is none.
+    /// The engine that `name` means: empty and «auto» are the first one's. nullptr when there is
+    /// none.
     Compute* find_compute(const std::string& name) const;
     /// «on», «off», «pending» or «refused».
     const char* pinned() const { return pinning_.state(); }
 
-    /// Near spellings of a word that the model does not have. Of one thread at a time; its first call makes the index.
+    /// Near spellings of a word that the model does not have. Of one thread at a time; its first
+    /// call makes the index.
     std::vector<std::string> suggest(std::string_view word);
 
     /// Ends the threads of the engines, when what waits is answered.
@@ -50,7 +52,8 @@ class Served {
 };
 
 using Loaded = Result<std::shared_ptr<Served>>;
-/// Loads one of the models, which has answered a known query then. With `verify` its checksums are compared first. Any thread.
+/// Loads one of the models, which has answered a known query then. With `verify` its checksums are
+/// compared first. Any thread.
 using Loader = std::function<Loaded(const ModelSetting& setting, bool verify)>;
 
 }  // namespace gloved::daemon

@@ -52,10 +52,12 @@ constexpr std::size_t kMostSuggestions = 64;
 /// The known query goes out so often within the time that the watchdog allows.
 constexpr int kProbesPerInterval = 4;
 
-/// Ends the process with status 1, should it still be there then: a thread may not come back from what it is doing, on a GPU that hangs.
+/// Ends the process with status 1, should it still be there then: a thread may not come back from
+/// what it is doing, on a GPU that hangs.
 void end_at_the_latest_after(std::chrono::microseconds time) {
     static std::string last_words;  // the handler may not make it
-    last_words = std::string(log_prefix_of_errors()) + "an engine has not come to an end in time; ended without it\n";
+    last_words = std::string(log_prefix_of_errors()) +
+                 "an engine has not come to an end in time; ended without it\n";
     struct sigaction action {};
     action.sa_handler = [](int) {
         write_last_words(last_words);
@@ -72,8 +74,9 @@ Loaded try_to_load(const Loader& load, const ModelSetting& setting, bool verify)
     return Error{ErrorCode::unavailable, error.what()};  // no memory, most likely
 }
 
-/// What was needed while a model was made ready, or by one that is gone, would stay with the arena of the thread that had it, and each
-/// model has threads of its own: it adds up to megabytes for every hundred that are mapped.
+/// What was needed while a model was made ready, or by one that is gone, would stay with the arena
+/// of the thread that had it, and each model has threads of its own: it adds up to megabytes for
+/// every hundred that are mapped.
 void give_back_memory() {
 #ifdef __GLIBC__
     ::malloc_trim(0);
@@ -85,7 +88,8 @@ auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitab
 Peer peer_of(Socket& socket) {
     ucred credentials{};
     socklen_t size = sizeof credentials;
-    if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return {};
+    if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
+        return {};
     return {credentials.uid, credentials.pid};
 }
 
@@ -106,8 +110,8 @@ Server::Server(const Settings& settings, Loader load, ListeningSocket listening)
 }
 
 Server::~Server() {
-    // What runs beside the loop calls back into it, so it ends first; sessions unregister themselves, so the loop's coroutines
-    // end before the members that they use.
+    // What runs beside the loop calls back into it, so it ends first; sessions unregister
+    // themselves, so the loop's coroutines end before the members that they use.
     for (asio::thread_pool* pool : {&loading_, &suggesting_}) {
         pool->stop();
         pool->join();
@@ -123,7 +127,9 @@ Server::~Server() {
 
 void Server::watch_engines(const Served& served) {
     for (const auto& compute : served.computes()) {
-        compute->on_fault([this](const Error& error) { asio::post(loop_, [this, error] { handle_fault(error); }); });
+        compute->on_fault([this](const Error& error) {
+            asio::post(loop_, [this, error] { handle_fault(error); });
+        });
     }
 }
 
@@ -144,7 +150,8 @@ bool Server::run(const std::function<void()>& on_ready) {
                 loop_.run_one();
             }
         } catch (const std::bad_alloc&) {
-            // Of a handler; sessions end alone. Whatever it was about, the others are still to be answered.
+            // Of a handler; sessions end alone. Whatever it was about, the others are still to be
+            // answered.
             log_error("out of memory");
         }
     }
@@ -157,7 +164,8 @@ bool Server::run(const std::function<void()>& on_ready) {
 void Server::load_next() {
     if (models_.size() == settings_.models.size()) return begin_serving();
     const ModelSetting& setting = settings_.models[models_.size()];
-    manager_.status(fmt::format("loading {} ({} of {})", setting.name, models_.size() + 1, settings_.models.size()));
+    manager_.status(fmt::format("loading {} ({} of {})", setting.name, models_.size() + 1,
+                                settings_.models.size()));
     load(setting, false, &Server::take_first);
 }
 
@@ -199,8 +207,9 @@ void Server::begin_serving() {
     on_ready_();
 }
 
-/// The manager hears that all is well only if every engine has answered a known query since it heard so last: it ends a daemon
-/// whose GPU, say, never comes back, no later than an interval after that.
+/// The manager hears that all is well only if every engine has answered a known query since it
+/// heard so last: it ends a daemon whose GPU, say, never comes back, no later than an interval
+/// after that.
 asio::awaitable<void> Server::feed_watchdog(std::chrono::microseconds interval) {
     while (!draining_) {
         try {
@@ -237,11 +246,14 @@ asio::awaitable<void> Server::accept_connections() {
         Socket socket(loop_);
         error_code error;
         co_await acceptor_.async_accept(socket, ignoring(error));
-        // What was taken is served, though the daemon may have been told to stop since: nobody else can.
-        if (!error && !admit(socket)) error = make_error_code(boost::system::errc::not_enough_memory);
+        // What was taken is served, though the daemon may have been told to stop since: nobody else
+        // can.
+        if (!error && !admit(socket))
+            error = make_error_code(boost::system::errc::not_enough_memory);
         if (!error || draining_) continue;
         if (Clock::now() >= next_log) {
-            log_warning("cannot accept connections: {}; {} are open", error.message(), open_connections());
+            log_warning("cannot accept connections: {}; {} are open", error.message(),
+                        open_connections());
             next_log = Clock::now() + kLogPause;
         }
         accept_pause_.expires_after(kAcceptPause);
@@ -254,7 +266,8 @@ asio::awaitable<void> Server::accept_connections() {
 void Server::stop_accepting() {
     error_code error;
     if (listening_.is_own() && is_serving()) {
-        // From here on connects are refused, and those that came before can still be taken: none is lost in between.
+        // From here on connects are refused, and those that came before can still be taken: none is
+        // lost in between.
         ::shutdown(acceptor_.native_handle(), SHUT_RD);
         acceptor_.non_blocking(true, error);
         while (true) {
@@ -265,8 +278,9 @@ void Server::stop_accepting() {
             (void)admit(socket);
         }
     }
-    // A socket that was passed is its owner's, and what waits there is for the next daemon. Taken from Asio before it is closed: the
-    // kernel would go on telling about a socket that others hold open.
+    // A socket that was passed is its owner's, and what waits there is for the next daemon. Taken
+    // from Asio before it is closed: the kernel would go on telling about a socket that others hold
+    // open.
     const UniqueFd listening(acceptor_.release(error));
     accept_pause_.cancel();
 }
@@ -300,7 +314,8 @@ void Server::refuse(Socket& socket, const Peer& peer, const Error& reason) {
         return;
     }
     const std::uint64_t id = next_id_++;
-    const auto session = std::make_shared<Session>(*this, std::move(socket), peer, id, Session::Kind::refused);
+    const auto session =
+        std::make_shared<Session>(*this, std::move(socket), peer, id, Session::Kind::refused);
     ++refused_sessions_;
     sessions_.emplace(id, session);
     session->start_refused(reason);
@@ -311,17 +326,22 @@ std::optional<Error> Server::refusal(const Peer& peer) {
     const std::size_t open = open_connections();
     if (open >= limits.max_connections) {
         ++refused_connections_;
-        log_warning("{} connections are open, which is --max-connections; one more of user {} is refused", open,
-                    peer.uid);
-        return Error{ErrorCode::busy, fmt::format("{} connections are open, which is the limit", open)};
+        log_warning(
+            "{} connections are open, which is --max-connections; one more of user {} is refused",
+            open, peer.uid);
+        return Error{ErrorCode::busy,
+                     fmt::format("{} connections are open, which is the limit", open)};
     }
     const auto found = connections_of_.find(peer.uid);
     const std::size_t of_user = found == connections_of_.end() ? 0 : found->second;
     if (of_user >= std::max<std::size_t>(1, limits.max_connections * limits.uid_share / 100)) {
         ++refused_connections_;
         ++refused_uid_share_;
-        log_warning("user {} has {} connections, which is --uid-share; one more is refused", peer.uid, of_user);
-        return Error{ErrorCode::busy, fmt::format("you have {} connections open, which is one user's share", of_user)};
+        log_warning("user {} has {} connections, which is --uid-share; one more is refused",
+                    peer.uid, of_user);
+        return Error{
+            ErrorCode::busy,
+            fmt::format("you have {} connections open, which is one user's share", of_user)};
     }
     return std::nullopt;
 }
@@ -376,7 +396,8 @@ asio::awaitable<void> Server::handle_signals() {
             reload_for_hangup();
             continue;
         }
-        log_info("{}: answering what has been asked, then stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
+        log_info("{}: answering what has been asked, then stopping",
+                 number == SIGTERM ? "SIGTERM" : "SIGINT");
         begin_drain(settings_.limits.drain_timeout);
     }
 }
@@ -416,7 +437,8 @@ void Server::begin_drain(std::chrono::milliseconds timeout) {
     drain_deadline_ = Clock::now() + timeout;
     manager_.stopping();
     if (!fault_) manager_.status("answering what has been asked, then stopping");
-    // The path first: while it is there somebody listens on it, and no successor takes it for a dead one.
+    // The path first: while it is there somebody listens on it, and no successor takes it for a
+    // dead one.
     listening_.remove_path();
     stop_accepting();
     error_code ignored;
@@ -436,21 +458,22 @@ void Server::count_submitted(const Compute& compute) {
     spin_until_ = Clock::now() + kSpin;
 }
 
-void Server::count_answer(const Peer& peer, std::optional<wire::Verb> verb, std::optional<ErrorCode> error,
-                          Clock::duration took) {
+void Server::count_answer(const Peer& peer, std::optional<wire::Verb> verb,
+                          std::optional<ErrorCode> error, Clock::duration took) {
     statistics_.count(verb, error);
     if (!settings_.access_log) return;
     // What was asked is nobody's business but the one's who asked.
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
-    write_log_always(
-        spdlog::level::info,
-        fmt::format("uid={} pid={} verb={} outcome={} us={}", static_cast<std::int64_t>(peer.uid), peer.pid,
-                    verb ? wire::verb_name(*verb) : "none", error ? wire::code_name(*error) : "OK", us));
+    write_log_always(spdlog::level::info, fmt::format("uid={} pid={} verb={} outcome={} us={}",
+                                                      static_cast<std::int64_t>(peer.uid), peer.pid,
+                                                      verb ? wire::verb_name(*verb) : "none",
+                                                      error ? wire::code_name(*error) : "OK", us));
 }
 
 void Server::forget(std::uint64_t id, const Peer& peer) {
     sessions_.erase(id);
-    if (const auto found = connections_of_.find(peer.uid); found != connections_of_.end() && --found->second == 0) {
+    if (const auto found = connections_of_.find(peer.uid);
+        found != connections_of_.end() && --found->second == 0) {
         connections_of_.erase(found);
     }
     // Where there was no descriptor or memory for one more, there may be now.
@@ -469,14 +492,15 @@ void Server::forget_refused(std::uint64_t id) {
 Status Server::check(const wire::Request& request, const Served& served) const {
     const wire::Options& options = request.options;
     if (options.k > settings_.limits.max_k) {
-        return Error{ErrorCode::bad_request,
-                     fmt::format("k= is at most {} here, not {}", settings_.limits.max_k, options.k)};
+        return Error{ErrorCode::bad_request, fmt::format("k= is at most {} here, not {}",
+                                                         settings_.limits.max_k, options.k)};
     }
     if (served.find_compute(options.engine) == nullptr) {
         std::string names;
-        for (const auto& compute : served.computes()) names += (names.empty() ? "" : ", ") + compute->engine().name();
-        return Error{ErrorCode::bad_request,
-                     fmt::format("no engine {} here: there is {}", printable(options.engine), names)};
+        for (const auto& compute : served.computes())
+            names += (names.empty() ? "" : ", ") + compute->engine().name();
+        return Error{ErrorCode::bad_request, fmt::format("no engine {} here: there is {}",
+                                                         printable(options.engine), names)};
     }
     return {};
 }
@@ -493,7 +517,8 @@ Result<std::size_t> Server::find_model(const std::string& name) const {
         if (models_[i]->name() == name) return i;
         names += (i == 0 ? "" : ", ") + models_[i]->name();
     }
-    return Error{ErrorCode::unknown_model, fmt::format("no model {} here: there is {}", printable(name), names)};
+    return Error{ErrorCode::unknown_model,
+                 fmt::format("no model {} here: there is {}", printable(name), names)};
 }
 
 void Server::reload(std::vector<std::size_t> models, std::function<void(const Status&)> done) {
@@ -505,7 +530,8 @@ void Server::go_on_reloading() {
     if (is_loading_) return;
     if (draining_) {
         for (const Reload& reload : std::exchange(reloads_to_do_, {})) {
-            reload.done(Error{ErrorCode::unavailable, "the daemon stops; no model is loaded any more"});
+            reload.done(
+                Error{ErrorCode::unavailable, "the daemon stops; no model is loaded any more"});
         }
         return;
     }
@@ -515,7 +541,8 @@ void Server::go_on_reloading() {
     if (!retired_.empty()) {
         const auto now = Clock::now();
         if (now < load_anyway_at_) return;
-        // There is memory for one model that was replaced. Who still takes its answers has had the time for it.
+        // There is memory for one model that was replaced. Who still takes its answers has had the
+        // time for it.
         cut_readers_of_retired();
         if (now < load_anyway_at_ + kMaxUnwinding) return;
     }
@@ -532,12 +559,14 @@ void Server::take_loaded(const Loaded& loaded) {
         adopt(index, *loaded);
     } else {
         ++failed_reloads_;
-        const Error error{ErrorCode::unavailable, fmt::format("{} is not loaded anew, the old one serves on: {}",
-                                                              settings_.models[index].name, loaded.error().message)};
+        const Error error{ErrorCode::unavailable,
+                          fmt::format("{} is not loaded anew, the old one serves on: {}",
+                                      settings_.models[index].name, loaded.error().message)};
         log_error("{}", error.message);
         refused_reloads_[settings_.models[index].name] = error.message;
         if (reload.status) reload.status = error;
-        // Whether the device has an error that stays with it, and has been lost for the old engines too, the next request would tell.
+        // Whether the device has an error that stays with it, and has been lost for the old engines
+        // too, the next request would tell.
         if (loaded.error().code == ErrorCode::device) probe_engines();
     }
     if (reload.next == reload.models.size()) {
@@ -560,7 +589,8 @@ void Server::adopt(std::size_t index, std::shared_ptr<Served> loaded) {
     retired_.push_back(std::exchange(models_[index], std::move(loaded)));
     load_anyway_at_ = Clock::now() + kLongestFarewell;
     const Served& now = *models_[index];
-    log_info("model {}: generation {} in place of {}", now.name(), format::hex(now.model().generation()),
+    log_info("model {}: generation {} in place of {}", now.name(),
+             format::hex(now.model().generation()),
              format::hex(retired_.back()->model().generation()));
     prepare_suggestions(models_[index]);
 }
@@ -575,9 +605,10 @@ void Server::cut_readers_of_retired() {
 }
 
 void Server::free_retired() {
-    // But for the thread that makes suggestions ready, and then lets go, nobody takes a new hold of a model that only the list holds.
-    const auto first =
-        std::partition(retired_.begin(), retired_.end(), [](const auto& served) { return served.use_count() > 1; });
+    // But for the thread that makes suggestions ready, and then lets go, nobody takes a new hold of
+    // a model that only the list holds.
+    const auto first = std::partition(retired_.begin(), retired_.end(),
+                                      [](const auto& served) { return served.use_count() > 1; });
     for (auto left = retired_.end() - first; left > 0; --left) {
         const auto last = std::make_shared<std::shared_ptr<Served>>();
         *last = std::move(retired_.back());
@@ -613,7 +644,8 @@ bool Server::suggest(std::shared_ptr<Served> served, std::string word,
     suggesting_allowance_ = std::min<Clock::duration>(
         kLargestAllowance, suggesting_allowance_ + (now - allowance_counted_) / kAllowanceDivisor);
     allowance_counted_ = now;
-    if (suggestions_in_flight_ >= kMostSuggestions || suggesting_allowance_ <= Clock::duration::zero()) {
+    if (suggestions_in_flight_ >= kMostSuggestions ||
+        suggesting_allowance_ <= Clock::duration::zero()) {
         ++not_suggested_;
         return false;
     }
@@ -625,7 +657,8 @@ bool Server::suggest(std::shared_ptr<Served> served, std::string word,
         std::vector<std::string> found;
         Clock::duration took{};
     };
-    const auto search = std::make_shared<Search>(Search{std::move(served), std::move(word), std::move(done), {}, {}});
+    const auto search = std::make_shared<Search>(
+        Search{std::move(served), std::move(word), std::move(done), {}, {}});
     asio::post(suggesting_, [this, search] {
         const auto begun = Clock::now();
         try {

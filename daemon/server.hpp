@@ -36,15 +36,18 @@ class Server {
     Server& operator=(const Server&) = delete;
     ~Server();
 
-    /// Loads the models, calls `on_ready`, and serves until SIGTERM or SIGINT; then answers what has been asked and returns. Until
-    /// it is ready connections wait in the socket's backlog. False: a model could not be loaded, or was lost, or its engine was;
-    /// every request that was not answered by then got an ERR line, and the log says why.
+    /// Loads the models, calls `on_ready`, and serves until SIGTERM or SIGINT; then answers what
+    /// has been asked and returns. Until it is ready connections wait in the socket's backlog.
+    /// False: a model could not be loaded, or was lost, or its engine was; every request that was
+    /// not answered by then got an ERR line, and the log says why.
     [[nodiscard]] bool run(const std::function<void()>& on_ready);
-    /// Whether a thread still loads a model, after `run` has returned: destroying the server would wait for it.
+    /// Whether a thread still loads a model, after `run` has returned: destroying the server would
+    /// wait for it.
     bool is_loading() const { return is_loading_; }
 
     const Settings& settings() const { return settings_; }
-    /// All models, the default first, as they are loaded now; all that `settings` names, once a session asks.
+    /// All models, the default first, as they are loaded now; all that `settings` names, once a
+    /// session asks.
     const std::vector<std::shared_ptr<Served>>& models() const { return models_; }
     /// The places of all models.
     std::vector<std::size_t> all_models() const;
@@ -58,23 +61,26 @@ class Server {
     /// What can be refused without looking at the model: bounds, names. Error: bad_request.
     Status check(const wire::Request& request, const Served& served) const;
     /// The reply to MODELS or RELOAD about these models.
-    std::string list_models(wire::Form form, wire::Verb verb, const std::vector<std::size_t>& which) const;
+    std::string list_models(wire::Form form, wire::Verb verb,
+                            const std::vector<std::size_t>& which) const;
     /// The reply to STATS, with what is said of one model about `served`.
     std::string stats(wire::Form form, const Served& served) const;
     /// The reply to STATS prometheus: the text exposition format, with all models.
     std::string prometheus_stats(wire::Form form) const;
 
-    /// Loads models anew, one after another, beside those that serve, and puts each in the other's place; where one cannot be
-    /// loaded the old one serves on. `done` is called on the loop at the end, with the first fault. Whatever is asked for, one is
-    /// loaded at a time, and as a rule not before the last one that was replaced is gone: memory has room for one more.
+    /// Loads models anew, one after another, beside those that serve, and puts each in the other's
+    /// place; where one cannot be loaded the old one serves on. `done` is called on the loop at the
+    /// end, with the first fault. Whatever is asked for, one is loaded at a time, and as a rule not
+    /// before the last one that was replaced is gone: memory has room for one more.
     void reload(std::vector<std::size_t> models, std::function<void(const Status&)> done);
-    /// Looks for near spellings on a thread of its own and calls `done` on the loop; false, and never, when more is asked than one
-    /// may spend on that.
-    bool suggest(std::shared_ptr<Served> served, std::string word, std::function<void(std::vector<std::string>)> done);
+    /// Looks for near spellings on a thread of its own and calls `done` on the loop; false, and
+    /// never, when more is asked than one may spend on that.
+    bool suggest(std::shared_ptr<Served> served, std::string word,
+                 std::function<void(std::vector<std::string>)> done);
 
     /// An answer has been written, or its connection was lost meanwhile.
-    void count_answer(const Peer& peer, std::optional<wire::Verb> verb, std::optional<ErrorCode> error,
-                      Clock::duration took);
+    void count_answer(const Peer& peer, std::optional<wire::Verb> verb,
+                      std::optional<ErrorCode> error, Clock::duration took);
     void count_cut(Cut cut) { ++cuts_[static_cast<std::size_t>(cut)]; }
     Statistics& statistics() { return statistics_; }
     /// A request went to an engine, and its answer came back.
@@ -153,7 +159,8 @@ class Server {
     bool hangup_while_loading_ = false;  // a SIGHUP came before the daemon served
     bool is_loading_ = false;
     std::size_t freeing_ = 0;                                      // models, on the other thread
-    Clock::time_point load_anyway_at_ = Clock::time_point::min();  // though a replaced model is not gone yet
+    Clock::time_point load_anyway_at_ = Clock::time_point::min();  // though a replaced model is not
+                                                                   // gone yet
     asio::io_context loop_{1};
     asio::thread_pool loading_{1};     // loads and frees models
     asio::thread_pool suggesting_{1};  // looks for near spellings
@@ -165,7 +172,8 @@ class Server {
     std::size_t probes_due_ = 0;
     bool probes_right_ = true;  // all that have come back since the watchdog asked
     Signal probed_;             // all probes are back
-    std::unordered_map<std::uint64_t, std::weak_ptr<Session>> sessions_;  // those that are being refused, too
+    std::unordered_map<std::uint64_t, std::weak_ptr<Session>> sessions_;  // those that are being
+                                                                          // refused, too
     std::size_t refused_sessions_ = 0;                                    // of them, being refused
     std::unordered_map<uid_t, std::size_t> connections_of_;               // by user
     std::uint64_t next_id_ = 1;

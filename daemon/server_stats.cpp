@@ -62,17 +62,21 @@ void add_value(wire::LineWriter& line, wire::Form form, const Fact& fact) {
 }
 
 std::uint64_t seconds_of(Clock::duration duration) {
-    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(duration).count());
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::seconds>(duration).count());
 }
 
-double seconds_in(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
+double seconds_in(std::chrono::milliseconds time) {
+    return std::chrono::duration<double>(time).count();
+}
 
 /// «1:20 2:5 4:3»: how many batches there were of one query, of up to two, of up to four, …
 std::string sizes_of(const ComputeCounts& counts) {
     std::string text;
     for (std::size_t i = 0; i < kBatchSizes; ++i) {
         const std::uint64_t count = counts.batches_of[i];
-        if (count != 0) text += fmt::format("{}{}:{}", text.empty() ? "" : " ", std::size_t{1} << i, count);
+        if (count != 0)
+            text += fmt::format("{}{}:{}", text.empty() ? "" : " ", std::size_t{1} << i, count);
     }
     return text;
 }
@@ -83,13 +87,14 @@ class Exposition {
     /// Begins a metric; its samples follow.
     void metric(std::string_view name, std::string_view type, std::string_view help) {
         name_ = name;
-        fmt::format_to(std::back_inserter(text_), "# HELP gloved_{} {}\n# TYPE gloved_{} {}\n", name, help, name, type);
+        fmt::format_to(std::back_inserter(text_), "# HELP gloved_{} {}\n# TYPE gloved_{} {}\n",
+                       name, help, name, type);
     }
     /// `labels` as they stand between braces. Names of models, engines and stages need no escapes.
     template <class Value>
     void sample(std::string_view labels, Value value, std::string_view suffix = {}) {
-        fmt::format_to(std::back_inserter(text_), "gloved_{}{}{}{}{} {}\n", name_, suffix, labels.empty() ? "" : "{",
-                       labels, labels.empty() ? "" : "}", value);
+        fmt::format_to(std::back_inserter(text_), "gloved_{}{}{}{}{} {}\n", name_, suffix,
+                       labels.empty() ? "" : "{", labels, labels.empty() ? "" : "}", value);
     }
     template <class Value>
     void single(std::string_view name, std::string_view type, std::string_view help, Value value) {
@@ -104,15 +109,17 @@ class Exposition {
 };
 
 void expose_times(Exposition& out, const Statistics& statistics) {
-    // From 16 µs to 33 s, by factors of two; bounds are exact, since the buckets' are powers of two.
+    // From 16 µs to 33 s, by factors of two; bounds are exact, since the buckets' are powers of
+    // two.
     constexpr unsigned kFirst = 4;
     constexpr unsigned kLast = 25;
-    out.metric("request_seconds", "histogram", "Time of requests that an engine's thread answered, by stage.");
+    out.metric("request_seconds", "histogram",
+               "Time of requests that an engine's thread answered, by stage.");
     for (const auto& [stage, times] : statistics.stages()) {
         for (unsigned power = kFirst; power <= kLast; ++power) {
-            out.sample(
-                fmt::format("stage=\"{}\",le=\"{}\"", stage, static_cast<double>(std::uint64_t{1} << power) / 1e6),
-                times.below_power(power), "_bucket");
+            out.sample(fmt::format("stage=\"{}\",le=\"{}\"", stage,
+                                   static_cast<double>(std::uint64_t{1} << power) / 1e6),
+                       times.below_power(power), "_bucket");
         }
         out.sample(fmt::format("stage=\"{}\",le=\"+Inf\"", stage), times.count(), "_bucket");
         out.sample(fmt::format("stage=\"{}\"", stage), times.sum_us() / 1e6, "_sum");
@@ -135,7 +142,8 @@ void expose_batches(Exposition& out, const std::vector<std::shared_ptr<Served>>&
             std::uint64_t sum = 0;
             for (std::size_t i = 0; i < kBatchSizes; ++i) {
                 sum += counts.batches_of[i];
-                out.sample(fmt::format("{},le=\"{}\"", labels, std::size_t{1} << i), sum, "_bucket");
+                out.sample(fmt::format("{},le=\"{}\"", labels, std::size_t{1} << i), sum,
+                           "_bucket");
             }
             out.sample(labels + ",le=\"+Inf\"", sum, "_bucket");
             out.sample(labels, counts.scanned.load(), "_sum");
@@ -165,7 +173,8 @@ void expose_passes(Exposition& out, const std::vector<std::shared_ptr<Served>>& 
 
 }  // namespace
 
-std::string Server::list_models(wire::Form form, wire::Verb verb, const std::vector<std::size_t>& which) const {
+std::string Server::list_models(wire::Form form, wire::Verb verb,
+                                const std::vector<std::size_t>& which) const {
     std::string reply;
     wire::append_head(reply, form, verb, which.size());
     wire::LineWriter line(reply, form, true);
@@ -193,21 +202,26 @@ std::size_t Server::waiting() const {
 
 std::string Server::troubles() const {
     std::string text;
-    for (const auto& [model, message] : refused_reloads_) text += (text.empty() ? "" : "; ") + message;
+    for (const auto& [model, message] : refused_reloads_)
+        text += (text.empty() ? "" : "; ") + message;
     return text;
 }
 
 std::string Server::describe_state() const {
     const Served& first = *models_.front();
     const kernels::Engine& engine = first.first_compute().engine();
-    std::string text = fmt::format("serving {}: {} words x {}, engine {} ({})", first.name(), first.model().rows(),
-                                   first.model().dim(), engine.name(), engine.description());
+    std::string text =
+        fmt::format("serving {}: {} words x {}, engine {} ({})", first.name(), first.model().rows(),
+                    first.model().dim(), engine.name(), engine.description());
     if (models_.size() > 1) text += fmt::format("; {} models in all", models_.size());
-    if (!settings_.missing_engines.empty()) text += fmt::format("; not {}", settings_.missing_engines);
+    if (!settings_.missing_engines.empty())
+        text += fmt::format("; not {}", settings_.missing_engines);
     const std::string_view pinned = first.pinned();
     if (pinned == "on") text += "; memory locked";
-    if (pinned == "refused") text += fmt::format("; memory not locked (the limit is {})", describe(memlock_limit()));
-    if (const std::string troubles = this->troubles(); !troubles.empty()) text += "; DEGRADED: " + troubles;
+    if (pinned == "refused")
+        text += fmt::format("; memory not locked (the limit is {})", describe(memlock_limit()));
+    if (const std::string troubles = this->troubles(); !troubles.empty())
+        text += "; DEGRADED: " + troubles;
     return text;
 }
 
@@ -225,7 +239,8 @@ std::string Server::stats(wire::Form form, const Served& served) const {
         queries += compute->counts().queries;
         batches += compute->counts().batches;
         largest_batch = std::max(largest_batch, compute->counts().largest_batch.load());
-        for (std::size_t i = 0; i < kPasses.size(); ++i) answers_by[i] += compute->counts().answers_by[i];
+        for (std::size_t i = 0; i < kPasses.size(); ++i)
+            answers_by[i] += compute->counts().answers_by[i];
         plane_unselective += compute->counts().plane_unselective;
     }
     const std::string troubles = this->troubles();
@@ -256,7 +271,8 @@ std::string Server::stats(wire::Form form, const Served& served) const {
         facts.push_back({fmt::format("answers_{}", kPasses[i]), answers_by[i]});
     }
     facts.push_back({"plane_unselective", plane_unselective});
-    if (!settings_.missing_engines.empty()) facts.push_back({"missing_engines", settings_.missing_engines});
+    if (!settings_.missing_engines.empty())
+        facts.push_back({"missing_engines", settings_.missing_engines});
     for (const auto& fact : first.engine().facts()) facts.push_back(fact_of(fact));
     const Limits& limits = settings_.limits;
     const std::vector<Fact> common = {
@@ -296,9 +312,10 @@ std::string Server::stats(wire::Form form, const Served& served) const {
             facts.push_back({fmt::format("{}_{}_us", stage, name), times.percentile_us(share)});
         }
     }
-    statistics_.each_count([&](const std::string& verb, const std::string& outcome, std::uint64_t count) {
-        facts.push_back({fmt::format("requests_{}_{}", verb, outcome), count});
-    });
+    statistics_.each_count(
+        [&](const std::string& verb, const std::string& outcome, std::uint64_t count) {
+            facts.push_back({fmt::format("requests_{}_{}", verb, outcome), count});
+        });
 
     std::string reply;
     wire::append_head(reply, form, wire::Verb::stats, facts.size());
@@ -322,13 +339,14 @@ std::string Server::prometheus_stats(wire::Form form) const {
     out.metric("build_info", "gauge", "The program's version.");
     out.sample(fmt::format("version=\"{}\"", kProgramVersion), 1);
     out.single("uptime_seconds", "gauge", "Since the start.", seconds_of(Clock::now() - started_));
-    out.single("degraded", "gauge", "1 when something is wrong though requests are answered: STATS has health_reason.",
+    out.single("degraded", "gauge",
+               "1 when something is wrong though requests are answered: STATS has health_reason.",
                troubles().empty() ? 0 : 1);
     out.metric("model_info", "gauge", "The models that are served, the default first.");
     for (const auto& served : models_) {
-        out.sample(fmt::format("model=\"{}\",generation=\"{}\",engine=\"{}\",pinned=\"{}\"", served->name(),
-                               format::hex(served->model().generation()), served->first_compute().engine().name(),
-                               served->pinned()),
+        out.sample(fmt::format("model=\"{}\",generation=\"{}\",engine=\"{}\",pinned=\"{}\"",
+                               served->name(), format::hex(served->model().generation()),
+                               served->first_compute().engine().name(), served->pinned()),
                    1);
     }
     out.metric("model_rows", "gauge", "Words of a model.");
@@ -337,9 +355,10 @@ std::string Server::prometheus_stats(wire::Form form) const {
     }
     out.metric("requests_total", "counter",
                "Requests by verb and outcome; verb none: an ERR line that answers no request.");
-    statistics_.each_count([&](const std::string& verb, const std::string& outcome, std::uint64_t count) {
-        out.sample(fmt::format("verb=\"{}\",outcome=\"{}\"", verb, outcome), count);
-    });
+    statistics_.each_count(
+        [&](const std::string& verb, const std::string& outcome, std::uint64_t count) {
+            out.sample(fmt::format("verb=\"{}\",outcome=\"{}\"", verb, outcome), count);
+        });
     expose_times(out, statistics_);
     expose_batches(out, models_);
     expose_passes(out, models_);
@@ -349,15 +368,19 @@ std::string Server::prometheus_stats(wire::Form form) const {
             out.sample(labels_of(*served, *compute), compute->waiting());
         }
     }
-    out.single("queue_length", "gauge", "How many may wait for an engine.", settings_.limits.queue_length);
+    out.single("queue_length", "gauge", "How many may wait for an engine.",
+               settings_.limits.queue_length);
     out.single("connections", "gauge", "Open connections.", open_connections());
-    out.single("connections_total", "counter", "Connections since the start.", admitted_connections_);
-    out.single("max_connections", "gauge", "How many may be open.", settings_.limits.max_connections);
+    out.single("connections_total", "counter", "Connections since the start.",
+               admitted_connections_);
+    out.single("max_connections", "gauge", "How many may be open.",
+               settings_.limits.max_connections);
     out.metric("refused_connections_total", "counter",
                "Connections that were one too many, for all or for their user.");
     out.sample("limit=\"max_connections\"", refused_connections_ - refused_uid_share_);
     out.sample("limit=\"uid_share\"", refused_uid_share_);
-    out.metric("cut_connections_total", "counter", "Connections ended because their peer was too slow.");
+    out.metric("cut_connections_total", "counter",
+               "Connections ended because their peer was too slow.");
     out.sample("limit=\"line_timeout\"", count_of(Cut::slow_line));
     out.sample("limit=\"idle_timeout\"", count_of(Cut::idle));
     out.sample("limit=\"write_timeout\"", count_of(Cut::unread));
@@ -365,16 +388,19 @@ std::string Server::prometheus_stats(wire::Form form) const {
     out.metric("gpu_memory_bytes", "gauge", "Device memory that a model's engine holds.");
     for (const auto& served : models_) {
         for (const auto& [key, value] : served->first_compute().engine().facts()) {
-            if (key == "gpu_memory_bytes") out.sample(fmt::format("model=\"{}\"", served->name()), value);
+            if (key == "gpu_memory_bytes")
+                out.sample(fmt::format("model=\"{}\"", served->name()), value);
         }
     }
     out.metric("reloads_total", "counter", "Models loaded anew.");
     out.sample("outcome=\"done\"", reloads_);
     out.sample("outcome=\"failed\"", failed_reloads_);
-    out.metric("suggestions_total", "counter", "Unknown words, with near spellings looked for or not.");
+    out.metric("suggestions_total", "counter",
+               "Unknown words, with near spellings looked for or not.");
     out.sample("outcome=\"looked_for\"", suggested_);
     out.sample("outcome=\"left_out\"", not_suggested_);
-    out.single("log_lines_lost_total", "counter", "Lines of the log that nobody read in time.", lost_log_lines());
+    out.single("log_lines_lost_total", "counter", "Lines of the log that nobody read in time.",
+               lost_log_lines());
     return wire::lines_reply(form, wire::Verb::stats, out.text());
 }
 

@@ -15,12 +15,14 @@ namespace gloved::daemon {
 
 Result<std::optional<UniqueFd>> passed_socket() {
     const int count = ::sd_listen_fds(1);
-    if (count < 0) return system_error("LISTEN_FDS", "cannot take the sockets that were passed", -count);
+    if (count < 0)
+        return system_error("LISTEN_FDS", "cannot take the sockets that were passed", -count);
     if (count == 0) return std::optional<UniqueFd>();
     constexpr int kFd = SD_LISTEN_FDS_START;
     if (count > 1 || ::sd_is_socket_unix(kFd, SOCK_STREAM, 1, nullptr, 0) <= 0) {
         return Error{ErrorCode::conflict,
-                     "LISTEN_FDS: exactly one listening Unix stream socket is taken; give the socket unit one "
+                     "LISTEN_FDS: exactly one listening Unix stream socket is taken; give the "
+                     "socket unit one "
                      "ListenStream= with a path"};
     }
     const int flags = ::fcntl(kFd, F_GETFL);
@@ -39,7 +41,9 @@ std::optional<std::chrono::microseconds> watchdog_interval() {
 ServiceManager::ServiceManager() {
     const char* given = std::getenv("NOTIFY_SOCKET");
     const std::string_view name = given == nullptr ? "" : given;
-    if (name.size() < 2 || name.size() >= sizeof address_.sun_path || (name[0] != '/' && name[0] != '@')) return;
+    if (name.size() < 2 || name.size() >= sizeof address_.sun_path ||
+        (name[0] != '/' && name[0] != '@'))
+        return;
     address_.sun_family = AF_UNIX;
     name.copy(address_.sun_path, name.size());
     address_size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
@@ -83,8 +87,9 @@ void ServiceManager::send_kept() {
 
 bool ServiceManager::send(std::string_view message) const {
     if (!socket_) return true;
-    const ssize_t sent = ::sendto(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
-                                  reinterpret_cast<const sockaddr*>(&address_), address_size_);
+    const ssize_t sent =
+        ::sendto(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+                 reinterpret_cast<const sockaddr*>(&address_), address_size_);
     return sent >= 0 || errno != EAGAIN;
 }
 

@@ -1,5 +1,6 @@
-// What a service manager gives a daemon and wants to hear from it: sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3).
-// Without one nothing of this does anything. sd_notify itself is not called: it waits for a manager that does not read.
+// What a service manager gives a daemon and wants to hear from it: sd_listen_fds(3), sd_notify(3),
+// sd_watchdog_enabled(3). Without one nothing of this does anything. sd_notify itself is not
+// called: it waits for a manager that does not read.
 #pragma once
 
 #include <sys/socket.h>
@@ -15,11 +16,13 @@
 
 namespace gloved::daemon {
 
-/// The listening Unix stream socket that this process was started with, if it was. Takes LISTEN_FDS out of the environment.
-/// Error: conflict, when what was passed is something else, or more than one.
+/// The listening Unix stream socket that this process was started with, if it was. Takes LISTEN_FDS
+/// out of the environment. Error: conflict, when what was passed is something else, or more than
+/// one.
 Result<std::optional<UniqueFd>> passed_socket();
 
-/// How often at least the manager wants to hear that all is well; nothing where it does not ask for that.
+/// How often at least the manager wants to hear that all is well; nothing where it does not ask for
+/// that.
 std::optional<std::chrono::microseconds> watchdog_interval();
 
 /// Tells what became of the service, without ever waiting for the manager. Of one thread.

@@ -19,7 +19,8 @@
 namespace gloved::daemon {
 namespace {
 
-/// After the last answer to a lost peer: how long its input is still read, so that it gets to see that answer.
+/// After the last answer to a lost peer: how long its input is still read, so that it gets to see
+/// that answer.
 constexpr std::chrono::seconds kLinger{2};
 /// How long a daemon that stops waits for the first request of a connection: nothing is lost of who
 /// connects and asks within that time.
@@ -31,10 +32,13 @@ constexpr std::size_t kLongLine = 8192;
 constexpr std::size_t kLongAnswer = 4096;
 
 constexpr std::string_view kHelp =
-    "NEAR [k=N] [min=SCORE] [top=N] [prefix=TEXT] [norm=raw|unit] [exclude=inputs|none] [engine=NAME] [model=NAME] "
+    "NEAR [k=N] [min=SCORE] [top=N] [prefix=TEXT] [norm=raw|unit] [exclude=inputs|none] "
+    "[engine=NAME] [model=NAME] "
     "[fields=row,rank,norm] [certify=0|1] EXPR\n"
-    "NEARVEC [k=N] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] [fields=...] [certify=0|1] NUMBER ...\n"
-    "ANALOGY [k=N] [method=add|mul] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] [fields=...] "
+    "NEARVEC [k=N] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] [fields=...] "
+    "[certify=0|1] NUMBER ...\n"
+    "ANALOGY [k=N] [method=add|mul] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] "
+    "[fields=...] "
     "[certify=0|1] "
     "A B C\n"
     "RANK [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] WORD WORD\n"
@@ -55,7 +59,8 @@ constexpr std::string_view kHelp =
     "QUIT\n"
     "EXPR adds and subtracts words: king - man + woman, 2 * paris - ( france + germany )\n"
     "A line that does not start with one of the words above is NEAR's EXPR.\n"
-    "Quote a word that looks like an operator, a verb or an option: \"NEAR\" \"-\" \"a b\" \"\\x22\"\n";
+    "Quote a word that looks like an operator, a verb or an option: \"NEAR\" \"-\" \"a b\" "
+    "\"\\x22\"\n";
 
 auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
@@ -94,7 +99,8 @@ void Session::spawn(Coroutine coroutine) {
         self->close();
     };
     asio::co_spawn(
-        socket_.get_executor(), [self = shared_from_this(), coroutine] { return ((*self).*coroutine)(); }, ended);
+        socket_.get_executor(),
+        [self = shared_from_this(), coroutine] { return ((*self).*coroutine)(); }, ended);
 }
 
 void Session::start() {
@@ -148,12 +154,13 @@ asio::awaitable<void> Session::read_requests() {
         }
         if (reading_ended_) break;
         if (lines_.too_long()) {
-            end_with({ErrorCode::too_long, fmt::format("a line has at most {} bytes; closing", wire::kMaxLineBytes)});
+            end_with({ErrorCode::too_long,
+                      fmt::format("a line has at most {} bytes; closing", wire::kMaxLineBytes)});
             break;
         }
         if (!has_room()) {
-            // The peer does not read its answers, or sends faster than they come: the kernel holds the rest of its
-            // input.
+            // The peer does not read its answers, or sends faster than they come: the kernel holds
+            // the rest of its input.
             read_deadline_ = Clock::time_point::max();
             co_await taken_.wait();
             continue;
@@ -167,8 +174,8 @@ asio::awaitable<void> Session::read_requests() {
         const std::size_t size = socket_.read_some(asio::buffer(buffer), error);
         if (error == asio::error::would_block) continue;
         if (error == asio::error::eof) {
-            // A peer that half-closes after a line without its LF still gets its answer. Where the end is of our own making,
-            // half a line is half a question.
+            // A peer that half-closes after a line without its LF still gets its answer. Where the
+            // end is of our own making, half a line is half a question.
             const auto rest = lines_.take_rest();
             if (rest && !input_is_cut_) handle_line(*rest);
             break;
@@ -219,7 +226,8 @@ void Session::handle_line(std::string_view line) {
 }
 
 std::shared_ptr<Session::Slot> Session::make_slot(std::optional<wire::Verb> verb) const {
-    // Beside these two there are the job's callback, two nodes of lists, and what the allocator adds to each.
+    // Beside these two there are the job's callback, two nodes of lists, and what the allocator
+    // adds to each.
     static_assert(sizeof(Slot) + sizeof(Job) + 256 <= kRequestBytes);
     auto slot = std::make_shared<Slot>();
     slot->verb = verb;
@@ -254,26 +262,30 @@ void Session::use(const wire::Request& request) {
     if (!index) return answer_error(request.verb, index.error());
     model_ = *index;
     const Served& served = *server_.models()[model_];
-    answer_now(request.verb, Reply(wire::empty_reply(form_, request.verb,
-                                                     {{"rows", served.model().rows()},
-                                                      {"model", served.name()},
-                                                      {"generation", format::hex(served.model().generation())}})));
+    answer_now(request.verb, Reply(wire::empty_reply(
+                                 form_, request.verb,
+                                 {{"rows", served.model().rows()},
+                                  {"model", served.name()},
+                                  {"generation", format::hex(served.model().generation())}})));
 }
 
 void Session::list_models() {
-    answer_now(wire::Verb::models, Reply(server_.list_models(form_, wire::Verb::models, server_.all_models())));
+    answer_now(wire::Verb::models,
+               Reply(server_.list_models(form_, wire::Verb::models, server_.all_models())));
 }
 
 void Session::show_statistics(const wire::Request& request) {
     const auto served = served_for(request);
     if (!served) return answer_error(request.verb, served.error());
-    if (!request.words.empty()) return answer_now(request.verb, Reply(server_.prometheus_stats(form_)));
+    if (!request.words.empty())
+        return answer_now(request.verb, Reply(server_.prometheus_stats(form_)));
     answer_now(request.verb, Reply(server_.stats(form_, **served)));
 }
 
 void Session::reload(const wire::Request& request) {
     if (peer_.uid != 0 && peer_.uid != ::geteuid()) {
-        return answer_error(request.verb, {ErrorCode::forbidden, "RELOAD is for root and the daemon's own user"});
+        return answer_error(request.verb,
+                            {ErrorCode::forbidden, "RELOAD is for root and the daemon's own user"});
     }
     std::vector<std::size_t> models = server_.all_models();
     if (!request.words.empty()) {
@@ -310,8 +322,8 @@ void Session::submit(wire::Request request, std::string_view line) {
     slot->compute = slot->served->find_compute(request.options.engine);
     const std::size_t parsed = parsed_bytes(request);
     const bool is_large = parsed > std::max(kMaxParsedBytes, line.size());
-    slot->held_bytes =
-        kRequestBytes + (is_large ? line.size() : parsed) + expected_answer_bytes(request, slot->served->model());
+    slot->held_bytes = kRequestBytes + (is_large ? line.size() : parsed) +
+                       expected_answer_bytes(request, slot->served->model());
     Job job = job_for(slot);
     if (is_large) {
         job.line = line;
@@ -324,7 +336,8 @@ void Session::submit(wire::Request request, std::string_view line) {
     if (slot->compute->submit(std::move(job), slot->held_bytes)) {
         server_.count_submitted(*slot->compute);
     } else {
-        slot->reply = Reply(slot->form, Error{ErrorCode::busy, "too many requests are waiting; try again"});
+        slot->reply =
+            Reply(slot->form, Error{ErrorCode::busy, "too many requests are waiting; try again"});
         mark_ready(slot);
     }
 }
@@ -335,10 +348,11 @@ Job Session::job_for(const std::shared_ptr<Slot>& slot) {
     job.form = slot->form;
     job.times.arrived = slot->times.arrived;
     job.abandoned = abandoned_;
-    // The slot, not the session, is kept alive: a connection that is gone frees everything else at once. The loop does not look
-    // at the slot's reply before it is marked ready, which only the posted handler does.
-    job.done = [slot, session = weak_from_this(), executor = socket_.get_executor(), server = &server_](
-                   Reply& reply, const Times& times) {
+    // The slot, not the session, is kept alive: a connection that is gone frees everything else at
+    // once. The loop does not look at the slot's reply before it is marked ready, which only the
+    // posted handler does.
+    job.done = [slot, session = weak_from_this(), executor = socket_.get_executor(),
+                server = &server_](Reply& reply, const Times& times) {
         if (!reply.finished() || reply.is_broken()) slot->reply = std::exchange(reply, Reply());
         // Of an answer in pieces: from the first one until the last one is made.
         if (!slot->begun) slot->times.taken = times.taken;
@@ -359,10 +373,11 @@ void Session::take_answer(const std::shared_ptr<Slot>& slot) {
     taken_.notify();
     const Error* const error = slot->reply.error();
     if (error == nullptr || error->code != ErrorCode::unknown_word) return mark_ready(slot);
-    const auto with_suggestions = [slot, session = weak_from_this()](std::vector<std::string> suggestions) {
-        slot->reply.suggest(std::move(suggestions));
-        if (const auto self = session.lock()) self->mark_ready(slot);
-    };
+    const auto with_suggestions =
+        [slot, session = weak_from_this()](std::vector<std::string> suggestions) {
+            slot->reply.suggest(std::move(suggestions));
+            if (const auto self = session.lock()) self->mark_ready(slot);
+        };
     try {
         if (server_.suggest(slot->served, error->subject, with_suggestions)) return;
     } catch (const std::bad_alloc&) {
@@ -412,7 +427,8 @@ asio::awaitable<void> Session::write_answers() {
             if (server_.fault() && !slot.begun) slot.reply = Reply(slot.form, stopped_answer());
             const std::size_t bytes_before = chunk.size();
             slot.reply.append_to(chunk, kPieceBytes);
-            // Words are read from the model's file as they become text. What was read of one that is cut short by now does not go out.
+            // Words are read from the model's file as they become text. What was read of one that
+            // is cut short by now does not go out.
             if (slot.compute != nullptr && !slot.compute->files_are_whole()) {
                 chunk.resize(bytes_before);
                 slot.reply = slot.begun ? Reply::broken() : Reply(slot.form, stopped_answer());
@@ -437,14 +453,17 @@ asio::awaitable<void> Session::write_answers() {
         const auto now = Clock::now();
         for (const Ended& answer : ended) {
             server_.count_answer(peer_, answer.verb, answer.code, now - answer.times.arrived);
-            if (answer.times.computed != Clock::time_point()) server_.statistics().record(answer.times, now);
+            if (answer.times.computed != Clock::time_point())
+                server_.statistics().record(answer.times, now);
         }
         ended.clear();
         taken_.notify();
-        // Others have their turn: a peer that reads as fast as we write would keep the loop to itself.
+        // Others have their turn: a peer that reads as fast as we write would keep the loop to
+        // itself.
         co_await asio::post(socket_.get_executor(), asio::use_awaitable);
         if (!slots_.empty()) continue;
-        // An idle connection holds no room: ten thousand of them would hold a lot. An assignment of nothing would keep it.
+        // An idle connection holds no room: ten thousand of them would hold a lot. An assignment of
+        // nothing would keep it.
         std::string().swap(chunk);
         std::vector<Ended>().swap(ended);
         set_read_deadline();
@@ -462,7 +481,8 @@ asio::awaitable<error_code> Session::send(std::string_view bytes) {
     error_code error;
     write_deadline_ = Clock::now() + timeout;
     while (!bytes.empty()) {
-        const std::size_t sent = socket_.write_some(asio::buffer(bytes.substr(0, kSliceBytes)), error);
+        const std::size_t sent =
+            socket_.write_some(asio::buffer(bytes.substr(0, kSliceBytes)), error);
         if (!error) {
             bytes.remove_prefix(sent);
             write_deadline_ = Clock::now() + timeout;
@@ -482,7 +502,8 @@ asio::awaitable<error_code> Session::send(std::string_view bytes) {
     co_return error;
 }
 
-/// The system says so when three quarters of its buffer are empty; `enforce_deadlines` does not wait for that.
+/// The system says so when three quarters of its buffer are empty; `enforce_deadlines` does not
+/// wait for that.
 void Session::wake_writer_when_there_is_room() {
     if (room_is_awaited_) return;
     room_is_awaited_ = true;
@@ -492,12 +513,14 @@ void Session::wake_writer_when_there_is_room() {
     });
 }
 
-/// A peer that has closed both ways reads no answers: what it asked for need not be computed. (One that has only
-/// finished sending still waits for them; to the reader both look like the end of input.)
+/// A peer that has closed both ways reads no answers: what it asked for need not be computed. (One
+/// that has only finished sending still waits for them; to the reader both look like the end of
+/// input.)
 void Session::watch_for_hangup() {
     socket_.async_wait(Socket::wait_error, [self = shared_from_this()](const error_code& error) {
         if (error) return;
-        // Asio may pass on what was said of an earlier connection, whose place in its tables this one has: the system knows.
+        // Asio may pass on what was said of an earlier connection, whose place in its tables this
+        // one has: the system knows.
         pollfd now{self->socket_.native_handle(), 0, 0};
         if (::poll(&now, 1, 0) == 0) return self->watch_for_hangup();
         // While lingering, the end of what the peer sent looks the same.
@@ -505,7 +528,8 @@ void Session::watch_for_hangup() {
     });
 }
 
-/// Closing with unread input would make the peer's system drop the last answer: reads and drops until the peer closes.
+/// Closing with unread input would make the peer's system drop the last answer: reads and drops
+/// until the peer closes.
 asio::awaitable<void> Session::discard_input() {
     read_deadline_ = Clock::now() + kLinger;
     error_code error;

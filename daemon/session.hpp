@@ -32,8 +32,9 @@ struct Peer {
     pid_t pid = 0;
 };
 
-/// Reads requests, keeps their answers in order, writes them. Lives on the loop thread alone, as coroutines that share
-/// it: one reads and submits, one writes what is ready at the head of the line. It ends when the peer vanishes, too.
+/// Reads requests, keeps their answers in order, writes them. Lives on the loop thread alone, as
+/// coroutines that share it: one reads and submits, one writes what is ready at the head of the
+/// line. It ends when the peer vanishes, too.
 class Session : public std::enable_shared_from_this<Session> {
   public:
     /// refused: one too many. It is told so, and asks nothing.
@@ -72,7 +73,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
     asio::awaitable<void> read_requests();
     asio::awaitable<void> write_answers();
-    /// Writes all of `bytes`. Error: whatever the system says, or timed_out where the peer has taken too little for too long.
+    /// Writes all of `bytes`. Error: whatever the system says, or timed_out where the peer has
+    /// taken too little for too long.
     asio::awaitable<error_code> send(std::string_view bytes);
     void wake_writer_when_there_is_room();
     void watch_for_hangup();
@@ -80,8 +82,8 @@ class Session : public std::enable_shared_from_this<Session> {
     /// Runs a coroutine of the session's.
     template <class Coroutine>
     void spawn(Coroutine coroutine);
-    /// Says a last line and ends the connection: whatever the peer still sends is read and dropped, so
-    /// that it gets to see the line, until it closes or kLinger is over.
+    /// Says a last line and ends the connection: whatever the peer still sends is read and dropped,
+    /// so that it gets to see the line, until it closes or kLinger is over.
     void end_with(Error last_line);
     /// Takes no more input than has arrived by now; what the peer writes later fails.
     void cut_input();
@@ -90,7 +92,8 @@ class Session : public std::enable_shared_from_this<Session> {
     void answer_now(std::optional<wire::Verb> verb, Reply reply);
     void answer_error(std::optional<wire::Verb> verb, Error error);
     void submit(wire::Request request, std::string_view line);
-    /// The model that a request is about: the one that it names, else the connection's. Error: unknown_model.
+    /// The model that a request is about: the one that it names, else the connection's. Error:
+    /// unknown_model.
     Result<std::shared_ptr<Served>> served_for(const wire::Request& request) const;
     void use(const wire::Request& request);
     void list_models();
@@ -114,12 +117,14 @@ class Session : public std::enable_shared_from_this<Session> {
     wire::Form form_ = wire::Form::text;
     std::size_t model_ = 0;  // its place among the server's
     wire::LineSplitter lines_;
-    std::list<std::shared_ptr<Slot>> slots_;  // oldest first; a deque would hold 600 bytes for nobody
+    std::list<std::shared_ptr<Slot>> slots_;  // oldest first; a deque would hold 600 bytes for
+                                              // nobody
     std::size_t held_bytes_ = 0;              // by all slots
-    Signal answered_;               // to the writer: the head may be ready, reading has ended, or there is room
+    Signal answered_;  // to the writer: the head may be ready, reading has ended, or there is room
     bool room_is_awaited_ = false;  // the system will say when there is room to write
     Signal taken_;                  // to the reader: there may be room again
-    bool reload_is_due_ = false;    // what is asked behind it is asked of the new model: not read before
+    bool reload_is_due_ = false;    // what is asked behind it is asked of the new model: not read
+                                    // before
     bool reading_ended_ = false;
     bool peer_is_lost_ = false;  // desynchronised or too slow: what it still sends is discarded
     bool lingering_ = false;     // all is sent, and our side is shut down

@@ -17,32 +17,40 @@ namespace {
 
 std::string lock_path(const std::string& path) { return path + ".lock"; }
 
-/// Creates and locks PATH.lock. A file of our own, not the directory: that anybody who may read it could lock.
+/// Creates and locks PATH.lock. A file of our own, not the directory: that anybody who may read it
+/// could lock.
 Result<UniqueFd> lock(const std::string& path) {
     const std::string file = lock_path(path);
     while (true) {
-        UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+        UniqueFd fd(
+            ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
         if (!fd) return system_error(file, "cannot create beside the socket", errno);
         struct stat locked {};
         if (::fstat(fd.get(), &locked) != 0) return system_error(file, "cannot stat", errno);
-        // The lock is removed with the socket; what is not an empty file is somebody's, and would be lost.
+        // The lock is removed with the socket; what is not an empty file is somebody's, and would
+        // be lost.
         if (!S_ISREG(locked.st_mode) || locked.st_size != 0) {
             return Error{
                 ErrorCode::conflict,
-                fmt::format("{}: exists and is no daemon's lock; it is left alone, choose another --socket", file)};
+                fmt::format(
+                    "{}: exists and is no daemon's lock; it is left alone, choose another --socket",
+                    file)};
         }
-        // Whatever the umask, the next daemon must be able to open what this one leaves when it is killed.
+        // Whatever the umask, the next daemon must be able to open what this one leaves when it is
+        // killed.
         if (locked.st_uid == ::geteuid()) (void)::fchmod(fd.get(), 0600);
         if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
             if (errno != EWOULDBLOCK) return system_error(file, "cannot lock", errno);
-            return Error{
-                ErrorCode::conflict,
-                fmt::format("{}: another daemon answers there or is about to; stop it or choose another --socket",
-                            path)};
+            return Error{ErrorCode::conflict,
+                         fmt::format("{}: another daemon answers there or is about to; stop it or "
+                                     "choose another --socket",
+                                     path)};
         }
-        // Its holder may have removed the file between our opening and our locking it: then the lock is on nothing.
+        // Its holder may have removed the file between our opening and our locking it: then the
+        // lock is on nothing.
         struct stat named {};
-        if (::lstat(file.c_str(), &named) == 0 && locked.st_ino == named.st_ino && locked.st_dev == named.st_dev) {
+        if (::lstat(file.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
+            locked.st_dev == named.st_dev) {
             return fd;
         }
     }
@@ -51,8 +59,10 @@ Result<UniqueFd> lock(const std::string& path) {
 /// Whether a daemon listens there. The address is that of the path.
 bool somebody_listens(const sockaddr_un& address) {
     const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
-    // EAGAIN: its backlog is full. EPROTOTYPE: a datagram socket. Only a refusal says that it is dead.
+    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+        return true;
+    // EAGAIN: its backlog is full. EPROTOTYPE: a datagram socket. Only a refusal says that it is
+    // dead.
     return errno != ECONNREFUSED && errno != ENOENT;
 }
 
@@ -63,16 +73,21 @@ Status clear_path(const std::string& path, const sockaddr_un& address) {
         return system_error(path, "cannot stat", errno);
     }
     if (!S_ISSOCK(status.st_mode)) {
-        return Error{ErrorCode::conflict,
-                     fmt::format("{}: exists and is not a socket; it is left alone, choose another --socket", path)};
+        return Error{
+            ErrorCode::conflict,
+            fmt::format("{}: exists and is not a socket; it is left alone, choose another --socket",
+                        path)};
     }
     if (somebody_listens(address)) {
-        return Error{ErrorCode::conflict,
-                     fmt::format("{}: another daemon answers there; stop it or choose another --socket", path)};
+        return Error{
+            ErrorCode::conflict,
+            fmt::format("{}: another daemon answers there; stop it or choose another --socket",
+                        path)};
     }
     if (status.st_uid != ::geteuid()) {
         return Error{ErrorCode::conflict,
-                     fmt::format("{}: a dead socket of user {}; remove it if nobody needs it", path, status.st_uid)};
+                     fmt::format("{}: a dead socket of user {}; remove it if nobody needs it", path,
+                                 status.st_uid)};
     }
     if (::unlink(path.c_str()) != 0 && errno != ENOENT)
         return system_error(path, "cannot remove the dead socket", errno);
@@ -85,8 +100,9 @@ Result<ListeningSocket> ListeningSocket::bind(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path.empty() || path.size() >= sizeof address.sun_path) {
-        return Error{ErrorCode::io, fmt::format("{}: a socket path has 1 to {} bytes, this one has {}", path,
-                                                sizeof address.sun_path - 1, path.size())};
+        return Error{ErrorCode::io,
+                     fmt::format("{}: a socket path has 1 to {} bytes, this one has {}", path,
+                                 sizeof address.sun_path - 1, path.size())};
     }
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
 
@@ -101,9 +117,11 @@ Result<ListeningSocket> ListeningSocket::bind(const std::string& path) {
 
     socket.fd_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!socket.fd_) return system_error(path, "cannot create a socket", errno);
-    // The mode comes from the umask: changing it after bind would leave a moment in which anybody could connect.
+    // The mode comes from the umask: changing it after bind would leave a moment in which anybody
+    // could connect.
     const mode_t old_mask = ::umask(0117);
-    const int bound = ::bind(socket.fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    const int bound =
+        ::bind(socket.fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
     const int reason = errno;
     ::umask(old_mask);
     if (bound != 0) return system_error(path, "cannot bind", reason);
@@ -112,7 +130,8 @@ Result<ListeningSocket> ListeningSocket::bind(const std::string& path) {
     if (::lstat(path.c_str(), &status) != 0) return system_error(path, "cannot stat", errno);
     socket.device_ = status.st_dev;
     socket.inode_ = status.st_ino;
-    if (::listen(socket.fd_.get(), SOMAXCONN) != 0) return system_error(path, "cannot listen", errno);
+    if (::listen(socket.fd_.get(), SOMAXCONN) != 0)
+        return system_error(path, "cannot listen", errno);
     return socket;
 }
 
@@ -122,7 +141,8 @@ ListeningSocket ListeningSocket::adopt(UniqueFd fd) {
     socklen_t size = sizeof address;
     if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
         size > offsetof(sockaddr_un, sun_path)) {
-        socket.address_.assign(address.sun_path, ::strnlen(address.sun_path, size - offsetof(sockaddr_un, sun_path)));
+        socket.address_.assign(address.sun_path,
+                               ::strnlen(address.sun_path, size - offsetof(sockaddr_un, sun_path)));
     }
     if (socket.address_.empty()) socket.address_ = "a socket without a path";
     socket.fd_ = std::move(fd);
@@ -132,7 +152,8 @@ ListeningSocket ListeningSocket::adopt(UniqueFd fd) {
 void ListeningSocket::remove_path() {
     if (path_.empty()) return;
     struct stat status {};
-    if (::lstat(path_.c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) {
+    if (::lstat(path_.c_str(), &status) == 0 && status.st_dev == device_ &&
+        status.st_ino == inode_) {
         ::unlink(path_.c_str());
     }
     ::unlink(lock_path_.c_str());

@@ -17,9 +17,11 @@ class ListeningSocket {
     /// Binds and listens, mode 0660. What stands at the path decides:
     ///  - nothing: it is taken;
     ///  - a socket of this user that nobody listens on (its daemon was killed): it is replaced;
-    ///  - a socket that somebody listens on, another user's, or what is no socket (a symlink, say): left alone, conflict.
-    /// Daemons of one path are kept apart by a lock on the file PATH.lock, held for life: without it two that start at once
-    /// could each take the other's fresh socket for a dead one. Errors: conflict, or io with the remedy.
+    ///  - a socket that somebody listens on, another user's, or what is no socket (a symlink, say):
+    ///    left alone, conflict.
+    /// Daemons of one path are kept apart by a lock on the file PATH.lock, held for life: without
+    /// it two that start at once could each take the other's fresh socket for a dead one. Errors:
+    /// conflict, or io with the remedy.
     static Result<ListeningSocket> bind(const std::string& path);
 
     /// Takes over a socket that somebody else has bound, and whose path is theirs to remove.

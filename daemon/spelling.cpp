@@ -19,14 +19,17 @@ using CodePoints = std::span<const std::uint32_t>;
 
 /// Words whose shapes are looked at together.
 constexpr std::size_t kGroup = 16;
-/// Words between two looks at the clock and at how near a word must be by now: a microsecond if none of them is near.
+/// Words between two looks at the clock and at how near a word must be by now: a microsecond if
+/// none of them is near.
 constexpr std::size_t kBlock = 1024;
 
-/// What can be said of a word without its letters' order. Code points fall into 32 classes by their low five bits, which keep
-/// a–z apart, 0–9, and the letters of the Greek and of the Cyrillic alphabet.
+/// What can be said of a word without its letters' order. Code points fall into 32 classes by their
+/// low five bits, which keep a–z apart, 0–9, and the letters of the Greek and of the Cyrillic
+/// alphabet.
 struct Shape {
     std::uint32_t present = 0;  ///< a bit for each class that the word has
-    /// A bit for every four classes: whether an odd number of them comes an even number of times, but not never.
+    /// A bit for every four classes: whether an odd number of them comes an even number of times,
+    /// but not never.
     std::uint8_t even = 0;
     std::uint8_t length = 0;  ///< in code points, kMaxLength for more
 };
@@ -60,15 +63,17 @@ Shape shape_of(std::string_view word) {
     return shape;
 }
 
-/// Replaces `folded` by the folded code points of `word`, by the first `limit` of them if there are more.
+/// Replaces `folded` by the folded code points of `word`, by the first `limit` of them if there are
+/// more.
 void fold_into(std::string_view word, std::size_t limit, std::vector<std::uint32_t>& folded) {
     folded.clear();
     while (!word.empty() && folded.size() < limit) folded.push_back(take_folded(word));
 }
 
-/// The distance between `a` and `b`, or limit + 1 if it is larger than `limit`. What is equal at the front may be paired off:
-/// no alignment does better than the best that does so. Then one of four changes comes next; with a limit of two that makes
-/// at most 21 comparisons of tails, nearly all of which end at once, and less work than a table.
+/// The distance between `a` and `b`, or limit + 1 if it is larger than `limit`. What is equal at
+/// the front may be paired off: no alignment does better than the best that does so. Then one of
+/// four changes comes next; with a limit of two that makes at most 21 comparisons of tails, nearly
+/// all of which end at once, and less work than a table.
 int distance_within(CodePoints a, CodePoints b, int limit) {
     const auto differing = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
     a = a.subspan(static_cast<std::size_t>(differing));
@@ -89,13 +94,16 @@ int distance_within(CodePoints a, CodePoints b, int limit) {
     return best;
 }
 
-/// The shapes that words may have which are within some distance of a wanted word and `longer` code points longer than it.
+/// The shapes that words may have which are within some distance of a wanted word and `longer` code
+/// points longer than it.
 ///
-/// An insertion brings at most one class that the wanted word lacks, an omission takes at most one away, a replacement does
-/// both, an exchange neither. With i, o and r of these, i − o = longer and i + o + r ≤ distance: so at most
-/// i + r ≤ distance − max(0, −longer) classes are extra and o + r ≤ distance − max(0, longer) are missing. And each insertion
-/// or omission changes one bit of `present` or of `even`, a replacement two at most: i + o + 2·r ≤ 2·distance − |longer|. All
-/// this holds too where |longer| is taken for less than it is, as it is for words of kMaxLength and more.
+/// An insertion brings at most one class that the wanted word lacks, an omission takes at most one
+/// away, a replacement does both, an exchange neither. With i, o and r of these, i − o = longer and
+/// i + o + r ≤ distance: so at most i + r ≤ distance − max(0, −longer) classes are extra and o + r
+/// ≤ distance − max(0, longer) are missing. And each insertion or omission changes one bit of
+/// `present` or of `even`, a replacement two at most: i + o + 2·r ≤ 2·distance − |longer|. All this
+/// holds too where |longer| is taken for less than it is, as it is for words of kMaxLength and
+/// more.
 class NearShapes {
   public:
     /// `distance` is 0–2 and at least |longer|.
@@ -107,8 +115,9 @@ class NearShapes {
 
     /// Of kGroup words whether the classes that they have allow it.
     std::array<std::uint8_t, kGroup> may_be_near(const std::uint32_t* present) const {
-        // A loop without branches and calls, over a fixed count, into memory of its own: g++ -O2 makes SSE2 of it. Which of
-        // the lowest bits are not cleared is a matter of masks, so that one loop does for all limits.
+        // A loop without branches and calls, over a fixed count, into memory of its own: g++ -O2
+        // makes SSE2 of it. Which of the lowest bits are not cleared is a matter of masks, so that
+        // one loop does for all limits.
         const auto keep = [](bool clear) { return clear ? 0U : ~0U; };
         const std::uint32_t wanted = wanted_.present;
         const std::uint32_t keep_missing_1 = keep(missing_ > 0);
@@ -153,7 +162,8 @@ struct Found {
 
 }  // namespace
 
-SpellingIndex::SpellingIndex(std::shared_ptr<const format::Model> model) : model_(std::move(model)) {
+SpellingIndex::SpellingIndex(std::shared_ptr<const format::Model> model)
+    : model_(std::move(model)) {
     const std::size_t rows = model_->rows();
     const auto ranks = model_->ranks();
     constexpr format::Row kNoRow = std::numeric_limits<format::Row>::max();
@@ -163,7 +173,8 @@ SpellingIndex::SpellingIndex(std::shared_ptr<const format::Model> model) : model
     std::vector<format::Row> by_rank(rows, kNoRow);
     for (std::size_t row = 0; row < rows; ++row) {
         shapes[row] = shape_of(model_->key(row));
-        // Opening a model does not check its ranks: of a damaged one some words are never suggested, no worse.
+        // Opening a model does not check its ranks: of a damaged one some words are never
+        // suggested, no worse.
         if (ranks[row] < rows) by_rank[ranks[row]] = static_cast<format::Row>(row);
     }
     by_rank.erase(std::remove(by_rank.begin(), by_rank.end(), kNoRow), by_rank.end());
@@ -188,14 +199,19 @@ class SpellingIndex::Search {
     using Clock = std::chrono::steady_clock;
 
     Search(const SpellingIndex& index, std::string_view word, Clock::time_point deadline)
-        : index_(index), model_(*index.model_), word_(word), deadline_(deadline), wanted_(shape_of(word)) {
+        : index_(index),
+          model_(*index.model_),
+          word_(word),
+          deadline_(deadline),
+          wanted_(shape_of(word)) {
         fold_into(word, word.size(), folded_);
     }
 
     /// The best words' rows, best first.
     std::vector<Found> run() {
         if (wanted_.length > 1) max_distance_ = wanted_.length <= 3 ? 1 : 2;
-        // The lengths at which the nearest words may be come first: what they have makes the rest short.
+        // The lengths at which the nearest words may be come first: what they have makes the rest
+        // short.
         bool in_time = wanted_.length > 0;
         for (const int longer : {0, -1, 1, -2, 2}) in_time = in_time && search_length(longer);
         return best_;
@@ -207,18 +223,21 @@ class SpellingIndex::Search {
         format::Row row = 0;
     };
 
-    /// At what distance a word of this rank or a larger one is still one of the best so far; −1: at none.
+    /// At what distance a word of this rank or a larger one is still one of the best so far; −1: at
+    /// none.
     int limit(std::uint32_t rank) const {
         if (best_.size() < kMaxSuggestions) return max_distance_;
         return rank < best_.back().rank ? best_.back().distance : best_.back().distance - 1;
     }
 
-    /// Goes through the words that are `longer` code points longer than the wanted one. False when time is up.
+    /// Goes through the words that are `longer` code points longer than the wanted one. False when
+    /// time is up.
     bool search_length(int longer) {
         const int length = wanted_.length + longer;
         if (length < 1 || length > kMaxLength) return true;
         const std::size_t end = index_.begins_[static_cast<std::size_t>(length) + 1];
-        for (std::size_t at = index_.begins_[static_cast<std::size_t>(length)]; at < end; at += kBlock) {
+        for (std::size_t at = index_.begins_[static_cast<std::size_t>(length)]; at < end;
+             at += kBlock) {
             if (Clock::now() >= deadline_) return false;
             const std::uint32_t least_rank = model_.ranks()[index_.rows_[at]];
             const int distance = limit(least_rank);
@@ -239,9 +258,11 @@ class SpellingIndex::Search {
             std::memcpy(halves.data(), near.data(), sizeof(near));
             if ((halves[0] | halves[1]) == 0) continue;
             for (std::size_t i = 0; i < std::min(kGroup, end - group); ++i) {
-                if (near[i] == 0 || !shapes.may_be_near(index_.present_[group + i], index_.even_[group + i])) continue;
-                // Keys lie anywhere in memory: they are asked for now, and all of them are on their way before the
-                // first is looked at.
+                if (near[i] == 0 ||
+                    !shapes.may_be_near(index_.present_[group + i], index_.even_[group + i]))
+                    continue;
+                // Keys lie anywhere in memory: they are asked for now, and all of them are on their
+                // way before the first is looked at.
                 Candidate& candidate = candidates_[candidate_count_++];
                 candidate.row = index_.rows_[group + i];
                 candidate.key = model_.key(candidate.row);
@@ -257,7 +278,8 @@ class SpellingIndex::Search {
             if (wanted_.length == kMaxLength && Clock::now() >= deadline_) return false;
             const int near_enough = limit(least_rank);
             if (near_enough < 0) return true;
-            fold_into(candidate.key, folded_.size() + static_cast<std::size_t>(near_enough) + 1, folded_key_);
+            fold_into(candidate.key, folded_.size() + static_cast<std::size_t>(near_enough) + 1,
+                      folded_key_);
             const int distance = distance_within(folded_, folded_key_, near_enough);
             if (distance > near_enough || candidate.key == word_) continue;
             const Found found = {distance, model_.ranks()[candidate.row], candidate.row};
@@ -280,15 +302,17 @@ class SpellingIndex::Search {
     std::vector<Found> best_;
 };
 
-std::vector<std::string> SpellingIndex::suggest(std::string_view word,
-                                                std::chrono::steady_clock::time_point deadline) const {
+std::vector<std::string> SpellingIndex::suggest(
+    std::string_view word, std::chrono::steady_clock::time_point deadline) const {
     std::vector<std::string> words;
-    for (const Found& found : Search(*this, word, deadline).run()) words.emplace_back(model_->key(found.row));
+    for (const Found& found : Search(*this, word, deadline).run())
+        words.emplace_back(model_->key(found.row));
     return words;
 }
 
 std::size_t SpellingIndex::size_bytes() const {
-    return present_.size() * sizeof(present_[0]) + even_.size() * sizeof(even_[0]) + rows_.size() * sizeof(rows_[0]);
+    return present_.size() * sizeof(present_[0]) + even_.size() * sizeof(even_[0]) +
+           rows_.size() * sizeof(rows_[0]);
 }
 
 }  // namespace gloved::daemon

@@ -36,8 +36,9 @@ class Statistics {
     std::uint64_t refused() const;
     const std::array<Stage, 4>& stages() const { return stages_; }
 
-    /// Calls `tell(verb, outcome, count)` for every count that is not 0, all names as on the wire but in lower case: «near»,
-    /// «answered», «unknown_word»; a line that could not be parsed has the verb «none».
+    /// Calls `tell(verb, outcome, count)` for every count that is not 0, all names as on the wire
+    /// but in lower case: «near», «answered», «unknown_word»; a line that could not be parsed has
+    /// the verb «none».
     template <class Tell>
     void each_count(const Tell& tell) const {
         for (std::size_t verb = 0; verb <= kVerbs; ++verb) {
@@ -54,7 +55,8 @@ class Statistics {
 
     // By verb, the last one for lines that are none; by outcome, the first one for answers.
     std::array<std::array<std::uint64_t, kOutcomes>, kVerbs + 1> counts_{};
-    std::array<Stage, 4> stages_ = {{{"wait", {}}, {"compute", {}}, {"deliver", {}}, {"total", {}}}};
+    std::array<Stage, 4> stages_ = {
+        {{"wait", {}}, {"compute", {}}, {"deliver", {}}, {"total", {}}}};
 };
 
 }  // namespace gloved::daemon

@@ -50,12 +50,18 @@ void WordLines::append_to(std::string& out, std::size_t enough_bytes) {
 
 HitLines::HitLines(wire::Form form, std::vector<kernels::Hit> hits, std::vector<wire::Field> fields,
                    std::shared_ptr<const format::Model> model)
-    : WordLines(form), hits_(std::move(hits)), fields_(std::move(fields)), model_(std::move(model)) {
-    // An engine ranks its hits among all rows that came into question, which may be many times as many.
+    : WordLines(form),
+      hits_(std::move(hits)),
+      fields_(std::move(fields)),
+      model_(std::move(model)) {
+    // An engine ranks its hits among all rows that came into question, which may be many times as
+    // many.
     if (hits_.capacity() > 2 * hits_.size()) hits_.shrink_to_fit();
 }
 
-std::size_t HitLines::held_bytes() const { return sizeof *this + hits_.capacity() * sizeof(kernels::Hit); }
+std::size_t HitLines::held_bytes() const {
+    return sizeof *this + hits_.capacity() * sizeof(kernels::Hit);
+}
 
 void HitLines::append_columns(std::size_t number, wire::LineWriter& line) const {
     line.score("score", hits_[number].score);
@@ -64,21 +70,28 @@ void HitLines::append_columns(std::size_t number, wire::LineWriter& line) const 
 
 RowLines::RowLines(wire::Form form, std::vector<kernels::Row> rows, std::vector<wire::Field> fields,
                    std::shared_ptr<const format::Model> model)
-    : WordLines(form), rows_(std::move(rows)), fields_(std::move(fields)), model_(std::move(model)) {}
+    : WordLines(form),
+      rows_(std::move(rows)),
+      fields_(std::move(fields)),
+      model_(std::move(model)) {}
 
-std::size_t RowLines::held_bytes() const { return sizeof *this + rows_.capacity() * sizeof(kernels::Row); }
+std::size_t RowLines::held_bytes() const {
+    return sizeof *this + rows_.capacity() * sizeof(kernels::Row);
+}
 
 void RowLines::append_columns(std::size_t number, wire::LineWriter& line) const {
     append_fields(line, fields_, rows_[number], *model_);
 }
 
-PresenceLines::PresenceLines(wire::Form form, const std::vector<std::string>& words, std::vector<wire::Field> fields,
+PresenceLines::PresenceLines(wire::Form form, const std::vector<std::string>& words,
+                             std::vector<wire::Field> fields,
                              std::shared_ptr<const format::Model> model)
     : WordLines(form), fields_(std::move(fields)), model_(std::move(model)) {
     entries_.reserve(words.size());
     for (const std::string& word : words) {
         text_ += wire::echoed_word(form, word);
-        entries_.push_back({static_cast<std::uint32_t>(text_.size()), model_->find(word).value_or(kUnknown)});
+        entries_.push_back(
+            {static_cast<std::uint32_t>(text_.size()), model_->find(word).value_or(kUnknown)});
     }
     text_.shrink_to_fit();
 }
@@ -98,7 +111,8 @@ void PresenceLines::append_columns(std::size_t number, wire::LineWriter& line) c
     if (row != kUnknown) append_fields(line, fields_, row, *model_);
 }
 
-VectorLine::VectorLine(wire::Form form, kernels::Row row, std::shared_ptr<const format::Model> model)
+VectorLine::VectorLine(wire::Form form, kernels::Row row,
+                       std::shared_ptr<const format::Model> model)
     : line_(form), row_(row), model_(std::move(model)) {}
 
 void VectorLine::append_to(std::string& out, std::size_t enough_bytes) {
@@ -141,7 +155,9 @@ void MatrixLines::append_to(std::string& out, std::size_t enough_bytes) {
     }
 }
 
-std::size_t MatrixLines::held_bytes() const { return sizeof *this + rows_.capacity() * sizeof(kernels::Row); }
+std::size_t MatrixLines::held_bytes() const {
+    return sizeof *this + rows_.capacity() * sizeof(kernels::Row);
+}
 
 void ErrorLine::append_to(std::string& out, std::size_t enough_bytes) {
     if (finished_ || out.size() >= enough_bytes) return;
@@ -152,7 +168,8 @@ void ErrorLine::append_to(std::string& out, std::size_t enough_bytes) {
         begun_ = true;
     }
     if (has_word) {
-        written_of_word_ = wire::append_json_part(out, error_.subject, written_of_word_, enough_bytes);
+        written_of_word_ =
+            wire::append_json_part(out, error_.subject, written_of_word_, enough_bytes);
         if (written_of_word_ < error_.subject.size()) return;
         out += '"';
     }
@@ -167,12 +184,13 @@ std::size_t ErrorLine::held_bytes() const {
 double cosine(const format::Model& model, kernels::Row a, kernels::Row b) {
     const double norm = model.norms()[a];
     if (norm == 0) return 0;
-    return kernels::canonical_score(model.vector(a).data(), norm, model.vector(b).data(), model.norms()[b],
-                                    model.dim());
+    return kernels::canonical_score(model.vector(a).data(), norm, model.vector(b).data(),
+                                    model.norms()[b], model.dim());
 }
 
 double squared_distance(const format::Model& model, kernels::Row a, kernels::Row b) {
-    return kernels::canonical_squared_distance(model.vector(a).data(), model.vector(b).data(), model.dim());
+    return kernels::canonical_squared_distance(model.vector(a).data(), model.vector(b).data(),
+                                               model.dim());
 }
 
 }  // namespace gloved::daemon

@@ -16,7 +16,8 @@
 
 namespace gloved::daemon {
 
-/// Makes the text of one answer, in order, in pieces. Of one thread at a time. Sources that read a model keep it alive.
+/// Makes the text of one answer, in order, in pieces. Of one thread at a time. Sources that read a
+/// model keep it alive.
 class TextSource {
   public:
     TextSource() = default;
@@ -24,8 +25,9 @@ class TextSource {
     TextSource& operator=(const TextSource&) = delete;
     virtual ~TextSource() = default;
 
-    /// Appends text while `out` has less than `enough_bytes` and there is more; the last part that it appends may pass that by
-    /// a hundred bytes or so. A piece may end anywhere in a line. Where it throws std::bad_alloc, the answer cannot go on.
+    /// Appends text while `out` has less than `enough_bytes` and there is more; the last part that
+    /// it appends may pass that by a hundred bytes or so. A piece may end anywhere in a line. Where
+    /// it throws std::bad_alloc, the answer cannot go on.
     virtual void append_to(std::string& out, std::size_t enough_bytes) = 0;
     virtual bool finished() const = 0;
     /// Memory that the source holds. Text that it has made is not part of it.
@@ -63,7 +65,9 @@ class HitLines : public WordLines {
 
   private:
     std::size_t count() const override { return hits_.size(); }
-    std::string_view word(std::size_t number) const override { return model_->key(hits_[number].row); }
+    std::string_view word(std::size_t number) const override {
+        return model_->key(hits_[number].row);
+    }
     void append_columns(std::size_t number, wire::LineWriter& line) const override;
 
     std::vector<kernels::Hit> hits_;
@@ -88,15 +92,17 @@ class RowLines : public WordLines {
     std::shared_ptr<const format::Model> model_;
 };
 
-/// Words of a request, whether the model has them, and of those that it has the fields that were asked for.
+/// Words of a request, whether the model has them, and of those that it has the fields that were
+/// asked for.
 class PresenceLines : public WordLines {
   public:
-    PresenceLines(wire::Form form, const std::vector<std::string>& words, std::vector<wire::Field> fields,
-                  std::shared_ptr<const format::Model> model);
+    PresenceLines(wire::Form form, const std::vector<std::string>& words,
+                  std::vector<wire::Field> fields, std::shared_ptr<const format::Model> model);
     std::size_t held_bytes() const override;
 
   private:
-    /// A word's end in `text_`, and its row, or kUnknown. A request may have 32,768 words: strings of their own would take 1 MiB.
+    /// A word's end in `text_`, and its row, or kUnknown. A request may have 32,768 words: strings
+    /// of their own would take 1 MiB.
     struct Entry {
         std::uint32_t end;
         kernels::Row row;

@@ -1,27 +1,33 @@
-// How far a float32 first pass can be from the canonical score, and how queries are scaled so that the bound holds.
+// How far a float32 first pass can be from the canonical score, and how queries are scaled so that
+// the bound holds.
 //
-// Let u = 2^-24 and n = dim. The pass computes d = fl32(Σ q_i x_i) in some order, and from it, in float64,
+// Let u = 2^-24 and n = dim. The pass computes d = fl32(Σ q_i x_i) in some order, and from it, in
+// float64,
 //
-//     estimate = d / (|q| · |x|)          with |x| the stored norm, |q| the scaled query's canonical norm.
+//     estimate = d / (|q| · |x|)
+//
+// with |x| the stored norm and |q| the scaled query's canonical norm.
 //
 // Claim: |estimate − canonical score before clamping| <= score_error_bound(n), if 1 <= |q| < 2 and
 // 2^-60 <= |x| <= 2^60 (kSmallestNorm, kLargestNorm).
 //
-//  1. Each product passes through at most n roundings (its own and n − 1 additions; fused operations round less often, and
-//     the zeros that fill a last vector add nothing), in any order of summation. So |d − q·x| <= γ Σ|q_i x_i| + t with
-//     γ = n u / (1 − n u) (Higham, «Accuracy and Stability of Numerical Algorithms», §3.1), and Σ|q_i x_i| <= |q| |x| by
-//     Cauchy–Schwarz. Nothing overflows: every partial sum is at most (1 + γ) |q| |x| < 2^62. t is what underflow adds:
-//     at most 2^-149 for each product (sums of float32 that are subnormal are exact), in all
+//  1. Each product passes through at most n roundings (its own and n − 1 additions; fused
+//     operations round less often, and the zeros that fill a last vector add nothing), in any order
+//     of summation. So |d − q·x| <= γ Σ|q_i x_i| + t with γ = n u / (1 − n u) (Higham, «Accuracy
+//     and Stability of Numerical Algorithms», §3.1), and Σ|q_i x_i| <= |q| |x| by Cauchy–Schwarz.
+//     Nothing overflows: every partial sum is at most (1 + γ) |q| |x| < 2^62. t is what underflow
+//     adds: at most 2^-149 for each product (sums of float32 that are subnormal are exact), in all
 //     n 2^-149 (1 + γ) <= n 2^-88 |q| |x|.
-//  2. Scaling the query by a power of two is exact but for elements that become subnormal: each loses at most 2^-150, in
-//     all √n 2^-150 |x|: below n 2^-149 |q| |x|.
-//  3. Everything in float64 (norms, division, the canonical score itself) is off by less than (4 n + 20) 2^-53 altogether.
+//  2. Scaling the query by a power of two is exact but for elements that become subnormal: each
+//     loses at most 2^-150, in all √n 2^-150 |x|: below n 2^-149 |q| |x|.
+//  3. Everything in float64 (norms, division, the canonical score itself) is off by less than (4 n
+//     + 20) 2^-53 altogether.
 //
-// For n <= 4096, γ <= 1.00025 n u. The sum of 1–3 is then below 1.00025 n u + 2 n 2^-88 + (4 n + 20) 2^-53 <
-// 1.01 (n + 4) u, with more than 2 u to spare. That is the bound. Clamping moves no two scores apart and every true
-// cosine is within [-1, 1], so that the bound holds for clamped scores too: a row whose estimate lies 2 · bound below k
-// others' is below all of them even where those are clamped to 1, since the spare 2 u exceeds what rounding can lift a
-// cosine above 1.
+// For n <= 4096, γ <= 1.00025 n u. The sum of 1–3 is then below 1.00025 n u + 2 n 2^-88 + (4 n +
+// 20) 2^-53 < 1.01 (n + 4) u, with more than 2 u to spare. That is the bound. Clamping moves no two
+// scores apart and every true cosine is within [-1, 1], so that the bound holds for clamped scores
+// too: a row whose estimate lies 2 · bound below k others' is below all of them even where those
+// are clamped to 1, since the spare 2 u exceeds what rounding can lift a cosine above 1.
 #pragma once
 
 #include <cmath>
@@ -34,35 +40,42 @@ inline constexpr double kSmallestNorm = 0x1p-60;
 inline constexpr double kLargestNorm = 0x1p60;
 
 /// The bound of the claim above. dim <= 4096.
-inline double score_error_bound(std::size_t dim) { return 1.01 * (static_cast<double>(dim) + 4.0) * kHalfUlp; }
+inline double score_error_bound(std::size_t dim) {
+    return 1.01 * (static_cast<double>(dim) + 4.0) * kHalfUlp;
+}
 
-/// Whether the claim covers a row of that norm; others (zero, tiny, huge, damaged) are scored canonically at once.
+/// Whether the claim covers a row of that norm; others (zero, tiny, huge, damaged) are scored
+/// canonically at once.
 inline bool bound_covers(double norm) { return norm >= kSmallestNorm && norm <= kLargestNorm; }
 
-/// The cut that a dot product is compared with in float32: if a row's estimate + bound reaches `threshold`, then
-/// d >= fl32(cut · fl32(|x|)). Rounding the cut, the norm and their product moves the right side by less than 3.01 u
-/// |q| |x| (thresholds are at most 1 + bound in size), which the 4 u pay for. An infinite threshold gives an infinite
-/// cut.
+/// The cut that a dot product is compared with in float32: if a row's estimate + bound reaches
+/// `threshold`, then d >= fl32(cut · fl32(|x|)). Rounding the cut, the norm and their product moves
+/// the right side by less than 3.01 u |q| |x| (thresholds are at most 1 + bound in size), which the
+/// 4 u pay for. An infinite threshold gives an infinite cut.
 inline float float_cut(double threshold, double bound, double query_norm) {
     return static_cast<float>((threshold - bound - 4.0 * kHalfUlp) * query_norm);
 }
 
-/// The cuda engine's float32 pass: v_i = fl32(q_i / |q|), d = fl32(Σ v_i x_i) in some order, estimate = fl32(d · fl32(1 / |x|)). The
-/// rounding of v adds u |v||x| (and underflow of elements n 2^-150 |x|), that of the inverse and of the last product 2 u, to
-/// step 1 above: (n + 3) u and second-order terms. The bound is the claim's with n + 4 more, for any query norm.
+/// The cuda engine's float32 pass: v_i = fl32(q_i / |q|), d = fl32(Σ v_i x_i) in some order,
+/// estimate = fl32(d · fl32(1 / |x|)). The rounding of v adds u |v||x| (and underflow of elements n
+/// 2^-150 |x|), that of the inverse and of the last product 2 u, to step 1 above: (n + 3) u and
+/// second-order terms. The bound is the claim's with n + 4 more, for any query norm.
 inline double device_error_bound(std::size_t dim) { return score_error_bound(dim + 4); }
 
-/// The cuda engine's float16 pass: g_i = fl16(v_i), h_i = fl16(fl32(x_i · fl32(1 / |x|))), estimate = Σ g_i h_i on tensor cores with
-/// float32 accumulation.
+/// The cuda engine's float16 pass: g_i = fl16(v_i), h_i = fl16(fl32(x_i · fl32(1 / |x|))), estimate
+/// = Σ g_i h_i on tensor cores with float32 accumulation.
 ///
-///  1. Rounding to float16 moves an element by at most 2^-11 of itself, or by 2^-25 where it is subnormal. With the few float32
-///     roundings before it, |h − x/|x|| <= ε and |g − q/|q|| <= ε for ε = 2^-11 (1 + 2^-10) + √n 2^-25, hence
-///     |g·h − cosine| <= |g| |h − x/|x|| + |g − q/|q|| <= 2 ε + ε².
-///  2. A product of two float16 is exact in float32. NVIDIA promises sums of «at least single precision» and leaves their rounding
-///     open; the hardware that was looked at aligns the K + 1 terms of an instruction to the largest and cuts them off there (Fasi
-///     et al. 2021, «Numerical behavior of NVIDIA tensor cores»). Each term, and each sum when it becomes a float32 again, then loses
-///     at most 2^-23 of S = Σ|g_i h_i| <= (1 + ε)²: for K >= 4, a whole sum at most (n' + 2 n'/4) 2^-23 S where n' is n rounded up to
-///     the instruction's K <= 16. The bound takes 2 (n + 16) 2^-23.
+///  1. Rounding to float16 moves an element by at most 2^-11 of itself, or by 2^-25 where it is
+///     subnormal. With the few float32 roundings before it, |h − x/|x|| <= ε and |g − q/|q|| <= ε
+///     for ε = 2^-11 (1 + 2^-10) + √n 2^-25, hence |g·h − cosine| <= |g| |h − x/|x|| + |g − q/|q||
+///     <= 2 ε + ε².
+///  2. A product of two float16 is exact in float32. NVIDIA promises sums of «at least single
+///     precision» and leaves their rounding open; the hardware that was looked at aligns the K + 1
+///     terms of an instruction to the largest and cuts them off there (Fasi et al. 2021, «Numerical
+///     behavior of NVIDIA tensor cores»). Each term, and each sum when it becomes a float32 again,
+///     then loses at most 2^-23 of S = Σ|g_i h_i| <= (1 + ε)²: for K >= 4, a whole sum at most (n'
+///     + 2 n'/4) 2^-23 S where n' is n rounded up to the instruction's K <= 16. The bound takes 2
+///     (n + 16) 2^-23.
 ///
 /// tests/gpu measures the error against this bound on vectors made to hurt.
 inline double half_error_bound(std::size_t dim) {

@@ -29,7 +29,9 @@ struct Hit {
 };
 
 /// Whether `a` stands before `b` in an answer. A strict total order on hits of distinct rows.
-inline bool comes_before(const Hit& a, const Hit& b) { return a.score != b.score ? a.score > b.score : a.row < b.row; }
+inline bool comes_before(const Hit& a, const Hit& b) {
+    return a.score != b.score ? a.score > b.score : a.row < b.row;
+}
 
 /// A float32 vector of `dim` elements with its canonical norm, which is finite and not 0.
 struct QueryVector {
@@ -42,14 +44,16 @@ struct Cosine {
     QueryVector vector;
 };
 
-/// At least one vector in all. The k rows of largest Π((1+cos)/2 of positives) / (Π((1+cos)/2 of negatives) + 1e-6), float64, in argument order:
-/// 3CosMul of Levy and Goldberg 2014, «Linguistic Regularities in Sparse and Explicit Word Representations».
+/// At least one vector in all. The k rows of largest Π((1+cos)/2 of positives) / (Π((1+cos)/2 of
+/// negatives) + 1e-6), float64, in argument order: 3CosMul of Levy and Goldberg 2014, «Linguistic
+/// Regularities in Sparse and Explicit Word Representations».
 struct CosMul {
     std::vector<QueryVector> positives;
     std::vector<QueryVector> negatives;
 };
 
-/// How many eligible rows come before `row` in the answer to Cosine{vector}, `row` itself not counted.
+/// How many eligible rows come before `row` in the answer to Cosine{vector}, `row` itself not
+/// counted.
 struct CountBefore {
     QueryVector vector;
     Row row = 0;
@@ -64,7 +68,8 @@ struct Filter {
 
 struct Query {
     std::variant<Cosine, CosMul, CountBefore> kind;
-    std::size_t k = 10;         ///< at least 1; more than are eligible returns all that are (CountBefore: ignored)
+    std::size_t k = 10;  ///< at least 1; more than are eligible returns all that are (CountBefore:
+                         ///< ignored)
     std::vector<Row> excluded;  ///< rows that are not eligible, in any order
     Filter filter;
 };
@@ -73,17 +78,22 @@ struct Query {
 struct Certificate {
     std::uint64_t scanned = 0;   ///< rows whose score was bounded
     std::uint64_t rescored = 0;  ///< rows whose canonical score was computed
-    /// Rows that a plane let through, so that their vectors were read; without a plane as many as were scanned.
+    /// Rows that a plane let through, so that their vectors were read; without a plane as many as
+    /// were scanned.
     std::uint64_t survivors = 0;
-    /// Bytes of the plane and of vectors that this answer needed, each counted once, whatever else shared its pass.
+    /// Bytes of the plane and of vectors that this answer needed, each counted once, whatever else
+    /// shared its pass.
     std::uint64_t read_bytes = 0;
-    /// Every row that was not rescored has a canonical score below this (-infinity: there are none).
+    /// Every row that was not rescored has a canonical score below this (-infinity: there are
+    /// none).
     double rejected_below = -std::numeric_limits<double>::infinity();
-    /// Which way led to the answer: «plane» (4 bits a component), «float32», «float16» or «float64» (every row scored canonically).
+    /// Which way led to the answer: «plane» (4 bits a component), «float32», «float16» or «float64»
+    /// (every row scored canonically).
     std::string_view pass = "float32";
     /// A plane was read first and ruled out so little that `pass` answered instead.
     bool plane_overflowed = false;
-    double device_ms = 0;  ///< of the pass on its device, where EngineOptions asked for it; shared by all of a batch
+    double device_ms = 0;  ///< of the pass on its device, where EngineOptions asked for it; shared
+                           ///< by all of a batch
 };
 
 struct Answer {
@@ -92,8 +102,8 @@ struct Answer {
     Certificate certificate;
 };
 
-/// Answers queries on one model. `run` is for one thread at a time (the engine has its own threads inside); different
-/// engines on one model may run at once.
+/// Answers queries on one model. `run` is for one thread at a time (the engine has its own threads
+/// inside); different engines on one model may run at once.
 class Engine {
   public:
     virtual ~Engine() = default;
@@ -104,11 +114,13 @@ class Engine {
     virtual std::string name() const = 0;
     /// One line for people: instruction set or device, threads.
     virtual std::string description() const = 0;
-    /// Answers all queries, in their order, in as few passes over the model as they fit. Each answer depends on the
-    /// model and its query alone, not on what else is in the batch. Every row named must be of the model, every vector
-    /// of its dim. Error: device, after which the engine is of no more use: nothing was answered, and nothing will be.
+    /// Answers all queries, in their order, in as few passes over the model as they fit. Each
+    /// answer depends on the model and its query alone, not on what else is in the batch. Every row
+    /// named must be of the model, every vector of its dim. Error: device, after which the engine
+    /// is of no more use: nothing was answered, and nothing will be.
     virtual Result<std::vector<Answer>> run(std::span<const Query> queries) = 0;
-    /// What else is worth showing (STATS): names as snake_case with units, the same from call to call. Any thread.
+    /// What else is worth showing (STATS): names as snake_case with units, the same from call to
+    /// call. Any thread.
     virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
 
   protected:

@@ -12,8 +12,8 @@
 
 namespace gloved::kernels {
 
-/// `makers` is a table in order of preference, of anything with a `name` and `Result<std::string> unavailable()`, which gives an empty
-/// string where it can run.
+/// `makers` is a table in order of preference, of anything with a `name` and `Result<std::string>
+/// unavailable()`, which gives an empty string where it can run.
 template <class Makers>
 std::vector<EngineEntry> entries_of(const Makers& makers) {
     std::vector<EngineEntry> entries;
@@ -24,10 +24,12 @@ std::vector<EngineEntry> entries_of(const Makers& makers) {
     return entries;
 }
 
-/// The maker called `name`, or for «auto», where `makers` has that, the first that can run. Errors: unavailable; what `unavailable` fails
-/// with, since a device that fails is no reason to take the next engine in silence.
+/// The maker called `name`, or for «auto», where `makers` has that, the first that can run. Errors:
+/// unavailable; what `unavailable` fails with, since a device that fails is no reason to take the
+/// next engine in silence.
 template <class Maker, std::size_t Count>
-Result<const Maker*> choose_maker(const Maker (&makers)[Count], const std::string& name, bool has_auto) {
+Result<const Maker*> choose_maker(const Maker (&makers)[Count], const std::string& name,
+                                  bool has_auto) {
     std::string names = has_auto ? "auto" : "";
     for (const Maker& maker : makers) {
         names += fmt::format("{}{}", names.empty() ? "" : ", ", maker.name);
@@ -36,7 +38,8 @@ Result<const Maker*> choose_maker(const Maker (&makers)[Count], const std::strin
         if (!unavailable) return unavailable.error();
         if (unavailable->empty()) return &maker;
         if (name == maker.name) {
-            return Error{ErrorCode::unavailable, fmt::format("engine '{}' cannot run: {}", name, *unavailable)};
+            return Error{ErrorCode::unavailable,
+                         fmt::format("engine '{}' cannot run: {}", name, *unavailable)};
         }
     }
     return Error{ErrorCode::unavailable, fmt::format("no engine '{}': there are {}", name, names)};

@@ -7,29 +7,35 @@
 
 namespace gloved::kernels {
 
-Result<QueryVector> make_query_vector(const format::Model& model, std::span<const WeightedRow> terms, bool unit) {
+Result<QueryVector> make_query_vector(const format::Model& model,
+                                      std::span<const WeightedRow> terms, bool unit) {
     std::vector<double> sum(model.dim(), 0.0);
     for (const WeightedRow& term : terms) {
         const auto row = model.vector(term.row);
         const double norm = unit ? model.norms()[term.row] : 1.0;
         if (norm == 0.0) continue;
-        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term.coefficient * (static_cast<double>(row[i]) / norm);
+        for (std::size_t i = 0; i < sum.size(); ++i)
+            sum[i] += term.coefficient * (static_cast<double>(row[i]) / norm);
     }
     std::vector<float> values(sum.size());
     // A double beyond float32's range becomes infinity here and is refused below.
-    std::transform(sum.begin(), sum.end(), values.begin(), [](double value) { return static_cast<float>(value); });
+    std::transform(sum.begin(), sum.end(), values.begin(),
+                   [](double value) { return static_cast<float>(value); });
     return make_query_vector(std::move(values));
 }
 
 Result<QueryVector> make_query_vector(std::vector<float> values) {
-    if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) {
-        return Error{ErrorCode::bad_request, "the query vector is not finite: its coefficients are too large"};
+    if (!std::all_of(values.begin(), values.end(),
+                     [](float value) { return std::isfinite(value); })) {
+        return Error{ErrorCode::bad_request,
+                     "the query vector is not finite: its coefficients are too large"};
     }
     QueryVector vector;
     vector.norm = canonical_norm(values.data(), values.size());
     vector.values = std::move(values);
     if (vector.norm == 0.0) {
-        return Error{ErrorCode::zero_vector, "the query vector is zero: it has no direction to compare with"};
+        return Error{ErrorCode::zero_vector,
+                     "the query vector is zero: it has no direction to compare with"};
     }
     return vector;
 }

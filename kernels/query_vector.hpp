@@ -15,10 +15,11 @@ struct WeightedRow {
     Row row = 0;
 };
 
-/// Σ coefficient × row in float64 in the given order, rounded once to float32; with `unit` each row is divided by its
-/// norm first and a zero row contributes nothing. Errors: bad_request when an element is not finite, zero_vector when
-/// the norm is 0.
-Result<QueryVector> make_query_vector(const format::Model& model, std::span<const WeightedRow> terms, bool unit);
+/// Σ coefficient × row in float64 in the given order, rounded once to float32; with `unit` each row
+/// is divided by its norm first and a zero row contributes nothing. Errors: bad_request when an
+/// element is not finite, zero_vector when the norm is 0.
+Result<QueryVector> make_query_vector(const format::Model& model,
+                                      std::span<const WeightedRow> terms, bool unit);
 
 /// A vector as it is, with its canonical norm. Same errors.
 Result<QueryVector> make_query_vector(std::vector<float> values);

@@ -13,7 +13,8 @@ namespace {
 struct Maker {
     const char* name;
     Result<std::string> (*unavailable)();
-    Result<std::unique_ptr<Engine>> (*make)(const format::Model& model, const EngineOptions& options);
+    Result<std::unique_ptr<Engine>> (*make)(const format::Model& model,
+                                            const EngineOptions& options);
 };
 
 /// In order of preference.

@@ -10,7 +10,8 @@ namespace gloved::kernels {
 
 unsigned usable_processors() {
     cpu_set_t set;
-    if (::sched_getaffinity(0, sizeof set, &set) != 0) return std::max(1U, std::thread::hardware_concurrency());
+    if (::sched_getaffinity(0, sizeof set, &set) != 0)
+        return std::max(1U, std::thread::hardware_concurrency());
     return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
 }
 
@@ -21,7 +22,8 @@ ThreadPool::ThreadPool(unsigned threads) {
             threads_.emplace_back([this, worker] { loop(worker); });
         }
     } catch (...) {
-        // The system refused one more: no destructor runs, and those that run must not be left behind.
+        // The system refused one more: no destructor runs, and those that run must not be left
+        // behind.
         stop();
         throw;
     }
@@ -61,7 +63,8 @@ void ThreadPool::for_ranges(std::size_t count, std::size_t grain,
     }
     std::atomic<std::size_t> next = 0;
     run([&](unsigned) {
-        for (std::size_t begin; (begin = next.fetch_add(grain, std::memory_order_relaxed)) < count;) {
+        for (std::size_t begin;
+             (begin = next.fetch_add(grain, std::memory_order_relaxed)) < count;) {
             work(begin, std::min(begin + grain, count));
         }
     });

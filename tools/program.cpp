@@ -29,8 +29,14 @@ std::optional<int> Program::read(int argc, char** argv, const po::options_descri
                                  const po::positional_options_description& positional,
                                  po::variables_map& values) const {
     try {
-        constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-        po::store(po::command_line_parser(argc, argv).options(all).positional(positional).style(kStyle).run(), values);
+        constexpr int kStyle =
+            po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+        po::store(po::command_line_parser(argc, argv)
+                      .options(all)
+                      .positional(positional)
+                      .style(kStyle)
+                      .run(),
+                  values);
         po::notify(values);
     } catch (const po::error& error) {
         return wrong_usage(error.what());

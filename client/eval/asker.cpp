@@ -13,25 +13,28 @@ namespace gloved::client {
 Asker::Asker(PatientConnection& peer, const std::string& model)
     : peer_(peer), model_option_(model.empty() ? "" : "model=" + wire::quote_word(model)) {}
 
-Status Asker::ask(std::size_t count, std::size_t window, const MakeRequest& make, const TakeAnswer& take) {
+Status Asker::ask(std::size_t count, std::size_t window, const MakeRequest& make,
+                  const TakeAnswer& take) {
     PipelineLimits limits;
     limits.requests = window;
     std::size_t answered = 0;
-    Pipeline pipeline(peer_, limits, [&](std::string_view request, const ReplyPiece& piece) -> Status {
-        const auto answer = nlohmann::json::parse(piece.bytes, nullptr, false);
-        const auto unclear = [&](const char* what) {
-            return Error{ErrorCode::bad_request,
-                         fmt::format("the answer to {} cannot be understood: {}", request, what)};
-        };
-        if (!piece.first || !piece.last || !answer.is_object())
-            return unclear("it is no JSON object of a size to expect");
-        try {
-            if (Status same = check(answer); !same) return same;
-            return take(answered++, answer);
-        } catch (const nlohmann::json::exception& fault) {
-            return unclear(fault.what());
-        }
-    });
+    Pipeline pipeline(
+        peer_, limits, [&](std::string_view request, const ReplyPiece& piece) -> Status {
+            const auto answer = nlohmann::json::parse(piece.bytes, nullptr, false);
+            const auto unclear = [&](const char* what) {
+                return Error{
+                    ErrorCode::bad_request,
+                    fmt::format("the answer to {} cannot be understood: {}", request, what)};
+            };
+            if (!piece.first || !piece.last || !answer.is_object())
+                return unclear("it is no JSON object of a size to expect");
+            try {
+                if (Status same = check(answer); !same) return same;
+                return take(answered++, answer);
+            } catch (const nlohmann::json::exception& fault) {
+                return unclear(fault.what());
+            }
+        });
     std::size_t asked = 0;
     while (asked < count || pipeline.owed()) {
         while (asked < count && pipeline.room()) pipeline.push(make(asked++));
@@ -49,7 +52,8 @@ Status Asker::check(const nlohmann::json& answer) {
     if (!answer.contains("generation")) return {};
     const auto generation = answer.at("generation").get<std::string>();
     if (!generation_.empty() && generation != generation_) {
-        return Error{ErrorCode::conflict, "the model was replaced while it was evaluated; start again"};
+        return Error{ErrorCode::conflict,
+                     "the model was replaced while it was evaluated; start again"};
     }
     generation_ = generation;
     model_ = wire::bytes_of_json_string(answer.at("model").get<std::string>());

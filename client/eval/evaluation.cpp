@@ -19,28 +19,31 @@ namespace {
 
 /// A daemon reads no more requests of a connection ahead of their answers.
 constexpr std::size_t kWidestWindow = 256;
-/// Requests that take a pass over the model each wait for one another. This long should be far below what a daemon lets a
-/// request wait (10 s), also when others ask too.
+/// Requests that take a pass over the model each wait for one another. This long should be far
+/// below what a daemon lets a request wait (10 s), also when others ask too.
 constexpr double kWindowUs = 3e6;
 
-/// Of the words that ANALOGY leaves out, other spellings may come back; five hits are enough to see past them, and what gensim takes.
+/// Of the words that ANALOGY leaves out, other spellings may come back; five hits are enough to see
+/// past them, and what gensim takes.
 constexpr std::size_t kHitsIgnoringCase = 5;
 
 Error nothing_asked(std::uint64_t skipped, const char* what, std::uint32_t top) {
     return {ErrorCode::bad_request,
-            fmt::format("nothing to ask: of all {} {} a word is unknown or not among the {} most frequent", skipped,
-                        what, top)};
+            fmt::format(
+                "nothing to ask: of all {} {} a word is unknown or not among the {} most frequent",
+                skipped, what, top)};
 }
 
-std::string request(std::string_view verb, const std::string& options, std::initializer_list<std::string_view> words) {
+std::string request(std::string_view verb, const std::string& options,
+                    std::initializer_list<std::string_view> words) {
     std::string line(verb);
     if (!options.empty()) line += ' ' + options;
     for (const std::string_view word : words) line += ' ' + wire::quote_word(word);
     return line;
 }
 
-/// How many requests that scan may wait together: as many as a daemon answers in kWindowUs one by one. Without a figure
-/// the pipeline's own.
+/// How many requests that scan may wait together: as many as a daemon answers in kWindowUs one by
+/// one. Without a figure the pipeline's own.
 Result<std::size_t> scan_window(Asker& asker) {
     std::size_t window = PipelineLimits{}.requests;
     Status asked = asker.ask(
@@ -50,7 +53,8 @@ Result<std::size_t> scan_window(Asker& asker) {
             // 0 before the first query.
             const double us = answer.at("results").at(0).value("single_query_us", 0.0);
             if (us > 0) {
-                window = static_cast<std::size_t>(std::clamp(kWindowUs / us, 4.0, static_cast<double>(kWidestWindow)));
+                window = static_cast<std::size_t>(
+                    std::clamp(kWindowUs / us, 4.0, static_cast<double>(kWidestWindow)));
             }
             return {};
         });
@@ -61,7 +65,8 @@ Result<std::size_t> scan_window(Asker& asker) {
 /// Asks which of the wanted words the model has.
 Status look_up(Asker& asker, Vocabulary& vocabulary) {
     const std::string& model = asker.model_option();
-    const auto requests = has_requests(vocabulary.wanted(), "fields=rank" + (model.empty() ? "" : " " + model));
+    const auto requests =
+        has_requests(vocabulary.wanted(), "fields=rank" + (model.empty() ? "" : " " + model));
     return asker.ask(
         requests.size(), PipelineLimits{}.requests, [&](std::size_t i) { return requests[i].line; },
         [&](std::size_t i, const nlohmann::json& answer) -> Status {
@@ -70,7 +75,8 @@ Status look_up(Asker& asker, Vocabulary& vocabulary) {
             for (std::size_t j = 0; j < requests[i].count; ++j) {
                 const nlohmann::json& word = results.at(j);
                 if (!word.at("known").get<bool>()) continue;
-                vocabulary.found(vocabulary.wanted().at(requests[i].first + j), word.at("rank").get<std::uint64_t>());
+                vocabulary.found(vocabulary.wanted().at(requests[i].first + j),
+                                 word.at("rank").get<std::uint64_t>());
             }
             return {};
         });
@@ -86,7 +92,8 @@ std::vector<std::string> words_of(const nlohmann::json& answer) {
 
 /// Whether a refusal says that the query vector is zero; any other refusal spoils the evaluation.
 bool is_zero_vector(const nlohmann::json& answer) {
-    return answer.at("code").get_ref<const std::string&>() == wire::code_name(ErrorCode::zero_vector);
+    return answer.at("code").get_ref<const std::string&>() ==
+           wire::code_name(ErrorCode::zero_vector);
 }
 
 double percent_of(std::uint64_t part, std::uint64_t whole) {
@@ -101,15 +108,17 @@ struct Askable {
 };
 
 /// Counts what has to be skipped, and returns the rest.
-std::vector<Askable> askable(const std::vector<AnalogySection>& sections, const Vocabulary& vocabulary,
-                             AnalogyScore& score) {
+std::vector<Askable> askable(const std::vector<AnalogySection>& sections,
+                             const Vocabulary& vocabulary, AnalogyScore& score) {
     std::vector<Askable> questions;
     for (const AnalogySection& section : sections) {
         score.sections.push_back({section.name, section.syntactic(), {}});
         for (const AnalogyQuestion& question : section.questions) {
             const bool known = vocabulary.find(question.expected) != nullptr &&
                                std::all_of(question.given.begin(), question.given.end(),
-                                           [&](const std::string& word) { return vocabulary.find(word) != nullptr; });
+                                           [&](const std::string& word) {
+                                               return vocabulary.find(word) != nullptr;
+                                           });
             if (known) {
                 questions.push_back({&question, score.sections.size() - 1});
             } else {
@@ -140,18 +149,21 @@ AnalogyCount& AnalogyCount::operator+=(const AnalogyCount& other) {
 
 double PairScore::skipped_percent() const { return percent_of(skipped, pairs + skipped); }
 
-bool is_answered(const AnalogyQuestion& question, const std::vector<std::string>& hits, LetterCase letter_case) {
+bool is_answered(const AnalogyQuestion& question, const std::vector<std::string>& hits,
+                 LetterCase letter_case) {
     const auto key = [&](const std::string& word) { return word_key(word, letter_case); };
     for (const std::string& hit : hits) {
-        const bool given = std::any_of(question.given.begin(), question.given.end(),
-                                       [&](const std::string& word) { return key(word) == key(hit); });
+        const bool given =
+            std::any_of(question.given.begin(), question.given.end(),
+                        [&](const std::string& word) { return key(word) == key(hit); });
         if (!given) return key(hit) == key(question.expected);
     }
     return false;
 }
 
 Result<AnalogyScore> evaluate_analogies(Asker& asker, const std::vector<AnalogySection>& sections,
-                                        const EvaluationSettings& settings, const OnProgress& on_progress) {
+                                        const EvaluationSettings& settings,
+                                        const OnProgress& on_progress) {
     Vocabulary vocabulary(settings.letter_case, settings.top);
     for (const AnalogySection& section : sections) {
         for (const AnalogyQuestion& question : section.questions) {
@@ -165,33 +177,37 @@ Result<AnalogyScore> evaluate_analogies(Asker& asker, const std::vector<AnalogyS
 
     AnalogyScore score;
     const std::vector<Askable> questions = askable(sections, vocabulary, score);
-    std::string options =
-        fmt::format("k={} top={} method={}", settings.letter_case == LetterCase::ignore ? kHitsIgnoringCase : 1,
-                    settings.top, settings.method);
+    std::string options = fmt::format(
+        "k={} top={} method={}", settings.letter_case == LetterCase::ignore ? kHitsIgnoringCase : 1,
+        settings.top, settings.method);
     if (!asker.model_option().empty()) options += " " + asker.model_option();
     on_progress(0, questions.size());
     const Status asked = asker.ask(
         questions.size(), *window,
         [&](std::size_t i) {
             const auto& [a, b, c] = questions[i].question->given;
-            return request("ANALOGY", options, {*vocabulary.find(a), *vocabulary.find(b), *vocabulary.find(c)});
+            return request("ANALOGY", options,
+                           {*vocabulary.find(a), *vocabulary.find(b), *vocabulary.find(c)});
         },
         [&](std::size_t i, const nlohmann::json& answer) -> Status {
             const bool ok = answer.at("ok").get<bool>();
             if (!ok && !is_zero_vector(answer)) return Asker::refusal(answer);
             AnalogyCount& count = score.sections[questions[i].section].count;
             ++count.asked;
-            if (ok && is_answered(*questions[i].question, words_of(answer), settings.letter_case)) ++count.correct;
+            if (ok && is_answered(*questions[i].question, words_of(answer), settings.letter_case))
+                ++count.correct;
             on_progress(i + 1, questions.size());
             return {};
         });
     if (!asked) return asked.error();
     add_up(score);
-    if (score.total.asked == 0) return nothing_asked(score.total.skipped, "questions", settings.top);
+    if (score.total.asked == 0)
+        return nothing_asked(score.total.skipped, "questions", settings.top);
     return score;
 }
 
-Result<PairScore> evaluate_pairs(Asker& asker, const std::vector<RatedPair>& pairs, const EvaluationSettings& settings,
+Result<PairScore> evaluate_pairs(Asker& asker, const std::vector<RatedPair>& pairs,
+                                 const EvaluationSettings& settings,
                                  const OnProgress& on_progress) {
     Vocabulary vocabulary(settings.letter_case, settings.top);
     for (const RatedPair& pair : pairs) {
@@ -211,7 +227,8 @@ Result<PairScore> evaluate_pairs(Asker& asker, const std::vector<RatedPair>& pai
     if (rated.size() == 1) {
         return Error{
             ErrorCode::bad_request,
-            fmt::format("one pair is left, {} skipped for unknown words: a correlation needs two", score.skipped)};
+            fmt::format("one pair is left, {} skipped for unknown words: a correlation needs two",
+                        score.skipped)};
     }
 
     on_progress(0, rated.size());

@@ -45,14 +45,17 @@ struct AnalogyScore {
     AnalogyCount total;
 };
 
-/// Whether `hits`, best first, answer the question: the first of them that is none of the given words is the expected one.
-bool is_answered(const AnalogyQuestion& question, const std::vector<std::string>& hits, LetterCase letter_case);
+/// Whether `hits`, best first, answer the question: the first of them that is none of the given
+/// words is the expected one.
+bool is_answered(const AnalogyQuestion& question, const std::vector<std::string>& hits,
+                 LetterCase letter_case);
 
-/// Asks every question of which the model has all four words among its `top`, as gensim's evaluate_word_analogies does: ANALOGY among these
-/// words. A zero query vector counts as a wrong answer. Errors: those of Asker::ask, a refusal, and bad_request when no
-/// question could be asked.
+/// Asks every question of which the model has all four words among its `top`, as gensim's
+/// evaluate_word_analogies does: ANALOGY among these words. A zero query vector counts as a wrong
+/// answer. Errors: those of Asker::ask, a refusal, and bad_request when no question could be asked.
 Result<AnalogyScore> evaluate_analogies(Asker& asker, const std::vector<AnalogySection>& sections,
-                                        const EvaluationSettings& settings, const OnProgress& on_progress);
+                                        const EvaluationSettings& settings,
+                                        const OnProgress& on_progress);
 
 struct PairScore {
     std::uint64_t pairs = 0;    ///< compared
@@ -64,10 +67,10 @@ struct PairScore {
     double skipped_percent() const;
 };
 
-/// Compares SIM with the scores that people gave, for every pair of which the model has both words among its `top`, as
-/// gensim's evaluate_word_pairs does. A zero vector is similar to nothing: 0. Errors: those of Asker::ask, a refusal, and
-/// bad_request when fewer than two pairs are left.
-Result<PairScore> evaluate_pairs(Asker& asker, const std::vector<RatedPair>& pairs, const EvaluationSettings& settings,
-                                 const OnProgress& on_progress);
+/// Compares SIM with the scores that people gave, for every pair of which the model has both words
+/// among its `top`, as gensim's evaluate_word_pairs does. A zero vector is similar to nothing: 0.
+/// Errors: those of Asker::ask, a refusal, and bad_request when fewer than two pairs are left.
+Result<PairScore> evaluate_pairs(Asker& asker, const std::vector<RatedPair>& pairs,
+                                 const EvaluationSettings& settings, const OnProgress& on_progress);
 
 }  // namespace gloved::client

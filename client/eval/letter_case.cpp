@@ -16,14 +16,16 @@ constexpr std::uint32_t kFoldedBelow = 0x0590;
 /// Folds to the Greek mu, whose capital it is not.
 constexpr std::uint32_t kMicroSign = 0x00B5;
 
-/// By code point: the one that folds to it, or itself. The first of several is the capital, the others are variants of the small letter.
+/// By code point: the one that folds to it, or itself. The first of several is the capital, the
+/// others are variants of the small letter.
 const std::array<std::uint32_t, kFoldedBelow>& capitals() {
     static const auto table = [] {
         std::array<std::uint32_t, kFoldedBelow> of{};
         for (std::uint32_t small = 0; small < kFoldedBelow; ++small) of[small] = small;
         for (std::uint32_t capital = 0; capital < kFoldedBelow; ++capital) {
             const std::uint32_t small = fold_case(capital);
-            if (small != capital && of[small] == small && capital != kMicroSign) of[small] = capital;
+            if (small != capital && of[small] == small && capital != kMicroSign)
+                of[small] = capital;
         }
         return of;
     }();
@@ -65,7 +67,8 @@ std::vector<std::string> spellings(std::string_view word, LetterCase letter_case
     if (letter_case == LetterCase::exact) return all;
     const std::string lower = fold_case(word);
     for (std::string spelling : {lower, raise(lower, lower.size()), raise(lower, 1)}) {
-        if (std::find(all.begin(), all.end(), spelling) == all.end()) all.push_back(std::move(spelling));
+        if (std::find(all.begin(), all.end(), spelling) == all.end())
+            all.push_back(std::move(spelling));
     }
     return all;
 }

@@ -75,7 +75,8 @@ po::options_description describe_options(Settings& settings) {
     po::options_description options("Options");
     settings.peer_options.add_to(options);
     auto add = options.add_options();
-    add("model", po::value(&settings.model)->value_name("NAME"), "which model of the daemon; default: its first");
+    add("model", po::value(&settings.model)->value_name("NAME"),
+        "which model of the daemon; default: its first");
     add("top", po::value(&settings.top)->value_name("N"),
         "only the N most frequent words count, as questions and as answers; default 300000");
     add("method", po::value(&settings.method)->value_name("add|mul"),
@@ -90,13 +91,18 @@ po::options_description describe_options(Settings& settings) {
 
 /// Texts of options to settings. Error: the user's to mend.
 Status understand(Settings& settings, bool method_given) {
-    const auto wrong = [](const std::string& message) { return Error{ErrorCode::bad_request, message}; };
-    const auto one_of = [&](const char* option, const std::string& value, std::array<const char*, 2> values) -> Status {
+    const auto wrong = [](const std::string& message) {
+        return Error{ErrorCode::bad_request, message};
+    };
+    const auto one_of = [&](const char* option, const std::string& value,
+                            std::array<const char*, 2> values) -> Status {
         if (value == values[0] || value == values[1]) return {};
-        return wrong(fmt::format("{} is {} or {}, not {}", option, values[0], values[1], printable(value)));
+        return wrong(
+            fmt::format("{} is {} or {}, not {}", option, values[0], values[1], printable(value)));
     };
     if (settings.task.empty() || settings.file.empty()) {
-        return wrong("what to evaluate and a file are needed: analogies FILE, or pairs FILE; try --help");
+        return wrong(
+            "what to evaluate and a file are needed: analogies FILE, or pairs FILE; try --help");
     }
     for (const Status& valid : {one_of("the evaluation", settings.task, {"analogies", "pairs"}),
                                 one_of("--method", settings.method, {"add", "mul"}),
@@ -104,13 +110,15 @@ Status understand(Settings& settings, bool method_given) {
         if (!valid) return valid;
     }
     if (method_given && settings.task == "pairs") return wrong("--method goes with analogies");
-    const auto top = client::parse_whole_number("--top", settings.top, std::numeric_limits<std::uint32_t>::max());
+    const auto top = client::parse_whole_number("--top", settings.top,
+                                                std::numeric_limits<std::uint32_t>::max());
     if (!top) return top.error();
     auto peer = settings.peer_options.settings(true);
     if (!peer) return peer.error();
     settings.peer = *std::move(peer);
-    settings.evaluation = {static_cast<std::uint32_t>(*top), settings.method,
-                           settings.letter_case == "exact" ? client::LetterCase::exact : client::LetterCase::ignore};
+    settings.evaluation = {
+        static_cast<std::uint32_t>(*top), settings.method,
+        settings.letter_case == "exact" ? client::LetterCase::exact : client::LetterCase::ignore};
     return {};
 }
 
@@ -128,22 +136,25 @@ class QuestionProgress {
 
 /// The report of an evaluation, or why there is none.
 template <class Questions, class Evaluate>
-Result<std::string> report(const Settings& settings, const Questions& questions, Evaluate evaluate) {
+Result<std::string> report(const Settings& settings, const Questions& questions,
+                           Evaluate evaluate) {
     client::PatientConnection peer(settings.peer);
     client::Asker asker(peer, settings.model);
     QuestionProgress progress;
-    const auto score = evaluate(asker, questions, settings.evaluation,
-                                [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); });
+    const auto score =
+        evaluate(asker, questions, settings.evaluation,
+                 [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); });
     if (!score) return score.error();
-    return settings.json ? client::json({asker.model(), asker.generation(), settings.evaluation}, *score)
-                         : client::table(*score);
+    return settings.json
+               ? client::json({asker.model(), asker.generation(), settings.evaluation}, *score)
+               : client::table(*score);
 }
 
 Result<std::string> evaluate_file(const Settings& settings) {
     const bool from_stdin = settings.file == "-";
     const std::string name = from_stdin ? "stdin" : settings.file;
-    const auto text =
-        from_stdin ? read_whole(STDIN_FILENO, name, kMaxFileBytes) : read_whole_file(settings.file, kMaxFileBytes);
+    const auto text = from_stdin ? read_whole(STDIN_FILENO, name, kMaxFileBytes)
+                                 : read_whole_file(settings.file, kMaxFileBytes);
     if (!text) return text.error();
     if (settings.task == "analogies") {
         const auto sections = client::parse_analogies(*text, name);
@@ -153,7 +164,8 @@ Result<std::string> evaluate_file(const Settings& settings) {
     const auto pairs = client::parse_pairs(*text, name);
     if (!pairs) return pairs.error();
     if (!pairs->header.empty()) {
-        say(fmt::format("{}: {} is taken for a header and passed over", name, printable(pairs->header)));
+        say(fmt::format("{}: {} is taken for a header and passed over", name,
+                        printable(pairs->header)));
     }
     return report(settings, pairs->pairs, client::evaluate_pairs);
 }
@@ -166,13 +178,20 @@ int run_program(int argc, char** argv) {
     Settings settings;
     const po::options_description options = describe_options(settings);
     po::options_description all;
-    all.add(options).add_options()("task", po::value(&settings.task))("file", po::value(&settings.file));
+    all.add(options).add_options()("task", po::value(&settings.task))("file",
+                                                                      po::value(&settings.file));
     po::positional_options_description operands;
     operands.add("task", 1).add("file", 1);
     po::variables_map given;
     try {
-        const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-        po::store(po::command_line_parser(argc, argv).options(all).positional(operands).style(style).run(), given);
+        const int style =
+            po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+        po::store(po::command_line_parser(argc, argv)
+                      .options(all)
+                      .positional(operands)
+                      .style(style)
+                      .run(),
+                  given);
         po::notify(given);
     } catch (const po::error& error) {
         return fail(kUsage, fmt::format("{}; try --help", error.what()));
@@ -185,7 +204,8 @@ int run_program(int argc, char** argv) {
         std::cout << "gloved-eval " << kProgramVersion << '\n';
         return kDone;
     }
-    if (given.count("model") != 0 && settings.model.empty()) return fail(kUsage, "--model needs a name");
+    if (given.count("model") != 0 && settings.model.empty())
+        return fail(kUsage, "--model needs a name");
     if (const Status understood = understand(settings, given.count("method") != 0); !understood) {
         return fail(kUsage, understood.error().message);
     }
@@ -198,4 +218,6 @@ int run_program(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return gloved::program_main("gloved-eval", run_program, argc, argv); }
+int main(int argc, char** argv) {
+    return gloved::program_main("gloved-eval", run_program, argc, argv);
+}

@@ -65,13 +65,14 @@ std::optional<std::string_view> too_long(const std::vector<std::string_view>& wo
 }
 
 Error too_long_fault(const Lines& lines, std::string_view word) {
-    return lines.fault(fmt::format("a word of {} bytes ({}), at most {} are taken; remove the line", word.size(),
-                                   printable(word, 20), kMaxQuestionWordBytes));
+    return lines.fault(fmt::format("a word of {} bytes ({}), at most {} are taken; remove the line",
+                                   word.size(), printable(word, 20), kMaxQuestionWordBytes));
 }
 
 }  // namespace
 
-Result<std::vector<AnalogySection>> parse_analogies(std::string_view text, const std::string& file) {
+Result<std::vector<AnalogySection>> parse_analogies(std::string_view text,
+                                                    const std::string& file) {
     std::vector<AnalogySection> sections;
     std::size_t questions = 0;
     Lines lines(text, file);
@@ -83,15 +84,18 @@ Result<std::vector<AnalogySection>> parse_analogies(std::string_view text, const
         }
         const auto words = fields(*line, kBlanks);
         if (words.size() != 4) {
-            return lines.fault(fmt::format("{} {} where a question has four, {}; mend or remove the line", words.size(),
-                                           words.size() == 1 ? "word" : "words", printable(*line)));
+            return lines.fault(
+                fmt::format("{} {} where a question has four, {}; mend or remove the line",
+                            words.size(), words.size() == 1 ? "word" : "words", printable(*line)));
         }
         if (sections.empty()) {
-            return lines.fault("a question before the first section; put a line «: NAME» before it");
+            return lines.fault(
+                "a question before the first section; put a line «: NAME» before it");
         }
         if (const auto word = too_long(words)) return too_long_fault(lines, *word);
         sections.back().questions.push_back(
-            {{std::string(words[0]), std::string(words[1]), std::string(words[2])}, std::string(words[3])});
+            {{std::string(words[0]), std::string(words[1]), std::string(words[2])},
+             std::string(words[3])});
         ++questions;
     }
     if (questions == 0) return Error{ErrorCode::bad_request, file + " holds no questions"};
@@ -104,10 +108,12 @@ Result<RatedPairs> parse_pairs(std::string_view text, const std::string& file) {
     bool first = true;
     while (const auto line = lines.next()) {
         if (line->front() == '#') continue;
-        const auto parts = fields(*line, line->find('\t') == std::string_view::npos ? kBlanks : "\t\r");
+        const auto parts =
+            fields(*line, line->find('\t') == std::string_view::npos ? kBlanks : "\t\r");
         if (parts.size() != 3) {
             return lines.fault(fmt::format(
-                "{} {} where a pair has three (word, word, score), {}; cut the file to these, as with cut -f",
+                "{} {} where a pair has three (word, word, score), {}; cut the file to these, as "
+                "with cut -f",
                 parts.size(), parts.size() == 1 ? "field" : "fields", printable(*line)));
         }
         const auto score = expr::parse_number(parts[2]);
@@ -118,7 +124,8 @@ Result<RatedPairs> parse_pairs(std::string_view text, const std::string& file) {
             continue;
         }
         if (!score || !std::isfinite(*score)) {
-            return lines.fault(fmt::format("the score {} is no number; mend or remove the line", printable(parts[2])));
+            return lines.fault(fmt::format("the score {} is no number; mend or remove the line",
+                                           printable(parts[2])));
         }
         if (const auto word = too_long(parts)) return too_long_fault(lines, *word);
         read.pairs.push_back({{std::string(parts[0]), std::string(parts[1])}, *score});

@@ -23,14 +23,16 @@ struct AnalogyQuestion {
 struct AnalogySection {
     std::string name;
     std::vector<AnalogyQuestion> questions;
-    /// Grammar, not meaning: the name begins with «gram», as those of word2vec's questions-words.txt do.
+    /// Grammar, not meaning: the name begins with «gram», as those of word2vec's
+    /// questions-words.txt do.
     bool syntactic() const { return name.starts_with("gram"); }
 };
 
-/// Reads word2vec's questions-words format: a line «: NAME» begins a section, any other line holds the four words of a question with
-/// blanks between; blank lines say nothing. Sections stay apart even if their names are equal. `file` is what messages call
-/// it. Errors, bad_request, with the line and the remedy: another number of words, a question before the first section, a word of more than
-/// kMaxQuestionWordBytes, no question at all.
+/// Reads word2vec's questions-words format: a line «: NAME» begins a section, any other line holds
+/// the four words of a question with blanks between; blank lines say nothing. Sections stay apart
+/// even if their names are equal. `file` is what messages call it. Errors, bad_request, with the
+/// line and the remedy: another number of words, a question before the first section, a word of
+/// more than kMaxQuestionWordBytes, no question at all.
 Result<std::vector<AnalogySection>> parse_analogies(std::string_view text, const std::string& file);
 
 /// Two words and how similar people found them.
@@ -44,9 +46,10 @@ struct RatedPairs {
     std::string header;  ///< the first line, if it was taken for one and passed over
 };
 
-/// Reads pairs: word, word and score a line, with TABs between if there is any TAB in the line, else with blanks. Blank
-/// lines and those that begin with # say nothing; of the others, the first is a header if its third field is no number.
-/// Errors as parse_analogies; also a score that is no finite number.
+/// Reads pairs: word, word and score a line, with TABs between if there is any TAB in the line,
+/// else with blanks. Blank lines and those that begin with # say nothing; of the others, the first
+/// is a header if its third field is no number. Errors as parse_analogies; also a score that is no
+/// finite number.
 Result<RatedPairs> parse_pairs(std::string_view text, const std::string& file);
 
 }  // namespace gloved::client

@@ -14,12 +14,14 @@ struct Evaluated {
     EvaluationSettings settings;
 };
 
-/// Tables with TABs between columns, under a line of their names. A section's line has its name first; the three sums have `*`
-/// there. TABs in names become blanks. What cannot be computed is «-».
+/// Tables with TABs between columns, under a line of their names. A section's line has its name
+/// first; the three sums have `*` there. TABs in names become blanks. What cannot be computed is
+/// «-».
 std::string table(const AnalogyScore& score);
 std::string table(const PairScore& score);
 
-/// One JSON object on a line. What cannot be computed is null. Names are written as the wire writes words.
+/// One JSON object on a line. What cannot be computed is null. Names are written as the wire writes
+/// words.
 std::string json(const Evaluated& evaluated, const AnalogyScore& score);
 std::string json(const Evaluated& evaluated, const PairScore& score);
 

@@ -16,13 +16,15 @@ void Vocabulary::want(std::string_view word) {
     if (!seen_.insert(std::string(word)).second) return;
     for (std::string& spelling : spellings(word, letter_case_)) {
         // The word itself is in the set already.
-        if (spelling == word || seen_.insert(spelling).second) wanted_.push_back(std::move(spelling));
+        if (spelling == word || seen_.insert(spelling).second)
+            wanted_.push_back(std::move(spelling));
     }
 }
 
 void Vocabulary::found(const std::string& spelling, std::uint64_t rank) {
     if (rank >= top_) return;
-    const auto [entry, fresh] = found_.try_emplace(word_key(spelling, letter_case_), Entry{spelling, rank});
+    const auto [entry, fresh] =
+        found_.try_emplace(word_key(spelling, letter_case_), Entry{spelling, rank});
     if (!fresh && rank < entry->second.rank) entry->second = {spelling, rank};
 }
 
@@ -31,7 +33,8 @@ const std::string* Vocabulary::find(std::string_view word) const {
     return entry == found_.end() ? nullptr : &entry->second.spelling;
 }
 
-std::vector<HasRequest> has_requests(const std::vector<std::string>& spellings, std::string_view options) {
+std::vector<HasRequest> has_requests(const std::vector<std::string>& spellings,
+                                     std::string_view options) {
     std::vector<HasRequest> requests;
     for (std::size_t i = 0; i < spellings.size(); ++i) {
         if (requests.empty() || requests.back().line.size() > kHasLineBytes) {

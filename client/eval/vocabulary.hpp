@@ -13,8 +13,8 @@
 
 namespace gloved::client {
 
-/// Wants words, asks for spellings, takes ranks. Of a word's spellings the model's most frequent one counts, if it is among the
-/// `top` most frequent words.
+/// Wants words, asks for spellings, takes ranks. Of a word's spellings the model's most frequent
+/// one counts, if it is among the `top` most frequent words.
 class Vocabulary {
   public:
     Vocabulary(LetterCase letter_case, std::uint64_t top) : letter_case_(letter_case), top_(top) {}
@@ -44,13 +44,15 @@ class Vocabulary {
     std::unordered_map<std::string, Entry> found_;  ///< by word_key
 };
 
-/// The HAS requests for `spellings`, in their order: each with as many as a line takes comfortably. `options` goes between verb and
-/// words. `first` of a request is the place of its first word in `spellings`.
+/// The HAS requests for `spellings`, in their order: each with as many as a line takes comfortably.
+/// `options` goes between verb and words. `first` of a request is the place of its first word in
+/// `spellings`.
 struct HasRequest {
     std::string line;
     std::size_t first;
     std::size_t count;
 };
-std::vector<HasRequest> has_requests(const std::vector<std::string>& spellings, std::string_view options);
+std::vector<HasRequest> has_requests(const std::vector<std::string>& spellings,
+                                     std::string_view options);
 
 }  // namespace gloved::client

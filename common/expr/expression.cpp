@@ -63,7 +63,8 @@ class Parser {
                 return bad_request(fmt::format("before '*': {}", number.error().message));
             }
             coefficient = outer * *number;
-            if (!std::isfinite(coefficient)) return bad_request("a coefficient is too large for float64");
+            if (!std::isfinite(coefficient))
+                return bad_request("a coefficient is too large for float64");
             at_ += 2;
         }
         if (peek() == nullptr) {
@@ -71,7 +72,8 @@ class Parser {
                                         : fmt::format("a word must follow {}", before()));
         }
         if (at("(")) {
-            if (depth == kMaxNesting) return bad_request(fmt::format("more than {} nested parentheses", kMaxNesting));
+            if (depth == kMaxNesting)
+                return bad_request(fmt::format("more than {} nested parentheses", kMaxNesting));
             ++at_;
             if (Status parsed = expression(coefficient, depth + 1); !parsed) return parsed;
             if (!at(")")) return bad_request("a '(' without its ')'");
@@ -80,8 +82,9 @@ class Parser {
         }
         for (const std::string_view symbol : {"+", "-", "*", ")"}) {
             if (at(symbol)) {
-                return bad_request(at_ == 0 ? fmt::format("a word must stand before '{}'", symbol)
-                                            : fmt::format("a word must follow {}, not '{}'", before(), symbol));
+                return bad_request(
+                    at_ == 0 ? fmt::format("a word must stand before '{}'", symbol)
+                             : fmt::format("a word must follow {}, not '{}'", before(), symbol));
             }
         }
         if (tokens_[at_].text.empty()) return bad_request("an empty word");

@@ -19,13 +19,15 @@ struct Term {
 
 inline constexpr int kMaxNesting = 64;
 
-/// Reads the rest of `tokens` as an expression and flattens it to (coefficient, word) pairs in order of appearance:
+/// Reads the rest of `tokens` as an expression and flattens it to (coefficient, word) pairs in
+/// order of appearance:
 ///
 ///     expr = [+|-] term { [+|-] term }
 ///     term = [ number * ] ( word | "(" expr ")" )
 ///
-/// Nested coefficients multiply in float64, outermost first. Never empty. Errors, all bad_request: what does not follow
-/// the grammar, more than kMaxNesting parentheses deep, a coefficient that is not finite.
+/// Nested coefficients multiply in float64, outermost first. Never empty. Errors, all bad_request:
+/// what does not follow the grammar, more than kMaxNesting parentheses deep, a coefficient that is
+/// not finite.
 Result<std::vector<Term>> parse_expression(Tokenizer& tokens);
 Result<std::vector<Term>> parse_expression(std::string_view text);
 

@@ -22,7 +22,9 @@ int hex_digit(char c) {
 
 }  // namespace
 
-void Tokenizer::skip_separators() { rest_.remove_prefix(std::min(rest_.find_first_not_of(kSeparators), rest_.size())); }
+void Tokenizer::skip_separators() {
+    rest_.remove_prefix(std::min(rest_.find_first_not_of(kSeparators), rest_.size()));
+}
 
 std::string Tokenizer::take_bare() {
     const std::size_t length = std::min(rest_.find_first_of(kSeparators), rest_.size());
@@ -44,20 +46,23 @@ Result<std::string> Tokenizer::take_quoted() {
         if (rest_.size() >= 2 && (rest_[1] == '"' || rest_[1] == '\\')) {
             text += rest_[1];
             rest_.remove_prefix(2);
-        } else if (rest_.size() >= 4 && rest_[1] == 'x' && hex_digit(rest_[2]) >= 0 && hex_digit(rest_[3]) >= 0) {
+        } else if (rest_.size() >= 4 && rest_[1] == 'x' && hex_digit(rest_[2]) >= 0 &&
+                   hex_digit(rest_[3]) >= 0) {
             text += static_cast<char>(hex_digit(rest_[2]) * 16 + hex_digit(rest_[3]));
             rest_.remove_prefix(4);
         } else {
-            return bad_request(fmt::format("unknown escape in {}: write \\\", \\\\ or \\xHH", printable(whole)));
+            return bad_request(
+                fmt::format("unknown escape in {}: write \\\", \\\\ or \\xHH", printable(whole)));
         }
     }
     if (rest_.empty()) {
-        return bad_request(
-            fmt::format("no closing quote in {}; the word '\"' itself is written \"\\\"\"", printable(whole)));
+        return bad_request(fmt::format(
+            "no closing quote in {}; the word '\"' itself is written \"\\\"\"", printable(whole)));
     }
     rest_.remove_prefix(1);
     if (!rest_.empty() && kSeparators.find(rest_.front()) == std::string_view::npos) {
-        return bad_request(fmt::format("a space must follow the closing quote in {}", printable(whole)));
+        return bad_request(
+            fmt::format("a space must follow the closing quote in {}", printable(whole)));
     }
     return text;
 }
@@ -75,7 +80,8 @@ Result<std::optional<Option>> Tokenizer::next_option() {
     skip_separators();
     std::size_t length = 0;
     while (length < rest_.size() && rest_[length] >= 'a' && rest_[length] <= 'z') ++length;
-    if (length == 0 || length == rest_.size() || rest_[length] != '=') return std::optional<Option>();
+    if (length == 0 || length == rest_.size() || rest_[length] != '=')
+        return std::optional<Option>();
     Option option;
     option.name = rest_.substr(0, length);
     rest_.remove_prefix(length + 1);

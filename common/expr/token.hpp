@@ -31,7 +31,8 @@ class Tokenizer {
 
     /// The next token, or nothing at the end.
     Result<std::optional<Token>> next();
-    /// The next token if it has the shape of an option, [a-z]+=…; otherwise nothing, and nothing is consumed.
+    /// The next token if it has the shape of an option, [a-z]+=…; otherwise nothing, and nothing is
+    /// consumed.
     Result<std::optional<Option>> next_option();
 
   private:

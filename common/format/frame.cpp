@@ -36,11 +36,13 @@ void seal_header(HeaderBytes& bytes) {
 
 Result<Frame> open_header(const FileKind& kind, std::span<const std::byte> bytes) {
     if (bytes.size() < kHeaderBytes) {
-        return damaged(fmt::format("{} bytes are too few for a header of {}", bytes.size(), kHeaderBytes));
+        return damaged(
+            fmt::format("{} bytes are too few for a header of {}", bytes.size(), kHeaderBytes));
     }
     bytes = bytes.first(kHeaderBytes);
     if (std::memcmp(bytes.data() + kAtMagic, kind.magic.data(), kind.magic.size()) != 0) {
-        return damaged(fmt::format("not a gloved {} file (the first {} bytes differ)", kind.name, kind.magic.size()));
+        return damaged(fmt::format("not a gloved {} file (the first {} bytes differ)", kind.name,
+                                   kind.magic.size()));
     }
     const auto version = get<std::uint32_t>(bytes, kAtVersion);
     if (version == __builtin_bswap32(kind.version)) {
@@ -49,19 +51,23 @@ Result<Frame> open_header(const FileKind& kind, std::span<const std::byte> bytes
     const auto stored = get<std::uint64_t>(bytes, kAtHeaderChecksum);
     const auto computed = checksum(bytes.first(kAtHeaderChecksum));
     if (stored != computed) {
-        return damaged(
-            fmt::format("the header checksum is {}, the header's bytes give {}", hex(stored), hex(computed)));
+        return damaged(fmt::format("the header checksum is {}, the header's bytes give {}",
+                                   hex(stored), hex(computed)));
     }
     if (version != kind.version) {
         return Error{ErrorCode::unsupported,
-                     fmt::format("{} version {}, this program reads version {}{}", kind.version_name, version,
-                                 kind.version, kind.version_remedy)};
+                     fmt::format("{} version {}, this program reads version {}{}",
+                                 kind.version_name, version, kind.version, kind.version_remedy)};
     }
-    if (get<std::uint32_t>(bytes, kAtHeaderBytes) != kHeaderBytes) return damaged("wrong header size");
+    if (get<std::uint32_t>(bytes, kAtHeaderBytes) != kHeaderBytes)
+        return damaged("wrong header size");
     const Frame frame{get<std::uint64_t>(bytes, kAtRows), get<std::uint32_t>(bytes, kAtDim),
-                      get<std::uint64_t>(bytes, kAtGeneration), get<std::uint64_t>(bytes, kAtFileBytes)};
-    if (frame.rows == 0 || frame.rows > kMaxRows) return damaged(fmt::format("impossible row count {}", frame.rows));
-    if (frame.dim == 0 || frame.dim > kMaxDim) return damaged(fmt::format("impossible dimension {}", frame.dim));
+                      get<std::uint64_t>(bytes, kAtGeneration),
+                      get<std::uint64_t>(bytes, kAtFileBytes)};
+    if (frame.rows == 0 || frame.rows > kMaxRows)
+        return damaged(fmt::format("impossible row count {}", frame.rows));
+    if (frame.dim == 0 || frame.dim > kMaxDim)
+        return damaged(fmt::format("impossible dimension {}", frame.dim));
     return frame;
 }
 

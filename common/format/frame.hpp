@@ -34,7 +34,8 @@ struct FileKind {
     std::array<unsigned char, 8> magic;
     std::uint32_t version;
     std::string_view version_name;    ///< what it is the version of
-    std::string_view version_remedy;  ///< what helps against another one: "" or from the semicolon on
+    std::string_view version_remedy;  ///< what helps against another one: "" or from the semicolon
+                                      ///< on
 };
 
 /// The fields that every header has.
@@ -51,8 +52,9 @@ HeaderBytes begin_header(const FileKind& kind, const Frame& frame);
 /// Gives a header its own checksum.
 void seal_header(HeaderBytes& bytes);
 
-/// Checks what every header must fulfil, in this order: room, magic, byte order, its own checksum, version, size, limits of rows and
-/// dim. `bytes` may go on behind the header. Errors: damaged or unsupported, without the path (the caller knows it).
+/// Checks what every header must fulfil, in this order: room, magic, byte order, its own checksum,
+/// version, size, limits of rows and dim. `bytes` may go on behind the header. Errors: damaged or
+/// unsupported, without the path (the caller knows it).
 Result<Frame> open_header(const FileKind& kind, std::span<const std::byte> bytes);
 
 }  // namespace gloved::format

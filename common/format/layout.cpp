@@ -25,13 +25,14 @@ constexpr std::size_t kAtEntryType = 24;
 constexpr std::size_t kAtEntryOffset = 32;
 constexpr std::size_t kAtEntryBytes = 40;
 constexpr std::size_t kAtEntryChecksum = 48;
-static_assert(kAtSections + kMaxSections * kSectionEntryBytes <= kHeaderBytes - sizeof(std::uint64_t));
+static_assert(kAtSections + kMaxSections * kSectionEntryBytes <=
+              kHeaderBytes - sizeof(std::uint64_t));
 static_assert(kMaxSectionName < kAtEntryType);
 
 Error damaged(std::string what) { return {ErrorCode::damaged, std::move(what)}; }
 
-/// The size that `name` must have in a model of that shape; 0 for a name that any size fits. Cannot overflow:
-/// rows < 2^32 and dim <= 4096.
+/// The size that `name` must have in a model of that shape; 0 for a name that any size fits. Cannot
+/// overflow: rows < 2^32 and dim <= 4096.
 std::uint64_t required_bytes(std::string_view name, std::uint64_t rows, std::uint32_t dim) {
     if (name == kNorms) return rows * sizeof(double);
     if (name == kVectors) return rows * dim * sizeof(float);
@@ -47,15 +48,19 @@ ElementType required_type(std::string_view name) {
 
 /// Names stand in messages and replies as they are, so no byte of theirs may need quoting.
 bool is_section_name(std::string_view name) {
-    return !name.empty() && name.size() <= kMaxSectionName && std::all_of(name.begin(), name.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
-    });
+    return !name.empty() && name.size() <= kMaxSectionName &&
+           std::all_of(name.begin(), name.end(), [](char c) {
+               return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+                      c == '-';
+           });
 }
 
-Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes, const Header& header) {
+Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes,
+                                             const Header& header) {
     const auto count = get<std::uint32_t>(bytes, kAtSectionCount);
     if (count > kMaxSections)
-        return damaged(fmt::format("header lists {} sections, at most {} fit", count, kMaxSections));
+        return damaged(
+            fmt::format("header lists {} sections, at most {} fit", count, kMaxSections));
     std::vector<Section> sections;
     std::uint64_t free_from = kHeaderBytes;
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -63,8 +68,9 @@ Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes, c
         const auto* text = reinterpret_cast<const char*>(entry.data());
         const std::string_view name(text, ::strnlen(text, kMaxSectionName + 1));
         if (!is_section_name(name)) {
-            return damaged(fmt::format("the name of section {} is {}, not 1 to {} of the bytes a-z 0-9 . _ -", i,
-                                       printable(name), kMaxSectionName));
+            return damaged(
+                fmt::format("the name of section {} is {}, not 1 to {} of the bytes a-z 0-9 . _ -",
+                            i, printable(name), kMaxSectionName));
         }
         Section section;
         section.name = name;
@@ -73,15 +79,19 @@ Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes, c
         section.bytes = get<std::uint64_t>(entry, kAtEntryBytes);
         section.checksum = get<std::uint64_t>(entry, kAtEntryChecksum);
         if (section.offset % kSectionAlignment != 0 || section.offset < free_from) {
-            return damaged(fmt::format("section '{}' starts at byte {}, which is not a free multiple of {}",
-                                       section.name, section.offset, kSectionAlignment));
+            return damaged(
+                fmt::format("section '{}' starts at byte {}, which is not a free multiple of {}",
+                            section.name, section.offset, kSectionAlignment));
         }
-        if (section.offset > header.file_bytes || section.bytes > header.file_bytes - section.offset) {
-            return damaged(fmt::format("section '{}' ({} bytes at {}) runs past the end of the file ({} bytes)",
-                                       section.name, section.bytes, section.offset, header.file_bytes));
+        if (section.offset > header.file_bytes ||
+            section.bytes > header.file_bytes - section.offset) {
+            return damaged(fmt::format(
+                "section '{}' ({} bytes at {}) runs past the end of the file ({} bytes)",
+                section.name, section.bytes, section.offset, header.file_bytes));
         }
         free_from = section.offset + section.bytes;
-        if (std::any_of(sections.begin(), sections.end(), [&](const Section& s) { return s.name == section.name; })) {
+        if (std::any_of(sections.begin(), sections.end(),
+                        [&](const Section& s) { return s.name == section.name; })) {
             return damaged(fmt::format("section '{}' is listed twice", section.name));
         }
         sections.push_back(std::move(section));
@@ -106,20 +116,23 @@ std::string_view element_type_name(ElementType type) {
 }
 
 const Section* Header::find(std::string_view name) const {
-    const auto found = std::find_if(sections.begin(), sections.end(), [&](const Section& s) { return s.name == name; });
+    const auto found = std::find_if(sections.begin(), sections.end(),
+                                    [&](const Section& s) { return s.name == name; });
     return found == sections.end() ? nullptr : &*found;
 }
 
 std::array<std::byte, kHeaderBytes> encode_header(const Header& header) {
     assert(header.sections.size() <= kMaxSections);
-    HeaderBytes bytes = begin_header(kValues, {header.rows, header.dim, header.generation, header.file_bytes});
+    HeaderBytes bytes =
+        begin_header(kValues, {header.rows, header.dim, header.generation, header.file_bytes});
     put(bytes, kAtSectionCount, static_cast<std::uint32_t>(header.sections.size()));
     put(bytes, kAtKeysBytes, header.keys_bytes);
     put(bytes, kAtKeysChecksum, header.keys_checksum);
     for (std::size_t i = 0; i < header.sections.size(); ++i) {
         const Section& section = header.sections[i];
         assert(is_section_name(section.name));
-        const auto entry = std::span(bytes).subspan(kAtSections + i * kSectionEntryBytes, kSectionEntryBytes);
+        const auto entry =
+            std::span(bytes).subspan(kAtSections + i * kSectionEntryBytes, kSectionEntryBytes);
         std::memcpy(entry.data(), section.name.data(), section.name.size());
         put(entry, kAtEntryType, static_cast<std::uint32_t>(section.type));
         put(entry, kAtEntryOffset, section.offset);
@@ -149,21 +162,23 @@ Result<Header> decode_header(std::span<const std::byte> bytes) {
         if (section == nullptr) return damaged(fmt::format("section '{}' is missing", name));
         const auto wanted = required_bytes(name, header.rows, header.dim);
         if (section->bytes != wanted || section->type != required_type(name)) {
-            return damaged(fmt::format("section '{}' holds {} bytes of {}; {} × {} needs {} bytes of {}", name,
-                                       section->bytes, element_type_name(section->type), header.rows, header.dim,
-                                       wanted, element_type_name(required_type(name))));
+            return damaged(
+                fmt::format("section '{}' holds {} bytes of {}; {} × {} needs {} bytes of {}", name,
+                            section->bytes, element_type_name(section->type), header.rows,
+                            header.dim, wanted, element_type_name(required_type(name))));
         }
     }
     const auto generation = compute_generation(header);
     if (generation != header.generation) {
-        return damaged(
-            fmt::format("the generation is {}, the content's is {}", hex(header.generation), hex(generation)));
+        return damaged(fmt::format("the generation is {}, the content's is {}",
+                                   hex(header.generation), hex(generation)));
     }
     return header;
 }
 
 std::uint64_t compute_generation(const Header& header) {
-    std::vector<std::uint64_t> facts = {header.rows, header.dim, header.keys_bytes, header.keys_checksum};
+    std::vector<std::uint64_t> facts = {header.rows, header.dim, header.keys_bytes,
+                                        header.keys_checksum};
     for (const std::string_view name : {kNorms, kVectors, kRanks}) {
         const Section* section = header.find(name);
         facts.push_back(section == nullptr ? 0 : section->checksum);
@@ -171,7 +186,9 @@ std::uint64_t compute_generation(const Header& header) {
     return checksum(std::as_bytes(std::span(facts)));
 }
 
-std::uint64_t checksum(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+std::uint64_t checksum(std::span<const std::byte> bytes) {
+    return XXH3_64bits(bytes.data(), bytes.size());
+}
 
 Checksum::Checksum() : state_(XXH3_createState()) {
     if (state_ == nullptr) throw std::bad_alloc();
@@ -186,7 +203,9 @@ Checksum::~Checksum() { XXH3_freeState(static_cast<XXH3_state_t*>(state_)); }
 void Checksum::update(std::span<const std::byte> bytes) {
     XXH3_64bits_update(static_cast<XXH3_state_t*>(state_), bytes.data(), bytes.size());
 }
-std::uint64_t Checksum::value() const { return XXH3_64bits_digest(static_cast<const XXH3_state_t*>(state_)); }
+std::uint64_t Checksum::value() const {
+    return XXH3_64bits_digest(static_cast<const XXH3_state_t*>(state_));
+}
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 

@@ -1,4 +1,5 @@
-// The facts about a model's files that reader and writer share. FORMAT.md beside this file is the specification.
+// The facts about a model's files that reader and writer share. FORMAT.md beside this file is the
+// specification.
 #pragma once
 
 #include <array>
@@ -23,9 +24,11 @@ inline constexpr const char* kReportFile = "report.json";
 /// How every report begins: the name of the program that made the model follows.
 inline constexpr std::string_view kReportBeginning = "{\n  \"tool\": \"gloved-";
 
-/// The shape of PNG's signature, which was designed so that each common way to mangle a file in transfer breaks it: a
-/// byte over 0x7F (7-bit channels), CR LF (newline conversion), 0x1A (DOS end of file), LF (the reverse conversion).
-inline constexpr std::array<unsigned char, 8> kMagic = {0x8E, 'G', 'L', 'V', '\r', '\n', 0x1A, '\n'};
+/// The shape of PNG's signature, which was designed so that each common way to mangle a file in
+/// transfer breaks it: a byte over 0x7F (7-bit channels), CR LF (newline conversion), 0x1A (DOS end
+/// of file), LF (the reverse conversion).
+inline constexpr std::array<unsigned char, 8> kMagic = {0x8E, 'G',  'L',  'V',
+                                                        '\r', '\n', 0x1A, '\n'};
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::size_t kHeaderBytes = 4096;
 inline constexpr std::size_t kSectionAlignment = 4096;
@@ -74,13 +77,14 @@ struct Header {
 /// The header's bytes, header checksum included. `header` must be one that `decode_header` accepts.
 std::array<std::byte, kHeaderBytes> encode_header(const Header& header);
 
-/// Reads a header and checks all that can be checked without the sections: magic, version, header checksum, limits,
-/// that the required sections are there with the sizes that rows and dim ask for, aligned, in order, not overlapping,
-/// inside `file_bytes`. Errors: damaged or unsupported, without the path (the caller knows it).
+/// Reads a header and checks all that can be checked without the sections: magic, version, header
+/// checksum, limits, that the required sections are there with the sizes that rows and dim ask for,
+/// aligned, in order, not overlapping, inside `file_bytes`. Errors: damaged or unsupported, without
+/// the path (the caller knows it).
 Result<Header> decode_header(std::span<const std::byte> bytes);
 
-/// The generation that belongs to a header's content: XXH3-64 of shape and checksums, so that equal content has an
-/// equal generation however it was made.
+/// The generation that belongs to a header's content: XXH3-64 of shape and checksums, so that equal
+/// content has an equal generation however it was made.
 std::uint64_t compute_generation(const Header& header);
 
 /// XXH3-64 with seed 0.

@@ -38,14 +38,16 @@ bool any_not_finite(std::span<const std::byte> bytes, Bits exponent) {
 
 bool holds_not_finite(std::span<const std::byte> bytes, ElementType type) {
     if (type == ElementType::float32) return any_not_finite<std::uint32_t>(bytes, 0x7F800000U);
-    if (type == ElementType::float64) return any_not_finite<std::uint64_t>(bytes, 0x7FF0000000000000U);
+    if (type == ElementType::float64)
+        return any_not_finite<std::uint64_t>(bytes, 0x7FF0000000000000U);
     return false;
 }
 
 /// What to do about a planes file that is of no use.
 std::string planes_remedy(const std::string& model_path) {
-    return fmt::format("; remove it: a model serves without. 'gloved-convert --planes-only {}' makes it anew",
-                       model_path);
+    return fmt::format(
+        "; remove it: a model serves without. 'gloved-convert --planes-only {}' makes it anew",
+        model_path);
 }
 
 }  // namespace
@@ -89,11 +91,11 @@ Status Model::open_values(int directory_fd) {
     }
     header_ = *std::move(header);
     if (header_.file_bytes != values_.size_bytes()) {
-        return Error{
-            ErrorCode::damaged,
-            fmt::format("{}: the file has {} bytes, its header says {} (truncated or appended to); convert the "
-                        "download again",
-                        path, values_.size_bytes(), header_.file_bytes)};
+        return Error{ErrorCode::damaged,
+                     fmt::format("{}: the file has {} bytes, its header says {} (truncated or "
+                                 "appended to); convert the "
+                                 "download again",
+                                 path, values_.size_bytes(), header_.file_bytes)};
     }
     norms_ = header_.find(kNorms);
     vectors_ = header_.find(kVectors);
@@ -107,20 +109,20 @@ Status Model::open_keys(int directory_fd) {
     if (!keys) return keys.error();
     keys_ = *std::move(keys);
     if (keys_.size_bytes() != header_.keys_bytes) {
-        return Error{
-            ErrorCode::mismatch,
-            fmt::format("{}: {} bytes, but the values file beside it belongs to keys of {} bytes: truncated, or of "
-                        "another model",
-                        path, keys_.size_bytes(), header_.keys_bytes)};
+        return Error{ErrorCode::mismatch,
+                     fmt::format("{}: {} bytes, but the values file beside it belongs to keys of "
+                                 "{} bytes: truncated, or of "
+                                 "another model",
+                                 path, keys_.size_bytes(), header_.keys_bytes)};
     }
 
     const auto computed = checksum(keys_.bytes());
     if (computed != header_.keys_checksum) {
-        return Error{
-            ErrorCode::mismatch,
-            fmt::format("{}: checksum {}, but the values file beside it belongs to keys of checksum {}: damaged, or "
-                        "of another model",
-                        path, hex(computed), hex(header_.keys_checksum))};
+        return Error{ErrorCode::mismatch,
+                     fmt::format("{}: checksum {}, but the values file beside it belongs to keys "
+                                 "of checksum {}: damaged, or "
+                                 "of another model",
+                                 path, hex(computed), hex(header_.keys_checksum))};
     }
     if (Status indexed = index_keys(); !indexed) return with_path(path, indexed.error());
     return {};
@@ -131,12 +133,14 @@ Status Model::index_keys() {
     const std::size_t rows = this->rows();
     // A key and its LF take two bytes at least: this bounds the allocation by the file's true size.
     if (text.size() / 2 < rows) {
-        return Error{ErrorCode::damaged, fmt::format("{} bytes cannot hold {} words", text.size(), rows)};
+        return Error{ErrorCode::damaged,
+                     fmt::format("{} bytes cannot hold {} words", text.size(), rows)};
     }
     // Replies separate fields by TAB and lines by LF: a key with one of these would forge some.
     for (const char forbidden : {'\0', '\t', '\r'}) {
         if (std::memchr(text.data(), forbidden, text.size()) != nullptr) {
-            return Error{ErrorCode::damaged, fmt::format("a key holds the byte 0x{:02X}", static_cast<int>(forbidden))};
+            return Error{ErrorCode::damaged,
+                         fmt::format("a key holds the byte 0x{:02X}", static_cast<int>(forbidden))};
         }
     }
     starts_.clear();
@@ -144,29 +148,35 @@ Status Model::index_keys() {
     starts_.push_back(0);
     std::string_view previous;
     for (std::size_t at = 0; at < text.size();) {
-        const auto* end = static_cast<const char*>(std::memchr(text.data() + at, '\n', text.size() - at));
+        const auto* end =
+            static_cast<const char*>(std::memchr(text.data() + at, '\n', text.size() - at));
         if (end == nullptr) return Error{ErrorCode::damaged, "the last line has no LF"};
-        const std::string_view key(text.data() + at, static_cast<std::size_t>(end - (text.data() + at)));
+        const std::string_view key(text.data() + at,
+                                   static_cast<std::size_t>(end - (text.data() + at)));
         const std::size_t row = starts_.size() - 1;
-        if (row == rows) return Error{ErrorCode::damaged, fmt::format("more than the header's {} lines", rows)};
+        if (row == rows)
+            return Error{ErrorCode::damaged, fmt::format("more than the header's {} lines", rows)};
         // An empty first line equals the empty `previous`, so this finds empty keys too.
         if (!(previous < key)) {
-            return Error{ErrorCode::damaged, fmt::format("line {}: {} does not sort after {}", row + 1, printable(key),
-                                                         printable(previous))};
+            return Error{ErrorCode::damaged,
+                         fmt::format("line {}: {} does not sort after {}", row + 1, printable(key),
+                                     printable(previous))};
         }
         previous = key;
         at += key.size() + 1;
         starts_.push_back(at);
     }
     if (starts_.size() != rows + 1) {
-        return Error{ErrorCode::damaged, fmt::format("{} lines, the header says {}", starts_.size() - 1, rows)};
+        return Error{ErrorCode::damaged,
+                     fmt::format("{} lines, the header says {}", starts_.size() - 1, rows)};
     }
     return {};
 }
 
 Status Model::open_planes(int directory_fd) {
     struct stat status {};
-    if (::fstatat(directory_fd, kPlanesFile, &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) return {};
+    if (::fstatat(directory_fd, kPlanesFile, &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+        return {};
     const std::string path = path_ + "/" + kPlanesFile;
     const auto refused = [&](Error error) {
         error.message += planes_remedy(path_);
@@ -178,14 +188,17 @@ Status Model::open_planes(int directory_fd) {
     if (!header) return refused(header.error());
     if (header->file_bytes() != planes->size_bytes()) {
         return refused(
-            {ErrorCode::damaged, fmt::format("the file has {} bytes, its header says {} (truncated or appended to)",
-                                             planes->size_bytes(), header->file_bytes())});
+            {ErrorCode::damaged,
+             fmt::format("the file has {} bytes, its header says {} (truncated or appended to)",
+                         planes->size_bytes(), header->file_bytes())});
     }
-    if (header->generation != generation() || header->rows != header_.rows || header->dim != header_.dim) {
+    if (header->generation != generation() || header->rows != header_.rows ||
+        header->dim != header_.dim) {
         return refused(
             {ErrorCode::mismatch,
-             fmt::format("of another model: {} × {}, generation {}; this one has {} × {} and {}", header->rows,
-                         header->dim, hex(header->generation), header_.rows, header_.dim, hex(generation()))});
+             fmt::format("of another model: {} × {}, generation {}; this one has {} × {} and {}",
+                         header->rows, header->dim, hex(header->generation), header_.rows,
+                         header_.dim, hex(generation()))});
     }
     planes_ = *std::move(planes);
     planes_header_ = *header;
@@ -237,13 +250,15 @@ Status Model::verify_section(const Section& section) const {
     }
     const auto computed = hashed.value();
     if (computed != section.checksum) {
-        return Error{ErrorCode::damaged, fmt::format("{}/{}: section '{}' has checksum {}, its bytes give {}", path_,
-                                                     kValuesFile, section.name, hex(section.checksum), hex(computed))};
+        return Error{ErrorCode::damaged,
+                     fmt::format("{}/{}: section '{}' has checksum {}, its bytes give {}", path_,
+                                 kValuesFile, section.name, hex(section.checksum), hex(computed))};
     }
     if (not_finite) {
-        return Error{ErrorCode::damaged,
-                     fmt::format("{}/{}: section '{}' holds NaN or infinity; gloved-verify says where", path_,
-                                 kValuesFile, section.name)};
+        return Error{
+            ErrorCode::damaged,
+            fmt::format("{}/{}: section '{}' holds NaN or infinity; gloved-verify says where",
+                        path_, kValuesFile, section.name)};
     }
     return {};
 }
@@ -253,21 +268,22 @@ Status Model::verify_planes() const {
     if (!groups) return {};
     const auto computed = checksum(*groups);
     if (computed != planes_header_->checksum) {
-        return Error{ErrorCode::damaged,
-                     fmt::format("{}/{}: the checksum is {}, the bytes give {}{}", path_, kPlanesFile,
-                                 hex(planes_header_->checksum), hex(computed), planes_remedy(path_))};
+        return Error{
+            ErrorCode::damaged,
+            fmt::format("{}/{}: the checksum is {}, the bytes give {}{}", path_, kPlanesFile,
+                        hex(planes_header_->checksum), hex(computed), planes_remedy(path_))};
     }
     return {};
 }
 
 Status Model::verify_sizes() const {
-    for (const auto& [file, name] :
-         {std::pair{&values_, kValuesFile}, std::pair{&keys_, kKeysFile}, std::pair{&planes_, kPlanesFile}}) {
+    for (const auto& [file, name] : {std::pair{&values_, kValuesFile}, std::pair{&keys_, kKeysFile},
+                                     std::pair{&planes_, kPlanesFile}}) {
         if (file->has_kept_its_size()) continue;
-        return Error{ErrorCode::damaged,
-                     fmt::format("{}/{}: its size has changed since it was mapped; a model is replaced by renaming (as "
-                                 "gloved-convert does), never written in place",
-                                 path_, name)};
+        return Error{ErrorCode::damaged, fmt::format("{}/{}: its size has changed since it was "
+                                                     "mapped; a model is replaced by renaming (as "
+                                                     "gloved-convert does), never written in place",
+                                                     path_, name)};
     }
     return {};
 }

@@ -27,20 +27,23 @@ struct RowRange {
 /// Whether a model's planes file is opened where there is one.
 enum class WithPlanes { if_there, no };
 
-/// Keys, norms, vectors and ranks of one model, and its plane where one is stored, mapped read-only. Immutable once open: any number of threads may read.
-/// Every view that it hands out lives as long as the Model.
+/// Keys, norms, vectors and ranks of one model, and its plane where one is stored, mapped
+/// read-only. Immutable once open: any number of threads may read. Every view that it hands out
+/// lives as long as the Model.
 class Model {
   public:
-    /// Opens the model in the directory `path` through one directory handle, so that an exchange of the directory
-    /// between two files cannot mix two models. Checked here: sizes against fstat before anything is mapped, the header
-    /// whole, that the keys file is the one that the header names (size and checksum), that it has `rows` lines, none
-    /// empty, none with NUL, TAB or CR, in strictly ascending byte order; of the planes file the header whole, that it belongs
-    /// to this model, and its size. Not checked here: the checksums of sections and planes, see `verify_section` and
-    /// `verify_planes`. Errors (io, damaged, mismatch, unsupported) name the file and the fault; nothing stays
-    /// open.
+    /// Opens the model in the directory `path` through one directory handle, so that an exchange of
+    /// the directory between two files cannot mix two models. Checked here: sizes against fstat
+    /// before anything is mapped, the header whole, that the keys file is the one that the header
+    /// names (size and checksum), that it has `rows` lines, none empty, none with NUL, TAB or CR,
+    /// in strictly ascending byte order; of the planes file the header whole, that it belongs to
+    /// this model, and its size. Not checked here: the checksums of sections and planes, see
+    /// `verify_section` and `verify_planes`. Errors (io, damaged, mismatch, unsupported) name the
+    /// file and the fault; nothing stays open.
     static Result<Model> open(const std::string& path, WithPlanes planes = WithPlanes::if_there);
     /// The same in a directory that is open already; `path` is what messages call it.
-    static Result<Model> open_at(int directory_fd, const std::string& path, WithPlanes planes = WithPlanes::if_there);
+    static Result<Model> open_at(int directory_fd, const std::string& path,
+                                 WithPlanes planes = WithPlanes::if_there);
 
     const std::string& path() const { return path_; }
     const Header& header() const { return header_; }
@@ -54,13 +57,16 @@ class Model {
     }
     /// The row whose key is exactly `word`; O(log rows).
     std::optional<Row> find(std::string_view word) const;
-    /// The rows whose keys start with the bytes of `prefix`; all rows for an empty one. O(log rows).
+    /// The rows whose keys start with the bytes of `prefix`; all rows for an empty one. O(log
+    /// rows).
     RowRange prefix_range(std::string_view prefix) const;
 
     /// float32, shape (rows, dim), row-major, starting on a page boundary.
     std::span<const float> vectors() const { return section_as<float>(*vectors_); }
     /// float32, shape (dim).
-    std::span<const float> vector(std::size_t row) const { return vectors().subspan(row * dim(), dim()); }
+    std::span<const float> vector(std::size_t row) const {
+        return vectors().subspan(row * dim(), dim());
+    }
     /// float64, shape (rows): square root of each row's canonical sum of squares.
     std::span<const double> norms() const { return section_as<double>(*norms_); }
     /// uint32, shape (rows): how many kept rows stand before each in the source.
@@ -70,23 +76,25 @@ class Model {
     std::span<const std::byte> section_bytes(const Section& section) const {
         return values_.bytes().subspan(section.offset, section.bytes);
     }
-    /// Compares a section's bytes with its checksum, and looks for numbers that are not finite; reads
-    /// all of it once. The error is `damaged` and names file and section.
+    /// Compares a section's bytes with its checksum, and looks for numbers that are not finite;
+    /// reads all of it once. The error is `damaged` and names file and section.
     Status verify_section(const Section& section) const;
 
-    /// The groups of the model's plane, as PlaneShape lays them out, on a page boundary; nothing where none is stored.
+    /// The groups of the model's plane, as PlaneShape lays them out, on a page boundary; nothing
+    /// where none is stored.
     std::optional<std::span<const std::byte>> planes() const {
         if (!planes_header_) return std::nullopt;
         return planes_.bytes().subspan(kHeaderBytes, planes_header_->shape().bytes());
     }
     /// Nothing where no plane is stored.
     const std::optional<PlanesHeader>& planes_header() const { return planes_header_; }
-    /// Compares the groups with their checksum; reads all of them. The error is `damaged` and names file and remedy. Fine where no
-    /// plane is stored.
+    /// Compares the groups with their checksum; reads all of them. The error is `damaged` and names
+    /// file and remedy. Fine where no plane is stored.
     Status verify_planes() const;
 
-    /// That all files are as long as they were when they were mapped: what is cut off reads as zeros, or not at all. The error is
-    /// `damaged` and names the file. Cheap enough for every answer.
+    /// That all files are as long as they were when they were mapped: what is cut off reads as
+    /// zeros, or not at all. The error is `damaged` and names the file. Cheap enough for every
+    /// answer.
     Status verify_sizes() const;
 
     /// The whole values file, header included, as it is mapped.

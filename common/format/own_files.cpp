@@ -36,7 +36,8 @@ constexpr std::size_t kMaxBeginning = 64;
 
 /// Opens what may be anything, without following a link or waiting.
 UniqueFd open_for_a_look(int directory_fd, const char* name) {
-    return UniqueFd(::openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
+    return UniqueFd(
+        ::openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
 }
 
 enum class Content { empty, own, foreign };
@@ -51,13 +52,15 @@ Result<Content> content_of(int fd, std::string_view beginning, const std::string
     std::array<char, kMaxBeginning> bytes{};
     assert(beginning.size() <= bytes.size());
     const std::span<char> read(bytes.data(), beginning.size());
-    if (Status done = read_all_at(fd, std::as_writable_bytes(read), 0, path); !done) return done.error();
-    return std::equal(read.begin(), read.end(), beginning.begin()) ? Content::own : Content::foreign;
+    if (Status done = read_all_at(fd, std::as_writable_bytes(read), 0, path); !done)
+        return done.error();
+    return std::equal(read.begin(), read.end(), beginning.begin()) ? Content::own
+                                                                   : Content::foreign;
 }
 
 const OwnFile* find_own_file(std::string_view name) {
-    const auto* const found =
-        std::find_if(kOwnFiles.begin(), kOwnFiles.end(), [&](const OwnFile& file) { return name == file.name; });
+    const auto* const found = std::find_if(kOwnFiles.begin(), kOwnFiles.end(),
+                                           [&](const OwnFile& file) { return name == file.name; });
     return found == kOwnFiles.end() ? nullptr : found;
 }
 
@@ -110,8 +113,10 @@ Result<std::optional<std::string>> find_foreign_entry(int directory_fd, const st
     return std::optional<std::string>();
 }
 
-Status remove_own_directory(int parent_fd, const std::string& name, const std::string& path, Look look) {
-    const UniqueFd directory(::openat(parent_fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+Status remove_own_directory(int parent_fd, const std::string& name, const std::string& path,
+                            Look look) {
+    const UniqueFd directory(
+        ::openat(parent_fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     // Another process may be sweeping it.
     if (!directory && errno == ENOENT) return {};
     if (!directory) return system_error(path, "cannot open for removal", errno);
@@ -121,7 +126,8 @@ Status remove_own_directory(int parent_fd, const std::string& name, const std::s
             if (!own) return own.error();
             if (!*own) {
                 return Error{ErrorCode::conflict,
-                             fmt::format("{}: holds \"{}\", which gloved did not make, and stays", path, file.name)};
+                             fmt::format("{}: holds \"{}\", which gloved did not make, and stays",
+                                         path, file.name)};
             }
         }
         if (::unlinkat(directory.get(), file.name, 0) != 0 && errno != ENOENT) {

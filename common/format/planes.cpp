@@ -24,7 +24,8 @@ std::uint64_t PlanesHeader::file_bytes() const {
 }
 
 std::array<std::byte, kHeaderBytes> encode_planes_header(const PlanesHeader& header) {
-    HeaderBytes bytes = begin_header(kPlanes, {header.rows, header.dim, header.generation, header.file_bytes()});
+    HeaderBytes bytes =
+        begin_header(kPlanes, {header.rows, header.dim, header.generation, header.file_bytes()});
     put(bytes, kAtBits, kPlaneBits);
     put(bytes, kAtGroupsBytes, static_cast<std::uint64_t>(header.shape().bytes()));
     put(bytes, kAtGroupsChecksum, header.checksum);
@@ -35,7 +36,8 @@ std::array<std::byte, kHeaderBytes> encode_planes_header(const PlanesHeader& hea
 Result<PlanesHeader> decode_planes_header(std::span<const std::byte> bytes) {
     const auto frame = open_header(kPlanes, bytes);
     if (!frame) return frame.error();
-    const PlanesHeader header{frame->rows, frame->dim, frame->generation, get<std::uint64_t>(bytes, kAtGroupsChecksum)};
+    const PlanesHeader header{frame->rows, frame->dim, frame->generation,
+                              get<std::uint64_t>(bytes, kAtGroupsChecksum)};
     const auto bits = get<std::uint32_t>(bytes, kAtBits);
     if (bits != kPlaneBits) {
         return Error{ErrorCode::unsupported,
@@ -43,9 +45,9 @@ Result<PlanesHeader> decode_planes_header(std::span<const std::byte> bytes) {
     }
     const auto groups_bytes = get<std::uint64_t>(bytes, kAtGroupsBytes);
     if (groups_bytes != header.shape().bytes() || frame->file_bytes != header.file_bytes()) {
-        return damaged(fmt::format("{} bytes of groups in a file of {}; {} × {} needs {} in {}", groups_bytes,
-                                   frame->file_bytes, header.rows, header.dim, header.shape().bytes(),
-                                   header.file_bytes()));
+        return damaged(fmt::format("{} bytes of groups in a file of {}; {} × {} needs {} in {}",
+                                   groups_bytes, frame->file_bytes, header.rows, header.dim,
+                                   header.shape().bytes(), header.file_bytes()));
     }
     return header;
 }

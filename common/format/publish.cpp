@@ -40,18 +40,21 @@ int lock_now(int fd) {
 }
 
 UniqueFd open_directory_at(int parent, const std::string& name) {
-    return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    return UniqueFd(
+        ::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
 }
 
 /// Whether `name` in the directory is the file that `fd` has open.
 bool is_named(int directory, const char* name, int fd) {
     struct stat open {};
     struct stat named {};
-    return ::fstat(fd, &open) == 0 && ::fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+    return ::fstat(fd, &open) == 0 &&
+           ::fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
            open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
-/// What publish() appends to a staging directory's name «.NAME.gloved-PID-N» for an old model that it moves aside.
+/// What publish() appends to a staging directory's name «.NAME.gloved-PID-N» for an old model that
+/// it moves aside.
 constexpr std::string_view kAsideSuffix = "-0";
 /// The longest that is put around a target's name: two numbers of ten digits, and the suffix.
 constexpr std::size_t kMaxAround = 1 + 8 + 10 + 1 + 10 + kAsideSuffix.size();
@@ -59,7 +62,8 @@ constexpr std::size_t kMaxTargetName = NAME_MAX - kMaxAround;
 
 /// Whether `name` is that of an old model moved aside: three numbers behind the prefix, not two.
 bool is_aside(std::string_view name, std::size_t prefix_length) {
-    return std::count(name.begin() + static_cast<std::ptrdiff_t>(prefix_length), name.end(), '-') == 2;
+    return std::count(name.begin() + static_cast<std::ptrdiff_t>(prefix_length), name.end(), '-') ==
+           2;
 }
 
 /// Whether somebody is making a model in the directory `name`.
@@ -68,8 +72,9 @@ bool is_being_made(int parent, const std::string& name) {
     return made ? lock_now(made.get()) != 0 : errno != ENOENT;
 }
 
-/// Gives an old model that was moved aside its name back, if its process died before the new one had the name: it is the
-/// only one there is. Whether the old model is of no use any more, because there is a new one.
+/// Gives an old model that was moved aside its name back, if its process died before the new one
+/// had the name: it is the only one there is. Whether the old model is of no use any more, because
+/// there is a new one.
 bool give_name_back(int parent, const std::string& aside, const std::string& target_name) {
     if (is_being_made(parent, aside.substr(0, aside.size() - kAsideSuffix.size()))) return false;
     const UniqueFd old = open_directory_at(parent, aside);
@@ -80,7 +85,8 @@ bool give_name_back(int parent, const std::string& aside, const std::string& tar
            (errno == EEXIST || errno == ENOTEMPTY);
 }
 
-/// Removes the strays of this target: what has their name, is gloved's by its content, and is held by nobody.
+/// Removes the strays of this target: what has their name, is gloved's by its content, and is held
+/// by nobody.
 Status sweep_strays(int parent, const std::string& parent_path, const std::string& target_name) {
     const auto names = list_directory(parent, parent_path);
     if (!names) return names.error();
@@ -107,7 +113,8 @@ Error conflict(std::string message) { return {ErrorCode::conflict, std::move(mes
 /// Whether something is mounted at `name`: it could not be renamed.
 Result<bool> is_mount_point(int parent, const std::string& name, const std::string& target) {
     struct statx status {};
-    if (::statx(parent, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &status) != 0) {
+    if (::statx(parent, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &status) !=
+        0) {
         return system_error(target, "cannot stat", errno);
     }
     if ((status.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0) {
@@ -131,24 +138,24 @@ Status check_removable(int parent, int directory, bool empty, const std::string&
     const auto status = file_status(directory, target);
     if (!status) return status.error();
     if (is_kept_by_stickiness(*around) && ::geteuid() != status->st_uid) {
-        return conflict(
-            fmt::format("{}: belongs to another user, and the directory around it is sticky, so that only its "
-                        "owner can replace it; choose another name",
-                        target));
+        return conflict(fmt::format(
+            "{}: belongs to another user, and the directory around it is sticky, so that only its "
+            "owner can replace it; choose another name",
+            target));
     }
     if (!empty && is_kept_by_stickiness(*status)) {
-        return conflict(
-            fmt::format("{}: belongs to another user and is sticky, so that only its owner can replace it; "
-                        "choose another name",
-                        target));
+        return conflict(fmt::format(
+            "{}: belongs to another user and is sticky, so that only its owner can replace it; "
+            "choose another name",
+            target));
     }
     if (!empty && ::faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) != 0) {
         if (errno != EACCES && errno != EROFS && errno != EPERM)
             return system_error(target, "cannot tell who may write it", errno);
-        return conflict(
-            fmt::format("{}: this user may not remove the model that is there; its owner can allow it "
-                        "(chmod g+w), or choose another name",
-                        target));
+        return conflict(fmt::format(
+            "{}: this user may not remove the model that is there; its owner can allow it "
+            "(chmod g+w), or choose another name",
+            target));
     }
     return {};
 }
@@ -161,13 +168,16 @@ Status check_target(int parent, const std::string& name, const std::string& targ
         return system_error(target, "cannot stat", errno);
     }
     if (!S_ISDIR(status.st_mode)) {
-        return conflict(fmt::format("{}: exists and is not a directory; choose another name or remove it", target));
+        return conflict(fmt::format(
+            "{}: exists and is not a directory; choose another name or remove it", target));
     }
     const auto mounted = is_mount_point(parent, name, target);
     if (!mounted) return mounted.error();
     if (*mounted) {
-        return conflict(fmt::format(
-            "{0}: is a mount point, which a model cannot replace; name a directory in it, such as {0}/glove", target));
+        return conflict(
+            fmt::format("{0}: is a mount point, which a model cannot replace; name a directory in "
+                        "it, such as {0}/glove",
+                        target));
     }
     const UniqueFd directory = open_directory_at(parent, name);
     if (!directory) return system_error(target, "cannot open the directory", errno);
@@ -176,16 +186,17 @@ Status check_target(int parent, const std::string& name, const std::string& targ
     const auto foreign = find_foreign_entry(directory.get(), target);
     if (!foreign) return foreign.error();
     if (*foreign || (!names->empty() && !is_model(directory.get()))) {
-        return conflict(
-            fmt::format("{}: exists and holds {}, which gloved did not make, so nothing there is touched; "
-                        "choose another directory, or move or remove this one",
-                        target, printable(foreign->value_or(names->empty() ? "" : names->front()), NAME_MAX)));
+        return conflict(fmt::format(
+            "{}: exists and holds {}, which gloved did not make, so nothing there is touched; "
+            "choose another directory, or move or remove this one",
+            target, printable(foreign->value_or(names->empty() ? "" : names->front()), NAME_MAX)));
     }
     return check_removable(parent, directory.get(), names->empty(), target);
 }
 
 /// Refuses what took the old model's place between the last look and the exchange.
-Status check_old(int parent, const std::string& old, const std::string& old_path, const std::string& target) {
+Status check_old(int parent, const std::string& old, const std::string& old_path,
+                 const std::string& target) {
     const UniqueFd directory = open_directory_at(parent, old);
     if (!directory) {
         if (errno == ENOENT) return {};  // another process has swept it
@@ -194,10 +205,10 @@ Status check_old(int parent, const std::string& old, const std::string& old_path
     const auto foreign = find_foreign_entry(directory.get(), old_path);
     if (!foreign) return foreign.error();
     if (!*foreign) return {};
-    return conflict(
-        fmt::format("{}: now holds {}, which gloved did not make, so nothing there is touched; choose "
-                    "another directory",
-                    target, printable(**foreign, NAME_MAX)));
+    return conflict(fmt::format(
+        "{}: now holds {}, which gloved did not make, so nothing there is touched; choose "
+        "another directory",
+        target, printable(**foreign, NAME_MAX)));
 }
 
 /// Opens a file of a model; no descriptor where there is none.
@@ -207,8 +218,8 @@ Result<UniqueFd> open_if_there(int directory, const char* name, const std::strin
     return fd;
 }
 
-/// Gives a new file the access of the old model's file of that name or, where there is none, of its values. Nobody may
-/// write it.
+/// Gives a new file the access of the old model's file of that name or, where there is none, of its
+/// values. Nobody may write it.
 Status keep_file_access(int old_directory, const char* name, int made, const std::string& path) {
     for (const char* like : {name, kValuesFile}) {
         const auto old = open_if_there(old_directory, like, path);
@@ -219,7 +230,8 @@ Status keep_file_access(int old_directory, const char* name, int made, const std
 }
 
 /// Warns, unless there is no memory for it: what has been done stays done.
-void tell(const std::function<void(const std::string&)>& warn, const std::string& message, const char* more = "") {
+void tell(const std::function<void(const std::string&)>& warn, const std::string& message,
+          const char* more = "") {
     try {
         warn(message + more);
     } catch (const std::bad_alloc&) {
@@ -232,14 +244,17 @@ Status check_planes(int directory, const char* name, const std::string& path) {
     const auto own = is_own_file(directory, name, file);
     if (!own) return own.error();
     if (*own) return {};
-    return conflict(fmt::format("{}: gloved did not make this file, so it is left alone; move or remove it", file));
+    return conflict(fmt::format(
+        "{}: gloved did not make this file, so it is left alone; move or remove it", file));
 }
 
 Error being_made(const std::string& path) {
-    return conflict(fmt::format("{}: another gloved-convert makes planes there (lsof tells which)", path));
+    return conflict(
+        fmt::format("{}: another gloved-convert makes planes there (lsof tells which)", path));
 }
 
-/// Removes a new planes file whose maker is gone. Refuses (conflict) one that is being made, or that is not gloved's.
+/// Removes a new planes file whose maker is gone. Refuses (conflict) one that is being made, or
+/// that is not gloved's.
 Status remove_stale_planes(int directory, const std::string& path) {
     const std::string file = path + "/" + kNewPlanesFile;
     struct stat status {};
@@ -248,14 +263,16 @@ Status remove_stale_planes(int directory, const std::string& path) {
         return system_error(file, "cannot stat", errno);
     }
     if (Status checked = check_planes(directory, kNewPlanesFile, path); !checked) return checked;
-    // A finished one is read-only, and is renamed at once: its maker is gone. Its lock says nothing, since everybody can
-    // open it.
+    // A finished one is read-only, and is renamed at once: its maker is gone. Its lock says
+    // nothing, since everybody can open it.
     const bool finished = (status.st_mode & 0222) == 0;
     UniqueFd fd;
     if (!finished) {
-        fd = UniqueFd(::openat(directory, kNewPlanesFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+        fd = UniqueFd(
+            ::openat(directory, kNewPlanesFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
         if (!fd && errno == ENOENT) return {};
-        if (!fd) return system_error(file, "cannot open what another user has begun or left", errno);
+        if (!fd)
+            return system_error(file, "cannot open what another user has begun or left", errno);
         if (lock_now(fd.get()) != 0) {
             if (errno == EWOULDBLOCK) return being_made(path);
             return system_error(file, "cannot lock", errno);
@@ -276,19 +293,25 @@ Result<Staging> Staging::open_place(const std::string& target) {
     const std::size_t slash = trimmed.rfind('/');
     Staging staging;
     staging.target_ = trimmed;
-    staging.parent_path_ = slash == std::string::npos ? "." : slash == 0 ? "/" : trimmed.substr(0, slash);
+    staging.parent_path_ = slash == std::string::npos ? "."
+                           : slash == 0               ? "/"
+                                                      : trimmed.substr(0, slash);
     staging.target_name_ = slash == std::string::npos ? trimmed : trimmed.substr(slash + 1);
-    if (staging.target_name_.empty() || staging.target_name_ == "." || staging.target_name_ == "..") {
-        return conflict(fmt::format("'{}': a model directory needs a name of its own, such as models/glove", target));
+    if (staging.target_name_.empty() || staging.target_name_ == "." ||
+        staging.target_name_ == "..") {
+        return conflict(fmt::format(
+            "'{}': a model directory needs a name of its own, such as models/glove", target));
     }
     if (staging.target_name_.size() > kMaxTargetName) {
-        return conflict(fmt::format("{}: the last part of this name has {} bytes, and a model's has {} at most", target,
-                                    staging.target_name_.size(), kMaxTargetName));
+        return conflict(
+            fmt::format("{}: the last part of this name has {} bytes, and a model's has {} at most",
+                        target, staging.target_name_.size(), kMaxTargetName));
     }
     auto parent = open_directory(staging.parent_path_);
     if (!parent) return parent.error();
     staging.parent_ = *std::move(parent);
-    if (Status checked = check_target(staging.parent_.get(), staging.target_name_, trimmed); !checked) {
+    if (Status checked = check_target(staging.parent_.get(), staging.target_name_, trimmed);
+        !checked) {
         return checked.error();
     }
 
@@ -307,14 +330,17 @@ Result<Staging> Staging::create(const std::string& target) {
     auto place = open_place(target);
     if (!place) return place.error();
     Staging staging = *std::move(place);
-    if (Status swept = sweep_strays(staging.parent_.get(), staging.parent_path_, staging.target_name_); !swept) {
+    if (Status swept =
+            sweep_strays(staging.parent_.get(), staging.parent_path_, staging.target_name_);
+        !swept) {
         return swept.error();
     }
     const auto around = file_status(staging.parent_.get(), staging.parent_path_);
     if (!around) return around.error();
     for (int attempt = 0; attempt <= kMaxAttempts; ++attempt) {
         // Both names before there is a directory: without memory for them it would be left behind.
-        staging.name_ = fmt::format("{}{}-{}", stray_prefix(staging.target_name_), ::getpid(), attempt);
+        staging.name_ =
+            fmt::format("{}{}-{}", stray_prefix(staging.target_name_), ::getpid(), attempt);
         staging.path_ = staging.parent_path_ + "/" + staging.name_;
         if (::mkdirat(staging.parent_.get(), staging.name_.c_str(), 0700) != 0) {
             if (errno == EEXIST) continue;
@@ -323,7 +349,9 @@ Result<Staging> Staging::create(const std::string& target) {
         UniqueFd made = open_directory_at(staging.parent_.get(), staging.name_);
         // Another process may take it for a stray before it is locked.
         if (!made && errno == ENOENT) continue;
-        const char* const failed = !made ? "cannot open" : lock_now(made.get()) != 0 ? "cannot lock" : nullptr;
+        const char* const failed = !made                       ? "cannot open"
+                                   : lock_now(made.get()) != 0 ? "cannot lock"
+                                                               : nullptr;
         if (failed != nullptr) {
             const int reason = errno;
             if (reason == EWOULDBLOCK) continue;
@@ -337,8 +365,9 @@ Result<Staging> Staging::create(const std::string& target) {
         }
         return staging;
     }
-    return conflict(fmt::format("{}: directories of the names {}{}-… are there already; remove them",
-                                staging.parent_path_, stray_prefix(staging.target_name_), ::getpid()));
+    return conflict(
+        fmt::format("{}: directories of the names {}{}-… are there already; remove them",
+                    staging.parent_path_, stray_prefix(staging.target_name_), ::getpid()));
 }
 
 Staging::~Staging() {
@@ -354,7 +383,8 @@ bool Staging::take_back(const std::string& old, Replaced replaced) {
         return ::renameat2(parent, old.c_str(), parent, target_name_.c_str(), RENAME_EXCHANGE) == 0;
     }
     if (::renameat(parent, target_name_.c_str(), parent, name_.c_str()) != 0) return false;
-    return replaced == Replaced::nothing || ::renameat(parent, old.c_str(), parent, target_name_.c_str()) == 0;
+    return replaced == Replaced::nothing ||
+           ::renameat(parent, old.c_str(), parent, target_name_.c_str()) == 0;
 }
 
 Status Staging::settle_access() {
@@ -373,7 +403,8 @@ Status Staging::settle_access() {
         const auto made = open_if_there(directory_.get(), file.name, path);
         if (!made) return made.error();
         if (!*made) continue;
-        if (Status kept = keep_file_access(old.get(), file.name, made->get(), path); !kept) return kept;
+        if (Status kept = keep_file_access(old.get(), file.name, made->get(), path); !kept)
+            return kept;
         if (Status synced = sync_to_disk(made->get(), path); !synced) return synced;
     }
     return keep_access(old.get(), directory_.get(), 07777, path_);
@@ -386,20 +417,24 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
     if (Status settled = settle_access(); !settled) return settled;
     if (Status synced = sync_to_disk(directory_.get(), path_); !synced) return synced;
     Replaced replaced = Replaced::nothing;
-    // From the first rename on nothing may fail for want of memory: what is to be said and called is made before.
+    // From the first rename on nothing may fail for want of memory: what is to be said and called
+    // is made before.
     std::string old = name_;  // what the old model is called once the new one has its name
     std::string old_path = path_;
     if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_NOREPLACE) != 0) {
         if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
             return system_error(target_, "cannot publish", errno);
-        if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_EXCHANGE) == 0) {
+        if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_EXCHANGE) ==
+            0) {
             replaced = Replaced::by_exchange;
         } else if (errno == EINVAL || errno == ENOSYS || errno == ENOENT) {
-            // A sweep between the two renames leaves the old model alone: the new one is still locked.
+            // A sweep between the two renames leaves the old model alone: the new one is still
+            // locked.
             old += kAsideSuffix;
             old_path += kAsideSuffix;
             const std::string warning = fmt::format(
-                "{}: this filesystem cannot exchange directories; the old model was moved aside first, so "
+                "{}: this filesystem cannot exchange directories; the old model was moved aside "
+                "first, so "
                 "the name was missing for a moment",
                 target_);
             if (::renameat(parent, target_name_.c_str(), parent, old.c_str()) == 0) {
@@ -417,7 +452,8 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
             if (replaced != Replaced::nothing) tell(warn, warning);
         } else if (errno == EXDEV) {
             return conflict(
-                fmt::format("{}: lies in a lower layer of an overlay file system, which cannot exchange it; choose "
+                fmt::format("{}: lies in a lower layer of an overlay file system, which cannot "
+                            "exchange it; choose "
                             "another name, or remove it first",
                             target_));
         } else {
@@ -431,18 +467,20 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
             return checked;
         }
     }
-    // Without this a power cut could lose the rename after the program said that it was done.
-    // The old model is removed only after that: until then a power cut may still bring its name back.
+    // Without this a power cut could lose the rename after the program said that it was done. The
+    // old model is removed only after that: until then a power cut may still bring its name back.
     Status synced = sync_to_disk(parent, parent_path_);
     if (!synced) {
-        // What a power cut would leave nobody knows then. What programs see is at least what the error says: the old model.
-        // Where that cannot be had, both stay: the one without the name is swept by the next run.
+        // What a power cut would leave nobody knows then. What programs see is at least what the
+        // error says: the old model. Where that cannot be had, both stay: the one without the name
+        // is swept by the next run.
         if (!take_back(old, replaced)) name_.clear();
         return synced;
     }
     name_.clear();
     if (replaced != Replaced::nothing) {
-        if (Status removed = remove_own_directory(parent, old, old_path, Look::at_contents); !removed) {
+        if (Status removed = remove_own_directory(parent, old, old_path, Look::at_contents);
+            !removed) {
             tell(warn, removed.error().message, "; the next conversion to this name sweeps it");
         }
     }
@@ -460,17 +498,22 @@ Result<PlanesStaging> PlanesStaging::create(const std::string& model_dir) {
     const int parent = staging.directory_.get();
     const auto around = file_status(parent, staging.path_);
     if (!around) return around.error();
-    if (Status checked = check_planes(parent, kPlanesFile, staging.path_); !checked) return checked.error();
+    if (Status checked = check_planes(parent, kPlanesFile, staging.path_); !checked)
+        return checked.error();
     struct stat old {};
-    if (is_kept_by_stickiness(*around) && ::fstatat(parent, kPlanesFile, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+    if (is_kept_by_stickiness(*around) &&
+        ::fstatat(parent, kPlanesFile, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
         old.st_uid != ::geteuid()) {
-        return conflict(fmt::format("{}: is sticky, so that only who made its planes can replace them", staging.path_));
+        return conflict(fmt::format(
+            "{}: is sticky, so that only who made its planes can replace them", staging.path_));
     }
     for (int attempt = 0; attempt <= kMaxAttempts; ++attempt) {
-        UniqueFd file(::openat(parent, kNewPlanesFile, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        UniqueFd file(
+            ::openat(parent, kNewPlanesFile, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
         if (!file) {
             if (errno != EEXIST) return system_error(staging.new_path_, "cannot create", errno);
-            if (Status removed = remove_stale_planes(parent, staging.path_); !removed) return removed.error();
+            if (Status removed = remove_stale_planes(parent, staging.path_); !removed)
+                return removed.error();
             continue;
         }
         // Another process may have taken it for a dead one's before it was locked.
@@ -494,7 +537,9 @@ PlanesStaging::~PlanesStaging() {
     if (file_ && is_there()) (void)::unlinkat(directory_.get(), kNewPlanesFile, 0);
 }
 
-bool PlanesStaging::is_there() const { return is_named(directory_.get(), kNewPlanesFile, file_.get()); }
+bool PlanesStaging::is_there() const {
+    return is_named(directory_.get(), kNewPlanesFile, file_.get());
+}
 
 Result<UniqueFd> PlanesStaging::file() const {
     UniqueFd copy(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
@@ -509,13 +554,15 @@ Status PlanesStaging::publish() {
     if (::fstat(directory, &ours) != 0) return system_error(path_, "cannot stat", errno);
     if (::stat(path_.c_str(), &named) != 0) return system_error(path_, "cannot stat", errno);
     if (ours.st_dev != named.st_dev || ours.st_ino != named.st_ino) {
-        return conflict(fmt::format("{}: the model was replaced while its planes were made; try again", path_));
+        return conflict(
+            fmt::format("{}: the model was replaced while its planes were made; try again", path_));
     }
     if (!is_there()) {
         return conflict(fmt::format("{}: was removed while it was made; try again", new_path_));
     }
     if (Status checked = check_planes(directory, kPlanesFile, path_); !checked) return checked;
-    if (Status kept = keep_file_access(directory, kPlanesFile, file_.get(), new_path_); !kept) return kept;
+    if (Status kept = keep_file_access(directory, kPlanesFile, file_.get(), new_path_); !kept)
+        return kept;
     if (Status synced = sync_to_disk(file_.get(), new_path_); !synced) return synced;
     if (::renameat(directory, kNewPlanesFile, directory, kPlanesFile) != 0) {
         return system_error(new_path_, fmt::format("cannot rename to '{}'", kPlanesFile), errno);

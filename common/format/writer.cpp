@@ -34,12 +34,13 @@ Result<UniqueFd> create_model_file(int directory_fd, const char* name, const std
 }
 
 Status seal_model_file(int fd, const std::string& path) {
-    if (::fchmod(fd, kModelFileMode) != 0) return system_error(path, "cannot make read-only", errno);
+    if (::fchmod(fd, kModelFileMode) != 0)
+        return system_error(path, "cannot make read-only", errno);
     return sync_to_disk(fd, path);
 }
 
-Result<ModelWriter> ModelWriter::create(int directory_fd, const std::string& path, std::uint64_t rows,
-                                        std::uint32_t dim) {
+Result<ModelWriter> ModelWriter::create(int directory_fd, const std::string& path,
+                                        std::uint64_t rows, std::uint32_t dim) {
     assert(rows >= 1 && rows <= kMaxRows && dim >= 1 && dim <= kMaxDim);
     ModelWriter writer;
     writer.rows_ = rows;
@@ -51,13 +52,15 @@ Result<ModelWriter> ModelWriter::create(int directory_fd, const std::string& pat
     writer.values_fd_ = *std::move(values);
     if (Status marked = write_magic(writer.values_fd_.get(), kMagic, writer.values_path_); !marked)
         return marked.error();
-    if (Status synced = sync_to_disk(writer.values_fd_.get(), writer.values_path_); !synced) return synced.error();
+    if (Status synced = sync_to_disk(writer.values_fd_.get(), writer.values_path_); !synced)
+        return synced.error();
     auto keys = create_model_file(directory_fd, kKeysFile, writer.keys_path_);
     if (!keys) return keys.error();
     writer.keys_fd_ = *std::move(keys);
 
     std::uint64_t offset = kHeaderBytes;
-    const auto lay = [&](Cursor& cursor, std::string_view name, ElementType type, std::uint64_t bytes) {
+    const auto lay = [&](Cursor& cursor, std::string_view name, ElementType type,
+                         std::uint64_t bytes) {
         cursor.section.name = name;
         cursor.section.type = type;
         cursor.section.offset = offset;
@@ -78,7 +81,8 @@ Result<ModelWriter> ModelWriter::create(int directory_fd, const std::string& pat
 Status ModelWriter::append(Cursor& cursor, std::span<const std::byte> bytes) {
     assert(bytes.size() <= cursor.section.bytes - cursor.written);
     cursor.checksum.update(bytes);
-    Status written = write_all_at(values_fd_.get(), bytes, cursor.section.offset + cursor.written, values_path_);
+    Status written =
+        write_all_at(values_fd_.get(), bytes, cursor.section.offset + cursor.written, values_path_);
     cursor.written += bytes.size();
     return written;
 }
@@ -86,7 +90,8 @@ Status ModelWriter::append(Cursor& cursor, std::span<const std::byte> bytes) {
 Status ModelWriter::write_vectors(std::uint64_t first, std::span<const float> values) const {
     const std::uint64_t offset = first * dim_ * sizeof(float);
     assert(offset + values.size_bytes() <= vectors_.section.bytes);
-    return write_all_at(values_fd_.get(), std::as_bytes(values), vectors_.section.offset + offset, values_path_);
+    return write_all_at(values_fd_.get(), std::as_bytes(values), vectors_.section.offset + offset,
+                        values_path_);
 }
 
 void ModelWriter::hash_vectors(std::span<const float> values) {
@@ -100,11 +105,16 @@ Status ModelWriter::append_vectors(std::span<const float> values) {
     hash_vectors(values);
     return write_vectors(first, values);
 }
-Status ModelWriter::append_norms(std::span<const double> norms) { return append(norms_, std::as_bytes(norms)); }
-Status ModelWriter::append_ranks(std::span<const std::uint32_t> ranks) { return append(ranks_, std::as_bytes(ranks)); }
+Status ModelWriter::append_norms(std::span<const double> norms) {
+    return append(norms_, std::as_bytes(norms));
+}
+Status ModelWriter::append_ranks(std::span<const std::uint32_t> ranks) {
+    return append(ranks_, std::as_bytes(ranks));
+}
 
 Status ModelWriter::append_key(std::string_view key) {
-    assert(last_key_ < key && key.find_first_of(std::string_view("\0\t\n\r", 4)) == std::string_view::npos);
+    assert(last_key_ < key &&
+           key.find_first_of(std::string_view("\0\t\n\r", 4)) == std::string_view::npos);
     last_key_ = key;
     keys_buffer_ += key;
     keys_buffer_ += '\n';
@@ -138,21 +148,26 @@ Result<Header> ModelWriter::finish() {
     }
     header.generation = compute_generation(header);
     const auto bytes = encode_header(header);
-    if (Status written = write_all_at(values_fd_.get(), bytes, 0, values_path_); !written) return written.error();
-    if (Status sealed = seal_model_file(values_fd_.get(), values_path_); !sealed) return sealed.error();
+    if (Status written = write_all_at(values_fd_.get(), bytes, 0, values_path_); !written)
+        return written.error();
+    if (Status sealed = seal_model_file(values_fd_.get(), values_path_); !sealed)
+        return sealed.error();
     if (Status sealed = seal_model_file(keys_fd_.get(), keys_path_); !sealed) return sealed.error();
     return header;
 }
 
-Result<PlanesWriter> PlanesWriter::create(UniqueFd file, const std::string& path, std::uint64_t rows, std::uint32_t dim,
+Result<PlanesWriter> PlanesWriter::create(UniqueFd file, const std::string& path,
+                                          std::uint64_t rows, std::uint32_t dim,
                                           std::uint64_t generation) {
     assert(rows >= 1 && rows <= kMaxRows && dim >= 1 && dim <= kMaxDim);
     PlanesWriter writer;
     writer.header_ = {rows, dim, generation, 0};
     writer.path_ = path;
     writer.fd_ = std::move(file);
-    if (Status marked = write_magic(writer.fd_.get(), kPlanesMagic, path); !marked) return marked.error();
-    // On disk before the size is: a power cut must not leave a file that nothing tells to be gloved's.
+    if (Status marked = write_magic(writer.fd_.get(), kPlanesMagic, path); !marked)
+        return marked.error();
+    // On disk before the size is: a power cut must not leave a file that nothing tells to be
+    // gloved's.
     if (Status synced = sync_to_disk(writer.fd_.get(), path); !synced) return synced.error();
     // The full size at once: what fills the last page reads as zeros.
     if (::ftruncate(writer.fd_.get(), static_cast<off_t>(writer.header_.file_bytes())) != 0) {
@@ -175,7 +190,8 @@ void PlanesWriter::hash_groups(std::span<const std::byte> groups) {
 Status PlanesWriter::finish() {
     assert(hashed_ == shape().bytes());
     header_.checksum = checksum_.value();
-    if (Status written = write_all_at(fd_.get(), encode_planes_header(header_), 0, path_); !written) return written;
+    if (Status written = write_all_at(fd_.get(), encode_planes_header(header_), 0, path_); !written)
+        return written;
     return seal_model_file(fd_.get(), path_);
 }
 

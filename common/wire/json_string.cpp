@@ -10,7 +10,8 @@
 namespace gloved::wire {
 namespace {
 
-// U+10FF80 to U+10FFFF in UTF-8: F4 8F, then BE or BF, then 80 to BF. The last two bytes carry the low twelve bits, F80 to FFF.
+// U+10FF80 to U+10FFFF in UTF-8: F4 8F, then BE or BF, then 80 to BF. The last two bytes carry the
+// low twelve bits, F80 to FFF.
 constexpr std::string_view kLead = "\xF4\x8F";
 constexpr std::size_t kStandInBytes = 4;
 
@@ -31,7 +32,8 @@ void append_json_string(std::string& out, std::string_view bytes) {
     out += '"';
 }
 
-std::size_t append_json_part(std::string& out, std::string_view bytes, std::size_t from, std::size_t enough_bytes) {
+std::size_t append_json_part(std::string& out, std::string_view bytes, std::size_t from,
+                             std::size_t enough_bytes) {
     std::size_t i = from;
     while (i < bytes.size() && out.size() < enough_bytes) {
         const char byte = bytes[i];
@@ -49,7 +51,8 @@ std::size_t append_json_part(std::string& out, std::string_view bytes, std::size
             out += byte;
         } else if (invisible_bytes(sequence) != 0) {
             // The last byte of a control character of two bytes is its number.
-            fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned char>(sequence.back()));
+            fmt::format_to(std::back_inserter(out), "\\u{:04x}",
+                           static_cast<unsigned char>(sequence.back()));
         } else {
             out += sequence;
         }

@@ -20,7 +20,8 @@ std::optional<std::string_view> LineSplitter::next() {
     }
     if (end == std::string::npos) {
         scanned_ = buffer_.size();
-        // An idle connection holds no room: ten thousand of them would hold a lot. An assignment of nothing would keep it.
+        // An idle connection holds no room: ten thousand of them would hold a lot. An assignment of
+        // nothing would keep it.
         if (begin_ == buffer_.size()) {
             std::string().swap(buffer_);
             begin_ = scanned_ = 0;

@@ -13,17 +13,18 @@ namespace gloved::wire {
 /// Feed it what arrives, take lines out. Holds at most one line and what was appended after it.
 class LineSplitter {
   public:
-    explicit LineSplitter(std::size_t max_line_bytes = kMaxLineBytes) : max_line_bytes_(max_line_bytes) {}
+    explicit LineSplitter(std::size_t max_line_bytes = kMaxLineBytes)
+        : max_line_bytes_(max_line_bytes) {}
 
     /// Adds bytes.
     void append(std::string_view bytes);
 
-    /// The next whole line, without its LF or CR LF; nothing when none is complete or the line is too long. The view is
-    /// valid until the next call of append, next or take_rest.
+    /// The next whole line, without its LF or CR LF; nothing when none is complete or the line is
+    /// too long. The view is valid until the next call of append, next or take_rest.
     std::optional<std::string_view> next();
 
-    /// Whether the line at hand is longer than allowed, complete or not. Stays so: the stream cannot be trusted
-    /// further.
+    /// Whether the line at hand is longer than allowed, complete or not. Stays so: the stream
+    /// cannot be trusted further.
     bool too_long() const { return too_long_; }
 
     /// Bytes of a line that has begun and not ended.

@@ -40,7 +40,8 @@ void append_number(std::string& out, Float value) {
     }
 }
 
-void append_value(std::string& out, Form form, const std::variant<std::uint64_t, double, std::string>& value) {
+void append_value(std::string& out, Form form,
+                  const std::variant<std::uint64_t, double, std::string>& value) {
     if (const auto* count = std::get_if<std::uint64_t>(&value)) {
         fmt::format_to(std::back_inserter(out), "{}", *count);
     } else if (const auto* number = std::get_if<double>(&value)) {
@@ -96,7 +97,8 @@ std::string_view code_name(ErrorCode code) {
     return "internal";
 }
 
-void append_head(std::string& out, Form form, Verb verb, std::size_t lines, const std::vector<StatusField>& fields) {
+void append_head(std::string& out, Form form, Verb verb, std::size_t lines,
+                 const std::vector<StatusField>& fields) {
     if (form == Form::text) {
         fmt::format_to(std::back_inserter(out), "OK {}", lines);
     } else {
@@ -126,7 +128,8 @@ std::string empty_reply(Form form, Verb verb, const std::vector<StatusField>& fi
 
 std::string lines_reply(Form form, Verb verb, std::string_view text) {
     std::string reply;
-    append_head(reply, form, verb, static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')));
+    append_head(reply, form, verb,
+                static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')));
     LineWriter line(reply, form, true);
     while (!text.empty()) {
         const std::size_t length = std::min(text.find('\n'), text.size());
@@ -143,7 +146,8 @@ bool error_has_word(Form form, const Error& error) {
     return form == Form::json && error.code == ErrorCode::unknown_word;
 }
 
-void append_error_head(std::string& out, Form form, const Error& error, const std::vector<std::string>& suggestions) {
+void append_error_head(std::string& out, Form form, const Error& error,
+                       const std::vector<std::string>& suggestions) {
     std::string message = without_control_bytes(error.message);
     for (std::size_t i = 0; i < suggestions.size(); ++i) {
         message += (i == 0 ? "; near to it: " : ", ") + quote_word(suggestions[i]);
@@ -152,12 +156,14 @@ void append_error_head(std::string& out, Form form, const Error& error, const st
         fmt::format_to(std::back_inserter(out), "ERR {} {}\n", code_name(error.code), message);
         return;
     }
-    fmt::format_to(std::back_inserter(out), "{{\"ok\":false,\"code\":\"{}\",\"message\":", code_name(error.code));
+    fmt::format_to(std::back_inserter(out),
+                   "{{\"ok\":false,\"code\":\"{}\",\"message\":", code_name(error.code));
     append_json_string(out, message);
     out += error_has_word(form, error) ? ",\"word\":" : "}\n";
 }
 
-void append_error_tail(std::string& out, Form form, const Error& error, const std::vector<std::string>& suggestions) {
+void append_error_tail(std::string& out, Form form, const Error& error,
+                       const std::vector<std::string>& suggestions) {
     if (!error_has_word(form, error)) return;
     out += ",\"suggestions\":[";
     for (const std::string& suggestion : suggestions) {
@@ -167,7 +173,8 @@ void append_error_tail(std::string& out, Form form, const Error& error, const st
     out += "]}\n";
 }
 
-std::string error_reply(Form form, const Error& error, const std::vector<std::string>& suggestions) {
+std::string error_reply(Form form, const Error& error,
+                        const std::vector<std::string>& suggestions) {
     std::string reply;
     append_error_head(reply, form, error, suggestions);
     if (error_has_word(form, error)) append_json_string(reply, error.subject);
@@ -181,7 +188,9 @@ void append_score(std::string& out, double score) {
     if (std::string_view(out).substr(begin) == "-0.000000") out.erase(begin, 1);
 }
 
-std::string quote_word(std::string_view word) { return printable(word, std::numeric_limits<std::size_t>::max()); }
+std::string quote_word(std::string_view word) {
+    return printable(word, std::numeric_limits<std::size_t>::max());
+}
 
 std::string echoed_word(Form form, std::string_view word) {
     if (form == Form::text && (tears_line(word) || word.starts_with('"'))) return quote_word(word);
@@ -295,8 +304,9 @@ std::string_view StatusLine::field(std::string_view key) const {
 }
 
 Result<StatusLine> parse_status_line(std::string_view line) {
-    const Error fault{ErrorCode::bad_request,
-                      fmt::format("{} is not a status line: does a gloved answer there?", printable(line))};
+    const Error fault{
+        ErrorCode::bad_request,
+        fmt::format("{} is not a status line: does a gloved answer there?", printable(line))};
     StatusLine status;
     std::string_view rest = line;
     const std::string_view kind = take_word(rest);
@@ -309,7 +319,8 @@ Result<StatusLine> parse_status_line(std::string_view line) {
     if (kind != "OK") return fault;
     status.ok = true;
     const std::string_view count = take_word(rest);
-    const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), status.lines);
+    const auto [end, error] =
+        std::from_chars(count.data(), count.data() + count.size(), status.lines);
     if (error != std::errc() || end != count.data() + count.size()) return fault;
     while (!rest.empty()) {
         const std::string_view field = take_word(rest);

@@ -27,16 +27,19 @@ constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 
 /// The one list of verbs.
 constexpr std::array kVerbs = {
-    VerbEntry{"NEAR", Verb::near, " k min top prefix norm exclude engine model fields certify ", 0, kAny},
+    VerbEntry{"NEAR", Verb::near, " k min top prefix norm exclude engine model fields certify ", 0,
+              kAny},
     VerbEntry{"SIM", Verb::sim, " model ", 2, 2},
     VerbEntry{"DIST", Verb::dist, " model ", 2, 2},
     VerbEntry{"VEC", Verb::vec, " model ", 1, 1},
-    VerbEntry{"ANALOGY", Verb::analogy, " k min top prefix method engine model fields certify ", 3, 3},
+    VerbEntry{"ANALOGY", Verb::analogy, " k min top prefix method engine model fields certify ", 3,
+              3},
     VerbEntry{"ODD", Verb::odd, " model ", 3, kAny},
     VerbEntry{"RANK", Verb::rank, " top prefix engine model ", 2, 2},
     VerbEntry{"MATRIX", Verb::matrix, " metric model ", 1, kMaxMatrixWords},
     VerbEntry{"PREFIX", Verb::prefix, " k model fields ", 1, 1},
-    VerbEntry{"NEARVEC", Verb::nearvec, " k min top prefix engine model fields certify ", 1, format::kMaxDim},
+    VerbEntry{"NEARVEC", Verb::nearvec, " k min top prefix engine model fields certify ", 1,
+              format::kMaxDim},
     VerbEntry{"HAS", Verb::has, " model fields ", 1, kAny},
     VerbEntry{"MODELS", Verb::models, "", 0, 0},
     VerbEntry{"USE", Verb::use, "", 1, 1},
@@ -49,7 +52,8 @@ constexpr std::array kVerbs = {
 };
 
 const VerbEntry& entry_of(Verb verb) {
-    return *std::find_if(kVerbs.begin(), kVerbs.end(), [&](const VerbEntry& e) { return e.verb == verb; });
+    return *std::find_if(kVerbs.begin(), kVerbs.end(),
+                         [&](const VerbEntry& e) { return e.verb == verb; });
 }
 
 Error bad_request(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
@@ -59,8 +63,8 @@ Result<std::uint64_t> parse_count(const Option& option, std::uint64_t low, std::
     const char* end = option.value.data() + option.value.size();
     const auto [stop, fault] = std::from_chars(option.value.data(), end, value);
     if (fault != std::errc() || stop != end || value < low || value > high) {
-        return bad_request(fmt::format("{}= takes a whole number from {} to {}, not {}", option.name, low, high,
-                                       printable(option.value)));
+        return bad_request(fmt::format("{}= takes a whole number from {} to {}, not {}",
+                                       option.name, low, high, printable(option.value)));
     }
     return value;
 }
@@ -68,7 +72,8 @@ Result<std::uint64_t> parse_count(const Option& option, std::uint64_t low, std::
 Result<bool> parse_choice(const Option& option, std::string_view off, std::string_view on) {
     if (option.value == on) return true;
     if (option.value == off) return false;
-    return bad_request(fmt::format("{}= takes '{}' or '{}', not {}", option.name, off, on, printable(option.value)));
+    return bad_request(fmt::format("{}= takes '{}' or '{}', not {}", option.name, off, on,
+                                   printable(option.value)));
 }
 
 Result<std::vector<Field>> parse_fields(const Option& option) {
@@ -85,7 +90,8 @@ Result<std::vector<Field>> parse_fields(const Option& option) {
         } else if (name == "norm") {
             field = Field::norm;
         } else {
-            return bad_request(fmt::format("fields= takes row, rank and norm between commas, not {}", printable(name)));
+            return bad_request(fmt::format(
+                "fields= takes row, rank and norm between commas, not {}", printable(name)));
         }
         if (std::find(fields.begin(), fields.end(), field) != fields.end()) {
             return bad_request(fmt::format("fields= names '{}' twice", name));
@@ -104,7 +110,8 @@ Status apply(const Option& option, Options& options) {
     };
     if (option.name == "k") return store(parse_count(option, 1, 0xFFFFFFFF), options.k);
     if (option.name == "top") return store(parse_count(option, 1, 0xFFFFFFFF), options.top);
-    if (option.name == "exclude") return store(parse_choice(option, "none", "inputs"), options.exclude_inputs);
+    if (option.name == "exclude")
+        return store(parse_choice(option, "none", "inputs"), options.exclude_inputs);
     if (option.name == "certify") return store(parse_choice(option, "0", "1"), options.certify);
     if (option.name == "fields") return store(parse_fields(option), options.fields);
     if (option.name == "min") {
@@ -147,8 +154,9 @@ Status parse_options(Tokenizer& tokens, const VerbEntry& entry, Options& options
         if (!option->has_value()) return {};
         const std::string& name = (*option)->name;
         if (entry.options.find(" " + name + " ") == std::string_view::npos) {
-            return bad_request(fmt::format("{} has no option {}=; to mean a word, quote it: {}", entry.name,
-                                           printable(name), printable(name + "=" + (*option)->value)));
+            return bad_request(fmt::format("{} has no option {}=; to mean a word, quote it: {}",
+                                           entry.name, printable(name),
+                                           printable(name + "=" + (*option)->value)));
         }
         if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
             return bad_request(fmt::format("{}= is given twice", name));
@@ -163,9 +171,10 @@ std::string wanted_words(const VerbEntry& entry) {
     const std::string_view what = entry.verb == Verb::nearvec ? "number" : "word";
     const std::size_t last = entry.max_words == kAny ? entry.min_words : entry.max_words;
     if (last == 0) return "no words";
-    const std::string count = entry.min_words == entry.max_words ? fmt::format("{}", entry.min_words)
-                              : entry.max_words == kAny          ? fmt::format("at least {}", entry.min_words)
-                                                        : fmt::format("{} to {}", entry.min_words, entry.max_words);
+    const std::string count =
+        entry.min_words == entry.max_words ? fmt::format("{}", entry.min_words)
+        : entry.max_words == kAny          ? fmt::format("at least {}", entry.min_words)
+                                  : fmt::format("{} to {}", entry.min_words, entry.max_words);
     return fmt::format("{} {}{}", count, what, last == 1 ? "" : "s");
 }
 
@@ -174,7 +183,8 @@ std::string wanted_words(const VerbEntry& entry) {
 std::string_view verb_name(Verb verb) { return entry_of(verb).name; }
 
 std::optional<Verb> find_verb(std::string_view token) {
-    const auto found = std::find_if(kVerbs.begin(), kVerbs.end(), [&](const VerbEntry& e) { return e.name == token; });
+    const auto found = std::find_if(kVerbs.begin(), kVerbs.end(),
+                                    [&](const VerbEntry& e) { return e.name == token; });
     if (found == kVerbs.end()) return std::nullopt;
     return found->verb;
 }
@@ -199,7 +209,8 @@ Result<Request> parse_request(std::string_view line) {
     }
     request.verb = *verb;
     const VerbEntry& entry = entry_of(*verb);
-    if (Status parsed = parse_options(tokens, entry, request.options); !parsed) return parsed.error();
+    if (Status parsed = parse_options(tokens, entry, request.options); !parsed)
+        return parsed.error();
     if (*verb == Verb::near) {
         auto terms = expr::parse_expression(tokens);
         if (!terms) return terms.error();
@@ -214,7 +225,8 @@ Result<Request> parse_request(std::string_view line) {
         request.words.push_back(std::move((*token)->text));
     }
     if (request.words.size() < entry.min_words || request.words.size() > entry.max_words) {
-        return bad_request(fmt::format("{} takes {}, not {}", entry.name, wanted_words(entry), request.words.size()));
+        return bad_request(fmt::format("{} takes {}, not {}", entry.name, wanted_words(entry),
+                                       request.words.size()));
     }
     if (*verb == Verb::format) {
         const std::string& form = request.words[0];
@@ -224,7 +236,8 @@ Result<Request> parse_request(std::string_view line) {
         request.form = form == "json" ? Form::json : Form::text;
     }
     if (*verb == Verb::stats && !request.words.empty() && request.words[0] != "prometheus") {
-        return bad_request("STATS takes nothing or 'prometheus', not " + printable(request.words[0]));
+        return bad_request("STATS takes nothing or 'prometheus', not " +
+                           printable(request.words[0]));
     }
     if (*verb == Verb::nearvec) {
         for (const std::string& word : request.words) {
@@ -232,7 +245,8 @@ Result<Request> parse_request(std::string_view line) {
             if (!value) return value.error();
             request.values.push_back(*value);
         }
-        std::vector<std::string>().swap(request.words);  // a request may wait long: it holds no more than it has to
+        std::vector<std::string>().swap(request.words);  // a request may wait long: it holds no
+                                                         // more than it has to
     }
     return request;
 }

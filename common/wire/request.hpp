@@ -85,8 +85,9 @@ struct Request {
     Form form = Form::text;          ///< FORMAT
 };
 
-/// Parses a line without its line end. The first token is a verb if it is exactly one of the list; otherwise the whole
-/// line is NEAR's expression. Errors: bad_request; the message is for people and fits one line.
+/// Parses a line without its line end. The first token is a verb if it is exactly one of the list;
+/// otherwise the whole line is NEAR's expression. Errors: bad_request; the message is for people
+/// and fits one line.
 Result<Request> parse_request(std::string_view line);
 
 }  // namespace gloved::wire

@@ -18,18 +18,21 @@ void CandidateList::prune(std::vector<Candidate>& candidates, std::size_t k, Thr
         threshold.raise(kth->lower);
     }
     const double least = threshold.get();
-    std::erase_if(candidates, [least](const Candidate& candidate) { return candidate.upper < least; });
+    std::erase_if(candidates,
+                  [least](const Candidate& candidate) { return candidate.upper < least; });
 }
 
-std::vector<Hit> best_hits(std::span<const Candidate> candidates, const Query& query, ThreadPool& pool,
-                           const std::function<double(Row)>& canonical) {
+std::vector<Hit> best_hits(std::span<const Candidate> candidates, const Query& query,
+                           ThreadPool& pool, const std::function<double(Row)>& canonical) {
     std::vector<Hit> hits(candidates.size());
     pool.for_ranges(hits.size(), kRescoreGrain, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) hits[i] = {candidates[i].row, canonical(candidates[i].row)};
+        for (std::size_t i = begin; i < end; ++i)
+            hits[i] = {candidates[i].row, canonical(candidates[i].row)};
     });
     std::erase_if(hits, [&](const Hit& hit) { return !(hit.score >= query.filter.min_score); });
     const std::size_t wanted = std::min(query.k, hits.size());
-    std::partial_sort(hits.begin(), hits.begin() + static_cast<std::ptrdiff_t>(wanted), hits.end(), comes_before);
+    std::partial_sort(hits.begin(), hits.begin() + static_cast<std::ptrdiff_t>(wanted), hits.end(),
+                      comes_before);
     hits.resize(wanted);
     return hits;
 }

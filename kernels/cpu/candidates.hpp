@@ -20,15 +20,17 @@ struct Candidate {
     double upper = 0;
 };
 
-/// A score that k eligible rows reach: what lies below it for certain is no part of the answer. Only rises. Shared by
-/// the threads of a scan; relaxed order is enough, since a stale value only keeps more rows.
+/// A score that k eligible rows reach: what lies below it for certain is no part of the answer.
+/// Only rises. Shared by the threads of a scan; relaxed order is enough, since a stale value only
+/// keeps more rows.
 class Threshold {
   public:
     explicit Threshold(double at_least) : value_(at_least) {}
     double get() const { return value_.load(std::memory_order_relaxed); }
     void raise(double value) {
         double current = get();
-        while (current < value && !value_.compare_exchange_weak(current, value, std::memory_order_relaxed)) {
+        while (current < value &&
+               !value_.compare_exchange_weak(current, value, std::memory_order_relaxed)) {
         }
     }
 
@@ -36,8 +38,8 @@ class Threshold {
     std::atomic<double> value_;
 };
 
-/// One thread's candidates for one query. Keeps every row whose upper bound reaches the threshold, and raises the
-/// threshold to the k-th largest lower bound that it has seen.
+/// One thread's candidates for one query. Keeps every row whose upper bound reaches the threshold,
+/// and raises the threshold to the k-th largest lower bound that it has seen.
 class CandidateList {
   public:
     explicit CandidateList(std::size_t k)
@@ -73,8 +75,9 @@ class CandidateList {
     std::vector<Candidate> candidates_;
 };
 
-/// The answer from all that is possible: canonical scores decide, those below the filter's smallest are left out.
-std::vector<Hit> best_hits(std::span<const Candidate> candidates, const Query& query, ThreadPool& pool,
-                           const std::function<double(Row)>& canonical);
+/// The answer from all that is possible: canonical scores decide, those below the filter's smallest
+/// are left out.
+std::vector<Hit> best_hits(std::span<const Candidate> candidates, const Query& query,
+                           ThreadPool& pool, const std::function<double(Row)>& canonical);
 
 }  // namespace gloved::kernels::cpu

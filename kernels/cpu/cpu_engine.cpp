@@ -24,17 +24,21 @@ namespace {
 
 constexpr float kNever = std::numeric_limits<float>::infinity();
 
-/// Vectors that one pass over memory carries at most. More would push the dot products of a tile out of the L2 cache.
+/// Vectors that one pass over memory carries at most. More would push the dot products of a tile
+/// out of the L2 cache.
 constexpr std::size_t kMaxLanesOfPass = 256;
-/// Up to here each vector is multiplied on its own: a packed group costs at least as much as these together.
+/// Up to here each vector is multiplied on its own: a packed group costs at least as much as these
+/// together.
 constexpr std::size_t kMaxUnpackedLanes = 4;
-/// Rows of a tile: its vectors should stay in the L2 cache while group after group of queries meets them.
+/// Rows of a tile: its vectors should stay in the L2 cache while group after group of queries meets
+/// them.
 constexpr std::size_t kTileBytes = std::size_t{64} * 1024;
 /// What a thread takes at a time.
 constexpr std::size_t kTilesOfRange = 8;
 
-/// Words of an answer that the plane is read for. The k-th score of more is so low that the plane leaves a good part of all rows, which are
-/// then read here and there: dearer than all of them in order (docs/performance.md).
+/// Words of an answer that the plane is read for. The k-th score of more is so low that the plane
+/// leaves a good part of all rows, which are then read here and there: dearer than all of them in
+/// order (docs/performance.md).
 constexpr std::size_t kMostByPlane = 2048;
 
 /// An interval that holds a canonical value.
@@ -70,7 +74,8 @@ struct Task {
     bool is_cosine() const { return std::holds_alternative<Cosine>(query->kind); }
 };
 
-/// Whether reading the plane first can pay. Where ranks are limited, k says little about how many rows it leaves.
+/// Whether reading the plane first can pay. Where ranks are limited, k says little about how many
+/// rows it leaves.
 bool suits_plane(const Query& query) {
     const bool all_ranks = query.filter.rank_below == std::numeric_limits<std::uint32_t>::max();
     return std::holds_alternative<Cosine>(query.kind) && (query.k <= kMostByPlane || !all_ranks);
@@ -84,20 +89,25 @@ class CpuEngine final : public Engine {
           pool_(options.threads),
           bound_(score_error_bound(model.dim())),
           // A multiple of 12 suits every register tile of the packed loops.
-          tile_rows_(std::clamp<std::size_t>(kTileBytes / (model.dim() * sizeof(float)) / 12, 1, 40) * 12) {
+          tile_rows_(
+              std::clamp<std::size_t>(kTileBytes / (model.dim() * sizeof(float)) / 12, 1, 40) *
+              12) {
         if (!options.planes) return;
         const auto begin = std::chrono::steady_clock::now();
         plane_.emplace(model, kernels, pool_);
         if (!options.log) return;
-        const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+        const std::chrono::duration<double, std::milli> took =
+            std::chrono::steady_clock::now() - begin;
         options.log(fmt::format("plane of 4 bits a component: {:.1f} MB, {} in {:.0f} ms",
                                 static_cast<double>(plane_->plane().shape().bytes()) / 1e6,
-                                plane_->plane().stored() ? "stored, taken" : "built", took.count()));
+                                plane_->plane().stored() ? "stored, taken" : "built",
+                                took.count()));
     }
 
     std::string name() const override { return "cpu"; }
     std::string description() const override {
-        return fmt::format("{}, {} thread{}{}", kernels_.name, pool_.size(), pool_.size() == 1 ? "" : "s",
+        return fmt::format("{}, {} thread{}{}", kernels_.name, pool_.size(),
+                           pool_.size() == 1 ? "" : "s",
                            plane_ ? fmt::format(", plane by {}", plane_->kernel_name()) : "");
     }
     Result<std::vector<Answer>> run(std::span<const Query> queries) override;
@@ -106,22 +116,24 @@ class CpuEngine final : public Engine {
     struct Pass;
     struct Worker;
 
-    void run_plane(std::span<const Query> queries, std::span<const std::size_t> which, RowRange range,
-                   std::vector<Answer>& answers);
-    void run_pass(std::span<const Query> queries, std::span<const std::size_t> which, RowRange range,
-                  std::vector<Answer>& answers);
+    void run_plane(std::span<const Query> queries, std::span<const std::size_t> which,
+                   RowRange range, std::vector<Answer>& answers);
+    void run_pass(std::span<const Query> queries, std::span<const std::size_t> which,
+                  RowRange range, std::vector<Answer>& answers);
     void lay_out_lanes(Pass& pass) const;
     void scan(Pass& pass, Worker& worker, std::size_t begin, std::size_t end) const;
     void scan_tile(Pass& pass, Worker& worker, std::size_t first_row, std::size_t rows) const;
     void pick_candidates(Pass& pass, Worker& worker, std::size_t first_row, std::size_t rows) const;
-    void bound_every_row(Pass& pass, Worker& worker, std::size_t task, std::size_t first_row, std::size_t rows) const;
-    void offer(Pass& pass, Worker& worker, std::size_t task, std::size_t row, const Bounds& bounds) const;
+    void bound_every_row(Pass& pass, Worker& worker, std::size_t task, std::size_t first_row,
+                         std::size_t rows) const;
+    void offer(Pass& pass, Worker& worker, std::size_t task, std::size_t row,
+               const Bounds& bounds) const;
     Bounds estimate(const Pass& pass, const Worker& worker, const Task& task, std::size_t first_row,
                     std::size_t r) const;
     double canonical(const Query& query, std::size_t row) const;
     double cosine(const QueryVector& vector, std::size_t row) const {
-        return canonical_score(vector.values.data(), vector.norm, model_.vector(row).data(), model_.norms()[row],
-                               model_.dim());
+        return canonical_score(vector.values.data(), vector.norm, model_.vector(row).data(),
+                               model_.norms()[row], model_.dim());
     }
     Answer finish(Pass& pass, std::size_t task, std::vector<Worker>& workers);
 
@@ -146,7 +158,8 @@ struct CpuEngine::Worker {
     std::vector<CandidateList> lists;  // one a task
     std::vector<std::uint64_t> counts;
     std::vector<std::uint64_t> rescored;
-    std::vector<float> dots;   // of a tile: (lanes, rows) where lanes go one by one, (rows, padded lanes) where packed
+    std::vector<float> dots;   // of a tile: (lanes, rows) where lanes go one by one, (rows, padded
+                               // lanes) where packed
     std::vector<float> norms;  // of a tile, NaN where the bound does not cover the row
     std::vector<float> cuts;   // one a padded lane
     std::vector<Pick> picks;
@@ -174,10 +187,12 @@ Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries) {
     Together plane{true};
     Together vectors{false};
     const auto run_over = [&](RowRange range, bool by_plane, std::span<const std::size_t> which) {
-        by_plane ? run_plane(queries, which, range, answers) : run_pass(queries, which, range, answers);
+        by_plane ? run_plane(queries, which, range, answers)
+                 : run_pass(queries, which, range, answers);
     };
     const auto flush = [&](Together& together) {
-        if (!together.queries.empty()) run_over({0, model_.rows()}, together.by_plane, together.queries);
+        if (!together.queries.empty())
+            run_over({0, model_.rows()}, together.by_plane, together.queries);
         together = {together.by_plane};
     };
     for (std::size_t i = 0; i < queries.size(); ++i) {
@@ -197,8 +212,8 @@ Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries) {
     return answers;
 }
 
-void CpuEngine::run_plane(std::span<const Query> queries, std::span<const std::size_t> which, RowRange range,
-                          std::vector<Answer>& answers) {
+void CpuEngine::run_plane(std::span<const Query> queries, std::span<const std::size_t> which,
+                          RowRange range, std::vector<Answer>& answers) {
     std::vector<const Query*> asked;
     std::vector<Answer*> answered;
     for (const std::size_t i : which) {
@@ -208,8 +223,8 @@ void CpuEngine::run_plane(std::span<const Query> queries, std::span<const std::s
     plane_->run(asked, range, answered);
 }
 
-void CpuEngine::run_pass(std::span<const Query> queries, std::span<const std::size_t> which, RowRange range,
-                         std::vector<Answer>& answers) {
+void CpuEngine::run_pass(std::span<const Query> queries, std::span<const std::size_t> which,
+                         RowRange range, std::vector<Answer>& answers) {
     Pass pass;
     for (const std::size_t i : which) {
         assert(queries[i].k > 0);
@@ -222,7 +237,8 @@ void CpuEngine::run_pass(std::span<const Query> queries, std::span<const std::si
     const std::size_t grain = tile_rows_ * kTilesOfRange;
     std::atomic<std::size_t> next = range.first;
     const auto work = [&](unsigned worker) {
-        for (std::size_t begin; (begin = next.fetch_add(grain, std::memory_order_relaxed)) < range.last;) {
+        for (std::size_t begin;
+             (begin = next.fetch_add(grain, std::memory_order_relaxed)) < range.last;) {
             scan(pass, workers[worker], begin, std::min(begin + grain, range.last));
         }
     };
@@ -278,7 +294,8 @@ void CpuEngine::lay_out_lanes(Pass& pass) const {
         group.packed.assign(model_.dim() * group.width, 0.0F);
         for (std::size_t l = 0; l < std::min(left, group.width); ++l) {
             const auto& values = pass.lanes[lane + l].scaled;
-            for (std::size_t i = 0; i < values.size(); ++i) group.packed[i * group.width + l] = values[i];
+            for (std::size_t i = 0; i < values.size(); ++i)
+                group.packed[i * group.width + l] = values[i];
         }
         lane += group.width;
         pass.padded_lanes += group.width;
@@ -292,22 +309,25 @@ void CpuEngine::scan(Pass& pass, Worker& worker, std::size_t begin, std::size_t 
     }
 }
 
-void CpuEngine::scan_tile(Pass& pass, Worker& worker, std::size_t first_row, std::size_t rows) const {
+void CpuEngine::scan_tile(Pass& pass, Worker& worker, std::size_t first_row,
+                          std::size_t rows) const {
     worker.uncovered.clear();
     for (std::size_t r = 0; r < rows; ++r) {
         const double norm = model_.norms()[first_row + r];
-        worker.norms[r] = bound_covers(norm) ? static_cast<float>(norm) : std::numeric_limits<float>::quiet_NaN();
+        worker.norms[r] =
+            bound_covers(norm) ? static_cast<float>(norm) : std::numeric_limits<float>::quiet_NaN();
         if (!bound_covers(norm)) worker.uncovered.push_back(r);
     }
     const std::size_t dim = model_.dim();
     const float* block = model_.vectors().data() + first_row * dim;
     for (const Group& group : pass.groups) {
-        kernels_.dots_packed(group.packed.data(), group.width, block, rows, dim, worker.dots.data() + group.first_lane,
-                             pass.padded_lanes);
+        kernels_.dots_packed(group.packed.data(), group.width, block, rows, dim,
+                             worker.dots.data() + group.first_lane, pass.padded_lanes);
     }
     if (pass.groups.empty()) {
         for (std::size_t lane = 0; lane < pass.lanes.size(); ++lane) {
-            kernels_.dots(pass.lanes[lane].scaled.data(), block, rows, dim, worker.dots.data() + lane * tile_rows_);
+            kernels_.dots(pass.lanes[lane].scaled.data(), block, rows, dim,
+                          worker.dots.data() + lane * tile_rows_);
         }
     }
     pick_candidates(pass, worker, first_row, rows);
@@ -320,29 +340,35 @@ void CpuEngine::scan_tile(Pass& pass, Worker& worker, std::size_t first_row, std
     }
 }
 
-/// Cosine queries: compares every dot product with the cut of its lane in float32, and looks closer at the few that
-/// reach it.
-void CpuEngine::pick_candidates(Pass& pass, Worker& worker, std::size_t first_row, std::size_t rows) const {
+/// Cosine queries: compares every dot product with the cut of its lane in float32, and looks closer
+/// at the few that reach it.
+void CpuEngine::pick_candidates(Pass& pass, Worker& worker, std::size_t first_row,
+                                std::size_t rows) const {
     for (std::size_t lane = 0; lane < pass.lanes.size(); ++lane) {
         const Task& task = pass.tasks[pass.lanes[lane].query];
-        if (task.is_cosine()) worker.cuts[lane] = float_cut(task.threshold.get(), bound_, pass.lanes[lane].scaled_norm);
+        if (task.is_cosine())
+            worker.cuts[lane] =
+                float_cut(task.threshold.get(), bound_, pass.lanes[lane].scaled_norm);
     }
     const auto take = [&](std::size_t count) {
         for (std::size_t p = 0; p < count; ++p) {
             const Pick pick = worker.picks[p];
             const std::size_t t = pass.lanes[pick.lane].query;
-            offer(pass, worker, t, first_row + pick.row, estimate(pass, worker, pass.tasks[t], first_row, pick.row));
+            offer(pass, worker, t, first_row + pick.row,
+                  estimate(pass, worker, pass.tasks[t], first_row, pick.row));
         }
     };
     for (const Group& group : pass.groups) {
-        take(kernels_.pick_packed(worker.dots.data() + group.first_lane, pass.padded_lanes, worker.norms.data(), rows,
-                                  worker.cuts.data() + group.first_lane, group.width,
-                                  static_cast<std::uint32_t>(group.first_lane), worker.picks.data()));
+        take(kernels_.pick_packed(worker.dots.data() + group.first_lane, pass.padded_lanes,
+                                  worker.norms.data(), rows, worker.cuts.data() + group.first_lane,
+                                  group.width, static_cast<std::uint32_t>(group.first_lane),
+                                  worker.picks.data()));
     }
     if (!pass.groups.empty()) return;
     for (std::size_t lane = 0; lane < pass.lanes.size(); ++lane) {
-        take(kernels_.pick_rows(worker.dots.data() + lane * tile_rows_, worker.norms.data(), rows, worker.cuts[lane],
-                                static_cast<std::uint32_t>(lane), worker.picks.data()));
+        take(kernels_.pick_rows(worker.dots.data() + lane * tile_rows_, worker.norms.data(), rows,
+                                worker.cuts[lane], static_cast<std::uint32_t>(lane),
+                                worker.picks.data()));
     }
 }
 
@@ -351,17 +377,18 @@ void CpuEngine::bound_every_row(Pass& pass, Worker& worker, std::size_t task, st
                                 std::size_t rows) const {
     for (std::size_t r = 0; r < rows; ++r) {
         if (std::isnan(worker.norms[r])) continue;
-        offer(pass, worker, task, first_row + r, estimate(pass, worker, pass.tasks[task], first_row, r));
+        offer(pass, worker, task, first_row + r,
+              estimate(pass, worker, pass.tasks[task], first_row, r));
     }
 }
 
 /// Bounds of the canonical score of a row of the tile at hand, from its dot products.
-Bounds CpuEngine::estimate(const Pass& pass, const Worker& worker, const Task& task, std::size_t first_row,
-                           std::size_t r) const {
+Bounds CpuEngine::estimate(const Pass& pass, const Worker& worker, const Task& task,
+                           std::size_t first_row, std::size_t r) const {
     const double row_norm = model_.norms()[first_row + r];
     const auto cosine_of = [&](std::size_t lane) {
-        const float dot =
-            pass.groups.empty() ? worker.dots[lane * tile_rows_ + r] : worker.dots[r * pass.padded_lanes + lane];
+        const float dot = pass.groups.empty() ? worker.dots[lane * tile_rows_ + r]
+                                              : worker.dots[r * pass.padded_lanes + lane];
         return static_cast<double>(dot) / (pass.lanes[lane].scaled_norm * row_norm);
     };
     const auto* product = std::get_if<CosMul>(&task.query->kind);
@@ -369,8 +396,9 @@ Bounds CpuEngine::estimate(const Pass& pass, const Worker& worker, const Task& t
         const double cosine = cosine_of(task.first_lane);
         return {cosine - bound_, cosine + bound_};
     }
-    // The canonical operations on both ends of each interval: every one of them is monotone in each of its arguments,
-    // and so is rounding, hence the ends bound the canonical result without a margin of their own.
+    // The canonical operations on both ends of each interval: every one of them is monotone in each
+    // of its arguments, and so is rounding, hence the ends bound the canonical result without a
+    // margin of their own.
     Bounds above{1.0, 1.0};
     Bounds below{1.0, 1.0};
     std::size_t lane = task.first_lane;
@@ -385,7 +413,8 @@ Bounds CpuEngine::estimate(const Pass& pass, const Worker& worker, const Task& t
 }
 
 /// A row whose canonical score lies within `bounds` joins the task's candidates, or its count.
-void CpuEngine::offer(Pass& pass, Worker& worker, std::size_t task_index, std::size_t row, const Bounds& bounds) const {
+void CpuEngine::offer(Pass& pass, Worker& worker, std::size_t task_index, std::size_t row,
+                      const Bounds& bounds) const {
     Task& task = pass.tasks[task_index];
     if (!(bounds.upper >= task.threshold.get())) return;
     const Row at = static_cast<Row>(row);
@@ -401,13 +430,15 @@ void CpuEngine::offer(Pass& pass, Worker& worker, std::size_t task_index, std::s
     }
     const Hit hit{at, canonical(*task.query, row)};
     ++worker.rescored[task_index];
-    if (hit.score >= task.query->filter.min_score && comes_before(hit, task.target)) ++worker.counts[task_index];
+    if (hit.score >= task.query->filter.min_score && comes_before(hit, task.target))
+        ++worker.counts[task_index];
 }
 
 /// The canonical score of one row: what decides.
 double CpuEngine::canonical(const Query& query, std::size_t row) const {
     if (const auto* single = std::get_if<Cosine>(&query.kind)) return cosine(single->vector, row);
-    if (const auto* count = std::get_if<CountBefore>(&query.kind)) return cosine(count->vector, row);
+    if (const auto* count = std::get_if<CountBefore>(&query.kind))
+        return cosine(count->vector, row);
     const auto& product = std::get<CosMul>(query.kind);
     double above = 1.0;
     double below = 1.0;
@@ -430,7 +461,8 @@ Answer CpuEngine::finish(Pass& pass, std::size_t task_index, std::vector<Worker>
     if (std::holds_alternative<CountBefore>(query.kind)) return answer;
 
     CandidateList::prune(candidates, query.k, task.threshold);
-    answer.hits = best_hits(candidates, query, pool_, [&](Row row) { return canonical(query, row); });
+    answer.hits =
+        best_hits(candidates, query, pool_, [&](Row row) { return canonical(query, row); });
     answer.certificate.rescored += candidates.size();
     answer.certificate.rejected_below = task.threshold.get();
     return answer;
@@ -438,7 +470,8 @@ Answer CpuEngine::finish(Pass& pass, std::size_t task_index, std::vector<Worker>
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> make_cpu_engine(const format::Model& model, const EngineOptions& options) {
+Result<std::unique_ptr<Engine>> make_cpu_engine(const format::Model& model,
+                                                const EngineOptions& options) {
     std::string names;
     for (const ScanKernels* kernels : all_scan_kernels()) {
         const bool supported = kernels->supported();
@@ -448,7 +481,8 @@ Result<std::unique_ptr<Engine>> make_cpu_engine(const format::Model& model, cons
         names += fmt::format("{}{}{}", names.empty() ? "" : ", ", kernels->name,
                              supported ? "" : " (not on this processor)");
     }
-    return Error{ErrorCode::unavailable, fmt::format("no instruction set '{}': there are {}", options.simd, names)};
+    return Error{ErrorCode::unavailable,
+                 fmt::format("no instruction set '{}': there are {}", options.simd, names)};
 }
 
 }  // namespace gloved::kernels::cpu

@@ -11,8 +11,9 @@
 
 namespace gloved::kernels::cpu {
 
-/// Makes a cpu engine on `model`, which must outlive it. Error: unavailable, for an instruction set that does not exist
-/// or that this processor lacks.
-Result<std::unique_ptr<Engine>> make_cpu_engine(const format::Model& model, const EngineOptions& options);
+/// Makes a cpu engine on `model`, which must outlive it. Error: unavailable, for an instruction set
+/// that does not exist or that this processor lacks.
+Result<std::unique_ptr<Engine>> make_cpu_engine(const format::Model& model,
+                                                const EngineOptions& options);
 
 }  // namespace gloved::kernels::cpu

@@ -10,15 +10,18 @@
 
 namespace gloved::kernels::cpu {
 
-/// Ranks and names that a query leaves out. (Its range decides what is scanned, its smallest score is where the threshold begins.)
+/// Ranks and names that a query leaves out. (Its range decides what is scanned, its smallest score
+/// is where the threshold begins.)
 class Eligible {
   public:
-    explicit Eligible(const Query& query) : rank_below_(query.filter.rank_below), excluded_(query.excluded) {
+    explicit Eligible(const Query& query)
+        : rank_below_(query.filter.rank_below), excluded_(query.excluded) {
         std::sort(excluded_.begin(), excluded_.end());
     }
     /// `ranks`: of all rows; read only where the query limits them.
     bool operator()(Row row, std::span<const std::uint32_t> ranks) const {
-        if (rank_below_ != std::numeric_limits<std::uint32_t>::max() && ranks[row] >= rank_below_) return false;
+        if (rank_below_ != std::numeric_limits<std::uint32_t>::max() && ranks[row] >= rank_below_)
+            return false;
         return !std::binary_search(excluded_.begin(), excluded_.end(), row);
     }
 

@@ -17,11 +17,13 @@
 namespace gloved::kernels::cpu {
 namespace {
 
-/// A tile should stay in the L2 cache, beside what is listed of it, while block after block of lanes meets it.
+/// A tile should stay in the L2 cache, beside what is listed of it, while block after block of
+/// lanes meets it.
 constexpr std::size_t kTileBytes = std::size_t{80} * 1024;
 /// What a thread takes at a time.
 constexpr std::size_t kTilesOfRange = 4;
-/// Waiting rows that are worth a look through them: at first, when any threshold is much better than none, and at most.
+/// Waiting rows that are worth a look through them: at first, when any threshold is much better
+/// than none, and at most.
 constexpr std::size_t kFirstWaiting = 512;
 constexpr std::size_t kMostWaiting = 16384;
 /// Vectors are asked for that many rows ahead of their use: they lie far apart.
@@ -90,14 +92,19 @@ class PlanePass::Lane {
     const float* scaled() const { return scaled_.data(); }
     double scaled_norm() const { return scaled_norm_; }
 
-    planes::PlaneCut cut(double least) const { return planes::plane_cut(digits.facts, least, dim_); }
-    planes::PlaneCut cut_of_highs(double least) const { return planes::plane_cut(digits.of_highs, least, dim_); }
+    planes::PlaneCut cut(double least) const {
+        return planes::plane_cut(digits.facts, least, dim_);
+    }
+    planes::PlaneCut cut_of_highs(double least) const {
+        return planes::plane_cut(digits.of_highs, least, dim_);
+    }
 
     /// What the row's score probably is: for the order of reading, and nothing else.
     double estimate(const Passed& row) const {
         const double p = row.projection;
         const double h = row.residual;
-        return (2.0 * row.sum - planes::kTopLevel * digits.facts.sum) * per_unit_ * p / (p * p + h * h);
+        return (2.0 * row.sum - planes::kTopLevel * digits.facts.sum) * per_unit_ * p /
+               (p * p + h * h);
     }
 
   private:
@@ -118,12 +125,14 @@ class PlanePass::Lane {
 
 /// What one thread keeps of a lane.
 struct PlanePass::Waiting {
-    std::vector<Passed> rows;  // let through by some cut and not read; their row numbers are the model's
+    std::vector<Passed> rows;  // let through by some cut and not read; their row numbers are the
+                               // model's
     std::size_t settle_at = 0;
     CandidateList candidates;  // rows that have been read
     std::uint64_t survivors = 0;
 
-    explicit Waiting(std::size_t k) : settle_at(std::clamp(2 * k, kFirstWaiting, kMostWaiting)), candidates(k) {}
+    explicit Waiting(std::size_t k)
+        : settle_at(std::clamp(2 * k, kFirstWaiting, kMostWaiting)), candidates(k) {}
 };
 
 /// What one thread needs for a pass.
@@ -144,7 +153,8 @@ PlanePass::PlanePass(const format::Model& model, const ScanKernels& kernels, Thr
       bound_(score_error_bound(model.dim())),
       tile_groups_(std::max<std::size_t>(1, kTileBytes / plane_.shape().group_bytes())) {}
 
-void PlanePass::run(std::span<const Query* const> queries, RowRange range, std::span<Answer* const> answers) {
+void PlanePass::run(std::span<const Query* const> queries, RowRange range,
+                    std::span<Answer* const> answers) {
     Lanes lanes;
     for (const Query* query : queries) lanes.emplace_back(*query, model_.dim());
     const std::size_t width = lanes.size() == 1 ? 1 : plane_kernel_.width;
@@ -168,7 +178,8 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range, std::
     const std::size_t grain = tile_groups_ * planes::kGroupRows * kTilesOfRange;
     std::atomic<std::size_t> next = range.first;
     const auto work = [&](unsigned worker) {
-        for (std::size_t begin; (begin = next.fetch_add(grain, std::memory_order_relaxed)) < range.last;) {
+        for (std::size_t begin;
+             (begin = next.fetch_add(grain, std::memory_order_relaxed)) < range.last;) {
             const RowRange here{begin, std::min(begin + grain, range.last)};
             read_uncovered(lanes, workers[worker], here);
             sift(lanes, blocks, workers[worker], here);
@@ -183,8 +194,9 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range, std::
     finish(lanes, workers);
 
     const planes::PlaneShape& shape = plane_.shape();
-    const std::size_t groups =
-        range.size() == 0 ? 0 : (range.last - 1) / planes::kGroupRows - range.first / planes::kGroupRows + 1;
+    const std::size_t groups = range.size() == 0 ? 0
+                                                 : (range.last - 1) / planes::kGroupRows -
+                                                       range.first / planes::kGroupRows + 1;
     for (std::size_t l = 0; l < lanes.size(); ++l) {
         Lane& lane = lanes[l];
         Answer& answer = *answers[l];
@@ -195,19 +207,21 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range, std::
         }
         CandidateList::prune(candidates, lane.query().k, lane.threshold);
         answer.certificate.rescored = candidates.size();
-        answer.hits =
-            best_hits(candidates, lane.query(), pool_, [&](Row row) { return canonical(lane.vector(), row); });
+        answer.hits = best_hits(candidates, lane.query(), pool_,
+                                [&](Row row) { return canonical(lane.vector(), row); });
         answer.certificate.scanned = range.size();
-        answer.certificate.read_bytes =
-            groups * shape.group_bytes() + answer.certificate.survivors * model_.dim() * sizeof(float);
+        answer.certificate.read_bytes = groups * shape.group_bytes() +
+                                        answer.certificate.survivors * model_.dim() * sizeof(float);
         answer.certificate.rejected_below = lane.threshold.get();
         answer.certificate.pass = "plane";
     }
 }
 
-void PlanePass::sift(Lanes& lanes, const std::vector<LaneBlock>& blocks, Worker& worker, RowRange range) const {
+void PlanePass::sift(Lanes& lanes, const std::vector<LaneBlock>& blocks, Worker& worker,
+                     RowRange range) const {
     const std::size_t last_group = (range.last + planes::kGroupRows - 1) / planes::kGroupRows;
-    for (std::size_t group = range.first / planes::kGroupRows; group < last_group; group += tile_groups_) {
+    for (std::size_t group = range.first / planes::kGroupRows; group < last_group;
+         group += tile_groups_) {
         const std::size_t groups = std::min(tile_groups_, last_group - group);
         std::size_t first_lane = 0;
         for (const LaneBlock& block : blocks) {
@@ -219,15 +233,18 @@ void PlanePass::sift(Lanes& lanes, const std::vector<LaneBlock>& blocks, Worker&
                 worker.cuts_of_highs[l] = lanes[l].cut_of_highs(threshold);
                 worker.cuts[l] = lanes[l].cut(threshold);
             }
-            const std::size_t count = plane_kernel_.sift(
-                plane_.group(group), groups, plane_.shape().steps(),
-                block.view(worker.cuts_of_highs.data() + first_lane, worker.cuts.data() + first_lane),
-                worker.passed.data());
+            const std::size_t count =
+                plane_kernel_.sift(plane_.group(group), groups, plane_.shape().steps(),
+                                   block.view(worker.cuts_of_highs.data() + first_lane,
+                                              worker.cuts.data() + first_lane),
+                                   worker.passed.data());
             for (std::size_t p = 0; p < count; ++p) {
                 Passed& passed = worker.passed[p];
                 passed.row += static_cast<std::uint32_t>(group * planes::kGroupRows);
-                // A range may begin and end within a group; rows that the plane does not cover have been read.
-                if (passed.row < range.first || passed.row >= range.last || passed.residual == 0) continue;
+                // A range may begin and end within a group; rows that the plane does not cover have
+                // been read.
+                if (passed.row < range.first || passed.row >= range.last || passed.residual == 0)
+                    continue;
                 const std::size_t l = first_lane + passed.lane;
                 take(lanes[l], worker.waiting[l], passed);
             }
@@ -240,7 +257,8 @@ void PlanePass::take(Lane& lane, Waiting& waiting, const Passed& row) const {
     // By rank and name first: no vector is read of a row that cannot be in the answer.
     if (!lane.eligible(row.row, model_.ranks())) return;
     const double threshold = lane.threshold.get();
-    if (threshold > kNoThreshold && lane.estimate(row) >= threshold) return read(lane, waiting, std::span(&row, 1));
+    if (threshold > kNoThreshold && lane.estimate(row) >= threshold)
+        return read(lane, waiting, std::span(&row, 1));
     waiting.rows.push_back(row);
     if (waiting.rows.size() >= waiting.settle_at) settle(lane, waiting);
 }
@@ -258,11 +276,14 @@ void PlanePass::settle(Lane& lane, Waiting& waiting) const {
         waiting.settle_at = std::min(2 * waiting.settle_at, kMostWaiting);
         return;
     }
-    // As many as give a threshold, where there is none, and at least so many that the next time is not soon.
-    const std::size_t count = std::min(waiting.rows.size(), std::max(lane.query().k, waiting.settle_at / 8));
+    // As many as give a threshold, where there is none, and at least so many that the next time is
+    // not soon.
+    const std::size_t count =
+        std::min(waiting.rows.size(), std::max(lane.query().k, waiting.settle_at / 8));
     const auto end = waiting.rows.begin() + static_cast<std::ptrdiff_t>(count);
-    std::nth_element(waiting.rows.begin(), end, waiting.rows.end(),
-                     [&](const Passed& a, const Passed& b) { return lane.estimate(a) > lane.estimate(b); });
+    std::nth_element(
+        waiting.rows.begin(), end, waiting.rows.end(),
+        [&](const Passed& a, const Passed& b) { return lane.estimate(a) > lane.estimate(b); });
     read(lane, waiting, std::span(waiting.rows).first(count));
     waiting.rows.erase(waiting.rows.begin(), end);
     leave_out();
@@ -293,8 +314,8 @@ void PlanePass::read(Lane& lane, Waiting& waiting, std::span<const Passed> rows)
 }
 
 double PlanePass::canonical(const QueryVector& vector, std::size_t row) const {
-    return canonical_score(vector.values.data(), vector.norm, model_.vector(row).data(), model_.norms()[row],
-                           model_.dim());
+    return canonical_score(vector.values.data(), vector.norm, model_.vector(row).data(),
+                           model_.norms()[row], model_.dim());
 }
 
 /// Rows that the plane says nothing of are scored canonically, in every query.
@@ -317,7 +338,8 @@ void PlanePass::offer(Lane& lane, Waiting& waiting, const Candidate& candidate) 
     lane.lowers.add(candidate.lower, lane.threshold);
 }
 
-/// Reads what still waits and may still belong to an answer: the most promising rows first, then the others as they lie in memory.
+/// Reads what still waits and may still belong to an answer: the most promising rows first, then
+/// the others as they lie in memory.
 void PlanePass::finish(Lanes& lanes, std::vector<Worker>& workers) {
     struct Left {
         std::vector<Passed> best;
@@ -334,8 +356,8 @@ void PlanePass::finish(Lanes& lanes, std::vector<Worker>& workers) {
             for (const Passed& row : rows) estimates.push_back(lane.estimate(row));
         }
         if (estimates.empty()) return;
-        const auto last =
-            estimates.begin() + static_cast<std::ptrdiff_t>(std::min(lane.query().k, estimates.size()) - 1);
+        const auto last = estimates.begin() + static_cast<std::ptrdiff_t>(
+                                                  std::min(lane.query().k, estimates.size()) - 1);
         std::nth_element(estimates.begin(), last, estimates.end(), std::greater<>());
         for (Worker& worker : workers) {
             for (const Passed& row : worker.waiting[l].rows) {
@@ -358,7 +380,8 @@ void PlanePass::finish(Lanes& lanes, std::vector<Worker>& workers) {
         }
         std::atomic<std::size_t> next = 0;
         const auto work = [&](unsigned worker) {
-            for (std::size_t p; (p = next.fetch_add(1, std::memory_order_relaxed)) < pieces.size();) {
+            for (std::size_t p;
+                 (p = next.fetch_add(1, std::memory_order_relaxed)) < pieces.size();) {
                 const std::size_t l = pieces[p].lane;
                 read(lanes[l], workers[worker].waiting[l], pieces[p].rows);
             }

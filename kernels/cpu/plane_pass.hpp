@@ -1,4 +1,5 @@
-// Cosine queries by a plane: most rows are left out unread, and of the others the most promising are read first.
+// Cosine queries by a plane: most rows are left out unread, and of the others the most promising
+// are read first.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +17,11 @@
 
 namespace gloved::kernels::cpu {
 
-/// The plane of a model and the way to its answers. A row that the plane lets through is not read at once: the threshold that let it
-/// pass is of the rows so far, and the final one will leave most of them out. What is read at once are rows whose estimate beats the
-/// threshold, since they raise it; the others wait, and meet later cuts before they are read. The order in which rows are read is a
-/// matter of speed alone.
+/// The plane of a model and the way to its answers. A row that the plane lets through is not read
+/// at once: the threshold that let it pass is of the rows so far, and the final one will leave most
+/// of them out. What is read at once are rows whose estimate beats the threshold, since they raise
+/// it; the others wait, and meet later cuts before they are read. The order in which rows are read
+/// is a matter of speed alone.
 class PlanePass {
   public:
     /// Makes the plane. Model, kernels and pool must outlive it. Throws std::bad_alloc.
@@ -29,8 +31,10 @@ class PlanePass {
     /// The instruction set, for people.
     std::string_view kernel_name() const { return plane_kernel_.name; }
 
-    /// answers[i] to queries[i], each a Cosine without a range of its own, over `range`. Throws std::bad_alloc. One thread at a time.
-    void run(std::span<const Query* const> queries, RowRange range, std::span<Answer* const> answers);
+    /// answers[i] to queries[i], each a Cosine without a range of its own, over `range`. Throws
+    /// std::bad_alloc. One thread at a time.
+    void run(std::span<const Query* const> queries, RowRange range,
+             std::span<Answer* const> answers);
 
   private:
     class Lane;
@@ -39,7 +43,8 @@ class PlanePass {
     /// A deque: threads share lanes, which do not move.
     using Lanes = std::deque<Lane>;
 
-    void sift(Lanes& lanes, const std::vector<LaneBlock>& blocks, Worker& worker, RowRange range) const;
+    void sift(Lanes& lanes, const std::vector<LaneBlock>& blocks, Worker& worker,
+              RowRange range) const;
     void take(Lane& lane, Waiting& waiting, const Passed& row) const;
     void settle(Lane& lane, Waiting& waiting) const;
     void read(Lane& lane, Waiting& waiting, std::span<const Passed> rows) const;

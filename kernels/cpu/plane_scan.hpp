@@ -1,6 +1,7 @@
-// The loops that hold a plane's rows against a cut, one set for each instruction set, chosen at run time. What they compute is exact
-// but for a last comparison in float32 (docs/certified-search.md), so that all of them let nearly the same rows through, and none that
-// may belong to an answer is lost.
+// The loops that hold a plane's rows against a cut, one set for each instruction set, chosen at run
+// time. What they compute is exact but for a last comparison in float32 (docs/certified-search.md),
+// so that all of them let nearly the same rows through, and none that may belong to an answer is
+// lost.
 #pragma once
 
 #include <cmath>
@@ -20,18 +21,21 @@ struct Passed {
     std::uint32_t lane = 0;  ///< of the block
     std::int32_t sum = 0;    ///< Σ a Q, all of Q
     std::uint16_t projection = 0;
-    std::uint16_t residual = 0;  ///< 0 for rows of which the plane says nothing, for no others (shape.hpp)
+    std::uint16_t residual = 0;  ///< 0 for rows of which the plane says nothing, for no others
+                                 ///< (shape.hpp)
 };
 
-/// Directions that meet a plane's rows together, in lanes, as the loops see them. The first comparison is of the digits' highs, half
-/// the work; rows that pass it meet the second, of whole digits.
+/// Directions that meet a plane's rows together, in lanes, as the loops see them. The first
+/// comparison is of the digits' highs, half the work; rows that pass it meet the second, of whole
+/// digits.
 struct LaneView {
-    std::size_t width = 0;                            ///< lanes, those that only fill the block among them
-    std::size_t used = 0;                             ///< the lanes that do not
-    const std::int8_t* highs = nullptr;               ///< (steps, width, 8), 0 in lanes that fill
+    std::size_t width = 0;               ///< lanes, those that only fill the block among them
+    std::size_t used = 0;                ///< the lanes that do not
+    const std::int8_t* highs = nullptr;  ///< (steps, width, 8), 0 in lanes that fill
     const std::int8_t* const* bytes = nullptr;        ///< (used), each as PlaneQuery has it
     const std::int16_t* const* digits = nullptr;      ///< likewise
-    const planes::PlaneCut* cuts_of_highs = nullptr;  ///< (width); nothing passes those of lanes that fill
+    const planes::PlaneCut* cuts_of_highs = nullptr;  ///< (width); nothing passes those of lanes
+                                                      ///< that fill
     const planes::PlaneCut* cuts = nullptr;           ///< likewise
 };
 
@@ -66,17 +70,20 @@ struct PlaneKernel {
     std::size_t width;
     /// Whether highs come first. If not, the cuts of whole digits alone decide.
     bool highs_first;
-    /// Lists what of `groups` groups from `bytes` on may reach the cut of a lane, rows of one lane ascending; returns how many.
-    /// `passed` has room for all rows in all lanes. `block.width` is 1 or `width`. Asks for memory that lies behind the groups ahead
-    /// of its use. Does not allocate; any thread.
-    std::size_t (*sift)(const std::byte* bytes, std::size_t groups, std::size_t steps, const LaneView& block,
-                        Passed* passed);
+    /// Lists what of `groups` groups from `bytes` on may reach the cut of a lane, rows of one lane
+    /// ascending; returns how many. `passed` has room for all rows in all lanes. `block.width` is 1
+    /// or `width`. Asks for memory that lies behind the groups ahead of its use. Does not allocate;
+    /// any thread.
+    std::size_t (*sift)(const std::byte* bytes, std::size_t groups, std::size_t steps,
+                        const LaneView& block, Passed* passed);
 };
 
-/// All of this build, best first: «avx512-vnni», «avx2», «baseline». The last one runs on every x86-64.
+/// All of this build, best first: «avx512-vnni», «avx2», «baseline». The last one runs on every
+/// x86-64.
 std::span<const PlaneKernel* const> all_plane_kernels();
 
-/// The best that this processor has among those an engine of instruction set `simd` («avx512», «avx2», «baseline») may use.
+/// The best that this processor has among those an engine of instruction set `simd` («avx512»,
+/// «avx2», «baseline») may use.
 const PlaneKernel& plane_kernel_for(std::string_view simd);
 
 }  // namespace gloved::kernels::cpu

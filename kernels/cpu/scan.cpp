@@ -1,6 +1,6 @@
-// Includes scan_loops.inc once per instruction set, between target pragmas. Nothing but the loops may stand between
-// them: an inline function of a header, first used there, would be compiled for that instruction set and could be
-// linked into code that runs on processors without it.
+// Includes scan_loops.inc once per instruction set, between target pragmas. Nothing but the loops
+// may stand between them: an inline function of a header, first used there, would be compiled for
+// that instruction set and could be linked into code that runs on processors without it.
 #include "kernels/cpu/scan.hpp"
 
 #include <immintrin.h>
@@ -30,7 +30,8 @@
 #define GLOVED_ISA avx2
 #define GLOVED_LANES 8
 #define GLOVED_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
-#define GLOVED_REACHES(a, b) static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ)))
+#define GLOVED_REACHES(a, b) \
+    static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ)))
 #define GLOVED_WIDTHS \
     { 8, 16 }
 #define GLOVED_ROWS_1 12
@@ -60,10 +61,12 @@ bool has_avx512() {
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 bool has_baseline() { return true; }
 
-constexpr ScanKernels kAvx512 = {"avx512",          avx512::kWidths,    has_avx512, avx512::dots, avx512::dots_packed,
-                                 avx512::pick_rows, avx512::pick_packed};
-constexpr ScanKernels kAvx2 = {"avx2",          avx2::kWidths,    has_avx2, avx2::dots, avx2::dots_packed,
-                               avx2::pick_rows, avx2::pick_packed};
+constexpr ScanKernels kAvx512 = {"avx512",           avx512::kWidths,     has_avx512,
+                                 avx512::dots,       avx512::dots_packed, avx512::pick_rows,
+                                 avx512::pick_packed};
+constexpr ScanKernels kAvx2 = {"avx2",           avx2::kWidths,     has_avx2,
+                               avx2::dots,       avx2::dots_packed, avx2::pick_rows,
+                               avx2::pick_packed};
 constexpr ScanKernels kBaseline = {"baseline",           baseline::kWidths,     has_baseline,
                                    baseline::dots,       baseline::dots_packed, baseline::pick_rows,
                                    baseline::pick_packed};

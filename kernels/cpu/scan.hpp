@@ -14,9 +14,10 @@ struct Pick {
     std::uint32_t lane = 0;
 };
 
-/// Loops over a block of rows, shape (rows, dim), float32, row-major, any alignment. Every dot product is a sum of
-/// `dim` products in some order, each operation rounded to float32 or fused: the order is the loop's own, so callers
-/// may rely on nothing but the bound in bounds.hpp. No function allocates; all may run on any thread.
+/// Loops over a block of rows, shape (rows, dim), float32, row-major, any alignment. Every dot
+/// product is a sum of `dim` products in some order, each operation rounded to float32 or fused:
+/// the order is the loop's own, so callers may rely on nothing but the bound in bounds.hpp. No
+/// function allocates; all may run on any thread.
 struct ScanKernels {
     std::string_view name;
     /// The widths that `dots_packed` takes, ascending, in lanes (queries).
@@ -25,19 +26,21 @@ struct ScanKernels {
     bool (*supported)();
 
     /// out[r] = query · row r.
-    void (*dots)(const float* query, const float* block, std::size_t rows, std::size_t dim, float* out);
-    /// out[r * out_stride + l] = query l · row r for l < width; `packed` has shape (dim, width): element i of all
-    /// queries stands side by side. `width` is one of `widths`.
-    void (*dots_packed)(const float* packed, std::size_t width, const float* block, std::size_t rows, std::size_t dim,
-                        float* out, std::size_t out_stride);
-    /// Lists each r with dots[r] >= cut * norms[r] (never true for NaN) as {r, lane}; returns how many. `picks` has
-    /// room for `rows`.
-    std::size_t (*pick_rows)(const float* dots, const float* norms, std::size_t rows, float cut, std::uint32_t lane,
-                             Pick* picks);
-    /// Lists each (r, l) with dots[r * stride + l] >= cuts[l] * norms[r] as {r, first_lane + l}; returns how many.
-    /// `picks` has room for rows * width.
-    std::size_t (*pick_packed)(const float* dots, std::size_t stride, const float* norms, std::size_t rows,
-                               const float* cuts, std::size_t width, std::uint32_t first_lane, Pick* picks);
+    void (*dots)(const float* query, const float* block, std::size_t rows, std::size_t dim,
+                 float* out);
+    /// out[r * out_stride + l] = query l · row r for l < width; `packed` has shape (dim, width):
+    /// element i of all queries stands side by side. `width` is one of `widths`.
+    void (*dots_packed)(const float* packed, std::size_t width, const float* block,
+                        std::size_t rows, std::size_t dim, float* out, std::size_t out_stride);
+    /// Lists each r with dots[r] >= cut * norms[r] (never true for NaN) as {r, lane}; returns how
+    /// many. `picks` has room for `rows`.
+    std::size_t (*pick_rows)(const float* dots, const float* norms, std::size_t rows, float cut,
+                             std::uint32_t lane, Pick* picks);
+    /// Lists each (r, l) with dots[r * stride + l] >= cuts[l] * norms[r] as {r, first_lane + l};
+    /// returns how many. `picks` has room for rows * width.
+    std::size_t (*pick_packed)(const float* dots, std::size_t stride, const float* norms,
+                               std::size_t rows, const float* cuts, std::size_t width,
+                               std::uint32_t first_lane, Pick* picks);
 };
 
 /// All instruction sets of this build, best first. The last one, «baseline», runs on every x86-64.

@@ -49,8 +49,9 @@ cudaError_t count_devices(int& count) {
 
 /// Queries that are worth a pass over the plane together; fewer are answered one after the other.
 constexpr std::size_t kLeastPlanePass = 4;
-/// A pass over a plane takes longer to begin and to end than one over vectors (docs/performance.md): from so many bytes of vectors on a device
-/// it is sooner for any number of queries, below that for so many.
+/// A pass over a plane takes longer to begin and to end than one over vectors
+/// (docs/performance.md): from so many bytes of vectors on a device it is sooner for any number of
+/// queries, below that for so many.
 constexpr std::size_t kLeastPlaneBytes = std::size_t{128} << 20;
 constexpr std::size_t kLeastPlanePassOfFew = 512;
 /// Queries of a pass over the plane for which a device that is short of memory still makes room.
@@ -66,7 +67,8 @@ struct Task {
     std::vector<Row> excluded;  // sorted, without repetition
     std::size_t k = 0;
 
-    Task(const Query& of, std::size_t rows) : query(&of), excluded(of.excluded), k(std::min(of.k, rows)) {
+    Task(const Query& of, std::size_t rows)
+        : query(&of), excluded(of.excluded), k(std::min(of.k, rows)) {
         std::sort(excluded.begin(), excluded.end());
         excluded.erase(std::unique(excluded.begin(), excluded.end()), excluded.end());
     }
@@ -78,7 +80,8 @@ struct Task {
     }
 };
 
-std::vector<PassQuery> pass_of(std::span<const Task> tasks, std::span<const std::size_t> which, double error) {
+std::vector<PassQuery> pass_of(std::span<const Task> tasks, std::span<const std::size_t> which,
+                               double error) {
     std::vector<PassQuery> pass;
     pass.reserve(which.size());
     for (const std::size_t i : which) {
@@ -90,7 +93,8 @@ std::vector<PassQuery> pass_of(std::span<const Task> tasks, std::span<const std:
 
 class CudaEngine final : public Engine {
   public:
-    static Result<std::unique_ptr<Engine>> create(const format::Model& model, const EngineOptions& options);
+    static Result<std::unique_ptr<Engine>> create(const format::Model& model,
+                                                  const EngineOptions& options);
 
     std::string name() const override { return "cuda"; }
     std::string description() const override { return description_; }
@@ -111,19 +115,23 @@ class CudaEngine final : public Engine {
 
     Status answer(std::span<const Query> queries, std::vector<Answer>& answers);
     /// Answers tasks[which[i]] where the pass was up to it and appends the others to `overflowed`.
-    Status run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which, Estimate estimate,
-                       std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
+    Status run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which,
+                       Estimate estimate, std::vector<Answer>& answers,
+                       std::vector<std::size_t>& overflowed);
     /// The same with a pass over the plane for many.
-    Status run_plane_pass(std::span<const Task> tasks, std::span<const std::size_t> which, std::vector<Answer>& answers,
-                          std::vector<std::size_t>& overflowed);
+    Status run_plane_pass(std::span<const Task> tasks, std::span<const std::size_t> which,
+                          std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
     /// Waits, and takes the answers of what was started.
-    Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which, std::string_view pass,
-                        std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
-    /// survivors and read_bytes, from scanned and rescored. `many`: of a pass that may read one byte a component in between.
+    Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
+                        std::string_view pass, std::vector<Answer>& answers,
+                        std::vector<std::size_t>& overflowed);
+    /// survivors and read_bytes, from scanned and rescored. `many`: of a pass that may read one
+    /// byte a component in between.
     void note_reading(bool by_plane, bool many, Certificate& certificate) const;
     bool plane_serves(const Task& task) const {
-        return prefers_plane_ && std::all_of(shards_.begin(), shards_.end(),
-                                             [&](const auto& shard) { return shard->plane_serves(task.want()); });
+        return prefers_plane_ &&
+               std::all_of(shards_.begin(), shards_.end(),
+                           [&](const auto& shard) { return shard->plane_serves(task.want()); });
     }
     bool holds_vectors() const { return shards_.front()->holds_vectors(); }
     Status run_scored(const Task& task, Answer& answer);
@@ -136,7 +144,9 @@ class CudaEngine final : public Engine {
     /// Hits of query `at` of the last pass, from all shards.
     void merge(std::size_t at, std::size_t k, Answer& answer) const;
     Status add_device_ms(Certificate& certificate) const;
-    RowRange range_of(const Task& task) const { return task.query->filter.rows.value_or(RowRange{0, model_.rows()}); }
+    RowRange range_of(const Task& task) const {
+        return task.query->filter.rows.value_or(RowRange{0, model_.rows()});
+    }
 
     const format::Model& model_;
     Registration registration_;  // of the vectors, where devices read them in place
@@ -150,12 +160,14 @@ class CudaEngine final : public Engine {
     bool broken_ = false;
 };
 
-/// Each query takes the fastest way that can answer it, and the next one where that overflowed: with others over the plane, or in float16;
-/// alone over the plane, or in float32; canonical scores of all rows.
+/// Each query takes the fastest way that can answer it, and the next one where that overflowed:
+/// with others over the plane, or in float16; alone over the plane, or in float32; canonical scores
+/// of all rows.
 Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& answers) {
 #ifdef GLOVED_BAD_KERNEL
     if (Status done = use_device(shards_.front()->device()); !done) return done;
-    const cudaError_t bad = launch_bad_kernel_when_due(queries.size(), shards_.front()->stream().get());
+    const cudaError_t bad =
+        launch_bad_kernel_when_due(queries.size(), shards_.front()->stream().get());
     if (Status done = check(bad, "launch of write_astray"); !done) return done;
 #endif
     std::vector<Task> tasks;
@@ -184,7 +196,8 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
     const auto in_passes = [&](std::span<const std::size_t> of, std::size_t least, std::size_t most,
                                auto run) -> Status {
         for (std::size_t begin = 0; begin < of.size();) {
-            const auto pass = of.subspan(begin, std::min(std::max<std::size_t>(most, 1), of.size() - begin));
+            const auto pass =
+                of.subspan(begin, std::min(std::max<std::size_t>(most, 1), of.size() - begin));
             if (pass.size() < least) {
                 alone.insert(alone.end(), pass.begin(), pass.end());
             } else if (Status done = run(pass); !done) {
@@ -197,8 +210,9 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
     Status done = in_passes(by_plane, kLeastPlanePass, plane_capacity_,
                             [&](auto pass) { return run_plane_pass(tasks, pass, answers, alone); });
     if (!done) return done;
-    done = in_passes(by_float16, 2, pass_capacity_,
-                     [&](auto pass) { return run_bounded(tasks, pass, Estimate::float16, answers, alone); });
+    done = in_passes(by_float16, 2, pass_capacity_, [&](auto pass) {
+        return run_bounded(tasks, pass, Estimate::float16, answers, alone);
+    });
     if (!done) return done;
     for (const std::size_t i : alone) {
         const bool planes = plane_serves(tasks[i]);
@@ -207,7 +221,8 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
             continue;
         }
         const Estimate estimate = planes ? Estimate::plane : Estimate::float32;
-        if (done = run_bounded(tasks, std::span(&i, 1), estimate, answers, scored); !done) return done;
+        if (done = run_bounded(tasks, std::span(&i, 1), estimate, answers, scored); !done)
+            return done;
     }
     for (const std::size_t i : scored) {
         if (done = run_scored(tasks[i], answers[i]); !done) return done;
@@ -215,8 +230,9 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
     return {};
 }
 
-Status CudaEngine::run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which, Estimate estimate,
-                               std::vector<Answer>& answers, std::vector<std::size_t>& overflowed) {
+Status CudaEngine::run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which,
+                               Estimate estimate, std::vector<Answer>& answers,
+                               std::vector<std::size_t>& overflowed) {
     // A plane's bounds are each row's own.
     const double error = estimate == Estimate::float32   ? device_error_bound(model_.dim())
                          : estimate == Estimate::float16 ? half_error_bound(model_.dim())
@@ -232,7 +248,8 @@ Status CudaEngine::run_bounded(std::span<const Task> tasks, std::span<const std:
 }
 
 Status CudaEngine::run_plane_pass(std::span<const Task> tasks, std::span<const std::size_t> which,
-                                  std::vector<Answer>& answers, std::vector<std::size_t>& overflowed) {
+                                  std::vector<Answer>& answers,
+                                  std::vector<std::size_t>& overflowed) {
     const std::vector<PassQuery> pass = pass_of(tasks, which, 0);
     for (const auto& shard : shards_) {
         if (Status done = shard->start_plane_pass(pass); !done) return done;
@@ -240,16 +257,18 @@ Status CudaEngine::run_plane_pass(std::span<const Task> tasks, std::span<const s
     return take_answers(tasks, which, kPlane, answers, overflowed);
 }
 
-Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std::size_t> which, std::string_view pass,
-                                std::vector<Answer>& answers, std::vector<std::size_t>& overflowed) {
+Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
+                                std::string_view pass, std::vector<Answer>& answers,
+                                std::vector<std::size_t>& overflowed) {
     if (Status done = wait_all(); !done) return done;
     Certificate certificate;
     if (Status done = add_device_ms(certificate); !done) return done;
     certificate.pass = pass;
     const bool by_plane = pass == kPlane;
     for (std::size_t at = 0; at < which.size(); ++at) {
-        const bool overflow =
-            std::any_of(shards_.begin(), shards_.end(), [&](const auto& shard) { return shard->answer(at).overflow; });
+        const bool overflow = std::any_of(shards_.begin(), shards_.end(), [&](const auto& shard) {
+            return shard->answer(at).overflow;
+        });
         Answer& answer = answers[which[at]];
         if (overflow) {
             overflowed.push_back(which[at]);
@@ -265,7 +284,8 @@ Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std
     return {};
 }
 
-/// Every row of the range gets its canonical score; the best are picked on the device where its lists suffice.
+/// Every row of the range gets its canonical score; the best are picked on the device where its
+/// lists suffice.
 Status CudaEngine::run_scored(const Task& task, Answer& answer) {
     const RowRange range = range_of(task);
     if (Status done = score_parts(task, range); !done) return done;
@@ -311,7 +331,8 @@ Status CudaEngine::score_parts(const Task& task, RowRange range) {
         assert(!product->positives.empty() || !product->negatives.empty());
         if (Status done = score(product->positives, ScorePart::multiply); !done) return done;
         if (Status done = score(product->negatives, ScorePart::divide_by); !done) return done;
-        any = product->positives.empty() ? &product->negatives.front() : &product->positives.front();
+        any =
+            product->positives.empty() ? &product->negatives.front() : &product->positives.front();
     } else {
         const auto* count = std::get_if<CountBefore>(&task.query->kind);
         any = count != nullptr ? &count->vector : &task.cosine()->vector;
@@ -321,7 +342,9 @@ Status CudaEngine::score_parts(const Task& task, RowRange range) {
     const std::span<const Row> excluded =
         task.fits_device() ? std::span<const Row>(task.excluded) : std::span<const Row>();
     for (const auto& shard : shards_) {
-        if (Status done = shard->start_finish({any, task.query, excluded, task.k, 0}, product != nullptr); !done) {
+        if (Status done =
+                shard->start_finish({any, task.query, excluded, task.k, 0}, product != nullptr);
+            !done) {
             return done;
         }
     }
@@ -332,13 +355,15 @@ std::optional<Hit> CudaEngine::target_of(const Task& task) const {
     const auto* count = std::get_if<CountBefore>(&task.query->kind);
     if (count == nullptr) return std::nullopt;
     return Hit{count->row, canonical_score(count->vector.values.data(), count->vector.norm,
-                                           model_.vector(count->row).data(), model_.norms()[count->row], model_.dim())};
+                                           model_.vector(count->row).data(),
+                                           model_.norms()[count->row], model_.dim())};
 }
 
 Status CudaEngine::select_on_device(const Task& task, Answer& answer, bool& overflow) {
     const std::optional<Hit> target = target_of(task);
     for (const auto& shard : shards_) {
-        if (Status done = target ? shard->start_count(*target) : shard->start_select(); !done) return done;
+        if (Status done = target ? shard->start_count(*target) : shard->start_select(); !done)
+            return done;
     }
     if (Status done = wait_all(); !done) return done;
     if (target) {
@@ -365,18 +390,21 @@ Status CudaEngine::select_on_host(const Task& task, RowRange range, Answer& answ
         std::size_t row = shard->rows().first + shard->local(range).first;
         for (const double score : scores) {
             // NaN: rank, range or minimum score leave it out.
-            if (!std::isnan(score) && !task.leaves_out(row)) hits.push_back({static_cast<Row>(row), score});
+            if (!std::isnan(score) && !task.leaves_out(row))
+                hits.push_back({static_cast<Row>(row), score});
             ++row;
         }
     }
     if (const std::optional<Hit> target = target_of(task)) {
-        answer.count = static_cast<std::uint64_t>(std::count_if(hits.begin(), hits.end(), [&](const Hit& hit) {
-            return hit.row != target->row && comes_before(hit, *target);
-        }));
+        answer.count =
+            static_cast<std::uint64_t>(std::count_if(hits.begin(), hits.end(), [&](const Hit& hit) {
+                return hit.row != target->row && comes_before(hit, *target);
+            }));
         return {};
     }
     const auto wanted = static_cast<std::ptrdiff_t>(std::min(task.k, hits.size()));
-    std::nth_element(hits.begin(), hits.begin() + std::max<std::ptrdiff_t>(wanted - 1, 0), hits.end(), comes_before);
+    std::nth_element(hits.begin(), hits.begin() + std::max<std::ptrdiff_t>(wanted - 1, 0),
+                     hits.end(), comes_before);
     hits.resize(static_cast<std::size_t>(wanted));
     std::sort(hits.begin(), hits.end(), comes_before);
     answer.hits = std::move(hits);
@@ -399,7 +427,8 @@ void CudaEngine::merge(std::size_t at, std::size_t k, Answer& answer) const {
         }
         answer.certificate.rescored += part.facts.rescored;
         answer.certificate.survivors += part.facts.survivors;
-        answer.certificate.rejected_below = std::max(answer.certificate.rejected_below, part.facts.floor);
+        answer.certificate.rejected_below =
+            std::max(answer.certificate.rejected_below, part.facts.floor);
     }
     if (shards_.size() > 1) std::sort(answer.hits.begin(), answer.hits.end(), comes_before);
     if (answer.hits.size() > k) answer.hits.resize(k);
@@ -412,9 +441,11 @@ void CudaEngine::note_reading(bool by_plane, bool many, Certificate& certificate
         certificate.read_bytes = certificate.scanned * row_bytes;
         return;
     }
-    certificate.read_bytes = planes::PlaneShape{static_cast<std::size_t>(certificate.scanned), model_.dim()}.bytes() +
-                             certificate.rescored * row_bytes;
-    if (holds_fine_ && (many || !holds_vectors())) certificate.read_bytes += certificate.survivors * model_.dim();
+    certificate.read_bytes =
+        planes::PlaneShape{static_cast<std::size_t>(certificate.scanned), model_.dim()}.bytes() +
+        certificate.rescored * row_bytes;
+    if (holds_fine_ && (many || !holds_vectors()))
+        certificate.read_bytes += certificate.survivors * model_.dim();
 }
 
 Status CudaEngine::add_device_ms(Certificate& certificate) const {
@@ -426,10 +457,13 @@ Status CudaEngine::add_device_ms(Certificate& certificate) const {
     return {};
 }
 
-/// The rows of each device, in the order given; none of them empty, each beginning with a whole group.
+/// The rows of each device, in the order given; none of them empty, each beginning with a whole
+/// group.
 std::vector<RowRange> split_rows(std::size_t rows, std::size_t parts) {
     std::vector<RowRange> ranges;
-    const auto bound = [&](std::size_t i) { return i == parts ? rows : rows * i / parts / kGroupRows * kGroupRows; };
+    const auto bound = [&](std::size_t i) {
+        return i == parts ? rows : rows * i / parts / kGroupRows * kGroupRows;
+    };
     for (std::size_t i = 0; i < parts; ++i) {
         const RowRange range{bound(i), bound(i + 1)};
         if (range.size() > 0) ranges.push_back(range);
@@ -437,13 +471,15 @@ std::vector<RowRange> split_rows(std::size_t rows, std::size_t parts) {
     return ranges;
 }
 
-Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model, const EngineOptions& options) {
+Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
+                                                   const EngineOptions& options) {
     const auto begun = Clock::now();
     const auto log = [&](const std::string& line) {
         if (options.log) options.log(line);
     };
     int present = 0;
-    if (Status done = check(count_devices(present), "cudaGetDeviceCount"); !done) return done.error();
+    if (Status done = check(count_devices(present), "cudaGetDeviceCount"); !done)
+        return done.error();
     std::vector<int> devices = options.devices;
     if (options.all_devices) {
         devices.clear();
@@ -454,7 +490,8 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model, c
         if (device >= 0 && device < present) continue;
         return Error{
             ErrorCode::unavailable,
-            fmt::format("there is no device {}: the driver shows {}, counted from 0; say --device", device, present)};
+            fmt::format("there is no device {}: the driver shows {}, counted from 0; say --device",
+                        device, present)};
     }
 
     std::unique_ptr<CudaEngine> engine(new CudaEngine(model));
@@ -480,12 +517,14 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model, c
         return needed;
     };
     const auto memory_of = [&](const DeviceFacts& device) {
-        return options.gpu_memory_bytes == 0 ? device.free_bytes
-                                             : std::min(device.free_bytes, options.gpu_memory_bytes);
+        return options.gpu_memory_bytes == 0
+                   ? device.free_bytes
+                   : std::min(device.free_bytes, options.gpu_memory_bytes);
     };
     const auto fits = [&](Holding holding) {
-        return std::all_of(facts.begin(), facts.end(),
-                           [&](const DeviceFacts& device) { return bytes_on(device, holding) <= memory_of(device); });
+        return std::all_of(facts.begin(), facts.end(), [&](const DeviceFacts& device) {
+            return bytes_on(device, holding) <= memory_of(device);
+        });
     };
     const Holding all{true, options.planes, options.planes};
     Holding holding = all;
@@ -500,31 +539,36 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model, c
     for (const DeviceFacts& device : facts) {
         const std::size_t needed = bytes_on(device, holding);
         if (needed <= memory_of(device)) continue;
-        return Error{ErrorCode::unavailable,
-                     fmt::format("the model needs {} MB on device {} ({}){}, which has {} MB {}; free some, spread the "
-                                 "model over several devices with --device, or say --engine cpu",
-                                 needed / 1000000, device.device, device.name,
-                                 options.planes ? ", its vectors left out" : "", memory_of(device) / 1000000,
-                                 memory_of(device) < device.free_bytes ? "by --gpu-memory" : "free")};
+        return Error{
+            ErrorCode::unavailable,
+            fmt::format("the model needs {} MB on device {} ({}){}, which has {} MB {}; free some, "
+                        "spread the "
+                        "model over several devices with --device, or say --engine cpu",
+                        needed / 1000000, device.device, device.name,
+                        options.planes ? ", its vectors left out" : "", memory_of(device) / 1000000,
+                        memory_of(device) < device.free_bytes ? "by --gpu-memory" : "free")};
     }
     if (!holding.vectors) {
         auto locked = Registration::create(std::as_bytes(model.vectors()), true);
         if (!locked) {
-            return Error{
-                ErrorCode::unavailable,
-                fmt::format("the model does not fit on the device, which would read its vectors from page-locked "
-                            "memory, but that is refused ({}); raise the limit on locked memory, spread the model "
-                            "over several devices with --device, or say --engine cpu",
-                            locked.error().message)};
+            return Error{ErrorCode::unavailable,
+                         fmt::format("the model does not fit on the device, which would read its "
+                                     "vectors from page-locked "
+                                     "memory, but that is refused ({}); raise the limit on locked "
+                                     "memory, spread the model "
+                                     "over several devices with --device, or say --engine cpu",
+                                     locked.error().message)};
         }
         engine->registration_ = *std::move(locked);
-        log(fmt::format(
-            "the model needs {} MB on device {}, which has {}: it holds the plane alone, and reads the vectors "
-            "that matter from page-locked memory",
-            bytes_on(facts.front(), all) / 1000000, facts.front().device, memory_of(facts.front()) / 1000000));
+        log(
+            fmt::format("the model needs {} MB on device {}, which has {}: it holds the plane "
+                        "alone, and reads the vectors "
+                        "that matter from page-locked memory",
+                        bytes_on(facts.front(), all) / 1000000, facts.front().device,
+                        memory_of(facts.front()) / 1000000));
     }
-    engine->prefers_plane_ =
-        !holding.vectors || options.planes_always || model.vectors().size_bytes() / ranges.size() >= kLeastPlaneBytes;
+    engine->prefers_plane_ = !holding.vectors || options.planes_always ||
+                             model.vectors().size_bytes() / ranges.size() >= kLeastPlaneBytes;
     std::optional<planes::Plane> plane;
     double plane_ms = 0;
     if (holding.plane) {
@@ -545,9 +589,10 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model, c
     };
     auto shards = make_shards();
     if (!shards && !holding.vectors && holding.fine) {
-        log(fmt::format(
-            "there is no page-locked memory for one byte a component ({}): more vectors are read, answers take longer",
-            shards.error().message));
+        log(
+            fmt::format("there is no page-locked memory for one byte a component ({}): more "
+                        "vectors are read, answers take longer",
+                        shards.error().message));
         holding.fine = false;
         shards = make_shards();
     }
@@ -592,21 +637,26 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model, c
         where += fmt::format("{}{} (device {})", i == 0 ? "" : " + ", facts[i].name, devices[i]);
     }
     engine->description_ = where;
-    const double vectors_gb = holding.vectors ? static_cast<double>(model.vectors().size_bytes()) / 1e9 : 0;
+    const double vectors_gb =
+        holding.vectors ? static_cast<double>(model.vectors().size_bytes()) / 1e9 : 0;
     log(fmt::format(
-        "uploaded {:.3f} GB in {:.0f} ms ({:.1f} GB/s, {}): driver {:.0f} ms, context {:.0f}, allocation {:.0f}, "
+        "uploaded {:.3f} GB in {:.0f} ms ({:.1f} GB/s, {}): driver {:.0f} ms, context {:.0f}, "
+        "allocation {:.0f}, "
         "pinning {:.0f} of "
-        "the upload, plane {:.0f}, norms, ranks and the plane's copy {:.0f}; {} MB of device memory in use",
+        "the upload, plane {:.0f}, norms, ranks and the plane's copy {:.0f}; {} MB of device "
+        "memory in use",
         vectors_gb, upload.total_ms, vectors_gb / std::max(upload.total_ms, 1e-3) * 1000,
-        upload.pinned ? "pinned" : "pageable", driver_ms.load(), context_ms, allocate_ms, upload.pin_ms, plane_ms,
-        prepare_ms, bytes / 1000000));
+        upload.pinned ? "pinned" : "pageable", driver_ms.load(), context_ms, allocate_ms,
+        upload.pin_ms, plane_ms, prepare_ms, bytes / 1000000));
     engine->facts_ = {
         {"gpu_memory_bytes", std::to_string(bytes)},
         {"gpu_shards", std::to_string(engine->shards_.size())},
         {"gpu_pass_queries", std::to_string(std::max(engine->pass_capacity_, 1U))},
         {"gpu_plane_pass_queries", std::to_string(engine->plane_capacity_)},
-        {"gpu_host_bytes", std::to_string(holding.vectors ? 0 : model.vectors().size_bytes() + far_bytes)},
-        {"gpu_holds", holding.vectors ? (holding.plane ? "vectors and plane" : "vectors") : "plane"},
+        {"gpu_host_bytes",
+         std::to_string(holding.vectors ? 0 : model.vectors().size_bytes() + far_bytes)},
+        {"gpu_holds",
+         holding.vectors ? (holding.plane ? "vectors and plane" : "vectors") : "plane"},
         {"upload_pinned", upload.pinned ? "yes" : "no"},
         {"load_driver_ms", fmt::format("{:.3f}", driver_ms.load())},
         {"load_context_ms", fmt::format("{:.3f}", context_ms)},
@@ -629,13 +679,15 @@ Result<std::string> why_unavailable() {
             return std::string("the NVIDIA driver shows no GPU");
         case cudaErrorInsufficientDriver:
         case cudaErrorStubLibrary:
-            return std::string("there is no NVIDIA driver here, or it is older than this build's CUDA");
+            return std::string(
+                "there is no NVIDIA driver here, or it is older than this build's CUDA");
         default:
             return failed.error();
     }
 }
 
-Result<std::unique_ptr<Engine>> make_cuda_engine(const format::Model& model, const EngineOptions& options) {
+Result<std::unique_ptr<Engine>> make_cuda_engine(const format::Model& model,
+                                                 const EngineOptions& options) {
     return CudaEngine::create(model, options);
 }
 

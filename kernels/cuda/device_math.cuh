@@ -14,7 +14,8 @@ inline constexpr unsigned kWarp = 32;
 __device__ inline float minus_infinity() { return __int_as_float(static_cast<int>(0xFF800000U)); }
 
 __device__ inline float warp_max(float value) {
-    for (unsigned step = kWarp / 2; step > 0; step /= 2) value = fmaxf(value, __shfl_xor_sync(kWholeWarp, value, step));
+    for (unsigned step = kWarp / 2; step > 0; step /= 2)
+        value = fmaxf(value, __shfl_xor_sync(kWholeWarp, value, step));
     return value;
 }
 
@@ -22,7 +23,8 @@ __device__ inline std::uint32_t warp_sum(std::uint32_t value) {
 #if __CUDA_ARCH__ >= 800
     return __reduce_add_sync(kWholeWarp, value);
 #else
-    for (unsigned step = kWarp / 2; step > 0; step /= 2) value += __shfl_xor_sync(kWholeWarp, value, step);
+    for (unsigned step = kWarp / 2; step > 0; step /= 2)
+        value += __shfl_xor_sync(kWholeWarp, value, step);
     return value;
 #endif
 }
@@ -35,12 +37,14 @@ __device__ inline double sum_of_team(double sum) {
     return __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 1));
 }
 
-/// The canonical dot product by the kCanonicalLanes neighbouring threads of a team, the same in each of them: thread `lane`
-/// sums what canonical_dot puts into that lane, and the sums meet in canonical_dot's order (addition commutes, so that both
-/// ends of an exchange get the same bits). The whole warp calls it; a team that is not `active` reads nothing.
-__device__ inline double team_dot(const float* __restrict__ a, const float* __restrict__ b, std::uint32_t dim,
-                                  unsigned lane, bool active) {
-    // Loaded many at a time: rows come from memory, and each wait for them costs what hundreds of products do.
+/// The canonical dot product by the kCanonicalLanes neighbouring threads of a team, the same in
+/// each of them: thread `lane` sums what canonical_dot puts into that lane, and the sums meet in
+/// canonical_dot's order (addition commutes, so that both ends of an exchange get the same bits).
+/// The whole warp calls it; a team that is not `active` reads nothing.
+__device__ inline double team_dot(const float* __restrict__ a, const float* __restrict__ b,
+                                  std::uint32_t dim, unsigned lane, bool active) {
+    // Loaded many at a time: rows come from memory, and each wait for them costs what hundreds of
+    // products do.
     constexpr unsigned kAtOnce = 20;
     double sum = 0;
     if (active) {
@@ -55,8 +59,10 @@ __device__ inline double team_dot(const float* __restrict__ a, const float* __re
             }
 #pragma unroll
             for (unsigned j = 0; j < kAtOnce; ++j) {
-                // Explicit, so that no flag can fuse them. Beyond the end +0 is added, which changes no sum that began at +0.
-                sum = __dadd_rn(sum, __dmul_rn(static_cast<double>(x[j]), static_cast<double>(y[j])));
+                // Explicit, so that no flag can fuse them. Beyond the end +0 is added, which
+                // changes no sum that began at +0.
+                sum =
+                    __dadd_rn(sum, __dmul_rn(static_cast<double>(x[j]), static_cast<double>(y[j])));
             }
         }
     }
@@ -67,11 +73,12 @@ __device__ inline const float* row_of(const DeviceModel& model, std::uint32_t ro
     return model.vectors + static_cast<std::size_t>(row) * model.stride;
 }
 
-/// The same bits as team_dot's, for a row in host memory: 128 bytes are asked for together, which the bus carries several times sooner than
-/// the 32 that lanes make side by side. A thread asks for every eighth four components, and what belongs to its lane comes by
-/// exchanges. b: 16-byte aligned, dim a multiple of 4.
-__device__ inline double far_team_dot(const float* __restrict__ a, const float* __restrict__ b, std::uint32_t dim,
-                                      unsigned lane, bool active) {
+/// The same bits as team_dot's, for a row in host memory: 128 bytes are asked for together, which
+/// the bus carries several times sooner than the 32 that lanes make side by side. A thread asks for
+/// every eighth four components, and what belongs to its lane comes by exchanges. b: 16-byte
+/// aligned, dim a multiple of 4.
+__device__ inline double far_team_dot(const float* __restrict__ a, const float* __restrict__ b,
+                                      std::uint32_t dim, unsigned lane, bool active) {
     static_assert(kCanonicalLanes == 8);
     constexpr unsigned kAtOnce = 10;
     constexpr unsigned kFour = 4;
@@ -81,22 +88,26 @@ __device__ inline double far_team_dot(const float* __restrict__ a, const float* 
 #pragma unroll
         for (unsigned j = 0; j < kAtOnce; ++j) {
             const std::uint32_t i = begin + kFour * (j * kCanonicalLanes + lane);
-            four[j] = active && i < dim ? *reinterpret_cast<const float4*>(b + i) : float4{0, 0, 0, 0};
+            four[j] =
+                active && i < dim ? *reinterpret_cast<const float4*>(b + i) : float4{0, 0, 0, 0};
         }
 #pragma unroll
         for (unsigned j = 0; j < kAtOnce; ++j) {
 #pragma unroll
             for (unsigned g = 0; g < kFour; ++g) {
-                // Component 8 g + lane of these 32 is the (lane % 4)-th of the thread 2 g + lane / 4.
+                // Component 8 g + lane of these 32 is the (lane % 4)-th of the thread 2 g + lane /
+                // 4.
                 const unsigned from = 2 * g + lane / kFour;
                 const float x = __shfl_sync(kWholeWarp, four[j].x, from, kCanonicalLanes);
                 const float y = __shfl_sync(kWholeWarp, four[j].y, from, kCanonicalLanes);
                 const float z = __shfl_sync(kWholeWarp, four[j].z, from, kCanonicalLanes);
                 const float w = __shfl_sync(kWholeWarp, four[j].w, from, kCanonicalLanes);
-                const float mine = (lane & 2) != 0 ? ((lane & 1) != 0 ? w : z) : ((lane & 1) != 0 ? y : x);
+                const float mine =
+                    (lane & 2) != 0 ? ((lane & 1) != 0 ? w : z) : ((lane & 1) != 0 ? y : x);
                 const std::uint32_t i = begin + kCanonicalLanes * (kFour * j + g) + lane;
                 const float other = active && i < dim ? a[i] : 0.0F;
-                sum = __dadd_rn(sum, __dmul_rn(static_cast<double>(other), static_cast<double>(mine)));
+                sum = __dadd_rn(sum,
+                                __dmul_rn(static_cast<double>(other), static_cast<double>(mine)));
             }
         }
     }
@@ -104,10 +115,11 @@ __device__ inline double far_team_dot(const float* __restrict__ a, const float* 
 }
 
 /// The canonical dot product of a vector with a row, as team_dot has it.
-__device__ inline double row_dot(const DeviceModel& model, const float* __restrict__ vector, std::uint32_t row,
-                                 unsigned lane, bool active) {
+__device__ inline double row_dot(const DeviceModel& model, const float* __restrict__ vector,
+                                 std::uint32_t row, unsigned lane, bool active) {
     const float* const values = row_of(model, row);
-    if (model.vectors_are_far && model.dim % 4 == 0) return far_team_dot(vector, values, model.dim, lane, active);
+    if (model.vectors_are_far && model.dim % 4 == 0)
+        return far_team_dot(vector, values, model.dim, lane, active);
     return team_dot(vector, values, model.dim, lane, active);
 }
 
@@ -118,13 +130,16 @@ __device__ inline float fused_dot(float4 a, float4 b, float sum) {
     return __fmaf_rn(a.w, b.w, sum);
 }
 
-/// Whether `query` lets the row take part, as far as that does not depend on its score or the excluded list.
-__device__ inline bool admits(const DeviceQuery& query, const DeviceModel& model, std::uint32_t row) {
+/// Whether `query` lets the row take part, as far as that does not depend on its score or the
+/// excluded list.
+__device__ inline bool admits(const DeviceQuery& query, const DeviceModel& model,
+                              std::uint32_t row) {
     return row >= query.first && row < query.last &&
            (query.rank_below == ~std::uint32_t{0} || model.ranks[row] < query.rank_below);
 }
 
-__device__ inline bool is_excluded(const DeviceQuery& query, const std::uint32_t* excluded, std::uint32_t row) {
+__device__ inline bool is_excluded(const DeviceQuery& query, const std::uint32_t* excluded,
+                                   std::uint32_t row) {
     const std::uint32_t* first = excluded + query.excluded_begin;
     std::uint32_t count = query.excluded_count;
     while (count > 0) {
@@ -140,8 +155,8 @@ __device__ inline bool is_excluded(const DeviceQuery& query, const std::uint32_t
     return false;
 }
 
-/// In a kernel that launch_early may have started before the one ahead of it in the stream has ended: waits for that one, and for what it
-/// wrote.
+/// In a kernel that launch_early may have started before the one ahead of it in the stream has
+/// ended: waits for that one, and for what it wrote.
 __device__ inline void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -155,11 +170,11 @@ __device__ inline void let_next_start() {
 #endif
 }
 
-/// Launches a kernel that calls wait_for_previous before anything else, so that its start overlaps with the end of the one ahead of
-/// it. For compute capability 9.0 and up.
+/// Launches a kernel that calls wait_for_previous before anything else, so that its start overlaps
+/// with the end of the one ahead of it. For compute capability 9.0 and up.
 template <class... Parameters, class... Arguments>
-cudaError_t launch_early(void (*kernel)(Parameters...), dim3 blocks, dim3 threads, cudaStream_t stream,
-                         Arguments... arguments) {
+cudaError_t launch_early(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
+                         cudaStream_t stream, Arguments... arguments) {
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;

@@ -1,4 +1,5 @@
-// One byte a component on the device (docs/certified-search.md, §8): rows that it rules out need not be read.
+// One byte a component on the device (docs/certified-search.md, §8): rows that it rules out need
+// not be read.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace gloved::kernels::cuda {
 inline constexpr unsigned kFineLoads = 3;
 /// Components of rows that a team has in one go.
 inline constexpr std::uint32_t kFineDimsAtOnce =
-    kFineLoads * kCanonicalLanes * kFineStep - static_cast<std::uint32_t>(sizeof(planes::FineBounds));
+    kFineLoads * kCanonicalLanes * kFineStep -
+    static_cast<std::uint32_t>(sizeof(planes::FineBounds));
 
 /// The digits that meet 16 codes.
 struct FineDigits {
@@ -29,15 +31,17 @@ __device__ inline int dot16(uint4 a, uint4 b, int sum) {
     return __dp4a(static_cast<int>(a.w), static_cast<int>(b.w), sum);
 }
 
-/// Whether the row cannot reach the cut, by the kCanonicalLanes neighbouring threads of a team, the same in each of them; `lane` is the
-/// thread's place. The whole warp calls it. `digits_of(v, j)` are those of the row's v-th 16 bytes, the thread's j-th, and 0 where the row has
-/// no codes. kOneGo: dim is at most kFineDimsAtOnce.
+/// Whether the row cannot reach the cut, by the kCanonicalLanes neighbouring threads of a team, the
+/// same in each of them; `lane` is the thread's place. The whole warp calls it. `digits_of(v, j)`
+/// are those of the row's v-th 16 bytes, the thread's j-th, and 0 where the row has no codes.
+/// kOneGo: dim is at most kFineDimsAtOnce.
 template <bool kOneGo, class DigitsOf>
 __device__ inline bool fine_rules_out(const DeviceFine& fine, std::uint32_t row, unsigned lane,
                                       const planes::FineCut& cut, const DigitsOf& digits_of) {
     static_assert(sizeof(planes::FineBounds) == 8);
     const std::uint32_t count = fine.stride / kFineStep;
-    const auto* const from = reinterpret_cast<const uint4*>(fine.rows + static_cast<std::size_t>(row) * fine.stride);
+    const auto* const from =
+        reinterpret_cast<const uint4*>(fine.rows + static_cast<std::size_t>(row) * fine.stride);
     int high = 0;
     int low = 0;
     planes::FineBounds bounds;
@@ -56,14 +60,16 @@ __device__ inline bool fine_rules_out(const DeviceFine& fine, std::uint32_t row,
             low = dot16(codes[j], digits.low, low);
             // The bounds stand where digits are 0.
             if (v == count - 1) {
-                bounds = {__int_as_float(static_cast<int>(codes[j].z)), __int_as_float(static_cast<int>(codes[j].w))};
+                bounds = {__int_as_float(static_cast<int>(codes[j].z)),
+                          __int_as_float(static_cast<int>(codes[j].w))};
             }
         }
     };
     if constexpr (kOneGo) {
         go(0);
     } else {
-        for (std::uint32_t begin = 0; begin < count; begin += kFineLoads * kCanonicalLanes) go(begin);
+        for (std::uint32_t begin = 0; begin < count; begin += kFineLoads * kCanonicalLanes)
+            go(begin);
     }
     int sum = 128 * high + low;
     for (unsigned distance = kCanonicalLanes / 2; distance > 0; distance /= 2) {

@@ -1,8 +1,10 @@
-// The float16 pass for many queries: a matrix product on tensor cores whose result never leaves the registers but as maxima.
+// The float16 pass for many queries: a matrix product on tensor cores whose result never leaves the
+// registers but as maxima.
 //
-// The float32 rows are read once for up to kMaxPass queries; they become unit vectors in float16 on their way into shared memory,
-// so that no second copy of the model is kept. All queries of the pass stay in shared memory. While a block multiplies one group of
-// rows, the loads of its next group are under way in registers. Bound by memory up to about a hundred queries.
+// The float32 rows are read once for up to kMaxPass queries; they become unit vectors in float16 on
+// their way into shared memory, so that no second copy of the model is kept. All queries of the
+// pass stay in shared memory. While a block multiplies one group of rows, the loads of its next
+// group are under way in registers. Bound by memory up to about a hundred queries.
 #include <cuda_fp16.h>
 
 #include "kernels/cuda/device_math.cuh"
@@ -15,10 +17,12 @@ constexpr unsigned kThreads = 256;
 constexpr unsigned kWarps = kThreads / kWarp;
 /// The k of an instruction: rows are padded to it.
 constexpr unsigned kStep = 16;
-/// Halves after each row in shared memory: rows then start 4 words apart modulo 32 banks, and ldmatrix meets no conflicts.
+/// Halves after each row in shared memory: rows then start 4 words apart modulo 32 banks, and
+/// ldmatrix meets no conflicts.
 constexpr unsigned kSkew = 8;
 constexpr unsigned kRowsPerWarp = kGroupRows / kWarps;
-/// float4 of each of its rows that a lane holds ahead: rows of up to 384 floats come in ahead as a whole.
+/// float4 of each of its rows that a lane holds ahead: rows of up to 384 floats come in ahead as a
+/// whole.
 constexpr unsigned kAhead = 3;
 constexpr std::uint32_t kSmallPass = 64;
 
@@ -39,20 +43,26 @@ __device__ void load_matrices(std::uint32_t (&to)[4], const __half* from) {
 }
 
 /// sum (16 rows, 8 queries) += rows (16, 16) * queries (16, 8).
-__device__ void multiply_add(float (&sum)[4], const std::uint32_t (&rows)[4], std::uint32_t low, std::uint32_t high) {
+__device__ void multiply_add(float (&sum)[4], const std::uint32_t (&rows)[4], std::uint32_t low,
+                             std::uint32_t high) {
 #if __CUDA_ARCH__ >= 800
     asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, "
         "%3};"
         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
         : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(low), "r"(high));
 #else
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                 : "r"(rows[0]), "r"(rows[1]), "r"(low));
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                 : "r"(rows[2]), "r"(rows[3]), "r"(high));
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, "
+        "%1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(rows[0]), "r"(rows[1]), "r"(low));
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, "
+        "%1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(rows[2]), "r"(rows[3]), "r"(high));
 #endif
 }
 
@@ -63,7 +73,8 @@ __device__ void store_halves(__half* to, float4 value) {
                                      *reinterpret_cast<const unsigned*>(&high)};
 }
 
-/// A block strides over groups; each of its warps multiplies the whole group by its own kQueries / kWarps queries.
+/// A block strides over groups; each of its warps multiplies the whole group by its own kQueries /
+/// kWarps queries.
 template <std::uint32_t kQueries>
 __global__ __launch_bounds__(kThreads, 2) void multiply(DeviceModel model, DeviceQueries queries,
                                                         float* __restrict__ maxima) {
@@ -84,13 +95,16 @@ __global__ __launch_bounds__(kThreads, 2) void multiply(DeviceModel model, Devic
     __shared__ std::uint32_t ranks[2][kGroupRows];
 
     for (unsigned q = warp; q < kQueries; q += kWarps) {
-        const auto* from = reinterpret_cast<const float4*>(queries.unit + static_cast<std::size_t>(q) * stride);
+        const auto* from =
+            reinterpret_cast<const float4*>(queries.unit + static_cast<std::size_t>(q) * stride);
         for (unsigned i = lane; i < depth / 4; i += kWarp) {
-            store_halves(ask + q * ld + 4 * i, q < queries.count && i < vectors ? from[i] : float4{0, 0, 0, 0});
+            store_halves(ask + q * ld + 4 * i,
+                         q < queries.count && i < vectors ? from[i] : float4{0, 0, 0, 0});
         }
     }
     for (unsigned r = warp; r < kGroupRows; r += kWarps) {
-        for (unsigned i = vectors + lane; i < depth / 4; i += kWarp) store_halves(block + r * ld + 4 * i, {0, 0, 0, 0});
+        for (unsigned i = vectors + lane; i < depth / 4; i += kWarp)
+            store_halves(block + r * ld + 4 * i, {0, 0, 0, 0});
     }
 
     const auto row_at = [&](std::uint32_t group, unsigned r) {
@@ -129,8 +143,9 @@ __global__ __launch_bounds__(kThreads, 2) void multiply(DeviceModel model, Devic
             const float factor = inverse[which][at];
             // Rows that take no part may hold anything; zeros keep infinities out of the product.
             const auto scaled = [&](float4 v) {
-                return isnan(factor) ? float4{0, 0, 0, 0}
-                                     : float4{v.x * factor, v.y * factor, v.z * factor, v.w * factor};
+                return isnan(factor)
+                           ? float4{0, 0, 0, 0}
+                           : float4{v.x * factor, v.y * factor, v.z * factor, v.w * factor};
             };
 #pragma unroll
             for (unsigned j = 0; j < kAhead; ++j) {
@@ -150,9 +165,11 @@ __global__ __launch_bounds__(kThreads, 2) void multiply(DeviceModel model, Devic
 
         float sums[2][kTiles][4] = {};
         const __half* const rows_from = block + (lane % 16) * ld + lane / 16 * 8;
-        // One load takes the matrices (queries 0–7, k 0–7), (0–7, 8–15), then the same of queries 8–15, where there are any.
+        // One load takes the matrices (queries 0–7, k 0–7), (0–7, 8–15), then the same of queries
+        // 8–15, where there are any.
         const __half* const queries_from =
-            ask + (warp * kTiles * 8 + lane % 8 + (kTiles == 2 ? lane / 16 * 8 : 0)) * ld + lane / 8 % 2 * 8;
+            ask + (warp * kTiles * 8 + lane % 8 + (kTiles == 2 ? lane / 16 * 8 : 0)) * ld +
+            lane / 8 % 2 * 8;
 #pragma unroll 2
         for (unsigned k = 0; k < depth; k += kStep) {
             std::uint32_t top[4];
@@ -168,7 +185,8 @@ __global__ __launch_bounds__(kThreads, 2) void multiply(DeviceModel model, Devic
             }
         }
 
-        // This lane's sums: rows lane / 4 + 8 {0, 1, 2, 3}, of each tile queries 2 (lane % 4) and the next.
+        // This lane's sums: rows lane / 4 + 8 {0, 1, 2, 3}, of each tile queries 2 (lane % 4) and
+        // the next.
         float bias[4];
         std::uint32_t rank[4];
 #pragma unroll
@@ -185,36 +203,44 @@ __global__ __launch_bounds__(kThreads, 2) void multiply(DeviceModel model, Devic
                                             sums[1][t][c] + bias[2], sums[1][t][c + 2] + bias[3]};
                 float best = minus_infinity();
                 if (queries.any_rank) {
-                    const std::uint32_t below = q < queries.count ? queries.queries[q].rank_below : 0;
+                    const std::uint32_t below =
+                        q < queries.count ? queries.queries[q].rank_below : 0;
 #pragma unroll
                     for (unsigned i = 0; i < 4; ++i) {
-                        if (rank[i] < below || below == ~std::uint32_t{0}) best = fmaxf(best, estimates[i]);
+                        if (rank[i] < below || below == ~std::uint32_t{0})
+                            best = fmaxf(best, estimates[i]);
                     }
                 } else {
-                    best = fmaxf(fmaxf(estimates[0], estimates[1]), fmaxf(estimates[2], estimates[3]));
+                    best =
+                        fmaxf(fmaxf(estimates[0], estimates[1]), fmaxf(estimates[2], estimates[3]));
                 }
                 for (unsigned distance = 4; distance < kWarp; distance *= 2) {
                     best = fmaxf(best, __shfl_xor_sync(kWholeWarp, best, distance));
                 }
-                if (lane < 4 && q < queries.count) maxima[static_cast<std::size_t>(q) * model.groups + group] = best;
+                if (lane < 4 && q < queries.count)
+                    maxima[static_cast<std::size_t>(q) * model.groups + group] = best;
             }
         }
     }
 }
 
 template <std::uint32_t kQueries>
-cudaError_t run_multiply(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
-                         const DeviceShape& shape, cudaStream_t stream) {
+cudaError_t run_multiply(const DeviceModel& model, const DeviceQueries& queries,
+                         const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
     const std::size_t shared = shared_bytes(kQueries, model.stride);
     // Per device, and cheap enough to say each time.
-    if (const auto error = cudaFuncSetAttribute(multiply<kQueries>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                static_cast<int>(shared));
+    if (const auto error =
+            cudaFuncSetAttribute(multiply<kQueries>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(shared));
         error != cudaSuccess) {
         return error;
     }
-    constexpr std::size_t kReserved = 2048;  // what the driver and the static arrays take of each block
-    const unsigned blocks_per_processor = 2 * (shared + kReserved) <= shape.shared_bytes_processor ? 2 : 1;
-    const unsigned blocks = min(model.groups, static_cast<unsigned>(shape.processors) * blocks_per_processor);
+    constexpr std::size_t kReserved = 2048;  // what the driver and the static arrays take of each
+                                             // block
+    const unsigned blocks_per_processor =
+        2 * (shared + kReserved) <= shape.shared_bytes_processor ? 2 : 1;
+    const unsigned blocks =
+        min(model.groups, static_cast<unsigned>(shape.processors) * blocks_per_processor);
     multiply<kQueries><<<blocks, kThreads, shared, stream>>>(model, queries, work.maxima);
     return cudaGetLastError();
 }
@@ -229,10 +255,11 @@ std::uint32_t multiply_capacity(std::uint32_t stride, const DeviceShape& shape) 
     return shared_bytes(kSmallPass, stride) + kStatic <= shape.shared_bytes ? kSmallPass : 0;
 }
 
-cudaError_t launch_multiply(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
-                            const DeviceShape& shape, cudaStream_t stream) {
-    return queries.count <= kSmallPass ? run_multiply<kSmallPass>(model, queries, work, shape, stream)
-                                       : run_multiply<kMaxPass>(model, queries, work, shape, stream);
+cudaError_t launch_multiply(const DeviceModel& model, const DeviceQueries& queries,
+                            const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
+    return queries.count <= kSmallPass
+               ? run_multiply<kSmallPass>(model, queries, work, shape, stream)
+               : run_multiply<kMaxPass>(model, queries, work, shape, stream);
 }
 
 }  // namespace gloved::kernels::cuda

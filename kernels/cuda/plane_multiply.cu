@@ -1,12 +1,15 @@
-// Many queries by the 4-bit plane: an integer matrix product on tensor cores whose results are held against cuts in registers.
+// Many queries by the 4-bit plane: an integer matrix product on tensor cores whose results are held
+// against cuts in registers.
 //
-// Nothing but rows that may belong to an answer leaves a processor. The plane is taken in parts, each as large as all
-// before it together, but for the first: between two of them the canonical scores of what came through raise the thresholds, so that
-// all parts let through about as many. Before the first, the largest estimates among its rows name some whose canonical scores are
-// the thresholds to begin with. docs/certified-search.md has the proof.
+// Nothing but rows that may belong to an answer leaves a processor. The plane is taken in parts,
+// each as large as all before it together, but for the first: between two of them the canonical
+// scores of what came through raise the thresholds, so that all parts let through about as many.
+// Before the first, the largest estimates among its rows name some whose canonical scores are the
+// thresholds to begin with. docs/certified-search.md has the proof.
 //
-// A warp keeps the digits of 32 queries in registers for good. A thread's share of an instruction's 16 rows is whole 4-byte words of the
-// plane, as they lie in memory: an even and an odd four components, which one mask each makes bytes.
+// A warp keeps the digits of 32 queries in registers for good. A thread's share of an instruction's
+// 16 rows is whole 4-byte words of the plane, as they lie in memory: an even and an odd four
+// components, which one mask each makes bytes.
 #include <cuda_pipeline_primitives.h>
 
 #include <algorithm>
@@ -25,7 +28,8 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr unsigned kWarps = kThreads / kWarp;
 constexpr unsigned kBlocksPerProcessor = 2;
-/// That rescore starts in all, a processor: several waves of them even out queries of many survivors and of few.
+/// That rescore starts in all, a processor: several waves of them even out queries of many
+/// survivors and of few.
 constexpr unsigned kRescoreBlocks = 64;
 /// More for one query would have too few rows each.
 constexpr unsigned kMostRescoreBlocks = 64;
@@ -35,8 +39,8 @@ constexpr unsigned kTileQueries = 8;  // of an instruction
 constexpr unsigned kTiles = 4;
 constexpr unsigned kWarpQueries = kTiles * kTileQueries;
 constexpr unsigned kBlockQueries = kWarps * kWarpQueries;
-/// Groups that a block holds in shared memory, twice: one lot is multiplied while the next comes in. As many as let two blocks share a
-/// processor.
+/// Groups that a block holds in shared memory, twice: one lot is multiplied while the next comes
+/// in. As many as let two blocks share a processor.
 constexpr unsigned kMostTileGroups = 16;
 constexpr unsigned kLeastTileGroups = 4;
 /// Hits that a warp can have in one group, and that its buffer holds.
@@ -65,15 +69,18 @@ struct Part {
 __device__ inline void multiply_add(int (&sums)[4], const std::uint32_t (&rows)[4], uint2 queries) {
 #if __CUDA_ARCH__ >= 800
     asm volatile(
-        "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+        "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, "
+        "%9}, {%0, %1, %2, "
         "%3};"
         : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
         : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(queries.x), "r"(queries.y));
 #endif
 }
 
-/// One warp a query: its digits of one byte each, and of two where there is a fine plane, as make_plane_query has them.
-__global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQueries queries, PlaneWorkspace plane) {
+/// One warp a query: its digits of one byte each, and of two where there is a fine plane, as
+/// make_plane_query has them.
+__global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQueries queries,
+                                                    PlaneWorkspace plane) {
     const std::uint32_t q = blockIdx.x * kWarps + threadIdx.x / kWarp;
     if (q >= queries.count) return;
     const unsigned lane = threadIdx.x % kWarp;
@@ -85,7 +92,8 @@ __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQue
     longest = warp_max(longest);
 
     /// put(i, digit) for every i below `width`.
-    const auto digits_of = [&](int largest, std::uint32_t width, planes::DigitFacts* facts, auto put) {
+    const auto digits_of = [&](int largest, std::uint32_t width, planes::DigitFacts* facts,
+                               auto put) {
         const double scale = static_cast<double>(longest) / norm / largest;
         double remainder = 0;
         int sum = 0;
@@ -108,7 +116,8 @@ __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQue
             size += __shfl_xor_sync(kWholeWarp, size, distance);
         }
         if (lane > 0) return;
-        facts[q] = {scale, planes::remainder_bound(remainder), static_cast<double>(sum), static_cast<double>(size)};
+        facts[q] = {scale, planes::remainder_bound(remainder), static_cast<double>(sum),
+                    static_cast<double>(size)};
     };
     const std::uint32_t width = (dim + kDigitStep - 1) / kDigitStep * kDigitStep;
     std::int8_t* const digits = plane.digits + static_cast<std::size_t>(q) * width;
@@ -130,12 +139,15 @@ __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQue
 __global__ __launch_bounds__(kThreads) void build_fine(DeviceModel model) {
     const unsigned lane = threadIdx.x % kWarp;
     const DeviceFine& fine = model.fine;
-    for (std::uint32_t row = blockIdx.x * kWarps + threadIdx.x / kWarp; row < model.rows; row += gridDim.x * kWarps) {
+    for (std::uint32_t row = blockIdx.x * kWarps + threadIdx.x / kWarp; row < model.rows;
+         row += gridDim.x * kWarps) {
         const float* const values = row_of(model, row);
         std::int8_t* const codes = fine.rows + static_cast<std::size_t>(row) * fine.stride;
-        const std::uint32_t width = fine.stride - static_cast<std::uint32_t>(sizeof(planes::FineBounds));
+        const std::uint32_t width =
+            fine.stride - static_cast<std::uint32_t>(sizeof(planes::FineBounds));
         float longest = 0;
-        for (unsigned i = lane; i < model.dim; i += kWarp) longest = fmaxf(longest, fabsf(values[i]));
+        for (unsigned i = lane; i < model.dim; i += kWarp)
+            longest = fmaxf(longest, fabsf(values[i]));
         longest = warp_max(longest);
         // Rows that the bounds do not cover are scored canonically whatever stands here.
         const bool covered = !isnan(model.inverse_norms[row]);
@@ -155,19 +167,20 @@ __global__ __launch_bounds__(kThreads) void build_fine(DeviceModel model) {
         }
         if (lane == 0) {
             *reinterpret_cast<planes::FineBounds*>(codes + width) =
-                covered ? planes::fine_bounds(product, squares, model.norms[row]) : planes::FineBounds{};
+                covered ? planes::fine_bounds(product, squares, model.norms[row])
+                        : planes::FineBounds{};
         }
     }
 }
 
-/// kProducts: instructions along a row. kKeys: writes the largest estimate of each group, with the row in its low bits, to keys;
-/// otherwise appends the rows that reach their query's cut to survivors. A warp's queries are those of column warp % columns; the warps of a
-/// column share a tile's groups.
+/// kProducts: instructions along a row. kKeys: writes the largest estimate of each group, with the
+/// row in its low bits, to keys; otherwise appends the rows that reach their query's cut to
+/// survivors. A warp's queries are those of column warp % columns; the warps of a column share a
+/// tile's groups.
 template <unsigned kProducts, bool kKeys>
-__global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(DeviceModel model,
-                                                                                DeviceQueries queries, Part part,
-                                                                                unsigned columns, unsigned tile_groups,
-                                                                                PlaneWorkspace work) {
+__global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
+    DeviceModel model, DeviceQueries queries, Part part, unsigned columns, unsigned tile_groups,
+    PlaneWorkspace work) {
     extern __shared__ __align__(16) std::uint8_t tiles[];  // (kTileBuffers, tile_bytes)
     __shared__ std::uint32_t hits[kKeys ? 1 : kWarps * kHitsRoom];
     __shared__ unsigned pending[kWarps];
@@ -189,7 +202,8 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
     for (unsigned i = threadIdx.x; i < kBlockQueries; i += kThreads) {
         const std::uint32_t q = block_query + i;
         if (kKeys) {
-            cut_projection[i] = q < queries.count ? static_cast<float>(planes::kTopLevel * work.facts[q].sum) : 0;
+            cut_projection[i] =
+                q < queries.count ? static_cast<float>(planes::kTopLevel * work.facts[q].sum) : 0;
         } else {
             // What no sum reaches, where there is no query.
             const planes::PlaneCut none{0, 0, __int_as_float(0x7F800000)};
@@ -203,11 +217,13 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
 #pragma unroll
     for (unsigned t = 0; t < kTiles; ++t) {
         const std::uint32_t q = block_query + column * kWarpQueries + t * kTileQueries + lane / 4;
-        const auto* const from = reinterpret_cast<const uint2*>(work.digits + static_cast<std::size_t>(q) * width);
+        const auto* const from =
+            reinterpret_cast<const uint2*>(work.digits + static_cast<std::size_t>(q) * width);
 #pragma unroll
         for (unsigned m = 0; m < kProducts; ++m) {
             const unsigned step = m * kStepsOfProduct + lane % 4;
-            digits[t][m] = q < queries.count && step * planes::kStepDims < width ? from[step] : uint2{0, 0};
+            digits[t][m] =
+                q < queries.count && step * planes::kStepDims < width ? from[step] : uint2{0, 0};
         }
     }
 
@@ -235,9 +251,11 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
         for (unsigned at = lane; at < count_here; at += kWarp) {
             const std::uint32_t hit = hits[warp * kHitsRoom + at];
             const std::uint32_t q = block_query + column * kWarpQueries + hit % kWarpQueries;
-            const std::uint32_t row = (((hit / kHitsOfGroup) << part.shift) + part.offset) * planes::kGroupRows +
-                                      hit / kWarpQueries % planes::kGroupRows;
-            // Rows that the bounds do not cover have zeros in the plane, which some cuts let through; they are scored once, for themselves.
+            const std::uint32_t row =
+                (((hit / kHitsOfGroup) << part.shift) + part.offset) * planes::kGroupRows +
+                hit / kWarpQueries % planes::kGroupRows;
+            // Rows that the bounds do not cover have zeros in the plane, which some cuts let
+            // through; they are scored once, for themselves.
             if (row >= model.rows || isnan(model.inverse_norms[row])) continue;
             if (queries.any_rank && !admits(queries.queries[q], model, row)) continue;
             const std::uint32_t place = atomicAdd(&work.counters[q * kPlaneCounters], 1U);
@@ -261,10 +279,11 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
         for (unsigned g = first_group; g < here; g += group_step) {
             const std::uint8_t* const group = tiles + which * buffer_bytes + g * group_bytes;
             int sums[kTiles][4] = {};
-            // Half of the threads take their two rows in the other order, so that no two meet in a bank.
+            // Half of the threads take their two rows in the other order, so that no two meet in a
+            // bank.
             const bool swap = (lane & 2) != 0;
-            const auto* const words =
-                reinterpret_cast<const std::uint32_t*>(group) + lane % 4 * (planes::kStepBytes / 4) + lane / 4;
+            const auto* const words = reinterpret_cast<const std::uint32_t*>(group) +
+                                      lane % 4 * (planes::kStepBytes / 4) + lane / 4;
 #pragma unroll
             for (unsigned m = 0; m < kProducts; ++m) {
                 const auto* const at = words + m * kStepsOfProduct * (planes::kStepBytes / 4);
@@ -272,15 +291,18 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
                 const std::uint32_t other = at[swap ? 0 : 8];
                 const std::uint32_t top = swap ? other : one;
                 const std::uint32_t bottom = swap ? one : other;
-                const std::uint32_t rows[4] = {top & kCodeMask, bottom & kCodeMask, top >> 4 & kCodeMask,
-                                               bottom >> 4 & kCodeMask};
+                const std::uint32_t rows[4] = {top & kCodeMask, bottom & kCodeMask,
+                                               top >> 4 & kCodeMask, bottom >> 4 & kCodeMask};
 #pragma unroll
                 for (unsigned t = 0; t < kTiles; ++t) multiply_add(sums[t], rows, digits[t][m]);
             }
-            const auto* const bounds = reinterpret_cast<const std::uint16_t*>(group + plane.steps * planes::kStepBytes);
+            const auto* const bounds =
+                reinterpret_cast<const std::uint16_t*>(group + plane.steps * planes::kStepBytes);
             const unsigned r = lane / 4;
             const auto projection = [&](unsigned row) { return static_cast<float>(bounds[row]); };
-            const auto residual = [&](unsigned row) { return static_cast<float>(bounds[planes::kGroupRows + row]); };
+            const auto residual = [&](unsigned row) {
+                return static_cast<float>(bounds[planes::kGroupRows + row]);
+            };
             const float p[2] = {projection(r), projection(r + 8)};
             const float h[2] = {residual(r), residual(r + 8)};
             const std::uint32_t i = tile * tile_groups + g;
@@ -293,26 +315,31 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
                 for (unsigned s = 0; s < 2; ++s) {
                     const std::uint32_t row = first_row + r + 8 * s;
                     // NaN for rows that take no part: fmaxf leaves them out.
-                    weight[s] = row < model.rows ? p[s] / (p[s] * p[s] + h[s] * h[s]) : __int_as_float(0x7FC00000);
+                    weight[s] = row < model.rows ? p[s] / (p[s] * p[s] + h[s] * h[s])
+                                                 : __int_as_float(0x7FC00000);
                     rank[s] = queries.any_rank && row < model.rows ? model.ranks[row] : 0;
                 }
 #pragma unroll
                 for (unsigned t = 0; t < kTiles; ++t) {
 #pragma unroll
                     for (unsigned c = 0; c < 2; ++c) {
-                        const unsigned in_block = column * kWarpQueries + t * kTileQueries + lane % 4 * 2 + c;
+                        const unsigned in_block =
+                            column * kWarpQueries + t * kTileQueries + lane % 4 * 2 + c;
                         const std::uint32_t q = block_query + in_block;
-                        const std::uint32_t below =
-                            queries.any_rank && q < queries.count ? queries.queries[q].rank_below : ~std::uint32_t{0};
+                        const std::uint32_t below = queries.any_rank && q < queries.count
+                                                        ? queries.queries[q].rank_below
+                                                        : ~std::uint32_t{0};
                         float best = kNoKey;
 #pragma unroll
                         for (unsigned s = 0; s < 2; ++s) {
-                            const float estimate =
-                                (2.0F * static_cast<float>(sums[t][2 * s + c]) - cut_projection[in_block]) * weight[s];
+                            const float estimate = (2.0F * static_cast<float>(sums[t][2 * s + c]) -
+                                                    cut_projection[in_block]) *
+                                                   weight[s];
                             if (rank[s] >= below && below != ~std::uint32_t{0}) continue;
                             if (!(estimate > kNoKeyAtMost)) continue;
                             const auto bits = static_cast<std::uint32_t>(__float_as_int(estimate));
-                            best = fmaxf(best, __int_as_float(static_cast<int>((bits & ~kRowBits) | (r + 8 * s))));
+                            best = fmaxf(best, __int_as_float(static_cast<int>((bits & ~kRowBits) |
+                                                                               (r + 8 * s))));
                         }
                         for (unsigned distance = 4; distance < kWarp; distance *= 2) {
                             best = fmaxf(best, __shfl_xor_sync(kWholeWarp, best, distance));
@@ -323,20 +350,29 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
                     }
                 }
             } else {
-                // Bit 4 t + 2 s + c: the row r + 8 s reaches the cut of query 8 t + 2 (lane % 4) + c.
+                // Bit 4 t + 2 s + c: the row r + 8 s reaches the cut of query 8 t + 2 (lane % 4) +
+                // c.
                 unsigned reached = 0;
 #pragma unroll
                 for (unsigned t = 0; t < kTiles; ++t) {
-                    const unsigned in_block = column * kWarpQueries + t * kTileQueries + lane % 4 * 2;
-                    const float2 of_projection = *reinterpret_cast<const float2*>(cut_projection + in_block);
-                    const float2 of_residual = *reinterpret_cast<const float2*>(cut_residual + in_block);
-                    const float2 constant = *reinterpret_cast<const float2*>(cut_constant + in_block);
+                    const unsigned in_block =
+                        column * kWarpQueries + t * kTileQueries + lane % 4 * 2;
+                    const float2 of_projection =
+                        *reinterpret_cast<const float2*>(cut_projection + in_block);
+                    const float2 of_residual =
+                        *reinterpret_cast<const float2*>(cut_residual + in_block);
+                    const float2 constant =
+                        *reinterpret_cast<const float2*>(cut_constant + in_block);
 #pragma unroll
                     for (unsigned s = 0; s < 2; ++s) {
-                        const float x = __fmaf_rn(p[s], of_projection.x, __fmaf_rn(-h[s], of_residual.x, constant.x));
-                        const float y = __fmaf_rn(p[s], of_projection.y, __fmaf_rn(-h[s], of_residual.y, constant.y));
-                        if (!(static_cast<float>(sums[t][2 * s]) < x)) reached |= 1U << (4 * t + 2 * s);
-                        if (!(static_cast<float>(sums[t][2 * s + 1]) < y)) reached |= 2U << (4 * t + 2 * s);
+                        const float x = __fmaf_rn(p[s], of_projection.x,
+                                                  __fmaf_rn(-h[s], of_residual.x, constant.x));
+                        const float y = __fmaf_rn(p[s], of_projection.y,
+                                                  __fmaf_rn(-h[s], of_residual.y, constant.y));
+                        if (!(static_cast<float>(sums[t][2 * s]) < x))
+                            reached |= 1U << (4 * t + 2 * s);
+                        if (!(static_cast<float>(sums[t][2 * s + 1]) < y))
+                            reached |= 2U << (4 * t + 2 * s);
                     }
                 }
                 if (reached != 0) {
@@ -345,7 +381,8 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
                         const unsigned bit = __ffs(static_cast<int>(reached)) - 1;
                         const unsigned query = bit / 4 * kTileQueries + lane % 4 * 2 + bit % 2;
                         const unsigned in_group = r + bit / 2 % 2 * 8;
-                        hits[warp * kHitsRoom + at++] = i * kHitsOfGroup + in_group * kWarpQueries + query;
+                        hits[warp * kHitsRoom + at++] =
+                            i * kHitsOfGroup + in_group * kWarpQueries + query;
                     }
                 }
                 __syncwarp();
@@ -358,11 +395,11 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
     __pipeline_wait_prior(0);
 }
 
-/// One block a query: scores rows canonically, a team each. `row_at(i)` names them, `take(i, row, score)` gets them; eligibility is the
-/// caller's.
+/// One block a query: scores rows canonically, a team each. `row_at(i)` names them, `take(i, row,
+/// score)` gets them; eligibility is the caller's.
 template <typename RowAt, typename Take>
-__device__ void score_rows(const DeviceModel& model, const DeviceQuery& ask, const float* raw, std::uint32_t count,
-                           const RowAt& row_at, const Take& take) {
+__device__ void score_rows(const DeviceModel& model, const DeviceQuery& ask, const float* raw,
+                           std::uint32_t count, const RowAt& row_at, const Take& take) {
     constexpr unsigned kTeams = kThreads / kCanonicalLanes;
     const unsigned part = threadIdx.x % kCanonicalLanes;
     for (std::uint32_t base = 0; base < count; base += kTeams) {
@@ -376,8 +413,8 @@ __device__ void score_rows(const DeviceModel& model, const DeviceQuery& ask, con
 }
 
 /// One block a query: its first threshold.
-__global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, DeviceQueries queries, Part part,
-                                                        PlaneWorkspace work) {
+__global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, DeviceQueries queries,
+                                                        Part part, PlaneWorkspace work) {
     __shared__ std::uint32_t rows[kMostTried];
     __shared__ double scores[kMostTried];
     __shared__ std::uint32_t count;
@@ -392,7 +429,8 @@ __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, Devic
     }
     __syncthreads();
     const std::uint32_t tried = min(max(kLeastTried, kTriedForAWant * ask.want), kMostTried);
-    const float least = fmaxf(reached_by<kThreads, 8, kLeastBitOfGuess>(keys, part.groups, tried), kNoKeyAtMost);
+    const float least =
+        fmaxf(reached_by<kThreads, 8, kLeastBitOfGuess>(keys, part.groups, tried), kNoKeyAtMost);
     for (std::uint32_t i = threadIdx.x; i < part.groups; i += kThreads) {
         const float key = keys[i];
         if (!(key >= least)) continue;
@@ -423,10 +461,10 @@ __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, Devic
     work.cuts[q] = planes::plane_cut(work.facts[q], from, model.dim);
 }
 
-/// blockIdx.y: the query, whose blocks share what a part let through: its canonical scores; those that reach the floor are found. After the
-/// first part the uncovered rows are scored too.
-__global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQueries queries, bool first,
-                                                    Workspace all) {
+/// blockIdx.y: the query, whose blocks share what a part let through: its canonical scores; those
+/// that reach the floor are found. After the first part the uncovered rows are scored too.
+__global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQueries queries,
+                                                    bool first, Workspace all) {
     const PlaneWorkspace& work = all.plane;
     const std::uint32_t q = blockIdx.y;
     std::uint32_t* const counters = work.counters + q * kPlaneCounters;
@@ -437,7 +475,9 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
     const double floor = work.floors[q];
     Found* const found = all.found + static_cast<std::size_t>(q) * kPlanePassFound;
     const auto keep = [&](std::uint32_t, std::uint32_t row, double score) {
-        if (!(score >= floor) || !admits(ask, model, row) || is_excluded(ask, queries.excluded, row)) return;
+        if (!(score >= floor) || !admits(ask, model, row) ||
+            is_excluded(ask, queries.excluded, row))
+            return;
         const std::uint32_t at = atomicAdd(&counters[1], 1U);
         if (at < kPlanePassFound) found[at] = {score, row, 0};
     };
@@ -445,9 +485,11 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
         const std::uint32_t size = (count + gridDim.x - 1) / gridDim.x;
         const std::uint32_t begin = min(blockIdx.x * size, count);
         score_rows(
-            model, ask, raw, min(size, count - begin), [&](std::uint32_t i) { return row_at(begin + i); }, take);
+            model, ask, raw, min(size, count - begin),
+            [&](std::uint32_t i) { return row_at(begin + i); }, take);
     };
-    const std::uint32_t* const rows = work.survivors + static_cast<std::size_t>(q) * kPlanePassSurvivors;
+    const std::uint32_t* const rows =
+        work.survivors + static_cast<std::size_t>(q) * kPlanePassSurvivors;
     // Few survivors are the work of few blocks.
     const std::uint32_t size = max((survivors + gridDim.x - 1) / gridDim.x, kThreads);
     if (model.fine.rows == nullptr) {
@@ -461,8 +503,8 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
         const std::uint32_t end = min(begin + size, survivors);
         const planes::FineCut cut = planes::fine_cut(work.fine_facts[q], floor, model.dim);
         const std::uint32_t vectors = model.fine.stride / kFineStep;
-        const auto* const digits =
-            reinterpret_cast<const uint4*>(work.fine_digits + static_cast<std::size_t>(q) * 2 * model.fine.stride);
+        const auto* const digits = reinterpret_cast<const uint4*>(
+            work.fine_digits + static_cast<std::size_t>(q) * 2 * model.fine.stride);
         constexpr unsigned kTeams = kThreads / kCanonicalLanes;
         constexpr unsigned kRowsOfTeam = kThreads / kTeams;
         static_assert(kMaxProducts * kDigitStep <= kFineDimsAtOnce);
@@ -480,8 +522,8 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
             for (unsigned r = 0; r < kRowsOfTeam; ++r) {
                 const std::uint32_t i = lot + r * kTeams + threadIdx.x / kCanonicalLanes;
                 const std::uint32_t row = rows[min(i, end - 1)];
-                const bool out =
-                    fine_rules_out<true>(model.fine, row, part, cut, [&](std::uint32_t, unsigned j) { return own[j]; });
+                const bool out = fine_rules_out<true>(
+                    model.fine, row, part, cut, [&](std::uint32_t, unsigned j) { return own[j]; });
                 if (part == 0 && i < end && !out) {
                     left[atomicAdd(&left_count, 1U)] = row;
                 }
@@ -498,10 +540,10 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
     }
 }
 
-/// One block a query: the best of what was found stay, and the threshold becomes that of the k-th of them. After the last part the answer
-/// is written.
-__global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQueries queries, bool first, bool last,
-                                                   Workspace all) {
+/// One block a query: the best of what was found stay, and the threshold becomes that of the k-th
+/// of them. After the last part the answer is written.
+__global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQueries queries,
+                                                   bool first, bool last, Workspace all) {
     __shared__ Found kept[kPlanePassFound];
     __shared__ double next_floor;
     __shared__ std::uint32_t left;
@@ -509,11 +551,12 @@ __global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQuer
     const std::uint32_t q = blockIdx.x;
     std::uint32_t* const counters = work.counters + q * kPlaneCounters;
     const std::uint32_t count = counters[1];
-    const bool overflow = counters[3] != 0 || counters[0] > kPlanePassSurvivors || count > kPlanePassFound;
+    const bool overflow =
+        counters[3] != 0 || counters[0] > kPlanePassSurvivors || count > kPlanePassFound;
     const std::uint32_t here = overflow ? 0 : count;
     const std::uint32_t survivors = counters[4] + counters[0] + (first ? model.uncovered_count : 0);
-    const std::uint32_t rescored =
-        counters[2] + (model.fine.rows == nullptr ? counters[0] : 0) + (first ? model.uncovered_count : 0);
+    const std::uint32_t rescored = counters[2] + (model.fine.rows == nullptr ? counters[0] : 0) +
+                                   (first ? model.uncovered_count : 0);
     const DeviceQuery ask = queries.queries[q];
     Found* const found = all.found + static_cast<std::size_t>(q) * kPlanePassFound;
     Found* const hits = all.hits + static_cast<std::size_t>(q) * kMaxPlanePassHits;
@@ -543,7 +586,8 @@ __global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQuer
     counters[4] = survivors;
     work.floors[q] = next_floor;
     if (last) {
-        all.answers[q] = {next_floor, min(ask.k, here), overflow ? kFoundCapacity + 1 : here, rescored, survivors};
+        all.answers[q] = {next_floor, min(ask.k, here), overflow ? kFoundCapacity + 1 : here,
+                          rescored, survivors};
     } else {
         // What has overflowed is answered another way: nothing more need come through.
         work.cuts[q] = planes::plane_cut(work.facts[q], overflow ? 2.0 : next_floor, model.dim);
@@ -560,7 +604,8 @@ cudaError_t run_multiply(const DeviceModel& model, const DeviceQueries& queries,
     };
     unsigned tile_groups = kMostTileGroups;
     while (tile_groups > kLeastTileGroups &&
-           kBlocksPerProcessor * (shared_for(tile_groups) + kStatic) > shape.shared_bytes_processor) {
+           kBlocksPerProcessor * (shared_for(tile_groups) + kStatic) >
+               shape.shared_bytes_processor) {
         tile_groups /= 2;
     }
     const std::size_t shared = shared_for(tile_groups);
@@ -568,20 +613,22 @@ cudaError_t run_multiply(const DeviceModel& model, const DeviceQueries& queries,
     unsigned columns = 1;
     while (columns < kWarps && columns * kWarpQueries < queries.count) columns *= 2;
     const unsigned tiles = (part.groups + tile_groups - 1) / tile_groups;
-    const unsigned in_y = min(tiles, max(static_cast<unsigned>(shape.processors) * kBlocksPerProcessor / in_x, 1U));
+    const unsigned in_y =
+        min(tiles, max(static_cast<unsigned>(shape.processors) * kBlocksPerProcessor / in_x, 1U));
     // Per device, and cheap enough to say each time.
-    if (const auto error =
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+    if (const auto error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                static_cast<int>(shared));
         error != cudaSuccess) {
         return error;
     }
-    kernel<<<dim3(in_x, in_y), kThreads, shared, stream>>>(model, queries, part, columns, tile_groups, work.plane);
+    kernel<<<dim3(in_x, in_y), kThreads, shared, stream>>>(model, queries, part, columns,
+                                                           tile_groups, work.plane);
     return cudaGetLastError();
 }
 
 template <bool kKeys>
-cudaError_t multiply(const DeviceModel& model, const DeviceQueries& queries, const Part& part, const Workspace& work,
-                     const DeviceShape& shape, cudaStream_t stream) {
+cudaError_t multiply(const DeviceModel& model, const DeviceQueries& queries, const Part& part,
+                     const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
     if (part.groups == 0) return cudaSuccess;
     switch (products_for(model.plane.steps)) {
         case 1:
@@ -604,23 +651,27 @@ cudaError_t multiply(const DeviceModel& model, const DeviceQueries& queries, con
 cudaError_t load_plane_multiply_kernels() {
     return load_each(prepare, build_fine, first_floor, rescore, settle, plane_multiply<1, true>,
                      plane_multiply<2, true>, plane_multiply<4, true>, plane_multiply<7, true>,
-                     plane_multiply<kMaxProducts, true>, plane_multiply<1, false>, plane_multiply<2, false>,
-                     plane_multiply<4, false>, plane_multiply<7, false>, plane_multiply<kMaxProducts, false>);
+                     plane_multiply<kMaxProducts, true>, plane_multiply<1, false>,
+                     plane_multiply<2, false>, plane_multiply<4, false>, plane_multiply<7, false>,
+                     plane_multiply<kMaxProducts, false>);
 }
 
 std::uint32_t plane_pass_capacity(std::size_t rows, std::uint32_t dim, const DeviceShape& shape) {
-    const bool fits = dim <= kMaxProducts * kDigitStep && rows <= std::size_t{kMostGroups} * planes::kGroupRows;
+    const bool fits =
+        dim <= kMaxProducts * kDigitStep && rows <= std::size_t{kMostGroups} * planes::kGroupRows;
     return shape.integer_products && fits ? kMaxPlanePass : 0;
 }
 
 cudaError_t launch_build_fine(const DeviceModel& model, cudaStream_t stream) {
-    const unsigned blocks = blocks_of_rounds(min((model.rows + kWarps - 1) / kWarps, 1U << 16), kWarps);
+    const unsigned blocks =
+        blocks_of_rounds(min((model.rows + kWarps - 1) / kWarps, 1U << 16), kWarps);
     build_fine<<<blocks, kThreads, 0, stream>>>(model);
     return cudaGetLastError();
 }
 
-cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
-                              const DeviceShape& shape, cudaStream_t stream) {
+cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& queries,
+                              const Workspace& work, const DeviceShape& shape,
+                              cudaStream_t stream) {
     const auto part_of = [&](std::uint32_t shift, std::uint32_t offset) {
         const std::uint32_t groups = model.plane.groups;
         return Part{shift, offset, groups <= offset ? 0 : ((groups - offset - 1) >> shift) + 1};
@@ -629,9 +680,11 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
     while ((std::uint32_t{1} << shift) < kPlaneSample) ++shift;
     const Part sample = part_of(shift, 0);
 
-    prepare<<<(queries.count + kWarps - 1) / kWarps, kThreads, 0, stream>>>(model, queries, work.plane);
+    prepare<<<(queries.count + kWarps - 1) / kWarps, kThreads, 0, stream>>>(model, queries,
+                                                                            work.plane);
     if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
-    if (const auto error = multiply<true>(model, queries, sample, work, shape, stream); error != cudaSuccess)
+    if (const auto error = multiply<true>(model, queries, sample, work, shape, stream);
+        error != cudaSuccess)
         return error;
     first_floor<<<queries.count, kThreads, 0, stream>>>(model, queries, sample, work.plane);
     if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
@@ -641,11 +694,13 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
         const bool first = left == shift + 1;
         const Part part = first ? sample : part_of(left, std::uint32_t{1} << (left - 1));
         const bool last = left == 1 || kPlaneSample == 1;
-        if (const auto error = multiply<false>(model, queries, part, work, shape, stream); error != cudaSuccess) {
+        if (const auto error = multiply<false>(model, queries, part, work, shape, stream);
+            error != cudaSuccess) {
             return error;
         }
-        const unsigned blocks = std::clamp(static_cast<unsigned>(shape.processors) * kRescoreBlocks / queries.count,
-                                           kLeastRescoreBlocks, kMostRescoreBlocks);
+        const unsigned blocks =
+            std::clamp(static_cast<unsigned>(shape.processors) * kRescoreBlocks / queries.count,
+                       kLeastRescoreBlocks, kMostRescoreBlocks);
         rescore<<<dim3(blocks, queries.count), kThreads, 0, stream>>>(model, queries, first, work);
         if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
         settle<<<queries.count, kThreads, 0, stream>>>(model, queries, first, last, work);

@@ -1,8 +1,10 @@
-// One query by the 4-bit plane: an upper bound for every row, then a threshold from the canonical scores of the rows that look best.
-// `select` does the rest. docs/certified-search.md has the proof.
+// One query by the 4-bit plane: an upper bound for every row, then a threshold from the canonical
+// scores of the rows that look best. `select` does the rest. docs/certified-search.md has the
+// proof.
 //
-// Bound by memory: an eighth of the float32 bytes. A warp takes 32 rows, two groups of the plane, at a time, 16 bytes a load; a thread's
-// sums are those of four rows in every eighth step, and seven exchanges later each thread has the whole sum of one row.
+// Bound by memory: an eighth of the float32 bytes. A warp takes 32 rows, two groups of the plane,
+// at a time, 16 bytes a load; a thread's sums are those of four rows in every eighth step, and
+// seven exchanges later each thread has the whole sum of one row.
 #include <cstring>
 
 #include "kernels/cuda/device_math.cuh"
@@ -21,8 +23,8 @@ constexpr unsigned kFloorThreads = 1024;
 constexpr unsigned kStepsAtOnce = 8;
 constexpr std::uint32_t kCodeMask = 0x0F0F0F0FU;
 constexpr unsigned kAnySteps = 0;
-/// Rows whose canonical scores make the threshold, at least; and so many times the wanted ones. What the plane thinks of them is not
-/// certain, so that more are tried than are wanted.
+/// Rows whose canonical scores make the threshold, at least; and so many times the wanted ones.
+/// What the plane thinks of them is not certain, so that more are tried than are wanted.
 constexpr std::uint32_t kLeastTried = 64;
 constexpr std::uint32_t kTriedForAWant = 2;
 constexpr std::uint32_t kMostTried = 2048;
@@ -48,12 +50,12 @@ __device__ inline int dot4(std::uint32_t codes, std::uint32_t digits, int sum) {
     return __dp4a(static_cast<int>(codes), static_cast<int>(digits), sum);
 }
 
-/// kLoads: how many times kStepsAtOnce steps a row has, rounded up, or kAnySteps to read it from the model.
+/// kLoads: how many times kStepsAtOnce steps a row has, rounded up, or kAnySteps to read it from
+/// the model.
 template <unsigned kLoads>
-__global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(DeviceModel model,
-                                                                            const DeviceQuery* __restrict__ queries,
-                                                                            const uint4* __restrict__ digits_on_device,
-                                                                            ScanQuery inlined, Workspace work) {
+__global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(
+    DeviceModel model, const DeviceQuery* __restrict__ queries,
+    const uint4* __restrict__ digits_on_device, ScanQuery inlined, Workspace work) {
     constexpr unsigned kQuads = 4;  // of rows in a group: what 16 bytes hold
     extern __shared__ uint4 shared_digits[];
     let_next_start();
@@ -75,7 +77,8 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(Devi
         for (unsigned j = 0; j < kLoads; ++j) {
             const unsigned step = step_of_lane + j * kStepsAtOnce;
             digits[j] = uint4{0, 0, 0, 0};
-            if (step < plane.steps) digits[j] = inlined.usable ? inlined.digits[step] : digits_on_device[step];
+            if (step < plane.steps)
+                digits[j] = inlined.usable ? inlined.digits[step] : digits_on_device[step];
         }
     }
 
@@ -87,14 +90,15 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(Devi
     const unsigned warps = gridDim.x * (kThreads / kWarp);
     const unsigned warp = blockIdx.x * (kThreads / kWarp) + threadIdx.x / kWarp;
     const std::uint32_t first_unit = ask.first / kGroupRows;
-    const std::uint32_t last_unit = ask.last > ask.first ? (ask.last - 1) / kGroupRows + 1 : first_unit;
+    const std::uint32_t last_unit =
+        ask.last > ask.first ? (ask.last - 1) / kGroupRows + 1 : first_unit;
     float best = minus_infinity();
     std::uint32_t best_row = 0;
     for (std::uint32_t unit = first_unit + warp; unit < last_unit; unit += warps) {
         const std::uint32_t group = unit * 2;
         const bool has_second = group + 1 < plane.groups;
-        const auto* const from =
-            reinterpret_cast<const uint4*>(plane.bytes) + static_cast<std::size_t>(group) * group_vectors;
+        const auto* const from = reinterpret_cast<const uint4*>(plane.bytes) +
+                                 static_cast<std::size_t>(group) * group_vectors;
         const std::uint32_t to_second = has_second ? group_vectors : 0;
         int high[2][4] = {};
         int low[2][4] = {};
@@ -109,8 +113,8 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(Devi
             }
         };
         // The bounds of this thread's own row, asked for together with its codes.
-        const auto* const bounds =
-            reinterpret_cast<const std::uint16_t*>(from + (second ? to_second : 0) + plane.steps * kQuads);
+        const auto* const bounds = reinterpret_cast<const std::uint16_t*>(
+            from + (second ? to_second : 0) + plane.steps * kQuads);
         const std::uint16_t projection = bounds[own];
         const std::uint16_t residual = bounds[planes::kGroupRows + own];
         if constexpr (kLoads == kAnySteps) {
@@ -127,7 +131,8 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(Devi
 #pragma unroll
                 for (unsigned j = 0; j < kLoads; ++j) {
                     const unsigned at = lane + j * kWarp;
-                    codes[g][j] = at < plane.steps * kQuads ? __ldcs(from + g * to_second + at) : uint4{0, 0, 0, 0};
+                    codes[g][j] = at < plane.steps * kQuads ? __ldcs(from + g * to_second + at)
+                                                            : uint4{0, 0, 0, 0};
                 }
             }
 #pragma unroll
@@ -142,7 +147,8 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(Devi
 #pragma unroll
             for (unsigned r = 0; r < 4; ++r) sums[g][r] = high[g][r] * 128 + low[g][r];
         }
-        // Eight threads share four rows of both groups: each exchange halves what a thread is responsible for.
+        // Eight threads share four rows of both groups: each exchange halves what a thread is
+        // responsible for.
         int half[2][2];
 #pragma unroll
         for (unsigned g = 0; g < 2; ++g) {
@@ -150,7 +156,8 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(Devi
             for (unsigned r = 0; r < 2; ++r) {
                 const bool back = (lane & 16) != 0;
                 const int give = back ? sums[g][r] : sums[g][r + 2];
-                half[g][r] = (back ? sums[g][r + 2] : sums[g][r]) + __shfl_xor_sync(kWholeWarp, give, 16);
+                half[g][r] =
+                    (back ? sums[g][r + 2] : sums[g][r]) + __shfl_xor_sync(kWholeWarp, give, 16);
             }
         }
         int quarter[2];
@@ -166,7 +173,8 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(Devi
         const std::uint32_t row = unit * kGroupRows + row_in_unit;
         float upper = minus_infinity();
         // Rows that the bounds do not cover have neither projection nor residual.
-        if (row < model.rows && (projection | residual) != 0 && (!second || has_second) && admits(ask, model, row)) {
+        if (row < model.rows && (projection | residual) != 0 && (!second || has_second) &&
+            admits(ask, model, row)) {
             float estimate = 0;
             upper = planes::row_upper(sum, projection, residual, ask.upper, estimate);
             if (estimate > best) {
@@ -190,10 +198,12 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(Devi
     }
 }
 
-/// One block: the canonical scores of the rows that look best among those of warp_rows; the want-th of them is a score that `want`
-/// eligible rows reach.
-__global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model, DeviceQueries queries,
-                                                             FloorQuery inlined, std::uint32_t warps, Workspace work) {
+/// One block: the canonical scores of the rows that look best among those of warp_rows; the want-th
+/// of them is a score that `want` eligible rows reach.
+__global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model,
+                                                             DeviceQueries queries,
+                                                             FloorQuery inlined,
+                                                             std::uint32_t warps, Workspace work) {
     constexpr unsigned kTeams = kFloorThreads / kCanonicalLanes;
     __shared__ float shared_raw[kInlineFloats];
     __shared__ std::uint32_t rows[kMostTried];
@@ -201,7 +211,8 @@ __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model, 
     __shared__ std::uint32_t count;
     let_next_start();
     if (inlined.usable) {
-        for (unsigned i = threadIdx.x; i < model.dim; i += kFloorThreads) shared_raw[i] = inlined.raw[i];
+        for (unsigned i = threadIdx.x; i < model.dim; i += kFloorThreads)
+            shared_raw[i] = inlined.raw[i];
     }
     if (threadIdx.x == 0) count = 0;
     __syncthreads();
@@ -209,7 +220,8 @@ __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model, 
     const DeviceQuery ask = inlined.usable ? inlined.ask : queries.queries[0];
     const float* const raw = inlined.usable ? shared_raw : queries.raw;
     const std::uint32_t tried = min(max(kLeastTried, kTriedForAWant * ask.want), kMostTried);
-    const float least = reached_by<kFloorThreads, 4, kLeastBitOfGuess>(work.warp_maxima, warps, min(tried, warps));
+    const float least =
+        reached_by<kFloorThreads, 4, kLeastBitOfGuess>(work.warp_maxima, warps, min(tried, warps));
     for (std::uint32_t i = threadIdx.x; i < warps; i += kFloorThreads) {
         const float estimate = work.warp_maxima[i];
         if (!(estimate >= least) || estimate == minus_infinity()) continue;
@@ -228,9 +240,10 @@ __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model, 
         const double dot = row_dot(model, raw, row, part, active);
         if (active && part == 0) scores[i] = score_from_dot(dot, ask.norm, norm);
     }
-    // Fewer than `want` candidates may have a score that is a number, and then no place below is the
-    // want-th. What the query before left here must not stay.
-    if (threadIdx.x == 0) work.floors[0] = fmax(static_cast<double>(minus_infinity()), ask.min_score);
+    // Fewer than `want` candidates may have a score that is a number, and then no place below is
+    // the want-th. What the query before left here must not stay.
+    if (threadIdx.x == 0)
+        work.floors[0] = fmax(static_cast<double>(minus_infinity()), ask.min_score);
     __syncthreads();
     // A warp a candidate: its place is the number of those before it.
     const unsigned lane = threadIdx.x % kWarp;
@@ -241,13 +254,15 @@ __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model, 
         for (std::uint32_t j = lane; j < candidates; j += kWarp) {
             before += scores[j] > mine || (scores[j] == mine && j < i) ? 1 : 0;
         }
-        if (warp_sum(before) == ask.want - 1 && lane == 0) work.floors[0] = fmax(mine, ask.min_score);
+        if (warp_sum(before) == ask.want - 1 && lane == 0)
+            work.floors[0] = fmax(mine, ask.min_score);
     }
 }
 
 template <unsigned kLoads>
-cudaError_t run_scan(const DeviceModel& model, const DeviceQueries& queries, const ScanQuery& inlined,
-                     const Workspace& work, std::uint32_t warps, cudaStream_t stream) {
+cudaError_t run_scan(const DeviceModel& model, const DeviceQueries& queries,
+                     const ScanQuery& inlined, const Workspace& work, std::uint32_t warps,
+                     cudaStream_t stream) {
     const std::size_t shared = kLoads == kAnySteps ? model.plane.steps * sizeof(uint4) : 0;
     plane_scan<kLoads><<<warps / (kThreads / kWarp), kThreads, shared, stream>>>(
         model, queries.queries, reinterpret_cast<const uint4*>(queries.digits), inlined, work);
@@ -257,8 +272,8 @@ cudaError_t run_scan(const DeviceModel& model, const DeviceQueries& queries, con
 }  // namespace
 
 cudaError_t load_plane_scan_kernels() {
-    return load_each(plane_scan<1>, plane_scan<2>, plane_scan<3>, plane_scan<4>, plane_scan<5>, plane_scan<kAnySteps>,
-                     plane_floor);
+    return load_each(plane_scan<1>, plane_scan<2>, plane_scan<3>, plane_scan<4>, plane_scan<5>,
+                     plane_scan<kAnySteps>, plane_floor);
 }
 
 namespace {
@@ -266,7 +281,9 @@ namespace {
 std::uint32_t plane_warps(const DeviceModel& model, const DeviceShape& shape) {
     constexpr unsigned kWarps = kThreads / kWarp;
     const unsigned wanted = (model.groups + kWarps - 1) / kWarps;
-    return min(min(wanted, static_cast<unsigned>(shape.processors) * kBlocksPerProcessor), kMaxWarps / kWarps) * kWarps;
+    return min(min(wanted, static_cast<unsigned>(shape.processors) * kBlocksPerProcessor),
+               kMaxWarps / kWarps) *
+           kWarps;
 }
 
 }  // namespace
@@ -276,8 +293,9 @@ bool plane_serves(const DeviceModel& model, std::uint32_t want, const DeviceShap
            want * kTriedForAWant <= plane_warps(model, shape);
 }
 
-cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
-                              const DeviceShape& shape, cudaStream_t stream) {
+cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& queries,
+                              const Workspace& work, const DeviceShape& shape,
+                              cudaStream_t stream) {
     const std::uint32_t warps = plane_warps(model, shape);
     ScanQuery scan;
     FloorQuery floor;
@@ -305,7 +323,8 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
     };
     if (const auto error = run(); error != cudaSuccess) return error;
     if (shape.bulk_copies)
-        return launch_early(plane_floor, 1, kFloorThreads, stream, model, queries, floor, warps, work);
+        return launch_early(plane_floor, 1, kFloorThreads, stream, model, queries, floor, warps,
+                            work);
     plane_floor<<<1, kFloorThreads, 0, stream>>>(model, queries, floor, warps, work);
     return cudaGetLastError();
 }

@@ -36,11 +36,13 @@ GLOVED_HOST_DEVICE constexpr std::uint32_t tile_group_bytes(std::uint32_t steps)
     return (steps + 1) * static_cast<std::uint32_t>(planes::kStepBytes);
 }
 
-/// Bytes of a tile of `groups` groups, with those that `products` instructions read behind the last.
+/// Bytes of a tile of `groups` groups, with those that `products` instructions read behind the
+/// last.
 GLOVED_HOST_DEVICE constexpr std::uint32_t tile_bytes(std::uint32_t steps, std::uint32_t products,
                                                       std::uint32_t groups) {
     const std::uint32_t group = tile_group_bytes(steps);
-    const std::uint32_t read = products * kStepsOfProduct * static_cast<std::uint32_t>(planes::kStepBytes);
+    const std::uint32_t read =
+        products * kStepsOfProduct * static_cast<std::uint32_t>(planes::kStepBytes);
     return groups * group + (read > group ? read - group : 0);
 }
 

@@ -7,8 +7,8 @@
 
 namespace gloved::kernels::cuda {
 
-/// A threshold is sought by its leading bits: what is left out lowers it by less than 2^-11 of itself. Where it is a first guess only,
-/// 2^-5 will do.
+/// A threshold is sought by its leading bits: what is left out lowers it by less than 2^-11 of
+/// itself. Where it is a first guess only, 2^-5 will do.
 inline constexpr int kLeastBit = 12;
 inline constexpr int kLeastBitOfGuess = 18;
 
@@ -22,11 +22,13 @@ __device__ inline float from_ordered(std::uint32_t key) {
     return __int_as_float(static_cast<int>((key & 0x80000000U) != 0 ? key & 0x7FFFFFFFU : ~key));
 }
 
-/// A value that `want` of `count` values reach, the largest such value or a little less; -infinity where fewer than `want` are above
-/// that. The whole block of kThreads threads calls it and gets it. Each thread keeps the largest values of its shares, then the
-/// want-th largest of those is found bit by bit, by counting.
+/// A value that `want` of `count` values reach, the largest such value or a little less; -infinity
+/// where fewer than `want` are above that. The whole block of kThreads threads calls it and gets
+/// it. Each thread keeps the largest values of its shares, then the want-th largest of those is
+/// found bit by bit, by counting.
 template <unsigned kThreads, unsigned kKept, int kLast = kLeastBit>
-__device__ float reached_by(const float* __restrict__ values, std::uint32_t count, std::uint32_t want) {
+__device__ float reached_by(const float* __restrict__ values, std::uint32_t count,
+                            std::uint32_t want) {
     float best[kKept];
 #pragma unroll
     for (float& value : best) value = minus_infinity();

@@ -10,28 +10,32 @@ namespace gloved::kernels::cuda {
 Status check(cudaError_t code, const char* call) {
     if (code == cudaSuccess) return {};
     (void)cudaGetLastError();
-    return Error{ErrorCode::device, fmt::format("{}: {} ({})", call, cudaGetErrorString(code), cudaGetErrorName(code))};
+    return Error{ErrorCode::device, fmt::format("{}: {} ({})", call, cudaGetErrorString(code),
+                                                cudaGetErrorName(code))};
 }
 
 Status use_device(int device) { return check(cudaSetDevice(device), "cudaSetDevice"); }
 
 Result<Stream> Stream::create() {
     Stream stream;
-    const Status made =
-        check(cudaStreamCreateWithFlags(&stream.stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    const Status made = check(cudaStreamCreateWithFlags(&stream.stream_, cudaStreamNonBlocking),
+                              "cudaStreamCreateWithFlags");
     if (!made) return made.error();
     return stream;
 }
 
 Result<Event> Event::create() {
     Event event;
-    if (Status made = check(cudaEventCreate(&event.event_), "cudaEventCreate"); !made) return made.error();
+    if (Status made = check(cudaEventCreate(&event.event_), "cudaEventCreate"); !made)
+        return made.error();
     return event;
 }
 
 Result<float> elapsed_ms(const Event& from, const Event& to) {
     float ms = 0;
-    if (Status read = check(cudaEventElapsedTime(&ms, from.get(), to.get()), "cudaEventElapsedTime"); !read) {
+    if (Status read =
+            check(cudaEventElapsedTime(&ms, from.get(), to.get()), "cudaEventElapsedTime");
+        !read) {
         return read.error();
     }
     return ms;
@@ -45,7 +49,8 @@ Result<Registration> Registration::create(std::span<const std::byte> bytes, bool
     // The runtime takes no pointer to const; it is told that nothing is written.
     void* data = const_cast<std::byte*>(bytes.data() - before);
     Registration registration;
-    const unsigned flags = cudaHostRegisterReadOnly | cudaHostRegisterPortable | (mapped ? cudaHostRegisterMapped : 0U);
+    const unsigned flags = cudaHostRegisterReadOnly | cudaHostRegisterPortable |
+                           (mapped ? cudaHostRegisterMapped : 0U);
     const Status locked = check(cudaHostRegister(data, size, flags), "cudaHostRegister");
     if (!locked) return locked.error();
     registration.data_ = data;
@@ -55,8 +60,8 @@ Result<Registration> Registration::create(std::span<const std::byte> bytes, bool
 Result<const std::byte*> Registration::device_address(const std::byte* address) {
     void* found = nullptr;
     // No pointer to const here either.
-    const Status done =
-        check(cudaHostGetDevicePointer(&found, const_cast<std::byte*>(address), 0), "cudaHostGetDevicePointer");
+    const Status done = check(cudaHostGetDevicePointer(&found, const_cast<std::byte*>(address), 0),
+                              "cudaHostGetDevicePointer");
     if (!done) return done.error();
     return static_cast<const std::byte*>(found);
 }

@@ -1,5 +1,6 @@
-// The CUDA runtime with checked calls and owned resources. Everything is move-only and belongs to the device that was current when
-// it was made; destructors ignore errors, since after one of them nothing else can be done with the device anyway.
+// The CUDA runtime with checked calls and owned resources. Everything is move-only and belongs to
+// the device that was current when it was made; destructors ignore errors, since after one of them
+// nothing else can be done with the device anyway.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,8 +13,8 @@
 
 namespace gloved::kernels::cuda {
 
-/// Success, or an error of code `device` that names the call and what the driver says. A failed call's error is taken out of the
-/// runtime's «last error», so that it is not reported twice.
+/// Success, or an error of code `device` that names the call and what the driver says. A failed
+/// call's error is taken out of the runtime's «last error», so that it is not reported twice.
 Status check(cudaError_t code, const char* call);
 
 /// Makes `device` current for the calling thread.
@@ -34,7 +35,9 @@ class Stream {
     static Result<Stream> create();
 
     cudaStream_t get() const { return stream_; }
-    Status synchronize() const { return check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+    Status synchronize() const {
+        return check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    }
 
   private:
     cudaStream_t stream_ = nullptr;
@@ -57,7 +60,9 @@ class Event {
     Status record(const Stream& stream) const {
         return check(cudaEventRecord(event_, stream.get()), "cudaEventRecord");
     }
-    Status synchronize() const { return check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+    Status synchronize() const {
+        return check(cudaEventSynchronize(event_), "cudaEventSynchronize");
+    }
 
   private:
     cudaEvent_t event_ = nullptr;
@@ -104,7 +109,8 @@ class DeviceBuffer : public Block<T, cudaFree> {
     static Result<DeviceBuffer> allocate(std::size_t count) {
         if (count == 0) return DeviceBuffer();
         void* data = nullptr;
-        if (Status done = check(cudaMalloc(&data, count * sizeof(T)), "cudaMalloc"); !done) return done.error();
+        if (Status done = check(cudaMalloc(&data, count * sizeof(T)), "cudaMalloc"); !done)
+            return done.error();
         return DeviceBuffer(static_cast<T*>(data), count);
     }
 
@@ -112,7 +118,8 @@ class DeviceBuffer : public Block<T, cudaFree> {
     using Block<T, cudaFree>::Block;
 };
 
-/// Page-locked host memory that every device can also read and write by the same address. Not initialised.
+/// Page-locked host memory that every device can also read and write by the same address. Not
+/// initialised.
 template <class T>
 class PinnedBuffer : public Block<T, cudaFreeHost> {
   public:
@@ -120,7 +127,8 @@ class PinnedBuffer : public Block<T, cudaFreeHost> {
     static Result<PinnedBuffer> allocate(std::size_t count) {
         if (count == 0) return PinnedBuffer();
         void* data = nullptr;
-        if (Status done = check(cudaHostAlloc(&data, count * sizeof(T), cudaHostAllocPortable | cudaHostAllocMapped),
+        if (Status done = check(cudaHostAlloc(&data, count * sizeof(T),
+                                              cudaHostAllocPortable | cudaHostAllocMapped),
                                 "cudaHostAlloc");
             !done) {
             return done.error();
@@ -144,10 +152,11 @@ class Registration {
     ~Registration() {
         if (data_ != nullptr) (void)cudaHostUnregister(data_);
     }
-    /// Locks whole pages around `bytes`. The error is the driver's refusal; the device is not harmed by it. `mapped`: devices shall be able
-    /// to read them in place.
+    /// Locks whole pages around `bytes`. The error is the driver's refusal; the device is not
+    /// harmed by it. `mapped`: devices shall be able to read them in place.
     static Result<Registration> create(std::span<const std::byte> bytes, bool mapped = false);
-    /// Where the current device reads the byte at `address`, which is among those locked with `mapped`.
+    /// Where the current device reads the byte at `address`, which is among those locked with
+    /// `mapped`.
     static Result<const std::byte*> device_address(const std::byte* address);
 
   private:
@@ -157,7 +166,8 @@ class Registration {
 /// Copies `count` elements; returns before it is done where the host's memory is page-locked.
 template <class T>
 Status copy_async(T* to, const T* from, std::size_t count, const Stream& stream) {
-    return check(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDefault, stream.get()), "cudaMemcpyAsync");
+    return check(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDefault, stream.get()),
+                 "cudaMemcpyAsync");
 }
 
 }  // namespace gloved::kernels::cuda

@@ -1,5 +1,6 @@
-// The canonical pass: float64 scores of every row, for the kinds of query and the sizes of answer that the bounded passes do not
-// serve. Bound by memory on data-centre GPUs, by float64 arithmetic on others; never the way of a plain query.
+// The canonical pass: float64 scores of every row, for the kinds of query and the sizes of answer
+// that the bounded passes do not serve. Bound by memory on data-centre GPUs, by float64 arithmetic
+// on others; never the way of a plain query.
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/launches.hpp"
 
@@ -11,8 +12,10 @@ constexpr unsigned kBlocksPerProcessor = 8;
 constexpr unsigned kTeamsPerWarp = kWarp / kCanonicalLanes;
 
 /// One team a row. Several vectors meet a row while it is in the cache.
-__global__ __launch_bounds__(kThreads) void score(DeviceModel model, DeviceQueries queries, ScorePart part, bool first,
-                                                  std::uint32_t first_row, std::uint32_t last_row, Workspace work) {
+__global__ __launch_bounds__(kThreads) void score(DeviceModel model, DeviceQueries queries,
+                                                  ScorePart part, bool first,
+                                                  std::uint32_t first_row, std::uint32_t last_row,
+                                                  Workspace work) {
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warps = gridDim.x * (kThreads / kWarp);
     const unsigned warp = blockIdx.x * (kThreads / kWarp) + threadIdx.x / kWarp;
@@ -35,8 +38,8 @@ __global__ __launch_bounds__(kThreads) void score(DeviceModel model, DeviceQueri
 }
 
 /// One warp a group, one lane a row.
-__global__ __launch_bounds__(kThreads) void finish_scores(DeviceModel model, DeviceQueries queries, bool divide,
-                                                          Workspace work) {
+__global__ __launch_bounds__(kThreads) void finish_scores(DeviceModel model, DeviceQueries queries,
+                                                          bool divide, Workspace work) {
     const DeviceQuery ask = queries.queries[0];
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warps = gridDim.x * (kThreads / kWarp);
@@ -47,7 +50,8 @@ __global__ __launch_bounds__(kThreads) void finish_scores(DeviceModel model, Dev
         if (row < model.rows) {
             double value = __longlong_as_double(0x7FF8000000000000LL);
             if (admits(ask, model, row)) {
-                const double scored = divide ? cosmul_score(work.scores[row], work.below[row]) : work.scores[row];
+                const double scored =
+                    divide ? cosmul_score(work.scores[row], work.below[row]) : work.scores[row];
                 if (scored >= ask.min_score) value = scored;
             }
             work.scores[row] = value;
@@ -63,20 +67,23 @@ __global__ __launch_bounds__(kThreads) void finish_scores(DeviceModel model, Dev
 
 cudaError_t load_score_kernels() { return load_each(score, finish_scores); }
 
-cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries, ScorePart part, bool first,
-                         std::uint32_t first_row, std::uint32_t last_row, const Workspace& work,
-                         const DeviceShape& shape, cudaStream_t stream) {
+cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries, ScorePart part,
+                         bool first, std::uint32_t first_row, std::uint32_t last_row,
+                         const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
     if (first_row == last_row) return cudaSuccess;
-    const unsigned blocks = blocks_of_rounds(static_cast<unsigned>(shape.processors) * kBlocksPerProcessor,
-                                             kThreads / kWarp * kTeamsPerWarp);
+    const unsigned blocks =
+        blocks_of_rounds(static_cast<unsigned>(shape.processors) * kBlocksPerProcessor,
+                         kThreads / kWarp * kTeamsPerWarp);
     score<<<blocks, kThreads, 0, stream>>>(model, queries, part, first, first_row, last_row, work);
     return cudaGetLastError();
 }
 
-cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& queries, bool divide,
-                                 const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
+cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& queries,
+                                 bool divide, const Workspace& work, const DeviceShape& shape,
+                                 cudaStream_t stream) {
     const unsigned blocks =
-        blocks_of_rounds(static_cast<unsigned>(shape.processors) * kBlocksPerProcessor, kThreads / kWarp * kGroupRows);
+        blocks_of_rounds(static_cast<unsigned>(shape.processors) * kBlocksPerProcessor,
+                         kThreads / kWarp * kGroupRows);
     finish_scores<<<blocks, kThreads, 0, stream>>>(model, queries, divide, work);
     return cudaGetLastError();
 }

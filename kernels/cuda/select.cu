@@ -22,24 +22,27 @@ constexpr unsigned kInlineExcluded = 16;
 constexpr unsigned kInlineSteps = (kInlineFloats + planes::kStepDims - 1) / planes::kStepDims;
 /// Steps of digits that meet a fine row, those of zeros that meet its bounds among them.
 constexpr unsigned kMostFineSteps = fine_stride(kMostFineDim) / planes::kStepDims;
-/// Maxima that the threads of a block keep apart in all. Enough for kMaxWant of them to be hardly below the maxima of single groups.
+/// Maxima that the threads of a block keep apart in all. Enough for kMaxWant of them to be hardly
+/// below the maxima of single groups.
 constexpr unsigned kMaximaApart = 8192;
-/// Where select finds its own threshold, at most so many rows are wanted of so many warps' maxima: few wanted rows share a warp.
+/// Where select finds its own threshold, at most so many rows are wanted of so many warps' maxima:
+/// few wanted rows share a warp.
 constexpr unsigned kMostWantedOfWarps = 4;
 /// Upper bounds that a thread looks at together.
 constexpr unsigned kRowsOfThread = 16;
 
 __device__ double floor_of(const DeviceQuery& ask, float reached) {
     double floor = static_cast<double>(reached) - ask.error;
-    // Estimated cosines may lie above 1, canonical ones do not. (Stored scores have no error, and need not be cosines.)
+    // Estimated cosines may lie above 1, canonical ones do not. (Stored scores have no error, and
+    // need not be cosines.)
     if (ask.error > 0) floor = fmin(floor, 1.0);
     return fmax(floor, ask.min_score);
 }
 
 /// One block a query.
-__global__ __launch_bounds__(kThresholdThreads) void threshold(const DeviceQuery* __restrict__ queries,
-                                                               const float* __restrict__ maxima, std::uint32_t groups,
-                                                               double* __restrict__ floors) {
+__global__ __launch_bounds__(kThresholdThreads) void threshold(
+    const DeviceQuery* __restrict__ queries, const float* __restrict__ maxima, std::uint32_t groups,
+    double* __restrict__ floors) {
     const DeviceQuery ask = queries[blockIdx.x];
     const float reached = reached_by<kThresholdThreads, kMaximaApart / kThresholdThreads>(
         maxima + static_cast<std::size_t>(blockIdx.x) * groups, groups, ask.want);
@@ -89,7 +92,8 @@ GLOVED_HOST_DEVICE bool asks_fine(const DeviceModel& model) {
     return model.vectors_are_far && model.fine.rows != nullptr;
 }
 
-/// A single query that comes with the launch, as a parameter; `usable`, or the queries are on the device.
+/// A single query that comes with the launch, as a parameter; `usable`, or the queries are on the
+/// device.
 struct SelectQuery {
     DeviceQuery ask;
     std::uint32_t excluded[kInlineExcluded];
@@ -98,12 +102,14 @@ struct SelectQuery {
     bool usable = false;
 };
 
-/// blockIdx.y: the query; the blocks of a query share its groups and the uncovered rows. A group that may hold a hit is scored
-/// by the whole block, one row a team. The last block to end ranks what all have found. With `warps`, each block finds the floor by
-/// itself from the warps' maxima: the same in all, and sooner than a launch of its own would.
+/// blockIdx.y: the query; the blocks of a query share its groups and the uncovered rows. A group
+/// that may hold a hit is scored by the whole block, one row a team. The last block to end ranks
+/// what all have found. With `warps`, each block finds the floor by itself from the warps' maxima:
+/// the same in all, and sooner than a launch of its own would.
 template <Estimates kEstimates>
 __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, DeviceQueries queries,
-                                                           SelectQuery inlined, std::uint32_t warps, Workspace work) {
+                                                           SelectQuery inlined, std::uint32_t warps,
+                                                           Workspace work) {
     constexpr bool kStored = kEstimates == Estimates::stored_scores;
     constexpr bool kByRow = kEstimates == Estimates::uppers;
     // Rows that lie far away are asked for only where fine codes leave them in.
@@ -113,13 +119,16 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     __shared__ std::uint32_t shared_excluded[kInlineExcluded];
     if (inlined.usable) {
         // While the estimates are still being made.
-        for (unsigned i = threadIdx.x; i < model.dim; i += kCollectThreads) shared_raw[i] = inlined.raw[i];
-        if (threadIdx.x < inlined.ask.excluded_count) shared_excluded[threadIdx.x] = inlined.excluded[threadIdx.x];
+        for (unsigned i = threadIdx.x; i < model.dim; i += kCollectThreads)
+            shared_raw[i] = inlined.raw[i];
+        if (threadIdx.x < inlined.ask.excluded_count)
+            shared_excluded[threadIdx.x] = inlined.excluded[threadIdx.x];
         __syncthreads();
     }
     wait_for_previous();
     const DeviceQuery ask = inlined.usable ? inlined.ask : queries.queries[q];
-    const float* const raw = inlined.usable ? shared_raw : queries.raw + static_cast<std::size_t>(q) * model.stride;
+    const float* const raw =
+        inlined.usable ? shared_raw : queries.raw + static_cast<std::size_t>(q) * model.stride;
     const std::uint32_t* const excluded = inlined.usable ? shared_excluded : queries.excluded;
     double floor;
     if (!kByRow && warps > 0) {
@@ -143,9 +152,12 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     planes::FineCut fine_cut;
     if (by_fine) {
         const auto* const on_device = reinterpret_cast<const uint4*>(queries.digits);
-        for (unsigned i = threadIdx.x; i < model.fine.stride / planes::kStepDims; i += kCollectThreads) {
+        for (unsigned i = threadIdx.x; i < model.fine.stride / planes::kStepDims;
+             i += kCollectThreads) {
             const bool there = i < model.plane.steps;
-            digits[i] = !there ? uint4{0, 0, 0, 0} : inlined.usable ? inlined.digits[i] : on_device[i];
+            digits[i] = !there           ? uint4{0, 0, 0, 0}
+                        : inlined.usable ? inlined.digits[i]
+                                         : on_device[i];
         }
         fine_cut = planes::fine_cut(ask.digits, floor, model.dim);
         __syncthreads();
@@ -160,12 +172,13 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
             const std::uint32_t i = base + threadIdx.x / kCanonicalLanes;
             const std::uint32_t row = hot[min(i, count - 1)];
             // 16 bytes of a row meet two steps.
-            const bool out = fine_rules_out<false>(model.fine, row, part, fine_cut, [&](std::uint32_t v, unsigned) {
-                if (v >= model.fine.stride / kFineStep) return FineDigits{};
-                const uint4 one = digits[2 * v];
-                const uint4 two = digits[2 * v + 1];
-                return FineDigits{{one.x, one.y, two.x, two.y}, {one.z, one.w, two.z, two.w}};
-            });
+            const bool out = fine_rules_out<false>(
+                model.fine, row, part, fine_cut, [&](std::uint32_t v, unsigned) {
+                    if (v >= model.fine.stride / kFineStep) return FineDigits{};
+                    const uint4 one = digits[2 * v];
+                    const uint4 two = digits[2 * v + 1];
+                    return FineDigits{{one.x, one.y, two.x, two.y}, {one.z, one.w, two.z, two.w}};
+                });
             __syncthreads();  // what is moved here has been read
             if (part == 0 && i < count && !out) hot[atomicAdd(&left, 1U)] = row;
             __syncthreads();
@@ -177,10 +190,12 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
         __syncthreads();
     };
 
-    // The `count` rows that row_at(0) … row_at(count - 1) name. The whole block calls it. Whether a row may take part is looked at only
-    // after its score: asked for together, both answers come in the time of one.
+    // The `count` rows that row_at(0) … row_at(count - 1) name. The whole block calls it. Whether a
+    // row may take part is looked at only after its score: asked for together, both answers come in
+    // the time of one.
     const auto score_rows = [&](std::uint32_t count, bool covered, auto row_at) {
-        for (std::uint32_t base = warp * kTeamsPerWarp; base < count; base += kCollectThreads / kWarp * kTeamsPerWarp) {
+        for (std::uint32_t base = warp * kTeamsPerWarp; base < count;
+             base += kCollectThreads / kWarp * kTeamsPerWarp) {
             const std::uint32_t i = base + lane / kCanonicalLanes;
             const std::uint32_t row = i < count ? row_at(i) : 0;
             const bool active = i < count && row < model.rows;
@@ -191,10 +206,13 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
                 if (mine) score = work.scores[row];
             } else {
                 bool eligible = mine;
-                if (mine) eligible = isnan(model.inverse_norms[row]) != covered && admits(ask, model, row);
+                if (mine)
+                    eligible =
+                        isnan(model.inverse_norms[row]) != covered && admits(ask, model, row);
                 const double norm = mine ? model.norms[row] : 0;
-                const double dot = kByRow ? row_dot(model, raw, row, part, active)
-                                          : team_dot(raw, row_of(model, row), model.dim, part, active);
+                const double dot = kByRow
+                                       ? row_dot(model, raw, row, part, active)
+                                       : team_dot(raw, row_of(model, row), model.dim, part, active);
                 if (!eligible) continue;
                 score = score_from_dot(dot, ask.norm, norm);
             }
@@ -202,7 +220,8 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
             ++scored;
             if (!(score >= floor) || is_excluded(ask, excluded, row)) continue;
             const std::uint32_t at = atomicAdd(&work.counters[kCounters * q], 1U);
-            if (at < kFoundCapacity) work.found[static_cast<std::size_t>(q) * kFoundCapacity + at] = {score, row, 0};
+            if (at < kFoundCapacity)
+                work.found[static_cast<std::size_t>(q) * kFoundCapacity + at] = {score, row, 0};
         }
     };
 
@@ -211,8 +230,10 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
         const auto* const uppers = reinterpret_cast<const float4*>(work.uppers);
         // Whole groups of rows have been written.
         const std::uint32_t base = ask.first / kGroupRows * kGroupRows;
-        const std::uint32_t end = ask.last > ask.first ? (ask.last + kGroupRows - 1) / kGroupRows * kGroupRows : base;
-        for (std::uint32_t begin = base + blockIdx.x * kRowsOfBlock; begin < end; begin += gridDim.x * kRowsOfBlock) {
+        const std::uint32_t end =
+            ask.last > ask.first ? (ask.last + kGroupRows - 1) / kGroupRows * kGroupRows : base;
+        for (std::uint32_t begin = base + blockIdx.x * kRowsOfBlock; begin < end;
+             begin += gridDim.x * kRowsOfBlock) {
             if (threadIdx.x == 0) hot_count = 0;
             __syncthreads();
             float4 values[kRowsOfThread / 4];
@@ -228,7 +249,8 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
                 const float of_rows[4] = {values[j].x, values[j].y, values[j].z, values[j].w};
 #pragma unroll
                 for (unsigned r = 0; r < 4; ++r) {
-                    if (of_rows[r] >= cut && of_rows[r] != minus_infinity()) hot[atomicAdd(&hot_count, 1U)] = row + r;
+                    if (of_rows[r] >= cut && of_rows[r] != minus_infinity())
+                        hot[atomicAdd(&hot_count, 1U)] = row + r;
                 }
             }
             __syncthreads();
@@ -244,10 +266,12 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
             const std::uint32_t group = begin + threadIdx.x;
             const float maximum = group < model.groups ? maxima[group] : minus_infinity();
             // -infinity: no row of the group takes part, even where the floor is -infinity too.
-            if (maximum >= cut && maximum != minus_infinity()) hot[atomicAdd(&hot_count, 1U)] = group;
+            if (maximum >= cut && maximum != minus_infinity())
+                hot[atomicAdd(&hot_count, 1U)] = group;
             __syncthreads();
-            score_rows(hot_count * kGroupRows, true,
-                       [&](std::uint32_t i) { return hot[i / kGroupRows] * kGroupRows + i % kGroupRows; });
+            score_rows(hot_count * kGroupRows, true, [&](std::uint32_t i) {
+                return hot[i / kGroupRows] * kGroupRows + i % kGroupRows;
+            });
             __syncthreads();
         }
     }
@@ -264,7 +288,8 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     __syncthreads();
     __shared__ bool last;
     if (threadIdx.x == 0) {
-        // What this block wrote is out before it counts as done, and what others wrote is seen after they do.
+        // What this block wrote is out before it counts as done, and what others wrote is seen
+        // after they do.
         __threadfence();
         last = atomicAdd(&work.counters[kCounters * q + 2], 1U) == gridDim.x - 1;
         __threadfence();
@@ -274,14 +299,20 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     rank(ask, q, floor, work);
 }
 
-__global__ void count_before(DeviceModel model, DeviceQueries queries, Found target, Workspace work) {
+__global__ void count_before(DeviceModel model, DeviceQueries queries, Found target,
+                             Workspace work) {
     const DeviceQuery ask = queries.queries[0];
     std::uint32_t count = 0;
-    for (std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x; row < model.rows; row += gridDim.x * blockDim.x) {
+    for (std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x; row < model.rows;
+         row += gridDim.x * blockDim.x) {
         // NaN, which is never before anything, for rows that rank, range and min_score leave out.
         const double score = work.scores[row];
-        if (model.first_row + row == target.row || is_excluded(ask, queries.excluded, row)) continue;
-        count += score > target.score || (score == target.score && model.first_row + row < target.row) ? 1 : 0;
+        if (model.first_row + row == target.row || is_excluded(ask, queries.excluded, row))
+            continue;
+        count +=
+            score > target.score || (score == target.score && model.first_row + row < target.row)
+                ? 1
+                : 0;
     }
     count = warp_sum(count);
     if (threadIdx.x % kWarp == 0 && count > 0) atomicAdd(&work.counters[0], count);
@@ -294,7 +325,8 @@ __global__ void report_count(Workspace work) {
 
 }  // namespace
 
-bool travels_with_launch(const DeviceModel& model, const DeviceQueries& queries, const DeviceShape& shape) {
+bool travels_with_launch(const DeviceModel& model, const DeviceQueries& queries,
+                         const DeviceShape& shape) {
     return queries.count == 1 && can_stream(model, queries, shape) && model.dim <= kInlineFloats &&
            queries.host.queries[0].excluded_count <= kInlineExcluded &&
            goes_by_warps(queries, stream_warps(model, shape));
@@ -310,13 +342,15 @@ cudaError_t load_select_kernels() {
                      collect<Estimates::uppers>, count_before, report_count);
 }
 
-cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries, Estimates estimates,
-                          std::uint32_t warps, const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
+cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries,
+                          Estimates estimates, std::uint32_t warps, const Workspace& work,
+                          const DeviceShape& shape, cudaStream_t stream) {
     const bool by_row = estimates == Estimates::uppers;
     const bool by_warps = estimates == Estimates::warp_maxima && goes_by_warps(queries, warps);
     SelectQuery inlined;
-    if (by_row ? plane_travels(model, queries)
-               : estimates == Estimates::warp_maxima && travels_with_launch(model, queries, shape)) {
+    if (by_row
+            ? plane_travels(model, queries)
+            : estimates == Estimates::warp_maxima && travels_with_launch(model, queries, shape)) {
         inlined.ask = queries.host.queries[0];
         inlined.ask.excluded_begin = 0;
         std::copy_n(queries.host.excluded, inlined.ask.excluded_count, inlined.excluded);
@@ -327,11 +361,12 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
         inlined.usable = true;
     }
     if (!by_warps && !by_row) {
-        threshold<<<queries.count, kThresholdThreads, 0, stream>>>(queries.queries, work.maxima, model.groups,
-                                                                   work.floors);
+        threshold<<<queries.count, kThresholdThreads, 0, stream>>>(queries.queries, work.maxima,
+                                                                   model.groups, work.floors);
         if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
     }
-    // Enough blocks to fill the device, shared by the queries, and no more than there are pieces of work.
+    // Enough blocks to fill the device, shared by the queries, and no more than there are pieces of
+    // work.
     const std::uint32_t piece_rows = kCollectThreads * (by_row ? kRowsOfThread : kGroupRows);
     const std::uint32_t piece_groups = piece_rows / kGroupRows;
     const std::uint32_t pieces = max((model.groups + piece_groups - 1) / piece_groups, 1U);
@@ -342,17 +377,21 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
                         : by_row                              ? collect<Estimates::uppers>
                                                               : collect<Estimates::maxima>;
     if ((by_warps || by_row) && shape.bulk_copies)
-        return launch_early(kernel, blocks, kCollectThreads, stream, model, queries, inlined, by_warps ? warps : 0,
-                            work);
-    kernel<<<blocks, kCollectThreads, 0, stream>>>(model, queries, inlined, by_warps ? warps : 0, work);
+        return launch_early(kernel, blocks, kCollectThreads, stream, model, queries, inlined,
+                            by_warps ? warps : 0, work);
+    kernel<<<blocks, kCollectThreads, 0, stream>>>(model, queries, inlined, by_warps ? warps : 0,
+                                                   work);
     return cudaGetLastError();
 }
 
-cudaError_t launch_count_before(const DeviceModel& model, const DeviceQueries& queries, std::uint32_t target_row,
-                                double target_score, const Workspace& work, const DeviceShape& shape,
+cudaError_t launch_count_before(const DeviceModel& model, const DeviceQueries& queries,
+                                std::uint32_t target_row, double target_score,
+                                const Workspace& work, const DeviceShape& shape,
                                 cudaStream_t stream) {
-    const unsigned blocks = blocks_of_rounds(static_cast<unsigned>(shape.processors) * kCollectBlocks, kCollectThreads);
-    count_before<<<blocks, kCollectThreads, 0, stream>>>(model, queries, {target_score, target_row, 0}, work);
+    const unsigned blocks =
+        blocks_of_rounds(static_cast<unsigned>(shape.processors) * kCollectBlocks, kCollectThreads);
+    count_before<<<blocks, kCollectThreads, 0, stream>>>(model, queries,
+                                                         {target_score, target_row, 0}, work);
     if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
     report_count<<<1, 1, 0, stream>>>(work);
     return cudaGetLastError();

@@ -16,7 +16,9 @@ constexpr std::size_t kAlignment = 16;
 /// Excluded rows that a pass can carry even where it takes few queries.
 constexpr std::size_t kLeastExcluded = std::size_t{1} << 16;
 
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+constexpr std::size_t aligned(std::size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 /// Where the parts of what is sent for a pass lie, from the start of the input buffer.
 struct InputLayout {
@@ -38,17 +40,23 @@ struct InputLayout {
 /// How many elements each buffer of a shard has.
 struct Sizes {
     planes::PlaneShape plane;
-    std::size_t stride, groups, pass, plane_pass, digit_stride, fine, keys, found, answers, hits, excluded, input;
+    std::size_t stride, groups, pass, plane_pass, digit_stride, fine, keys, found, answers, hits,
+        excluded, input;
 
     Sizes(std::size_t rows, std::size_t dim, const DeviceShape& shape, Holding holding)
         : plane{holding.plane ? rows : 0, dim},
           stride(holding.vectors ? (dim + kStrideFloats - 1) / kStrideFloats * kStrideFloats : dim),
           groups((rows + kGroupRows - 1) / kGroupRows),
-          pass(holding.vectors ? std::max(multiply_capacity(static_cast<std::uint32_t>(stride), shape), 1U) : 1),
-          // Without fine codes, what such a pass lets through takes longer to read from the host than queries take one by one.
-          plane_pass(holding.plane && (holding.vectors || far_fine(dim, holding))
-                         ? std::min(plane_pass_capacity(rows, static_cast<std::uint32_t>(dim), shape), holding.together)
-                         : 0),
+          pass(holding.vectors
+                   ? std::max(multiply_capacity(static_cast<std::uint32_t>(stride), shape), 1U)
+                   : 1),
+          // Without fine codes, what such a pass lets through takes longer to read from the host
+          // than queries take one by one.
+          plane_pass(
+              holding.plane && (holding.vectors || far_fine(dim, holding))
+                  ? std::min(plane_pass_capacity(rows, static_cast<std::uint32_t>(dim), shape),
+                             holding.together)
+                  : 0),
           digit_stride((dim + kDigitStep - 1) / kDigitStep * kDigitStep),
           fine(far_fine(dim, holding) || (holding.vectors && holding.fine && plane_pass > 0)
                    ? fine_stride(static_cast<std::uint32_t>(dim))
@@ -58,8 +66,10 @@ struct Sizes {
           answers(std::max(pass, plane_pass)),
           hits(std::max(pass * kMaxHits, plane_pass * kMaxPlanePassHits)),
           excluded(std::max({pass * kMaxWant, plane_pass * kMaxPlanePassWant, kLeastExcluded})),
-          input(std::max(InputLayout(pass, pass, 0, stride, excluded).end,
-                         InputLayout(std::max<std::size_t>(plane_pass, 1), 0, digit_bytes(), stride, excluded).end)) {}
+          input(std::max(
+              InputLayout(pass, pass, 0, stride, excluded).end,
+              InputLayout(std::max<std::size_t>(plane_pass, 1), 0, digit_bytes(), stride, excluded)
+                  .end)) {}
 
     static bool far_fine(std::size_t dim, Holding holding) {
         return holding.fine && !holding.vectors && dim <= kMostFineDim;
@@ -102,61 +112,71 @@ Result<DeviceFacts> read_device(int device) {
     facts.shape.shared_bytes = static_cast<std::size_t>(shared);
     facts.shape.shared_bytes_processor = static_cast<std::size_t>(shared_processor);
     cudaDeviceProp properties{};
-    if (Status done = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties"); !done) {
+    if (Status done =
+            check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+        !done) {
         return done.error();
     }
     facts.name = properties.name;
     if (10 * major + minor < kOldestCapability) {
         return Error{ErrorCode::unavailable,
-                     fmt::format("device {} ({}) has compute capability {}.{}; 7.5 is the least", device, facts.name,
-                                 major, minor)};
+                     fmt::format("device {} ({}) has compute capability {}.{}; 7.5 is the least",
+                                 device, facts.name, major, minor)};
     }
     const cudaError_t loaded = load_kernels();
     if (loaded == cudaErrorNoKernelImageForDevice || loaded == cudaErrorUnsupportedPtxVersion) {
         (void)check(loaded, "load_kernels");
-        return Error{
-            ErrorCode::unavailable,
-            fmt::format("this build has no code for device {} ({}, compute capability {}.{}): build it there with "
-                        "-DGLOVED_CUDA_ARCHITECTURES=native, or say --engine cpu",
-                        device, facts.name, major, minor)};
+        return Error{ErrorCode::unavailable,
+                     fmt::format("this build has no code for device {} ({}, compute capability "
+                                 "{}.{}): build it there with "
+                                 "-DGLOVED_CUDA_ARCHITECTURES=native, or say --engine cpu",
+                                 device, facts.name, major, minor)};
     }
     if (Status done = check(loaded, "load_kernels"); !done) return done.error();
     facts.shape.integer_products = major >= 8;
     facts.shape.bulk_copies = major >= 9 && stream_is_built();
     std::size_t total = 0;
-    if (Status done = check(cudaMemGetInfo(&facts.free_bytes, &total), "cudaMemGetInfo"); !done) return done.error();
+    if (Status done = check(cudaMemGetInfo(&facts.free_bytes, &total), "cudaMemGetInfo"); !done)
+        return done.error();
     return facts;
 }
 
 Status check_shard_rows(std::size_t rows) {
     if (rows <= kMaxShardRows) return {};
-    return Error{ErrorCode::unavailable,
-                 fmt::format("{} rows are too many for one device, which takes {}: spread them over several with "
-                             "--device, or say --engine cpu",
-                             rows, kMaxShardRows)};
+    return Error{
+        ErrorCode::unavailable,
+        fmt::format(
+            "{} rows are too many for one device, which takes {}: spread them over several with "
+            "--device, or say --engine cpu",
+            rows, kMaxShardRows)};
 }
 
-std::size_t Shard::bytes_needed(std::size_t rows, std::size_t dim, const DeviceShape& shape, Holding holding) {
+std::size_t Shard::bytes_needed(std::size_t rows, std::size_t dim, const DeviceShape& shape,
+                                Holding holding) {
     const Sizes sizes(rows, dim, shape, holding);
-    const std::size_t a_row =
-        (holding.vectors ? sizes.stride * sizeof(float) : 0) + 3 * sizeof(double) + 2 * sizeof(std::uint32_t);
-    const std::size_t a_query = sizes.groups * sizeof(float) + sizeof(double) + kCounters * sizeof(std::uint32_t);
-    std::size_t bytes = rows * a_row + sizes.groups * kGroupRows * sizeof(float) + sizes.pass * a_query +
-                        sizes.found * sizeof(Found) + kMaxWarps * sizeof(float) + sizes.input;
+    const std::size_t a_row = (holding.vectors ? sizes.stride * sizeof(float) : 0) +
+                              3 * sizeof(double) + 2 * sizeof(std::uint32_t);
+    const std::size_t a_query =
+        sizes.groups * sizeof(float) + sizeof(double) + kCounters * sizeof(std::uint32_t);
+    std::size_t bytes = rows * a_row + sizes.groups * kGroupRows * sizeof(float) +
+                        sizes.pass * a_query + sizes.found * sizeof(Found) +
+                        kMaxWarps * sizeof(float) + sizes.input;
     if (holding.plane) {
-        const std::size_t a_plane_query = sizes.digit_stride + sizeof(planes::DigitFacts) + sizeof(planes::PlaneCut) +
-                                          sizeof(double) + sizes.keys * sizeof(float) +
-                                          (kPlanePassSurvivors + kPlaneCounters) * sizeof(std::uint32_t);
-        bytes += sizes.plane_bytes() + sizes.groups * kGroupRows * sizeof(float) + kMaxWarps * sizeof(std::uint32_t) +
-                 sizes.plane_pass * a_plane_query;
+        const std::size_t a_plane_query =
+            sizes.digit_stride + sizeof(planes::DigitFacts) + sizeof(planes::PlaneCut) +
+            sizeof(double) + sizes.keys * sizeof(float) +
+            (kPlanePassSurvivors + kPlaneCounters) * sizeof(std::uint32_t);
+        bytes += sizes.plane_bytes() + sizes.groups * kGroupRows * sizeof(float) +
+                 kMaxWarps * sizeof(std::uint32_t) + sizes.plane_pass * a_plane_query;
     }
     if (holding.vectors) bytes += rows * sizes.fine;
     if (sizes.fine > 0) bytes += sizes.plane_pass * (2 * sizes.fine + sizeof(planes::DigitFacts));
     return bytes;
 }
 
-Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRange rows, const DeviceFacts& device,
-                                             Holding holding, bool timed) {
+Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRange rows,
+                                             const DeviceFacts& device, Holding holding,
+                                             bool timed) {
     assert(rows.size() <= kMaxShardRows);
     assert(holding.vectors || holding.plane);
     assert(!holding.plane || rows.first % kGroupRows == 0);
@@ -167,7 +187,8 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
     shard->timed_ = timed;
     const Sizes sizes(rows.size(), model.dim(), device.shape, holding);
     if (holding.vectors) {
-        shard->float16_capacity_ = multiply_capacity(static_cast<std::uint32_t>(sizes.stride), device.shape);
+        shard->float16_capacity_ =
+            multiply_capacity(static_cast<std::uint32_t>(sizes.stride), device.shape);
     }
     shard->plane_capacity_ = static_cast<std::uint32_t>(sizes.plane_pass);
     shard->pass_limit_ = sizes.pass;
@@ -185,7 +206,8 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
         }
     }
     // Rows whose norm the bounds do not cover are scored canonically for every query.
-    const std::size_t uncovered = planes::uncovered_rows(model.norms().subspan(rows.first, rows.size())).size();
+    const std::size_t uncovered =
+        planes::uncovered_rows(model.norms().subspan(rows.first, rows.size())).size();
 
     const auto try_all = [&]() -> Status {
         Shard& s = *shard;
@@ -231,28 +253,30 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
     if (Status done = try_all(); !done) return done.error();
 
     Shard& s = *shard;
-    s.device_bytes_ = s.vectors_.bytes() + s.norms_.bytes() + s.inverse_norms_.bytes() + s.ranks_.bytes() +
-                      s.uncovered_.bytes() + s.maxima_.bytes() + s.floors_.bytes() + s.counters_.bytes() +
-                      s.warp_maxima_.bytes() + s.found_.bytes() + s.scores_.bytes() + s.below_.bytes() +
-                      s.input_.bytes() + s.plane_.bytes() + s.uppers_.bytes() + s.warp_rows_.bytes() +
+    s.device_bytes_ = s.vectors_.bytes() + s.norms_.bytes() + s.inverse_norms_.bytes() +
+                      s.ranks_.bytes() + s.uncovered_.bytes() + s.maxima_.bytes() +
+                      s.floors_.bytes() + s.counters_.bytes() + s.warp_maxima_.bytes() +
+                      s.found_.bytes() + s.scores_.bytes() + s.below_.bytes() + s.input_.bytes() +
+                      s.plane_.bytes() + s.uppers_.bytes() + s.warp_rows_.bytes() +
                       s.plane_digits_.bytes() + s.plane_facts_.bytes() + s.plane_cuts_.bytes() +
                       s.plane_floors_.bytes() + s.plane_keys_.bytes() + s.plane_survivors_.bytes() +
-                      s.plane_counters_.bytes() + s.fine_rows_.bytes() + s.fine_digits_.bytes() + s.fine_facts_.bytes();
-    s.model_ = {
-        s.vectors_.data(),
-        s.norms_.data(),
-        s.inverse_norms_.data(),
-        s.ranks_.data(),
-        s.uncovered_.data(),
-        static_cast<std::uint32_t>(rows.size()),
-        static_cast<std::uint32_t>(rows.first),
-        static_cast<std::uint32_t>(model.dim()),
-        static_cast<std::uint32_t>(sizes.stride),
-        static_cast<std::uint32_t>(sizes.groups),
-        static_cast<std::uint32_t>(uncovered),
-        !holding.vectors,
-        {},
-        {holding.vectors ? s.fine_rows_.data() : s.far_fine_rows_.data(), static_cast<std::uint32_t>(sizes.fine)}};
+                      s.plane_counters_.bytes() + s.fine_rows_.bytes() + s.fine_digits_.bytes() +
+                      s.fine_facts_.bytes();
+    s.model_ = {s.vectors_.data(),
+                s.norms_.data(),
+                s.inverse_norms_.data(),
+                s.ranks_.data(),
+                s.uncovered_.data(),
+                static_cast<std::uint32_t>(rows.size()),
+                static_cast<std::uint32_t>(rows.first),
+                static_cast<std::uint32_t>(model.dim()),
+                static_cast<std::uint32_t>(sizes.stride),
+                static_cast<std::uint32_t>(sizes.groups),
+                static_cast<std::uint32_t>(uncovered),
+                !holding.vectors,
+                {},
+                {holding.vectors ? s.fine_rows_.data() : s.far_fine_rows_.data(),
+                 static_cast<std::uint32_t>(sizes.fine)}};
     if (holding.plane) {
         s.model_.plane = {reinterpret_cast<const std::uint8_t*>(s.plane_.data()),
                           static_cast<std::uint32_t>(sizes.plane.groups()),
@@ -267,9 +291,9 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
                s.below_.data(),
                s.uppers_.data(),
                s.warp_rows_.data(),
-               {s.plane_digits_.data(), s.plane_facts_.data(), s.fine_digits_.data(), s.fine_facts_.data(),
-                s.plane_cuts_.data(), s.plane_floors_.data(), s.plane_keys_.data(), s.plane_survivors_.data(),
-                s.plane_counters_.data()},
+               {s.plane_digits_.data(), s.plane_facts_.data(), s.fine_digits_.data(),
+                s.fine_facts_.data(), s.plane_cuts_.data(), s.plane_floors_.data(),
+                s.plane_keys_.data(), s.plane_survivors_.data(), s.plane_counters_.data()},
                s.answers_.data(),
                s.hits_.data()};
     return shard;
@@ -283,19 +307,27 @@ Status Shard::fill(const format::Model& model, const float* vectors) {
     const auto ranks = model.ranks().subspan(rows_.first, rows_.size());
     const std::vector<Row> uncovered = planes::uncovered_rows(norms);
     assert(uncovered.size() == uncovered_.size());
-    if (Status done = copy_async(norms_.data(), norms.data(), norms.size(), stream_); !done) return done;
-    if (Status done = copy_async(ranks_.data(), ranks.data(), ranks.size(), stream_); !done) return done;
-    const cudaError_t zeroed = cudaMemsetAsync(counters_.data(), 0, counters_.bytes(), stream_.get());
+    if (Status done = copy_async(norms_.data(), norms.data(), norms.size(), stream_); !done)
+        return done;
+    if (Status done = copy_async(ranks_.data(), ranks.data(), ranks.size(), stream_); !done)
+        return done;
+    const cudaError_t zeroed =
+        cudaMemsetAsync(counters_.data(), 0, counters_.bytes(), stream_.get());
     if (Status done = check(zeroed, "cudaMemsetAsync"); !done) return done;
     if (!uncovered.empty()) {
-        if (Status done = copy_async(uncovered_.data(), uncovered.data(), uncovered.size(), stream_); !done)
+        if (Status done =
+                copy_async(uncovered_.data(), uncovered.data(), uncovered.size(), stream_);
+            !done)
             return done;
     }
-    const cudaError_t launched = launch_invert_norms(norms_.data(), model_.rows, model_.groups, kSmallestNorm,
-                                                     kLargestNorm, inverse_norms_.data(), stream_.get());
+    const cudaError_t launched =
+        launch_invert_norms(norms_.data(), model_.rows, model_.groups, kSmallestNorm, kLargestNorm,
+                            inverse_norms_.data(), stream_.get());
     if (Status done = check(launched, "launch of invert_norms"); !done) return done;
     if (model_.fine.rows != nullptr) {
-        if (Status done = check(launch_build_fine(model_, stream_.get()), "launch of build_fine"); !done) return done;
+        if (Status done = check(launch_build_fine(model_, stream_.get()), "launch of build_fine");
+            !done)
+            return done;
     }
     return stream_.synchronize();
 }
@@ -303,7 +335,8 @@ Status Shard::fill(const format::Model& model, const float* vectors) {
 Status Shard::fill_plane(const planes::Plane& plane) {
     if (Status used = use_device(device_); !used) return used;
     const planes::PlaneShape here{rows_.size(), model_.dim};
-    if (Status done = copy_async(plane_.data(), plane.group(rows_.first / planes::kGroupRows), here.bytes(), stream_);
+    if (Status done = copy_async(plane_.data(), plane.group(rows_.first / planes::kGroupRows),
+                                 here.bytes(), stream_);
         !done) {
         return done;
     }
@@ -327,7 +360,8 @@ DeviceQuery Shard::describe(const PassQuery& query, std::vector<std::uint32_t>& 
     const auto end = std::lower_bound(begin, query.excluded.end(), rows_.last);
     out.excluded_begin = static_cast<std::uint32_t>(excluded.size());
     out.excluded_count = static_cast<std::uint32_t>(end - begin);
-    for (auto at = begin; at != end; ++at) excluded.push_back(*at - static_cast<std::uint32_t>(rows_.first));
+    for (auto at = begin; at != end; ++at)
+        excluded.push_back(*at - static_cast<std::uint32_t>(rows_.first));
     out.min_score = filter.min_score;
     out.k = static_cast<std::uint32_t>(std::min<std::size_t>(query.k, kMaxHits));
     out.want = out.k + out.excluded_count;
@@ -372,13 +406,15 @@ Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
     }
 
     const bool with_unit = sending == Sending::both || sending == Sending::travelling;
-    const InputLayout layout(queries.size(), with_unit ? queries.size() : 0, digits.bytes.size(), stride,
-                             excluded.size());
+    const InputLayout layout(queries.size(), with_unit ? queries.size() : 0, digits.bytes.size(),
+                             stride, excluded.size());
     std::byte* const host = input_staging_.data();
     std::memcpy(host, described.data(), described.size() * sizeof(DeviceQuery));
     if (!excluded.empty())
-        std::memcpy(host + layout.excluded, excluded.data(), excluded.size() * sizeof(std::uint32_t));
-    if (!digits.bytes.empty()) std::memcpy(host + layout.digits, digits.bytes.data(), digits.bytes.size());
+        std::memcpy(host + layout.excluded, excluded.data(),
+                    excluded.size() * sizeof(std::uint32_t));
+    if (!digits.bytes.empty())
+        std::memcpy(host + layout.digits, digits.bytes.data(), digits.bytes.size());
     auto* raw = reinterpret_cast<float*>(host + layout.raw);
     auto* unit = reinterpret_cast<float*>(host + layout.unit);
     for (const PassQuery& query : queries) {
@@ -394,13 +430,14 @@ Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
         std::fill(unit + dim, unit + stride, 0.0F);
         unit += stride;
     }
-    const bool any_rank = std::any_of(described.begin(), described.end(),
-                                      [](const DeviceQuery& query) { return query.rank_below != ~std::uint32_t{0}; });
+    const bool any_rank =
+        std::any_of(described.begin(), described.end(),
+                    [](const DeviceQuery& query) { return query.rank_below != ~std::uint32_t{0}; });
     std::uint32_t max_want = 0;
     for (const DeviceQuery& query : described) max_want = std::max(max_want, query.want);
-    const bool all_rows = std::all_of(described.begin(), described.end(), [&](const DeviceQuery& query) {
-        return query.first == 0 && query.last == rows_.size();
-    });
+    const bool all_rows = std::all_of(
+        described.begin(), described.end(),
+        [&](const DeviceQuery& query) { return query.first == 0 && query.last == rows_.size(); });
     const std::byte* const device = input_.data();
     queries_ = {reinterpret_cast<const DeviceQuery*>(device),
                 reinterpret_cast<const float*>(device + layout.raw),
@@ -411,7 +448,8 @@ Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
                 any_rank,
                 max_want,
                 all_rows,
-                {reinterpret_cast<const DeviceQuery*>(host), reinterpret_cast<const float*>(host + layout.raw),
+                {reinterpret_cast<const DeviceQuery*>(host),
+                 reinterpret_cast<const float*>(host + layout.raw),
                  reinterpret_cast<const float*>(host + layout.unit),
                  reinterpret_cast<const std::uint32_t*>(host + layout.excluded),
                  reinterpret_cast<const std::int8_t*>(host + layout.digits)}};
@@ -431,11 +469,14 @@ Status Shard::start_bounded(std::span<const PassQuery> queries, Estimate estimat
     const auto launch = [&]() -> Status {
         switch (estimate) {
             case Estimate::float32:
-                return check(launch_scan(model_, queries_, work_, shape_, warps, stream_.get()), "launch of scan");
+                return check(launch_scan(model_, queries_, work_, shape_, warps, stream_.get()),
+                             "launch of scan");
             case Estimate::float16:
-                return check(launch_multiply(model_, queries_, work_, shape_, stream_.get()), "launch of multiply");
+                return check(launch_multiply(model_, queries_, work_, shape_, stream_.get()),
+                             "launch of multiply");
             case Estimate::plane:
-                return check(launch_plane_scan(model_, queries_, work_, shape_, stream_.get()), "launch of plane_scan");
+                return check(launch_plane_scan(model_, queries_, work_, shape_, stream_.get()),
+                             "launch of plane_scan");
         }
         return {};
     };
@@ -449,15 +490,18 @@ Status Shard::start_bounded(std::span<const PassQuery> queries, Estimate estimat
 Status Shard::start_plane_pass(std::span<const PassQuery> queries) {
     if (Status sent = send(queries, Sending::raw); !sent) return sent;
     hits_stride_ = kMaxPlanePassHits;
-    return check(launch_plane_pass(model_, queries_, work_, shape_, stream_.get()), "launch of plane_pass");
+    return check(launch_plane_pass(model_, queries_, work_, shape_, stream_.get()),
+                 "launch of plane_pass");
 }
 
 Status Shard::select(Estimates estimates, std::uint32_t warps) {
     hits_stride_ = kMaxHits;
-    return check(launch_select(model_, queries_, estimates, warps, work_, shape_, stream_.get()), "launch of select");
+    return check(launch_select(model_, queries_, estimates, warps, work_, shape_, stream_.get()),
+                 "launch of select");
 }
 
-Status Shard::start_score(std::span<const PassQuery> vectors, ScorePart part, bool first, RowRange range) {
+Status Shard::start_score(std::span<const PassQuery> vectors, ScorePart part, bool first,
+                          RowRange range) {
     if (Status sent = send(vectors, Sending::both); !sent) return sent;
     const RowRange here = local(range);
     return check(launch_score(model_, queries_, part, first, static_cast<std::uint32_t>(here.first),
@@ -478,7 +522,8 @@ Status Shard::start_select() {
 
 Status Shard::start_count(const Hit& target) {
     if (Status done = begin(); !done) return done;
-    return check(launch_count_before(model_, queries_, target.row, target.score, work_, shape_, stream_.get()),
+    return check(launch_count_before(model_, queries_, target.row, target.score, work_, shape_,
+                                     stream_.get()),
                  "launch of count_before");
 }
 
@@ -486,8 +531,9 @@ Status Shard::start_copy_scores(RowRange range) {
     if (Status done = begin(); !done) return done;
     const RowRange here = local(range);
     if (here.size() == 0) return {};
-    return copy_async(host_scores_.data() + here.first, static_cast<const double*>(scores_.data()) + here.first,
-                      here.size(), stream_);
+    return copy_async(host_scores_.data() + here.first,
+                      static_cast<const double*>(scores_.data()) + here.first, here.size(),
+                      stream_);
 }
 
 Status Shard::wait() {

@@ -1,4 +1,5 @@
-// Some of a model's rows on one device, with all that a pass over them needs. Nothing is allocated after creation.
+// Some of a model's rows on one device, with all that a pass over them needs. Nothing is allocated
+// after creation.
 #pragma once
 
 #include <cstddef>
@@ -54,23 +55,26 @@ enum class Estimate { float32, float16, plane };
 struct Holding {
     bool vectors = true;  ///< without, they are read from page-locked host memory, row by row
     bool plane = false;
-    /// Beside a plane: one byte a component too, which rules out most of the rows that the plane lets through for many queries, and for one
-    /// where vectors are far. It lies where the vectors do.
+    /// Beside a plane: one byte a component too, which rules out most of the rows that the plane
+    /// lets through for many queries, and for one where vectors are far. It lies where the vectors
+    /// do.
     bool fine = false;
     std::uint32_t together = kMaxPlanePass;  ///< queries of a pass over the plane, at most
 };
 
-/// Functions that begin with «start_» enqueue on the shard's stream; `wait` ends what was started. A shard is for one thread at a
-/// time. Errors: device; the shard is of no more use then.
+/// Functions that begin with «start_» enqueue on the shard's stream; `wait` ends what was started.
+/// A shard is for one thread at a time. Errors: device; the shard is of no more use then.
 class Shard {
   public:
     /// Device memory that a shard of `rows` rows takes, all in all.
-    static std::size_t bytes_needed(std::size_t rows, std::size_t dim, const DeviceShape& shape, Holding holding);
+    static std::size_t bytes_needed(std::size_t rows, std::size_t dim, const DeviceShape& shape,
+                                    Holding holding);
 
-    /// Allocates; `fill`, `fill_plane` and upload.hpp bring the model in. `timed`: measure what `device_ms` returns. With a plane, rows.first
-    /// is a multiple of kGroupRows.
-    static Result<std::unique_ptr<Shard>> create(const format::Model& model, RowRange rows, const DeviceFacts& device,
-                                                 Holding holding, bool timed);
+    /// Allocates; `fill`, `fill_plane` and upload.hpp bring the model in. `timed`: measure what
+    /// `device_ms` returns. With a plane, rows.first is a multiple of kGroupRows.
+    static Result<std::unique_ptr<Shard>> create(const format::Model& model, RowRange rows,
+                                                 const DeviceFacts& device, Holding holding,
+                                                 bool timed);
 
     RowRange rows() const { return rows_; }
     int device() const { return device_; }
@@ -83,11 +87,12 @@ class Shard {
     std::uint32_t plane_capacity() const { return plane_capacity_; }
     /// Whether Estimate::plane can serve a query that wants so many rows.
     bool plane_serves(std::size_t want) const {
-        return want <= kMaxWant && cuda::plane_serves(model_, static_cast<std::uint32_t>(want), shape_);
+        return want <= kMaxWant &&
+               cuda::plane_serves(model_, static_cast<std::uint32_t>(want), shape_);
     }
 
-    /// Copies norms and ranks and prepares what follows from them. Where the device holds no vectors, `vectors` is where it reads the
-    /// model's: an address of its own. Waits.
+    /// Copies norms and ranks and prepares what follows from them. Where the device holds no
+    /// vectors, `vectors` is where it reads the model's: an address of its own. Waits.
     Status fill(const format::Model& model, const float* vectors = nullptr);
     /// Copies this shard's groups of the model's plane. Waits.
     Status fill_plane(const planes::Plane& plane);
@@ -96,16 +101,22 @@ class Shard {
     /// Host memory that is page-locked for one byte a component.
     std::size_t far_bytes() const { return far_fine_rows_.bytes(); }
     /// Where row `row` of the model belongs: (stride) floats of device memory.
-    float* vector_at(std::size_t row) const { return vectors_.data() + (row - rows_.first) * model_.stride; }
+    float* vector_at(std::size_t row) const {
+        return vectors_.data() + (row - rows_.first) * model_.stride;
+    }
     std::uint32_t stride() const { return model_.stride; }
 
     /// Hits of all queries; float32 and plane take one at a time.
     Status start_bounded(std::span<const PassQuery> queries, Estimate estimate);
-    /// Hits of up to plane_capacity queries of all rows, each of which wants kMaxPlanePassWant at most.
+    /// Hits of up to plane_capacity queries of all rows, each of which wants kMaxPlanePassWant at
+    /// most.
     Status start_plane_pass(std::span<const PassQuery> queries);
-    /// The canonical values of a part of a query (launches.hpp), for the rows of `range` that are here.
-    Status start_score(std::span<const PassQuery> vectors, ScorePart part, bool first, RowRange range);
-    /// Ends what start_score began: eligible rows keep their scores, others have NaN. Excluded rows keep theirs.
+    /// The canonical values of a part of a query (launches.hpp), for the rows of `range` that are
+    /// here.
+    Status start_score(std::span<const PassQuery> vectors, ScorePart part, bool first,
+                       RowRange range);
+    /// Ends what start_score began: eligible rows keep their scores, others have NaN. Excluded rows
+    /// keep theirs.
     Status start_finish(const PassQuery& query, bool divide);
     /// Hits from the scores; answer 0.
     Status start_select();
@@ -131,8 +142,10 @@ class Shard {
     /// What a pass needs of its queries' vectors.
     enum class Sending {
         both,        ///< raw and unit
-        travelling,  ///< the same, and nothing where they go to the device with the launches of a float32 pass
-        digits,      ///< raw and digits of one query, and nothing where they go with the launches of a plane's
+        travelling,  ///< the same, and nothing where they go to the device with the launches of a
+                     ///< float32 pass
+        digits,  ///< raw and digits of one query, and nothing where they go with the launches of a
+                 ///< plane's
         raw,
     };
     /// Describes the queries and copies them to the device.

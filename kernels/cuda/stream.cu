@@ -1,5 +1,6 @@
-// One warp of each block asks the copy engine for tile after tile of rows; the other warps multiply what has arrived in shared memory.
-// The memory sees few, long, ordered requests: 1 to 2 % nearer to a plain read than the loads of `scan` (docs/performance.md).
+// One warp of each block asks the copy engine for tile after tile of rows; the other warps multiply
+// what has arrived in shared memory. The memory sees few, long, ordered requests: 1 to 2 % nearer
+// to a plain read than the loads of `scan` (docs/performance.md).
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -18,9 +19,11 @@ constexpr unsigned kRowsPerWarp = kGroupRows / kWarpsPerGroup;
 constexpr unsigned kBlockRows = kConsumers * kRowsPerWarp;
 constexpr unsigned kLanes = 16;  // that share a row
 constexpr unsigned kTeams = kWarp / kLanes;
-[[maybe_unused]] constexpr unsigned kRows = kRowsPerWarp / kTeams;  // of a team; unused where the kernel is empty
+[[maybe_unused]] constexpr unsigned kRows = kRowsPerWarp / kTeams;  // of a team; unused where the
+                                                                    // kernel is empty
 
-/// How a width is cut: a tile has kBlocks * kBlockRows rows, kStages of them are on their way or being read.
+/// How a width is cut: a tile has kBlocks * kBlockRows rows, kStages of them are on their way or
+/// being read.
 template <unsigned kVectors>
 struct Cut;
 template <>
@@ -55,11 +58,14 @@ __device__ std::uint32_t shared_address(const void* pointer) {
 }
 
 __device__ void init_barrier(std::uint64_t* barrier, unsigned arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+                 "r"(arrivals)
+                 : "memory");
 }
 
 __device__ void arrive(std::uint64_t* barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+                 : "memory");
 }
 
 /// Waits until the phase of that parity is over.
@@ -80,12 +86,15 @@ __device__ void wait(std::uint64_t* barrier, unsigned parity) {
 
 /// Starts a copy into shared memory; `barrier` counts its bytes.
 __device__ void copy_bulk(void* to, const void* from, std::uint32_t bytes, std::uint64_t* barrier) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
-                 : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                     shared_address(to)),
-                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
-                 : "memory");
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+        "r"(bytes)
+        : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(shared_address(to)),
+        "l"(from), "r"(bytes), "r"(shared_address(barrier))
+        : "memory");
 }
 
 /// Among the kWarpsPerGroup warps of a group. Barrier 0 is __syncthreads.
@@ -102,8 +111,10 @@ struct StreamQuery {
 };
 
 template <unsigned kVectors>
-__global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model, StreamQuery<kVectors> asked,
-                                                      float* __restrict__ maxima, float* __restrict__ warp_maxima) {
+__global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model,
+                                                      StreamQuery<kVectors> asked,
+                                                      float* __restrict__ maxima,
+                                                      float* __restrict__ warp_maxima) {
 #if __CUDA_ARCH__ >= 900
     constexpr unsigned kStages = Cut<kVectors>::kStages;
     constexpr unsigned kBlocks = Cut<kVectors>::kBlocks;
@@ -153,9 +164,11 @@ __global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model, StreamQ
         query[j] = i < kVectors ? asked.unit[i] : float4{0, 0, 0, 0};
     }
     const DeviceQuery& ask = asked.ask;
-    // fl32(1 / norm) of the row that this lane stands for in a block of rows, NaN where none takes part.
+    // fl32(1 / norm) of the row that this lane stands for in a block of rows, NaN where none takes
+    // part.
     const auto inverse_of = [&](std::uint32_t tile, unsigned block) {
-        const std::uint32_t row = (tile * kBlocks + block) * kBlockRows + warp * kRowsPerWarp + lane;
+        const std::uint32_t row =
+            (tile * kBlocks + block) * kBlockRows + warp * kRowsPerWarp + lane;
         const bool mine = lane < kRowsPerWarp && row < model.rows && admits(ask, model, row);
         return mine ? model.inverse_norms[row] : __int_as_float(0x7FC00000);
     };
@@ -187,7 +200,8 @@ __global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model, StreamQ
                 for (unsigned distance = kLanes / 2; distance > 0; distance /= 2) {
                     dot += __shfl_xor_sync(kWholeWarp, dot, distance);
                 }
-                // fmaxf leaves NaN out: rows that take no part, and what an unfilled tile still holds.
+                // fmaxf leaves NaN out: rows that take no part, and what an unfilled tile still
+                // holds.
                 best[b] = fmaxf(best[b], dot * __shfl_sync(kWholeWarp, inverse[b], at));
             }
         }
@@ -204,7 +218,8 @@ __global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model, StreamQ
             // Two sets of slots, so that one meeting a block is enough.
             if (lane == 0) partial[which][warp] = best[b];
             meet(warp / kWarpsPerGroup);
-            const std::uint32_t group = (tile * kBlocks + b) * (kBlockRows / kGroupRows) + warp / kWarpsPerGroup;
+            const std::uint32_t group =
+                (tile * kBlocks + b) * (kBlockRows / kGroupRows) + warp / kWarpsPerGroup;
             if (warp % kWarpsPerGroup == 0 && lane == 0 && group < model.groups) {
                 const float* p = &partial[which][warp];
                 maxima[group] = fmaxf(fmaxf(p[0], p[1]), fmaxf(p[2], p[3]));
@@ -219,16 +234,18 @@ __global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model, StreamQ
 template <unsigned kVectors>
 std::uint32_t warps_of(const DeviceModel& model, const DeviceShape& shape) {
     const std::uint32_t tiles = (model.rows + kTileRows<kVectors> - 1) / kTileRows<kVectors>;
-    return min(min(tiles, static_cast<unsigned>(shape.processors)), kMaxWarps / kConsumers) * kConsumers;
+    return min(min(tiles, static_cast<unsigned>(shape.processors)), kMaxWarps / kConsumers) *
+           kConsumers;
 }
 
 template <unsigned kVectors>
-cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work, const DeviceShape& shape,
-                std::uint32_t& warps, cudaStream_t on) {
+cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
+                const DeviceShape& shape, std::uint32_t& warps, cudaStream_t on) {
     constexpr std::size_t kShared = kTileBytes<kVectors> * Cut<kVectors>::kStages;
     // Per device, and cheap enough to say each time.
-    if (const auto error = cudaFuncSetAttribute(stream<kVectors>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                static_cast<int>(kShared));
+    if (const auto error =
+            cudaFuncSetAttribute(stream<kVectors>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(kShared));
         error != cudaSuccess) {
         return error;
     }
@@ -236,11 +253,13 @@ cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const Wo
     StreamQuery<kVectors> asked;
     std::memcpy(asked.unit, queries.host.unit, sizeof(asked.unit));
     asked.ask = queries.host.queries[0];
-    stream<kVectors><<<warps / kConsumers, kThreads, kShared, on>>>(model, asked, work.maxima, work.warp_maxima);
+    stream<kVectors><<<warps / kConsumers, kThreads, kShared, on>>>(model, asked, work.maxima,
+                                                                    work.warp_maxima);
     return cudaGetLastError();
 }
 
-/// Calls `use` with the number of 16-byte vectors in a row as a constant; `otherwise` for a width that has no Cut.
+/// Calls `use` with the number of 16-byte vectors in a row as a constant; `otherwise` for a width
+/// that has no Cut.
 template <typename Result, typename Use>
 Result with_vectors(const DeviceModel& model, Result otherwise, const Use& use) {
     switch (model.stride / 4) {
@@ -260,33 +279,42 @@ Result with_vectors(const DeviceModel& model, Result otherwise, const Use& use) 
 }
 
 constexpr std::size_t kMostShared =
-    std::max({kTileBytes<7> * Cut<7>::kStages, kTileBytes<13>* Cut<13>::kStages, kTileBytes<25>* Cut<25>::kStages,
-              kTileBytes<50>* Cut<50>::kStages, kTileBytes<75>* Cut<75>::kStages});
+    std::max({kTileBytes<7> * Cut<7>::kStages, kTileBytes<13>* Cut<13>::kStages,
+              kTileBytes<25>* Cut<25>::kStages, kTileBytes<50>* Cut<50>::kStages,
+              kTileBytes<75>* Cut<75>::kStages});
 
 }  // namespace
 
-cudaError_t load_stream_kernels() { return load_each(stream<7>, stream<13>, stream<25>, stream<50>, stream<75>); }
+cudaError_t load_stream_kernels() {
+    return load_each(stream<7>, stream<13>, stream<25>, stream<50>, stream<75>);
+}
 
 bool stream_is_built() {
-    // What was built for an older architecture, and compiled for this one at load, has an empty body.
+    // What was built for an older architecture, and compiled for this one at load, has an empty
+    // body.
     cudaFuncAttributes attributes{};
-    return cudaFuncGetAttributes(&attributes, stream<75>) == cudaSuccess && attributes.ptxVersion >= 90;
+    return cudaFuncGetAttributes(&attributes, stream<75>) == cudaSuccess &&
+           attributes.ptxVersion >= 90;
 }
 
 bool can_stream(const DeviceModel& model, const DeviceQueries& queries, const DeviceShape& shape) {
     constexpr std::size_t kStatic = 1024;
     const bool width = with_vectors(model, false, [](auto) { return true; });
-    return shape.bulk_copies && width && queries.all_rows && kMostShared + kStatic <= shape.shared_bytes;
+    return shape.bulk_copies && width && queries.all_rows &&
+           kMostShared + kStatic <= shape.shared_bytes;
 }
 
 std::uint32_t stream_warps(const DeviceModel& model, const DeviceShape& shape) {
-    return with_vectors(model, std::uint32_t{0}, [&](auto vectors) { return warps_of<vectors>(model, shape); });
+    return with_vectors(model, std::uint32_t{0},
+                        [&](auto vectors) { return warps_of<vectors>(model, shape); });
 }
 
-cudaError_t launch_stream(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
-                          const DeviceShape& shape, std::uint32_t& warps, cudaStream_t on) {
-    return with_vectors(model, cudaErrorInvalidValue,
-                        [&](auto vectors) { return run<vectors>(model, queries, work, shape, warps, on); });
+cudaError_t launch_stream(const DeviceModel& model, const DeviceQueries& queries,
+                          const Workspace& work, const DeviceShape& shape, std::uint32_t& warps,
+                          cudaStream_t on) {
+    return with_vectors(model, cudaErrorInvalidValue, [&](auto vectors) {
+        return run<vectors>(model, queries, work, shape, warps, on);
+    });
 }
 
 }  // namespace gloved::kernels::cuda

@@ -15,11 +15,13 @@
 namespace gloved::kernels::distance {
 namespace {
 
-/// Rows and columns of a tile, which is one thread's work at a time: its sums and its points of kDepth components stay in the
-/// second-level cache. A multiple of every kernel's columns, as are its halves down to kSmallestTile.
+/// Rows and columns of a tile, which is one thread's work at a time: its sums and its points of
+/// kDepth components stay in the second-level cache. A multiple of every kernel's columns, as are
+/// its halves down to kSmallestTile.
 constexpr std::size_t kTile = 192;
 constexpr std::size_t kSmallestTile = 48;
-/// Components at a time: a panel of them stays in the first-level cache while it meets all rows of a tile.
+/// Components at a time: a panel of them stays in the first-level cache while it meets all rows of
+/// a tile.
 constexpr std::size_t kDepth = 128;
 static_assert(kBlock % kDepth == 0);
 
@@ -35,8 +37,8 @@ struct Tile {
 };
 
 /// to[c * to_stride + r] = from[r * from_stride + c]
-void transpose(const float* from, std::size_t from_stride, std::size_t rows, std::size_t columns, float* to,
-               std::size_t to_stride) {
+void transpose(const float* from, std::size_t from_stride, std::size_t rows, std::size_t columns,
+               float* to, std::size_t to_stride) {
     constexpr std::size_t kFour = 4;
     const std::size_t whole_rows = rows / kFour * kFour;
     const std::size_t whole_columns = columns / kFour * kFour;
@@ -84,16 +86,19 @@ class Cpu final : public Engine {
                std::size_t mirror_stride) override;
     Result<double> time_resident() override { return buffer_.time_all(*this, rows_); }
     std::string description() const override {
-        return fmt::format("cpu: {}, {} thread{}", kernel_.name, pool_.size(), pool_.size() == 1 ? "" : "s");
+        return fmt::format("cpu: {}, {} thread{}", kernel_.name, pool_.size(),
+                           pool_.size() == 1 ? "" : "s");
     }
 
   private:
     void pack(PointsView points);
     /// Component 0 of a point. Component k stands k * kernel_.columns behind it.
     const float* packed(std::size_t row) const {
-        return packed_.data() + row / kernel_.columns * kernel_.columns * dim_ + row % kernel_.columns;
+        return packed_.data() + row / kernel_.columns * kernel_.columns * dim_ +
+               row % kernel_.columns;
     }
-    /// Distances of those rows and columns. The first is scratch.acc[offset], what is returned; a row is kTile + room apart.
+    /// Distances of those rows and columns. The first is scratch.acc[offset], what is returned; a
+    /// row is kTile + room apart.
     const float* tile(Range rows, Range columns, Scratch& scratch) const;
 
     std::size_t rows_;
@@ -119,8 +124,8 @@ void Cpu::pack(PointsView points) {
     });
 }
 
-/// A tile may begin and end within a panel, or within the rows that a kernel takes at once: it is computed with the rest of them,
-/// zeros behind the last point among them.
+/// A tile may begin and end within a panel, or within the rows that a kernel takes at once: it is
+/// computed with the rest of them, zeros behind the last point among them.
 constexpr std::size_t kMostColumns = 48;  // of any kernel
 constexpr std::size_t kTileStride = kTile + 2 * kMostColumns;
 
@@ -134,9 +139,10 @@ const float* Cpu::tile(Range rows, Range columns, Scratch& scratch) const {
         for (std::size_t column = first_column; column < columns.end; column += kernel_.columns) {
             const float* const b = packed(column) + k * kernel_.columns;
             for (std::size_t row = first_row; row < rows.end; row += kernel_.rows) {
-                kernel_.add(packed(row) + k * kernel_.columns, b, depth,
-                            scratch.acc.data() + (row - first_row) * kTileStride + (column - first_column), kTileStride,
-                            k % kBlock == 0);
+                kernel_.add(
+                    packed(row) + k * kernel_.columns, b, depth,
+                    scratch.acc.data() + (row - first_row) * kTileStride + (column - first_column),
+                    kTileStride, k % kBlock == 0);
             }
         }
         const bool block_ends = (k + depth) % kBlock == 0 || k + depth == dim_;
@@ -149,12 +155,13 @@ const float* Cpu::tile(Range rows, Range columns, Scratch& scratch) const {
             for (std::size_t i = 0; i < used; ++i) scratch.sum[i] += scratch.acc[i];
         }
     }
-    float* const result = (dim_ > kBlock ? scratch.sum : scratch.acc).data() + (rows.begin - first_row) * kTileStride +
-                          (columns.begin - first_column);
+    float* const result = (dim_ > kBlock ? scratch.sum : scratch.acc).data() +
+                          (rows.begin - first_row) * kTileStride + (columns.begin - first_column);
     if (metric_ != Metric::sqeuclidean) {
         for (std::size_t r = 0; r < rows.size(); ++r) {
             float* const values = result + r * kTileStride;
-            for (std::size_t c = 0; c < columns.size(); ++c) values[c] = distance_from_sum(metric_, values[c]);
+            for (std::size_t c = 0; c < columns.size(); ++c)
+                values[c] = distance_from_sum(metric_, values[c]);
         }
     }
     return result;
@@ -171,22 +178,27 @@ std::vector<Range> cut(std::size_t begin, std::size_t end, std::size_t step) {
     return pieces;
 }
 
-Status Cpu::run(const Rectangle& rectangle, float* out, std::size_t stride, float* mirror, std::size_t mirror_stride) {
+Status Cpu::run(const Rectangle& rectangle, float* out, std::size_t stride, float* mirror,
+                std::size_t mirror_stride) {
     const bool half = rectangle.square();
     // Smaller tiles where there would not be enough to keep all threads busy to the end.
     std::size_t step = kTile;
     const std::size_t enough = 8 * std::size_t{pool_.size()};
     const auto tiles = [&] {
-        return ((rectangle.rows + step - 1) / step) * ((rectangle.columns + step - 1) / step) / (half ? 2 : 1);
+        return ((rectangle.rows + step - 1) / step) * ((rectangle.columns + step - 1) / step) /
+               (half ? 2 : 1);
     };
     while (pool_.size() > 1 && step > kSmallestTile && tiles() < enough) step /= 2;
 
     const auto rows = cut(rectangle.first_row, rectangle.first_row + rectangle.rows, step);
-    const auto columns = cut(rectangle.first_column, rectangle.first_column + rectangle.columns, step);
+    const auto columns =
+        cut(rectangle.first_column, rectangle.first_column + rectangle.columns, step);
     std::vector<Tile> work;
     for (std::size_t r = 0; r < rows.size(); ++r) {
-        // Rows and columns of a square are cut alike, so that a tile is on the diagonal, above it, or below.
-        for (std::size_t c = half ? r : 0; c < columns.size(); ++c) work.push_back({rows[r], columns[c]});
+        // Rows and columns of a square are cut alike, so that a tile is on the diagonal, above it,
+        // or below.
+        for (std::size_t c = half ? r : 0; c < columns.size(); ++c)
+            work.push_back({rows[r], columns[c]});
     }
     std::atomic<std::size_t> next = 0;
     pool_.run([&](unsigned worker) {
@@ -199,7 +211,8 @@ Status Cpu::run(const Rectangle& rectangle, float* out, std::size_t stride, floa
             const bool diagonal = half && row.begin == column.begin;
             const auto put = [&](float* to, std::size_t to_stride) {
                 for (std::size_t r = 0; r < row.size(); ++r) {
-                    std::memcpy(to + r * to_stride, values + r * kTileStride, column.size() * sizeof(float));
+                    std::memcpy(to + r * to_stride, values + r * kTileStride,
+                                column.size() * sizeof(float));
                 }
             };
             const auto put_across = [&](float* to, std::size_t to_stride) {
@@ -217,13 +230,16 @@ Status Cpu::run(const Rectangle& rectangle, float* out, std::size_t stride, floa
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> make_cpu(PointsView points, Metric metric, const EngineOptions& options) {
+Result<std::unique_ptr<Engine>> make_cpu(PointsView points, Metric metric,
+                                         const EngineOptions& options) {
     for (const TileKernel* kernel : all_tile_kernels()) {
-        if (!kernel->supported() || (!options.simd.empty() && options.simd != kernel->name)) continue;
-        return std::unique_ptr<Engine>(std::make_unique<Cpu>(points, metric, *kernel, options.threads));
+        if (!kernel->supported() || (!options.simd.empty() && options.simd != kernel->name))
+            continue;
+        return std::unique_ptr<Engine>(
+            std::make_unique<Cpu>(points, metric, *kernel, options.threads));
     }
-    return Error{ErrorCode::unavailable,
-                 fmt::format("no instruction set '{}': there are {}", options.simd, fmt::join(simd_names(), ", "))};
+    return Error{ErrorCode::unavailable, fmt::format("no instruction set '{}': there are {}",
+                                                     options.simd, fmt::join(simd_names(), ", "))};
 }
 
 std::vector<std::string> simd_names() {

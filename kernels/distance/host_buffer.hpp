@@ -10,8 +10,9 @@ namespace gloved::kernels::distance {
 
 class HostBuffer {
   public:
-    /// Milliseconds that `engine.run` takes for all rows × all rows into memory that stays for further calls. Error: unavailable,
-    /// where rows² float32 are more than half of the machine's memory.
+    /// Milliseconds that `engine.run` takes for all rows × all rows into memory that stays for
+    /// further calls. Error: unavailable, where rows² float32 are more than half of the machine's
+    /// memory.
     Result<double> time_all(Engine& engine, std::size_t rows);
 
   private:

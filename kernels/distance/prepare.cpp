@@ -29,7 +29,9 @@ class FirstRow {
         while (row < before && !row_.compare_exchange_weak(before, row)) {
         }
     }
-    std::optional<std::size_t> row() const { return row_ == kNone ? std::nullopt : std::optional(row_.load()); }
+    std::optional<std::size_t> row() const {
+        return row_ == kNone ? std::nullopt : std::optional(row_.load());
+    }
 
   private:
     std::atomic<std::size_t> row_{kNone};
@@ -38,7 +40,8 @@ class FirstRow {
 template <class T>
 class Preparation {
   public:
-    Preparation(ThreadPool& pool, std::span<const T> values, std::size_t rows, std::size_t dim, const RowName& name)
+    Preparation(ThreadPool& pool, std::span<const T> values, std::size_t rows, std::size_t dim,
+                const RowName& name)
         : pool_(pool), values_(values), rows_(rows), dim_(dim), name_(name) {}
 
     Status check_finite() const {
@@ -49,13 +52,14 @@ class Preparation {
         if (!fault.row()) return {};
         const std::size_t column = column_not_finite(*fault.row());
         const T value = values_[*fault.row() * dim_ + column];
-        return Error{ErrorCode::bad_source, fmt::format("{}: its number in column {} (counted from 0) is {}; distances "
-                                                        "need numbers that are finite: leave such "
-                                                        "rows out, or fill them in",
-                                                        name_(*fault.row()), column,
-                                                        std::isnan(value) ? "nan"
-                                                        : value > 0       ? "infinite"
-                                                                          : "infinite, and negative")};
+        return Error{ErrorCode::bad_source,
+                     fmt::format("{}: its number in column {} (counted from 0) is {}; distances "
+                                 "need numbers that are finite: leave such "
+                                 "rows out, or fill them in",
+                                 name_(*fault.row()), column,
+                                 std::isnan(value) ? "nan"
+                                 : value > 0       ? "infinite"
+                                                   : "infinite, and negative")};
     }
 
     bool all_float() const {
@@ -75,7 +79,8 @@ class Preparation {
         const std::size_t groups = (rows_ + kMeanRows - 1) / kMeanRows;
         std::vector<double> sums(groups * dim_, 0.0);
         pool_.for_ranges(groups, 1, [&](std::size_t begin, std::size_t end) {
-            for (std::size_t row = begin * kMeanRows; row < std::min(end * kMeanRows, rows_); ++row) {
+            for (std::size_t row = begin * kMeanRows; row < std::min(end * kMeanRows, rows_);
+                 ++row) {
                 double* const sum = sums.data() + row / kMeanRows * dim_;
                 for (std::size_t k = 0; k < dim_; ++k) sum[k] += static_cast<double>(of(row)[k]);
             }
@@ -88,13 +93,15 @@ class Preparation {
         return means;
     }
 
-    /// The rows less `means` (empty: as they are), as float32; into `to`, unless that is null and only sizes are looked at.
+    /// The rows less `means` (empty: as they are), as float32; into `to`, unless that is null and
+    /// only sizes are looked at.
     Status move(const std::vector<double>& means, float* to) const {
         FirstRow fault;
         for_rows([&](std::size_t row) {
             double squares = 0;
             for (std::size_t k = 0; k < dim_; ++k) {
-                const double value = static_cast<double>(of(row)[k]) - (means.empty() ? 0.0 : means[k]);
+                const double value =
+                    static_cast<double>(of(row)[k]) - (means.empty() ? 0.0 : means[k]);
                 squares += value * value;
                 if (to != nullptr) to[row * dim_ + k] = static_cast<float>(value);
             }
@@ -102,12 +109,12 @@ class Preparation {
             if (!(std::sqrt(squares) <= kLargestNorm)) fault.report(row);
         });
         if (!fault.row()) return {};
-        return Error{
-            ErrorCode::bad_source,
-            fmt::format(
-                "{}: its numbers are so large that a squared distance may exceed float32 (a row may be {:.1e} "
-                "long); divide the whole matrix by one number, by which distances shrink, or take --metric cosine",
-                name_(*fault.row()), kLargestNorm)};
+        return Error{ErrorCode::bad_source,
+                     fmt::format("{}: its numbers are so large that a squared distance may exceed "
+                                 "float32 (a row may be {:.1e} "
+                                 "long); divide the whole matrix by one number, by which distances "
+                                 "shrink, or take --metric cosine",
+                                 name_(*fault.row()), kLargestNorm)};
     }
 
     Status normalize(float* to) const {
@@ -116,11 +123,11 @@ class Preparation {
             if (!normalize(of(row), to + row * dim_)) fault.report(row);
         });
         if (!fault.row()) return {};
-        return Error{
-            ErrorCode::bad_source,
-            fmt::format("{}: all its numbers are 0, and a row without a direction has no cosine; leave it out, or take "
-                        "another --metric",
-                        name_(*fault.row()))};
+        return Error{ErrorCode::bad_source,
+                     fmt::format("{}: all its numbers are 0, and a row without a direction has no "
+                                 "cosine; leave it out, or take "
+                                 "another --metric",
+                                 name_(*fault.row()))};
     }
 
   private:
@@ -128,14 +135,16 @@ class Preparation {
 
     template <class Work>
     void for_rows(Work work) const {
-        pool_.for_ranges(rows_, std::max<std::size_t>(1, kGrainValues / dim_), [&](std::size_t begin, std::size_t end) {
-            for (std::size_t row = begin; row < end; ++row) work(row);
-        });
+        pool_.for_ranges(rows_, std::max<std::size_t>(1, kGrainValues / dim_),
+                         [&](std::size_t begin, std::size_t end) {
+                             for (std::size_t row = begin; row < end; ++row) work(row);
+                         });
     }
 
     std::size_t column_not_finite(std::size_t row) const {
         const auto values = of(row);
-        const auto found = std::find_if(values.begin(), values.end(), [](T value) { return !std::isfinite(value); });
+        const auto found = std::find_if(values.begin(), values.end(),
+                                        [](T value) { return !std::isfinite(value); });
         return found == values.end() ? kNone : static_cast<std::size_t>(found - values.begin());
     }
 
@@ -148,12 +157,14 @@ class Preparation {
         const int exponent = std::ilogb(largest);
         const bool scale = std::abs(exponent) > kSafeExponent;
         const auto scaled = [&](T value) {
-            return scale ? std::scalbn(static_cast<double>(value), -exponent) : static_cast<double>(value);
+            return scale ? std::scalbn(static_cast<double>(value), -exponent)
+                         : static_cast<double>(value);
         };
         double squares = 0;
         for (const T value : row) squares += scaled(value) * scaled(value);
         const double norm = std::sqrt(squares);
-        for (std::size_t k = 0; k < row.size(); ++k) to[k] = static_cast<float>(scaled(row[k]) / norm);
+        for (std::size_t k = 0; k < row.size(); ++k)
+            to[k] = static_cast<float>(scaled(row[k]) / norm);
         return true;
     }
 
@@ -165,8 +176,8 @@ class Preparation {
 };
 
 template <class T>
-Result<Points> prepare(ThreadPool& pool, std::span<const T> values, std::size_t rows, std::size_t dim, Metric metric,
-                       const RowName& name) {
+Result<Points> prepare(ThreadPool& pool, std::span<const T> values, std::size_t rows,
+                       std::size_t dim, Metric metric, const RowName& name) {
     const Preparation<T> preparation(pool, values, rows, dim, name);
     if (Status finite = preparation.check_finite(); !finite) return finite.error();
     Points points;
@@ -181,8 +192,9 @@ Result<Points> prepare(ThreadPool& pool, std::span<const T> values, std::size_t 
     points.view = {points.storage.data(), rows, dim};
     const auto made = [&] {
         if (metric == Metric::cosine) return preparation.normalize(points.storage.data());
-        return preparation.move(preparation.all_float() ? std::vector<double>() : preparation.means(),
-                                points.storage.data());
+        return preparation.move(
+            preparation.all_float() ? std::vector<double>() : preparation.means(),
+            points.storage.data());
     }();
     if (!made) return made.error();
     return points;
@@ -190,14 +202,17 @@ Result<Points> prepare(ThreadPool& pool, std::span<const T> values, std::size_t 
 
 }  // namespace
 
-Result<Points> prepare(ThreadPool& pool, Values values, std::size_t rows, std::size_t dim, Metric metric,
-                       const RowName& name) {
+Result<Points> prepare(ThreadPool& pool, Values values, std::size_t rows, std::size_t dim,
+                       Metric metric, const RowName& name) {
     if (dim > kMostDim) {
-        return Error{ErrorCode::bad_source,
-                     fmt::format("{}: it has {} numbers, and a row has {} at most; the error bound ends there", name(0),
-                                 dim, kMostDim)};
+        return Error{
+            ErrorCode::bad_source,
+            fmt::format(
+                "{}: it has {} numbers, and a row has {} at most; the error bound ends there",
+                name(0), dim, kMostDim)};
     }
-    return std::visit([&](auto span) { return prepare(pool, span, rows, dim, metric, name); }, values);
+    return std::visit([&](auto span) { return prepare(pool, span, rows, dim, metric, name); },
+                      values);
 }
 
 }  // namespace gloved::kernels::distance

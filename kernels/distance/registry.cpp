@@ -25,17 +25,20 @@ Made make_on_device(const std::string&, PointsView, Metric, const EngineOptions&
 #endif
 
 Result<std::string> always_available() { return std::string(); }
-Made make_cpu_engine(const std::string&, PointsView points, Metric metric, const EngineOptions& options) {
+Made make_cpu_engine(const std::string&, PointsView points, Metric metric,
+                     const EngineOptions& options) {
     return make_cpu(points, metric, options);
 }
-Made make_sequential_engine(const std::string&, PointsView points, Metric metric, const EngineOptions& options) {
+Made make_sequential_engine(const std::string&, PointsView points, Metric metric,
+                            const EngineOptions& options) {
     return make_sequential(points, metric, options);
 }
 
 struct Maker {
     const char* name;
     Result<std::string> (*unavailable)();
-    Made (*make)(const std::string& name, PointsView points, Metric metric, const EngineOptions& options);
+    Made (*make)(const std::string& name, PointsView points, Metric metric,
+                 const EngineOptions& options);
 };
 
 /// In order of preference.
@@ -53,8 +56,8 @@ constexpr Maker kMakers[] = {
 
 std::vector<EngineEntry> list_distance_engines() { return entries_of(kMakers); }
 
-Result<std::unique_ptr<Engine>> make_distance_engine(const std::string& name, PointsView points, Metric metric,
-                                                     const EngineOptions& options) {
+Result<std::unique_ptr<Engine>> make_distance_engine(const std::string& name, PointsView points,
+                                                     Metric metric, const EngineOptions& options) {
     const auto maker = choose_maker(kMakers, name, true);
     if (!maker) return maker.error();
     return (*maker)->make((*maker)->name, points, metric, options);

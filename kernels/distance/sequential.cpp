@@ -6,8 +6,9 @@
 namespace gloved::kernels::distance {
 namespace {
 
-/// canonical_sum on a processor with the fused operation, where the C library's function is a call for each component. Written out,
-/// since an inline function of a header must not be compiled for it (kernels/cpu/scan.cpp tells why).
+/// canonical_sum on a processor with the fused operation, where the C library's function is a call
+/// for each component. Written out, since an inline function of a header must not be compiled for
+/// it (kernels/cpu/scan.cpp tells why).
 __attribute__((target("fma"))) float sum_with_fma(const float* x, const float* y, std::size_t dim) {
     float sum = 0;
     for (std::size_t block = 0; block < dim; block += kBlock) {
@@ -25,7 +26,9 @@ __attribute__((target("fma"))) float sum_with_fma(const float* x, const float* y
 class Sequential final : public Engine {
   public:
     Sequential(PointsView points, Metric metric)
-        : points_(points), metric_(metric), sum_(__builtin_cpu_supports("fma") ? sum_with_fma : canonical_sum) {}
+        : points_(points),
+          metric_(metric),
+          sum_(__builtin_cpu_supports("fma") ? sum_with_fma : canonical_sum) {}
 
     Status run(const Rectangle& rectangle, float* out, std::size_t stride, float* mirror,
                std::size_t mirror_stride) override {
@@ -52,7 +55,8 @@ class Sequential final : public Engine {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> make_sequential(PointsView points, Metric metric, const EngineOptions&) {
+Result<std::unique_ptr<Engine>> make_sequential(PointsView points, Metric metric,
+                                                const EngineOptions&) {
     return std::unique_ptr<Engine>(std::make_unique<Sequential>(points, metric));
 }
 

@@ -9,6 +9,7 @@
 namespace gloved::kernels::distance {
 
 /// Never fails. `points` must outlive it; of the options none matters.
-Result<std::unique_ptr<Engine>> make_sequential(PointsView points, Metric metric, const EngineOptions& options);
+Result<std::unique_ptr<Engine>> make_sequential(PointsView points, Metric metric,
+                                                const EngineOptions& options);
 
 }  // namespace gloved::kernels::distance

@@ -1,5 +1,5 @@
-// Includes tile_loops.inc once per instruction set, between target pragmas. Nothing but the loops may stand between them, for the
-// reason that kernels/cpu/scan.cpp gives.
+// Includes tile_loops.inc once per instruction set, between target pragmas. Nothing but the loops
+// may stand between them, for the reason that kernels/cpu/scan.cpp gives.
 #include "kernels/distance/tile.hpp"
 
 #include <immintrin.h>
@@ -31,7 +31,8 @@
 #include "kernels/distance/tile_loops.inc"
 #pragma GCC pop_options
 
-// ---- Baseline x86-64: no fused operation, so the C library computes what one would give. Slow, and the same bytes.
+// ---- Baseline x86-64: no fused operation, so the C library computes what one would give. Slow,
+// and the same bytes.
 
 namespace gloved::kernels::distance {
 namespace {
@@ -63,7 +64,8 @@ bool has_baseline() { return true; }
 
 constexpr TileKernel kAvx512 = {"avx512", avx512::kColumns, avx512::kRows, has_avx512, avx512::add};
 constexpr TileKernel kAvx2 = {"avx2", avx2::kColumns, avx2::kRows, has_avx2, avx2::add};
-constexpr TileKernel kBaseline = {"baseline", baseline::kColumns, baseline::kRows, has_baseline, baseline::add};
+constexpr TileKernel kBaseline = {"baseline", baseline::kColumns, baseline::kRows, has_baseline,
+                                  baseline::add};
 
 constexpr std::array<const TileKernel*, 3> kAll = {&kAvx512, &kAvx2, &kBaseline};
 

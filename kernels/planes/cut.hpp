@@ -1,6 +1,8 @@
-// What a row's sum of codes is held against. Host and device share it, as they share canonical.hpp, and under the same flags.
+// What a row's sum of codes is held against. Host and device share it, as they share canonical.hpp,
+// and under the same flags.
 //
-// The inequality, and the rounding of every step, are in docs/certified-search.md; § numbers here point to it.
+// The inequality, and the rounding of every step, are in docs/certified-search.md; § numbers here
+// point to it.
 #pragma once
 
 #include <cmath>
@@ -24,7 +26,8 @@ GLOVED_HOST_DEVICE inline double unit_of(std::size_t dim) {
     return kTopLevel * sqrt(static_cast<double>(dim)) / kUnits;
 }
 
-/// The largest digit of a query: so that each of two signed bytes holds a half, 128 high + low, and of one byte alone.
+/// The largest digit of a query: so that each of two signed bytes holds a half, 128 high + low, and
+/// of one byte alone.
 inline constexpr int kTwoByteDigit = 127 * 128;
 inline constexpr int kOneByteDigit = 127;
 
@@ -36,8 +39,11 @@ struct DigitFacts {
     double size = 0;       ///< Σ |Q|, exact
 };
 
-/// The length of a remainder, rounded up by far more than float64 is off by, from the sum of its squares (§4).
-GLOVED_HOST_DEVICE inline double remainder_bound(double squares) { return sqrt(squares) * (1 + 0x1p-40) + 0x1p-45; }
+/// The length of a remainder, rounded up by far more than float64 is off by, from the sum of its
+/// squares (§4).
+GLOVED_HOST_DEVICE inline double remainder_bound(double squares) {
+    return sqrt(squares) * (1 + 0x1p-40) + 0x1p-45;
+}
 
 /// A row may reach the threshold unless
 ///     float(Σ a Q) < projection · of_projection − residual · of_residual + constant,
@@ -54,20 +60,24 @@ GLOVED_HOST_DEVICE inline double score_slack(std::size_t dim) {
 }
 
 /// The cut for rows of canonical score `threshold` or more. −infinity lets all rows pass.
-GLOVED_HOST_DEVICE inline PlaneCut plane_cut(const DigitFacts& digits, double threshold, std::size_t dim) {
+GLOVED_HOST_DEVICE inline PlaneCut plane_cut(const DigitFacts& digits, double threshold,
+                                             std::size_t dim) {
     const double cosine = threshold - score_slack(dim);
     // The bound proves nothing then (§1).
     if (!(cosine >= 0)) return {0, 0, -HUGE_VALF};
     if (cosine >= 1) return {0, 0, HUGE_VALF};
     const double sine = sqrt((1 - cosine) * (1 + cosine)) * (1 + 0x1p-40);
     const double to_sum = unit_of(dim) * 0.5 / digits.scale;
-    // |c| is at most its two parts together, and the projection's is a little longer than what is stored of it.
+    // |c| is at most its two parts together, and the projection's is a little longer than what is
+    // stored of it.
     const double of_projection = (cosine - digits.remainder) * to_sum;
     const double of_residual = (sine + digits.remainder) * to_sum;
     double constant = 0.5 * kTopLevel * digits.sum - kStoredWithin * digits.remainder * to_sum;
-    const double largest = kTopLevel * digits.size + kUnits * (fabs(of_projection) + of_residual) + fabs(constant);
+    const double largest =
+        kTopLevel * digits.size + kUnits * (fabs(of_projection) + of_residual) + fabs(constant);
     constant -= 16 * kHalfUlp * largest;
-    return {static_cast<float>(of_projection), static_cast<float>(of_residual), static_cast<float>(constant)};
+    return {static_cast<float>(of_projection), static_cast<float>(of_residual),
+            static_cast<float>(constant)};
 }
 
 /// The code of a row in one byte a component: its two parts, in units of levels (§8).
@@ -81,7 +91,8 @@ GLOVED_HOST_DEVICE inline FineBounds fine_bounds(double product, double squares,
     const double projection = product / norm;
     const double left = squares - projection * projection;
     const double residual = sqrt((left > 0 ? left : 0) + 8e-12 * squares);
-    return {static_cast<float>(projection * (1 - 0x1p-20)), static_cast<float>(residual * (1 + 0x1p-20))};
+    return {static_cast<float>(projection * (1 - 0x1p-20)),
+            static_cast<float>(residual * (1 + 0x1p-20))};
 }
 
 /// What fine codes are held against.
@@ -92,7 +103,8 @@ struct FineCut {
 };
 
 /// The cut for rows of canonical score `threshold` or more, and a query of two-byte digits (§8).
-GLOVED_HOST_DEVICE inline FineCut fine_cut(const DigitFacts& digits, double threshold, std::size_t dim) {
+GLOVED_HOST_DEVICE inline FineCut fine_cut(const DigitFacts& digits, double threshold,
+                                           std::size_t dim) {
     const double cosine = threshold - score_slack(dim);
     if (!(cosine >= 0)) return {-HUGE_VAL, HUGE_VAL, digits.scale};
     if (cosine >= 1) return {HUGE_VAL, 0, digits.scale};
@@ -102,7 +114,8 @@ GLOVED_HOST_DEVICE inline FineCut fine_cut(const DigitFacts& digits, double thre
 }
 
 /// Whether a row whose codes and digits have that sum Σ c Q cannot reach the cut (§8).
-GLOVED_HOST_DEVICE inline bool fine_rejects(std::int32_t sum, const FineBounds& row, const FineCut& cut) {
+GLOVED_HOST_DEVICE inline bool fine_rejects(std::int32_t sum, const FineBounds& row,
+                                            const FineCut& cut) {
     return cut.scale * sum < cut.of_projection * row.projection - cut.of_residual * row.residual;
 }
 
@@ -114,21 +127,23 @@ struct UpperFacts {
 };
 
 inline UpperFacts upper_facts(const DigitFacts& digits, std::size_t dim) {
-    return {static_cast<std::int32_t>(kTopLevel * digits.sum), static_cast<float>(digits.scale / unit_of(dim)),
+    return {static_cast<std::int32_t>(kTopLevel * digits.sum),
+            static_cast<float>(digits.scale / unit_of(dim)),
             static_cast<float>(digits.remainder * (1 + 0x1p-20))};
 }
 
 /// How far float32 arithmetic can be from §7's bound; most of it to spare.
 inline constexpr float kUpperSlack = 0x1p-16F;
 
-/// No score of a row with that sum Σ a Q, projection and residual (not both 0) is above this; at most 1 + kUpperSlack (§7).
-/// `estimate`: about its cosine, proven to be nothing.
-GLOVED_HOST_DEVICE inline float row_upper(std::int32_t sum, float projection, float residual, const UpperFacts& facts,
-                                          float& estimate) {
+/// No score of a row with that sum Σ a Q, projection and residual (not both 0) is above this; at
+/// most 1 + kUpperSlack (§7). `estimate`: about its cosine, proven to be nothing.
+GLOVED_HOST_DEVICE inline float row_upper(std::int32_t sum, float projection, float residual,
+                                          const UpperFacts& facts, float& estimate) {
     // 2 D' − 15 Σ Q, in an order that cannot overflow.
     const auto product = static_cast<float>((sum - facts.centre) + sum);
     const float inverse = 1.0F / sqrtf(projection * projection + residual * residual);
-    const float cosine = projection * inverse;  // of the angle between row and code, or of a larger one
+    const float cosine = projection * inverse;  // of the angle between row and code, or of a larger
+                                                // one
     const float sine = residual * inverse;
     const float to_code = product * facts.per_unit * inverse;
     estimate = to_code * cosine;

@@ -1,6 +1,7 @@
-// Includes encode_loops.inc once per instruction set, between target pragmas. Nothing but the loops may stand between them: an inline
-// function of a header, first used there, would be compiled for that instruction set and could be linked into code that runs on
-// processors without it. None of the sets has fused operations here: they round otherwise.
+// Includes encode_loops.inc once per instruction set, between target pragmas. Nothing but the loops
+// may stand between them: an inline function of a header, first used there, would be compiled for
+// that instruction set and could be linked into code that runs on processors without it. None of
+// the sets has fused operations here: they round otherwise.
 #include "kernels/planes/encode.hpp"
 
 #include <immintrin.h>

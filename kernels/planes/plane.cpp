@@ -17,7 +17,9 @@ constexpr std::size_t kGrainGroups = 256;
 
 constexpr int kLow = 128;  // Q = kLow · high + low
 
-std::uint16_t stored(double units) { return static_cast<std::uint16_t>(std::clamp(units, 0.0, kUnits)); }
+std::uint16_t stored(double units) {
+    return static_cast<std::uint16_t>(std::clamp(units, 0.0, kUnits));
+}
 
 struct Encoded {
     std::uint16_t projection;
@@ -27,14 +29,16 @@ struct Encoded {
 std::size_t code_room(std::size_t dim) { return (dim + kCodeLanes - 1) / kCodeLanes * kCodeLanes; }
 
 /// `codes`: room for code_room(dim).
-Encoded encode(const EncodeKernel& kernel, std::span<const float> row, double norm, std::uint8_t* codes) {
+Encoded encode(const EncodeKernel& kernel, std::span<const float> row, double norm,
+               std::uint8_t* codes) {
     const CodeSums sums = kernel.encode(row.data(), row.size(), codes);
     // Only of a damaged row, NaN or not of that norm (§3). Every query reads its vector.
     if (!(sums.product > 0)) return {0, static_cast<std::uint16_t>(kUnits)};
     const double projection = sums.product / norm;
     const double residual = std::sqrt(std::max(0.0, sums.square - projection * projection));
     const double unit = unit_of(row.size());
-    return {stored(std::floor(projection / unit - kGuard)), stored(std::ceil(residual / unit + kGuard))};
+    return {stored(std::floor(projection / unit - kGuard)),
+            stored(std::ceil(residual / unit + kGuard))};
 }
 
 }  // namespace
@@ -50,16 +54,19 @@ RowCode encode_row(std::span<const float> row, double norm, const EncodeKernel& 
     return code;
 }
 
-void build_groups(const PlaneSource& source, std::size_t first, std::size_t last, std::span<std::byte> bytes) {
+void build_groups(const PlaneSource& source, std::size_t first, std::size_t last,
+                  std::span<std::byte> bytes) {
     const PlaneShape shape = source.shape();
     assert(bytes.size() == (last - first) * shape.group_bytes());
     const EncodeKernel& kernel = best_encode_kernel();
     std::fill(bytes.begin(), bytes.end(), std::byte{0});
     std::vector<std::uint8_t> codes(code_room(shape.dim));
-    for (std::size_t row = first * kGroupRows; row < std::min(last * kGroupRows, shape.rows); ++row) {
+    for (std::size_t row = first * kGroupRows; row < std::min(last * kGroupRows, shape.rows);
+         ++row) {
         const double norm = source.norms[row];
         if (!bound_covers(norm)) continue;
-        const Encoded encoded = encode(kernel, source.vectors.subspan(row * shape.dim, shape.dim), norm, codes.data());
+        const Encoded encoded =
+            encode(kernel, source.vectors.subspan(row * shape.dim, shape.dim), norm, codes.data());
         std::byte* const group = bytes.data() + (row / kGroupRows - first) * shape.group_bytes();
         const std::size_t lane = row % kGroupRows;
         for (std::size_t step = 0; step < shape.steps(); ++step) {
@@ -70,8 +77,10 @@ void build_groups(const PlaneSource& source, std::size_t first, std::size_t last
             std::memcpy(group + step * kStepBytes + lane * sizeof packed, &packed, sizeof packed);
         }
         std::byte* const bounds = group + shape.steps() * kStepBytes;
-        std::memcpy(bounds + lane * sizeof encoded.projection, &encoded.projection, sizeof encoded.projection);
-        std::memcpy(bounds + (kGroupRows + lane) * sizeof encoded.residual, &encoded.residual, sizeof encoded.residual);
+        std::memcpy(bounds + lane * sizeof encoded.projection, &encoded.projection,
+                    sizeof encoded.projection);
+        std::memcpy(bounds + (kGroupRows + lane) * sizeof encoded.residual, &encoded.residual,
+                    sizeof encoded.residual);
     }
 }
 
@@ -81,7 +90,8 @@ std::vector<std::byte> build_plane(const format::Model& model, ThreadPool& pool)
     std::vector<std::byte> bytes(shape.bytes());
     pool.for_ranges(shape.groups(), kGrainGroups, [&](std::size_t begin, std::size_t end) {
         build_groups(source, begin, end,
-                     std::span(bytes).subspan(begin * shape.group_bytes(), (end - begin) * shape.group_bytes()));
+                     std::span(bytes).subspan(begin * shape.group_bytes(),
+                                              (end - begin) * shape.group_bytes()));
     });
     return bytes;
 }
@@ -112,7 +122,8 @@ PlaneQuery make_plane_query(const QueryVector& query, int largest) {
     plane_query.bytes.assign(steps * 2 * kStepDims, 0);
     DigitFacts& facts = plane_query.facts;
     double longest = 0;
-    for (const float value : query.values) longest = std::max(longest, std::abs(static_cast<double>(value)));
+    for (const float value : query.values)
+        longest = std::max(longest, std::abs(static_cast<double>(value)));
     // The direction's, not the vector's: norms are not 0, and as float64 far from their ends.
     facts.scale = longest / query.norm / largest;
     DigitFacts& of_highs = plane_query.of_highs;
@@ -121,7 +132,8 @@ PlaneQuery make_plane_query(const QueryVector& query, int largest) {
     double remainder_of_highs = 0;
     for (std::size_t i = 0; i < dim; ++i) {
         const double component = static_cast<double>(query.values[i]) / query.norm;
-        const auto digit = static_cast<int>(std::clamp<long>(std::lrint(component / facts.scale), -largest, largest));
+        const auto digit = static_cast<int>(
+            std::clamp<long>(std::lrint(component / facts.scale), -largest, largest));
         const double left = component - facts.scale * digit;
         remainder += left * left;
         facts.sum += digit;

@@ -1,6 +1,8 @@
-// A 4-bit copy of a model's directions that tells, without reading them, which rows cannot belong to an answer.
+// A 4-bit copy of a model's directions that tells, without reading them, which rows cannot belong
+// to an answer.
 //
-// The inequality, and the rounding of every step, are in docs/certified-search.md; § numbers here point to it.
+// The inequality, and the rounding of every step, are in docs/certified-search.md; § numbers here
+// point to it.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +22,17 @@ namespace gloved::kernels::planes {
 /// The code of one row: what is stored of it.
 struct RowCode {
     std::vector<std::uint8_t> codes;  ///< (dim), 0 … 15
-    std::uint16_t projection = 0;     ///< of the row's direction on its code, rounded down by less than kStoredWithin
-    /// Length of what the code leaves of it, times the code's length, rounded up by less than kStoredWithin.
+    std::uint16_t projection = 0;     ///< of the row's direction on its code, rounded down by less
+                                      ///< than kStoredWithin
+    /// Length of what the code leaves of it, times the code's length, rounded up by less than
+    /// kStoredWithin.
     std::uint16_t residual = 0;
 };
 
-/// The code of a row whose norm `bound_covers`. The same on every machine, whatever the instruction set.
-RowCode encode_row(std::span<const float> row, double norm, const EncodeKernel& kernel = best_encode_kernel());
+/// The code of a row whose norm `bound_covers`. The same on every machine, whatever the instruction
+/// set.
+RowCode encode_row(std::span<const float> row, double norm,
+                   const EncodeKernel& kernel = best_encode_kernel());
 
 /// What a plane is made of: of a model, or of one that is being written.
 struct PlaneSource {
@@ -37,9 +43,11 @@ struct PlaneSource {
     PlaneShape shape() const { return {norms.size(), dim}; }
 };
 
-/// Writes the groups `first` up to, not including, `last`, as shape.hpp lays them out. `bytes`: room for them, each byte is written.
-/// The result depends on the vectors and norms alone. Throws std::bad_alloc.
-void build_groups(const PlaneSource& source, std::size_t first, std::size_t last, std::span<std::byte> bytes);
+/// Writes the groups `first` up to, not including, `last`, as shape.hpp lays them out. `bytes`:
+/// room for them, each byte is written. The result depends on the vectors and norms alone. Throws
+/// std::bad_alloc.
+void build_groups(const PlaneSource& source, std::size_t first, std::size_t last,
+                  std::span<std::byte> bytes);
 
 /// All groups of a model's plane. Throws std::bad_alloc.
 std::vector<std::byte> build_plane(const format::Model& model, ThreadPool& pool);
@@ -50,31 +58,37 @@ std::vector<Row> uncovered_rows(std::span<const double> norms);
 /// The plane of a model and what an engine asks of it. Immutable. The model outlives it.
 class Plane {
   public:
-    /// Takes the plane that is stored with the model, in place, or builds one. Throws std::bad_alloc.
+    /// Takes the plane that is stored with the model, in place, or builds one. Throws
+    /// std::bad_alloc.
     Plane(const format::Model& model, ThreadPool& pool);
     Plane(Plane&&) noexcept = default;
     Plane& operator=(Plane&&) noexcept = default;
 
-    /// Whether the groups are the model's file, mapped: they take no memory of the process then, and no time at its start.
+    /// Whether the groups are the model's file, mapped: they take no memory of the process then,
+    /// and no time at its start.
     bool stored() const { return built_.empty(); }
     const PlaneShape& shape() const { return shape_; }
     /// All groups.
     std::span<const std::byte> bytes() const { return bytes_; }
     /// Bytes of group `group` and those behind it.
-    const std::byte* group(std::size_t group) const { return bytes_.data() + group * shape_.group_bytes(); }
+    const std::byte* group(std::size_t group) const {
+        return bytes_.data() + group * shape_.group_bytes();
+    }
     std::span<const Row> uncovered() const { return uncovered_; }
 
   private:
     PlaneShape shape_;
     std::vector<std::byte> built_;      // empty where the model has a plane
-    std::span<const std::byte> bytes_;  // of built_, whose storage does not move with the Plane, or of the model
+    std::span<const std::byte> bytes_;  // of built_, whose storage does not move with the Plane, or
+                                        // of the model
     std::vector<Row> uncovered_;
 };
 
 /// A query's direction as integers (§4).
 struct PlaneQuery {
     std::vector<std::int16_t> digits;  ///< (steps, 8), Q
-    /// (steps, 16), the same as Q = 128 high + low: the highs of a step's eight components, then the lows.
+    /// (steps, 16), the same as Q = 128 high + low: the highs of a step's eight components, then
+    /// the lows.
     std::vector<std::int8_t> bytes;
     DigitFacts facts;
     DigitFacts of_highs;  ///< of the highs alone: what is known where the lows are left unread

@@ -1,4 +1,5 @@
-// How a plane lies in memory and on disk: 4 bits a component, 16 rows together. The format says it (common/format/FORMAT.md).
+// How a plane lies in memory and on disk: 4 bits a component, 16 rows together. The format says it
+// (common/format/FORMAT.md).
 #pragma once
 
 #include "common/format/planes.hpp"

@@ -12,7 +12,8 @@
 namespace gloved::kernels::reduce {
 namespace {
 
-/// What both have: the clock, and the values where they are kept. `Way` has add(values) and result().
+/// What both have: the clock, and the values where they are kept. `Way` has add(values) and
+/// result().
 template <class T, class Way>
 class HostReducer final : public Reducer<T> {
   public:
@@ -42,7 +43,8 @@ class HostReducer final : public Reducer<T> {
     static double time_ms(Work&& work) {
         const auto begin = std::chrono::steady_clock::now();
         work();
-        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+            .count();
     }
 
     ReducerOptions options_;
@@ -111,6 +113,7 @@ template Result<std::unique_ptr<Reducer<double>>> make_cpu_reducer(const Reducer
 template Result<std::unique_ptr<Reducer<std::int32_t>>> make_cpu_reducer(const ReducerOptions&);
 template Result<std::unique_ptr<Reducer<float>>> make_sequential_reducer(const ReducerOptions&);
 template Result<std::unique_ptr<Reducer<double>>> make_sequential_reducer(const ReducerOptions&);
-template Result<std::unique_ptr<Reducer<std::int32_t>>> make_sequential_reducer(const ReducerOptions&);
+template Result<std::unique_ptr<Reducer<std::int32_t>>> make_sequential_reducer(
+    const ReducerOptions&);
 
 }  // namespace gloved::kernels::reduce

@@ -12,7 +12,8 @@ namespace gloved::kernels::reduce {
 template <class T>
 Result<std::unique_ptr<Reducer<T>>> make_cpu_reducer(const ReducerOptions& options);
 
-/// One thread, one plain loop: what the others are compared with. It shares no code with MinMax but the form of the result.
+/// One thread, one plain loop: what the others are compared with. It shares no code with MinMax but
+/// the form of the result.
 template <class T>
 Result<std::unique_ptr<Reducer<T>>> make_sequential_reducer(const ReducerOptions& options);
 

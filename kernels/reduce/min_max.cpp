@@ -14,13 +14,16 @@
 namespace gloved::kernels::reduce {
 namespace {
 
-/// Narrow rows are taken several at a time, as one long row of at least so many numbers and of whole registers: so registers are full,
-/// whatever the width. An element then has several intermediate results, which are put together at the end.
+/// Narrow rows are taken several at a time, as one long row of at least so many numbers and of
+/// whole registers: so registers are full, whatever the width. An element then has several
+/// intermediate results, which are put together at the end.
 constexpr std::size_t kLongRow = 64;
-/// Long rows that are taken together: intermediate results are loaded and stored once for all of them.
+/// Long rows that are taken together: intermediate results are loaded and stored once for all of
+/// them.
 constexpr std::size_t kTogether = 4;
-/// How far ahead memory is asked for. Processors do that by themselves, but not well enough for several rows at a time: without it,
-/// an array that is not in the cache takes twice as long (docs/performance.md).
+/// How far ahead memory is asked for. Processors do that by themselves, but not well enough for
+/// several rows at a time: without it, an array that is not in the cache takes twice as long
+/// (docs/performance.md).
 constexpr std::size_t kAheadBytes = 16384;
 /// What a thread takes at a time.
 constexpr std::size_t kGrainBytes = 1 << 20;
@@ -28,9 +31,11 @@ constexpr std::size_t kGrainBytes = 1 << 20;
 template <class T>
 constexpr bool kTwoZeros = std::is_floating_point_v<T>;
 template <class T>
-constexpr T kNoLow = kTwoZeros<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+constexpr T kNoLow = kTwoZeros<T> ? std::numeric_limits<T>::infinity()
+                                  : std::numeric_limits<T>::max();
 template <class T>
-constexpr T kNoHigh = kTwoZeros<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+constexpr T kNoHigh = kTwoZeros<T> ? -std::numeric_limits<T>::infinity()
+                                   : std::numeric_limits<T>::lowest();
 
 template <class T>
 constexpr detail::Bits<T> kSign = detail::Bits<T>{1} << (8 * sizeof(T) - 1);
@@ -64,10 +69,12 @@ struct Register {
     }
 };
 
-/// Folds kTogether rows of `length` into low[i] and high[i], and all their bits into any[i] (no numbers but floating-point ones have
-/// that), for each i < length of whole registers. Which one of +0 and −0 comes out is left open.
+/// Folds kTogether rows of `length` into low[i] and high[i], and all their bits into any[i] (no
+/// numbers but floating-point ones have that), for each i < length of whole registers. Which one of
+/// +0 and −0 comes out is left open.
 template <class T>
-void fold(const T* rows, std::size_t length, T* __restrict low, T* __restrict high, detail::Bits<T>* __restrict any) {
+void fold(const T* rows, std::size_t length, T* __restrict low, T* __restrict high,
+          detail::Bits<T>* __restrict any) {
     using Numbers = typename Register<T>::Numbers;
     using NumberBits = typename Register<T>::NumberBits;
     for (std::size_t i = 0; i + Register<T>::kLanes <= length; i += Register<T>::kLanes) {
@@ -77,7 +84,8 @@ void fold(const T* rows, std::size_t length, T* __restrict low, T* __restrict hi
         const auto take = [&](const T* row) {
             __builtin_prefetch(reinterpret_cast<const char*>(row + i) + kAheadBytes);
             const auto x = Register<T>::template load<Numbers>(row + i);
-            // In the form of the processors' minimum and maximum: a NaN compares false, and the other number stays.
+            // In the form of the processors' minimum and maximum: a NaN compares false, and the
+            // other number stays.
             lowest = x < lowest ? x : lowest;
             highest = x > highest ? x : highest;
             all |= reinterpret_cast<NumberBits>(x);
@@ -145,7 +153,8 @@ void MinMax<T>::add_long(const T* rows, std::size_t count) {
         fold(rows + row * period_, period_, low_.data(), high_.data(), any_.data());
     }
     for (std::size_t i = period_ / Register<T>::kLanes * Register<T>::kLanes; i < period_; ++i) {
-        for (std::size_t row = 0; row < count; ++row) take(i, rows[row * period_ + i], rows[row * period_ + i]);
+        for (std::size_t row = 0; row < count; ++row)
+            take(i, rows[row * period_ + i], rows[row * period_ + i]);
     }
     if constexpr (kTwoZeros<T>) settle_zeros(rows, count);
     for (std::size_t i = width_; i < period_; ++i) {
@@ -165,7 +174,8 @@ void MinMax<T>::settle_zeros(const T* rows, std::size_t count) {
                 return;
             }
         };
-        // A minimum of +0 is rarely to be doubted: signs then came with −0 alone, since NaN is rare. Maxima of −0 are rare.
+        // A minimum of +0 is rarely to be doubted: signs then came with −0 alone, since NaN is
+        // rare. Maxima of −0 are rare.
         if (bits(low_[i]) == 0 && (any_[i] & kSign<T>) != 0) look_for(-T{0}, low_[i]);
         if (bits(high_[i]) == kSign<T>) look_for(T{0}, high_[i]);
     }
@@ -195,7 +205,8 @@ template <class T>
 MinMax<T> min_max(ThreadPool& pool, std::span<const T> values, std::size_t width) {
     assert(values.size() % width == 0);
     const std::size_t rows = values.size() / width;
-    const std::size_t grain = kTogether * std::max<std::size_t>(1, kGrainBytes / sizeof(T) / width / kTogether);
+    const std::size_t grain =
+        kTogether * std::max<std::size_t>(1, kGrainBytes / sizeof(T) / width / kTogether);
     std::vector<MinMax<T>> parts(pool.size(), MinMax<T>(width));
     std::atomic<std::size_t> next = 0;
     pool.run([&](unsigned worker) {

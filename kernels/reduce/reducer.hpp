@@ -34,13 +34,13 @@ class Reducer {
     Reducer& operator=(const Reducer&) = delete;
     virtual ~Reducer() = default;
 
-    /// Whole matrices, one behind the other: values.size() is a multiple of the width. May block; at its return the span is the caller's
-    /// again. Errors: device.
+    /// Whole matrices, one behind the other: values.size() is a multiple of the width. May block;
+    /// at its return the span is the caller's again. Errors: device.
     virtual Status add(std::span<const T> values) = 0;
     /// Of all that was added. Once, after the last add. Errors: device.
     virtual Result<MinMax<T>> finish() = 0;
-    /// Computes all once more, over the values where they are, and gives the milliseconds of it. After finish. Errors: unavailable, where
-    /// the values are not kept; device.
+    /// Computes all once more, over the values where they are, and gives the milliseconds of it.
+    /// After finish. Errors: unavailable, where the values are not kept; device.
     virtual Result<double> time_again() = 0;
     /// Of what add and finish have done.
     virtual ReduceTimes times() const = 0;

@@ -53,14 +53,18 @@ constexpr Maker<T> kMakers[] = {
 std::vector<EngineEntry> list_reducers() { return entries_of(kMakers<double>); }
 
 template <class T>
-Result<std::unique_ptr<Reducer<T>>> make_reducer(const std::string& name, const ReducerOptions& options) {
+Result<std::unique_ptr<Reducer<T>>> make_reducer(const std::string& name,
+                                                 const ReducerOptions& options) {
     const auto maker = choose_maker(kMakers<T>, name, false);
     if (!maker) return maker.error();
     return (*maker)->make(options);
 }
 
-template Result<std::unique_ptr<Reducer<float>>> make_reducer(const std::string&, const ReducerOptions&);
-template Result<std::unique_ptr<Reducer<double>>> make_reducer(const std::string&, const ReducerOptions&);
-template Result<std::unique_ptr<Reducer<std::int32_t>>> make_reducer(const std::string&, const ReducerOptions&);
+template Result<std::unique_ptr<Reducer<float>>> make_reducer(const std::string&,
+                                                              const ReducerOptions&);
+template Result<std::unique_ptr<Reducer<double>>> make_reducer(const std::string&,
+                                                               const ReducerOptions&);
+template Result<std::unique_ptr<Reducer<std::int32_t>>> make_reducer(const std::string&,
+                                                                     const ReducerOptions&);
 
 }  // namespace gloved::kernels::reduce

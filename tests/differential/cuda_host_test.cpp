@@ -1,5 +1,5 @@
-// The cuda engine's host code, on a fake runtime and fake kernels, against the float64 oracle: how it splits, sends, merges and
-// falls back. What the kernels compute is tested in tests/gpu.
+// The cuda engine's host code, on a fake runtime and fake kernels, against the float64 oracle: how
+// it splits, sends, merges and falls back. What the kernels compute is tested in tests/gpu.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,9 @@ namespace {
 using fake_cuda::Settings;
 using kernels::EngineOptions;
 
-void expect_no_leaks() { EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{}) << fake_cuda::describe(fake_cuda::live()); }
+void expect_no_leaks() {
+    EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{}) << fake_cuda::describe(fake_cuda::live());
+}
 
 EnginePath path_of(const std::string& name, std::vector<int> devices, const Settings& settings) {
     const auto make = [=](const format::Model& model) {
@@ -38,13 +40,14 @@ std::string fact_of(const kernels::Engine& engine, const std::string& name) {
     return {};
 }
 
-/// So little that vectors never fit beside what a shard keeps for its passes, and a small model's plane alone does, with what a pass of
-/// several queries takes.
+/// So little that vectors never fit beside what a shard keeps for its passes, and a small model's
+/// plane alone does, with what a pass of several queries takes.
 constexpr std::size_t kPlaneAloneBytes = 3000000;
 /// And without that.
 constexpr std::size_t kBarePlaneBytes = 1500000;
 
-/// By the plane, however small the model; `bytes` of a device, or all where that is 0. A shard gets no vectors then.
+/// By the plane, however small the model; `bytes` of a device, or all where that is 0. A shard gets
+/// no vectors then.
 EnginePath plane_path(const std::string& name, std::vector<int> devices, const Settings& settings,
                       std::size_t bytes = 0) {
     const auto make = [=](const format::Model& model) {
@@ -62,7 +65,8 @@ EnginePath plane_path(const std::string& name, std::vector<int> devices, const S
     return {name, make, expect_no_leaks, {}};
 }
 
-/// A plane on one shard and several, wide passes and narrow ones, one query at a time, and beside no vectors.
+/// A plane on one shard and several, wide passes and narrow ones, one query at a time, and beside
+/// no vectors.
 std::vector<EnginePath> plane_paths() {
     const Settings eager;
     Settings lazy;
@@ -84,7 +88,8 @@ std::vector<EnginePath> plane_paths() {
             plane_path("plane_alone_bare_lazy", {0}, lazy, kBarePlaneBytes)};
 }
 
-/// Shards on one device and several, work done at once and at the last moment, wide passes, narrow ones and none.
+/// Shards on one device and several, work done at once and at the last moment, wide passes, narrow
+/// ones and none.
 std::vector<EnginePath> cuda_paths() {
     const Settings eager;
     Settings lazy;
@@ -107,15 +112,18 @@ std::vector<EnginePath> cuda_paths() {
 const std::vector<Shape> kShapes = {{1, 1},     {1, 25},    {16, 1},    {97, 7},    {33, 301},
                                     {2500, 25}, {1003, 50}, {700, 100}, {333, 300}, {64, 1025}};
 
-INSTANTIATE_TEST_SUITE_P(CudaHost, EveryPath, testing::ValuesIn(on_shapes(cuda_paths(), kShapes)), path_name);
+INSTANTIATE_TEST_SUITE_P(CudaHost, EveryPath, testing::ValuesIn(on_shapes(cuda_paths(), kShapes)),
+                         path_name);
 INSTANTIATE_TEST_SUITE_P(CudaHost, ManyTies, testing::ValuesIn(cuda_paths()), path_name);
 
-/// Whole and half groups of the plane and steps of it, and both sides of the largest dim that has passes of many queries.
-const std::vector<Shape> kPlaneShapes = {{1, 1},   {16, 1},    {97, 7},    {33, 3},    {33, 301}, {1000, 25},
-                                         {257, 8}, {777, 100}, {333, 320}, {200, 321}, {64, 1025}};
+/// Whole and half groups of the plane and steps of it, and both sides of the largest dim that has
+/// passes of many queries.
+const std::vector<Shape> kPlaneShapes = {{1, 1},     {16, 1},    {97, 7},   {33, 3},
+                                         {33, 301},  {1000, 25}, {257, 8},  {777, 100},
+                                         {333, 320}, {200, 321}, {64, 1025}};
 
-INSTANTIATE_TEST_SUITE_P(CudaHostPlane, EveryPath, testing::ValuesIn(on_shapes(plane_paths(), kPlaneShapes)),
-                         path_name);
+INSTANTIATE_TEST_SUITE_P(CudaHostPlane, EveryPath,
+                         testing::ValuesIn(on_shapes(plane_paths(), kPlaneShapes)), path_name);
 INSTANTIATE_TEST_SUITE_P(CudaHostPlane, ManyTies, testing::ValuesIn(plane_paths()), path_name);
 INSTANTIATE_TEST_SUITE_P(CudaHost, DamagedRows, testing::ValuesIn(cuda_paths()), path_name);
 INSTANTIATE_TEST_SUITE_P(CudaHostPlane, DamagedRows, testing::ValuesIn(plane_paths()), path_name);
@@ -129,23 +137,27 @@ class CudaHost : public testing::Test {
         const auto vector = model.vector(row);
         return {kernels::Cosine{vector_of({vector.begin(), vector.end()})}, k, {}, {}};
     }
-    static std::vector<Hit> oracle_nearest(const format::Model& model, Row row, std::size_t k = 10) {
+    static std::vector<Hit> oracle_nearest(const format::Model& model, Row row,
+                                           std::size_t k = 10) {
         return oracle_top(oracle_scores(model, model.vector(row)), k, everyone);
     }
 
     TempDir dir_;
 };
 
-// A block's loop over rows ends when its next row lies behind the last. That number has 32 bits too.
+// A block's loop over rows ends when its next row lies behind the last. That number has 32 bits
+// too.
 TEST_F(CudaHost, NoLoopOverTheRowsOfAShardWraps) {
     using namespace kernels::cuda;
     const auto last_row = static_cast<std::uint32_t>(kMaxShardRows - 1);
     for (const std::uint32_t block_rows : {8U, 32U, 64U, 256U, 4096U, 8192U}) {
-        for (std::uint32_t processors = 1; processors <= 4096; processors += processors < 300 ? 1 : 379) {
+        for (std::uint32_t processors = 1; processors <= 4096;
+             processors += processors < 300 ? 1 : 379) {
             const std::uint32_t round = blocks_of_rounds(processors * 8, block_rows) * block_rows;
             ASSERT_GT(round, 0U);
             // In 32 bits, as the kernels add.
-            ASSERT_GT(last_row + round, last_row) << processors << " processors, " << block_rows << " rows a block";
+            ASSERT_GT(last_row + round, last_row)
+                << processors << " processors, " << block_rows << " rows a block";
         }
     }
     // Few enough for no device at hand to lose blocks by it.
@@ -159,19 +171,23 @@ TEST_F(CudaHost, MoreRowsThanADeviceTakesAreRefused) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
     EXPECT_EQ(refused.error().message,
-              "4294967294 rows are too many for one device, which takes 4278190080: spread them over several with "
+              "4294967294 rows are too many for one device, which takes 4278190080: spread them "
+              "over several with "
               "--device, or say --engine cpu");
 }
 
 TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
     const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
     const auto engine = require_engine("cuda", model, {});
-    const auto pass_of = [&](const Query& query) { return std::string(run_one(*engine, query).certificate.pass); };
+    const auto pass_of = [&](const Query& query) {
+        return std::string(run_one(*engine, query).certificate.pass);
+    };
     EXPECT_EQ(pass_of(nearest(model, 5)), "float32");
     EXPECT_EQ(pass_of(nearest(model, 5, 1025)), "float64");
     std::vector<Query> queries(70, nearest(model, 5));
     fake_cuda::arm({});
-    for (const Answer& answer : run_all(*engine, queries)) EXPECT_EQ(answer.certificate.pass, "float16");
+    for (const Answer& answer : run_all(*engine, queries))
+        EXPECT_EQ(answer.certificate.pass, "float16");
     EXPECT_EQ(fake_cuda::count_of("launch_multiply"), 1U);
     EXPECT_EQ(fake_cuda::count_of("launch_scan"), 0U);
     // No more copies and waits than a pass needs; a single query travels with its launches.
@@ -201,7 +217,9 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     options.planes_always = true;
     const auto engine = require_engine("cuda", model, options);
     EXPECT_EQ(fact_of(*engine, "gpu_plane_pass_queries"), "40");
-    const auto pass_of = [&](const Query& query) { return std::string(run_one(*engine, query).certificate.pass); };
+    const auto pass_of = [&](const Query& query) {
+        return std::string(run_one(*engine, query).certificate.pass);
+    };
     // A single query travels with its launches.
     fake_cuda::arm({});
     EXPECT_EQ(pass_of(nearest(model, 5)), "plane");
@@ -247,7 +265,8 @@ TEST_F(CudaHost, ASmallModelsPlaneIsForManyQueries) {
     const std::vector<Query> queries(512, nearest(model, 5));
     const auto wanted = oracle_nearest(model, 5);
     for (const auto& [count, pass] : {std::pair{1, "float32"}, {511, "float16"}, {512, "plane"}}) {
-        for (const Answer& answer : run_all(*engine, std::span(queries).first(static_cast<std::size_t>(count)))) {
+        for (const Answer& answer :
+             run_all(*engine, std::span(queries).first(static_cast<std::size_t>(count)))) {
             EXPECT_EQ(answer.certificate.pass, pass) << count;
             expect_identical(answer.hits, wanted, pass);
         }
@@ -286,12 +305,16 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
             EXPECT_EQ(fake_cuda::count_of("cudaHostRegister"), 1U);
             EXPECT_EQ(fake_cuda::live().registrations, 1U);
             EXPECT_LE(fake_cuda::live().device_bytes, 2 * options.gpu_memory_bytes);
-            EXPECT_EQ(fact_of(*engine, "gpu_memory_bytes"), std::to_string(fake_cuda::live().device_bytes));
-            const std::size_t fine_bytes = fine ? model.rows() * 48 : 0;  // 30 codes, 8 bytes of bounds, rounded up
-            EXPECT_EQ(fact_of(*engine, "gpu_host_bytes"), std::to_string(model.vectors().size_bytes() + fine_bytes));
+            EXPECT_EQ(fact_of(*engine, "gpu_memory_bytes"),
+                      std::to_string(fake_cuda::live().device_bytes));
+            const std::size_t fine_bytes = fine ? model.rows() * 48 : 0;  // 30 codes, 8 bytes of
+                                                                          // bounds, rounded up
+            EXPECT_EQ(fact_of(*engine, "gpu_host_bytes"),
+                      std::to_string(model.vectors().size_bytes() + fine_bytes));
             const auto said = [&](const char* words) {
-                return std::any_of(lines.begin(), lines.end(),
-                                   [&](const std::string& line) { return line.find(words) != std::string::npos; });
+                return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+                    return line.find(words) != std::string::npos;
+                });
             };
             EXPECT_TRUE(said("it holds the plane alone"));
             const std::vector<Query> queries(7, nearest(model, 5, 3));
@@ -302,17 +325,20 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
             }
             // Together where one byte a component keeps what comes through from being read.
             EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), fine ? devices.size() : 0);
-            EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), fine ? 0 : queries.size() * devices.size());
+            EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"),
+                      fine ? 0 : queries.size() * devices.size());
             const format::PlaneShape plane{model.rows(), model.dim()};
             bool ruled_out = false;
             for (Row row = 0; row < model.rows(); row += 49) {
                 if (!kernels::bound_covers(model.norms()[row])) continue;
                 const Answer alone = run_one(*engine, nearest(model, row, 3));
-                expect_identical(alone.hits, oracle_nearest(model, row, 3), "the plane alone, one query");
+                expect_identical(alone.hits, oracle_nearest(model, row, 3),
+                                 "the plane alone, one query");
                 const kernels::Certificate& certificate = alone.certificate;
                 ruled_out = ruled_out || certificate.rescored < certificate.survivors;
-                EXPECT_EQ(certificate.read_bytes, plane.bytes() + (fine ? certificate.survivors * model.dim() : 0) +
-                                                      certificate.rescored * model.dim() * sizeof(float));
+                EXPECT_EQ(certificate.read_bytes,
+                          plane.bytes() + (fine ? certificate.survivors * model.dim() : 0) +
+                              certificate.rescored * model.dim() * sizeof(float));
             }
             EXPECT_EQ(ruled_out, fine);
             EXPECT_EQ(fake_cuda::live().registrations, 1U);
@@ -321,7 +347,8 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
     }
 }
 
-/// Whatever of the start fails for want of memory: the engine is not made, or serves without one byte a component.
+/// Whatever of the start fails for want of memory: the engine is not made, or serves without one
+/// byte a component.
 TEST_F(CudaHost, ThePlaneAloneDoesWithoutFineRows) {
     const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
     EngineOptions options;
@@ -336,10 +363,12 @@ TEST_F(CudaHost, ThePlaneAloneDoesWithoutFineRows) {
         {
             const auto engine = kernels::make_engine("cuda", model, options);
             const std::string failed = fake_cuda::injected();
-            if (engine && lines.find("no page-locked memory for one byte a component") != std::string::npos) {
+            if (engine &&
+                lines.find("no page-locked memory for one byte a component") != std::string::npos) {
                 ++without;
                 EXPECT_EQ(fact_of(**engine, "gpu_plane_pass_queries"), "0") << at;
-                expect_identical(run_one(**engine, nearest(model, 5, 3)).hits, oracle_nearest(model, 5, 3), failed);
+                expect_identical(run_one(**engine, nearest(model, 5, 3)).hits,
+                                 oracle_nearest(model, 5, 3), failed);
             }
             if (failed.empty()) {
                 ASSERT_TRUE(engine) << engine.error().message;
@@ -362,7 +391,8 @@ TEST_F(CudaHost, ThePlaneAloneNeedsPageLockedVectors) {
     const auto engine = kernels::make_engine("cuda", model, options);
     ASSERT_FALSE(engine);
     EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
-    for (const char* words : {"cudaHostRegister", "raise the limit on locked memory", "--device", "--engine cpu"}) {
+    for (const char* words :
+         {"cudaHostRegister", "raise the limit on locked memory", "--device", "--engine cpu"}) {
         EXPECT_NE(engine.error().message.find(words), std::string::npos) << engine.error().message;
     }
     EXPECT_EQ(fake_cuda::last_error(), 0);
@@ -381,7 +411,8 @@ TEST_F(CudaHost, SaysWhenMemoryIsShortForThePlaneAlone) {
         EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
         EXPECT_EQ(engine.error().message.find("its vectors left out") != std::string::npos, planes)
             << engine.error().message;
-        EXPECT_NE(engine.error().message.find("has 0 MB by --gpu-memory"), std::string::npos) << engine.error().message;
+        EXPECT_NE(engine.error().message.find("has 0 MB by --gpu-memory"), std::string::npos)
+            << engine.error().message;
         EXPECT_EQ(fake_cuda::count_of("cudaMalloc"), 0U);
         expect_no_leaks();
     }
@@ -410,11 +441,11 @@ TEST_F(CudaHost, CertificateHoldsForShardsThatDiffer) {
         const std::vector<Query> queries(4, Query{kernels::Cosine{vector_of(asked)}, 5, {}, {}});
         for (const std::size_t size : {std::size_t{1}, queries.size()}) {
             for (const Answer& answer : run_all(*engine, std::span(queries).first(size))) {
-                expect_identical(answer.hits, oracle_top(scores, 5, everyone), "shards that differ");
-                const auto above =
-                    static_cast<std::uint64_t>(std::count_if(scores.begin(), scores.end(), [&](double score) {
-                        return score >= answer.certificate.rejected_below;
-                    }));
+                expect_identical(answer.hits, oracle_top(scores, 5, everyone),
+                                 "shards that differ");
+                const auto above = static_cast<std::uint64_t>(std::count_if(
+                    scores.begin(), scores.end(),
+                    [&](double score) { return score >= answer.certificate.rejected_below; }));
                 EXPECT_GE(answer.certificate.rescored, above);
                 EXPECT_LE(answer.certificate.rejected_below, answer.hits.back().score);
                 EXPECT_LT(answer.certificate.rescored, kRows / 2);
@@ -432,20 +463,21 @@ TEST_F(CudaHost, AllocatesNothingForAQuery) {
         options.planes_always = planes_always;
         const auto engine = require_engine("cuda", model, options);
         const fake_cuda::Live before = fake_cuda::live();
-        EXPECT_EQ(before.registrations, 0U) << "what was pinned for the upload is released after it";
+        EXPECT_EQ(before.registrations, 0U)
+            << "what was pinned for the upload is released after it";
         EXPECT_EQ(fact_of(*engine, "gpu_memory_bytes"), std::to_string(before.device_bytes));
         fake_cuda::arm({});
         std::vector<Query> queries(300, nearest(model, 0));
         queries[1].k = 2000;
-        queries[2].kind =
-            kernels::CosMul{{vector_of(std::vector<float>(30, 1.0F))}, {vector_of(std::vector<float>(30, 2.0F))}};
+        queries[2].kind = kernels::CosMul{{vector_of(std::vector<float>(30, 1.0F))},
+                                          {vector_of(std::vector<float>(30, 2.0F))}};
         queries[3].kind = kernels::CountBefore{vector_of(std::vector<float>(30, 1.0F)), 7};
         for (Row row = 0; row < 1500; ++row) queries[4].excluded.push_back(row);
         queries[5].filter.rows = kernels::RowRange{1, 100};
         for (int i = 0; i < 3; ++i) (void)run_all(*engine, queries);
-        for (const char* name :
-             {"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaFreeHost", "cudaHostRegister", "cudaEventCreate",
-              "cudaEventCreateWithFlags", "cudaStreamCreateWithFlags", "cudaMemGetInfo"}) {
+        for (const char* name : {"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaFreeHost",
+                                 "cudaHostRegister", "cudaEventCreate", "cudaEventCreateWithFlags",
+                                 "cudaStreamCreateWithFlags", "cudaMemGetInfo"}) {
             EXPECT_EQ(fake_cuda::count_of(name), 0U) << name;
         }
         EXPECT_EQ(fake_cuda::live(), before);
@@ -478,14 +510,16 @@ TEST_F(CudaHost, TimesTheDeviceWhereThatIsAskedFor) {
     }
 }
 
-/// Larger than a piece of the upload, so that pieces and shards do not end together. dim 4096 needs no padding, 4095 does.
+/// Larger than a piece of the upload, so that pieces and shards do not end together. dim 4096 needs
+/// no padding, 4095 does.
 TEST_F(CudaHost, UploadsModelsOfSeveralPieces) {
     for (const std::size_t dim : {std::size_t{4096}, std::size_t{4095}}) {
         std::vector<Entry> entries;
         for (std::size_t i = 0; i < 9000; ++i) {
             // Cheap to make, and different for every row.
             std::vector<float> vector(dim, 1.0F);
-            for (std::size_t j = 0; j < 14; ++j) vector[j * 150] = (i >> j & 1) != 0 ? 40.0F : -40.0F;
+            for (std::size_t j = 0; j < 14; ++j)
+                vector[j * 150] = (i >> j & 1) != 0 ? 40.0F : -40.0F;
             entries.emplace_back("w" + std::to_string(i), std::move(vector));
         }
         const TempDir dir;
@@ -503,8 +537,8 @@ TEST_F(CudaHost, UploadsModelsOfSeveralPieces) {
             EXPECT_EQ(fake_cuda::count_of("cudaHostRegister"), pin ? 3U : 0U);
             EXPECT_EQ(fake_cuda::live().registrations, 0U);
             for (const Row row : {0U, 2999U, 3000U, 4096U, 6000U, 8191U, 8999U}) {
-                expect_identical(run_one(*engine, nearest(model, row, 3)).hits, oracle_nearest(model, row, 3),
-                                 "row " + std::to_string(row));
+                expect_identical(run_one(*engine, nearest(model, row, 3)).hits,
+                                 oracle_nearest(model, row, 3), "row " + std::to_string(row));
             }
         }
     }
@@ -535,7 +569,8 @@ TEST_F(CudaHost, ARefusedPinIsNoFault) {
             return line.find("pinning is refused") != std::string::npos &&
                    line.find("cudaHostRegister") != std::string::npos;
         }));
-        expect_identical(run_one(*engine, nearest(model, 0)).hits, oracle_nearest(model, 0), "unpinned");
+        expect_identical(run_one(*engine, nearest(model, 0)).hits, oracle_nearest(model, 0),
+                         "unpinned");
     }
 }
 
@@ -549,10 +584,12 @@ TEST_F(CudaHost, ReadsEveryDeviceItIsGiven) {
     {
         const auto engine = require_engine("cuda", model, options);
         EXPECT_EQ(fake_cuda::live().streams, 4U);
-        expect_identical(run_one(*engine, nearest(model, 0)).hits, oracle_nearest(model, 0), "four devices");
+        expect_identical(run_one(*engine, nearest(model, 0)).hits, oracle_nearest(model, 0),
+                         "four devices");
         EXPECT_EQ(engine->name(), "cuda");
         for (const char* device : {"device 0", "device 1", "device 2", "device 3", "Fake GPU"}) {
-            EXPECT_NE(engine->description().find(device), std::string::npos) << engine->description();
+            EXPECT_NE(engine->description().find(device), std::string::npos)
+                << engine->description();
         }
     }
     options.all_devices = false;
@@ -567,20 +604,25 @@ TEST_F(CudaHost, ReadsEveryDeviceItIsGiven) {
 
 TEST_F(CudaHost, SaysWhenMemoryIsShort) {
     const auto model = make_model(dir_ / "model", awkward_entries(3000, 301, 3));
-    // From nothing to enough: every size that is too small is refused with advice, and never by a call that fails.
+    // From nothing to enough: every size that is too small is refused with advice, and never by a
+    // call that fails.
     fake_cuda::reset({});
     std::optional<std::size_t> enough;
-    for (std::size_t bytes = 1 << 20; !enough && bytes < std::size_t{1} << 30; bytes += bytes / 16) {
+    for (std::size_t bytes = 1 << 20; !enough && bytes < std::size_t{1} << 30;
+         bytes += bytes / 16) {
         Settings settings;
         settings.memory_bytes = bytes;
         fake_cuda::reset(settings);
         const auto engine = kernels::make_engine("cuda", model, {});
         if (engine) {
             enough = bytes;
-            expect_identical(run_one(**engine, nearest(model, 0)).hits, oracle_nearest(model, 0), "just enough");
+            expect_identical(run_one(**engine, nearest(model, 0)).hits, oracle_nearest(model, 0),
+                             "just enough");
         } else {
-            EXPECT_EQ(engine.error().code, ErrorCode::unavailable) << bytes << ": " << engine.error().message;
-            EXPECT_NE(engine.error().message.find("--engine cpu"), std::string::npos) << engine.error().message;
+            EXPECT_EQ(engine.error().code, ErrorCode::unavailable)
+                << bytes << ": " << engine.error().message;
+            EXPECT_NE(engine.error().message.find("--engine cpu"), std::string::npos)
+                << engine.error().message;
             expect_no_leaks();
         }
     }
@@ -600,7 +642,8 @@ TEST_F(CudaHost, SaysWhenTheDeviceIsTooOldOrTheBuildHasNoCodeForIt) {
             const auto engine = kernels::make_engine(name, model, {});
             ASSERT_FALSE(engine);
             EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
-            EXPECT_NE(engine.error().message.find(words), std::string::npos) << engine.error().message;
+            EXPECT_NE(engine.error().message.find(words), std::string::npos)
+                << engine.error().message;
             EXPECT_EQ(fake_cuda::last_error(), 0);
             expect_no_leaks();
         }

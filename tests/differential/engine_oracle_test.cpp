@@ -1,4 +1,5 @@
-// The cpu engine on every instruction set against the float64 oracle, and what comes before an engine: query vectors.
+// The cpu engine on every instruction set against the float64 oracle, and what comes before an
+// engine: query vectors.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -23,7 +24,10 @@ std::vector<EnginePath> cpu_paths() {
                     return require_engine("cpu", model, options);
                 };
                 paths.push_back(
-                    {simd + (planes ? "_plane_" : "_") + std::to_string(threads) + "threads", make, {}, {}});
+                    {simd + (planes ? "_plane_" : "_") + std::to_string(threads) + "threads",
+                     make,
+                     {},
+                     {}});
             }
         }
     }
@@ -33,7 +37,8 @@ std::vector<EnginePath> cpu_paths() {
 const std::vector<Shape> kShapes = {{1, 1},     {16, 1},    {97, 7},    {33, 301}, {2500, 25},
                                     {1003, 50}, {700, 100}, {333, 300}, {64, 1025}};
 
-INSTANTIATE_TEST_SUITE_P(Cpu, EveryPath, testing::ValuesIn(on_shapes(cpu_paths(), kShapes)), path_name);
+INSTANTIATE_TEST_SUITE_P(Cpu, EveryPath, testing::ValuesIn(on_shapes(cpu_paths(), kShapes)),
+                         path_name);
 INSTANTIATE_TEST_SUITE_P(Cpu, ManyTies, testing::ValuesIn(cpu_paths()), path_name);
 INSTANTIATE_TEST_SUITE_P(Cpu, DamagedRows, testing::ValuesIn(cpu_paths()), path_name);
 
@@ -52,7 +57,8 @@ TEST(Engines, RefuseWhatIsNotThere) {
         EXPECT_EQ((*chosen)->name(), "cuda");
     } else {
         EXPECT_EQ((*chosen)->name(), "cpu");
-        EXPECT_EQ(kernels::make_engine("cuda", model, options).error().code, ErrorCode::unavailable);
+        EXPECT_EQ(kernels::make_engine("cuda", model, options).error().code,
+                  ErrorCode::unavailable);
     }
     options.simd = "avx1024";
     EXPECT_EQ(kernels::make_engine("cpu", model, options).error().code, ErrorCode::unavailable);
@@ -60,8 +66,9 @@ TEST(Engines, RefuseWhatIsNotThere) {
 
 TEST(QueryVectors, RefuseZeroAndInfinity) {
     EXPECT_EQ(kernels::make_query_vector({0.0F, -0.0F}).error().code, ErrorCode::zero_vector);
-    EXPECT_EQ(kernels::make_query_vector({1.0F, std::numeric_limits<float>::infinity()}).error().code,
-              ErrorCode::bad_request);
+    EXPECT_EQ(
+        kernels::make_query_vector({1.0F, std::numeric_limits<float>::infinity()}).error().code,
+        ErrorCode::bad_request);
     EXPECT_EQ(kernels::make_query_vector({std::numeric_limits<float>::quiet_NaN()}).error().code,
               ErrorCode::bad_request);
 }

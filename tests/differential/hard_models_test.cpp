@@ -1,4 +1,5 @@
-// Every instruction set, with planes and without, on models on which bounds are worth little. HACKING.md, «Measuring», has the long version.
+// Every instruction set, with planes and without, on models on which bounds are worth little.
+// HACKING.md, «Measuring», has the long version.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -19,7 +20,9 @@ struct HardShape {
     std::size_t rows = 0;
     std::size_t dim = 0;
 };
-void PrintTo(const HardShape& shape, std::ostream* out) { *out << shape.rows << " x " << shape.dim; }
+void PrintTo(const HardShape& shape, std::ostream* out) {
+    *out << shape.rows << " x " << shape.dim;
+}
 
 class HardModels : public testing::TestWithParam<HardShape> {};
 
@@ -34,7 +37,8 @@ TEST_P(HardModels, AnswersAreTheSameInEveryWay) {
     const std::atomic<bool> stop{false};
     bool by_plane = false;
     const Status status = verify::check_engines(
-        model, verify::all_ways(model, checks.threads), checks, stop, [&](const verify::Check& check) {
+        model, verify::all_ways(model, checks.threads), checks, stop,
+        [&](const verify::Check& check) {
             EXPECT_TRUE(check.ok) << check.name << ": " << check.detail;
             by_plane = by_plane || check.detail.find("plane ") != std::string::npos;
         });
@@ -47,8 +51,9 @@ std::string shape_name(const testing::TestParamInfo<HardShape>& of) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, HardModels,
-                         testing::Values(HardShape{5000, 1}, HardShape{3001, 7}, HardShape{4000, 37},
-                                         HardShape{2017, 100}, HardShape{1500, 301}, HardShape{40, 20}),
+                         testing::Values(HardShape{5000, 1}, HardShape{3001, 7},
+                                         HardShape{4000, 37}, HardShape{2017, 100},
+                                         HardShape{1500, 301}, HardShape{40, 20}),
                          shape_name);
 
 TEST(HardEntries, DependOnTheSeedAndHoldRowsBeyondTheBounds) {

@@ -1,5 +1,6 @@
-// Planes by a writer that means harm: as far off as the format allows, or a little further. gloved-verify must find every number
-// that the format forbids, and with those that it allows every answer must be the oracle's, byte by byte.
+// Planes by a writer that means harm: as far off as the format allows, or a little further.
+// gloved-verify must find every number that the format forbids, and with those that it allows every
+// answer must be the oracle's, byte by byte.
 //
 // GLOVED_HOSTILE_PLANES: how many planes. GLOVED_HOSTILE_SEED: other ones.
 #include <fmt/format.h>
@@ -49,8 +50,9 @@ std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
 
 bool chance(Random& random, unsigned percent) { return random() % 100 < percent; }
 
-/// What a row and a code say, in the units in which a plane stores it. long double is exact enough: the writer stays away from numbers
-/// about which it, or the allowance that verify makes, could be wrong.
+/// What a row and a code say, in the units in which a plane stores it. long double is exact enough:
+/// the writer stays away from numbers about which it, or the allowance that verify makes, could be
+/// wrong.
 struct Exact {
     long double projection = 0;
     long double residual = 0;
@@ -73,7 +75,8 @@ struct Exact {
             left += across * across;
             square += level * level;
         }
-        const long double unit = kTop * std::sqrt(static_cast<long double>(row.size())) / kMaxStored;
+        const long double unit =
+            kTop * std::sqrt(static_cast<long double>(row.size())) / kMaxStored;
         projection = along / unit;
         residual = std::sqrt(left) / unit;
         square /= unit * unit;
@@ -84,7 +87,9 @@ enum class Verdict { legal, illegal, unclear };
 
 /// By FORMAT.md's words.
 Verdict verdict_of(const Exact& exact, int p, int h) {
-    const auto is_near = [](long double a, long double b, long double within) { return std::fabs(a - b) < within; };
+    const auto is_near = [](long double a, long double b, long double within) {
+        return std::fabs(a - b) < within;
+    };
     const long double squares = 1e-11L * exact.square;
     const long double residual = exact.residual * exact.residual;
     const long double h_less = h - kWithin;
@@ -93,8 +98,8 @@ Verdict verdict_of(const Exact& exact, int p, int h) {
         (h_less > 0 && is_near(h_less * h_less, residual, squares))) {
         return Verdict::unclear;
     }
-    const bool legal = p <= exact.projection && exact.projection < p + kWithin && h >= 1 && exact.residual <= h &&
-                       h < exact.residual + kWithin;
+    const bool legal = p <= exact.projection && exact.projection < p + kWithin && h >= 1 &&
+                       exact.residual <= h && h < exact.residual + kWithin;
     return legal ? Verdict::legal : Verdict::illegal;
 }
 
@@ -111,7 +116,8 @@ std::vector<std::uint8_t> hostile_codes(Random& random, std::span<const float> r
     const auto kind = random() % 8;
     if (kind >= 5) {
         for (std::size_t i = 0; i < codes.size(); ++i) {
-            if (kind == 5 && chance(random, 20)) codes[i] = static_cast<std::uint8_t>(random() % 16);
+            if (kind == 5 && chance(random, 20))
+                codes[i] = static_cast<std::uint8_t>(random() % 16);
             if (kind == 6) codes[i] = static_cast<std::uint8_t>(random() % 16);
             if (kind == 7) codes[i] = static_cast<std::uint8_t>(row[i] < 0 ? 7 : 8);
         }
@@ -128,10 +134,12 @@ bool choose_legal(Random& random, const Exact& exact, HostileRow& row) {
     const int p_high = static_cast<int>(std::floor(exact.projection));
     const int p_low = std::max(0, static_cast<int>(std::floor(exact.projection - kWithin)) + 1);
     const int h_low = std::max(1, static_cast<int>(std::ceil(exact.residual)));
-    const int h_high = std::clamp(static_cast<int>(std::ceil(exact.residual + kWithin)) - 1, 1, kMaxStored);
+    const int h_high =
+        std::clamp(static_cast<int>(std::ceil(exact.residual + kWithin)) - 1, 1, kMaxStored);
     row.p = chance(random, 70) ? p_low : p_high;
     row.h = chance(random, 50) ? h_low : h_high;
-    return row.p <= kMaxStored && row.h <= kMaxStored && verdict_of(exact, row.p, row.h) == Verdict::legal;
+    return row.p <= kMaxStored && row.h <= kMaxStored &&
+           verdict_of(exact, row.p, row.h) == Verdict::legal;
 }
 
 /// One number that the format forbids, by a hair or by far, on either side.
@@ -166,7 +174,8 @@ bool choose_illegal(Random& random, const Exact& exact, HostileRow& row) {
 }
 
 /// The rows of a hostile plane; `illegal` of them, at most, have a number that is.
-std::vector<HostileRow> hostile_rows(Random& random, const format::Model& model, std::size_t illegal) {
+std::vector<HostileRow> hostile_rows(Random& random, const format::Model& model,
+                                     std::size_t illegal) {
     std::vector<HostileRow> rows(model.rows());
     for (std::size_t r = 0; r < rows.size(); ++r) {
         HostileRow& row = rows[r];
@@ -181,15 +190,18 @@ std::vector<HostileRow> hostile_rows(Random& random, const format::Model& model,
         if (!row.covered || !row.legal) continue;
         const Exact exact(model.vector(static_cast<std::size_t>(&row - rows.data())), row.codes);
         const HostileRow before = row;
-        for (int attempt = 0; attempt < 20 && row.legal; ++attempt) row.legal = !choose_illegal(random, exact, row);
+        for (int attempt = 0; attempt < 20 && row.legal; ++attempt)
+            row.legal = !choose_illegal(random, exact, row);
         if (row.legal) row = before;
     }
     return rows;
 }
 
 /// Writes the rows as the model's planes file, as FORMAT.md has it.
-void write_planes(const std::string& directory, const format::Model& model, const std::vector<HostileRow>& rows) {
-    format::PlanesHeader header{model.rows(), static_cast<std::uint32_t>(model.dim()), model.generation(), 0};
+void write_planes(const std::string& directory, const format::Model& model,
+                  const std::vector<HostileRow>& rows) {
+    format::PlanesHeader header{model.rows(), static_cast<std::uint32_t>(model.dim()),
+                                model.generation(), 0};
     const format::PlaneShape shape = header.shape();
     std::string groups(shape.bytes(), '\0');
     for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -240,8 +252,10 @@ std::vector<Entry> entries_of(Random& random) {
     return entries;
 }
 
-/// A direction for which the inequality leaves nothing over: the row lies between it and the row's code, in one plane.
-std::vector<float> beyond_code(std::span<const float> row, const std::vector<std::uint8_t>& codes, double beyond) {
+/// A direction for which the inequality leaves nothing over: the row lies between it and the row's
+/// code, in one plane.
+std::vector<float> beyond_code(std::span<const float> row, const std::vector<std::uint8_t>& codes,
+                               double beyond) {
     double product = 0;
     double squares = 0;
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -262,7 +276,8 @@ struct Asked {
     std::vector<Hit> wanted;
 };
 
-std::vector<Asked> questions(Random& random, const format::Model& model, const std::vector<HostileRow>& rows) {
+std::vector<Asked> questions(Random& random, const format::Model& model,
+                             const std::vector<HostileRow>& rows) {
     std::vector<Asked> asked;
     const auto count = static_cast<Row>(model.rows());
     for (int i = 0; i < 5; ++i) {
@@ -272,9 +287,11 @@ std::vector<Asked> questions(Random& random, const format::Model& model, const s
         std::vector<float> direction(row.begin(), row.end());
         if (const auto kind = random() % 10; kind < 7) {
             constexpr double kBeyond[] = {0.01, 0.3, 1, 5, 100};
-            direction = beyond_code(row, rows[target].codes, kBeyond[random() % std::size(kBeyond)]);
+            direction =
+                beyond_code(row, rows[target].codes, kBeyond[random() % std::size(kBeyond)]);
         } else if (kind == 7) {
-            for (float& value : direction) value += static_cast<float>(random() % 1000) * 1e-3F - 0.5F;
+            for (float& value : direction)
+                value += static_cast<float>(random() % 1000) * 1e-3F - 0.5F;
         }
         // Against the row: where scores are negative the bound's other side is asked.
         if (chance(random, 40)) {
@@ -292,7 +309,8 @@ std::vector<Asked> questions(Random& random, const format::Model& model, const s
         Query exactly{kernels::Cosine{*vector}, 7, {}, {}};
         exactly.filter.min_score = scores[target];
         add(exactly);
-        exactly.filter.rows = kernels::RowRange{target / 3 * 3, std::min<Row>(target / 3 * 3 + 5, count)};
+        exactly.filter.rows =
+            kernels::RowRange{target / 3 * 3, std::min<Row>(target / 3 * 3 + 5, count)};
         add(exactly);
         add({kernels::Cosine{*vector}, 1 + random() % 5, {}, {}});
         add({kernels::Cosine{*vector}, 1 + random() % 5, {static_cast<Row>(random() % count)}, {}});
@@ -305,7 +323,8 @@ class HostilePlanes : public testing::Test {
     HostilePlanes() : random_(number_from("GLOVED_HOSTILE_SEED", 1)) {}
 
     /// Whether verify finds the rows that are illegal, and no others.
-    void expect_verified(const format::Model& model, std::size_t illegal, const std::string& what) const {
+    void expect_verified(const format::Model& model, std::size_t illegal,
+                         const std::string& what) const {
         const std::atomic<bool> stop{false};
         bool told = false;
         const Status done = verify::check_planes(model, 1, stop, [&](const verify::Check& check) {
@@ -318,10 +337,13 @@ class HostilePlanes : public testing::Test {
                 EXPECT_TRUE(check.ok) << what << ": " << check.detail;
                 return;
             }
-            EXPECT_FALSE(check.ok) << what << ": verify finds none of " << illegal << " illegal rows";
-            const std::string wanted = fmt::format("planes: {} rows' do not hold; the first: ", illegal);
+            EXPECT_FALSE(check.ok)
+                << what << ": verify finds none of " << illegal << " illegal rows";
+            const std::string wanted =
+                fmt::format("planes: {} rows' do not hold; the first: ", illegal);
             if (!check.ok) {
-                EXPECT_NE(check.detail.find(wanted), std::string::npos) << what << ": " << check.detail;
+                EXPECT_NE(check.detail.find(wanted), std::string::npos)
+                    << what << ": " << check.detail;
             }
         });
         EXPECT_TRUE(done);
@@ -339,18 +361,21 @@ class HostilePlanes : public testing::Test {
         const auto answers = run_all(engine, queries);
         std::size_t at = 0;
         for (const Asked& one : asked) {
-            if (!one.query.filter.rows) expect_identical(answers[at++].hits, one.wanted, what + ", with others");
+            if (!one.query.filter.rows)
+                expect_identical(answers[at++].hits, one.wanted, what + ", with others");
         }
         answers_ += asked.size() + queries.size();
     }
 
-    void ask_every_engine(const format::Model& model, const std::vector<HostileRow>& rows, const std::string& what) {
+    void ask_every_engine(const format::Model& model, const std::vector<HostileRow>& rows,
+                          const std::string& what) {
         const std::vector<Asked> asked = questions(random_, model, rows);
         kernels::EngineOptions options;
         options.threads = 1;
         const auto& simd = kernels::simd_names();
         options.simd = simd[random_() % simd.size()];
-        expect_answers(*require_engine("cpu", model, options), asked, what + ", cpu " + options.simd);
+        expect_answers(*require_engine("cpu", model, options), asked,
+                       what + ", cpu " + options.simd);
         options.simd.clear();
         fake_cuda::Settings settings;
         settings.multiply_capacity = 0;
@@ -375,24 +400,27 @@ TEST_F(HostilePlanes, AreFoundIfIllegalAndHarmlessIfLegal) {
         const auto without = format::Model::open(directory, format::WithPlanes::no);
         ASSERT_TRUE(without) << without.error().message;
         // Every second plane is legal; of the others many have one row that is not.
-        const std::size_t wanted = plane % 2 == 0 ? 0 : chance(random_, 60) ? 1 : 1 + random_() % 30;
+        const std::size_t wanted = plane % 2 == 0        ? 0
+                                   : chance(random_, 60) ? 1
+                                                         : 1 + random_() % 30;
         const auto rows = hostile_rows(random_, *without, wanted);
-        const auto illegal = static_cast<std::size_t>(
-            std::count_if(rows.begin(), rows.end(), [](const HostileRow& row) { return !row.legal; }));
+        const auto illegal = static_cast<std::size_t>(std::count_if(
+            rows.begin(), rows.end(), [](const HostileRow& row) { return !row.legal; }));
         write_planes(directory, *without, rows);
         const auto model = format::Model::open(directory);
         ASSERT_TRUE(model) << model.error().message;
-        const std::string what =
-            fmt::format("plane {} of {} x {} with {} illegal rows", plane, model->rows(), model->dim(), illegal);
+        const std::string what = fmt::format("plane {} of {} x {} with {} illegal rows", plane,
+                                             model->rows(), model->dim(), illegal);
         expect_verified(*model, illegal, what);
         illegal_rows += illegal;
         illegal_planes += illegal > 0 ? 1 : 0;
         if (illegal == 0) ask_every_engine(*model, rows, what);
         if (HasFailure()) break;
     }
-    std::printf("%llu planes, of which %llu have %llu illegal rows; %llu answers of the others compared\n",
-                static_cast<unsigned long long>(planes), static_cast<unsigned long long>(illegal_planes),
-                static_cast<unsigned long long>(illegal_rows), static_cast<unsigned long long>(answers_));
+    std::printf(
+        "%llu planes, of which %llu have %llu illegal rows; %llu answers of the others compared\n",
+        static_cast<unsigned long long>(planes), static_cast<unsigned long long>(illegal_planes),
+        static_cast<unsigned long long>(illegal_rows), static_cast<unsigned long long>(answers_));
     EXPECT_GT(illegal_planes, planes / 4);
     EXPECT_GT(answers_, planes);
 }

@@ -1,5 +1,5 @@
-// parse_number against strtof, bit for bit, on decimals chosen to be hard. GLOVED_NUMBER_CASES says how many (200,000); the
-// release is tested with 20 million.
+// parse_number against strtof, bit for bit, on decimals chosen to be hard. GLOVED_NUMBER_CASES says
+// how many (200,000); the release is tested with 20 million.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -31,8 +31,8 @@ using Random = std::mt19937_64;
 
 constexpr std::uint32_t kLargestFloatBits = 0x7F7FFFFF;
 
-/// Adds one unit of the last place, or takes one away, to the digits of a decimal «d.dddd»: carries run through the point. Nothing
-/// is taken from a zero.
+/// Adds one unit of the last place, or takes one away, to the digits of a decimal «d.dddd»: carries
+/// run through the point. Nothing is taken from a zero.
 std::string nudged(std::string digits, bool up) {
     for (std::size_t i = digits.size(); i-- > 0;) {
         char& c = digits[i];
@@ -52,7 +52,8 @@ std::string random_digits(Random& random, std::size_t count) {
     return digits;
 }
 
-/// A positive float below the largest, every exponent and the denormals as likely as their share of the bit patterns.
+/// A positive float below the largest, every exponent and the denormals as likely as their share of
+/// the bit patterns.
 float random_float(Random& random) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(random() % kLargestFloatBits));
 }
@@ -62,7 +63,8 @@ double midpoint_above(float low) {
     return static_cast<double>(low) / 2 + static_cast<double>(std::nextafter(low, INFINITY)) / 2;
 }
 
-/// «d.ddde±x» as digits alone, somewhere behind zeros, or with the exponent spread otherwise: the same value.
+/// «d.ddde±x» as digits alone, somewhere behind zeros, or with the exponent spread otherwise: the
+/// same value.
 std::string respelled(Random& random, const std::string& mantissa, int exponent) {
     // Moves the point by `shift` places to the left and makes the exponent up for it.
     const int shift = static_cast<int>(random() % 60);
@@ -71,8 +73,9 @@ std::string respelled(Random& random, const std::string& mantissa, int exponent)
     const std::string leading(random() % 4, '0');
     const std::string trailing(random() % 8 == 0 ? random() % 30 : 0, '0');
     if (shift == 0) return fmt::format("{}{}e{}", leading, mantissa, exponent);
-    return fmt::format("{}0.{}{}{}e{}", leading, std::string(static_cast<std::size_t>(shift - 1), '0'), digits,
-                       trailing, exponent + shift);
+    return fmt::format("{}0.{}{}{}e{}", leading,
+                       std::string(static_cast<std::size_t>(shift - 1), '0'), digits, trailing,
+                       exponent + shift);
 }
 
 struct Scientific {
@@ -88,7 +91,8 @@ Scientific scientific(double value, std::size_t digits) {
 std::string shortest(Random& random) { return fmt::format("{}", random_float(random)); }
 
 std::string as_in_downloads(Random& random) {
-    return fmt::format("{}.{}", random() % 8 == 0 ? random() % 10 : 0, random_digits(random, 1 + random() % 7));
+    return fmt::format("{}.{}", random() % 8 == 0 ? random() % 10 : 0,
+                       random_digits(random, 1 + random() % 7));
 }
 
 std::string one_to_forty_digits(Random& random) {
@@ -100,12 +104,14 @@ std::string one_to_forty_digits(Random& random) {
 }
 
 std::string midpoint(Random& random) {
-    // 120 digits hold any of these midpoints exactly: 24 + 1 bits at an exponent down to −150 have at most 113.
+    // 120 digits hold any of these midpoints exactly: 24 + 1 bits at an exponent down to −150 have
+    // at most 113.
     const auto [mantissa, exponent] = scientific(midpoint_above(random_float(random)), 120);
     return respelled(random, mantissa, exponent);
 }
 
-/// A midpoint to some digits: cut there, and one up or one down in the last. From 17 digits on, float64 cannot tell them.
+/// A midpoint to some digits: cut there, and one up or one down in the last. From 17 digits on,
+/// float64 cannot tell them.
 std::string beside_a_midpoint(Random& random) {
     auto [mantissa, exponent] = scientific(midpoint_above(random_float(random)), 120);
     mantissa.resize(2 + 1 + random() % 118);
@@ -114,8 +120,9 @@ std::string beside_a_midpoint(Random& random) {
     return respelled(random, mantissa, exponent);
 }
 
-/// Midpoints to 14 to 17 digits, without zeros before them and with a small exponent: what parse_number's fast path takes, and what
-/// the float64 nearest to it often cannot tell from the midpoint.
+/// Midpoints to 14 to 17 digits, without zeros before them and with a small exponent: what
+/// parse_number's fast path takes, and what the float64 nearest to it often cannot tell from the
+/// midpoint.
 std::string rounded_midpoint(Random& random) {
     const auto low = static_cast<double>((1U << 23) + random() % (1U << 23));
     const double value = std::ldexp(low + 0.5, static_cast<int>(random() % 80) - 60);
@@ -161,8 +168,9 @@ std::string around_overflow(Random& random) {
 }
 
 std::string far_away(Random& random) {
-    return fmt::format("{}.{}e{}{}", random_digits(random, random() % 5), random_digits(random, 1 + random() % 20),
-                       random() % 2 == 0 ? "-" : "+", random() % 2 == 0 ? random() % 400 : random());
+    return fmt::format("{}.{}e{}{}", random_digits(random, random() % 5),
+                       random_digits(random, 1 + random() % 20), random() % 2 == 0 ? "-" : "+",
+                       random() % 2 == 0 ? random() % 400 : random());
 }
 
 std::string with_zeros(Random& random) {
@@ -173,7 +181,8 @@ std::string with_zeros(Random& random) {
         case 0:
             return zeros + digits + "." + zeros;
         case 1:
-            return "0." + zeros + digits + fmt::format("e{}", places + static_cast<int>(random() % 20) - 10);
+            return "0." + zeros + digits +
+                   fmt::format("e{}", places + static_cast<int>(random() % 20) - 10);
         case 2:
             return digits + zeros + fmt::format("e-{}", places + static_cast<int>(random() % 20));
         default:
@@ -181,19 +190,21 @@ std::string with_zeros(Random& random) {
     }
 }
 
-/// Thousands of digits, zeros or not, and an exponent that nearly makes up for them: only all of it together tells the
-/// magnitude.
+/// Thousands of digits, zeros or not, and an exponent that nearly makes up for them: only all of it
+/// together tells the magnitude.
 std::string long_and_balanced(Random& random) {
     const auto many = static_cast<int>(random() % 3000);
-    const std::string run = random() % 2 == 0 ? std::string(static_cast<std::size_t>(many), '0')
-                                              : random_digits(random, static_cast<std::size_t>(many));
+    const std::string run = random() % 2 == 0
+                                ? std::string(static_cast<std::size_t>(many), '0')
+                                : random_digits(random, static_cast<std::size_t>(many));
     const std::string digits = random_digits(random, 1 + random() % 12);
     const int off = static_cast<int>(random() % 120) - 60;
     switch (random() % 4) {
         case 0:
             return digits + run + fmt::format("e{}", off - many);
         case 1:
-            return "0." + std::string(run.size(), '0') + digits + run + fmt::format("e{}", many + off);
+            return "0." + std::string(run.size(), '0') + digits + run +
+                   fmt::format("e{}", many + off);
         case 2:
             return digits + run + "." + run;
         default:
@@ -205,9 +216,10 @@ std::string long_and_balanced(Random& random) {
 std::string huge_exponent(Random& random) {
     const std::string zeros(random() % 30, '0');
     const std::string exponent = zeros + random_digits(random, 1 + random() % 60);
-    return fmt::format("{}{}{}{}{}", zeros, random_digits(random, random() % 4), random() % 4 == 0 ? "0." : "1.",
-                       random_digits(random, random() % 40),
-                       (random() % 2 == 0 ? "e" : "E") + std::string(random() % 2 == 0 ? "-" : "") + exponent);
+    return fmt::format(
+        "{}{}{}{}{}", zeros, random_digits(random, random() % 4), random() % 4 == 0 ? "0." : "1.",
+        random_digits(random, random() % 40),
+        (random() % 2 == 0 ? "e" : "E") + std::string(random() % 2 == 0 ? "-" : "") + exponent);
 }
 
 struct Class {
@@ -255,25 +267,30 @@ std::string compare(const std::string& text, Counts& counts) {
     // In a line more numbers follow, which must not leak in.
     const std::string line = text + " 9.87654321 5";
     const auto in_line = parse_number<float>(line.data(), line.data() + line.size());
-    if (in_line.end != line.data() + text.size() || std::bit_cast<std::uint32_t>(in_line.value) != got) {
+    if (in_line.end != line.data() + text.size() ||
+        std::bit_cast<std::uint32_t>(in_line.value) != got) {
         return text + ": read differently in a line";
     }
     if (number.fault == NumberFault::none && got == wanted) return "";
-    return fmt::format("{}: {:08x} (fault {}) instead of {:08x}", text, got, static_cast<int>(number.fault), wanted);
+    return fmt::format("{}: {:08x} (fault {}) instead of {:08x}", text, got,
+                       static_cast<int>(number.fault), wanted);
 }
 
 /// The same as a request's number, and as float64.
 std::string compare_others(const std::string& text) {
     const float expected = std::strtof(text.c_str(), nullptr);
     const auto of_request = expr::parse_float32(text);
-    if (of_request ? std::bit_cast<std::uint32_t>(*of_request) != std::bit_cast<std::uint32_t>(expected)
-                   : !std::isinf(expected)) {
+    if (of_request
+            ? std::bit_cast<std::uint32_t>(*of_request) != std::bit_cast<std::uint32_t>(expected)
+            : !std::isinf(expected)) {
         return text + ": read differently in a request";
     }
     const double expected_wide = std::strtod(text.c_str(), nullptr);
     const auto wide = parse_number<double>(text.data(), text.data() + text.size());
-    const bool same = std::bit_cast<std::uint64_t>(wide.value) == std::bit_cast<std::uint64_t>(expected_wide);
-    if (std::isinf(expected_wide) ? wide.fault == NumberFault::overflow : wide.fault == NumberFault::none && same)
+    const bool same =
+        std::bit_cast<std::uint64_t>(wide.value) == std::bit_cast<std::uint64_t>(expected_wide);
+    if (std::isinf(expected_wide) ? wide.fault == NumberFault::overflow
+                                  : wide.fault == NumberFault::none && same)
         return "";
     return text + ": another float64 than strtod's";
 }
@@ -283,7 +300,8 @@ TEST(NumberAgainstStrtof, AgreesInEveryBit) {
     const std::uint64_t cases = wanted == nullptr ? 200'000 : std::strtoull(wanted, nullptr, 10);
     // Blocks have seeds of their own: the decimals are the same for any number of threads.
     constexpr std::uint64_t kBlockCases = 10'000;
-    const std::uint64_t blocks = std::max<std::uint64_t>(1, (cases + kBlockCases - 1) / kBlockCases);
+    const std::uint64_t blocks =
+        std::max<std::uint64_t>(1, (cases + kBlockCases - 1) / kBlockCases);
     std::atomic<std::uint64_t> next{0};
     std::array<Counts, kClassCount> total{};
     std::vector<std::string> complaints;
@@ -315,24 +333,28 @@ TEST(NumberAgainstStrtof, AgreesInEveryBit) {
         complaints.insert(complaints.end(), own_complaints.begin(), own_complaints.end());
     };
     std::vector<std::thread> threads;
-    for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
+    for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i)
+        threads.emplace_back(work);
     for (std::thread& thread : threads) thread.join();
 
-    fmt::print("{:<18}{:>10}{:>10}{:>10}{:>11}{:>7}\n", "decimals", "cases", "numbers", "zeros", "overflows", "wrong");
+    fmt::print("{:<18}{:>10}{:>10}{:>10}{:>11}{:>7}\n", "decimals", "cases", "numbers", "zeros",
+               "overflows", "wrong");
     for (std::size_t kind = 0; kind < kClassCount; ++kind) {
         const Counts& counts = total[kind];
-        fmt::print("{:<18}{:>10}{:>10}{:>10}{:>11}{:>7}\n", kClasses[kind].name, counts.cases, counts.exact,
-                   counts.zeros, counts.overflows, counts.wrong);
+        fmt::print("{:<18}{:>10}{:>10}{:>10}{:>11}{:>7}\n", kClasses[kind].name, counts.cases,
+                   counts.exact, counts.zeros, counts.overflows, counts.wrong);
         EXPECT_EQ(counts.wrong, 0U) << kClasses[kind].name;
         EXPECT_GT(counts.cases, 0U);
     }
     for (const std::string& complaint : complaints) ADD_FAILURE() << complaint;
 }
 
-/// GLOVED_NUMBER_FILE names another download, as text or gzip, in which every line has one blank a number.
+/// GLOVED_NUMBER_FILE names another download, as text or gzip, in which every line has one blank a
+/// number.
 TEST(NumberAgainstStrtof, AgreesOnEveryNumberOfADownload) {
     const char* const named = std::getenv("GLOVED_NUMBER_FILE");
-    const std::string path = named == nullptr ? tests::source_path("data/glove.6B.100d.sample.txt.gz") : named;
+    const std::string path =
+        named == nullptr ? tests::source_path("data/glove.6B.100d.sample.txt.gz") : named;
     const std::atomic<bool> stop{false};
     auto input = Input::open(path, stop);
     ASSERT_TRUE(input) << input.error().message;
@@ -354,10 +376,12 @@ TEST(NumberAgainstStrtof, AgreesOnEveryNumberOfADownload) {
         for (const char* at = std::find(line, end, ' '); at != end; at = std::find(at, end, ' ')) {
             const auto number = parse_number<float>(++at, last);
             char* expected_end = nullptr;
-            const float expected = std::strtof(at, &expected_end);  // the text ends in a NUL, as std::string does
+            const float expected = std::strtof(at, &expected_end);  // the text ends in a NUL, as
+                                                                    // std::string does
             ++numbers;
             const bool same = number.fault == NumberFault::none && number.end == expected_end &&
-                              std::bit_cast<std::uint32_t>(number.value) == std::bit_cast<std::uint32_t>(expected);
+                              std::bit_cast<std::uint32_t>(number.value) ==
+                                  std::bit_cast<std::uint32_t>(expected);
             if (!same && ++wrong <= 10) ADD_FAILURE() << std::string(at, std::find(at, end, ' '));
         }
         line = end == last ? last : end + 1;

@@ -1,5 +1,6 @@
-// What the plane is for: answers are the float32 pass's, and of vectors few are read. On a model that is large enough for rows to wait,
-// to be settled in the middle and to be left over at the end.
+// What the plane is for: answers are the float32 pass's, and of vectors few are read. On a model
+// that is large enough for rows to wait, to be settled in the middle and to be left over at the
+// end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,15 +36,19 @@ std::vector<Answer> run_all(kernels::Engine& engine, std::span<const Query> quer
     return *std::move(answers);
 }
 
-Answer run_one(kernels::Engine& engine, const Query& query) { return run_all(engine, std::span(&query, 1))[0]; }
+Answer run_one(kernels::Engine& engine, const Query& query) {
+    return run_all(engine, std::span(&query, 1))[0];
+}
 
-/// Words about topics: near rows are nearer than four bits can tell apart. The first topic's words are the first rows, so that an answer may
-/// be among those that are settled first; those of others stand anywhere. A few rows are 0.
+/// Words about topics: near rows are nearer than four bits can tell apart. The first topic's words
+/// are the first rows, so that an answer may be among those that are settled first; those of others
+/// stand anywhere. A few rows are 0.
 std::vector<Entry> entries_of_topics() {
     auto entries = random_entries(kRows, kDim, 1);
     const auto topics = random_entries(kTopics, kDim, 2);
     for (std::size_t row = 0; row < kRows; ++row) {
-        entries[row].first = std::to_string(100'000 + row);  // keys in order: the model's rows are these
+        entries[row].first = std::to_string(100'000 + row);  // keys in order: the model's rows are
+                                                             // these
         auto& values = entries[row].second;
         const auto& of_topic = topics[row < kFirstTopic ? 0 : 1 + row * 7 % (kTopics - 1)].second;
         for (std::size_t i = 0; i < kDim; ++i) {
@@ -98,7 +103,8 @@ std::unique_ptr<format::Model> PlanePass::model_;
 std::vector<Query> filtered(const Query& query, std::uint64_t seed) {
     std::vector<Query> queries;
     for (const std::size_t k : {1U, 10U, 600U, 1024U, 2048U}) {
-        for (const auto& rows : {format::RowRange{0, kRows}, {7, 16'390}, {19'999, kRows}, {33, 34}, {500, 500}}) {
+        for (const auto& rows :
+             {format::RowRange{0, kRows}, {7, 16'390}, {19'999, kRows}, {33, 34}, {500, 500}}) {
             queries.push_back(query);
             queries.back().k = k;
             queries.back().filter.rows = rows;
@@ -132,13 +138,15 @@ TEST_P(PlanePass, AnswersAreThoseOfTheFloat32Pass) {
         for (const auto& by_plane : {one.get(), three.get()}) {
             const auto together = run_all(*by_plane, queries);
             for (std::size_t i = 0; i < queries.size(); ++i) {
-                const std::string what = "seed " + std::to_string(seed) + ", query " + std::to_string(i);
+                const std::string what =
+                    "seed " + std::to_string(seed) + ", query " + std::to_string(i);
                 ASSERT_EQ(together[i].hits, wanted[i].hits) << what;
                 const Answer alone = run_one(*by_plane, queries[i]);
                 ASSERT_EQ(alone.hits, wanted[i].hits) << what << " alone";
                 EXPECT_EQ(alone.certificate.pass, "plane");
                 EXPECT_GE(alone.certificate.survivors, alone.certificate.rescored);
-                EXPECT_GE(alone.certificate.read_bytes, alone.certificate.survivors * kDim * sizeof(float));
+                EXPECT_GE(alone.certificate.read_bytes,
+                          alone.certificate.survivors * kDim * sizeof(float));
                 EXPECT_LE(alone.certificate.rescored, alone.certificate.scanned);
             }
         }
@@ -157,7 +165,8 @@ TEST_P(PlanePass, FewVectorsAreRead) {
     EXPECT_LT(read / 20, kRows / 100);
 }
 
-// A row that a filter leaves out does not raise the threshold, so the plane lets many such pass; none of their vectors is read.
+// A row that a filter leaves out does not raise the threshold, so the plane lets many such pass;
+// none of their vectors is read.
 TEST_P(PlanePass, VectorsOfRowsThatAreNotEligibleAreNotRead) {
     for (const unsigned threads : {1U, 3U}) {
         const auto by_plane = engine(true, threads);

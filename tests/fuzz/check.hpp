@@ -4,7 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-/// Ends the process, which libFuzzer reports as a finding, unless `condition` holds. In every build, unlike assert.
+/// Ends the process, which libFuzzer reports as a finding, unless `condition` holds. In every
+/// build, unlike assert.
 #define GLOVED_CHECK(condition)                                                          \
     do {                                                                                 \
         if (!(condition)) {                                                              \

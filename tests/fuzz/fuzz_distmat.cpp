@@ -1,5 +1,5 @@
-// Any bytes as a matrix for gloved-distmat: text is read as a plain parser reads it, an array is the same mapped and from a stream, and what
-// is accepted has distances.
+// Any bytes as a matrix for gloved-distmat: text is read as a plain parser reads it, an array is
+// the same mapped and from a stream, and what is accepted has distances.
 //
 //     byte 0    in which pieces it is read, by how many threads; 64: from a stream, too
 #include <algorithm>
@@ -74,7 +74,8 @@ Plain parse_plainly(std::string_view text) {
             const std::size_t stop = std::min(rest.find_first_of(" \t", begin), rest.size());
             const std::string token(rest.substr(begin, stop - begin));
             rest = rest.substr(stop);
-            const double value = looks_like_a_number(token) ? std::strtod(token.c_str(), nullptr) : HUGE_VAL;
+            const double value =
+                looks_like_a_number(token) ? std::strtod(token.c_str(), nullptr) : HUGE_VAL;
             if (std::isinf(value)) {
                 plain.fault_line = line;
                 return plain;
@@ -94,15 +95,18 @@ Plain parse_plainly(std::string_view text) {
 }
 
 bool same_bits(std::span<const double> a, std::span<const double> b) {
-    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+    return a.size() == b.size() &&
+           (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
 bool same_values(const distmat::Matrix& a, const distmat::Matrix& b) {
-    if (a.rows() != b.rows() || a.dim() != b.dim() || a.values().index() != b.values().index()) return false;
+    if (a.rows() != b.rows() || a.dim() != b.dim() || a.values().index() != b.values().index())
+        return false;
     return std::visit(
         [&](auto one) {
             const auto two = std::get<decltype(one)>(b.values());
-            return one.size() == two.size() && std::memcmp(one.data(), two.data(), one.size_bytes()) == 0;
+            return one.size() == two.size() &&
+                   std::memcmp(one.data(), two.data(), one.size_bytes()) == 0;
         },
         a.values());
 }
@@ -110,15 +114,18 @@ bool same_values(const distmat::Matrix& a, const distmat::Matrix& b) {
 void check_message(const Error& error, const std::string& path) {
     GLOVED_CHECK(error.code == ErrorCode::bad_source || error.code == ErrorCode::damaged ||
                  error.code == ErrorCode::unsupported);
-    GLOVED_CHECK(error.message.starts_with(path + ": ") && error.message.find('\n') == std::string::npos);
+    GLOVED_CHECK(error.message.starts_with(path + ": ") &&
+                 error.message.find('\n') == std::string::npos);
 }
 
 /// Text as the plain parser reads it: the same numbers, or a fault on the same line.
-void check_text(const Result<distmat::Matrix>& read, std::string_view text, const std::string& path) {
+void check_text(const Result<distmat::Matrix>& read, std::string_view text,
+                const std::string& path) {
     const Plain plain = parse_plainly(text);
     if (plain.fault_line != 0) {
         GLOVED_CHECK(!read);
-        GLOVED_CHECK(read.error().message.starts_with(path + ": line " + std::to_string(plain.fault_line)));
+        GLOVED_CHECK(
+            read.error().message.starts_with(path + ": line " + std::to_string(plain.fault_line)));
         return;
     }
     GLOVED_CHECK(static_cast<bool>(read) == (plain.rows != 0));
@@ -132,8 +139,9 @@ void check_distances(const distmat::Matrix& matrix, const std::string& path) {
     constexpr std::size_t kMostRows = 8;
     static kernels::ThreadPool pool(1);
     for (const Metric metric : {Metric::sqeuclidean, Metric::euclidean, Metric::cosine}) {
-        const auto points = kernels::distance::prepare(pool, matrix.values(), matrix.rows(), matrix.dim(), metric,
-                                                       [&](std::size_t row) { return matrix.row_name(row); });
+        const auto points =
+            kernels::distance::prepare(pool, matrix.values(), matrix.rows(), matrix.dim(), metric,
+                                       [&](std::size_t row) { return matrix.row_name(row); });
         if (!points) {
             check_message(points.error(), path);
             continue;
@@ -142,8 +150,8 @@ void check_distances(const distmat::Matrix& matrix, const std::string& path) {
         for (std::size_t i = 0; i < std::min(view.rows, kMostRows); ++i) {
             for (std::size_t j = 0; j <= i; ++j) {
                 const auto distance = [&](std::size_t a, std::size_t b) {
-                    return distance_from_sum(metric,
-                                             kernels::distance::canonical_sum(view.row(a), view.row(b), view.dim));
+                    return distance_from_sum(metric, kernels::distance::canonical_sum(
+                                                         view.row(a), view.row(b), view.dim));
                 };
                 GLOVED_CHECK(std::isfinite(distance(i, j)) && distance(i, j) >= 0);
                 GLOVED_CHECK(distance(i, j) == distance(j, i) && distance(i, i) == 0);

@@ -1,5 +1,5 @@
-// Any bytes as an expression. What parses is finite and names words, and its flattened terms, written out as an
-// expression, parse to the same terms.
+// Any bytes as an expression. What parses is finite and names words, and its flattened terms,
+// written out as an expression, parse to the same terms.
 #include <fmt/format.h>
 
 #include <cmath>

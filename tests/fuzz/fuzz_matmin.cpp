@@ -1,4 +1,5 @@
-// Any bytes as matrices: text against a parser that is written for reading, and all of it in several pieces.
+// Any bytes as matrices: text against a parser that is written for reading, and all of it in
+// several pieces.
 //
 // The first two bytes of an input choose how it is read, so that the seeds are readable:
 //
@@ -46,13 +47,14 @@ struct Outcome {
 
 template <class T>
 bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
-    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+    return a.size() == b.size() &&
+           (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
 template <class T>
 bool same(const Outcome<T>& a, const Outcome<T>& b) {
-    return a.count == b.count && a.rows == b.rows && a.columns == b.columns && same_bytes(a.minimum, b.minimum) &&
-           same_bytes(a.maximum, b.maximum);
+    return a.count == b.count && a.rows == b.rows && a.columns == b.columns &&
+           same_bytes(a.minimum, b.minimum) && same_bytes(a.maximum, b.maximum);
 }
 
 template <class T>
@@ -62,7 +64,8 @@ Outcome<T> read(const std::string& path, std::size_t block_bytes, std::size_t th
     const auto refused = [&](const Error& error) {
         GLOVED_CHECK(error.code == ErrorCode::bad_source || error.code == ErrorCode::damaged ||
                      error.code == ErrorCode::unsupported);
-        GLOVED_CHECK(error.message.starts_with(path + ": ") && error.message.find('\n') == std::string::npos);
+        GLOVED_CHECK(error.message.starts_with(path + ": ") &&
+                     error.message.find('\n') == std::string::npos);
         outcome.error = error.message;
         return outcome;
     };
@@ -115,7 +118,8 @@ std::optional<T> plain_number(const std::string& word) {
         errno = 0;
         const long long value = std::strtoll(word.c_str(), nullptr, 10);
         if (digits == 0 || at != word.size() || errno == ERANGE) return std::nullopt;
-        if (value < std::numeric_limits<T>::min() || value > std::numeric_limits<T>::max()) return std::nullopt;
+        if (value < std::numeric_limits<T>::min() || value > std::numeric_limits<T>::max())
+            return std::nullopt;
         return static_cast<T>(value);
     } else {
         if (at < word.size() && word[at] == '.') {
@@ -132,8 +136,9 @@ std::optional<T> plain_number(const std::string& word) {
             at += exponent;
         }
         if (at != word.size()) return std::nullopt;
-        const T value = std::is_same_v<T, float> ? static_cast<T>(std::strtof(word.c_str(), nullptr))
-                                                 : static_cast<T>(std::strtod(word.c_str(), nullptr));
+        const T value = std::is_same_v<T, float>
+                            ? static_cast<T>(std::strtof(word.c_str(), nullptr))
+                            : static_cast<T>(std::strtod(word.c_str(), nullptr));
         if (std::isinf(value)) return std::nullopt;
         return value;
     }
@@ -155,7 +160,8 @@ std::vector<std::string> words_of(std::string line) {
 
 template <class T>
 bool before(T a, T b) {
-    return a < b || (a == 0 && b == 0 && std::signbit(static_cast<double>(a)) && !std::signbit(static_cast<double>(b)));
+    return a < b || (a == 0 && b == 0 && std::signbit(static_cast<double>(a)) &&
+                     !std::signbit(static_cast<double>(b)));
 }
 
 /// nullopt: it is refused.
@@ -173,7 +179,8 @@ std::optional<Outcome<T>> plain_read(std::string_view text) {
     const std::string& count = lines[0][0];
     errno = 0;
     const unsigned long long announced = std::strtoull(count.c_str(), nullptr, 10);
-    if (digits_at(count, 0) != count.size() || errno == ERANGE || announced == 0) return std::nullopt;
+    if (digits_at(count, 0) != count.size() || errno == ERANGE || announced == 0)
+        return std::nullopt;
 
     const std::vector<std::string> separator = {"***"};
     std::vector<std::vector<T>> matrices;
@@ -224,7 +231,8 @@ void check(std::string_view bytes, unsigned variation) {
     // Starting threads takes longer than all the rest, so that few inputs pay for it.
     const std::size_t threads = variation / 8 % 16 == 1 ? 2 : 0;
     const Outcome<T> pieces = read<T>(file.path(), kPieces[variation % 8], threads);
-    if (whole.error != pieces.error) std::fprintf(stderr, "%s\n%s\n", whole.error.c_str(), pieces.error.c_str());
+    if (whole.error != pieces.error)
+        std::fprintf(stderr, "%s\n%s\n", whole.error.c_str(), pieces.error.c_str());
     GLOVED_CHECK(whole.error == pieces.error && same(whole, pieces));
     if (npy::is_npy(bytes)) return;
     const auto plain = plain_read<T>(bytes);
@@ -237,7 +245,8 @@ void check(std::string_view bytes, unsigned variation) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size < kOptionBytes) return 0;
-    const std::string_view bytes(reinterpret_cast<const char*>(data) + kOptionBytes, size - kOptionBytes);
+    const std::string_view bytes(reinterpret_cast<const char*>(data) + kOptionBytes,
+                                 size - kOptionBytes);
     // What is packed, other targets look into.
     if (bytes.starts_with("\x1f\x8b") || bytes.starts_with("PK")) return 0;
     const auto variation = static_cast<unsigned>(static_cast<std::uint8_t>(data[1] - '0'));

@@ -1,4 +1,5 @@
-// Any bytes as a model's files. Whatever opens can be read to its last byte, and its lookups agree with its keys.
+// Any bytes as a model's files. Whatever opens can be read to its last byte, and its lookups agree
+// with its keys.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -39,8 +40,8 @@ std::uint64_t generation_of(const HeaderBytes& bytes) {
     header.dim = get<std::uint32_t>(bytes, fuzz::kAtDim);
     header.keys_bytes = get<std::uint64_t>(bytes, fuzz::kAtKeysBytes);
     header.keys_checksum = get<std::uint64_t>(bytes, fuzz::kAtKeysChecksum);
-    const std::size_t count =
-        std::min<std::size_t>(get<std::uint32_t>(bytes, fuzz::kAtSectionCount), format::kMaxSections);
+    const std::size_t count = std::min<std::size_t>(
+        get<std::uint32_t>(bytes, fuzz::kAtSectionCount), format::kMaxSections);
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t entry = fuzz::kFixedBytes + i * fuzz::kEntryBytes;
         const auto* name = reinterpret_cast<const char*>(bytes.data() + entry);
@@ -53,7 +54,8 @@ std::uint64_t generation_of(const HeaderBytes& bytes) {
 }
 
 void repair_checksum(HeaderBytes& bytes) {
-    put(bytes, fuzz::kAtHeaderChecksum, format::checksum(std::span(bytes).first(fuzz::kAtHeaderChecksum)));
+    put(bytes, fuzz::kAtHeaderChecksum,
+        format::checksum(std::span(bytes).first(fuzz::kAtHeaderChecksum)));
 }
 
 void repair(HeaderBytes& bytes, std::uint8_t what, std::string_view keys) {
@@ -61,7 +63,8 @@ void repair(HeaderBytes& bytes, std::uint8_t what, std::string_view keys) {
         put<std::uint64_t>(bytes, fuzz::kAtKeysBytes, keys.size());
         put(bytes, fuzz::kAtKeysChecksum, format::checksum(std::as_bytes(std::span(keys))));
     }
-    if ((what & fuzz::kRepairGeneration) != 0) put(bytes, fuzz::kAtGeneration, generation_of(bytes));
+    if ((what & fuzz::kRepairGeneration) != 0)
+        put(bytes, fuzz::kAtGeneration, generation_of(bytes));
     if ((what & fuzz::kRepairChecksum) != 0) repair_checksum(bytes);
 }
 
@@ -95,18 +98,22 @@ class Files {
         GLOVED_CHECK(write_all_at(keys_.get(), std::as_bytes(std::span(keys)), 0, path_));
         GLOVED_CHECK(::ftruncate(keys_.get(), static_cast<off_t>(keys.size())) == 0);
     }
-    void write_planes(const HeaderBytes& header, std::uint64_t bytes) { write_headed(planes_.get(), header, bytes); }
+    void write_planes(const HeaderBytes& header, std::uint64_t bytes) {
+        write_headed(planes_.get(), header, bytes);
+    }
     /// Whether the model has its planes file, or that lies aside.
     void show_planes(bool shown) {
         if (shown == planes_shown_) return;
         const std::string there = path_ + "/" + format::kPlanesFile;
-        GLOVED_CHECK(::rename((shown ? aside() : there).c_str(), (shown ? there : aside()).c_str()) == 0);
+        GLOVED_CHECK(
+            ::rename((shown ? aside() : there).c_str(), (shown ? there : aside()).c_str()) == 0);
         planes_shown_ = shown;
     }
 
   private:
     UniqueFd create(const char* name) {
-        UniqueFd fd(::open((path_ + "/" + name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        UniqueFd fd(
+            ::open((path_ + "/" + name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
         GLOVED_CHECK(fd);
         return fd;
     }
@@ -160,7 +167,8 @@ void use(const format::Model& model) {
 
 }  // namespace
 
-/// Refuses to start when this file's idea of the header is not the format's: then every repair would be damage.
+/// Refuses to start when this file's idea of the header is not the format's: then every repair
+/// would be damage.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
     HeaderBytes bytes = format::encode_header(fuzz::seed_header(2, 3));
     GLOVED_CHECK(format::decode_header(bytes));
@@ -188,10 +196,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::uint8_t what = data[0];
     const std::size_t entries = data[1] % (format::kMaxSections + 2);
     const std::span<const std::uint8_t> rest(data + 2, size - 2);
-    const auto head = rest.first(std::min(rest.size(), fuzz::kFixedBytes + entries * fuzz::kEntryBytes));
+    const auto head =
+        rest.first(std::min(rest.size(), fuzz::kFixedBytes + entries * fuzz::kEntryBytes));
     const bool with_planes = (what & fuzz::kWithPlanes) != 0;
     const auto behind = rest.subspan(head.size());
-    const auto planes_head = behind.first(with_planes ? std::min(behind.size(), fuzz::kPlanesBytes) : 0);
+    const auto planes_head =
+        behind.first(with_planes ? std::min(behind.size(), fuzz::kPlanesBytes) : 0);
     const auto last = behind.subspan(planes_head.size());
     const std::string_view keys(reinterpret_cast<const char*>(last.data()), last.size());
 
@@ -202,7 +212,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (decoded) GLOVED_CHECK(format::decode_header(format::encode_header(*decoded)));
 
     const auto size_of = [](const HeaderBytes& bytes, bool one_less) {
-        const std::uint64_t said = std::min(get<std::uint64_t>(bytes, fuzz::kAtFileBytes), kMaxFileBytes);
+        const std::uint64_t said =
+            std::min(get<std::uint64_t>(bytes, fuzz::kAtFileBytes), kMaxFileBytes);
         return said - (one_less && said > 0 ? 1 : 0);
     };
     const std::uint64_t values_bytes = size_of(header, (what & fuzz::kOneByteLess) != 0);

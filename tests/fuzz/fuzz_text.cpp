@@ -1,10 +1,13 @@
-// Any bytes as a text to convert, plain or packed by gzip. What is accepted reads back from what an export would write.
+// Any bytes as a text to convert, plain or packed by gzip. What is accepted reads back from what an
+// export would write.
 //
-// The first bytes of an input choose how it is read, so that the seeds are readable: «0000» leaves all to gloved-convert.
+// The first bytes of an input choose how it is read, so that the seeds are readable: «0000» leaves
+// all to gloved-convert.
 //
 //     byte 0    the format: 0 auto, 1 glove, 2 norms, 3 word2vec, 4 word2vec-bin, 5 fasttext
 //     byte 1    --dim, 0 to 7; 0: to be found
-//     byte 2    1: --on-error skip, 2: --limit 3, 4: gzip, 8: gzip of two members, 16: the last byte is missing
+//     byte 2    1: --on-error skip, 2: --limit 3, 4: gzip, 8: gzip of two members,
+//               16: the last byte is missing
 //     byte 3    in which pieces it is read
 #include <zlib.h>
 
@@ -67,8 +70,11 @@ void check_written_back(const fuzz::Reading& reading) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size < kOptionBytes) return 0;
-    const auto option = [&](std::size_t i) { return static_cast<unsigned>(static_cast<std::uint8_t>(data[i] - '0')); };
-    const std::string_view text(reinterpret_cast<const char*>(data) + kOptionBytes, size - kOptionBytes);
+    const auto option = [&](std::size_t i) {
+        return static_cast<unsigned>(static_cast<std::uint8_t>(data[i] - '0'));
+    };
+    const std::string_view text(reinterpret_cast<const char*>(data) + kOptionBytes,
+                                size - kOptionBytes);
     const unsigned flags = option(2);
     convert::SourceOptions options;
     options.format = static_cast<convert::SourceFormat>(option(0) % 6);

@@ -1,5 +1,5 @@
-// Any bytes as what arrives on a socket: cut into lines however they arrive, parsed as requests and as status lines;
-// and any bytes as a word, which survives being quoted.
+// Any bytes as what arrives on a socket: cut into lines however they arrive, parsed as requests and
+// as status lines; and any bytes as a word, which survives being quoted.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -24,8 +24,8 @@ namespace {
 // Short, so that inputs of a fuzzer's size reach it.
 constexpr std::size_t kMaxLine = 256;
 
-/// What a splitter gives for `stream` when it arrives `piece` bytes at a time: the lines, then the rest, then the
-/// verdict.
+/// What a splitter gives for `stream` when it arrives `piece` bytes at a time: the lines, then the
+/// rest, then the verdict.
 std::vector<std::string> split(std::string_view stream, std::size_t piece) {
     wire::LineSplitter splitter(kMaxLine);
     std::vector<std::string> lines;
@@ -47,7 +47,8 @@ void check_request(std::string_view line) {
         GLOVED_CHECK(request.error().code == ErrorCode::bad_request);
         const std::string reply = wire::error_reply(wire::Form::text, request.error());
         GLOVED_CHECK(std::count(reply.begin(), reply.end(), '\n') == 1);
-        const auto status = wire::parse_status_line(std::string_view(reply).substr(0, reply.size() - 1));
+        const auto status =
+            wire::parse_status_line(std::string_view(reply).substr(0, reply.size() - 1));
         GLOVED_CHECK(status && !status->ok && status->code == "bad_request");
         return;
     }
@@ -70,11 +71,13 @@ void check_status_line(std::string_view line) {
     }
     std::string written;
     wire::append_head(written, wire::Form::text, wire::Verb::near, status->lines, fields);
-    const auto again = wire::parse_status_line(std::string_view(written).substr(0, written.size() - 1));
+    const auto again =
+        wire::parse_status_line(std::string_view(written).substr(0, written.size() - 1));
     GLOVED_CHECK(again && again->lines == status->lines && again->fields == expected);
 }
 
-/// Words in JSON: no line end inside, and the bytes come back. (That strict readers take it is for the unit test.)
+/// Words in JSON: no line end inside, and the bytes come back. (That strict readers take it is for
+/// the unit test.)
 void check_json(std::string_view word) {
     std::string text;
     wire::append_json_string(text, word);
@@ -90,7 +93,8 @@ void check_json(std::string_view word) {
             // A pair of surrogates that stands for U+10FF00 + byte, in UTF-8.
             GLOVED_CHECK(text.compare(i + 6, 4, "\\udf") == 0);
             const int byte = std::stoi(text.substr(i + 10, 2), nullptr, 16);
-            content += {'\xF4', '\x8F', static_cast<char>(0xBC | byte >> 6), static_cast<char>(0x80 | (byte & 0x3F))};
+            content += {'\xF4', '\x8F', static_cast<char>(0xBC | byte >> 6),
+                        static_cast<char>(0x80 | (byte & 0x3F))};
             i += 11;
         } else {
             const int character = std::stoi(text.substr(i + 2, 4), nullptr, 16);

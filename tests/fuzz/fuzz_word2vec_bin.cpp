@@ -14,7 +14,9 @@ using namespace gloved;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size < 2) return 0;
-    const auto option = [&](std::size_t i) { return static_cast<unsigned>(static_cast<std::uint8_t>(data[i] - '0')); };
+    const auto option = [&](std::size_t i) {
+        return static_cast<unsigned>(static_cast<std::uint8_t>(data[i] - '0'));
+    };
     const std::string_view content(reinterpret_cast<const char*>(data) + 2, size - 2);
     convert::SourceOptions options;
     if ((option(0) & 1) != 0) options.on_error = convert::OnError::skip;
@@ -30,8 +32,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (std::size_t row = 0; row < reading.keys.size(); ++row) {
         GLOVED_CHECK(reading.keys[row].find(' ') == std::string::npos);
         std::string record = reading.keys[row] + " ";
-        record.append(reinterpret_cast<const char*>(reading.values.data() + row * reading.summary.dim),
-                      reading.summary.dim * sizeof(float));
+        record.append(
+            reinterpret_cast<const char*>(reading.values.data() + row * reading.summary.dim),
+            reading.summary.dim * sizeof(float));
         at = content.find(record, at);
         GLOVED_CHECK(at != std::string_view::npos);
         at += record.size();

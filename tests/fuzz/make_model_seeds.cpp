@@ -1,4 +1,5 @@
-// Writes fuzz_model's seeds into a directory. They are made, not kept, so that they follow the format.
+// Writes fuzz_model's seeds into a directory. They are made, not kept, so that they follow the
+// format.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -25,14 +26,17 @@ int main(int argc, char** argv) {
         const std::size_t used = fuzz::kFixedBytes + header.sections.size() * fuzz::kEntryBytes;
         const auto planes = format::encode_planes_header({rows, header.dim, header.generation, 0});
         constexpr int kPlanes = fuzz::kRepairAll | fuzz::kWithPlanes | fuzz::kRepairPlanes;
-        for (const int what : {+fuzz::kRepairAll, +fuzz::kRepairNothing, kPlanes, kPlanes | fuzz::kPlanesOneByteLess}) {
-            std::string input = {static_cast<char>(what), static_cast<char>(header.sections.size())};
+        for (const int what : {+fuzz::kRepairAll, +fuzz::kRepairNothing, kPlanes,
+                               kPlanes | fuzz::kPlanesOneByteLess}) {
+            std::string input = {static_cast<char>(what),
+                                 static_cast<char>(header.sections.size())};
             input.append(reinterpret_cast<const char*>(bytes.data()), used);
             if ((what & fuzz::kWithPlanes) != 0) {
                 input.append(reinterpret_cast<const char*>(planes.data()), fuzz::kPlanesBytes);
             }
             input += text;
-            std::ofstream(std::string(argv[1]) + "/seed" + std::to_string(made++), std::ios::binary) << input;
+            std::ofstream(std::string(argv[1]) + "/seed" + std::to_string(made++), std::ios::binary)
+                << input;
         }
     }
     return 0;

@@ -1,4 +1,5 @@
-// Writes fuzz_zip's seeds into a directory. They are made, not kept: archives are nothing that people can read.
+// Writes fuzz_zip's seeds into a directory. They are made, not kept: archives are nothing that
+// people can read.
 #include <cstdio>
 #include <fstream>
 #include <string>

@@ -6,8 +6,8 @@
 //     64           with kWithPlanes: the start of the header of the planes file, likewise
 //     the rest     the keys file
 //
-// A header is nearly all zeros and guarded by checksums: written out as it is, mutations would be wasted on the zeros
-// and end at the first check.
+// A header is nearly all zeros and guarded by checksums: written out as it is, mutations would be
+// wasted on the zeros and end at the first check.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@
 
 namespace gloved::fuzz {
 
-/// Bits of byte 0: what is made right after the mutation, so that it gets past the checks that come first.
+/// Bits of byte 0: what is made right after the mutation, so that it gets past the checks that come
+/// first.
 enum Repair : std::uint8_t {
     kRepairNothing = 0,
     kRepairKeys = 1,        ///< the header's size and checksum of the keys file
@@ -32,7 +33,8 @@ enum Repair : std::uint8_t {
     kPlanesOneByteLess = 64,
 };
 
-// Offsets of the fixed fields and of a section entry's, from FORMAT.md. If they drift, fuzz_model does not start.
+// Offsets of the fixed fields and of a section entry's, from FORMAT.md. If they drift, fuzz_model
+// does not start.
 inline constexpr std::size_t kFixedBytes = 64;
 inline constexpr std::size_t kEntryBytes = 64;
 inline constexpr std::size_t kAtRows = 16;
@@ -56,8 +58,8 @@ inline format::Header seed_header(std::uint64_t rows, std::uint32_t dim) {
     const auto add = [&](std::string_view name, format::ElementType type, std::uint64_t bytes) {
         header.sections.push_back({std::string(name), type, offset, bytes, 0});
         header.file_bytes = offset + bytes;
-        offset =
-            (header.file_bytes + format::kSectionAlignment - 1) / format::kSectionAlignment * format::kSectionAlignment;
+        offset = (header.file_bytes + format::kSectionAlignment - 1) / format::kSectionAlignment *
+                 format::kSectionAlignment;
     };
     add(format::kNorms, format::ElementType::float64, rows * sizeof(double));
     add(format::kVectors, format::ElementType::float32, rows * dim * sizeof(float));

@@ -26,7 +26,9 @@ namespace gloved::fuzz {
 /// A file in memory, with a name to open it by.
 class MemoryFile {
   public:
-    MemoryFile() : fd_(::memfd_create("download", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(fd_.get())) {
+    MemoryFile()
+        : fd_(::memfd_create("download", MFD_CLOEXEC)),
+          path_("/proc/self/fd/" + std::to_string(fd_.get())) {
         GLOVED_CHECK(fd_);
     }
     const std::string& path() const { return path_; }
@@ -54,16 +56,17 @@ struct Reading {
 /// A few bytes of gzip can be a million lines.
 inline constexpr std::uint64_t kMostLines = 5'000;
 
-/// Reads the file to its end, and checks what is promised of every source: rows that a model can take, or a message that
-/// names the file on one line.
-inline Reading read_download(const std::string& path, const convert::SourceOptions& options, const std::string& member,
-                             std::size_t block_bytes) {
+/// Reads the file to its end, and checks what is promised of every source: rows that a model can
+/// take, or a message that names the file on one line.
+inline Reading read_download(const std::string& path, const convert::SourceOptions& options,
+                             const std::string& member, std::size_t block_bytes) {
     static const std::atomic<bool> go_on{false};
     Reading reading;
     const auto refused = [&](const Error& error) {
         if (reading.broken_off) return reading;
         GLOVED_CHECK(error.code == ErrorCode::bad_source);
-        GLOVED_CHECK(error.message.starts_with(path + ": ") && error.message.find('\n') == std::string::npos);
+        GLOVED_CHECK(error.message.starts_with(path + ": ") &&
+                     error.message.find('\n') == std::string::npos);
         reading.error = error.message;
         return reading;
     };
@@ -90,13 +93,15 @@ inline Reading read_download(const std::string& path, const convert::SourceOptio
         GLOVED_CHECK(batch.values.size() >= batch.rows() * dim);
         for (std::size_t row = 0; row < batch.rows(); ++row) {
             const std::string_view key = batch.key(row);
-            GLOVED_CHECK(!key.empty() && key.find_first_of(std::string_view("\0\t\n\r", 4)) == std::string_view::npos);
+            GLOVED_CHECK(!key.empty() && key.find_first_of(std::string_view("\0\t\n\r", 4)) ==
+                                             std::string_view::npos);
             GLOVED_CHECK(batch.line_numbers[row] < batch.lines);
             reading.keys.emplace_back(key);
         }
         GLOVED_CHECK(batch.skipped.size() <= convert::kShownProblems);
         const auto values = std::span(batch.values).first(batch.rows() * dim);
-        GLOVED_CHECK(std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }));
+        GLOVED_CHECK(std::all_of(values.begin(), values.end(),
+                                 [](float value) { return std::isfinite(value); }));
         reading.values.insert(reading.values.end(), values.begin(), values.end());
         lines += batch.lines;
         reading.broken_off = lines > kMostLines;
@@ -107,38 +112,44 @@ inline Reading read_download(const std::string& path, const convert::SourceOptio
     reading.summary = *std::move(summary);
     GLOVED_CHECK(reading.summary.rows == reading.keys.size() && reading.summary.rows > 0);
     GLOVED_CHECK(reading.summary.rows + reading.summary.skipped_lines() <= reading.summary.lines);
-    GLOVED_CHECK(options.on_error == convert::OnError::skip || reading.summary.skipped_lines() == 0);
+    GLOVED_CHECK(options.on_error == convert::OnError::skip ||
+                 reading.summary.skipped_lines() == 0);
     GLOVED_CHECK(options.limit == 0 || reading.summary.rows <= options.limit);
     GLOVED_CHECK(!reading.said.empty() || options.dim != 0);
     return reading;
 }
 
-/// Checks that two readings gave the same, bit for bit. `limited`: by --limit; `other_chunks`: they differ in more than
-/// threads.
+/// Checks that two readings gave the same, bit for bit. `limited`: by --limit; `other_chunks`: they
+/// differ in more than threads.
 inline void check_same(const Reading& one, const Reading& two, bool limited, bool other_chunks) {
     if (one.broken_off || two.broken_off) return;
-    // What stands before damage in a packing is handed out by the chunk: a fault in that, or the limit, may come first.
+    // What stands before damage in a packing is handed out by the chunk: a fault in that, or the
+    // limit, may come first.
     const bool both_refused = !one.error.empty() && !two.error.empty();
     if (other_chunks && one.packed && (both_refused || limited)) return;
-    if (one.error != two.error) std::fprintf(stderr, "%s\n%s\n", one.error.c_str(), two.error.c_str());
+    if (one.error != two.error)
+        std::fprintf(stderr, "%s\n%s\n", one.error.c_str(), two.error.c_str());
     GLOVED_CHECK(one.error == two.error);
     GLOVED_CHECK(one.said == two.said);
     if (!one.error.empty()) return;
     GLOVED_CHECK(one.keys == two.keys);
     GLOVED_CHECK(one.values.size() == two.values.size());
-    GLOVED_CHECK(one.values.empty() ||
-                 std::memcmp(one.values.data(), two.values.data(), one.values.size() * sizeof(float)) == 0);
+    GLOVED_CHECK(one.values.empty() || std::memcmp(one.values.data(), two.values.data(),
+                                                   one.values.size() * sizeof(float)) == 0);
     const convert::SourceSummary& a = one.summary;
     const convert::SourceSummary& b = two.summary;
-    GLOVED_CHECK(a.format == b.format && a.dim == b.dim && a.header_rows == b.header_rows && a.bom == b.bom);
-    GLOVED_CHECK(a.lines == b.lines && a.rows == b.rows && a.text_bytes == b.text_bytes && a.whole == b.whole);
+    GLOVED_CHECK(a.format == b.format && a.dim == b.dim && a.header_rows == b.header_rows &&
+                 a.bom == b.bom);
+    GLOVED_CHECK(a.lines == b.lines && a.rows == b.rows && a.text_bytes == b.text_bytes &&
+                 a.whole == b.whole);
     GLOVED_CHECK(a.skipped == b.skipped && a.skipped_examples == b.skipped_examples);
     GLOVED_CHECK(a.final_newline == b.final_newline);
 }
 
-/// Reads the file with `options`, and again in other pieces by other threads. `variation` chooses the pieces.
-inline Reading read_in_several_ways(const std::string& path, convert::SourceOptions options, unsigned variation,
-                                    const std::string& member = {}) {
+/// Reads the file with `options`, and again in other pieces by other threads. `variation` chooses
+/// the pieces.
+inline Reading read_in_several_ways(const std::string& path, convert::SourceOptions options,
+                                    unsigned variation, const std::string& member = {}) {
     constexpr std::size_t kHeads[] = {64, 300, 1024, 1 << 16};
     constexpr std::size_t kPieces[] = {4, 7, 64, 1000};
     constexpr std::size_t kMuch = 1 << 14;  // for an input that a fuzzer makes
@@ -153,7 +164,8 @@ inline Reading read_in_several_ways(const std::string& path, convert::SourceOpti
     }
     options.threads = 0;
     options.chunk_bytes = kPieces[variation / 4 % 4];
-    check_same(reading, read_download(path, options, member, options.chunk_bytes), options.limit != 0, true);
+    check_same(reading, read_download(path, options, member, options.chunk_bytes),
+               options.limit != 0, true);
     return reading;
 }
 

@@ -1,5 +1,6 @@
-// What gloved-bad-kernel has beside gloved: a real device fault, which a driver reports as long as the process lives. A test starts it
-// under a supervisor and sees whether it ends in time and is answered for by the next one.
+// What gloved-bad-kernel has beside gloved: a real device fault, which a driver reports as long as
+// the process lives. A test starts it under a supervisor and sees whether it ends in time and is
+// answered for by the next one.
 #include <cuda_runtime_api.h>
 
 #include <atomic>
@@ -16,15 +17,18 @@ __global__ void write_astray(int* where) { *where = 1; }
 std::uint64_t read_after() {
     const char* const text = std::getenv("GLOVED_BAD_KERNEL_AFTER");
     const std::uint64_t after = text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
-    std::fprintf(stderr, "bad kernel: THIS IS NOT gloved BUT A TEST: it breaks its GPU's context after %llu queries\n",
+    std::fprintf(stderr,
+                 "bad kernel: THIS IS NOT gloved BUT A TEST: it breaks its GPU's context after "
+                 "%llu queries\n",
                  static_cast<unsigned long long>(after));
     return after;
 }
 
 }  // namespace
 
-/// Declared by cuda_engine.cpp. Counts the queries of the process; once N have been answered, enqueues a kernel that writes where nothing
-/// is, so that what is waited for next fails with cudaErrorIllegalAddress.
+/// Declared by cuda_engine.cpp. Counts the queries of the process; once N have been answered,
+/// enqueues a kernel that writes where nothing is, so that what is waited for next fails with
+/// cudaErrorIllegalAddress.
 cudaError_t launch_bad_kernel_when_due(std::size_t queries, cudaStream_t stream) {
     static const std::uint64_t after = read_after();
     static std::atomic<std::uint64_t> answered = 0;

@@ -55,16 +55,22 @@ struct Canvas {
     std::vector<float> values;
 
     Canvas(std::size_t row_count, std::size_t column_count, std::size_t spare)
-        : rows(row_count), columns(column_count), stride(column_count + spare), values(rows * stride, poison()) {}
+        : rows(row_count),
+          columns(column_count),
+          stride(column_count + spare),
+          values(rows * stride, poison()) {}
 };
 
 /// The first place where the bytes differ, the room behind rows included; nothing where none do.
 std::string difference(const Canvas& wanted, const Canvas& found) {
-    if (std::memcmp(wanted.values.data(), found.values.data(), wanted.values.size() * sizeof(float)) == 0) return {};
+    if (std::memcmp(wanted.values.data(), found.values.data(),
+                    wanted.values.size() * sizeof(float)) == 0)
+        return {};
     for (std::size_t i = 0; i < wanted.values.size(); ++i) {
         if (std::memcmp(&wanted.values[i], &found.values[i], sizeof(float)) == 0) continue;
-        return "row " + std::to_string(i / wanted.stride) + ", column " + std::to_string(i % wanted.stride) + ": " +
-               std::to_string(found.values[i]) + ", not " + std::to_string(wanted.values[i]);
+        return "row " + std::to_string(i / wanted.stride) + ", column " +
+               std::to_string(i % wanted.stride) + ": " + std::to_string(found.values[i]) +
+               ", not " + std::to_string(wanted.values[i]);
     }
     return {};
 }
@@ -75,9 +81,9 @@ std::unique_ptr<Engine> made(Result<std::unique_ptr<Engine>> engine) {
 }
 
 void run(Engine& engine, const Rectangle& rectangle, Canvas& out, Canvas* mirror) {
-    const Status done =
-        engine.run(rectangle, out.values.data(), out.stride, mirror == nullptr ? nullptr : mirror->values.data(),
-                   mirror == nullptr ? 0 : mirror->stride);
+    const Status done = engine.run(rectangle, out.values.data(), out.stride,
+                                   mirror == nullptr ? nullptr : mirror->values.data(),
+                                   mirror == nullptr ? 0 : mirror->stride);
     if (!done) throw std::runtime_error(done.error().message);
 }
 
@@ -85,10 +91,11 @@ void expect_all_equal(std::size_t rows, std::size_t dim, Metric metric) {
     const std::vector<float> values = random_points(rows, dim);
     const PointsView points{values.data(), rows, dim};
     Canvas wanted(rows, rows, 1);
-    run(*made(make_distance_engine("sequential", points, metric, {})), {0, rows, 0, rows}, wanted, nullptr);
+    run(*made(make_distance_engine("sequential", points, metric, {})), {0, rows, 0, rows}, wanted,
+        nullptr);
     for (const char* rung : kRungs) {
-        SCOPED_TRACE(std::string(rung) + ", " + std::to_string(rows) + " x " + std::to_string(dim) + ", metric " +
-                     std::to_string(static_cast<int>(metric)));
+        SCOPED_TRACE(std::string(rung) + ", " + std::to_string(rows) + " x " + std::to_string(dim) +
+                     ", metric " + std::to_string(static_cast<int>(metric)));
         const auto engine = made(make_device_distance(rung, points, metric, {}));
         for (int again = 0; again < 2; ++again) {
             Canvas found(rows, rows, 1);
@@ -125,16 +132,19 @@ TEST(DistanceGpu, LargeSquaresHaveTheBytesOfTheProcessor) {
     const std::vector<float> values = random_points(kRows, kDim);
     const PointsView points{values.data(), kRows, kDim};
     Canvas wanted(kRows, kRows, 0);
-    run(*made(make_distance_engine("cpu", points, Metric::sqeuclidean, {})), {0, kRows, 0, kRows}, wanted, nullptr);
+    run(*made(make_distance_engine("cpu", points, Metric::sqeuclidean, {})), {0, kRows, 0, kRows},
+        wanted, nullptr);
     for (const char* rung : kRungs) {
         SCOPED_TRACE(rung);
         Canvas found(kRows, kRows, 0);
-        run(*made(make_device_distance(rung, points, Metric::sqeuclidean, {})), {0, kRows, 0, kRows}, found, nullptr);
+        run(*made(make_device_distance(rung, points, Metric::sqeuclidean, {})),
+            {0, kRows, 0, kRows}, found, nullptr);
         ASSERT_EQ(difference(wanted, found), "");
     }
 }
 
-void expect_rectangles_equal(std::size_t rows, std::size_t dim, const std::vector<Rectangle>& rectangles) {
+void expect_rectangles_equal(std::size_t rows, std::size_t dim,
+                             const std::vector<Rectangle>& rectangles) {
     const std::vector<float> values = random_points(rows, dim);
     const PointsView points{values.data(), rows, dim};
     const auto sequential = made(make_distance_engine("sequential", points, Metric::euclidean, {}));
@@ -142,9 +152,11 @@ void expect_rectangles_equal(std::size_t rows, std::size_t dim, const std::vecto
         const auto engine = made(make_device_distance(rung, points, Metric::euclidean, {}));
         for (const Rectangle& rectangle : rectangles) {
             for (const bool mirrored : {false, true}) {
-                SCOPED_TRACE(std::string(rung) + ", rows " + std::to_string(rectangle.first_row) + " and " +
-                             std::to_string(rectangle.rows) + " on, columns " + std::to_string(rectangle.first_column) +
-                             " and " + std::to_string(rectangle.columns) + " on" + (mirrored ? ", mirrored" : ""));
+                SCOPED_TRACE(std::string(rung) + ", rows " + std::to_string(rectangle.first_row) +
+                             " and " + std::to_string(rectangle.rows) + " on, columns " +
+                             std::to_string(rectangle.first_column) + " and " +
+                             std::to_string(rectangle.columns) + " on" +
+                             (mirrored ? ", mirrored" : ""));
                 Canvas wanted(rectangle.rows, rectangle.columns, 3);
                 Canvas wanted_mirror(rectangle.columns, rectangle.rows, 5);
                 run(*sequential, rectangle, wanted, mirrored ? &wanted_mirror : nullptr);
@@ -160,7 +172,8 @@ void expect_rectangles_equal(std::size_t rows, std::size_t dim, const std::vecto
 
 TEST(DistanceGpu, SmallRectanglesAreRightAtOddOffsets) {
     if (no_device()) GTEST_SKIP() << kNoDevice;
-    expect_rectangles_equal(41, 9, {{0, 41, 0, 41}, {3, 7, 19, 21}, {5, 1, 0, 41}, {0, 41, 40, 1}, {7, 30, 7, 30}});
+    expect_rectangles_equal(
+        41, 9, {{0, 41, 0, 41}, {3, 7, 19, 21}, {5, 1, 0, 41}, {0, 41, 40, 1}, {7, 30, 7, 30}});
 }
 
 TEST(DistanceGpu, RectanglesAreRightAtOddOffsets) {
@@ -180,7 +193,8 @@ TEST(DistanceGpu, TimesWhatIsResident) {
     if (no_device()) GTEST_SKIP() << kNoDevice;
     const std::vector<float> values = random_points(65, 40);
     for (const char* rung : kRungs) {
-        const auto engine = made(make_device_distance(rung, {values.data(), 65, 40}, Metric::sqeuclidean, {}));
+        const auto engine =
+            made(make_device_distance(rung, {values.data(), 65, 40}, Metric::sqeuclidean, {}));
         for (int again = 0; again < 2; ++again) {
             const auto ms = engine->time_resident();
             ASSERT_TRUE(ms) << ms.error().message;

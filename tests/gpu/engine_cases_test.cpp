@@ -17,11 +17,13 @@ enum class By {
     plane_bare,   ///< and has one byte a component nowhere
 };
 
-/// What a device needs for a model's plane alone, with passes of 64 queries or of one, so that nothing is left for vectors.
+/// What a device needs for a model's plane alone, with passes of 64 queries or of one, so that
+/// nothing is left for vectors.
 std::size_t plane_alone_bytes(const format::Model& model, bool fine) {
     const auto device = kernels::cuda::read_device(0);
     if (!device) throw std::runtime_error(device.error().message);
-    return kernels::cuda::Shard::bytes_needed(model.rows(), model.dim(), device->shape, {false, true, fine, 64});
+    return kernels::cuda::Shard::bytes_needed(model.rows(), model.dim(), device->shape,
+                                              {false, true, fine, 64});
 }
 
 EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By::size) {
@@ -34,7 +36,8 @@ EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By
         const bool alone = by == By::plane_alone || by == By::plane_bare;
         if (alone) options.gpu_memory_bytes = plane_alone_bytes(model, by == By::plane_alone);
         auto engine = require_engine("cuda", model, options);
-        const std::pair<std::string, std::string> wanted("gpu_holds", alone ? "plane" : "vectors and plane");
+        const std::pair<std::string, std::string> wanted("gpu_holds",
+                                                         alone ? "plane" : "vectors and plane");
         const auto facts = engine->facts();
         if (std::find(facts.begin(), facts.end(), wanted) == facts.end()) {
             throw std::runtime_error("the engine does not hold " + wanted.second);
@@ -46,33 +49,41 @@ EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By
 }
 
 std::vector<EnginePath> gpu_paths() {
-    return {path_of("one", {0}), path_of("two_shards", {0, 0}), path_of("five_shards", {0, 0, 0, 0, 0})};
+    return {path_of("one", {0}), path_of("two_shards", {0, 0}),
+            path_of("five_shards", {0, 0, 0, 0, 0})};
 }
 
 std::vector<EnginePath> plane_paths() {
     return {path_of("plane_one", {0}, By::plane), path_of("plane_two_shards", {0, 0}, By::plane),
-            path_of("plane_five_shards", {0, 0, 0, 0, 0}, By::plane), path_of("plane_alone", {0}, By::plane_alone),
+            path_of("plane_five_shards", {0, 0, 0, 0, 0}, By::plane),
+            path_of("plane_alone", {0}, By::plane_alone),
             path_of("plane_bare", {0}, By::plane_bare)};
 }
 
-const std::vector<Shape> kShapes = {{1, 1},     {1, 25},    {16, 1},    {97, 7},    {33, 301},  {2500, 25},
-                                    {1003, 50}, {700, 100}, {500, 200}, {333, 300}, {64, 1025}, {40, 4096}};
+const std::vector<Shape> kShapes = {{1, 1},     {1, 25},    {16, 1},    {97, 7},
+                                    {33, 301},  {2500, 25}, {1003, 50}, {700, 100},
+                                    {500, 200}, {333, 300}, {64, 1025}, {40, 4096}};
 
-INSTANTIATE_TEST_SUITE_P(Gpu, EveryPath, testing::ValuesIn(on_shapes(gpu_paths(), kShapes)), path_name);
+INSTANTIATE_TEST_SUITE_P(Gpu, EveryPath, testing::ValuesIn(on_shapes(gpu_paths(), kShapes)),
+                         path_name);
 INSTANTIATE_TEST_SUITE_P(Gpu, ManyTies, testing::ValuesIn(gpu_paths()), path_name);
 
-/// Half a group and steps that are not whole; one, two and more loads a row; dims for which a kernel multiplies more than there is; both
-/// sides of the largest dim that passes of many queries take.
-const std::vector<Shape> kPlaneShapes = {{1, 1},     {16, 1},    {33, 3},     {97, 7},     {777, 301}, {999, 31},
-                                         {5000, 25}, {1003, 50}, {1003, 80},  {700, 100},  {700, 130}, {500, 200},
-                                         {333, 256}, {333, 300}, {5000, 320}, {5000, 321}, {64, 1025}, {40, 4096}};
+/// Half a group and steps that are not whole; one, two and more loads a row; dims for which a
+/// kernel multiplies more than there is; both sides of the largest dim that passes of many queries
+/// take.
+const std::vector<Shape> kPlaneShapes = {
+    {1, 1},     {16, 1},    {33, 3},     {97, 7},     {777, 301}, {999, 31},
+    {5000, 25}, {1003, 50}, {1003, 80},  {700, 100},  {700, 130}, {500, 200},
+    {333, 256}, {333, 300}, {5000, 320}, {5000, 321}, {64, 1025}, {40, 4096}};
 
-INSTANTIATE_TEST_SUITE_P(GpuPlane, EveryPath, testing::ValuesIn(on_shapes(plane_paths(), kPlaneShapes)), path_name);
+INSTANTIATE_TEST_SUITE_P(GpuPlane, EveryPath,
+                         testing::ValuesIn(on_shapes(plane_paths(), kPlaneShapes)), path_name);
 INSTANTIATE_TEST_SUITE_P(GpuPlane, ManyTies, testing::ValuesIn(plane_paths()), path_name);
 INSTANTIATE_TEST_SUITE_P(Gpu, DamagedRows, testing::ValuesIn(gpu_paths()), path_name);
 INSTANTIATE_TEST_SUITE_P(GpuPlane, DamagedRows, testing::ValuesIn(plane_paths()), path_name);
 
-/// Enough rows for thresholds of every kind: what a pass over the plane hands on is told from what it answers itself.
+/// Enough rows for thresholds of every kind: what a pass over the plane hands on is told from what
+/// it answers itself.
 TEST(GpuPlanePasses, AreTheOnesMeant) {
     if (no_device()) GTEST_SKIP() << kNoDevice;
     const TempDir dir;
@@ -83,7 +94,8 @@ TEST(GpuPlanePasses, AreTheOnesMeant) {
     std::vector<Query> queries;
     for (Row row = 0; row < 1100; ++row) {
         const auto vector = model.vector(row * 37);
-        queries.push_back({kernels::Cosine{vector_of({vector.begin(), vector.end()})}, 1 + row % 40, {row}, {}});
+        queries.push_back(
+            {kernels::Cosine{vector_of({vector.begin(), vector.end()})}, 1 + row % 40, {row}, {}});
         if (row % 5 == 3) queries.back().filter.rank_below = 20000;
         if (row % 7 == 3) queries.back().filter.min_score = 0.3;
     }
@@ -91,7 +103,8 @@ TEST(GpuPlanePasses, AreTheOnesMeant) {
         for (std::size_t i = 0; i < answers.size(); ++i) {
             const Query& query = queries[first + i];
             const auto& values = std::get<kernels::Cosine>(query.kind).vector.values;
-            expect_identical(answers[i].hits, oracle_answer(model, query, oracle_scores(model, values)),
+            expect_identical(answers[i].hits,
+                             oracle_answer(model, query, oracle_scores(model, values)),
                              "query " + std::to_string(first + i));
             EXPECT_EQ(answers[i].certificate.pass, "plane") << first + i;
             EXPECT_LE(answers[i].certificate.rescored, model.rows()) << first + i;
@@ -101,11 +114,13 @@ TEST(GpuPlanePasses, AreTheOnesMeant) {
          {std::size_t{4}, std::size_t{31}, std::size_t{65}, std::size_t{128}, queries.size()}) {
         check(run_all(*engine, std::span(queries).last(size)), queries.size() - size);
     }
-    for (std::size_t i = 0; i < 40; ++i) check(run_all(*engine, std::span(queries).subspan(i, 1)), i);
+    for (std::size_t i = 0; i < 40; ++i)
+        check(run_all(*engine, std::span(queries).subspan(i, 1)), i);
 }
 
 /// A shard of the whole model, with its plane, on a device as if that had `processors` of them.
-std::unique_ptr<kernels::cuda::Shard> shard_on_processors(const format::Model& model, int processors) {
+std::unique_ptr<kernels::cuda::Shard> shard_on_processors(const format::Model& model,
+                                                          int processors) {
     const auto require = [](const auto& result) {
         if (!result) throw std::runtime_error(result.error().message);
     };
@@ -113,7 +128,8 @@ std::unique_ptr<kernels::cuda::Shard> shard_on_processors(const format::Model& m
     require(device);
     device->shape.processors = processors;
     std::vector<std::unique_ptr<kernels::cuda::Shard>> shards(1);
-    auto made = kernels::cuda::Shard::create(model, {0, model.rows()}, *device, {true, true, true}, false);
+    auto made =
+        kernels::cuda::Shard::create(model, {0, model.rows()}, *device, {true, true, true}, false);
     require(made);
     shards[0] = *std::move(made);
     require(kernels::cuda::upload_vectors(model, shards, false, {}));
@@ -137,8 +153,9 @@ std::vector<kernels::Hit> hits_of(const kernels::cuda::ShardAnswer& answer) {
     return hits;
 }
 
-/// One processor's blocks go through several tiles each, so that both buffers are read to their ends: the first and the last dim of each
-/// number of instructions, and those between that are the worst for what lies behind the last group.
+/// One processor's blocks go through several tiles each, so that both buffers are read to their
+/// ends: the first and the last dim of each number of instructions, and those between that are the
+/// worst for what lies behind the last group.
 TEST(GpuPlanePasses, TilesOfEveryWidthAreReadWithinTheirMemory) {
     if (no_device()) GTEST_SKIP() << kNoDevice;
     if (!kernels::cuda::read_device(0)->shape.integer_products)
@@ -151,7 +168,8 @@ TEST(GpuPlanePasses, TilesOfEveryWidthAreReadWithinTheirMemory) {
         std::vector<Query> queries;
         for (Row row = 0; row < 40; ++row) {
             const auto vector = model.vector(row * 71);
-            queries.push_back({kernels::Cosine{vector_of({vector.begin(), vector.end()})}, 5, {}, {}});
+            queries.push_back(
+                {kernels::Cosine{vector_of({vector.begin(), vector.end()})}, 5, {}, {}});
         }
         ASSERT_TRUE(shard->start_plane_pass(pass_of(queries)));
         const auto waited = shard->wait();
@@ -160,14 +178,16 @@ TEST(GpuPlanePasses, TilesOfEveryWidthAreReadWithinTheirMemory) {
             const auto answer = shard->answer(i);
             if (answer.overflow) continue;
             const auto& values = std::get<kernels::Cosine>(queries[i].kind).vector.values;
-            expect_identical(hits_of(answer), oracle_answer(model, queries[i], oracle_scores(model, values)),
+            expect_identical(hits_of(answer),
+                             oracle_answer(model, queries[i], oracle_scores(model, values)),
                              "dim " + std::to_string(dim) + ", query " + std::to_string(i));
         }
     }
 }
 
-/// Blocks share a query's rows: the fewer processors there are, the more blocks of one query each of them would get. Here the last part of
-/// the plane, every second group, lets through as many rows as it may, all of one score.
+/// Blocks share a query's rows: the fewer processors there are, the more blocks of one query each
+/// of them would get. Here the last part of the plane, every second group, lets through as many
+/// rows as it may, all of one score.
 TEST(GpuPlanePasses, FewProcessorsHaveRoomForWhatAPartLetsThrough) {
     if (no_device()) GTEST_SKIP() << kNoDevice;
     using namespace kernels::cuda;
@@ -181,7 +201,8 @@ TEST(GpuPlanePasses, FewProcessorsHaveRoomForWhatAPartLetsThrough) {
         if (row / kernels::planes::kGroupRows % 2 == 1) entries[row].second = same;
     }
     const auto model = make_model(dir / "model", entries);
-    if (!read_device(0)->shape.integer_products) GTEST_SKIP() << "this device has no passes over the plane";
+    if (!read_device(0)->shape.integer_products)
+        GTEST_SKIP() << "this device has no passes over the plane";
     const auto shard = shard_on_processors(model, 1);
 
     std::vector<Query> queries;
@@ -197,7 +218,8 @@ TEST(GpuPlanePasses, FewProcessorsHaveRoomForWhatAPartLetsThrough) {
         ASSERT_EQ(answer.overflow, i % 3 == 0) << i;
         if (answer.overflow) continue;
         const auto& values = std::get<kernels::Cosine>(queries[i].kind).vector.values;
-        expect_identical(hits_of(answer), oracle_answer(model, queries[i], oracle_scores(model, values)),
+        expect_identical(hits_of(answer),
+                         oracle_answer(model, queries[i], oracle_scores(model, values)),
                          "query " + std::to_string(i));
     }
 }

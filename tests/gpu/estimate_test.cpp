@@ -1,5 +1,5 @@
-// The estimates of both first passes against the canonical maxima of each group, within the bounds that bounds.hpp proves, on
-// vectors made to hurt.
+// The estimates of both first passes against the canonical maxima of each group, within the bounds
+// that bounds.hpp proves, on vectors made to hurt.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,8 @@ template <class T>
 DeviceBuffer<T> on_device(const std::vector<T>& values, const Stream& stream) {
     auto buffer = DeviceBuffer<T>::allocate(values.size());
     if (!buffer) throw std::runtime_error(buffer.error().message);
-    if (!copy_async(buffer->data(), values.data(), values.size(), stream) || !stream.synchronize()) {
+    if (!copy_async(buffer->data(), values.data(), values.size(), stream) ||
+        !stream.synchronize()) {
         throw std::runtime_error("copy failed");
     }
     return *std::move(buffer);
@@ -61,7 +62,8 @@ std::vector<float> awkward_vector(std::size_t dim, std::mt19937_64& random) {
                 vector[i] = normal(random);
         }
     }
-    if (std::all_of(vector.begin(), vector.end(), [](float value) { return value == 0; })) vector[0] = 1;
+    if (std::all_of(vector.begin(), vector.end(), [](float value) { return value == 0; }))
+        vector[0] = 1;
     // Any norm that the bounds cover.
     const float scale = std::ldexp(1.0F, static_cast<int>(random() % 81) - 40);
     for (float& value : vector) value *= scale;
@@ -78,12 +80,14 @@ void check_passes(std::size_t rows, std::size_t dim) {
     ASSERT_TRUE(made);
     const Stream stream = *std::move(made);
 
-    const auto stride = static_cast<std::uint32_t>((dim + kStrideFloats - 1) / kStrideFloats * kStrideFloats);
+    const auto stride =
+        static_cast<std::uint32_t>((dim + kStrideFloats - 1) / kStrideFloats * kStrideFloats);
     const auto groups = static_cast<std::uint32_t>((rows + kGroupRows - 1) / kGroupRows);
     std::vector<float> packed;
     std::vector<double> norms;
     for (std::size_t row = 0; row < rows; ++row) {
-        const auto vector = row % 37 == 36 ? std::vector<float>(dim, 0.0F) : awkward_vector(dim, random);
+        const auto vector =
+            row % 37 == 36 ? std::vector<float>(dim, 0.0F) : awkward_vector(dim, random);
         packed.insert(packed.end(), vector.begin(), vector.end());
         norms.push_back(canonical_norm(vector.data(), dim));
     }
@@ -92,11 +96,12 @@ void check_passes(std::size_t rows, std::size_t dim) {
     auto vectors = DeviceBuffer<float>::allocate(rows * stride);
     auto inverse = DeviceBuffer<float>::allocate(groups * kGroupRows);
     ASSERT_TRUE(vectors && inverse);
-    ASSERT_EQ(launch_pad_rows(packed_device.data(), static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(dim),
-                              stride, vectors->data(), stream.get()),
-              cudaSuccess);
-    ASSERT_EQ(launch_invert_norms(norms_device.data(), static_cast<std::uint32_t>(rows), groups, kSmallestNorm,
-                                  kLargestNorm, inverse->data(), stream.get()),
+    ASSERT_EQ(
+        launch_pad_rows(packed_device.data(), static_cast<std::uint32_t>(rows),
+                        static_cast<std::uint32_t>(dim), stride, vectors->data(), stream.get()),
+        cudaSuccess);
+    ASSERT_EQ(launch_invert_norms(norms_device.data(), static_cast<std::uint32_t>(rows), groups,
+                                  kSmallestNorm, kLargestNorm, inverse->data(), stream.get()),
               cudaSuccess);
     const auto ranks = on_device(std::vector<std::uint32_t>(rows, 0), stream);
 
@@ -110,7 +115,8 @@ void check_passes(std::size_t rows, std::size_t dim) {
     model.stride = stride;
     model.groups = groups;
 
-    // Many rows take long to check: a few queries then, which is what makes the pipelines of blocks go round.
+    // Many rows take long to check: a few queries then, which is what makes the pipelines of blocks
+    // go round.
     const bool many = rows > 20000;
     const std::uint32_t capacity = many ? 8 : multiply_capacity(stride, shape);
     const std::uint32_t count = std::max(capacity, 8U);
@@ -123,13 +129,15 @@ void check_passes(std::size_t rows, std::size_t dim) {
         queries[q].rank_below = ~std::uint32_t{0};
         queries[q].last = model.rows;
         for (std::size_t i = 0; i < dim; ++i) {
-            unit[std::size_t{q} * stride + i] = static_cast<float>(static_cast<double>(asked[q][i]) / queries[q].norm);
+            unit[std::size_t{q} * stride + i] =
+                static_cast<float>(static_cast<double>(asked[q][i]) / queries[q].norm);
         }
     }
     const auto queries_device = on_device(queries, stream);
     const auto unit_device = on_device(unit, stream);
     // Poisoned before each launch: what is not written shows.
-    const std::vector<float> poison(std::size_t{count} * groups, std::numeric_limits<float>::quiet_NaN());
+    const std::vector<float> poison(std::size_t{count} * groups,
+                                    std::numeric_limits<float>::quiet_NaN());
     auto maxima = on_device(poison, stream);
     Workspace work;
     work.maxima = maxima.data();
@@ -138,18 +146,21 @@ void check_passes(std::size_t rows, std::size_t dim) {
     work.warp_maxima = warp_maxima->data();
     std::uint32_t warps = 0;
 
-    std::vector<double> wanted(std::size_t{count} * groups, -std::numeric_limits<double>::infinity());
+    std::vector<double> wanted(std::size_t{count} * groups,
+                               -std::numeric_limits<double>::infinity());
     for (std::uint32_t q = 0; q < count; ++q) {
         for (std::size_t row = 0; row < rows; ++row) {
             if (norms[row] == 0) continue;
             double& best = wanted[std::size_t{q} * groups + row / kGroupRows];
-            best = std::max(
-                best, canonical_dot(asked[q].data(), packed.data() + row * dim, dim) / (queries[q].norm * norms[row]));
+            best = std::max(best, canonical_dot(asked[q].data(), packed.data() + row * dim, dim) /
+                                      (queries[q].norm * norms[row]));
         }
     }
-    const auto compare = [&](std::uint32_t first, std::uint32_t queries_compared, double bound, const char* pass) {
+    const auto compare = [&](std::uint32_t first, std::uint32_t queries_compared, double bound,
+                             const char* pass) {
         std::vector<float> got(std::size_t{queries_compared} * groups);
-        ASSERT_TRUE(copy_async(got.data(), static_cast<const float*>(maxima.data()), got.size(), stream));
+        ASSERT_TRUE(
+            copy_async(got.data(), static_cast<const float*>(maxima.data()), got.size(), stream));
         ASSERT_TRUE(stream.synchronize());
         double worst = 0;
         for (std::size_t i = 0; i < got.size(); ++i) {
@@ -159,18 +170,29 @@ void check_passes(std::size_t rows, std::size_t dim) {
                 continue;
             }
             const double error = std::abs(static_cast<double>(got[i]) - want);
-            ASSERT_TRUE(error <= bound) << pass << " query " << first + i / groups << " group " << i % groups << ": "
-                                        << got[i] << " for " << want << ", bound " << bound;
+            ASSERT_TRUE(error <= bound)
+                << pass << " query " << first + i / groups << " group " << i % groups << ": "
+                << got[i] << " for " << want << ", bound " << bound;
             worst = std::max(worst, error / bound);
         }
-        std::printf("%s %zu x %zu: worst error is %.3f of the bound %.3g\n", pass, rows, dim, worst, bound);
+        std::printf("%s %zu x %zu: worst error is %.3f of the bound %.3g\n", pass, rows, dim, worst,
+                    bound);
     };
     const auto poison_maxima = [&] {
         ASSERT_TRUE(copy_async(maxima.data(), poison.data(), poison.size(), stream));
         ASSERT_TRUE(stream.synchronize());
     };
 
-    DeviceQueries all{queries_device.data(), nullptr, unit_device.data(), nullptr, nullptr, count, false, 1, true, {}};
+    DeviceQueries all{queries_device.data(),
+                      nullptr,
+                      unit_device.data(),
+                      nullptr,
+                      nullptr,
+                      count,
+                      false,
+                      1,
+                      true,
+                      {}};
     if (capacity >= 2) {
         for (const std::uint32_t size : {capacity, capacity / 2 + 1, 3U}) {
             all.count = size;
@@ -206,11 +228,15 @@ TEST_P(Estimates, StayWithinTheirBound) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Estimates,
-    testing::Values(std::pair{1, 1}, std::pair{33, 3}, std::pair{5000, 25}, std::pair{5000, 50}, std::pair{5000, 100},
-                    std::pair{5000, 200}, std::pair{5000, 300}, std::pair{400000, 25}, std::pair{200000, 50},
-                    std::pair{100000, 100}, std::pair{60000, 200}, std::pair{50000, 300}, std::pair{777, 301},
-                    std::pair{999, 31}, std::pair{500, 768}, std::pair{200, 1024}, std::pair{100, 4096}),
-    [](const auto& shape) { return std::to_string(shape.param.first) + "x" + std::to_string(shape.param.second); });
+    testing::Values(std::pair{1, 1}, std::pair{33, 3}, std::pair{5000, 25}, std::pair{5000, 50},
+                    std::pair{5000, 100}, std::pair{5000, 200}, std::pair{5000, 300},
+                    std::pair{400000, 25}, std::pair{200000, 50}, std::pair{100000, 100},
+                    std::pair{60000, 200}, std::pair{50000, 300}, std::pair{777, 301},
+                    std::pair{999, 31}, std::pair{500, 768}, std::pair{200, 1024},
+                    std::pair{100, 4096}),
+    [](const auto& shape) {
+        return std::to_string(shape.param.first) + "x" + std::to_string(shape.param.second);
+    });
 
 }  // namespace
 }  // namespace gloved::tests

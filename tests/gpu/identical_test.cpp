@@ -1,5 +1,5 @@
-// The cuda engine and the cpu engine answer the same questions with the same bits: on real vectors, at full size, and on several
-// shards.
+// The cuda engine and the cpu engine answer the same questions with the same bits: on real vectors,
+// at full size, and on several shards.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,8 +34,8 @@ enum class Passes {
     no_plane,
 };
 
-std::unique_ptr<Engine> make(const std::string& name, const format::Model& model, std::vector<int> devices = {0},
-                             Passes passes = Passes::by_size) {
+std::unique_ptr<Engine> make(const std::string& name, const format::Model& model,
+                             std::vector<int> devices = {0}, Passes passes = Passes::by_size) {
     kernels::EngineOptions options;
     options.devices = std::move(devices);
     options.planes = passes != Passes::no_plane;
@@ -58,7 +58,8 @@ std::vector<Answer> run(Engine& engine, std::span<const Query> queries) {
 }
 
 bool same_bits(const Hit& a, const Hit& b) {
-    return a.row == b.row && std::bit_cast<std::uint64_t>(a.score) == std::bit_cast<std::uint64_t>(b.score);
+    return a.row == b.row &&
+           std::bit_cast<std::uint64_t>(a.score) == std::bit_cast<std::uint64_t>(b.score);
 }
 
 /// Compares both engines on `queries`, `batch` at a time on the GPU.
@@ -67,7 +68,8 @@ void expect_identical(Engine& cuda, Engine& cpu, std::span<const Query> queries,
     constexpr std::size_t kCpuBatch = 64;
     std::vector<Answer> wanted;
     for (std::size_t i = 0; i < queries.size(); i += kCpuBatch) {
-        for (Answer& answer : run(cpu, queries.subspan(i, std::min(kCpuBatch, queries.size() - i)))) {
+        for (Answer& answer :
+             run(cpu, queries.subspan(i, std::min(kCpuBatch, queries.size() - i)))) {
             wanted.push_back(std::move(answer));
         }
     }
@@ -83,8 +85,9 @@ void expect_identical(Engine& cuda, Engine& cpu, std::span<const Query> queries,
                 << what << ", query " << begin + i << ", " << got[i].certificate.pass;
             for (std::size_t h = 0; h < want.hits.size(); ++h) {
                 ASSERT_TRUE(same_bits(got[i].hits[h], want.hits[h]))
-                    << what << ", query " << begin + i << ", place " << h << ", " << got[i].certificate.pass << ": row "
-                    << got[i].hits[h].row << " score " << got[i].hits[h].score << ", not " << want.hits[h].row << " "
+                    << what << ", query " << begin + i << ", place " << h << ", "
+                    << got[i].certificate.pass << ": row " << got[i].hits[h].row << " score "
+                    << got[i].hits[h].score << ", not " << want.hits[h].row << " "
                     << want.hits[h].score;
             }
         }
@@ -142,7 +145,8 @@ class RealSample : public testing::TestWithParam<Passes> {
     void SetUp() override {
         if (no_device()) GTEST_SKIP() << kNoDevice;
         const auto done =
-            tests::run({program("gloved-convert"), source_path("data/glove.6B.100d.sample.txt.gz"), dir_ / "model"});
+            tests::run({program("gloved-convert"), source_path("data/glove.6B.100d.sample.txt.gz"),
+                        dir_ / "model"});
         ASSERT_EQ(done.exit_code, 0) << done.err;
         model_ = std::make_unique<format::Model>(open(dir_ / "model"));
         cuda_ = make("cuda", *model_, {0}, GetParam());
@@ -178,13 +182,16 @@ TEST_P(RealSample, EveryFilter) {
         for (int i = 0; i < 400; ++i) {
             Query query = i % 2 == 0 ? ask.word(k) : ask.mixture(k);
             const int which = i / 2 % 8;
-            if (which % 2 == 1) query.filter.rank_below = static_cast<std::uint32_t>(random() % rows + 1);
+            if (which % 2 == 1)
+                query.filter.rank_below = static_cast<std::uint32_t>(random() % rows + 1);
             if (which / 2 % 2 == 1) {
                 const Row first = static_cast<Row>(random() % rows);
                 query.filter.rows = kernels::RowRange{first, first + random() % (rows - first + 1)};
             }
-            if (which / 4 % 2 == 1) query.filter.min_score = std::uniform_real_distribution<double>(-0.2, 0.6)(random);
-            for (std::size_t e = random() % 40; e > 0; --e) query.excluded.push_back(static_cast<Row>(random() % rows));
+            if (which / 4 % 2 == 1)
+                query.filter.min_score = std::uniform_real_distribution<double>(-0.2, 0.6)(random);
+            for (std::size_t e = random() % 40; e > 0; --e)
+                query.excluded.push_back(static_cast<Row>(random() % rows));
             if (i % 50 == 0) {
                 for (Row row = 0; row < 3000; ++row) query.excluded.push_back(row);
             }
@@ -201,7 +208,8 @@ TEST_P(RealSample, CosMulAndCountBefore) {
     for (const std::size_t k : {1U, 10U, 1024U, 5000U}) {
         for (int i = 0; i < 50; ++i) {
             const Row excluded = ask.row();
-            queries.push_back({kernels::CosMul{{ask.vector(), ask.vector()}, {ask.vector()}}, k, {excluded}, {}});
+            queries.push_back(
+                {kernels::CosMul{{ask.vector(), ask.vector()}, {ask.vector()}}, k, {excluded}, {}});
             queries.push_back({kernels::CountBefore{ask.vector(), ask.row()}, 1, {excluded}, {}});
         }
     }
@@ -211,25 +219,30 @@ TEST_P(RealSample, CosMulAndCountBefore) {
 
 TEST_P(RealSample, SeveralShardsOnOneDevice) {
     Questions ask(*model_, 5);
-    for (const std::vector<int>& devices : {std::vector<int>{0, 0}, std::vector<int>{0, 0, 0, 0, 0, 0, 0}}) {
+    for (const std::vector<int>& devices :
+         {std::vector<int>{0, 0}, std::vector<int>{0, 0, 0, 0, 0, 0, 0}}) {
         const auto shards = make("cuda", *model_, devices, GetParam());
         for (const std::size_t k : {1U, 10U, 1024U}) {
             std::vector<Query> queries;
-            for (int i = 0; i < 300; ++i) queries.push_back(i % 3 == 0 ? ask.mixture(k) : ask.word(k));
+            for (int i = 0; i < 300; ++i)
+                queries.push_back(i % 3 == 0 ? ask.mixture(k) : ask.word(k));
             queries.push_back({kernels::CosMul{{ask.vector()}, {ask.vector()}}, k, {}, {}});
             queries.push_back({kernels::CountBefore{ask.vector(), ask.row()}, 1, {}, {}});
             queries.push_back(ask.word(k));
             queries.back().filter.rows = kernels::RowRange{1000, 7000};
-            expect_identical(*shards, *cpu_, queries, 100, std::to_string(devices.size()) + " shards, batches");
+            expect_identical(*shards, *cpu_, queries, 100,
+                             std::to_string(devices.size()) + " shards, batches");
             expect_identical(*shards, *cpu_, std::span(queries).last(50), 1,
                              std::to_string(devices.size()) + " shards, single");
         }
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, RealSample, testing::Values(Passes::by_size, Passes::by_plane), [](const auto& test) {
-    return std::string(test.param == Passes::by_plane ? "by_plane" : "by_size");
-});
+INSTANTIATE_TEST_SUITE_P(Gpu, RealSample, testing::Values(Passes::by_size, Passes::by_plane),
+                         [](const auto& test) {
+                             return std::string(test.param == Passes::by_plane ? "by_plane"
+                                                                               : "by_size");
+                         });
 
 /// 2,196,016 × 300, as glove.840B: 2.6 GB on disk and on the device.
 TEST(FullSize, ThousandQueriesAreIdentical) {
@@ -256,12 +269,15 @@ TEST(FullSize, ThousandQueriesAreIdentical) {
     EXPECT_EQ(passes.count("float64"), 0U);
     passes.clear();
     const auto vectors = make("cuda", model, {0}, Passes::no_plane);
-    expect_identical(*vectors, *cpu, std::span(queries).first(300), 100, "batches without planes", &passes);
-    expect_identical(*vectors, *cpu, std::span(queries).first(50), 1, "single without planes", &passes);
+    expect_identical(*vectors, *cpu, std::span(queries).first(300), 100, "batches without planes",
+                     &passes);
+    expect_identical(*vectors, *cpu, std::span(queries).first(50), 1, "single without planes",
+                     &passes);
     EXPECT_EQ(passes, (std::set<std::string>{"float16", "float32"}));
-    std::vector<Query> others = {{kernels::CosMul{{ask.vector(), ask.vector()}, {ask.vector()}}, 10, {}, {}},
-                                 {kernels::CountBefore{ask.vector(), ask.row()}, 1, {}, {}},
-                                 ask.word(20000)};
+    std::vector<Query> others = {
+        {kernels::CosMul{{ask.vector(), ask.vector()}, {ask.vector()}}, 10, {}, {}},
+        {kernels::CountBefore{ask.vector(), ask.row()}, 1, {}, {}},
+        ask.word(20000)};
     expect_identical(*cuda, *cpu, others, 1, "canonical passes");
 }
 

@@ -50,7 +50,8 @@ std::unique_ptr<Rung> rung_of(const RungInfo& info, const format::Model& model) 
     return *std::move(rung);
 }
 
-std::vector<Hit> search(Rung& rung, const std::vector<float>& values, std::size_t k, RungTimes* times) {
+std::vector<Hit> search(Rung& rung, const std::vector<float>& values, std::size_t k,
+                        RungTimes* times) {
     auto query = kernels::make_query_vector(values);
     if (!query) throw std::runtime_error(query.error().message);
     auto hits = rung.search(*query, k, times);
@@ -58,8 +59,9 @@ std::vector<Hit> search(Rung& rung, const std::vector<float>& values, std::size_
     return *std::move(hits);
 }
 
-/// Rows that are hard to rank, from the first on, so that small models have some too: duplicates, a near-duplicate, an
-/// opposite, zeros, one-hot, constant, scaled to both ends of what the bound covers; with `uncovered`, tiny and huge ones.
+/// Rows that are hard to rank, from the first on, so that small models have some too: duplicates, a
+/// near-duplicate, an opposite, zeros, one-hot, constant, scaled to both ends of what the bound
+/// covers; with `uncovered`, tiny and huge ones.
 std::vector<Entry> awkward_entries(const Shape& shape, bool uncovered) {
     auto entries = random_entries(shape.rows, shape.dim, shape.rows * 31 + shape.dim);
     for (std::size_t i = 0; i < shape.rows; ++i) {
@@ -118,11 +120,13 @@ std::vector<Entry> awkward_entries(const Shape& shape, bool uncovered) {
     return entries;
 }
 
-/// Query vectors of many kinds: rows themselves and their opposites, random ones, near-zero and huge ones. Each differs from
-/// the one before it, so that an answer left over from the last search is a wrong one.
+/// Query vectors of many kinds: rows themselves and their opposites, random ones, near-zero and
+/// huge ones. Each differs from the one before it, so that an answer left over from the last search
+/// is a wrong one.
 std::vector<std::vector<float>> query_vectors(const format::Model& model) {
     std::vector<std::vector<float>> list;
-    for (std::size_t row = 0; row < model.rows() && list.size() < 10; row += 1 + model.rows() / 12) {
+    for (std::size_t row = 0; row < model.rows() && list.size() < 10;
+         row += 1 + model.rows() / 12) {
         if (!kernels::bound_covers(model.norms()[row])) continue;
         list.emplace_back(model.vector(row).begin(), model.vector(row).end());
         list.push_back(list.back());
@@ -142,37 +146,47 @@ std::vector<Hit> best_of(const std::vector<double>& scores) {
     return oracle_top(scores, kMaxLadderHits, [](std::uint32_t, double) { return true; });
 }
 
-/// `scores`: the oracle's, in row order; `best`: the same in descending order. Only rows that the bound covers.
-void expect_within_bound(const std::vector<Hit>& hits, const format::Model& model, const std::vector<double>& scores,
-                         const std::vector<Hit>& best, std::size_t k, double bound, const std::string& what) {
+/// `scores`: the oracle's, in row order; `best`: the same in descending order. Only rows that the
+/// bound covers.
+void expect_within_bound(const std::vector<Hit>& hits, const format::Model& model,
+                         const std::vector<double>& scores, const std::vector<Hit>& best,
+                         std::size_t k, double bound, const std::string& what) {
     ASSERT_EQ(hits.size(), std::min(k, model.rows())) << what;
     std::set<kernels::Row> rows;
     for (std::size_t i = 0; i < hits.size(); ++i) {
         const std::string where = what + ", place " + std::to_string(i);
         ASSERT_LT(hits[i].row, model.rows()) << where;
-        EXPECT_TRUE(rows.insert(hits[i].row).second) << where << ": row " << hits[i].row << " again";
+        EXPECT_TRUE(rows.insert(hits[i].row).second)
+            << where << ": row " << hits[i].row << " again";
         const double score = hits[i].score;
         if (!(std::abs(score - best[i].score) <= bound)) {
             ADD_FAILURE() << where << ": " << score << " for " << best[i].score;
         }
         if (!(std::abs(score - scores[hits[i].row]) <= bound)) {
-            ADD_FAILURE() << where << ": " << score << ", but row " << hits[i].row << " has " << scores[hits[i].row];
+            ADD_FAILURE() << where << ": " << score << ", but row " << hits[i].row << " has "
+                          << scores[hits[i].row];
         }
-        if (i > 0 && !(score <= hits[i - 1].score)) ADD_FAILURE() << where << ": " << score << " after less";
+        if (i > 0 && !(score <= hits[i - 1].score))
+            ADD_FAILURE() << where << ": " << score << " after less";
         if (model.norms()[hits[i].row] == 0.0) {
             EXPECT_EQ(score, 0.0) << where;
         }
     }
 }
 
-// Beside tails of every kind: the dimensions that v5 has instances for (25, 50, 100, 200, 300), and its loops for any width.
-constexpr std::array kShapes = {Shape{1, 1},     Shape{1, 300},    Shape{5, 3},     Shape{33, 25},
-                                Shape{1000, 50}, Shape{4099, 100}, Shape{515, 200}, Shape{10007, 300},
-                                Shape{777, 301}, Shape{258, 302},  Shape{64, 1025}, Shape{47, 4096}};
+// Beside tails of every kind: the dimensions that v5 has instances for (25, 50, 100, 200, 300), and
+// its loops for any width.
+constexpr std::array kShapes = {Shape{1, 1},     Shape{1, 300},     Shape{5, 3},
+                                Shape{33, 25},   Shape{1000, 50},   Shape{4099, 100},
+                                Shape{515, 200}, Shape{10007, 300}, Shape{777, 301},
+                                Shape{258, 302}, Shape{64, 1025},   Shape{47, 4096}};
 
-std::string text_of(const Shape& shape) { return std::to_string(shape.rows) + "x" + std::to_string(shape.dim); }
+std::string text_of(const Shape& shape) {
+    return std::to_string(shape.rows) + "x" + std::to_string(shape.dim);
+}
 
-/// All shapes in one case: a case is a process, and a process on the device takes longer to start than all of its searches.
+/// All shapes in one case: a case is a process, and a process on the device takes longer to start
+/// than all of its searches.
 class EveryRung : public testing::TestWithParam<std::string> {
   protected:
     void SetUp() override {
@@ -180,7 +194,8 @@ class EveryRung : public testing::TestWithParam<std::string> {
     }
     const RungInfo& info() const {
         const auto rungs = kernels::ladder::list_rungs();
-        return *std::find_if(rungs.begin(), rungs.end(), [](const RungInfo& rung) { return rung.name == GetParam(); });
+        return *std::find_if(rungs.begin(), rungs.end(),
+                             [](const RungInfo& rung) { return rung.name == GetParam(); });
     }
 };
 
@@ -189,7 +204,8 @@ TEST_P(EveryRung, FindsTheBestWithinItsBound) {
         SCOPED_TRACE(text_of(shape));
         const TempDir dir;
         const format::Model model = make_model(dir / "model", awkward_entries(shape, false));
-        for (const double norm : model.norms()) ASSERT_TRUE(norm == 0.0 || kernels::bound_covers(norm)) << norm;
+        for (const double norm : model.norms())
+            ASSERT_TRUE(norm == 0.0 || kernels::bound_covers(norm)) << norm;
         const auto rung = rung_of(info(), model);
         EXPECT_EQ(rung->info().name, info().name);
         const double bound = info().score_bound(shape.dim);
@@ -227,7 +243,8 @@ TEST_P(EveryRung, ScoresZeroRowsZero) {
         const std::vector<double> scores(model.rows(), 0.0);
         for (const float value : {1.0F, -1.0F}) {
             const auto hits = search(*rung, std::vector<float>(shape.dim, value), 32, nullptr);
-            expect_within_bound(hits, model, scores, best_of(scores), 32, 0.0, "query of " + std::to_string(value));
+            expect_within_bound(hits, model, scores, best_of(scores), 32, 0.0,
+                                "query of " + std::to_string(value));
         }
     }
 }
@@ -246,14 +263,16 @@ TEST_P(EveryRung, OrdersNormsBeyondTheBoundWithoutNaN) {
             for (const Hit& hit : hits) {
                 EXPECT_LT(hit.row, model.rows());
                 EXPECT_TRUE(rows.insert(hit.row).second) << "row " << hit.row << " again";
-                EXPECT_TRUE(hit.score <= above && hit.score >= -1.0) << hit.score << " after " << above;
+                EXPECT_TRUE(hit.score <= above && hit.score >= -1.0)
+                    << hit.score << " after " << above;
                 above = hit.score;
             }
         }
     }
 }
 
-// More rows than a large device scores at once, so that v5's warps meet rows when their lists are full.
+// More rows than a large device scores at once, so that v5's warps meet rows when their lists are
+// full.
 
 TEST_P(EveryRung, KeepsTheBestOfManyRows) {
     constexpr Shape kShape = {300000, 25};
@@ -279,7 +298,8 @@ TEST_P(EveryRung, KeepsTheBestWhereEveryRowIsBetterThanTheLast) {
         // Keys in the order of rows.
         const std::string digits = std::to_string(i);
         entries[i].first = std::string(8 - digits.size(), '0') + digits;
-        entries[i].second = {static_cast<float>(i + 1), static_cast<float>(kShape.rows), 0.0F, 0.0F};
+        entries[i].second = {static_cast<float>(i + 1), static_cast<float>(kShape.rows), 0.0F,
+                             0.0F};
     }
     const TempDir dir;
     const auto model = make_model(dir / "model", entries);
@@ -288,8 +308,8 @@ TEST_P(EveryRung, KeepsTheBestWhereEveryRowIsBetterThanTheLast) {
     const auto scores = oracle_scores(model, vector);
     const auto best = best_of(scores);
     for (const std::size_t k : kWanted) {
-        expect_within_bound(search(*rung, vector, k, nullptr), model, scores, best, k, info().score_bound(kShape.dim),
-                            "k=" + std::to_string(k));
+        expect_within_bound(search(*rung, vector, k, nullptr), model, scores, best, k,
+                            info().score_bound(kShape.dim), "k=" + std::to_string(k));
     }
 }
 
@@ -318,7 +338,8 @@ TEST(Ladder, ListsEachRungOnceAndKnowsNoOther) {
         EXPECT_FALSE(info.limit.empty());
         EXPECT_GT(info.score_bound(300), 0);
     }
-    for (const char* name : {"v0", "v1", "v2", "v3", "v4", "v5"}) EXPECT_EQ(names.count(name), 1U) << name;
+    for (const char* name : {"v0", "v1", "v2", "v3", "v4", "v5"})
+        EXPECT_EQ(names.count(name), 1U) << name;
     const auto rung = kernels::ladder::make_rung("v6", model, nullptr, kDevice);
     ASSERT_FALSE(rung);
     EXPECT_EQ(rung.error().code, ErrorCode::unavailable);
@@ -333,7 +354,8 @@ TEST(Ladder, TwoRungsOfAKindDoNotMixTheirModels) {
         const auto rung_one = rung_of(info, one);
         const auto rung_two = rung_of(info, two);
         for (int round = 0; round < 2; ++round) {
-            for (const auto& [rung, model] : {std::pair{rung_one.get(), &one}, std::pair{rung_two.get(), &two}}) {
+            for (const auto& [rung, model] :
+                 {std::pair{rung_one.get(), &one}, std::pair{rung_two.get(), &two}}) {
                 const std::vector<float> vector(model->vector(7).begin(), model->vector(7).end());
                 const auto scores = oracle_scores(*model, vector);
                 const auto best = best_of(scores);

@@ -54,9 +54,11 @@ std::vector<T> random_matrices(std::size_t width, std::size_t count, bool with_n
         const std::uint64_t bits = random();
         const std::size_t kind = i % width % 7;
         if constexpr (std::is_same_v<T, std::int32_t>) {
-            values[i] = static_cast<std::int32_t>(kind == 3 ? bits : bits % 2001) - (kind == 3 ? 0 : 1000);
+            values[i] =
+                static_cast<std::int32_t>(kind == 3 ? bits : bits % 2001) - (kind == 3 ? 0 : 1000);
             if (kind == 5 && bits % 3 == 0) {
-                values[i] = bits % 2 == 0 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min();
+                values[i] =
+                    bits % 2 == 0 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min();
             }
         } else {
             const T sign = bits % 2 == 0 ? T{1} : T{-1};
@@ -88,8 +90,9 @@ struct Wanted {
 template <class T>
 Wanted<T> plain_loop(const std::vector<T>& values, std::size_t width) {
     using Limits = std::numeric_limits<T>;
-    Wanted<T> wanted{std::vector<T>(width, Limits::has_infinity ? Limits::infinity() : Limits::max()),
-                     std::vector<T>(width, Limits::has_infinity ? -Limits::infinity() : Limits::min())};
+    Wanted<T> wanted{
+        std::vector<T>(width, Limits::has_infinity ? Limits::infinity() : Limits::max()),
+        std::vector<T>(width, Limits::has_infinity ? -Limits::infinity() : Limits::min())};
     for (std::size_t i = 0; i < values.size(); ++i) {
         if (values[i] != values[i]) continue;
         T& low = wanted.low[i % width];
@@ -141,7 +144,9 @@ using Types = testing::Types<float, double, std::int32_t>;
 struct TypeNames {
     template <class T>
     static std::string GetName(int) {
-        return std::is_same_v<T, float> ? "float32" : std::is_same_v<T, double> ? "float64" : "int32";
+        return std::is_same_v<T, float>    ? "float32"
+               : std::is_same_v<T, double> ? "float64"
+                                           : "int32";
     }
 };
 TYPED_TEST_SUITE(ReduceGpu, Types, TypeNames);
@@ -157,7 +162,8 @@ void expect_sizes_equal(std::span<const Size> sizes, bool with_nan) {
         const std::vector<T> values = random_matrices<T>(width, count, with_nan);
         const Wanted<T> wanted = plain_loop(values, width);
         for (const Way way : kWays) {
-            SCOPED_TRACE(name_of(way) + ", " + std::to_string(count) + " matrices of " + std::to_string(width));
+            SCOPED_TRACE(name_of(way) + ", " + std::to_string(count) + " matrices of " +
+                         std::to_string(width));
             const auto made = reducer<T>(way, width, count);
             feed(*made, values, width);
             expect_equal(*made, wanted);
@@ -179,9 +185,10 @@ TYPED_TEST(ReduceGpu, SmallSizesHaveTheBitsOfThePlainLoop) {
 
 TYPED_TEST(ReduceGpu, SizesHaveTheBitsOfThePlainLoop) {
     if (no_device()) GTEST_SKIP() << kNoDevice;
-    constexpr Size kSizes[] = {{1, 5000001}, {2, 1048577}, {3, 2048},   {3, 2049},    {7, 654321},  {9, 999983},
-                               {16, 500001}, {100, 77777}, {512, 9001}, {513, 9001},  {1000, 8111}, {1023, 3333},
-                               {1024, 3333}, {4096, 1025}, {65537, 61}, {300007, 11}, {3000001, 3}, {5000001, 1}};
+    constexpr Size kSizes[] = {{1, 5000001}, {2, 1048577}, {3, 2048},    {3, 2049},    {7, 654321},
+                               {9, 999983},  {16, 500001}, {100, 77777}, {512, 9001},  {513, 9001},
+                               {1000, 8111}, {1023, 3333}, {1024, 3333}, {4096, 1025}, {65537, 61},
+                               {300007, 11}, {3000001, 3}, {5000001, 1}};
     expect_sizes_equal<TypeParam>(kSizes, false);
 }
 
@@ -191,10 +198,12 @@ TYPED_TEST(ReduceGpu, SmallSizesKeepElementsApart) {
     // Whatever is taken from a neighbour is out of bounds here.
     for (const auto [width, count] : {Size{3, 2049}, Size{9, 4097}, Size{5, 2048}, Size{1030, 3}}) {
         std::vector<T> values(width * count);
-        for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(100 * (i % width) + i / width % 7);
+        for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] = static_cast<T>(100 * (i % width) + i / width % 7);
         const Wanted<T> wanted = plain_loop(values, width);
         for (const Way way : kWays) {
-            SCOPED_TRACE(name_of(way) + ", " + std::to_string(count) + " matrices of " + std::to_string(width));
+            SCOPED_TRACE(name_of(way) + ", " + std::to_string(count) + " matrices of " +
+                         std::to_string(width));
             const auto made = reducer<T>(way, width, count);
             feed(*made, values, width);
             expect_equal(*made, wanted);
@@ -215,14 +224,16 @@ TYPED_TEST(ReduceGpu, SmallMemoryIsReducedWheneverItIsFull) {
         Size size;
         std::size_t room;  // in matrices
     };
-    constexpr Case kCases[] = {{{1, 100}, 1}, {{9, 3007}, 100}, {{9, 3007}, 2999}, {{100, 51}, 7}, {{1100, 20}, 8}};
+    constexpr Case kCases[] = {
+        {{1, 100}, 1}, {{9, 3007}, 100}, {{9, 3007}, 2999}, {{100, 51}, 7}, {{1100, 20}, 8}};
     for (const auto& [size, room] : kCases) {
         const std::vector<T> values = random_matrices<T>(size.width, size.count, false);
         const Wanted<T> wanted = plain_loop(values, size.width);
         for (const Way way : kWays) {
             SCOPED_TRACE(name_of(way) + ", " + std::to_string(size.count) + " matrices of " +
                          std::to_string(size.width) + ", room for " + std::to_string(room));
-            const auto made = reducer<T>(way, size.width, size.count, room * size.width * sizeof(T));
+            const auto made =
+                reducer<T>(way, size.width, size.count, room * size.width * sizeof(T));
             feed(*made, values, size.width);
             expect_equal(*made, wanted);
             const auto again = made->time_again();
@@ -238,7 +249,8 @@ TYPED_TEST(ReduceGpu, SmallAnnouncementsMayBeWrong) {
     const std::vector<T> values = random_matrices<T>(9, 1000, false);
     const Wanted<T> wanted = plain_loop(values, 9);
     for (const Way way : kWays) {
-        for (const std::size_t announced : {std::size_t{0}, std::size_t{1}, std::size_t{999}, std::size_t{1001}}) {
+        for (const std::size_t announced :
+             {std::size_t{0}, std::size_t{1}, std::size_t{999}, std::size_t{1001}}) {
             SCOPED_TRACE(name_of(way) + ", announced " + std::to_string(announced));
             const auto made = reducer<T>(way, 9, announced);
             feed(*made, values, 9);

@@ -1,5 +1,5 @@
-// gloved-eval: against the real daemon with the sample, where every figure follows from single answers; and against a scripted one for
-// what a real one does not do on request.
+// gloved-eval: against the real daemon with the sample, where every figure follows from single
+// answers; and against a scripted one for what a real one does not do on request.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -44,8 +44,8 @@ class EvalProgram : public testing::Test {
         Connection connection(daemon_->socket_path());
         Lines words;
         for (const std::string& line : connection
-                                           .ask("NEAR k=8 norm=unit exclude=none " + options + " " + given[1] + " - " +
-                                                given[0] + " + " + given[2])
+                                           .ask("NEAR k=8 norm=unit exclude=none " + options + " " +
+                                                given[1] + " - " + given[0] + " + " + given[2])
                                            .lines) {
             const std::string word = line.substr(0, line.find('\t'));
             if (word != given[0] && word != given[1] && word != given[2]) words.push_back(word);
@@ -101,7 +101,8 @@ TEST_F(EvalProgram, CaseIsIgnoredUnlessItCounts) {
     raised[0] = static_cast<char>(raised[0] - 0x20);
     const std::string file = ": s\nMan KING woman " + raised + "\n";
     const Finished ignored = eval({"analogies", "-"}, file);
-    EXPECT_NE(ignored.out.find("*\ttotal\t1\t1\t0\t100.00\n"), std::string::npos) << ignored.out << ignored.err;
+    EXPECT_NE(ignored.out.find("*\ttotal\t1\t1\t0\t100.00\n"), std::string::npos)
+        << ignored.out << ignored.err;
     const Finished exact = eval({"--case", "exact", "analogies", "-"}, file);
     EXPECT_EQ(exact.exit_code, 1);
     EXPECT_NE(exact.err.find("nothing to ask"), std::string::npos) << exact.err;
@@ -109,11 +110,13 @@ TEST_F(EvalProgram, CaseIsIgnoredUnlessItCounts) {
 }
 
 TEST_F(EvalProgram, TopLimitsQuestionsAndAnswers) {
-    // «berlin» has rank 2368: no answer among the 2,000 most frequent words, and no word of a question.
+    // «berlin» has rank 2368: no answer among the 2,000 most frequent words, and no word of a
+    // question.
     const std::array<std::string, 3> given = {"france", "paris", "germany"};
     ASSERT_EQ(nearest(given, "").at(0), "berlin");
     const std::string next = nearest(given, "top=2000").at(0);
-    const std::string file = ": s\nfrance paris germany " + next + "\nfrance paris germany berlin\n";
+    const std::string file =
+        ": s\nfrance paris germany " + next + "\nfrance paris germany berlin\n";
     const Finished few = eval({"--top", "2000", "analogies", "-"}, file);
     EXPECT_NE(few.out.find("*\ttotal\t1\t1\t1\t100.00\n"), std::string::npos) << few.out << few.err;
     const Finished all = eval({"analogies", "-"}, file);
@@ -123,11 +126,13 @@ TEST_F(EvalProgram, TopLimitsQuestionsAndAnswers) {
 TEST_F(EvalProgram, MulIsAskedForMul) {
     Connection connection(daemon_->socket_path());
     const auto best = [&](const std::string& method) {
-        const std::string hit = connection.ask("ANALOGY method=" + method + " k=1 hospital country money").lines.at(0);
+        const std::string hit =
+            connection.ask("ANALOGY method=" + method + " k=1 hospital country money").lines.at(0);
         return hit.substr(0, hit.find('\t'));
     };
     ASSERT_NE(best("mul"), best("add"));
-    const Finished f = eval({"--method", "mul", "analogies", "-"}, ": s\nhospital country money " + best("mul"));
+    const Finished f =
+        eval({"--method", "mul", "analogies", "-"}, ": s\nhospital country money " + best("mul"));
     EXPECT_NE(f.out.find("*\ttotal\t1\t1\t0\t100.00\n"), std::string::npos) << f.out << f.err;
 }
 
@@ -135,14 +140,18 @@ TEST_F(EvalProgram, ManyQuestionsKeepTheirOrder) {
     // More than are sent ahead, right and wrong ones in turn.
     const std::string best = nearest({"man", "king", "woman"}, "").at(0);
     std::string file = ": s\n";
-    for (int i = 0; i < 1000; ++i) file += i % 5 == 0 ? "man king woman snake\n" : "man king woman " + best + "\n";
+    for (int i = 0; i < 1000; ++i)
+        file += i % 5 == 0 ? "man king woman snake\n" : "man king woman " + best + "\n";
     const Finished f = eval({"analogies", "-"}, file);
     EXPECT_NE(f.out.find("*\ttotal\t800\t1000\t0\t80.00\n"), std::string::npos) << f.out << f.err;
 }
 
 TEST_F(EvalProgram, CorrelatesWithSim) {
-    const std::vector<std::pair<std::string, std::string>> words = {
-        {"king", "queen"}, {"paris", "france"}, {"dog", "cat"}, {"snake", "president"}, {"music", "guitar"}};
+    const std::vector<std::pair<std::string, std::string>> words = {{"king", "queen"},
+                                                                    {"paris", "france"},
+                                                                    {"dog", "cat"},
+                                                                    {"snake", "president"},
+                                                                    {"music", "guitar"}};
     const std::vector<double> people = {9, 7, 8, 1, 6.5};
     std::string file = "# a comment\nword1\tword2\tscore\n";
     std::vector<double> model;
@@ -154,8 +163,8 @@ TEST_F(EvalProgram, CorrelatesWithSim) {
     // Pearson's formula in another form than the program's.
     double n = 0, a = 0, b = 0, aa = 0, bb = 0, ab = 0;
     for (std::size_t i = 0; i < people.size(); ++i) {
-        n += 1, a += people[i], b += model[i], aa += people[i] * people[i], bb += model[i] * model[i],
-            ab += people[i] * model[i];
+        n += 1, a += people[i], b += model[i], aa += people[i] * people[i],
+            bb += model[i] * model[i], ab += people[i] * model[i];
     }
     const double expected = (n * ab - a * b) / std::sqrt((n * aa - a * a) * (n * bb - b * b));
 
@@ -169,9 +178,11 @@ TEST_F(EvalProgram, CorrelatesWithSim) {
 
     std::string ordered;
     for (std::size_t i = 0; i < words.size(); ++i) {
-        ordered += words[i].first + " " + words[i].second + " " + std::to_string(-100 * model[i]) + "\n";
+        ordered +=
+            words[i].first + " " + words[i].second + " " + std::to_string(-100 * model[i]) + "\n";
     }
-    EXPECT_NE(eval({"pairs", "-"}, ordered).out.find("\n5\t0\t0.00\t-1.000000\t-1.000000\n"), std::string::npos);
+    EXPECT_NE(eval({"pairs", "-"}, ordered).out.find("\n5\t0\t0.00\t-1.000000\t-1.000000\n"),
+              std::string::npos);
 }
 
 TEST_F(EvalProgram, FaultsOfTheFile) {
@@ -221,11 +232,12 @@ TEST_F(EvalProgram, WrongUsage) {
 class EvalAgainstAScript : public testing::Test {
   protected:
     static std::string ok(const std::string& results, const std::string& generation = "01") {
-        return "{\"ok\":true,\"us\":1,\"rows\":9,\"model\":\"m\",\"generation\":\"" + generation + "\",\"results\":[" +
-               results + "]}\n";
+        return "{\"ok\":true,\"us\":1,\"rows\":9,\"model\":\"m\",\"generation\":\"" + generation +
+               "\",\"results\":[" + results + "]}\n";
     }
 
-    /// What does not depend on a test: FORMAT, STATS, and HAS, which knows all words but «nix», in lower case alone.
+    /// What does not depend on a test: FORMAT, STATS, and HAS, which knows all words but «nix», in
+    /// lower case alone.
     static std::string usual(const std::string& line) {
         if (line == "FORMAT json") return "{\"ok\":true,\"verb\":\"FORMAT\"}\n";
         if (line.starts_with("STATS")) return ok("{\"single_query_us\":100}");
@@ -237,7 +249,8 @@ class EvalAgainstAScript : public testing::Test {
             const std::string word = line.substr(at + 2, end - at - 2);
             const bool known = word != "nix" && (word[0] < 'A' || word[0] > 'Z');
             results += results.empty() ? "" : ",";
-            results += known ? "{\"word\":\"w\",\"known\":true,\"rank\":5}" : "{\"word\":\"w\",\"known\":false}";
+            results += known ? "{\"word\":\"w\",\"known\":true,\"rank\":5}"
+                             : "{\"word\":\"w\",\"known\":false}";
             at = line.find(" \"", end + 1);
         }
         return ok(results);
@@ -261,15 +274,20 @@ class EvalAgainstAScript : public testing::Test {
 
 TEST_F(EvalAgainstAScript, AsksWhatTheOptionsSay) {
     const Finished f =
-        eval({"--model", "my model", "--top", "77", "--method", "mul", "analogies", "-"}, ": s\na b c D\nnix b c d\n",
-             [](const std::string&) { return ok("{\"word\":\"A\",\"score\":1},{\"word\":\"d\",\"score\":0.5}"); });
+        eval({"--model", "my model", "--top", "77", "--method", "mul", "analogies", "-"},
+             ": s\na b c D\nnix b c d\n", [](const std::string&) {
+                 return ok("{\"word\":\"A\",\"score\":1},{\"word\":\"d\",\"score\":0.5}");
+             });
     EXPECT_EQ(f.exit_code, 0) << f.err;
     EXPECT_NE(f.out.find("s\tsemantic\t1\t1\t1\t100.00\n"), std::string::npos) << f.out;
-    EXPECT_EQ(asked_, (Lines{"FORMAT json", "STATS model=\"my model\"",
-                             "HAS fields=rank model=\"my model\" \"a\" \"A\" \"b\" \"B\" \"c\" \"C\" \"D\" \"d\" "
-                             "\"nix\" \"NIX\" \"Nix\"",
-                             "ANALOGY k=5 top=77 method=mul model=\"my model\" \"a\" \"b\" \"c\""}));
-    eval({"--case", "exact", "analogies", "-"}, ": s\na b c d\n", [](const std::string&) { return ok(""); });
+    EXPECT_EQ(
+        asked_,
+        (Lines{"FORMAT json", "STATS model=\"my model\"",
+               "HAS fields=rank model=\"my model\" \"a\" \"A\" \"b\" \"B\" \"c\" \"C\" \"D\" \"d\" "
+               "\"nix\" \"NIX\" \"Nix\"",
+               "ANALOGY k=5 top=77 method=mul model=\"my model\" \"a\" \"b\" \"c\""}));
+    eval({"--case", "exact", "analogies", "-"}, ": s\na b c d\n",
+         [](const std::string&) { return ok(""); });
     EXPECT_EQ(asked_.at(2), "HAS fields=rank \"a\" \"b\" \"c\" \"d\"");
     EXPECT_EQ(asked_.at(3), "ANALOGY k=1 top=300000 method=add \"a\" \"b\" \"c\"");
 }
@@ -285,18 +303,23 @@ TEST_F(EvalAgainstAScript, WordsAreBytes) {
 
 TEST_F(EvalAgainstAScript, AZeroVectorIsAWrongAnswerAndNoSimilarity) {
     const std::string refusal = "{\"ok\":false,\"code\":\"zero_vector\",\"message\":\"\"}\n";
-    const Finished f = eval({"analogies", "-"}, ": s\na b c d\n", [&](const std::string&) { return refusal; });
+    const Finished f =
+        eval({"analogies", "-"}, ": s\na b c d\n", [&](const std::string&) { return refusal; });
     EXPECT_NE(f.out.find("s\tsemantic\t0\t1\t0\t0.00\n"), std::string::npos) << f.out << f.err;
-    const Finished pairs = eval({"pairs", "-"}, "a b 0\nc d 1\nc e 2\n", [&](const std::string& line) {
-        return line == "SIM \"a\" \"b\"" ? refusal
-                                         : ok(line == "SIM \"c\" \"d\"" ? "{\"score\":0.25}" : "{\"score\":0.5}");
-    });
-    EXPECT_NE(pairs.out.find("3\t0\t0.00\t1.000000\t1.000000\n"), std::string::npos) << pairs.out << pairs.err;
+    const Finished pairs =
+        eval({"pairs", "-"}, "a b 0\nc d 1\nc e 2\n", [&](const std::string& line) {
+            return line == "SIM \"a\" \"b\""
+                       ? refusal
+                       : ok(line == "SIM \"c\" \"d\"" ? "{\"score\":0.25}" : "{\"score\":0.5}");
+        });
+    EXPECT_NE(pairs.out.find("3\t0\t0.00\t1.000000\t1.000000\n"), std::string::npos)
+        << pairs.out << pairs.err;
 }
 
 TEST_F(EvalAgainstAScript, EndsAtWhatSpoilsTheFigures) {
     const std::vector<std::pair<std::string, std::string>> faults = {
-        {"{\"ok\":false,\"code\":\"timeout\",\"message\":\"waited too long\"}\n", "timeout: waited too long"},
+        {"{\"ok\":false,\"code\":\"timeout\",\"message\":\"waited too long\"}\n",
+         "timeout: waited too long"},
         {ok("", "02"), "the model was replaced"},
         {"{\"ok\":true,\"generation\":\"01\",\"model\":\"m\"}\n", "cannot be understood"},
         {"{\"ok\":true,\"generation\":7}\n", "cannot be understood"},
@@ -304,7 +327,8 @@ TEST_F(EvalAgainstAScript, EndsAtWhatSpoilsTheFigures) {
         {"{\"ok\":true,\n", "cannot be understood"},
         {"OK 0\n", "cannot be understood"}};
     for (const auto& [answer, message] : faults) {
-        const Finished f = eval({"analogies", "-"}, ": s\na b c d\n", [&](const std::string&) { return answer; });
+        const Finished f =
+            eval({"analogies", "-"}, ": s\na b c d\n", [&](const std::string&) { return answer; });
         EXPECT_EQ(f.exit_code, 1) << answer;
         EXPECT_EQ(f.out, "");
         EXPECT_NE(f.err.find(message), std::string::npos) << f.err;
@@ -313,10 +337,11 @@ TEST_F(EvalAgainstAScript, EndsAtWhatSpoilsTheFigures) {
 
 TEST_F(EvalAgainstAScript, OutlastsABusyDaemonWhenTold) {
     int asked = 0;
-    const Finished f = eval({"--retry", "20", "analogies", "-"}, ": s\na b c d\na b c e\n", [&](const std::string&) {
-        return ++asked <= 2 ? "{\"ok\":false,\"code\":\"busy\",\"message\":\"\"}\n"
-                            : ok("{\"word\":\"d\",\"score\":1}");
-    });
+    const Finished f = eval(
+        {"--retry", "20", "analogies", "-"}, ": s\na b c d\na b c e\n", [&](const std::string&) {
+            return ++asked <= 2 ? "{\"ok\":false,\"code\":\"busy\",\"message\":\"\"}\n"
+                                : ok("{\"word\":\"d\",\"score\":1}");
+        });
     EXPECT_NE(f.out.find("s\tsemantic\t1\t2\t0\t50.00\n"), std::string::npos) << f.out << f.err;
 }
 

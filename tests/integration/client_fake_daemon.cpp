@@ -16,7 +16,8 @@ namespace gloved::tests {
 UniqueFd listen_at(const std::string& path, int backlog) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof address.sun_path) throw std::runtime_error("socket path too long: " + path);
+    if (path.size() >= sizeof address.sun_path)
+        throw std::runtime_error("socket path too long: " + path);
     path.copy(address.sun_path, path.size());
     UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
@@ -74,7 +75,8 @@ void FakeDaemon::converse(int fd) {
         splitter.append({chunk.data(), static_cast<std::size_t>(got)});
         while (true) {
             auto line = splitter.next();
-            // What begins a line that is too long stands for it. A script closes after it, as the daemon does.
+            // What begins a line that is too long stands for it. A script closes after it, as the
+            // daemon does.
             if (!line && splitter.too_long()) line = splitter.partial();
             if (!line) break;
             const std::string request(*line);

@@ -17,8 +17,8 @@ struct Action {
     bool then_close = false;  ///< hang up after it
 };
 
-/// Listens on a Unix socket and serves one connection after the other on a thread of its own, until the end of its
-/// life.
+/// Listens on a Unix socket and serves one connection after the other on a thread of its own, until
+/// the end of its life.
 class FakeDaemon {
   public:
     using Script = std::function<Action(const std::string& line)>;

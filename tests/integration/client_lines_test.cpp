@@ -28,7 +28,8 @@ Action echo(const std::string& line) { return {"OK 1 us=5\n" + line + "\n"}; }
 
 /// Of the processor, that a process has used.
 double processor_seconds(pid_t pid) {
-    return std::strtod(read_file("/proc/" + std::to_string(pid) + "/schedstat").c_str(), nullptr) / 1e9;
+    return std::strtod(read_file("/proc/" + std::to_string(pid) + "/schedstat").c_str(), nullptr) /
+           1e9;
 }
 
 class ClientLines : public testing::Test {
@@ -43,10 +44,14 @@ class ClientLines : public testing::Test {
 };
 
 TEST_F(ClientLines, PrintsEveryReplyAsItCame) {
-    FakeDaemon daemon(socket_, [](const std::string& line) { return line == "PING" ? Action{"OK 0\n"} : echo(line); });
+    FakeDaemon daemon(socket_, [](const std::string& line) {
+        return line == "PING" ? Action{"OK 0\n"} : echo(line);
+    });
     const Finished f = client("king - man\nPING\n\n  SIM \"a  b\" c\nlast");
     EXPECT_EQ(f.exit_code, 0) << f.err;
-    EXPECT_EQ(f.out, "OK 1 us=5\nking - man\nOK 0\nOK 1 us=5\n\nOK 1 us=5\n  SIM \"a  b\" c\nOK 1 us=5\nlast\n");
+    EXPECT_EQ(
+        f.out,
+        "OK 1 us=5\nking - man\nOK 0\nOK 1 us=5\n\nOK 1 us=5\n  SIM \"a  b\" c\nOK 1 us=5\nlast\n");
     EXPECT_EQ(f.err, "");
     EXPECT_EQ(daemon.lines(), (Lines{"king - man", "PING", "", "  SIM \"a  b\" c", "last"}))
         << "an empty line is a request too: the n-th reply belongs to the n-th line";
@@ -102,7 +107,8 @@ TEST_F(ClientLines, SendsAheadButNotWithoutBound) {
     const Finished f = client(input, {"--timeout", "0.5"});
     silent.join();
     EXPECT_EQ(f.exit_code, 1);
-    EXPECT_NE(f.err.find("no answer within 0.5 s; 0 answers are complete"), std::string::npos) << f.err;
+    EXPECT_NE(f.err.find("no answer within 0.5 s; 0 answers are complete"), std::string::npos)
+        << f.err;
     EXPECT_EQ(lines, 64U);
 }
 
@@ -115,7 +121,8 @@ TEST_F(ClientLines, AnswersWhileItsInputIsStillOpen) {
                        program("gloved-client"), socket_, fifo});
     const auto appears = [&](const std::string& text) {
         const auto deadline = std::chrono::steady_clock::now() + 20s;
-        while (client.output().find(text) == std::string::npos && std::chrono::steady_clock::now() < deadline) {
+        while (client.output().find(text) == std::string::npos &&
+               std::chrono::steady_clock::now() < deadline) {
             std::this_thread::sleep_for(5ms);
         }
         return client.output().find(text) != std::string::npos;
@@ -145,7 +152,8 @@ TEST_F(ClientLines, TheTimeoutIsForEachAnswer) {
         }
     });
     const auto start = std::chrono::steady_clock::now();
-    const Finished f = run({program("gloved-client"), "--socket", socket_, "--timeout", "0.5", "--lines"}, "a\n");
+    const Finished f =
+        run({program("gloved-client"), "--socket", socket_, "--timeout", "0.5", "--lines"}, "a\n");
     ended = true;
     daemon.join();
     EXPECT_EQ(f.exit_code, 1);
@@ -167,11 +175,14 @@ TEST_F(ClientLines, ALostConnectionEndsItAfterWhatWasAnswered) {
 TEST_F(ClientLines, GoesOnBehindALineThatEndsTheConnection) {
     FakeDaemon daemon(socket_, [](const std::string& line) {
         if (line == "QUIT") return Action{"OK 0\n", true};
-        return line.size() > 65536 ? Action{"ERR too_long a line of more than 65536 bytes\n", true} : echo(line);
+        return line.size() > 65536 ? Action{"ERR too_long a line of more than 65536 bytes\n", true}
+                                   : echo(line);
     });
     const Finished f = client("a\nQUIT\nb\n" + std::string(200'000, 'x') + "\nc\n");
     EXPECT_EQ(f.exit_code, 1);
-    EXPECT_EQ(f.out, "OK 1 us=5\na\nOK 0\nOK 1 us=5\nb\nERR too_long a line of more than 65536 bytes\nOK 1 us=5\nc\n")
+    EXPECT_EQ(f.out,
+              "OK 1 us=5\na\nOK 0\nOK 1 us=5\nb\nERR too_long a line of more than 65536 bytes\nOK "
+              "1 us=5\nc\n")
         << f.err;
     EXPECT_EQ(f.err, "");
 }
@@ -191,25 +202,27 @@ TEST_F(ClientLines, PassesOnALargeReplyInPieces) {
     EXPECT_EQ(broken.exit_code, 1);
     EXPECT_GT(broken.out.size(), reply.size() + 1'000'000);
     EXPECT_TRUE((reply + reply).starts_with(broken.out)) << "nothing is out twice";
-    EXPECT_NE(broken.err.find("in the middle of an answer of which a part is out already"), std::string::npos)
+    EXPECT_NE(broken.err.find("in the middle of an answer of which a part is out already"),
+              std::string::npos)
         << broken.err;
 }
 
 TEST_F(ClientLines, ReportsInputAndOutputThatFail) {
     FakeDaemon daemon(socket_, echo);
-    const Finished full =
-        run({"sh", "-c", "echo a | \"$0\" --socket \"$1\" --lines > /dev/full", program("gloved-client"), socket_});
+    const Finished full = run({"sh", "-c", "echo a | \"$0\" --socket \"$1\" --lines > /dev/full",
+                               program("gloved-client"), socket_});
     EXPECT_EQ(full.exit_code, 1);
     EXPECT_NE(full.err.find("cannot be written"), std::string::npos) << full.err;
-    const Finished folder = run({"sh", "-c", "\"$0\" --socket \"$1\" --lines < /", program("gloved-client"), socket_});
+    const Finished folder =
+        run({"sh", "-c", "\"$0\" --socket \"$1\" --lines < /", program("gloved-client"), socket_});
     EXPECT_EQ(folder.exit_code, 1);
     EXPECT_NE(folder.err.find("cannot be read"), std::string::npos) << folder.err;
     // A descriptor that is not open must not become the socket's.
     const Finished no_input =
         run({"sh", "-c", "\"$0\" --socket \"$1\" --lines <&-", program("gloved-client"), socket_});
     EXPECT_EQ(no_input.exit_code, 0) << no_input.err;
-    const Finished no_output =
-        run({"sh", "-c", "echo a | \"$0\" --socket \"$1\" --lines >&-", program("gloved-client"), socket_});
+    const Finished no_output = run({"sh", "-c", "echo a | \"$0\" --socket \"$1\" --lines >&-",
+                                    program("gloved-client"), socket_});
     EXPECT_EQ(no_output.exit_code, 1);
     EXPECT_NE(no_output.err.find("cannot be written"), std::string::npos) << no_output.err;
 }
@@ -219,7 +232,8 @@ TEST_F(ClientLines, WrongUsage) {
         const Finished f = client("", options);
         EXPECT_EQ(f.exit_code, 2) << f.err;
     }
-    const Finished original = run({program("gloved-client"), "--socket", socket_, "--json"}, "king 0");
+    const Finished original =
+        run({program("gloved-client"), "--socket", socket_, "--json"}, "king 0");
     EXPECT_EQ(original.exit_code, 2);
     EXPECT_NE(original.err.find("--json"), std::string::npos);
 }
@@ -237,7 +251,8 @@ TEST_F(ClientLines, JsonIsAnObjectALine) {
     const Finished f = client("a\nnix\nb\n", {"--json"});
     EXPECT_EQ(f.exit_code, 1);
     EXPECT_EQ(f.out,
-              "{\"ok\":true,\"asked\":\"a\"}\n{\"ok\":false,\"code\":\"unknown_word\",\"message\":\"nix\"}\n{\"ok\":"
+              "{\"ok\":true,\"asked\":\"a\"}\n{\"ok\":false,\"code\":\"unknown_word\",\"message\":"
+              "\"nix\"}\n{\"ok\":"
               "true,\"asked\":\"b\"}\n");
     EXPECT_EQ(f.err, "");
     EXPECT_EQ(daemon.lines().front(), "FORMAT json");
@@ -258,7 +273,8 @@ TEST_F(ClientLines, JsonOfOneQuery) {
 }
 
 TEST_F(ClientLines, JsonOfADaemonThatHasNone) {
-    FakeDaemon daemon(socket_, [](const std::string&) { return Action{"ERR bad_request FORMAT is reserved\n"}; });
+    FakeDaemon daemon(
+        socket_, [](const std::string&) { return Action{"ERR bad_request FORMAT is reserved\n"}; });
     const Finished f = client("a\n", {"--json"});
     EXPECT_EQ(f.exit_code, 1);
     EXPECT_EQ(f.out, "");

@@ -19,8 +19,11 @@ namespace {
 using namespace std::chrono_literals;
 
 Action answer(const std::string& line) {
-    if (line == "STATS") return {"OK 5\nmodel\tglove\nrows\t1000\ndim\t50\nload_keys_ms\t1.5\nload_values_ms\t2.5\n"};
-    if (line.find("\"nix\"") != std::string::npos) return {"ERR unknown_word \"nix\" is not in the model\n"};
+    if (line == "STATS")
+        return {
+            "OK 5\nmodel\tglove\nrows\t1000\ndim\t50\nload_keys_ms\t1.5\nload_values_ms\t2.5\n"};
+    if (line.find("\"nix\"") != std::string::npos)
+        return {"ERR unknown_word \"nix\" is not in the model\n"};
     if (line.find("\"zero\"") != std::string::npos) return {"ERR zero_vector no direction\n"};
     if (line.find("\"bye\"") != std::string::npos) return {"OK 3 us=1", true};
     if (line.find("engine=cpu") != std::string::npos)
@@ -33,7 +36,8 @@ const std::string kFirstLine = "model glove: 1000 words, 50 numbers each; engine
 TEST(ClientOriginal, AnswersItsInputToTheEnd) {
     const TempDir dir;
     FakeDaemon daemon(dir / "s", answer);
-    const Finished f = run({program("gloved-client"), "--socket", dir / "s"}, "king 0 nix 0\nking - man\n+ woman ¡ 1");
+    const Finished f = run({program("gloved-client"), "--socket", dir / "s"},
+                           "king 0 nix 0\nking - man\n+ woman ¡ 1");
     EXPECT_EQ(f.exit_code, 0) << f.err;
     EXPECT_EQ(f.out, kFirstLine +
                          "loaded: keys in 1.5 ms, values in 2.5 ms\n"
@@ -44,15 +48,17 @@ TEST(ClientOriginal, AnswersItsInputToTheEnd) {
                          "the answers are identical\n");
     EXPECT_EQ(f.err, "");
     EXPECT_EQ(daemon.lines(),
-              (std::vector<std::string>{"STATS", "NEAR k=11 exclude=none \"king\"", "NEAR k=11 exclude=none \"nix\"",
-                                        "NEAR k=11 exclude=none engine=cpu \"king\" - \"man\" + \"woman\"",
-                                        "NEAR k=11 exclude=none \"king\" - \"man\" + \"woman\""}));
+              (std::vector<std::string>{
+                  "STATS", "NEAR k=11 exclude=none \"king\"", "NEAR k=11 exclude=none \"nix\"",
+                  "NEAR k=11 exclude=none engine=cpu \"king\" - \"man\" + \"woman\"",
+                  "NEAR k=11 exclude=none \"king\" - \"man\" + \"woman\""}));
 }
 
 TEST(ClientOriginal, MalformedInputIsSaidAndPassedOver) {
     const TempDir dir;
     FakeDaemon daemon(dir / "s", answer);
-    const Finished f = run({program("gloved-client"), "--socket", dir / "s"}, "a + b 0 king 0 open");
+    const Finished f =
+        run({program("gloved-client"), "--socket", dir / "s"}, "a + b 0 king 0 open");
     EXPECT_EQ(f.exit_code, 1);
     EXPECT_NE(f.out.find("queen\n"), std::string::npos);
     EXPECT_NE(f.err.find("a sum ends with '!'"), std::string::npos) << f.err;
@@ -65,9 +71,10 @@ TEST(ClientOriginal, ARefusedQueryMakesTheStatusOne) {
     const Finished f = run({program("gloved-client"), "--socket", dir / "s"}, "zero 0 king 0");
     EXPECT_EQ(f.exit_code, 1);
     EXPECT_NE(f.err.find("zero_vector: no direction"), std::string::npos) << f.err;
-    EXPECT_NE(f.out.find("queen\n"), std::string::npos) << "the next query is answered all the same";
-    const Finished long_one =
-        run({program("gloved-client"), "--socket", dir / "s"}, std::string(70000, 'x') + " 0 king 0");
+    EXPECT_NE(f.out.find("queen\n"), std::string::npos)
+        << "the next query is answered all the same";
+    const Finished long_one = run({program("gloved-client"), "--socket", dir / "s"},
+                                  std::string(70000, 'x') + " 0 king 0");
     EXPECT_EQ(long_one.exit_code, 1);
     EXPECT_NE(long_one.err.find("too_long"), std::string::npos) << long_one.err;
 }
@@ -75,7 +82,8 @@ TEST(ClientOriginal, ARefusedQueryMakesTheStatusOne) {
 TEST(ClientOriginal, ALostConnectionEndsIt) {
     const TempDir dir;
     FakeDaemon daemon(dir / "s", answer);
-    const Finished f = run({program("gloved-client"), "--socket", dir / "s"}, "king 0 bye 0 king 0");
+    const Finished f =
+        run({program("gloved-client"), "--socket", dir / "s"}, "king 0 bye 0 king 0");
     EXPECT_EQ(f.exit_code, 1);
     EXPECT_NE(f.err.find("connection lost"), std::string::npos) << f.err;
     EXPECT_NE(f.out.find("queen\n"), std::string::npos) << "what was answered before stays printed";
@@ -88,10 +96,12 @@ TEST(ClientOriginal, AnswersWhileItsInputIsStillOpen) {
     ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
     // Opened for both: opening a FIFO for writing alone would wait for its reader.
     UniqueFd input(::open(fifo.c_str(), O_RDWR | O_CLOEXEC));
-    Background client({"sh", "-c", "exec \"$0\" --socket \"$1\" < \"$2\"", program("gloved-client"), dir / "s", fifo});
+    Background client({"sh", "-c", "exec \"$0\" --socket \"$1\" < \"$2\"", program("gloved-client"),
+                       dir / "s", fifo});
     const auto appears = [&](const std::string& text) {
         const auto deadline = std::chrono::steady_clock::now() + 20s;
-        while (client.output().find(text) == std::string::npos && std::chrono::steady_clock::now() < deadline) {
+        while (client.output().find(text) == std::string::npos &&
+               std::chrono::steady_clock::now() < deadline) {
             std::this_thread::sleep_for(5ms);
         }
         return client.output().find(text) != std::string::npos;

@@ -20,7 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 
 /// The client in an environment without a socket of its own, plus `environment` («NAME=value»).
-Finished client(std::vector<std::string> arguments, const std::vector<std::string>& environment = {}) {
+Finished client(std::vector<std::string> arguments,
+                const std::vector<std::string>& environment = {}) {
     std::vector<std::string> command = {"env", "-u", "GLOVED_SOCKET", "-u", "XDG_RUNTIME_DIR"};
     command.insert(command.end(), environment.begin(), environment.end());
     command.push_back(program("gloved-client"));
@@ -28,7 +29,9 @@ Finished client(std::vector<std::string> arguments, const std::vector<std::strin
     return run(command);
 }
 
-Action two_hits(const std::string&) { return {"OK 2 us=5 engine=cpu\nqueen\t0.700000\nprince\t0.600000\n"}; }
+Action two_hits(const std::string&) {
+    return {"OK 2 us=5 engine=cpu\nqueen\t0.700000\nprince\t0.600000\n"};
+}
 
 class ClientProgram : public testing::Test {
   protected:
@@ -61,7 +64,8 @@ TEST_F(ClientProgram, TellsAMonitorHowTheDaemonIs) {
     const auto stats = [](const std::string& health) {
         return [health](const std::string&) -> Action {
             return {"OK 7\n" + health +
-                    "model\tglove\nrows\t10\ndim\t3\nengine\tcpu\nengine_description\tavx2, 2 threads\nmodels\t1\n"};
+                    "model\tglove\nrows\t10\ndim\t3\nengine\tcpu\nengine_description\tavx2, 2 "
+                    "threads\nmodels\t1\n"};
         };
     };
     const Finished well = ask(stats("health\tserving\n"), {"--health"});
@@ -77,10 +81,17 @@ TEST_F(ClientProgram, TellsAMonitorHowTheDaemonIs) {
     };
     const Finished ill = ask(degraded, {"--health"});
     EXPECT_EQ(ill.exit_code, 1);
-    EXPECT_EQ(ill.out, "degraded: glove: 10 words x 3, engine cpu (avx2, 2 threads); glove is not loaded anew\n");
+    EXPECT_EQ(
+        ill.out,
+        "degraded: glove: 10 words x 3, engine cpu (avx2, 2 threads); glove is not loaded anew\n");
 
-    EXPECT_EQ(ask([](const std::string&) -> Action { return {"ERR busy full\n"}; }, {"--health"}).exit_code, 1);
-    EXPECT_EQ(ask([](const std::string&) -> Action { return {""}; }, {"--health", "--timeout", "0.1"}).exit_code, 1);
+    EXPECT_EQ(ask([](const std::string&) -> Action { return {"ERR busy full\n"}; }, {"--health"})
+                  .exit_code,
+              1);
+    EXPECT_EQ(
+        ask([](const std::string&) -> Action { return {""}; }, {"--health", "--timeout", "0.1"})
+            .exit_code,
+        1);
     const Finished nobody = client({"--socket", dir_ / "nobody", "--health"});
     EXPECT_EQ(nobody.exit_code, 2);
     EXPECT_EQ(nobody.out.rfind("unreachable: ", 0), 0U) << nobody.out;
@@ -104,7 +115,8 @@ TEST_F(ClientProgram, SendsAVerbAsItIs) {
 
 TEST_F(ClientProgram, AnErrGoesToStderr) {
     const Finished f =
-        ask([](const std::string&) { return Action{"ERR unknown_word \"nix\" is not there\n"}; }, {"nix"});
+        ask([](const std::string&) { return Action{"ERR unknown_word \"nix\" is not there\n"}; },
+            {"nix"});
     EXPECT_EQ(f.exit_code, 1);
     EXPECT_EQ(f.out, "");
     EXPECT_EQ(f.err, "gloved-client: unknown_word: \"nix\" is not there\n");
@@ -113,13 +125,15 @@ TEST_F(ClientProgram, AnErrGoesToStderr) {
 TEST_F(ClientProgram, ALargeReplyArrivesWhole) {
     std::string lines;
     for (int i = 0; i < 65536; ++i) lines += "word" + std::to_string(i) + "\t0.500000\n";
-    const Finished f = ask([&](const std::string&) { return Action{"OK 65536 us=1\n" + lines}; }, {"king"});
+    const Finished f =
+        ask([&](const std::string&) { return Action{"OK 65536 us=1\n" + lines}; }, {"king"});
     EXPECT_EQ(f.exit_code, 0) << f.err;
     EXPECT_EQ(f.out, lines);
 }
 
 TEST_F(ClientProgram, AForeignPeerIsNamed) {
-    for (const char* garbage : {"HTTP/1.1 400 Bad Request\r\n\r\n", "\x16\x03\x01\n", "OK many\n", "\n"}) {
+    for (const char* garbage :
+         {"HTTP/1.1 400 Bad Request\r\n\r\n", "\x16\x03\x01\n", "OK many\n", "\n"}) {
         const Finished f = ask([&](const std::string&) { return Action{garbage}; }, {"king"});
         EXPECT_EQ(f.exit_code, 1);
         EXPECT_EQ(f.out, "");
@@ -129,14 +143,15 @@ TEST_F(ClientProgram, AForeignPeerIsNamed) {
 }
 
 TEST_F(ClientProgram, ALineWithoutEndIsGivenUp) {
-    const Finished f = ask([](const std::string&) { return Action{std::string(5 << 20, 'a')}; }, {"king"});
+    const Finished f =
+        ask([](const std::string&) { return Action{std::string(5 << 20, 'a')}; }, {"king"});
     EXPECT_EQ(f.exit_code, 1);
     EXPECT_NE(f.err.find("does a gloved answer there?"), std::string::npos) << f.err;
 }
 
 TEST_F(ClientProgram, HalfAReplyIsNoReply) {
-    for (const char* half : {"", "OK", "OK 2 us=5\n", "OK 2 us=5\nqueen\t0.7\n", "OK 2 us=5\nqueen\t0.7\nprince",
-                             "OK 18446744073709551615\na\n"}) {
+    for (const char* half : {"", "OK", "OK 2 us=5\n", "OK 2 us=5\nqueen\t0.7\n",
+                             "OK 2 us=5\nqueen\t0.7\nprince", "OK 18446744073709551615\na\n"}) {
         const Finished f = ask([&](const std::string&) { return Action{half, true}; }, {"king"});
         EXPECT_EQ(f.exit_code, 1) << half;
         EXPECT_EQ(f.out, "") << half;
@@ -148,7 +163,8 @@ TEST_F(ClientProgram, HalfAReplyIsNoReply) {
 TEST_F(ClientProgram, SilenceEndsAtTheTimeout) {
     for (const char* partial : {"", "OK 1 us=5\n"}) {
         const auto start = std::chrono::steady_clock::now();
-        const Finished f = ask([&](const std::string&) { return Action{partial}; }, {"--timeout", "0.3", "king"});
+        const Finished f =
+            ask([&](const std::string&) { return Action{partial}; }, {"--timeout", "0.3", "king"});
         const auto took = std::chrono::steady_clock::now() - start;
         EXPECT_EQ(f.exit_code, 1);
         EXPECT_NE(f.err.find("no answer within 0.3 s"), std::string::npos) << f.err;
@@ -159,14 +175,16 @@ TEST_F(ClientProgram, SilenceEndsAtTheTimeout) {
 }
 
 TEST_F(ClientProgram, ReadsWhyItWasTurnedAway) {
-    // The peer answers and hangs up without reading: sending fails, and the reason is there to read all the same.
+    // The peer answers and hangs up without reading: sending fails, and the reason is there to read
+    // all the same.
     const UniqueFd listener = listen_at(socket_, 1);
     std::thread refuse([&] {
         const UniqueFd connection = accept_from(listener);
         const std::string reply = "ERR busy too many connections\n";
         EXPECT_GT(::send(connection.get(), reply.data(), reply.size(), MSG_NOSIGNAL), 0);
     });
-    std::vector<std::string> arguments(20, std::string(100000, 'a'));  // far more than a socket holds
+    std::vector<std::string> arguments(20, std::string(100000, 'a'));  // far more than a socket
+                                                                       // holds
     arguments.insert(arguments.begin(), {"--socket", socket_});
     const Finished f = client(std::move(arguments));
     refuse.join();
@@ -182,7 +200,9 @@ std::vector<UniqueFd> fill_backlog(const std::string& path) {
     std::vector<UniqueFd> waiting;
     while (true) {
         UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-        if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return waiting;
+        if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
+            0)
+            return waiting;
         waiting.push_back(std::move(socket));
     }
 }
@@ -214,14 +234,16 @@ TEST_F(ClientProgram, AFullBacklogEndsAtTheTimeout) {
 TEST_F(ClientProgram, NamesEveryPlaceItLookedAndTheRemedy) {
     const Finished named = client({"--socket", socket_, "PING"});
     EXPECT_EQ(named.exit_code, 1);
-    EXPECT_NE(named.err.find(socket_ + " (No such file or directory)"), std::string::npos) << named.err;
+    EXPECT_NE(named.err.find(socket_ + " (No such file or directory)"), std::string::npos)
+        << named.err;
     EXPECT_NE(named.err.find("gloved --model"), std::string::npos);
 
     { const UniqueFd dead = listen_at(socket_, 1); }
     const Finished stale = client({"PING"}, {"GLOVED_SOCKET=" + socket_});
     EXPECT_EQ(stale.exit_code, 1);
     EXPECT_NE(stale.err.find(socket_ + " (Connection refused)"), std::string::npos) << stale.err;
-    EXPECT_EQ(stale.err.find("/run/gloved"), std::string::npos) << "a named daemon is the only one that is asked";
+    EXPECT_EQ(stale.err.find("/run/gloved"), std::string::npos)
+        << "a named daemon is the only one that is asked";
 
     const Finished defaults = client({"PING"}, {"XDG_RUNTIME_DIR=" + dir_.path()});
     EXPECT_EQ(defaults.exit_code, 1);
@@ -229,15 +251,20 @@ TEST_F(ClientProgram, NamesEveryPlaceItLookedAndTheRemedy) {
     EXPECT_NE(defaults.err.find(dir_ / "gloved.sock"), std::string::npos) << defaults.err;
 
     const std::string endless = "/" + std::string(200, 'a');
-    EXPECT_NE(client({"--socket", endless, "PING"}).err.find("(File name too long)"), std::string::npos);
+    EXPECT_NE(client({"--socket", endless, "PING"}).err.find("(File name too long)"),
+              std::string::npos);
 }
 
 TEST_F(ClientProgram, FindsTheDaemonByEnvironment) {
     FakeDaemon daemon(dir_ / "gloved.sock", two_hits);
     EXPECT_EQ(client({"king"}, {"GLOVED_SOCKET=" + (dir_ / "gloved.sock")}).exit_code, 0);
     EXPECT_EQ(client({"king"}, {"XDG_RUNTIME_DIR=" + dir_.path()}).exit_code, 0);
-    EXPECT_EQ(client({"king"}, {"XDG_RUNTIME_DIR=" + dir_.path(), "GLOVED_SOCKET=" + socket_}).exit_code, 1);
-    EXPECT_EQ(client({"--socket", dir_ / "gloved.sock", "king"}, {"GLOVED_SOCKET=" + socket_}).exit_code, 0);
+    EXPECT_EQ(
+        client({"king"}, {"XDG_RUNTIME_DIR=" + dir_.path(), "GLOVED_SOCKET=" + socket_}).exit_code,
+        1);
+    EXPECT_EQ(
+        client({"--socket", dir_ / "gloved.sock", "king"}, {"GLOVED_SOCKET=" + socket_}).exit_code,
+        0);
 }
 
 // A user's own daemon listens there, and goes before the system's.
@@ -282,8 +309,8 @@ TEST_F(ClientProgram, WrongUsageExitsWithTwoBeforeConnecting) {
 TEST_F(ClientProgram, ExplainsItself) {
     const Finished help = client({"--help"});
     EXPECT_EQ(help.exit_code, 0);
-    for (const char* part :
-         {"Usage:", "--socket", "--count", "--json", "--lines", "--timeout", "--retry", "king - man + woman", "! 1"}) {
+    for (const char* part : {"Usage:", "--socket", "--count", "--json", "--lines", "--timeout",
+                             "--retry", "king - man + woman", "! 1"}) {
         EXPECT_NE(help.out.find(part), std::string::npos) << part;
     }
     const Finished version = client({"--version"});
@@ -293,8 +320,8 @@ TEST_F(ClientProgram, ExplainsItself) {
 
 TEST_F(ClientProgram, ReportsOutputThatCannotBeWritten) {
     FakeDaemon daemon(socket_, two_hits);
-    const Finished f =
-        run({"sh", "-c", "exec \"$0\" --socket \"$1\" king > /dev/full", program("gloved-client"), socket_});
+    const Finished f = run({"sh", "-c", "exec \"$0\" --socket \"$1\" king > /dev/full",
+                            program("gloved-client"), socket_});
     EXPECT_EQ(f.exit_code, 1);
     EXPECT_NE(f.err.find("cannot write"), std::string::npos) << f.err;
 }

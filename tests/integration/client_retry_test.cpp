@@ -34,8 +34,9 @@ class ClientRetry : public testing::Test {
 
     /// A script whose first `times` requests get `first`, all others what `then` says.
     FakeDaemon::Script at_first(int times, Action first, FakeDaemon::Script then = echo) {
-        return
-            [this, times, first, then](const std::string& line) { return ++requests_ <= times ? first : then(line); };
+        return [this, times, first, then](const std::string& line) {
+            return ++requests_ <= times ? first : then(line);
+        };
     }
 
     TempDir dir_;
@@ -88,7 +89,8 @@ TEST_F(ClientRetry, AsksABusyDaemonAgain) {
 
 TEST_F(ClientRetry, ARefusalThatStaysIsTheAnswer) {
     FakeDaemon daemon(socket_, [](const std::string& line) {
-        return line.find("cuda") == std::string::npos ? echo(line) : Action{"ERR unavailable no engine\n"};
+        return line.find("cuda") == std::string::npos ? echo(line)
+                                                      : Action{"ERR unavailable no engine\n"};
     });
     const Finished one = client({"--retry", "0.3", "NEAR", "engine=cuda", "a"});
     EXPECT_EQ(one.exit_code, 1);
@@ -144,18 +146,21 @@ TEST_F(ClientRetry, PatienceBeginsAnewAfterEachAnswer) {
 TEST_F(ClientRetry, ANewConnectionGetsTheStateOfTheOldOne) {
     FakeDaemon daemon(socket_, [this](const std::string& line) {
         if (line == "FORMAT json") return Action{"{\"ok\":true,\"verb\":\"FORMAT\"}\n"};
-        if (line == "USE nix") return Action{"{\"ok\":false,\"code\":\"unknown_model\",\"message\":\"nix\"}\n"};
+        if (line == "USE nix")
+            return Action{"{\"ok\":false,\"code\":\"unknown_model\",\"message\":\"nix\"}\n"};
         if (line == "bye" && ++requests_ == 1) return Action{"", true};
         return Action{"{\"ok\":true,\"asked\":\"" + line + "\"}\n"};
     });
-    const Finished f = client({"--retry", "20", "--json", "--lines"}, "USE one\nUSE two\nUSE nix\nbye\n");
+    const Finished f =
+        client({"--retry", "20", "--json", "--lines"}, "USE one\nUSE two\nUSE nix\nbye\n");
     EXPECT_EQ(f.exit_code, 1);
     EXPECT_EQ(f.out,
               "{\"ok\":true,\"asked\":\"USE one\"}\n{\"ok\":true,\"asked\":\"USE two\"}\n"
-              "{\"ok\":false,\"code\":\"unknown_model\",\"message\":\"nix\"}\n{\"ok\":true,\"asked\":\"bye\"}\n")
+              "{\"ok\":false,\"code\":\"unknown_model\",\"message\":\"nix\"}\n{\"ok\":true,"
+              "\"asked\":\"bye\"}\n")
         << f.err;
-    EXPECT_EQ(daemon.lines(),
-              (Lines{"FORMAT json", "USE one", "USE two", "USE nix", "bye", "FORMAT json", "USE two", "bye"}));
+    EXPECT_EQ(daemon.lines(), (Lines{"FORMAT json", "USE one", "USE two", "USE nix", "bye",
+                                     "FORMAT json", "USE two", "bye"}));
 }
 
 TEST_F(ClientRetry, ReloadIsSentOnce) {
@@ -169,18 +174,23 @@ TEST_F(ClientRetry, ReloadIsSentOnce) {
     EXPECT_EQ(lines.exit_code, 1);
     EXPECT_EQ(lines.out, "OK 1 us=5\na\n");
     EXPECT_NE(lines.err.find("RELOAD is not sent twice"), std::string::npos) << lines.err;
-    EXPECT_EQ(daemon.lines(), (Lines{"RELOAD", "a", "RELOAD"})) << "nor is anything sent behind it before its answer";
+    EXPECT_EQ(daemon.lines(), (Lines{"RELOAD", "a", "RELOAD"}))
+        << "nor is anything sent behind it before its answer";
 }
 
 // A large model takes longer to load than the client waits: asking again would load it twice.
 TEST_F(ClientRetry, AReloadThatTakesLongMayBeUnderWay) {
-    FakeDaemon daemon(socket_, [](const std::string& line) { return line == "RELOAD" ? Action{""} : echo(line); });
-    for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
-             {"--timeout", "0.2", "--retry", "20", "RELOAD"}, {"--timeout", "0.2", "--retry", "20", "--lines"}}) {
+    FakeDaemon daemon(socket_, [](const std::string& line) {
+        return line == "RELOAD" ? Action{""} : echo(line);
+    });
+    for (const std::vector<std::string>& options :
+         std::vector<std::vector<std::string>>{{"--timeout", "0.2", "--retry", "20", "RELOAD"},
+                                               {"--timeout", "0.2", "--retry", "20", "--lines"}}) {
         const Finished f = client(options, options.back() == "--lines" ? "RELOAD\n" : "");
         EXPECT_EQ(f.exit_code, 1);
-        EXPECT_NE(f.err.find("no answer within 0.2 s; RELOAD is not sent twice, and may be under way"),
-                  std::string::npos)
+        EXPECT_NE(
+            f.err.find("no answer within 0.2 s; RELOAD is not sent twice, and may be under way"),
+            std::string::npos)
             << f.err;
     }
     EXPECT_EQ(daemon.lines(), (Lines{"RELOAD", "RELOAD"}));
@@ -238,10 +248,12 @@ TEST_F(ClientRetry, AConnectionThatEndedBetweenQueriesIsNoLoss) {
     EXPECT_EQ(f.err, "");
 }
 
-// The daemon's line crosses the request on the way: it answers nothing, and even a RELOAD was not read.
+// The daemon's line crosses the request on the way: it answers nothing, and even a RELOAD was not
+// read.
 TEST_F(ClientRetry, AnIdleLineIsNoAnswer) {
     const Action idle{"ERR idle idle for too long; closing\n", true};
-    for (const Lines& options : {Lines{"--retry", "20", "RELOAD"}, Lines{"--retry", "20", "--lines"}}) {
+    for (const Lines& options :
+         {Lines{"--retry", "20", "RELOAD"}, Lines{"--retry", "20", "--lines"}}) {
         requests_ = 0;
         FakeDaemon daemon(socket_, at_first(1, idle));
         const Finished again = client(options, options.back() == "--lines" ? "RELOAD\n" : "");
@@ -255,7 +267,8 @@ TEST_F(ClientRetry, AnIdleLineIsNoAnswer) {
         const Finished without = client(options, options.back() == "--lines" ? "PING\n" : "");
         EXPECT_EQ(without.exit_code, 1);
         EXPECT_EQ(without.out, "");
-        EXPECT_NE(without.err.find("what was asked since is not read, and may be asked again"), std::string::npos)
+        EXPECT_NE(without.err.find("what was asked since is not read, and may be asked again"),
+                  std::string::npos)
             << without.err;
         ::unlink(socket_.c_str());
     }
@@ -264,7 +277,8 @@ TEST_F(ClientRetry, AnIdleLineIsNoAnswer) {
 TEST_F(ClientRetry, AnIdleLineInJsonIsNoAnswer) {
     FakeDaemon daemon(socket_, [this](const std::string& line) {
         if (line == "FORMAT json") return Action{"{\"ok\":true,\"verb\":\"FORMAT\"}\n"};
-        if (++requests_ == 1) return Action{"{\"ok\":false,\"code\":\"idle\",\"message\":\"closing\"}\n", true};
+        if (++requests_ == 1)
+            return Action{"{\"ok\":false,\"code\":\"idle\",\"message\":\"closing\"}\n", true};
         return Action{"{\"ok\":true}\n"};
     });
     const Finished f = client({"--retry", "20", "--json", "king"});

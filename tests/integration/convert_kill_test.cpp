@@ -1,5 +1,5 @@
-// SIGKILL at any moment of a conversion over a model that is there: its name leads to the old one or to the new one,
-// whole.
+// SIGKILL at any moment of a conversion over a model that is there: its name leads to the old one
+// or to the new one, whole.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,9 +27,10 @@ std::uint64_t generation_of(const std::string& directory) {
 }
 
 int strays_in(const std::string& directory) {
-    return static_cast<int>(
-        std::count_if(fs::directory_iterator(directory), fs::directory_iterator(),
-                      [](const auto& entry) { return entry.path().filename().string().rfind(".m.gloved-", 0) == 0; }));
+    return static_cast<int>(std::count_if(
+        fs::directory_iterator(directory), fs::directory_iterator(), [](const auto& entry) {
+            return entry.path().filename().string().rfind(".m.gloved-", 0) == 0;
+        }));
 }
 
 int rounds() {
@@ -51,8 +52,8 @@ TEST(Kill, LeavesTheOldModelOrTheNewOne) {
     for (const int i : {0, 1}) {
         const auto start = std::chrono::steady_clock::now();
         ASSERT_EQ(run(convert(limits[i])).exit_code, 0);
-        longest = std::max(
-            longest, std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start));
+        longest = std::max(longest, std::chrono::duration_cast<std::chrono::microseconds>(
+                                        std::chrono::steady_clock::now() - start));
         generations[i] = generation_of(dir / "m");
     }
     ASSERT_NE(generations[0], generations[1]);

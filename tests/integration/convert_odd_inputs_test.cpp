@@ -34,14 +34,16 @@ TEST(OddTargets, AreRefused) {
     EXPECT_EQ(read_file(dir / "full/thesis.tex"), "mine");
     const Finished missing = run({program("gloved-convert"), dir / "none.txt", dir / "m"});
     EXPECT_EQ(missing.exit_code, 1);
-    EXPECT_NE(missing.err.find("none.txt: cannot open: No such file"), std::string::npos) << missing.err;
+    EXPECT_NE(missing.err.find("none.txt: cannot open: No such file"), std::string::npos)
+        << missing.err;
 }
 
 TEST(OddInputs, AZipArchiveOnAPipeIsRefused) {
     const TempDir dir;
     write_file(dir / "in.zip", zip_archive({{"a.txt", "a 1 2\n"}}));
     const auto through = [&](const std::string& script) {
-        return run({"sh", "-c", script, "sh", program("gloved-convert"), dir / "in.zip", dir / "m"});
+        return run(
+            {"sh", "-c", script, "sh", program("gloved-convert"), dir / "in.zip", dir / "m"});
     };
     const Finished piped = through("cat \"$2\" | \"$1\" - \"$3\"");
     EXPECT_EQ(piped.exit_code, 1);
@@ -52,39 +54,39 @@ TEST(OddInputs, AZipArchiveOnAPipeIsRefused) {
 }
 
 TEST(Usage, IsExitStatusTwo) {
-    for (const std::vector<std::string>& wrong :
-         std::vector<std::vector<std::string>>{{},
-                                               {"in"},
-                                               {"in", "m", "more"},
-                                               {"--nonsense", "in", "m"},
-                                               {"--dim", "0", "in", "m"},
-                                               {"--dim", "-1", "in", "m"},
-                                               {"--dim", "4097", "in", "m"},
-                                               {"--dim", "x", "in", "m"},
-                                               {"--limit", "0", "in", "m"},
-                                               {"--threads", "0", "in", "m"},
-                                               {"--threads", "257", "in", "m"},
-                                               {"--format", "word", "in", "m"},
-                                               {"--member", "", "in", "m"},
-                                               {"--memory", "255M", "in", "m"},
-                                               {"--memory", "1", "in", "m"},
-                                               {"--memory", "4T", "in", "m"},
-                                               {"--memory", "-1G", "in", "m"},
-                                               {"--memory", "99999999999G", "in", "m"},
-                                               {"--export", "text", "m", "out"},
-                                               {"--export", "npy", "m"},
-                                               {"--export", "npy", "m", "out", "more"},
-                                               {"--export", "npy", "--dim", "3", "m", "out"},
-                                               {"--export", "npy", "--format", "glove", "m", "out"},
-                                               {"--export", "npy", "--member", "x", "m", "out"},
-                                               {"--export", "npy", "--limit", "3", "m", "out"},
-                                               {"--export", "npy", "--duplicates", "last", "m", "out"},
-                                               {"--export", "npy", "--on-error", "skip", "m", "out"},
-                                               {"--export", "npy", "--threads", "2", "m", "out"},
-                                               {"--export", "npy", "--memory", "1G", "m", "out"},
-                                               {"--duplicates", "none", "in", "m"},
-                                               {"--on-error", "panic", "in", "m"},
-                                               {"--dup", "last", "in", "m"}}) {
+    for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
+             {},
+             {"in"},
+             {"in", "m", "more"},
+             {"--nonsense", "in", "m"},
+             {"--dim", "0", "in", "m"},
+             {"--dim", "-1", "in", "m"},
+             {"--dim", "4097", "in", "m"},
+             {"--dim", "x", "in", "m"},
+             {"--limit", "0", "in", "m"},
+             {"--threads", "0", "in", "m"},
+             {"--threads", "257", "in", "m"},
+             {"--format", "word", "in", "m"},
+             {"--member", "", "in", "m"},
+             {"--memory", "255M", "in", "m"},
+             {"--memory", "1", "in", "m"},
+             {"--memory", "4T", "in", "m"},
+             {"--memory", "-1G", "in", "m"},
+             {"--memory", "99999999999G", "in", "m"},
+             {"--export", "text", "m", "out"},
+             {"--export", "npy", "m"},
+             {"--export", "npy", "m", "out", "more"},
+             {"--export", "npy", "--dim", "3", "m", "out"},
+             {"--export", "npy", "--format", "glove", "m", "out"},
+             {"--export", "npy", "--member", "x", "m", "out"},
+             {"--export", "npy", "--limit", "3", "m", "out"},
+             {"--export", "npy", "--duplicates", "last", "m", "out"},
+             {"--export", "npy", "--on-error", "skip", "m", "out"},
+             {"--export", "npy", "--threads", "2", "m", "out"},
+             {"--export", "npy", "--memory", "1G", "m", "out"},
+             {"--duplicates", "none", "in", "m"},
+             {"--on-error", "panic", "in", "m"},
+             {"--dup", "last", "in", "m"}}) {
         std::vector<std::string> arguments = {program("gloved-convert")};
         arguments.insert(arguments.end(), wrong.begin(), wrong.end());
         const Finished finished = run(arguments);

@@ -32,7 +32,9 @@ Finished convert(std::vector<std::string> arguments, const std::string& input = 
     return run(arguments, input);
 }
 
-nlohmann::json report_of(const std::string& model) { return nlohmann::json::parse(read_file(model + "/report.json")); }
+nlohmann::json report_of(const std::string& model) {
+    return nlohmann::json::parse(read_file(model + "/report.json"));
+}
 
 /// The sample's text, unpacked by gzip itself.
 std::string sample_text() { return run({"gzip", "-dc", source_path(kSample)}).out; }
@@ -46,14 +48,16 @@ TEST(Convert, TakesTheRealSampleHoweverItComes) {
     const auto packed = convert({source_path(kSample), dir / "packed"});
     ASSERT_EQ(packed.exit_code, 0) << packed.err;
     EXPECT_EQ(packed.out, "");
-    EXPECT_NE(packed.err.find("10002 words of 100 numbers from 10002 lines"), std::string::npos) << packed.err;
+    EXPECT_NE(packed.err.find("10002 words of 100 numbers from 10002 lines"), std::string::npos)
+        << packed.err;
     ASSERT_EQ(convert({dir / "misnamed.zip", dir / "plain"}).exit_code, 0);
     ASSERT_EQ(convert({dir / "packed.txt", dir / "members"}).exit_code, 0);
     ASSERT_EQ(convert({"-", dir / "stdin"}, text).exit_code, 0);
     ASSERT_EQ(convert({"-", dir / "stdin-packed"}, gzip(text)).exit_code, 0);
     for (const std::string other : {"plain", "members", "stdin", "stdin-packed"}) {
         EXPECT_TRUE(read_file(dir / (other + "/keys")) == read_file(dir / "packed/keys")) << other;
-        EXPECT_TRUE(read_file(dir / (other + "/values")) == read_file(dir / "packed/values")) << other;
+        EXPECT_TRUE(read_file(dir / (other + "/values")) == read_file(dir / "packed/values"))
+            << other;
     }
 
     const auto model = format::Model::open(dir / "packed");
@@ -69,9 +73,11 @@ TEST(Convert, GivesTheSameModelForEveryFormatAndVerifiesIt) {
     const TempDir dir;
     const std::string body = "the 3 4\nnew-york 5 12\n\xC2\xA0 8 15\n";
     std::string fasttext = body;
-    for (std::size_t at = 0; (at = fasttext.find('\n', at)) != std::string::npos; at += 2) fasttext.insert(at, " ");
-    const std::string binary = "3 2\n" + record("the", {3, 4}) + "\n" + record("new-york", {5, 12}) + "\n" +
-                               record("\xC2\xA0", {8, 15}) + "\n";
+    for (std::size_t at = 0; (at = fasttext.find('\n', at)) != std::string::npos; at += 2)
+        fasttext.insert(at, " ");
+    const std::string binary = "3 2\n" + record("the", {3, 4}) + "\n" +
+                               record("new-york", {5, 12}) + "\n" + record("\xC2\xA0", {8, 15}) +
+                               "\n";
     struct Case {
         std::string name;
         std::string content;
@@ -89,7 +95,10 @@ TEST(Convert, GivesTheSameModelForEveryFormatAndVerifiesIt) {
         {"gzip", gzip(binary), "word2vec-bin", {}},
         {"zip", zip_archive({{"d/", ""}, {"d/vectors.bin", binary}}), "word2vec-bin", {}},
         {"zip64", zip64_archive("glove.txt", body), "glove", {}},
-        {"member", zip_archive({{"other.txt", "a 1 2 3\n"}, {"this.txt", body}}), "glove", {"--member", "this.txt"}},
+        {"member",
+         zip_archive({{"other.txt", "a 1 2 3\n"}, {"this.txt", body}}),
+         "glove",
+         {"--member", "this.txt"}},
     };
     for (const auto& [name, content, format, options] : cases) {
         write_file(dir / ("in-" + name), content);
@@ -102,34 +111,42 @@ TEST(Convert, GivesTheSameModelForEveryFormatAndVerifiesIt) {
         const auto report = report_of(dir / name);
         EXPECT_EQ(report["format"], format) << name;
         EXPECT_EQ(report["source"]["bom"], name == "bom") << name;
-        const auto verified = run({program("gloved-verify"), "--source", dir / ("in-" + name), dir / name});
+        const auto verified =
+            run({program("gloved-verify"), "--source", dir / ("in-" + name), dir / name});
         EXPECT_EQ(verified.exit_code, 0) << name << ": " << verified.out << verified.err;
-        EXPECT_NE(verified.out.find("source numbers: equal bit for bit"), std::string::npos) << name;
+        EXPECT_NE(verified.out.find("source numbers: equal bit for bit"), std::string::npos)
+            << name;
     }
     const auto zip = report_of(dir / "member")["source"];
     EXPECT_EQ(zip["member"], "this.txt");
-    EXPECT_EQ(zip["crc32"], fmt::format("{:08x}", ::crc32(0, reinterpret_cast<const Bytef*>(body.data()),
-                                                          static_cast<uInt>(body.size()))));
+    EXPECT_EQ(zip["crc32"],
+              fmt::format("{:08x}", ::crc32(0, reinterpret_cast<const Bytef*>(body.data()),
+                                            static_cast<uInt>(body.size()))));
     EXPECT_TRUE(zip["xxh3"].is_null());
     EXPECT_EQ(zip["compression"], "zip");
     EXPECT_EQ(report_of(dir / "binary")["source"]["header_rows"], 3);
     EXPECT_TRUE(report_of(dir / "glove")["source"]["header_rows"].is_null());
     // The same text, unpacked by hand since: the member's name does not matter then.
-    EXPECT_EQ(run({program("gloved-verify"), "--source", dir / "in-glove", dir / "member"}).exit_code, 0);
+    EXPECT_EQ(
+        run({program("gloved-verify"), "--source", dir / "in-glove", dir / "member"}).exit_code, 0);
 }
 
 TEST(Convert, SaysWhatItFoundAndWhatIsDoubtful) {
     const TempDir dir;
     const auto header = convert({"-", dir / "m"}, "2 3\na 1 2 3\nb 1 2 3\n");
-    EXPECT_NE(header.err.find("-: word2vec text, 2 words of 3 numbers (by its header)"), std::string::npos)
+    EXPECT_NE(header.err.find("-: word2vec text, 2 words of 3 numbers (by its header)"),
+              std::string::npos)
         << header.err;
     const auto bom = convert({"-", dir / "m"},
                              "\xEF\xBB\xBF"
                              "a 1 2\n");
-    EXPECT_NE(bom.err.find("-: the byte order mark (UTF-8) at its beginning is dropped"), std::string::npos) << bom.err;
+    EXPECT_NE(bom.err.find("-: the byte order mark (UTF-8) at its beginning is dropped"),
+              std::string::npos)
+        << bom.err;
     const auto skipped = convert({"--on-error", "skip", "-", dir / "m"}, "3 3\na 1 2 3\n");
     EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
-    EXPECT_NE(skipped.err.find("warning: -: the header promises 3 words, 1 are there"), std::string::npos)
+    EXPECT_NE(skipped.err.find("warning: -: the header promises 3 words, 1 are there"),
+              std::string::npos)
         << skipped.err;
 
     // As wide as a published file, and named like one, but short.
@@ -142,14 +159,16 @@ TEST(Convert, SaysWhatItFoundAndWhatIsDoubtful) {
     write_file(dir / "My.GloVe.txt", text);
     write_file(dir / "other.txt", text);
     write_file(dir / "archive", zip_archive({{"glove.txt", text}}));
-    const std::string warning = "10 lines read; the nearest known file, glove.twitter.27B.25d, has 1,193,514";
+    const std::string warning =
+        "10 lines read; the nearest known file, glove.twitter.27B.25d, has 1,193,514";
     for (const std::string name : {"My.GloVe.txt", "archive"}) {
         const auto warned = convert({dir / name, dir / "m"});
         EXPECT_EQ(warned.exit_code, 0);
         EXPECT_NE(warned.err.find(warning), std::string::npos) << name << warned.err;
     }
     EXPECT_EQ(convert({dir / "other.txt", dir / "m"}).err.find("warning"), std::string::npos);
-    EXPECT_EQ(convert({"--limit", "5", dir / "My.GloVe.txt", dir / "m"}).err.find("warning"), std::string::npos);
+    EXPECT_EQ(convert({"--limit", "5", dir / "My.GloVe.txt", dir / "m"}).err.find("warning"),
+              std::string::npos);
 }
 
 TEST(Convert, GivesTheSameBytesForAnyNumberOfThreads) {
@@ -158,11 +177,13 @@ TEST(Convert, GivesTheSameBytesForAnyNumberOfThreads) {
     text += text;  // every word twice
     write_file(dir / "in", text);
     for (const int threads : {1, 2, 3}) {
-        const auto finished =
-            convert({"--threads", std::to_string(threads), dir / "in", dir / std::to_string(threads)});
+        const auto finished = convert(
+            {"--threads", std::to_string(threads), dir / "in", dir / std::to_string(threads)});
         ASSERT_EQ(finished.exit_code, 0) << finished.err;
         for (const std::string file : {"/keys", "/values", "/planes"}) {
-            EXPECT_TRUE(read_file(dir / (std::to_string(threads) + file)) == read_file(dir / ("1" + file))) << threads;
+            EXPECT_TRUE(read_file(dir / (std::to_string(threads) + file)) ==
+                        read_file(dir / ("1" + file)))
+                << threads;
         }
     }
     EXPECT_EQ(report_of(dir / "3")["duplicates"]["count"], 10'002);
@@ -217,7 +238,8 @@ TEST(Convert, AddsPlanesToAModelAndChangesNothingElse) {
         const auto added = convert({"--threads", threads, "--planes-only", dir / "m"});
         ASSERT_EQ(added.exit_code, 0) << added.err;
         EXPECT_EQ(added.out, "");
-        EXPECT_NE(added.err.find("m: planes of 10002 words of 100 numbers, "), std::string::npos) << added.err;
+        EXPECT_NE(added.err.find("m: planes of 10002 words of 100 numbers, "), std::string::npos)
+            << added.err;
         EXPECT_TRUE(read_file(dir / "m/planes") == planes);
         EXPECT_TRUE(read_file(dir / "m/report.json") == report);
         EXPECT_EQ(read_only_files(dir / "m"), kWithPlanes);
@@ -235,7 +257,8 @@ TEST(Convert, AddsNoPlanesWhereItCannot) {
     const TempDir dir;
     const auto none = convert({"--planes-only", dir / "none"});
     EXPECT_EQ(none.exit_code, 1);
-    EXPECT_NE(none.err.find(dir / "none: cannot open the directory"), std::string::npos) << none.err;
+    EXPECT_NE(none.err.find(dir / "none: cannot open the directory"), std::string::npos)
+        << none.err;
     fs::create_directory(dir / "empty");
     const auto empty = convert({"--planes-only", dir / "empty"});
     EXPECT_EQ(empty.exit_code, 1);
@@ -245,8 +268,8 @@ TEST(Convert, AddsNoPlanesWhereItCannot) {
     ASSERT_EQ(convert({"-", dir / "m"}, "a 1 2\nb 3 4\n").exit_code, 0);
     const std::string planes = read_file(dir / "m/planes");
     // A file size limit stands in for a full disk: a file of two blocks is more than one.
-    const auto full = run({"sh", "-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "sh", program("gloved-convert"),
-                           "--planes-only", dir / "m"});
+    const auto full = run({"sh", "-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "sh",
+                           program("gloved-convert"), "--planes-only", dir / "m"});
     EXPECT_EQ(full.exit_code, 1) << full.err;
     EXPECT_NE(full.err.find(dir / "m/planes.new: cannot "), std::string::npos) << full.err;
     EXPECT_TRUE(read_file(dir / "m/planes") == planes);
@@ -254,9 +277,11 @@ TEST(Convert, AddsNoPlanesWhereItCannot) {
 
     // While somebody else is at it.
     write_file(dir / "m/planes.new", "");
-    const auto held = run({"flock", dir / "m/planes.new", program("gloved-convert"), "--planes-only", dir / "m"});
+    const auto held =
+        run({"flock", dir / "m/planes.new", program("gloved-convert"), "--planes-only", dir / "m"});
     EXPECT_EQ(held.exit_code, 1);
-    EXPECT_NE(held.err.find("another gloved-convert makes planes there"), std::string::npos) << held.err;
+    EXPECT_NE(held.err.find("another gloved-convert makes planes there"), std::string::npos)
+        << held.err;
     fs::remove(dir / "m/planes.new");
 
     // Damaged values: there is nothing to make planes of.
@@ -282,7 +307,8 @@ TEST(Convert, TakesPlanesAsItsHelpSays) {
          }) {
         const auto finished = convert(wrong);
         EXPECT_EQ(finished.exit_code, 2) << wrong[0] << ": " << finished.err;
-        EXPECT_NE(finished.err.find("gloved-convert --help explains"), std::string::npos) << finished.err;
+        EXPECT_NE(finished.err.find("gloved-convert --help explains"), std::string::npos)
+            << finished.err;
     }
 }
 
@@ -300,12 +326,14 @@ TEST(Convert, ExportsWithoutPlanes) {
 TEST(Convert, KeepsKeysByteForByteAndSortsThemByBytes) {
     const TempDir dir;
     const std::string text =
-        "\xC2\xA0.\xC2\xA0 1\nnew york 2\n\xFF\xFE 3\nab 4\na 5\na b 6\nabcdefgh 7\nabcdefgh\x01 8\nabcdefghi 9\n\x7F "
+        "\xC2\xA0.\xC2\xA0 1\nnew york 2\n\xFF\xFE 3\nab 4\na 5\na b 6\nabcdefgh 7\nabcdefgh\x01 "
+        "8\nabcdefghi 9\n\x7F "
         "10\n";
     const auto finished = convert({"--dim", "1", "-", dir / "m"}, text);
     ASSERT_EQ(finished.exit_code, 0) << finished.err;
     EXPECT_EQ(read_file(dir / "m/keys"),
-              "a\na b\nab\nabcdefgh\nabcdefgh\x01\nabcdefghi\nnew york\n\x7F\n\xC2\xA0.\xC2\xA0\n\xFF\xFE\n");
+              "a\na b\nab\nabcdefgh\nabcdefgh\x01\nabcdefghi\nnew "
+              "york\n\x7F\n\xC2\xA0.\xC2\xA0\n\xFF\xFE\n");
 }
 
 TEST(Convert, ResolvesDuplicatesByRule) {
@@ -316,12 +344,13 @@ TEST(Convert, ResolvesDuplicatesByRule) {
         float value_of_a;
         std::vector<std::uint32_t> ranks;  // of a, b, c
     };
-    for (const auto& [rule, value, ranks] : {Case{"first", 1, {0, 1, 2}}, Case{"last", 5, {2, 0, 1}}}) {
+    for (const auto& [rule, value, ranks] :
+         {Case{"first", 1, {0, 1, 2}}, Case{"last", 5, {2, 0, 1}}}) {
         const auto finished = convert({"--duplicates", rule, "-", dir / rule}, text);
         ASSERT_EQ(finished.exit_code, 0) << finished.err;
-        EXPECT_NE(
-            finished.err.find("line 3: the word \"a\" stands on line " + std::string(rule == "first" ? "1" : "5")),
-            std::string::npos)
+        EXPECT_NE(finished.err.find("line 3: the word \"a\" stands on line " +
+                                    std::string(rule == "first" ? "1" : "5")),
+                  std::string::npos)
             << finished.err;
         const auto model = format::Model::open(dir / rule);
         ASSERT_TRUE(model);
@@ -332,7 +361,8 @@ TEST(Convert, ResolvesDuplicatesByRule) {
     }
     const auto refused = convert({"--duplicates", "error", "-", dir / "error"}, text);
     EXPECT_EQ(refused.exit_code, 1);
-    EXPECT_NE(refused.err.find("line 3: the word \"a\" stands on line 1 already (2 such lines)"), std::string::npos)
+    EXPECT_NE(refused.err.find("line 3: the word \"a\" stands on line 1 already (2 such lines)"),
+              std::string::npos)
         << refused.err;
     EXPECT_FALSE(fs::exists(dir / "error"));
 }
@@ -354,7 +384,8 @@ TEST(Convert, SkipsAndCountsByReason) {
                                                   {"overflow", 1},
                                                   {"bad_key", 1},
                                                   {"too_many_fields", 1}}));
-    EXPECT_NE(finished.err.find("line 4 (byte 11): field 2 of 3 is \"nan\""), std::string::npos) << finished.err;
+    EXPECT_NE(finished.err.find("line 4 (byte 11): field 2 of 3 is \"nan\""), std::string::npos)
+        << finished.err;
     const auto model = format::Model::open(dir / "m");
     ASSERT_TRUE(model);
     EXPECT_EQ(model->ranks()[1], 1U);
@@ -372,14 +403,16 @@ TEST(Convert, WarnsWhenTheLastNumberMayBeCut) {
     const TempDir dir;
     const auto finished = convert({"-", dir / "m"}, "a 1 2\nb 3 4.5");
     ASSERT_EQ(finished.exit_code, 0);
-    EXPECT_NE(finished.err.find("warning: -: no newline at the end of the last line"), std::string::npos)
+    EXPECT_NE(finished.err.find("warning: -: no newline at the end of the last line"),
+              std::string::npos)
         << finished.err;
     EXPECT_EQ(report_of(dir / "m")["source"]["final_newline"], false);
 }
 
 TEST(Convert, ReportsBytesThatAreNoText) {
     const TempDir dir;
-    ASSERT_EQ(convert({"-", dir / "m"}, "\xFF\xFE 1 2\nb 1 2\n\xFF\xFE 3 4\n").exit_code, 1);  // UTF-16's mark
+    ASSERT_EQ(convert({"-", dir / "m"}, "\xFF\xFE 1 2\nb 1 2\n\xFF\xFE 3 4\n").exit_code,
+              1);  // UTF-16's mark
     ASSERT_EQ(convert({"-", dir / "m"}, "b 1 2\n\xFF\xFE 1 2\n\xFF\xFE 3 4\n").exit_code, 0);
     EXPECT_EQ(report_of(dir / "m")["duplicates"]["lines"][0]["kept_line"], 2);
 }
@@ -387,8 +420,10 @@ TEST(Convert, ReportsBytesThatAreNoText) {
 TEST(Convert, ExplainsItself) {
     const auto help = convert({"--help"});
     EXPECT_EQ(help.exit_code, 0);
-    EXPECT_NE(help.out.find("gloved-convert glove.6B.100d.txt.gz models/glove"), std::string::npos) << help.out;
-    for (const std::string shown : {"--member glove.6B.300d.txt glove.6B.zip", "--export word2vec-bin", "--memory"}) {
+    EXPECT_NE(help.out.find("gloved-convert glove.6B.100d.txt.gz models/glove"), std::string::npos)
+        << help.out;
+    for (const std::string shown :
+         {"--member glove.6B.300d.txt glove.6B.zip", "--export word2vec-bin", "--memory"}) {
         EXPECT_NE(help.out.find(shown), std::string::npos) << shown;
     }
     EXPECT_EQ(convert({"--version"}).exit_code, 0);
@@ -425,8 +460,8 @@ TEST(Convert, LeavesTheOldModelWhenTheDiskIsFull) {
     for (int i = 0; i < 100'000; ++i) text += fmt::format("w{} 0.5 0.25 0.125\n", i);
     write_file(dir / "in", text);
     // A file size limit stands in for a full disk: SIGXFSZ ignored, so that writing fails.
-    const auto finished = run({"sh", "-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh", program("gloved-convert"),
-                               dir / "in", dir / "m"});
+    const auto finished = run({"sh", "-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh",
+                               program("gloved-convert"), dir / "in", dir / "m"});
     EXPECT_EQ(finished.exit_code, 1) << finished.err;
     EXPECT_NE(finished.err.find("File too large"), std::string::npos) << finished.err;
     EXPECT_TRUE(read_file(dir / "m/values") == before);

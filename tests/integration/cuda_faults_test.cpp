@@ -1,5 +1,6 @@
-// What is left of gloved when a GPU fails: an error that names the call, no answer, and a process that ends in time for its
-// supervisor to start it anew. The GPU is fake, and fails at whichever call it is told to.
+// What is left of gloved when a GPU fails: an error that names the call, no answer, and a process
+// that ends in time for its supervisor to start it anew. The GPU is fake, and fails at whichever
+// call it is told to.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -35,19 +36,22 @@ using Clock = std::chrono::steady_clock;
 constexpr int kCodes[] = {2, 100, 700, 719, 999};
 /// Calls that a start or a query makes at the very most: a loop that gets there would not end.
 constexpr std::uint64_t kTooMany = 2000;
-/// How long a process may live after its GPU has failed: a moment, and no time limit of anything. Sanitizers slow down what it still reads.
+/// How long a process may live after its GPU has failed: a moment, and no time limit of anything.
+/// Sanitizers slow down what it still reads.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr milliseconds kPromptly{10000};
 #else
 constexpr milliseconds kPromptly{2000};
 #endif
-/// How long a reply is waited for: a daemon that goes on after a fault should fail the test, not hold it up.
+/// How long a reply is waited for: a daemon that goes on after a fault should fail the test, not
+/// hold it up.
 constexpr std::chrono::seconds kPatience{10};
 
 /// As messages name it: kernels by the name that they go by.
 std::string called(const std::string& function) {
     const std::string launch = "launch_";
-    return function.rfind(launch, 0) == 0 ? "launch of " + function.substr(launch.size()) : function;
+    return function.rfind(launch, 0) == 0 ? "launch of " + function.substr(launch.size())
+                                          : function;
 }
 
 // --- In this process: the engine itself.
@@ -63,11 +67,12 @@ struct Setup {
 
 void PrintTo(const Setup& setup, std::ostream* out) { *out << setup.name; }
 
-const std::vector<Setup> kSetups = {{"one", {0}, false, false},
-                                    {"one_lazy_timed", {0}, true, true},
-                                    {"shards_on_two_devices_lazy", {0, 1, 0}, true, false},
-                                    {"plane_lazy", {0}, true, false, true},
-                                    {"plane_alone_on_two_devices_lazy", {0, 1}, true, false, true, 750000}};
+const std::vector<Setup> kSetups = {
+    {"one", {0}, false, false},
+    {"one_lazy_timed", {0}, true, true},
+    {"shards_on_two_devices_lazy", {0, 1, 0}, true, false},
+    {"plane_lazy", {0}, true, false, true},
+    {"plane_alone_on_two_devices_lazy", {0, 1}, true, false, true, 750000}};
 
 class CudaFaults : public testing::TestWithParam<Setup> {
   protected:
@@ -99,7 +104,10 @@ class CudaFaults : public testing::TestWithParam<Setup> {
 
     Query nearest(std::size_t k) const {
         const auto vector = model_->vector(3);
-        return {kernels::Cosine{*kernels::make_query_vector({vector.begin(), vector.end()})}, k, {}, {}};
+        return {kernels::Cosine{*kernels::make_query_vector({vector.begin(), vector.end()})},
+                k,
+                {},
+                {}};
     }
 
     /// What every fault leaves: nothing alive, and no error that the next call would report again.
@@ -117,7 +125,8 @@ TEST_P(CudaFaults, EveryFailingCallOfAStartIsAnError) {
         for (const int code : kCodes) {
             std::uint64_t call = 1;
             for (; call < kTooMany; ++call) {
-                SCOPED_TRACE(name + ": call " + std::to_string(call) + " returns " + std::to_string(code));
+                SCOPED_TRACE(name + ": call " + std::to_string(call) + " returns " +
+                             std::to_string(code));
                 heal();
                 fake_cuda::arm({call, code});
                 auto engine = make(name);
@@ -126,15 +135,19 @@ TEST_P(CudaFaults, EveryFailingCallOfAStartIsAnError) {
                     ASSERT_TRUE(engine);
                     break;
                 }
-                const bool pin_refused = injected == "cudaHostRegister" && !fake_cuda::is_sticky(code);
+                const bool pin_refused =
+                    injected == "cudaHostRegister" && !fake_cuda::is_sticky(code);
                 // What is read in place must be page-locked.
-                const bool pin_needed = injected == "cudaHostRegister" && GetParam().memory_bytes > 0;
+                const bool pin_needed =
+                    injected == "cudaHostRegister" && GetParam().memory_bytes > 0;
                 // A driver that says there is no device is no fault, if it says so first.
                 const bool no_device = call == 1 && code == 100;
                 if (pin_needed) {
                     ASSERT_FALSE(engine);
-                    EXPECT_EQ(engine.error().code, ErrorCode::unavailable) << engine.error().message;
-                    EXPECT_NE(engine.error().message.find("limit on locked memory"), std::string::npos)
+                    EXPECT_EQ(engine.error().code, ErrorCode::unavailable)
+                        << engine.error().message;
+                    EXPECT_NE(engine.error().message.find("limit on locked memory"),
+                              std::string::npos)
                         << engine.error().message;
                 } else if (pin_refused) {
                     ASSERT_TRUE(engine) << engine.error().message;
@@ -145,10 +158,13 @@ TEST_P(CudaFaults, EveryFailingCallOfAStartIsAnError) {
                     EXPECT_EQ((*engine)->name(), "cpu");
                     engine = Error{};
                 } else {
-                    ASSERT_FALSE(engine) << injected << " failed, and the engine is " << (*engine)->name();
+                    ASSERT_FALSE(engine)
+                        << injected << " failed, and the engine is " << (*engine)->name();
                     const Error& error = engine.error();
-                    EXPECT_EQ(error.code, no_device ? ErrorCode::unavailable : ErrorCode::device) << error.message;
-                    // A page lock that is refused is no fault; that the device is lost shows at the next call.
+                    EXPECT_EQ(error.code, no_device ? ErrorCode::unavailable : ErrorCode::device)
+                        << error.message;
+                    // A page lock that is refused is no fault; that the device is lost shows at the
+                    // next call.
                     if (!no_device && injected != "cudaHostRegister") {
                         EXPECT_NE(error.message.find(called(injected)), std::string::npos)
                             << error.message << " does not name " << injected;
@@ -172,7 +188,8 @@ TEST_P(CudaFaults, EveryFailingLaunchOfAStartIsAnError) {
             if (fake_cuda::injected().empty()) break;
             ASSERT_FALSE(engine);
             EXPECT_EQ(engine.error().code, ErrorCode::device);
-            EXPECT_NE(engine.error().message.find(called(fake_cuda::injected())), std::string::npos);
+            EXPECT_NE(engine.error().message.find(called(fake_cuda::injected())),
+                      std::string::npos);
             expect_clean(code);
         }
         EXPECT_GT(launch, 2U);
@@ -191,18 +208,22 @@ TEST_P(CudaFaults, EveryFailingCallOfARunIsAnErrorAndTheLastWord) {
     runs.push_back({"a large k", {nearest(5000)}});
     runs.push_back({"a row range", {nearest(5)}});
     runs.back().second[0].filter.rows = kernels::RowRange{5, 100};
-    runs.push_back({"cosmul", {{kernels::CosMul{{vector(1), vector(2)}, {vector(3)}}, 10, {}, {}}}});
-    runs.push_back({"cosmul, a large k", {{kernels::CosMul{{vector(1)}, {vector(3)}}, 5000, {}, {}}}});
+    runs.push_back(
+        {"cosmul", {{kernels::CosMul{{vector(1), vector(2)}, {vector(3)}}, 10, {}, {}}}});
+    runs.push_back(
+        {"cosmul, a large k", {{kernels::CosMul{{vector(1)}, {vector(3)}}, 5000, {}, {}}}});
     runs.push_back({"count", {{kernels::CountBefore{vector(1), 9}, 1, {}, {}}}});
     runs.push_back({"all of them", {}});
     for (std::size_t i = 0; i + 1 < runs.size(); ++i) {
-        runs.back().second.insert(runs.back().second.end(), runs[i].second.begin(), runs[i].second.end());
+        runs.back().second.insert(runs.back().second.end(), runs[i].second.begin(),
+                                  runs[i].second.end());
     }
     for (const auto& [what, queries] : runs) {
         for (const int code : kCodes) {
             std::uint64_t call = 1;
             for (; call < kTooMany; ++call) {
-                SCOPED_TRACE(what + ": call " + std::to_string(call) + " returns " + std::to_string(code));
+                SCOPED_TRACE(what + ": call " + std::to_string(call) + " returns " +
+                             std::to_string(code));
                 heal();
                 {
                     auto engine = make("cuda");
@@ -223,7 +244,8 @@ TEST_P(CudaFaults, EveryFailingCallOfARunIsAnErrorAndTheLastWord) {
                     const auto again = (*engine)->run(queries);
                     ASSERT_FALSE(again);
                     EXPECT_EQ(again.error().code, ErrorCode::device);
-                    EXPECT_EQ(fake_cuda::calls(), 0U) << "a device that has failed is not asked again";
+                    EXPECT_EQ(fake_cuda::calls(), 0U)
+                        << "a device that has failed is not asked again";
                 }
                 expect_clean(code);
             }
@@ -252,7 +274,9 @@ class Environment {
         ::setenv(("GLOVED_FAKE_CUDA_" + name).c_str(), value.c_str(), 1);
         names_.push_back("GLOVED_FAKE_CUDA_" + name);
     }
-    void fail(std::uint64_t call, int code) { set("FAIL", std::to_string(call) + ":" + std::to_string(code)); }
+    void fail(std::uint64_t call, int code) {
+        set("FAIL", std::to_string(call) + ":" + std::to_string(code));
+    }
 
   private:
     std::vector<std::string> names_;
@@ -290,7 +314,8 @@ void expect_orderly(const Finished& finished) {
 class FakeDaemon {
   public:
     explicit FakeDaemon(const std::vector<std::string>& options = {}) {
-        std::vector<std::string> arguments = {fake_gloved(), "--model", sample_model(), "--socket", socket_path()};
+        std::vector<std::string> arguments = {fake_gloved(), "--model", sample_model(), "--socket",
+                                              socket_path()};
         arguments.insert(arguments.end(), options.begin(), options.end());
         process_ = std::make_unique<Background>(arguments);
     }
@@ -335,11 +360,13 @@ TEST(CudaFaultsProgram, ACheckFailsAtEveryFailingCall) {
         std::uint64_t call = 1;
         for (; call < kTooMany; ++call) {
             const int code = kCodes[(call + (engine == "auto" ? 2 : 0)) % std::size(kCodes)];
-            SCOPED_TRACE(engine + ": call " + std::to_string(call) + " returns " + std::to_string(code));
+            SCOPED_TRACE(engine + ": call " + std::to_string(call) + " returns " +
+                         std::to_string(code));
             Environment environment;
             environment.fail(call, code);
             const auto begun = Clock::now();
-            const Finished finished = run({fake_gloved(), "--model", sample_model(), "--engine", engine, "--check"});
+            const Finished finished =
+                run({fake_gloved(), "--model", sample_model(), "--engine", engine, "--check"});
             EXPECT_LT(Clock::now() - begun, kPromptly);
             const std::string injected = injected_in(finished.err);
             if (injected.empty()) {
@@ -354,7 +381,8 @@ TEST(CudaFaultsProgram, ACheckFailsAtEveryFailingCall) {
             expect_orderly(finished);
             EXPECT_EQ(finished.out, "");
             if (injected != "cudaHostRegister" && !(call == 1 && code == 100)) {
-                EXPECT_NE(own_words(finished.err).find(called(injected)), std::string::npos) << finished.err;
+                EXPECT_NE(own_words(finished.err).find(called(injected)), std::string::npos)
+                    << finished.err;
             }
         }
         EXPECT_GT(call, 20U);
@@ -369,7 +397,8 @@ TEST(CudaFaultsProgram, AStartThatFailsAnswersNobody) {
         Environment environment;
         environment.fail(call, code);
         FakeDaemon daemon({"--engine", "cuda"});
-        // The socket is there before the engine is: whoever lines up must not be served by what is left.
+        // The socket is there before the engine is: whoever lines up must not be served by what is
+        // left.
         const auto begun = Clock::now();
         if (const auto early = daemon.connect()) {
             early->send("NEAR k=1 king\n");
@@ -377,7 +406,8 @@ TEST(CudaFaultsProgram, AStartThatFailsAnswersNobody) {
             const std::string injected = injected_in(daemon.process().output());
             const bool pin_refused = injected == "cudaHostRegister" && !fake_cuda::is_sticky(code);
             if (line && line->rfind("OK", 0) == 0) {
-                // The query may be the first to get as far as the call; then the daemon has started well.
+                // The query may be the first to get as far as the call; then the daemon has started
+                // well.
                 if (pin_refused || injected.empty()) {
                     daemon.expect_stops_well();
                     if (pin_refused) continue;
@@ -446,7 +476,8 @@ TEST_P(CudaFaultsOfAQuery, TheRequestGetsAnErrorAndTheDaemonEnds) {
             break;
         }
         EXPECT_EQ(reply.status.rfind("ERR unavailable ", 0), 0U) << reply.status;
-        // What comes too late gets an error or the end, never an answer. The GPU may be well again: it is not asked.
+        // What comes too late gets an error or the end, never an answer. The GPU may be well again:
+        // it is not asked.
         for (const std::string& late : {request + "\n", std::string("NEAR engine=cpu king\n")}) {
             connection->send(late);
             bystander->send(late);
@@ -459,20 +490,24 @@ TEST_P(CudaFaultsOfAQuery, TheRequestGetsAnErrorAndTheDaemonEnds) {
         const Finished finished = daemon.process().wait(kPromptly);
         EXPECT_LT(Clock::now() - begun, kPromptly);
         expect_orderly(finished);
-        EXPECT_NE(own_words(finished.err).find(called(injected_in(finished.err))), std::string::npos) << finished.err;
+        EXPECT_NE(own_words(finished.err).find(called(injected_in(finished.err))),
+                  std::string::npos)
+            << finished.err;
     }
     EXPECT_GT(call, 4U);
     EXPECT_LT(call, kTooMany);
 }
 
 INSTANTIATE_TEST_SUITE_P(Daemon, CudaFaultsOfAQuery,
-                         testing::Values(std::pair{"Near", "NEAR k=5 king"}, std::pair{"LargeK", "NEAR k=5000 king"},
+                         testing::Values(std::pair{"Near", "NEAR k=5 king"},
+                                         std::pair{"LargeK", "NEAR k=5000 king"},
                                          std::pair{"Prefix", "NEAR prefix=qu king"}),
                          [](const auto& test) { return std::string(test.param.first); });
 
 TEST(CudaFaultsProgram, EverybodyWhoWaitsGetsAnError) {
     constexpr int kConnections = 4;
-    // More than are read at once: some lines are cut from what was read before the fault, and handled after it.
+    // More than are read at once: some lines are cut from what was read before the fault, and
+    // handled after it.
     constexpr int kRequests = 4000;
     for (const std::uint64_t call : {1U, 3U, 4U, 7U, 20U, 50U}) {
         const int code = kCodes[call % std::size(kCodes)];
@@ -501,9 +536,11 @@ TEST(CudaFaultsProgram, EverybodyWhoWaitsGetsAnError) {
             const Rest rest = read_rest(*connection);
             EXPECT_EQ(rest.answers_after_an_error, 0);
             EXPECT_EQ(rest.odd, std::vector<std::string>{});
-            // What was read off the socket was answered one way or the other; the rest of the stream ended with it.
+            // What was read off the socket was answered one way or the other; the rest of the
+            // stream ended with it.
             EXPECT_LE(rest.answers + rest.errors, kRequests);
-            // Those of the first one lead to the fault. Others may be written only after it, on a slow machine.
+            // Those of the first one lead to the fault. Others may be written only after it, on a
+            // slow machine.
             EXPECT_TRUE(rest.errors > 0 || connection != connections.front());
             errors += rest.errors;
         }
@@ -514,7 +551,8 @@ TEST(CudaFaultsProgram, EverybodyWhoWaitsGetsAnError) {
         EXPECT_EQ(rest.odd, std::vector<std::string>{});
         expect_orderly(daemon.process().wait(kPromptly));
         EXPECT_LT(Clock::now() - begun, kPromptly);
-        EXPECT_NE(::access(daemon.socket_path().c_str(), F_OK), 0) << "the socket's path is removed";
+        EXPECT_NE(::access(daemon.socket_path().c_str(), F_OK), 0)
+            << "the socket's path is removed";
     }
 }
 
@@ -532,7 +570,8 @@ TEST(CudaFaultsProgram, ALaunchMayFailToo) {
         EXPECT_EQ(injected.rfind("launch_", 0), 0U) << injected;
         expect_orderly(finished);
         EXPECT_EQ(finished.out, "");
-        EXPECT_NE(own_words(finished.err).find(called(injected)), std::string::npos) << finished.err;
+        EXPECT_NE(own_words(finished.err).find(called(injected)), std::string::npos)
+            << finished.err;
     }
 }
 
@@ -544,7 +583,8 @@ TEST(CudaFaultsProgram, ARefusedPinIsSaidAndServedAllTheSame) {
     const auto connection = daemon.connect_ready();
     const ReplyText reply = connection->ask("NEAR k=3 king");
     EXPECT_EQ(reply.status.rfind("OK 3 engine=cuda", 0), 0U) << reply.status;
-    EXPECT_NE(daemon.process().output().find("pinning is refused"), std::string::npos) << daemon.process().output();
+    EXPECT_NE(daemon.process().output().find("pinning is refused"), std::string::npos)
+        << daemon.process().output();
     daemon.expect_stops_well();
 }
 
@@ -556,16 +596,19 @@ TEST(CudaFaultsProgram, WithoutADeviceAutoTakesTheCpuAndSaysSo) {
         const auto connection = daemon.connect_ready();
         const ReplyText reply = connection->ask("NEAR k=3 king");
         EXPECT_EQ(reply.status.rfind("OK 3 engine=cpu", 0), 0U) << reply.status;
-        EXPECT_NE(daemon.process().output().find("engine cuda: "), std::string::npos) << daemon.process().output();
+        EXPECT_NE(daemon.process().output().find("engine cuda: "), std::string::npos)
+            << daemon.process().output();
         daemon.expect_stops_well();
 
-        const Finished forced = run({fake_gloved(), "--model", sample_model(), "--engine", "cuda", "--check"});
+        const Finished forced =
+            run({fake_gloved(), "--model", sample_model(), "--engine", "cuda", "--check"});
         expect_orderly(forced);
         EXPECT_NE(forced.err.find("NVIDIA"), std::string::npos) << forced.err;
     }
     Environment environment;
     environment.set("MEMORY", "1000000");
-    const Finished finished = run({fake_gloved(), "--model", sample_model(), "--engine", "auto", "--check"});
+    const Finished finished =
+        run({fake_gloved(), "--model", sample_model(), "--engine", "auto", "--check"});
     expect_orderly(finished);
     EXPECT_NE(finished.err.find("--engine cpu"), std::string::npos) << finished.err;
 }
@@ -573,8 +616,9 @@ TEST(CudaFaultsProgram, WithoutADeviceAutoTakesTheCpuAndSaysSo) {
 TEST(CudaFaultsProgram, AnswersAreTheSameByBothEngines) {
     FakeDaemon daemon({"--engine", "auto", "--device", "0,0,0"});
     const auto connection = daemon.connect_ready();
-    for (const std::string request : {"NEAR k=20 %king - man + woman", "NEAR k=5000 %the", "NEAR prefix=qu k=50 %king",
-                                      "NEAR min=0.5 k=3000 %of", "NEAR top=500 %france"}) {
+    for (const std::string request :
+         {"NEAR k=20 %king - man + woman", "NEAR k=5000 %the", "NEAR prefix=qu k=50 %king",
+          "NEAR min=0.5 k=3000 %of", "NEAR top=500 %france"}) {
         const auto with = [&](const std::string& engine) {
             std::string line = request;
             return connection->ask(line.replace(line.find('%'), 1, "engine=" + engine + " "));

@@ -45,14 +45,18 @@ class Forms : public testing::Test {
         EXPECT_TRUE(json::accept(line)) << line;
         return json::parse(line, nullptr, false);
     }
-    static std::string bytes(const json& word) { return wire::bytes_of_json_string(word.get<std::string>()); }
+    static std::string bytes(const json& word) {
+        return wire::bytes_of_json_string(word.get<std::string>());
+    }
 
     inline static const std::unique_ptr<TempDir> dir_ = std::make_unique<TempDir>();
     Daemon daemon_{*dir_ / "m"};
     Connection text_{daemon_.socket_path()};
     Connection json_{daemon_.socket_path()};
 
-    void SetUp() override { EXPECT_EQ(json_.ask("FORMAT json").status, R"({"ok":true,"verb":"FORMAT","results":[]})"); }
+    void SetUp() override {
+        EXPECT_EQ(json_.ask("FORMAT json").status, R"({"ok":true,"verb":"FORMAT","results":[]})");
+    }
 };
 
 /// A column of text as the JSON member stands for it.
@@ -62,7 +66,8 @@ std::string column(const std::string& name, const json& value) {
         const std::string word = wire::bytes_of_json_string(value.get<std::string>());
         return word.find_first_of("\t\r\n") == std::string::npos ? word : wire::quote_word(word);
     }
-    if (value.is_number_integer() && (name == "row" || name == "rank" || name == "rows" || name == "dim")) {
+    if (value.is_number_integer() &&
+        (name == "row" || name == "rank" || name == "rows" || name == "dim")) {
         return std::to_string(value.get<std::int64_t>());
     }
     std::string score;
@@ -73,9 +78,10 @@ std::string column(const std::string& name, const json& value) {
 TEST_F(Forms, JsonSaysWhatTextSays) {
     std::size_t verbs = 0;
     for (const std::string request :
-         {"NEAR king", "NEAR k=7 fields=rank,row,norm king - kong", "king", "NEAR k=5 min=2 king", "RANK king kong",
-          "ANALOGY king kong kings", "ANALOGY method=mul k=120 fields=norm king kong kings", "SIM king kong",
-          "DIST king kong", "ODD king kong kings", "PREFIX k=50 fields=norm,row w", "PREFIX zzz",
+         {"NEAR king", "NEAR k=7 fields=rank,row,norm king - kong", "king", "NEAR k=5 min=2 king",
+          "RANK king kong", "ANALOGY king kong kings",
+          "ANALOGY method=mul k=120 fields=norm king kong kings", "SIM king kong", "DIST king kong",
+          "ODD king kong kings", "PREFIX k=50 fields=norm,row w", "PREFIX zzz",
           "HAS fields=rank king nothing", "HAS \"a\\x09b\"", "MODELS", "NEARVEC k=3 1 2 3 4 5 6",
           "MATRIX king kong \"two words\"", "MATRIX metric=sqeuclidean king kong"}) {
         const ReplyText text = text_.ask(request);
@@ -84,11 +90,13 @@ TEST_F(Forms, JsonSaysWhatTextSays) {
         const json object = ask_json(request);
         ASSERT_TRUE(object.is_object());
         EXPECT_EQ(object["ok"], true);
-        EXPECT_EQ(object["verb"], request == "king" ? "NEAR" : request.substr(0, request.find(' ')));
+        EXPECT_EQ(object["verb"],
+                  request == "king" ? "NEAR" : request.substr(0, request.find(' ')));
         for (const auto& [key, value] : status->fields) {
             ASSERT_TRUE(object.contains(key)) << key << " " << object;
             if (key == "us") continue;
-            EXPECT_EQ(object[key].is_string() ? object[key].get<std::string>() : object[key].dump(), value);
+            EXPECT_EQ(object[key].is_string() ? object[key].get<std::string>() : object[key].dump(),
+                      value);
         }
         ASSERT_EQ(object["results"].size(), text.lines.size()) << request;
         for (std::size_t i = 0; i < text.lines.size(); ++i) {
@@ -132,7 +140,8 @@ TEST_F(Forms, JsonHasFullPrecision) {
         norms[1] += double{other[i]} * double{other[i]};
     }
     const double wanted = dot / (std::sqrt(norms[0]) * std::sqrt(norms[1]));
-    EXPECT_TRUE(std::abs(ask_json("SIM king kong")["results"][0]["score"].get<double>() - wanted) <= 1e-15);
+    EXPECT_TRUE(std::abs(ask_json("SIM king kong")["results"][0]["score"].get<double>() - wanted) <=
+                1e-15);
 }
 
 TEST_F(Forms, EveryWordCanBeAskedForAndComesBackWhole) {
@@ -166,23 +175,28 @@ TEST_F(Forms, ErrorsAreObjectsToo) {
 }
 
 TEST_F(Forms, AFormHoldsFromItsRequestOn) {
-    ASSERT_TRUE(text_.send("SIM king kong\nFORMAT json\nSIM king kong\nFORMAT text\nSIM king kong\n"));
+    ASSERT_TRUE(
+        text_.send("SIM king kong\nFORMAT json\nSIM king kong\nFORMAT text\nSIM king kong\n"));
     EXPECT_EQ(text_.read_reply().lines.size(), 1U);
     EXPECT_EQ(text_.read_line().value_or("").rfind("{\"ok\":true,\"verb\":\"FORMAT\"", 0), 0U);
     EXPECT_EQ(text_.read_line().value_or("").rfind("{\"ok\":true,\"verb\":\"SIM\"", 0), 0U);
     EXPECT_EQ(text_.read_reply().status, "OK 0");
     EXPECT_EQ(text_.read_reply().lines.size(), 1U);
-    EXPECT_EQ(text_.ask("FORMAT xml").status, "ERR bad_request FORMAT takes 'text' or 'json', not \"xml\"");
+    EXPECT_EQ(text_.ask("FORMAT xml").status,
+              "ERR bad_request FORMAT takes 'text' or 'json', not \"xml\"");
     EXPECT_EQ(text_.ask("FORMAT").status, "ERR bad_request FORMAT takes 1 word, not 0");
 }
 
 TEST_F(Forms, UnknownWordsComeWithNearOnes) {
     EXPECT_EQ(text_.ask("NEAR kING").status,
-              "ERR unknown_word \"kING\" is not in the model; near to it: \"king\", \"King\", \"KING\", \"kings\", "
+              "ERR unknown_word \"kING\" is not in the model; near to it: \"king\", \"King\", "
+              "\"KING\", \"kings\", "
               "\"kong\"");
-    EXPECT_EQ(text_.ask("NEAR king + \"\\\"quotde\\\\\"").status,
-              "ERR unknown_word \"\\\"quotde\\\\\" is not in the model; near to it: \"\\\"quoted\\\\\"");
-    EXPECT_EQ(text_.ask("VEC unlikeanything").status, "ERR unknown_word \"unlikeanything\" is not in the model");
+    EXPECT_EQ(
+        text_.ask("NEAR king + \"\\\"quotde\\\\\"").status,
+        "ERR unknown_word \"\\\"quotde\\\\\" is not in the model; near to it: \"\\\"quoted\\\\\"");
+    EXPECT_EQ(text_.ask("VEC unlikeanything").status,
+              "ERR unknown_word \"unlikeanything\" is not in the model");
 }
 
 // Each costs little here, but in the end none may be lost, whatever is left out.
@@ -192,7 +206,8 @@ TEST_F(Forms, AFloodOfUnknownWordsIsAnsweredWhole) {
     std::thread writer([&] { EXPECT_TRUE(text_.send(flood)); });
     for (int i = 0; i < 3000; ++i) {
         ASSERT_EQ(text_.read_reply().lines, std::vector<std::string>{"king\t1"});
-        const std::string wanted = fmt::format("ERR unknown_word \"kingq{}\" is not in the model", i);
+        const std::string wanted =
+            fmt::format("ERR unknown_word \"kingq{}\" is not in the model", i);
         ASSERT_EQ(text_.read_reply().status.substr(0, wanted.size()), wanted);
     }
     writer.join();
@@ -202,7 +217,8 @@ std::map<std::string, std::string> stats(Connection& connection) {
     std::map<std::string, std::string> values;
     for (const std::string& line : connection.ask("STATS").lines) {
         const std::size_t tab = line.find('\t');
-        EXPECT_TRUE(values.emplace(line.substr(0, tab), line.substr(tab + 1)).second) << line << " twice";
+        EXPECT_TRUE(values.emplace(line.substr(0, tab), line.substr(tab + 1)).second)
+            << line << " twice";
     }
     return values;
 }
@@ -230,7 +246,8 @@ TEST_F(Forms, StatisticsCountByVerbAndOutcome) {
         for (const char* percentile : {"p50", "p90", "p99", "p999"}) {
             const std::string text = values[fmt::format("{}_{}_us", stage, percentile)];
             std::uint64_t us = 0;
-            ASSERT_EQ(std::from_chars(text.data(), text.data() + text.size(), us).ec, std::errc()) << stage;
+            ASSERT_EQ(std::from_chars(text.data(), text.data() + text.size(), us).ec, std::errc())
+                << stage;
             EXPECT_GE(us, last) << stage << percentile;
             last = us;
         }
@@ -252,7 +269,8 @@ TEST_F(Forms, RefusedRequestsDoNotSpoilTheTimes) {
     for (int i = 0; i < 300; ++i) all += "NEAR king\n";
     ASSERT_TRUE(connection.send(all));
     int busy = 0;
-    for (int i = 0; i < 300; ++i) busy += connection.read_reply().status.rfind("ERR busy", 0) == 0 ? 1 : 0;
+    for (int i = 0; i < 300; ++i)
+        busy += connection.read_reply().status.rfind("ERR busy", 0) == 0 ? 1 : 0;
     ASSERT_GT(busy, 0);
     const auto values = stats(connection);
     EXPECT_EQ(values.at("requests_near_busy"), std::to_string(busy));
@@ -286,16 +304,19 @@ TEST_F(Forms, PrometheusReadsTheStatistics) {
         std::smatch match;
         if (line.rfind("# TYPE ", 0) == 0) {
             const std::size_t end = line.find(' ', 7);
-            EXPECT_TRUE(types.emplace(line.substr(7, end - 7), line.substr(end + 1)).second) << line;
+            EXPECT_TRUE(types.emplace(line.substr(7, end - 7), line.substr(end + 1)).second)
+                << line;
         } else if (line.rfind("# HELP ", 0) != 0) {
             ASSERT_TRUE(std::regex_match(line, match, sample)) << line;
             std::string name = match[1];
             for (const char* suffix : {"_bucket", "_sum", "_count"}) {
-                const std::string base = name.substr(0, name.size() - std::min(name.size(), std::strlen(suffix)));
+                const std::string base =
+                    name.substr(0, name.size() - std::min(name.size(), std::strlen(suffix)));
                 if (name.ends_with(suffix) && types.contains(base)) name = base;
             }
             EXPECT_TRUE(types.contains(name)) << line;
-            EXPECT_TRUE(values.emplace(line.substr(0, line.rfind(' ')), std::stod(match[4])).second) << line;
+            EXPECT_TRUE(values.emplace(line.substr(0, line.rfind(' ')), std::stod(match[4])).second)
+                << line;
         }
     }
     EXPECT_EQ(values["gloved_requests_total{verb=\"near\",outcome=\"answered\"}"], 7);
@@ -309,8 +330,8 @@ TEST_F(Forms, PrometheusReadsTheStatistics) {
     EXPECT_EQ(values["gloved_answers_total{model=\"m\",engine=\"cpu\",pass=\"float32\"}"], 0);
     double last = 0;
     for (int power = 4; power <= 25; ++power) {
-        const std::string key =
-            fmt::format("gloved_request_seconds_bucket{{stage=\"total\",le=\"{}\"}}", double(1 << power) / 1e6);
+        const std::string key = fmt::format(
+            "gloved_request_seconds_bucket{{stage=\"total\",le=\"{}\"}}", double(1 << power) / 1e6);
         ASSERT_TRUE(values.contains(key)) << key;
         EXPECT_GE(values[key], last);
         last = values[key];

@@ -47,9 +47,10 @@ class Models : public testing::Test {
 };
 
 TEST_F(Models, AreListedTheDefaultFirst) {
-    EXPECT_EQ(connection_.ask("MODELS").lines,
-              (std::vector<std::string>{fmt::format("small\t50\t4\t{}\tcpu", generation_of(small_)),
-                                        fmt::format("other\t90\t7\t{}\tcpu", generation_of(large_))}));
+    EXPECT_EQ(
+        connection_.ask("MODELS").lines,
+        (std::vector<std::string>{fmt::format("small\t50\t4\t{}\tcpu", generation_of(small_)),
+                                  fmt::format("other\t90\t7\t{}\tcpu", generation_of(large_))}));
 }
 
 TEST_F(Models, AreChosenByConnectionAndByRequest) {
@@ -57,16 +58,19 @@ TEST_F(Models, AreChosenByConnectionAndByRequest) {
     EXPECT_EQ(field(connection_.ask("NEAR w1"), "model"), "small");
     EXPECT_EQ(connection_.ask("HAS w1 w70").lines, (std::vector<std::string>{"w1\t1", "w70\t0"}));
     const auto used = connection_.ask("USE other");
-    EXPECT_EQ(used.status, fmt::format("OK 0 rows=90 model=other generation={}", generation_of(large_)));
+    EXPECT_EQ(used.status,
+              fmt::format("OK 0 rows=90 model=other generation={}", generation_of(large_)));
     EXPECT_EQ(connection_.ask("HAS w1 w70").lines, (std::vector<std::string>{"w1\t1", "w70\t1"}));
-    for (const char* request : {"NEAR w70", "SIM w1 w70", "MATRIX w70", "VEC w70", "PREFIX w7", "RANK w1 w70"}) {
+    for (const char* request :
+         {"NEAR w70", "SIM w1 w70", "MATRIX w70", "VEC w70", "PREFIX w7", "RANK w1 w70"}) {
         const auto reply = connection_.ask(request);
         EXPECT_EQ(field(reply, "model"), "other") << reply.status;
         EXPECT_EQ(field(reply, "generation"), generation_of(large_)) << reply.status;
         EXPECT_EQ(field(reply, "rows"), "90") << reply.status;
     }
     EXPECT_EQ(field(connection_.ask("NEAR model=small w1"), "model"), "small");
-    EXPECT_EQ(connection_.ask("NEAR model=small w70").status.rfind("ERR unknown_word \"w70\"", 0), 0U);
+    EXPECT_EQ(connection_.ask("NEAR model=small w70").status.rfind("ERR unknown_word \"w70\"", 0),
+              0U);
     EXPECT_EQ(stat(connection_, "dim"), "7");
     EXPECT_EQ(connection_.ask("STATS model=small").lines.at(4), "model\tsmall");
     // What one connection uses says nothing about another.
@@ -75,16 +79,16 @@ TEST_F(Models, AreChosenByConnectionAndByRequest) {
 
 TEST_F(Models, ThatAreNotThereAreSaidToBe) {
     const std::string wanted = "ERR unknown_model no model \"third\" here: there is small, other";
-    for (const char* request : {"USE third", "NEAR model=third w1", "SIM model=third w1 w2", "STATS model=third",
-                                "RELOAD third", "HAS model=third w1"}) {
+    for (const char* request : {"USE third", "NEAR model=third w1", "SIM model=third w1 w2",
+                                "STATS model=third", "RELOAD third", "HAS model=third w1"}) {
         EXPECT_EQ(connection_.ask(request).status, wanted) << request;
     }
     EXPECT_EQ(field(connection_.ask("NEAR w1"), "model"), "small");
 }
 
 TEST_F(Models, OfOneNameAreRefused) {
-    const Finished twice = run(
-        {program("gloved"), "--model", dir_ / "small", "--model", "small=" + (dir_ / "large"), "--socket", dir_ / "s"});
+    const Finished twice = run({program("gloved"), "--model", dir_ / "small", "--model",
+                                "small=" + (dir_ / "large"), "--socket", dir_ / "s"});
     EXPECT_EQ(twice.exit_code, 2);
     EXPECT_NE(twice.err.find("two models are called small"), std::string::npos) << twice.err;
 }
@@ -98,7 +102,8 @@ TEST_F(Models, AreLoadedAnewBetweenRequests) {
     EXPECT_EQ(field(connection_.read_reply(), "generation"), before);
     const auto loaded = connection_.read_reply();
     EXPECT_EQ(loaded.status, "OK 1");
-    EXPECT_EQ(loaded.lines, std::vector<std::string>{fmt::format("small\t60\t5\t{}\tcpu", generation_of(next))});
+    EXPECT_EQ(loaded.lines,
+              std::vector<std::string>{fmt::format("small\t60\t5\t{}\tcpu", generation_of(next))});
     EXPECT_EQ(field(connection_.read_reply(), "generation"), generation_of(next));
     EXPECT_EQ(connection_.ask("VEC w59").lines.size(), 1U);
     EXPECT_EQ(stat(connection_, "reloads"), "1");
@@ -109,7 +114,10 @@ TEST_F(Models, AreLoadedAnewBetweenRequests) {
         std::ifstream maps("/proc/" + std::to_string(daemon_.process().pid()) + "/maps");
         int found = 0;
         for (std::string line; std::getline(maps, line);) {
-            found += line.find("(deleted)") != std::string::npos && line.find("values") != std::string::npos ? 1 : 0;
+            found += line.find("(deleted)") != std::string::npos &&
+                             line.find("values") != std::string::npos
+                         ? 1
+                         : 0;
         }
         return found;
     };
@@ -163,8 +171,9 @@ TEST_F(Models, AreAllLoadedAnewWithoutAName) {
     const format::Model small = make_model(dir_ / "small", random_entries(61, 5, 4));
     const format::Model large = make_model(dir_ / "large", random_entries(91, 8, 5));
     const auto loaded = connection_.ask("RELOAD");
-    EXPECT_EQ(loaded.lines, (std::vector<std::string>{fmt::format("small\t61\t5\t{}\tcpu", generation_of(small)),
-                                                      fmt::format("other\t91\t8\t{}\tcpu", generation_of(large))}));
+    EXPECT_EQ(loaded.lines, (std::vector<std::string>{
+                                fmt::format("small\t61\t5\t{}\tcpu", generation_of(small)),
+                                fmt::format("other\t91\t8\t{}\tcpu", generation_of(large))}));
     EXPECT_EQ(loaded.lines, connection_.ask("MODELS").lines);
 }
 
@@ -180,7 +189,8 @@ TEST_F(Models, AreLoadedAnewOnSighup) {
 
 // The generation of an answer tells its model; a dimension that does not fit it would be a mixture.
 TEST_F(Models, AreNeverMixedUnderLoad) {
-    const std::vector<std::vector<Entry>> contents = {random_entries(50, 4, 1), random_entries(55, 9, 7)};
+    const std::vector<std::vector<Entry>> contents = {random_entries(50, 4, 1),
+                                                      random_entries(55, 9, 7)};
     std::vector<std::pair<std::string, std::string>> known;  // generation, VEC w3
     for (const auto& entries : contents) {
         const format::Model model = make_model(dir_ / "probe", entries);
@@ -199,8 +209,8 @@ TEST_F(Models, AreNeverMixedUnderLoad) {
             Connection client(daemon_.socket_path());
             while (!stop) {
                 const auto reply = client.ask("VEC w3");
-                const std::pair<std::string, std::string> got = {field(reply, "generation"),
-                                                                 reply.lines.empty() ? "" : reply.lines[0]};
+                const std::pair<std::string, std::string> got = {
+                    field(reply, "generation"), reply.lines.empty() ? "" : reply.lines[0]};
                 if (got != known[0] && got != known[1]) ++wrong;
                 const auto near = client.ask("NEAR k=3 w3");
                 if (near.lines.size() != 3) ++wrong;
@@ -222,7 +232,9 @@ TEST_F(Models, ThatAreDamagedLeaveTheOldOnesServing) {
     const std::string before = connection_.ask("NEAR w1").normalised();
     const auto unharmed = [&](const std::string& what) {
         const auto reply = connection_.ask("RELOAD small");
-        EXPECT_EQ(reply.status.rfind("ERR unavailable small is not loaded anew, the old one serves on: ", 0), 0U)
+        EXPECT_EQ(reply.status.rfind(
+                      "ERR unavailable small is not loaded anew, the old one serves on: ", 0),
+                  0U)
             << what << ": " << reply.status;
         EXPECT_EQ(connection_.ask("NEAR w1").normalised(), before) << what;
     };
@@ -262,7 +274,9 @@ TEST_F(Models, WithPlanesAnswerAsWithoutAndAreRefusedWithDamagedOnes) {
         std::filesystem::remove(path);
         write_file(path, planes);
         const auto reply = connection_.ask("RELOAD small");
-        EXPECT_EQ(reply.status.rfind("ERR unavailable small is not loaded anew, the old one serves on: ", 0), 0U)
+        EXPECT_EQ(reply.status.rfind(
+                      "ERR unavailable small is not loaded anew, the old one serves on: ", 0),
+                  0U)
             << reply.status;
         EXPECT_EQ(connection_.ask("NEAR k=20 w1").lines, before.lines);
     }
@@ -274,7 +288,8 @@ TEST_F(Models, WithPlanesAnswerAsWithoutAndAreRefusedWithDamagedOnes) {
 TEST_F(Models, ThatAreSoundAreLoadedBesideOneThatIsNot) {
     std::filesystem::remove_all(dir_ / "small");
     const format::Model next = make_model(dir_ / "large", random_entries(93, 3, 6));
-    EXPECT_EQ(connection_.ask("RELOAD").status.rfind("ERR unavailable small is not loaded anew", 0), 0U);
+    EXPECT_EQ(connection_.ask("RELOAD").status.rfind("ERR unavailable small is not loaded anew", 0),
+              0U);
     EXPECT_EQ(field(connection_.ask("SIM model=other w1 w2"), "generation"), generation_of(next));
     EXPECT_EQ(field(connection_.ask("SIM w1 w2"), "generation"), generation_of(small_));
 }
@@ -292,7 +307,8 @@ TEST_F(Models, ThatWaitToBeLoadedAreGivenUpWhenTheDaemonStops) {
     for (const auto& connection : connections) {
         const auto reply = connection->read_reply();
         if (reply.status != "OK 2") {
-            EXPECT_EQ(reply.status, "ERR unavailable the daemon stops; no model is loaded any more");
+            EXPECT_EQ(reply.status,
+                      "ERR unavailable the daemon stops; no model is loaded any more");
             ++given_up;
         }
     }
@@ -313,7 +329,8 @@ TEST_F(Models, AreLoadedAnewOnlyForRootAndTheOwnUser) {
     }
     ASSERT_EQ(::seteuid(0), 0);
     ASSERT_NE(stranger, nullptr);
-    EXPECT_EQ(stranger->ask("RELOAD").status, "ERR forbidden RELOAD is for root and the daemon's own user");
+    EXPECT_EQ(stranger->ask("RELOAD").status,
+              "ERR forbidden RELOAD is for root and the daemon's own user");
     EXPECT_EQ(stranger->ask("NEAR w1").lines.size(), 10U);
     EXPECT_EQ(stat(connection_, "reloads"), "0");
 }

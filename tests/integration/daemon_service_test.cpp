@@ -1,4 +1,5 @@
-// What gloved does for a service manager that is none: passed sockets, notifications, limits, a stop during the start.
+// What gloved does for a service manager that is none: passed sockets, notifications, limits, a
+// stop during the start.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -51,13 +52,20 @@ class ServiceManager : public testing::Test {
     }
 
     /// The daemon, started by a shell that passes it `passed` as its first socket, if that is open.
-    std::unique_ptr<Background> start(std::vector<std::string> options, const UniqueFd& passed = {}) {
+    std::unique_ptr<Background> start(std::vector<std::string> options,
+                                      const UniqueFd& passed = {}) {
         std::string script = "export NOTIFY_SOCKET=" + (dir_ / "notify") + "; ";
         if (passed) {
-            script += "exec 3<&" + std::to_string(passed.get()) + "; export LISTEN_FDS=1 LISTEN_PID=$$; ";
+            script +=
+                "exec 3<&" + std::to_string(passed.get()) + "; export LISTEN_FDS=1 LISTEN_PID=$$; ";
         }
-        std::vector<std::string> command = {
-            "bash", "-c", script + environment_ + "exec \"$@\"", "bash", program("gloved"), "--model", dir_ / "model"};
+        std::vector<std::string> command = {"bash",
+                                            "-c",
+                                            script + environment_ + "exec \"$@\"",
+                                            "bash",
+                                            program("gloved"),
+                                            "--model",
+                                            dir_ / "model"};
         command.insert(command.end(), options.begin(), options.end());
         return std::make_unique<Background>(command);
     }
@@ -67,7 +75,9 @@ class ServiceManager : public testing::Test {
         const auto deadline = Clock::now() + within;
         std::array<char, 4096> buffer{};
         while (true) {
-            const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now()).count();
+            const auto left =
+                std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now())
+                    .count();
             if (left <= 0) return "";
             const timeval timeout{left / 1000000, left % 1000000};
             ::setsockopt(told_.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
@@ -92,7 +102,9 @@ TEST_F(ServiceManager, ItsSocketIsTakenOverAndItsPathLeftAlone) {
         Connection early(path);  // before there is a daemon
         auto daemon = start({"--socket", elsewhere}, listening);
         EXPECT_EQ(early.ask("PING").status, "OK 0");
-        EXPECT_EQ(next("STATUS=serving").rfind("STATUS=serving model: 50 words x 4, engine cpu (", 0), 0U);
+        EXPECT_EQ(
+            next("STATUS=serving").rfind("STATUS=serving model: 50 words x 4, engine cpu (", 0),
+            0U);
         EXPECT_EQ(next("READY=1"), "READY=1");
         EXPECT_FALSE(std::filesystem::exists(elsewhere));
         daemon->signal(SIGTERM);
@@ -107,7 +119,8 @@ TEST_F(ServiceManager, AnotherSocketIsRefused) {
     const UniqueFd datagrams = bound_socket(dir_ / "d", SOCK_DGRAM);
     const Finished finished = start({}, datagrams)->wait();
     EXPECT_EQ(finished.exit_code, 1);
-    EXPECT_NE(finished.err.find("LISTEN_FDS: exactly one listening Unix stream socket"), std::string::npos)
+    EXPECT_NE(finished.err.find("LISTEN_FDS: exactly one listening Unix stream socket"),
+              std::string::npos)
         << finished.err;
 }
 
@@ -148,10 +161,12 @@ TEST_F(ServiceManager, SignalsAreHandledFromTheBeginning) {
         if (number == SIGHUP) {
             EXPECT_EQ(next("READY=1"), "READY=1");
             const auto deadline = Clock::now() + 20s;
-            while (daemon->output().find("in place of") == std::string::npos && Clock::now() < deadline) {
+            while (daemon->output().find("in place of") == std::string::npos &&
+                   Clock::now() < deadline) {
                 std::this_thread::sleep_for(10ms);
             }
-            EXPECT_NE(daemon->output().find("in place of"), std::string::npos) << "it is loaded anew, then";
+            EXPECT_NE(daemon->output().find("in place of"), std::string::npos)
+                << "it is loaded anew, then";
             daemon->signal(SIGTERM);
         }
         const Finished finished = daemon->wait();
@@ -177,7 +192,8 @@ TEST_F(ServiceManager, IsNotWaitedForAndHearsLater) {
     const UniqueFd others(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0));
     const sockaddr_un address = address_of(dir_ / "notify");
     const auto fill = [&] {
-        while (::sendto(others.get(), "other", 5, 0, reinterpret_cast<const sockaddr*>(&address), sizeof address) > 0) {
+        while (::sendto(others.get(), "other", 5, 0, reinterpret_cast<const sockaddr*>(&address),
+                        sizeof address) > 0) {
         }
     };
     const std::string path = dir_ / "s";
@@ -218,7 +234,8 @@ TEST_F(ServiceManager, JournalsGetPrioritiesAndNoTime) {
     EXPECT_EQ(daemon->wait().exit_code, 0);
     std::ifstream lines(log);
     std::size_t count = 0;
-    for (std::string line; std::getline(lines, line); ++count) EXPECT_EQ(line.rfind("<6>", 0), 0U) << line;
+    for (std::string line; std::getline(lines, line); ++count)
+        EXPECT_EQ(line.rfind("<6>", 0), 0U) << line;
     EXPECT_GE(count, 4U);
 }
 
@@ -232,7 +249,8 @@ TEST(Limits, AUsersShareOfTheConnectionsIsBounded) {
         ASSERT_EQ(connections.back()->ask("PING").status, "OK 0") << i;
     }
     Connection one_more(daemon.socket_path());
-    EXPECT_EQ(one_more.read_line(), "ERR busy you have 4 connections open, which is one user's share");
+    EXPECT_EQ(one_more.read_line(),
+              "ERR busy you have 4 connections open, which is one user's share");
     EXPECT_TRUE(one_more.closed_by_peer());
     connections.pop_back();
     std::string answer;
@@ -253,9 +271,12 @@ TEST(AccessLog, HasALineARequestAndNoWords) {
     (void)connection.ask("NEAR w1");
     (void)connection.ask("secretword");
     const Finished finished = daemon.stop();
-    const std::string who = " info: uid=" + std::to_string(::getuid()) + " pid=" + std::to_string(::getpid());
-    EXPECT_NE(finished.err.find(who + " verb=NEAR outcome=OK us="), std::string::npos) << finished.err;
-    EXPECT_NE(finished.err.find(who + " verb=NEAR outcome=unknown_word us="), std::string::npos) << finished.err;
+    const std::string who =
+        " info: uid=" + std::to_string(::getuid()) + " pid=" + std::to_string(::getpid());
+    EXPECT_NE(finished.err.find(who + " verb=NEAR outcome=OK us="), std::string::npos)
+        << finished.err;
+    EXPECT_NE(finished.err.find(who + " verb=NEAR outcome=unknown_word us="), std::string::npos)
+        << finished.err;
     EXPECT_EQ(finished.err.find("secretword"), std::string::npos) << finished.err;
 }
 
@@ -266,13 +287,17 @@ TEST(Pin, OnIsKeptOrTheStartRefused) {
     const auto start = [&](const std::string& pin) {
         // Root may lock what it likes, so without its capability.
         return std::make_unique<Background>(std::vector<std::string>{
-            "bash", "-c", "ulimit -l 0; exec setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock \"$@\"", "bash",
-            program("gloved"), "--model", dir / "model", "--engine", "cpu", "--socket", dir / "s", "--pin", pin});
+            "bash", "-c",
+            "ulimit -l 0; exec setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock \"$@\"",
+            "bash", program("gloved"), "--model", dir / "model", "--engine", "cpu", "--socket",
+            dir / "s", "--pin", pin});
     };
     if (::geteuid() == 0) {
         const Finished finished = start("on")->wait();
         EXPECT_EQ(finished.exit_code, 1);
-        EXPECT_NE(finished.err.find("the limit is 0): raise it with LimitMEMLOCK="), std::string::npos) << finished.err;
+        EXPECT_NE(finished.err.find("the limit is 0): raise it with LimitMEMLOCK="),
+                  std::string::npos)
+            << finished.err;
     } else {
         GTEST_SKIP() << "only root can set capabilities";
     }

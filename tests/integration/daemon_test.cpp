@@ -87,7 +87,9 @@ TEST_F(ProtocolPage, TranscriptsHoldThroughSocat) {
     replay_through({"socat", "-t60", "-", "UNIX-CONNECT:" + daemon_.socket_path()});
 }
 
-TEST_F(ProtocolPage, TranscriptsHoldThroughNetcat) { replay_through({"nc", "-N", "-U", daemon_.socket_path()}); }
+TEST_F(ProtocolPage, TranscriptsHoldThroughNetcat) {
+    replay_through({"nc", "-N", "-U", daemon_.socket_path()});
+}
 
 TEST(Daemon, AnswersAThousandPipelinedRequestsInOrder) {
     const Daemon daemon(sample_model());
@@ -111,7 +113,8 @@ TEST(Daemon, AnswersAThousandPipelinedRequestsInOrder) {
             ASSERT_EQ(reply.lines, std::vector<std::string>{"w" + std::to_string(i) + "\t0"});
         } else {
             // Near spellings may follow, or be left out when many words are missed.
-            const std::string wanted = "ERR unknown_word \"nothing-" + std::to_string(i) + "\" is not in the model";
+            const std::string wanted =
+                "ERR unknown_word \"nothing-" + std::to_string(i) + "\" is not in the model";
             ASSERT_EQ(reply.status.substr(0, wanted.size()), wanted);
         }
     }
@@ -178,7 +181,8 @@ TEST(Daemon, AnswersEveryOddLineOnceAndLeavesOthersAlone) {
         const ReplyText reply = connection.ask(line);
         EXPECT_EQ(reply.status.rfind(wanted_start, 0), 0U)
             << "for " << testing::PrintToString(line) << ": " << reply.status;
-        EXPECT_EQ(connection.ask("PING").status, "OK 0") << "after " << testing::PrintToString(line);
+        EXPECT_EQ(connection.ask("PING").status, "OK 0")
+            << "after " << testing::PrintToString(line);
         EXPECT_EQ(bystander.ask("king").normalised(), wanted);
     }
 }
@@ -224,13 +228,15 @@ TEST(Daemon, AnswersBytesThatComeOneByOne) {
 }
 
 TEST(Daemon, CutsSlowLinesIdleAndUnreadConnections) {
-    const Daemon daemon(sample_model(), {"--line-timeout", "1", "--idle-timeout", "2", "--write-timeout", "1"});
+    const Daemon daemon(sample_model(),
+                        {"--line-timeout", "1", "--idle-timeout", "2", "--write-timeout", "1"});
     Connection slow(daemon.socket_path());
     Connection idle(daemon.socket_path());
     Connection never_reads(daemon.socket_path());
     const auto begun = Clock::now();
     std::thread trickle([&] {
-        for (int i = 0; i < 12 && slow.send("x"); ++i) std::this_thread::sleep_for(milliseconds(150));
+        for (int i = 0; i < 12 && slow.send("x"); ++i)
+            std::this_thread::sleep_for(milliseconds(150));
     });
     std::thread flood([&] {
         // More answers than every buffer between us holds: the daemon stops reading, then cuts.
@@ -312,7 +318,8 @@ TEST(Daemon, SurvivesClientsThatVanish) {
     Daemon daemon(sample_model());
     const auto descriptors = [&] {
         const auto path = "/proc/" + std::to_string(daemon.process().pid()) + "/fd";
-        return std::distance(std::filesystem::directory_iterator(path), std::filesystem::directory_iterator());
+        return std::distance(std::filesystem::directory_iterator(path),
+                             std::filesystem::directory_iterator());
     };
     std::this_thread::sleep_for(milliseconds(50));
     const auto before = descriptors();
@@ -321,7 +328,8 @@ TEST(Daemon, SurvivesClientsThatVanish) {
         connection.send("NEAR k=10000 the\nNEAR k=10000 of\nNEAR k=10");
     }
     EXPECT_EQ(Connection(daemon.socket_path()).ask("PING").status, "OK 0");
-    for (int i = 0; i < 200 && descriptors() != before; ++i) std::this_thread::sleep_for(milliseconds(10));
+    for (int i = 0; i < 200 && descriptors() != before; ++i)
+        std::this_thread::sleep_for(milliseconds(10));
     EXPECT_EQ(descriptors(), before);
 }
 
@@ -380,14 +388,16 @@ TEST(Daemon, WaitsForTheFirstRequestWhenItIsToldToStop) {
     EXPECT_EQ(last.ask("PING").status, "OK 0");  // so the others are taken too
     daemon.process().signal(SIGTERM);
     std::this_thread::sleep_for(milliseconds(300));
-    EXPECT_FALSE(last.send("PING\n")) << "what has asked before is not read any more, and a write says so";
+    EXPECT_FALSE(last.send("PING\n"))
+        << "what has asked before is not read any more, and a write says so";
     EXPECT_TRUE(late.send("PING\nSIM king queen\n"));
     EXPECT_EQ(late.read_reply().status, "OK 0");
     EXPECT_EQ(late.read_reply().lines, (std::vector<std::string>{"0.750769"}));
     without_end.send("PING");
     without_end.finish_sending();
     EXPECT_EQ(without_end.read_reply().status, "OK 0");
-    for (Connection* each : {&silent, &late, &without_end, &last}) EXPECT_TRUE(each->closed_by_peer());
+    for (Connection* each : {&silent, &late, &without_end, &last})
+        EXPECT_TRUE(each->closed_by_peer());
     EXPECT_EQ(daemon.process().wait().exit_code, 0);
     (void)daemon.stop();
 }
@@ -415,7 +425,8 @@ TEST(Daemon, LetsAPeerThatSentTooMuchReadItsErrorToTheEnd) {
         connection.send(std::string(200000, 'x'));
         connection.finish_sending();
     });
-    EXPECT_EQ(connection.read_reply().status, "ERR too_long a line has at most 65536 bytes; closing");
+    EXPECT_EQ(connection.read_reply().status,
+              "ERR too_long a line has at most 65536 bytes; closing");
     writer.join();
     EXPECT_EQ(connection.read_to_end(), "the end");
 }
@@ -433,7 +444,8 @@ TEST(Daemon, ReadsOnForAWhileAfterATimeoutAndThenCloses) {
         return std::count(stats.lines.begin(), stats.lines.end(), "connections\t1") == 1;
     };
     const auto deadline = Clock::now() + seconds(10);
-    while (!only_one_is_open() && Clock::now() < deadline) std::this_thread::sleep_for(milliseconds(100));
+    while (!only_one_is_open() && Clock::now() < deadline)
+        std::this_thread::sleep_for(milliseconds(100));
     EXPECT_TRUE(only_one_is_open());
     EXPECT_FALSE(connection.send("more\n"));
 }
@@ -495,7 +507,8 @@ TEST(Daemon, HoldsLittleForPeersThatNeverRead) {
 // ---- Same bytes, whatever computes them
 
 /// The answers to many requests, without us=: asked one by one, or all at once.
-std::string answers_of(const std::string& model, const std::vector<std::string>& options, bool pipelined) {
+std::string answers_of(const std::string& model, const std::vector<std::string>& options,
+                       bool pipelined) {
     const Daemon daemon(model, options);
     Connection connection(daemon.socket_path());
     std::mt19937 random(11);
@@ -509,7 +522,8 @@ std::string answers_of(const std::string& model, const std::vector<std::string>&
         if (i % 7 == 2) request += " top=3000";
         if (i % 11 == 3) request += " prefix=s";
         if (i % 13 == 4) request += " min=0.4 exclude=none";
-        requests.push_back(request + " fields=row,rank,norm " + word() + " - 0.3 * " + word() + " + " + word() + "x");
+        requests.push_back(request + " fields=row,rank,norm " + word() + " - 0.3 * " + word() +
+                           " + " + word() + "x");
         requests.back().pop_back();
     }
     std::string all;
@@ -525,13 +539,16 @@ std::string answers_of(const std::string& model, const std::vector<std::string>&
 }
 
 TEST(Answers, AreTheSameBytesForThreadsSimdAndBatches) {
-    const std::string wanted = answers_of(sample_model(), {"--threads", "1", "--simd", "baseline"}, false);
+    const std::string wanted =
+        answers_of(sample_model(), {"--threads", "1", "--simd", "baseline"}, false);
     EXPECT_GT(wanted.size(), 20000U);
     EXPECT_EQ(wanted.find("ERR"), std::string::npos) << wanted.substr(wanted.find("ERR"), 200);
     for (const std::string threads : {"1", "2"}) {
         for (const auto& simd : kernels::simd_names()) {
             for (const bool pipelined : {false, true}) {
-                EXPECT_EQ(answers_of(sample_model(), {"--threads", threads, "--simd", simd}, pipelined), wanted)
+                EXPECT_EQ(
+                    answers_of(sample_model(), {"--threads", threads, "--simd", simd}, pipelined),
+                    wanted)
                     << threads << " threads, " << simd << (pipelined ? ", pipelined" : "");
             }
         }
@@ -550,7 +567,8 @@ std::string bind_unix(const std::string& path, int& fd) {
 }
 
 Finished start_on(const std::string& socket_path) {
-    return run({program("gloved"), "--model", sample_model(), "--socket", socket_path}, {}, seconds(20));
+    return run({program("gloved"), "--model", sample_model(), "--socket", socket_path}, {},
+               seconds(20));
 }
 
 TEST(SocketPath, ASecondDaemonIsRefusedAndTheFirstUnharmed) {
@@ -603,11 +621,13 @@ TEST(SocketPath, WhatIsNoDeadSocketIsLeftAlone) {
     EXPECT_TRUE(std::filesystem::is_symlink(dir / "link"));
     EXPECT_TRUE(std::filesystem::exists(dir / "dead"));
 
-    // Beside the socket stands the lock, which goes when the daemon does: nothing of anybody else's may go with it.
+    // Beside the socket stands the lock, which goes when the daemon does: nothing of anybody else's
+    // may go with it.
     write_file(dir / "free.lock", "precious");
     const Finished locked = start_on(dir / "free");
     EXPECT_EQ(locked.exit_code, 1);
-    EXPECT_NE(locked.err.find("free.lock: exists and is no daemon's lock"), std::string::npos) << locked.err;
+    EXPECT_NE(locked.err.find("free.lock: exists and is no daemon's lock"), std::string::npos)
+        << locked.err;
     EXPECT_EQ(read_file(dir / "free.lock"), "precious");
 
     // Somebody listens, though not with our protocol, and though its backlog is full.
@@ -668,18 +688,23 @@ TEST(CommandLine, WrongUsageIsTwoAndABadModelIsOne) {
     EXPECT_EQ(missing.exit_code, 1);
     EXPECT_NE(missing.err.find(dir / "none"), std::string::npos) << missing.err;
     EXPECT_FALSE(std::filesystem::exists(dir / "s"));
-    EXPECT_EQ(exit_of({"--model", sample_model(), "--socket", dir / "s", "--engine", "cuda"}).exit_code, 1);
+    EXPECT_EQ(
+        exit_of({"--model", sample_model(), "--socket", dir / "s", "--engine", "cuda"}).exit_code,
+        1);
 }
 
 TEST(CommandLine, ConfigurationFileIsReadAndTheCommandLineGoesFirst) {
     const TempDir dir;
-    write_file(dir / "gloved.conf", "# a comment\nmodel = words=" + sample_model() + "\nmax-k = 70\nthreads = 1\n");
-    Background daemon({program("gloved"), "--config", dir / "gloved.conf", "--socket", dir / "s", "--max-k", "90"});
+    write_file(dir / "gloved.conf",
+               "# a comment\nmodel = words=" + sample_model() + "\nmax-k = 70\nthreads = 1\n");
+    Background daemon({program("gloved"), "--config", dir / "gloved.conf", "--socket", dir / "s",
+                       "--max-k", "90"});
     for (int i = 0; i < 1000; ++i) {
         try {
             Connection connection(dir / "s");
             EXPECT_EQ(connection.ask("NEAR model=words k=90 king").lines.size(), 90U);
-            EXPECT_EQ(connection.ask("NEAR k=91 king").status, "ERR bad_request k= is at most 90 here, not 91");
+            EXPECT_EQ(connection.ask("NEAR k=91 king").status,
+                      "ERR bad_request k= is at most 90 here, not 91");
             break;
         } catch (const std::runtime_error&) {
             ASSERT_LT(i, 999) << daemon.output();
@@ -691,9 +716,10 @@ TEST(CommandLine, ConfigurationFileIsReadAndTheCommandLineGoesFirst) {
 TEST(CommandLine, MoreThreadsThanTheSystemGivesIsAFaultNotAnAbort) {
     if (kSanitized) GTEST_SKIP() << "sanitizers need more address space than this test leaves";
     const TempDir dir;
-    const Finished finished = run({"sh", "-c",
-                                   "ulimit -v 600000; exec " + program("gloved") + " --threads 400 --model " +
-                                       sample_model() + " --socket " + (dir / "s")});
+    const Finished finished =
+        run({"sh", "-c",
+             "ulimit -v 600000; exec " + program("gloved") + " --threads 400 --model " +
+                 sample_model() + " --socket " + (dir / "s")});
     EXPECT_EQ(finished.exit_code, 1) << finished.err;
     EXPECT_EQ(finished.signal, 0);
     EXPECT_FALSE(std::filesystem::exists(dir / "s"));
@@ -705,7 +731,9 @@ TEST(Check, FindsABitThatTurned) {
     std::filesystem::copy(sample_model(), dir / "model", std::filesystem::copy_options::recursive);
     const std::string values = dir / "model/values";
     ASSERT_EQ(::chmod(values.c_str(), 0644), 0);
-    const auto check = [&] { return run({program("gloved"), "--check", "--model", dir / "model"}); };
+    const auto check = [&] {
+        return run({program("gloved"), "--check", "--model", dir / "model"});
+    };
     EXPECT_EQ(check().exit_code, 0) << check().err;
     std::string bytes = read_file(values);
     bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);

@@ -24,7 +24,8 @@ namespace {
 constexpr std::size_t kRows = 400;
 constexpr std::size_t kDim = 33;
 
-/// Random rows, with a zero vector («zero»), two equal vectors («w1», «twin») and words that need quoting.
+/// Random rows, with a zero vector («zero»), two equal vectors («w1», «twin») and words that need
+/// quoting.
 std::vector<Entry> entries() {
     auto made = random_entries(kRows, kDim, 5);
     made[7].first = "zero";
@@ -53,7 +54,8 @@ class Verbs : public testing::Test {
     }
     double dot(std::size_t a, std::size_t b) const {
         double sum = 0;
-        for (std::size_t i = 0; i < kDim; ++i) sum += double{model_.vector(a)[i]} * double{model_.vector(b)[i]};
+        for (std::size_t i = 0; i < kDim; ++i)
+            sum += double{model_.vector(a)[i]} * double{model_.vector(b)[i]};
         return sum;
     }
     double cosine(std::size_t a, std::size_t b) const {
@@ -68,10 +70,13 @@ class Verbs : public testing::Test {
         }
         return sum;
     }
-    static std::string shown(double score) { return fmt::format("{:.6f}", score == 0 ? 0.0 : score); }
+    static std::string shown(double score) {
+        return fmt::format("{:.6f}", score == 0 ? 0.0 : score);
+    }
     std::vector<std::string> lines_of(const std::vector<kernels::Hit>& hits) const {
         std::vector<std::string> lines;
-        for (const kernels::Hit& hit : hits) lines.push_back(word(hit.row) + "\t" + shown(hit.score));
+        for (const kernels::Hit& hit : hits)
+            lines.push_back(word(hit.row) + "\t" + shown(hit.score));
         return lines;
     }
 
@@ -87,12 +92,17 @@ TEST_F(Verbs, AnalogyAddIsNearOfUnitRows) {
         const std::string a = quoted(random_row());
         const std::string b = quoted(random_row());
         const std::string c = quoted(random_row());
-        const auto analogy = connection_.ask(fmt::format("ANALOGY k=20 top=300 fields=row {} {} {}", a, b, c));
-        const auto near = connection_.ask(fmt::format("NEAR k=20 top=300 fields=row norm=unit {} - {} + {}", b, a, c));
+        const auto analogy =
+            connection_.ask(fmt::format("ANALOGY k=20 top=300 fields=row {} {} {}", a, b, c));
+        const auto near = connection_.ask(
+            fmt::format("NEAR k=20 top=300 fields=row norm=unit {} - {} + {}", b, a, c));
         ASSERT_EQ(analogy.lines.size(), 20U) << analogy.status;
         EXPECT_EQ(analogy.lines, near.lines);
-        EXPECT_EQ(analogy.lines,
-                  connection_.ask(fmt::format("ANALOGY method=add k=20 top=300 fields=row {} {} {}", a, b, c)).lines);
+        EXPECT_EQ(
+            analogy.lines,
+            connection_
+                .ask(fmt::format("ANALOGY method=add k=20 top=300 fields=row {} {} {}", a, b, c))
+                .lines);
     }
 }
 
@@ -105,9 +115,11 @@ TEST_F(Verbs, AnalogyMulIsTheProductOfPlainCosines) {
             return std::vector<float>(model_.vector(row).begin(), model_.vector(row).end());
         };
         const auto scores = oracle_cosmul(model_, {vector(b), vector(c)}, {vector(a)});
-        const auto expected =
-            oracle_top(scores, 10, [&](std::uint32_t row, double) { return row != a && row != b && row != c; });
-        const auto reply = connection_.ask(fmt::format("ANALOGY method=mul {} {} {}", quoted(a), quoted(b), quoted(c)));
+        const auto expected = oracle_top(scores, 10, [&](std::uint32_t row, double) {
+            return row != a && row != b && row != c;
+        });
+        const auto reply = connection_.ask(
+            fmt::format("ANALOGY method=mul {} {} {}", quoted(a), quoted(b), quoted(c)));
         EXPECT_EQ(reply.lines, lines_of(expected)) << reply.status;
     }
 }
@@ -119,7 +131,8 @@ TEST_F(Verbs, RankIsThePlaceAmongTheNeighbours) {
         if (a == b) continue;
         const std::string filter = round % 3 == 0 ? "top=250" : round % 3 == 1 ? "prefix=w" : "";
         const auto near = connection_.ask(fmt::format("NEAR k={} {} {}", kRows, filter, quoted(a)));
-        const auto rank = connection_.ask(fmt::format("RANK {} {} {}", filter, quoted(a), quoted(b)));
+        const auto rank =
+            connection_.ask(fmt::format("RANK {} {} {}", filter, quoted(a), quoted(b)));
         ASSERT_EQ(rank.lines.size(), 1U) << rank.status;
         const double score = cosine(a, b);
         std::size_t before = 0;
@@ -145,7 +158,8 @@ TEST_F(Verbs, AVectorComesBackAsItsWord) {
         EXPECT_EQ(std::count(vector.lines[0].begin(), vector.lines[0].end(), '\t'),
                   static_cast<std::ptrdiff_t>(kDim - 1));
         const auto near = connection_.ask("NEARVEC k=7 fields=norm " + vector.lines[0]);
-        EXPECT_EQ(near.lines, connection_.ask("NEAR k=7 fields=norm exclude=none " + quoted(row)).lines);
+        EXPECT_EQ(near.lines,
+                  connection_.ask("NEAR k=7 fields=norm exclude=none " + quoted(row)).lines);
     }
 }
 
@@ -168,8 +182,10 @@ TEST_F(Verbs, SimDistAndMatrixAgreeWithPlainArithmetic) {
         EXPECT_EQ(cosines.lines[i], cosine_line);
         EXPECT_EQ(distances.lines[i], distance_line);
         const std::string pair = quoted(rows[1]) + " " + quoted(rows[i]);
-        EXPECT_EQ(connection_.ask("SIM " + pair).lines, (std::vector<std::string>{shown(cosine(rows[1], rows[i]))}));
-        EXPECT_EQ(connection_.ask("DIST " + pair).lines, (std::vector<std::string>{shown(distance(rows[1], rows[i]))}));
+        EXPECT_EQ(connection_.ask("SIM " + pair).lines,
+                  (std::vector<std::string>{shown(cosine(rows[1], rows[i]))}));
+        EXPECT_EQ(connection_.ask("DIST " + pair).lines,
+                  (std::vector<std::string>{shown(distance(rows[1], rows[i]))}));
     }
 }
 
@@ -184,7 +200,8 @@ TEST_F(Verbs, OddIsTheOneFarthestFromTheSumOfUnits) {
         std::vector<double> sum(kDim, 0.0);
         for (const std::size_t row : rows) {
             const double norm = std::sqrt(dot(row, row));
-            for (std::size_t i = 0; i < kDim && norm != 0; ++i) sum[i] += double{model_.vector(row)[i]} / norm;
+            for (std::size_t i = 0; i < kDim && norm != 0; ++i)
+                sum[i] += double{model_.vector(row)[i]} / norm;
         }
         std::size_t odd = 0;
         double lowest = 2;
@@ -214,7 +231,8 @@ TEST_F(Verbs, OddIsTheOneFarthestFromTheSumOfUnits) {
 TEST_F(Verbs, PrefixListsByRank) {
     std::vector<std::pair<std::uint32_t, std::string>> starting;
     for (std::size_t row = 0; row < kRows; ++row) {
-        if (model_.key(row).starts_with("w1")) starting.emplace_back(model_.ranks()[row], word(row));
+        if (model_.key(row).starts_with("w1"))
+            starting.emplace_back(model_.ranks()[row], word(row));
     }
     std::sort(starting.begin(), starting.end());
     const auto all = connection_.ask(fmt::format("PREFIX k={} fields=rank w1", kRows));
@@ -231,7 +249,8 @@ TEST_F(Verbs, WhatCannotBeAnsweredIsSaid) {
         const std::string status = connection_.ask(request).status;
         return status.substr(0, status.find(' ', 4));
     };
-    for (const std::string verb : {"DIST w1", "RANK w1", "ANALOGY w1 w2", "ODD w1 w2", "MATRIX w1", "VEC", "SIM w1"}) {
+    for (const std::string verb :
+         {"DIST w1", "RANK w1", "ANALOGY w1 w2", "ODD w1 w2", "MATRIX w1", "VEC", "SIM w1"}) {
         EXPECT_EQ(code(verb + " nowhere"), "ERR unknown_word") << verb;
     }
     EXPECT_EQ(code("RANK zero w1"), "ERR zero_vector");
@@ -250,7 +269,8 @@ TEST_F(Verbs, WhatCannotBeAnsweredIsSaid) {
 }
 
 TEST_F(Verbs, OddWordsComeBackAsTheyAre) {
-    for (const std::string odd : {"NEAR", "two words", "\"quoted\\", "\xC2\xA0.\xC2\xA0.", "\xFF\xFE", "k=5"}) {
+    for (const std::string odd :
+         {"NEAR", "two words", "\"quoted\\", "\xC2\xA0.\xC2\xA0.", "\xFF\xFE", "k=5"}) {
         const std::string asked = wire::quote_word(odd);
         EXPECT_EQ(connection_.ask("NEAR k=1 exclude=none " + asked).lines,
                   (std::vector<std::string>{odd + "\t1.000000"}));
@@ -273,7 +293,8 @@ bool begins_matrix(const std::optional<std::string>& line) {
     return line && line->rfind(fmt::format("OK {} us=", kMatrixWords), 0) == 0;
 }
 
-/// 4,000 words fit a line; their matrix has 140 MB as text, many times what stands between the daemon and us.
+/// 4,000 words fit a line; their matrix has 140 MB as text, many times what stands between the
+/// daemon and us.
 std::string large_matrix() {
     std::string request = "MATRIX";
     for (int i = 0; i < kMatrixWords; ++i) request += fmt::format(" w{}", 20 + i % 300);
@@ -317,7 +338,8 @@ TEST_F(Verbs, SeveralLargeMatricesLetOthersThrough) {
     }
     while (lines[0] == 0 || lines[1] == 0 || lines[2] == 0) std::this_thread::yield();
     EXPECT_EQ(connection_.ask("NEAR k=1 exclude=none w1").lines.size(), 1U);
-    for (const std::atomic<int>& count : lines) EXPECT_LT(count, kMatrixWords) << "answered behind a whole matrix";
+    for (const std::atomic<int>& count : lines)
+        EXPECT_LT(count, kMatrixWords) << "answered behind a whole matrix";
     readers.clear();
     for (const std::atomic<int>& count : lines) EXPECT_EQ(count, kMatrixWords);
 }
@@ -338,7 +360,8 @@ TEST_F(Verbs, StoppingInTheMiddleOfAMatrixBringsItToItsEnd) {
     int lines = 0;
     while (connection_.read_line()) ++lines;
     EXPECT_EQ(lines, kMatrixWords);
-    // Not stop() first: a second signal may come when the daemon no longer looks at signals, and end it.
+    // Not stop() first: a second signal may come when the daemon no longer looks at signals, and
+    // end it.
     EXPECT_EQ(daemon_.process().wait().exit_code, 0);
     (void)daemon_.stop();
 }

@@ -26,9 +26,11 @@ namespace {
 namespace fs = std::filesystem;
 
 /// As numpy.save writes it.
-std::string npy(const std::string& descr, const std::string& shape, const std::string& data, bool fortran = false) {
-    std::string header =
-        "{'descr': '" + descr + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + shape + ", }";
+std::string npy(const std::string& descr, const std::string& shape, const std::string& data,
+                bool fortran = false) {
+    std::string header = "{'descr': '" + descr +
+                         "', 'fortran_order': " + (fortran ? "True" : "False") +
+                         ", 'shape': " + shape + ", }";
     while ((10 + header.size() + 1) % 64 != 0) header += ' ';
     header += '\n';
     std::string text("\x93NUMPY\x01\x00", 8);
@@ -82,11 +84,13 @@ class Distmat : public testing::Test {
     void expect_input_refused(const std::string& input, const std::string& says) const {
         const Finished refused = distmat({input, dir_ / "out.npy"});
         EXPECT_EQ(refused.exit_code, 1) << says;
-        EXPECT_NE(refused.err.find("gloved-distmat: " + input + ": "), std::string::npos) << refused.err;
+        EXPECT_NE(refused.err.find("gloved-distmat: " + input + ": "), std::string::npos)
+            << refused.err;
         EXPECT_NE(refused.err.find(says), std::string::npos) << refused.err;
         EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
         EXPECT_EQ(refused.out, "");
-        for (const auto& entry : fs::directory_iterator(dir_.path())) EXPECT_EQ(entry.path().filename(), "in");
+        for (const auto& entry : fs::directory_iterator(dir_.path()))
+            EXPECT_EQ(entry.path().filename(), "in");
     }
 
     const TempDir dir_;
@@ -96,15 +100,18 @@ TEST_F(Distmat, PrintsAMatrixOfText) {
     const Finished done = distmat({"-", "-"}, "0 0\n3 4\n\n6 8\r\n");
     EXPECT_EQ(done.exit_code, 0) << done.err;
     EXPECT_EQ(done.out, "0 25 100\n25 0 25\n100 25 0\n");
-    EXPECT_NE(done.err.find("all distances of 3 rows of 2 numbers, sqeuclidean, 26 bytes; "), std::string::npos)
+    EXPECT_NE(done.err.find("all distances of 3 rows of 2 numbers, sqeuclidean, 26 bytes; "),
+              std::string::npos)
         << done.err;
-    EXPECT_EQ(distmat({"--metric", "euclidean", "-", "-"}, "0 0\n3 4\n6 8\n").out, "0 5 10\n5 0 5\n10 5 0\n");
+    EXPECT_EQ(distmat({"--metric", "euclidean", "-", "-"}, "0 0\n3 4\n6 8\n").out,
+              "0 5 10\n5 0 5\n10 5 0\n");
     EXPECT_EQ(distmat({"--metric", "cosine", "-", "-"}, "0 2\n7 0\n0 -1\n0 9\n").out,
               "0 1 2 0\n1 0 1 1\n2 1 0 2\n0 1 2 0\n");
     EXPECT_EQ(distmat({"-", "-"}, "7").out, "0\n");
     EXPECT_EQ(distmat({"--top", "3", "-", "-"}, "7").out, "");
     // The shortest decimals that read back, however small.
-    EXPECT_EQ(distmat({"-", "-"}, "0\n1\n9.313225746154785e-10\n").out.substr(0, 19), "0 1 8.6736174e-19\n1");
+    EXPECT_EQ(distmat({"-", "-"}, "0\n1\n9.313225746154785e-10\n").out.substr(0, 19),
+              "0 1 8.6736174e-19\n1");
 }
 
 TEST_F(Distmat, TakesTheMemberOfAnArchiveThatIsNamed) {
@@ -112,14 +119,17 @@ TEST_F(Distmat, TakesTheMemberOfAnArchiveThatIsNamed) {
     const Finished done = distmat({"--member", "points", dir_ / "in", "-"});
     EXPECT_EQ(done.exit_code, 0) << done.err;
     EXPECT_EQ(done.out, "0 25\n25 0\n");
-    expect_input_refused(dir_ / "in", "the zip archive holds 2 files; --member NAME takes one of them");
+    expect_input_refused(dir_ / "in",
+                         "the zip archive holds 2 files; --member NAME takes one of them");
 
     write_file(dir_ / "in", "0 0\n3 4\n");
     const Finished refused = distmat({"--member", "points", dir_ / "in", "-"});
     EXPECT_EQ(refused.exit_code, 1);
     EXPECT_EQ(refused.out, "");
-    EXPECT_EQ(refused.err, "gloved-distmat: " + (dir_ / "in") +
-                               ": --member \"points\" is given, but this is no zip archive; leave --member out\n");
+    EXPECT_EQ(
+        refused.err,
+        "gloved-distmat: " + (dir_ / "in") +
+            ": --member \"points\" is given, but this is no zip archive; leave --member out\n");
     EXPECT_EQ(distmat({"--member", "", dir_ / "in", "-"}).exit_code, 2);
 }
 
@@ -148,7 +158,8 @@ TEST_F(Distmat, TextAndArraysOfEitherTypeAgreeWhateverTheBlocks) {
     write_file(dir_ / "m.txt", text);
     write_file(dir_ / "m.txt.gz", gzip(text));
     write_file(dir_ / "f4.npy", npy("<f4", "(150, 20)", bytes_of(values)));
-    write_file(dir_ / "f8.npy", npy("<f8", "(150, 20)", bytes_of(std::vector<double>(values.begin(), values.end()))));
+    write_file(dir_ / "f8.npy", npy("<f8", "(150, 20)",
+                                    bytes_of(std::vector<double>(values.begin(), values.end()))));
     write_file(dir_ / "f4.npy.gz", gzip(read_file(dir_ / "f4.npy")));
 
     const Finished printed = distmat({dir_ / "m.txt", "-"});
@@ -159,10 +170,12 @@ TEST_F(Distmat, TextAndArraysOfEitherTypeAgreeWhateverTheBlocks) {
         for (std::size_t j = 0; j < kRows; ++j) {
             double truth = 0;
             for (std::size_t k = 0; k < kDim; ++k) {
-                truth +=
-                    std::pow(static_cast<double>(values[i * kDim + k]) - static_cast<double>(values[j * kDim + k]), 2);
+                truth += std::pow(static_cast<double>(values[i * kDim + k]) -
+                                      static_cast<double>(values[j * kDim + k]),
+                                  2);
             }
-            ASSERT_FALSE(!(std::abs(static_cast<double>(expected[i * kRows + j]) - truth) <= 24 * 0x1p-24 * truth));
+            ASSERT_FALSE(!(std::abs(static_cast<double>(expected[i * kRows + j]) - truth) <=
+                           24 * 0x1p-24 * truth));
         }
     }
     for (const std::string input : {"m.txt", "m.txt.gz", "f4.npy", "f8.npy", "f4.npy.gz"}) {
@@ -171,44 +184,56 @@ TEST_F(Distmat, TextAndArraysOfEitherTypeAgreeWhateverTheBlocks) {
             ASSERT_EQ(done.exit_code, 0) << done.err;
             EXPECT_EQ(done.out, "");
             const Array array = read_npy(dir_ / "out.npy");
-            EXPECT_NE(array.header.find("'descr': '<f4', 'fortran_order': False, 'shape': (150, 150)"),
-                      std::string::npos);
-            EXPECT_TRUE(values_of<float>(array.data) == expected) << input << ", blocks of " << block;
+            EXPECT_NE(
+                array.header.find("'descr': '<f4', 'fortran_order': False, 'shape': (150, 150)"),
+                std::string::npos);
+            EXPECT_TRUE(values_of<float>(array.data) == expected)
+                << input << ", blocks of " << block;
         }
         // By a pipe, where nothing can be mapped.
-        const Finished piped = distmat({"--block", "40", "-", dir_ / "out"}, read_file(dir_ / input));
+        const Finished piped =
+            distmat({"--block", "40", "-", dir_ / "out"}, read_file(dir_ / input));
         ASSERT_EQ(piped.exit_code, 0) << piped.err;
         EXPECT_TRUE(read_file(dir_ / "out") == printed.out) << input;
     }
     for (const std::string engine : {"cpu", "sequential"}) {
-        ASSERT_EQ(distmat({"--engine", engine, "--threads", "3", dir_ / "f4.npy", dir_ / "out"}).exit_code, 0);
+        ASSERT_EQ(distmat({"--engine", engine, "--threads", "3", dir_ / "f4.npy", dir_ / "out"})
+                      .exit_code,
+                  0);
         EXPECT_TRUE(read_file(dir_ / "out") == printed.out) << engine;
     }
-    ASSERT_EQ(distmat({"--engine", "cpu", "--simd", "baseline", dir_ / "f4.npy", dir_ / "out"}).exit_code, 0);
+    ASSERT_EQ(
+        distmat({"--engine", "cpu", "--simd", "baseline", dir_ / "f4.npy", dir_ / "out"}).exit_code,
+        0);
     EXPECT_TRUE(read_file(dir_ / "out") == printed.out);
 }
 
 TEST_F(Distmat, WritesTheNearestWithTiesByRow) {
     const std::string points = "0\n1\n2\n-1\n0\n";
     EXPECT_EQ(distmat({"--top", "2", "-", "-"}, points).out,
-              "0\t4\t0\n0\t1\t1\n1\t0\t1\n1\t2\t1\n2\t1\t1\n2\t0\t4\n3\t0\t1\n3\t4\t1\n4\t0\t0\n4\t1\t1\n");
+              "0\t4\t0\n0\t1\t1\n1\t0\t1\n1\t2\t1\n2\t1\t1\n2\t0\t4\n3\t0\t1\n3\t4\t1\n4\t0\t0\n4\t"
+              "1\t1\n");
     // More than there are others: all of them.
     const Finished all = distmat({"--top", "99", "-", "-"}, "0\n3\n1\n");
     EXPECT_EQ(all.out, "0\t2\t1\n0\t1\t9\n1\t2\t4\n1\t0\t9\n2\t0\t1\n2\t1\t4\n");
     EXPECT_NE(all.err.find("the 2 nearest of 3 rows"), std::string::npos) << all.err;
 
     for (const std::string block : {"1", "2", "99"}) {
-        ASSERT_EQ(distmat({"--top", "2", "--block", block, "-", dir_ / "top.npy"}, points).exit_code, 0);
+        ASSERT_EQ(
+            distmat({"--top", "2", "--block", block, "-", dir_ / "top.npy"}, points).exit_code, 0);
         const Array array = read_npy(dir_ / "top.npy");
-        EXPECT_NE(array.header.find("'descr': [('index', '<i8'), ('distance', '<f4')]"), std::string::npos)
+        EXPECT_NE(array.header.find("'descr': [('index', '<i8'), ('distance', '<f4')]"),
+                  std::string::npos)
             << array.header;
         EXPECT_NE(array.header.find("'shape': (5, 2)"), std::string::npos);
         ASSERT_EQ(array.data.size(), 10U * 12);
         std::vector<std::int64_t> indices;
         std::vector<float> distances;
         for (std::size_t i = 0; i < 10; ++i) {
-            indices.push_back(values_of<std::int64_t>(std::string_view(array.data).substr(12 * i, 8)).front());
-            distances.push_back(values_of<float>(std::string_view(array.data).substr(12 * i + 8, 4)).front());
+            indices.push_back(
+                values_of<std::int64_t>(std::string_view(array.data).substr(12 * i, 8)).front());
+            distances.push_back(
+                values_of<float>(std::string_view(array.data).substr(12 * i + 8, 4)).front());
         }
         EXPECT_EQ(indices, (std::vector<std::int64_t>{4, 1, 0, 2, 1, 0, 0, 4, 0, 1}));
         EXPECT_EQ(distances, (std::vector<float>{0, 1, 1, 1, 1, 4, 1, 1, 0, 1}));
@@ -216,20 +241,25 @@ TEST_F(Distmat, WritesTheNearestWithTiesByRow) {
 }
 
 TEST_F(Distmat, TakesTheWordsOfAModel) {
-    ASSERT_EQ(
-        run({program("gloved-convert"), source_path("data/glove.6B.100d.sample.txt.gz"), dir_ / "model"}).exit_code, 0);
+    ASSERT_EQ(run({program("gloved-convert"), source_path("data/glove.6B.100d.sample.txt.gz"),
+                   dir_ / "model"})
+                  .exit_code,
+              0);
     write_file(dir_ / "words", "king\nqueen\n\nmessi\nbarca\nking\n");
-    const Finished nearest =
-        distmat({"--model", dir_ / "model", "--metric", "cosine", "--top", "1", dir_ / "words", "-"});
+    const Finished nearest = distmat(
+        {"--model", dir_ / "model", "--metric", "cosine", "--top", "1", dir_ / "words", "-"});
     ASSERT_EQ(nearest.exit_code, 0) << nearest.err;
     std::vector<std::string> pairs;
     std::istringstream lines(nearest.out);
-    for (std::string line; std::getline(lines, line);) pairs.push_back(line.substr(0, line.rfind('\t')));
-    EXPECT_EQ(pairs,
-              (std::vector<std::string>{"king\tking", "queen\tking", "messi\tbarca", "barca\tmessi", "king\tking"}));
+    for (std::string line; std::getline(lines, line);)
+        pairs.push_back(line.substr(0, line.rfind('\t')));
+    EXPECT_EQ(pairs, (std::vector<std::string>{"king\tking", "queen\tking", "messi\tbarca",
+                                               "barca\tmessi", "king\tking"}));
 
     // Against the vectors that the model was made of.
-    ASSERT_EQ(run({program("gloved-convert"), "--export", "glove", dir_ / "model", dir_ / "glove"}).exit_code, 0);
+    ASSERT_EQ(run({program("gloved-convert"), "--export", "glove", dir_ / "model", dir_ / "glove"})
+                  .exit_code,
+              0);
     std::vector<std::vector<double>> vectors(2);
     std::istringstream exported(read_file(dir_ / "glove"));
     for (std::string line; std::getline(exported, line);) {
@@ -237,7 +267,8 @@ TEST_F(Distmat, TakesTheWordsOfAModel) {
         std::string word;
         fields >> word;
         const int at = word == "king" ? 0 : word == "queen" ? 1 : -1;
-        for (double value; at >= 0 && fields >> value;) vectors[static_cast<std::size_t>(at)].push_back(value);
+        for (double value; at >= 0 && fields >> value;)
+            vectors[static_cast<std::size_t>(at)].push_back(value);
     }
     ASSERT_EQ(vectors[0].size(), 100U);
     double truth = 0;
@@ -245,15 +276,19 @@ TEST_F(Distmat, TakesTheWordsOfAModel) {
     const Finished all = distmat({"--model", dir_ / "model", "-", "-"}, "king\nqueen\n");
     const auto found = numbers(all.out);
     ASSERT_EQ(found.size(), 4U) << all.err;
-    EXPECT_FALSE(!(std::abs(static_cast<double>(found[1]) - truth) <= 1e-5 * truth)) << found[1] << " for " << truth;
+    EXPECT_FALSE(!(std::abs(static_cast<double>(found[1]) - truth) <= 1e-5 * truth))
+        << found[1] << " for " << truth;
 
     const Finished unknown = distmat({"--model", dir_ / "model", dir_ / "words", dir_ / "out"});
     EXPECT_EQ(unknown.exit_code, 0) << unknown.err;
-    const Finished missing = distmat({"--model", dir_ / "model", "-", dir_ / "none"}, "king\nqueeen\n");
+    const Finished missing =
+        distmat({"--model", dir_ / "model", "-", dir_ / "none"}, "king\nqueeen\n");
     EXPECT_EQ(missing.exit_code, 1);
-    EXPECT_NE(missing.err.find("-: line 2: \"queeen\" is not in the model"), std::string::npos) << missing.err;
+    EXPECT_NE(missing.err.find("-: line 2: \"queeen\" is not in the model"), std::string::npos)
+        << missing.err;
     EXPECT_FALSE(fs::exists(dir_ / "none"));
-    const Finished inside = distmat({"--model", dir_ / "model", dir_ / "words", dir_ / "model/out.npy"});
+    const Finished inside =
+        distmat({"--model", dir_ / "model", dir_ / "words", dir_ / "model/out.npy"});
     EXPECT_EQ(inside.exit_code, 1);
     EXPECT_NE(inside.err.find("lies in a model's directory"), std::string::npos) << inside.err;
 }
@@ -261,13 +296,17 @@ TEST_F(Distmat, TakesTheWordsOfAModel) {
 TEST_F(Distmat, RefusesMalformedTextWithItsLine) {
     expect_refused("", "is empty; a matrix has at least one row");
     expect_refused("\n \n", "holds no numbers");
-    expect_refused("1 2\n3\n", "line 2 has 1 number, and line 1 has 2; a matrix has the same in every row");
+    expect_refused("1 2\n3\n",
+                   "line 2 has 1 number, and line 1 has 2; a matrix has the same in every row");
     expect_refused("\n1\n2 3\n", "line 3 has 2 numbers, and line 2 has 1;");
     expect_refused("1 2\n\nthree 4\n", "line 3: \"three\" is no number");
-    expect_refused("1 2\n3 nan\n", "line 2: \"nan\" is no number; distances need numbers that are finite");
-    expect_refused("1,2\n3,4\n", "line 1: \"1,2\" is no number; numbers are separated by blanks or tabs");
+    expect_refused("1 2\n3 nan\n",
+                   "line 2: \"nan\" is no number; distances need numbers that are finite");
+    expect_refused("1,2\n3,4\n",
+                   "line 1: \"1,2\" is no number; numbers are separated by blanks or tabs");
     expect_refused("1 1e400\n", "line 1: \"1e400\" is beyond float64");
-    expect_refused("1 2\n-1e30 2\n", "its numbers are so large that a squared distance may exceed float32");
+    expect_refused("1 2\n-1e30 2\n",
+                   "its numbers are so large that a squared distance may exceed float32");
     expect_refused(gzip("1 2\n3 4\n").substr(0, 20), "the gzip data ends too early");
     expect_input_refused(dir_ / "missing", "cannot open");
     // A row of zeros has no cosine, and the line says which.
@@ -286,7 +325,8 @@ TEST_F(Distmat, RefusesArraysThatAreNoMatrixOfNumbersWithTheRemedy) {
     for (const auto& [file, says] :
          {Case{npy("<f4", "(2, 2)", four.substr(0, 15)),
                "ends at byte 143, and an array of shape (2, 2) ends at byte 144"},
-          Case{npy("<f4", "(2, 2)", four + "x"), "goes on behind its array, which ends at byte 144"},
+          Case{npy("<f4", "(2, 2)", four + "x"),
+               "goes on behind its array, which ends at byte 144"},
           Case{npy("<f4", "(2, 2)", four, true), "numpy.ascontiguousarray(array)"},
           Case{npy(">f4", "(2, 2)", four), "big-endian"},
           Case{npy("<i4", "(2, 2)", four),
@@ -299,13 +339,16 @@ TEST_F(Distmat, RefusesArraysThatAreNoMatrixOfNumbersWithTheRemedy) {
           Case{npy("<f4", "(1, 2, 2)", four),
                "its shape is (1, 2, 2), and a matrix has rows and columns; write it again with "
                "numpy.save(path, array.reshape(len(array), -1))"},
-          Case{npy("<f4", "(0, 3)", ""), "its shape is (0, 3): a matrix has at least one row and one column"},
-          Case{npy("<f4", "(3, 0)", ""), "its shape is (3, 0): a matrix has at least one row and one column"},
+          Case{npy("<f4", "(0, 3)", ""),
+               "its shape is (0, 3): a matrix has at least one row and one column"},
+          Case{npy("<f4", "(3, 0)", ""),
+               "its shape is (3, 0): a matrix has at least one row and one column"},
           Case{npy("<f4", "(2, 2)", bytes_of(std::vector<float>{1, 2, 3, kNan})),
                "row 1 (counted from 0): its number in column 1 (counted from 0) is nan"},
           Case{npy("<f4", "(4611686018427387904, 1)", four), "no array can have as many elements"},
           Case{npy("<f4", "(1152921504606846976, 1)", four), "ends at byte 4611686018427388032"},
-          Case{npy("<f8", "(1, 3)", four), "ends at byte 144, and an array of shape (1, 3) ends at byte 152"},
+          Case{npy("<f8", "(1, 3)", four),
+               "ends at byte 144, and an array of shape (1, 3) ends at byte 152"},
           Case{npy("<f4", "(2, 2)", four).substr(0, 60), "it ends within its header"}}) {
         expect_refused(file, says);
         expect_refused(gzip(file), says);
@@ -327,7 +370,8 @@ TEST_F(Distmat, LeavesWhatWasThereWhenItFails) {
 }
 
 TEST_F(Distmat, SaysHowLargeAResultIsThatTheDiskHasNoRoomFor) {
-    // 100,000 rows of one number, in a file of holes: 40 GB of distances, more than this limit on the size of files.
+    // 100,000 rows of one number, in a file of holes: 40 GB of distances, more than this limit on
+    // the size of files.
     write_file(dir_ / "in", npy("<f4", "(100000, 1)", ""));
     ASSERT_EQ(::truncate((dir_ / "in").c_str(), 128 + 400'000), 0);
     const Finished limited = run({"/bin/sh", "-c", "ulimit -f 2048; exec \"$0\" \"$1\" \"$2\"",
@@ -339,7 +383,9 @@ TEST_F(Distmat, SaysHowLargeAResultIsThatTheDiskHasNoRoomFor) {
     if (::truncate((dir_ / "in").c_str(), 128 + off_t{8'000'000'000}) == 0) {
         const Finished vast = distmat({dir_ / "in", dir_ / "out.npy"});
         EXPECT_EQ(vast.exit_code, 1);
-        EXPECT_NE(vast.err.find("all distances of 2000000000 rows would take 16.0 EB"), std::string::npos) << vast.err;
+        EXPECT_NE(vast.err.find("all distances of 2000000000 rows would take 16.0 EB"),
+                  std::string::npos)
+            << vast.err;
     }
     EXPECT_EQ(fs::exists(dir_ / "out.npy"), false);
     EXPECT_EQ(std::distance(fs::directory_iterator(dir_.path()), fs::directory_iterator()), 1);
@@ -348,12 +394,14 @@ TEST_F(Distmat, SaysHowLargeAResultIsThatTheDiskHasNoRoomFor) {
 TEST_F(Distmat, IsInterruptedWithoutATrace) {
     write_file(dir_ / "in", npy("<f4", "(30000, 300)", ""));
     ASSERT_EQ(::truncate((dir_ / "in").c_str(), 128 + 36'000'000), 0);
-    Background running({program("gloved-distmat"), "--engine", "sequential", dir_ / "in", dir_ / "out"});
+    Background running(
+        {program("gloved-distmat"), "--engine", "sequential", dir_ / "in", dir_ / "out"});
     ::usleep(300'000);
     running.signal(SIGTERM);
     const Finished ended = running.wait(std::chrono::seconds(30));
     EXPECT_EQ(ended.exit_code, 1);
-    EXPECT_NE(running.output().find("interrupted; " + dir_ / "out" + " is as it was"), std::string::npos)
+    EXPECT_NE(running.output().find("interrupted; " + dir_ / "out" + " is as it was"),
+              std::string::npos)
         << running.output();
     EXPECT_EQ(std::distance(fs::directory_iterator(dir_.path()), fs::directory_iterator()), 1);
 }
@@ -372,7 +420,8 @@ TEST_F(Distmat, ChecksItsCommandLine) {
                                                   {"-", "-", "-"}}) {
         const Finished refused = distmat(wrong, "1\n");
         EXPECT_EQ(refused.exit_code, 2) << refused.err;
-        EXPECT_NE(refused.err.find("gloved-distmat --help explains"), std::string::npos) << refused.err;
+        EXPECT_NE(refused.err.find("gloved-distmat --help explains"), std::string::npos)
+            << refused.err;
         EXPECT_EQ(refused.out, "");
     }
     const Finished simd = distmat({"--engine", "cpu", "--simd", "mmx", "-", "-"}, "1\n");

@@ -29,7 +29,8 @@ class ExportProgram : public testing::Test {
     }
     std::vector<std::string> listing() const {
         std::vector<std::string> names;
-        for (const auto& entry : fs::recursive_directory_iterator(dir_.path())) names.push_back(entry.path());
+        for (const auto& entry : fs::recursive_directory_iterator(dir_.path()))
+            names.push_back(entry.path());
         std::sort(names.begin(), names.end());
         return names;
     }
@@ -42,13 +43,15 @@ TEST_F(ExportProgram, FormatsThatHoldWordsConvertAgainToTheSameBytes) {
         const Finished exported = try_export(format, dir_ / format);
         ASSERT_EQ(exported.exit_code, 0) << exported.err;
         EXPECT_EQ(exported.out, "");
-        EXPECT_NE(exported.err.find(dir_ / format + ": 10002 words of 100 numbers, "), std::string::npos)
+        EXPECT_NE(exported.err.find(dir_ / format + ": 10002 words of 100 numbers, "),
+                  std::string::npos)
             << exported.err;
         const Finished again = run({program("gloved-convert"), dir_ / format, dir_ / "again"});
         ASSERT_EQ(again.exit_code, 0) << again.err;
         EXPECT_TRUE(read_file(dir_ / "again/keys") == read_file(dir_ / "m/keys")) << format;
         EXPECT_TRUE(read_file(dir_ / "again/values") == read_file(dir_ / "m/values")) << format;
-        const Finished verified = run({program("gloved-verify"), "--source", dir_ / format, dir_ / "again"});
+        const Finished verified =
+            run({program("gloved-verify"), "--source", dir_ / format, dir_ / "again"});
         EXPECT_EQ(verified.exit_code, 0) << verified.out;
     }
 }
@@ -67,7 +70,8 @@ TEST_F(ExportProgram, ArrayHoldsTheNumbersAndAFileBesideItTheWords) {
     for (std::size_t row = 0; row < kSampleRows; ++row) {
         const std::size_t end = words.find('\n', at);
         ASSERT_NE(end, std::string::npos);
-        wanted += words.substr(at, end - at) + " " + array.substr(128 + row * kRowBytes, kRowBytes) + "\n";
+        wanted += words.substr(at, end - at) + " " +
+                  array.substr(128 + row * kRowBytes, kRowBytes) + "\n";
         at = end + 1;
     }
     EXPECT_EQ(at, words.size());
@@ -83,9 +87,11 @@ TEST_F(ExportProgram, WritesToStdoutForAPipe) {
 }
 
 TEST_F(ExportProgram, WaitsForTheReaderOfANonBlockingPipe) {
-    const std::string unblock = "import os, sys; os.set_blocking(1, False); os.execv(sys.argv[1], sys.argv[1:])";
-    const Finished piped = run({"bash", "-c", "set -o pipefail; \"$@\" | (sleep 0.3; cat)", "bash", "python3", "-c",
-                                unblock, program("gloved-convert"), "--export", "glove", dir_ / "m", "-"});
+    const std::string unblock =
+        "import os, sys; os.set_blocking(1, False); os.execv(sys.argv[1], sys.argv[1:])";
+    const Finished piped =
+        run({"bash", "-c", "set -o pipefail; \"$@\" | (sleep 0.3; cat)", "bash", "python3", "-c",
+             unblock, program("gloved-convert"), "--export", "glove", dir_ / "m", "-"});
     ASSERT_EQ(piped.exit_code, 0) << piped.err;
     EXPECT_TRUE(piped.out == try_export("glove", "-").out);
 }
@@ -100,8 +106,9 @@ TEST_F(ExportProgram, ReplacesAFileAtOnce) {
     // A file size limit stands in for a full disk.
     const auto before = listing();
     const std::string text = read_file(dir_ / "out");
-    const Finished full = run({"sh", "-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh", program("gloved-convert"),
-                               "--export", "glove", dir_ / "m", dir_ / "out"});
+    const Finished full =
+        run({"sh", "-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh",
+             program("gloved-convert"), "--export", "glove", dir_ / "m", dir_ / "out"});
     EXPECT_EQ(full.exit_code, 1);
     EXPECT_NE(full.err.find("File too large"), std::string::npos) << full.err;
     EXPECT_EQ(listing(), before);
@@ -113,7 +120,8 @@ TEST_F(ExportProgram, RefusesWhatIsNoFile) {
     fs::create_symlink("nowhere", dir_ / "link");
     const auto before = listing();
     for (const auto& [output, fragment] :
-         {std::pair<std::string, std::string>{dir_ / "folder", "folder: exists and is a directory; name a file"},
+         {std::pair<std::string, std::string>{dir_ / "folder",
+                                              "folder: exists and is a directory; name a file"},
           {dir_ / "folder/", "a file needs a name"},
           {dir_ / "link", "exists and is a symbolic link; name a file"},
           {dir_ / "m/values", "lies in a model's directory; name another place"},
@@ -125,7 +133,8 @@ TEST_F(ExportProgram, RefusesWhatIsNoFile) {
         }
     }
     EXPECT_EQ(listing(), before);
-    const Finished no_model = run({program("gloved-convert"), "--export", "glove", dir_ / "folder", dir_ / "out"});
+    const Finished no_model =
+        run({program("gloved-convert"), "--export", "glove", dir_ / "folder", dir_ / "out"});
     EXPECT_EQ(no_model.exit_code, 1);
     EXPECT_NE(no_model.err.find(dir_ / "folder"), std::string::npos) << no_model.err;
     EXPECT_EQ(listing(), before);

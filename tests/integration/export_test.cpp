@@ -33,7 +33,8 @@ namespace fs = std::filesystem;
 
 class Export : public testing::Test {
   protected:
-    Status try_export(ExportFormat format, const std::string& output, const std::string& model = "m") {
+    Status try_export(ExportFormat format, const std::string& output,
+                      const std::string& model = "m") {
         said_.clear();
         return convert::export_model({format, dir_ / model, output}, stop_,
                                      [&](const std::string& line) { said_ += line + "\n"; });
@@ -44,17 +45,20 @@ class Export : public testing::Test {
         EXPECT_TRUE(status) << status.error().message;
         return read_file(dir_ / "out");
     }
-    void expect_refused(ExportFormat format, const std::string& output, ErrorCode code, const std::string& fragment) {
+    void expect_refused(ExportFormat format, const std::string& output, ErrorCode code,
+                        const std::string& fragment) {
         const auto files = listing();
         const Status status = try_export(format, output);
         ASSERT_FALSE(status) << output;
         EXPECT_EQ(status.error().code, code) << status.error().message;
-        EXPECT_NE(status.error().message.find(fragment), std::string::npos) << status.error().message;
+        EXPECT_NE(status.error().message.find(fragment), std::string::npos)
+            << status.error().message;
         EXPECT_EQ(listing(), files) << "something was left";
     }
     std::vector<std::string> listing() const {
         std::vector<std::string> names;
-        for (const auto& entry : fs::recursive_directory_iterator(dir_.path())) names.push_back(entry.path());
+        for (const auto& entry : fs::recursive_directory_iterator(dir_.path()))
+            names.push_back(entry.path());
         std::sort(names.begin(), names.end());
         return names;
     }
@@ -154,7 +158,8 @@ TEST_F(Export, RealSampleConvertsAgainToTheSameBytes) {
 }
 
 TEST_F(Export, HardModelsConvertAgainToTheSameBytes) {
-    for (const std::size_t dim : {std::size_t{1}, std::size_t{7}, std::size_t{300}, std::size_t{4096}}) {
+    for (const std::size_t dim :
+         {std::size_t{1}, std::size_t{7}, std::size_t{300}, std::size_t{4096}}) {
         const auto entries = hard_entries(dim);
         make_model(dir_ / "m", entries);
         expect_round_trip(entries.size(), dim);
@@ -173,7 +178,8 @@ TEST_F(Export, BinaryFormatsHoldTheBitsInTheOrderOfTheSource) {
     std::string words;
     std::string values;
     for (const auto& [key, vector] : entries) {
-        const std::string bytes(reinterpret_cast<const char*>(vector.data()), vector.size() * sizeof(float));
+        const std::string bytes(reinterpret_cast<const char*>(vector.data()),
+                                vector.size() * sizeof(float));
         wanted += key + " " + bytes + "\n";
         words += key + "\n";
         values += bytes;
@@ -183,26 +189,34 @@ TEST_F(Export, BinaryFormatsHoldTheBitsInTheOrderOfTheSource) {
     EXPECT_TRUE(read_file(dir_ / "out.words") == words);
     EXPECT_EQ(npy.substr(0, 10), "\x93NUMPY\x01\x00\x76\x00"s);
     const std::string header = npy.substr(10, 118);
-    EXPECT_TRUE(header.starts_with("{'descr': '<f4', 'fortran_order': False, 'shape': (27, 5), } ")) << header;
+    EXPECT_TRUE(header.starts_with("{'descr': '<f4', 'fortran_order': False, 'shape': (27, 5), } "))
+        << header;
     EXPECT_EQ(header.find_last_not_of(' '), 117U);
     EXPECT_EQ(header.back(), '\n');
     EXPECT_TRUE(npy.substr(128) == values);
 }
 
 TEST_F(Export, TellsWhatReadersCannotLoad) {
-    make_model(dir_ / "m", {{"a b", {1}}, {"c 0.5", {2}}, {"\xFF", {3}}, {"d", {4}}, {"e ", {5}}, {"f g", {6}}});
+    make_model(
+        dir_ / "m",
+        {{"a b", {1}}, {"c 0.5", {2}}, {"\xFF", {3}}, {"d", {4}}, {"e ", {5}}, {"f g", {6}}});
     exported(ExportFormat::glove);
-    EXPECT_NE(said_.find("4 keys with blanks (\"a b\", \"c 0.5\", \"e \", …): gensim"), std::string::npos) << said_;
-    EXPECT_NE(said_.find("1 key ending in a blank and a number (\"c 0.5\"): gloved-convert"), std::string::npos)
-        << said_;
-    EXPECT_NE(said_.find("1 key with invalid UTF-8 (\"\\xFF\"): gensim needs unicode_errors='replace'"),
+    EXPECT_NE(said_.find("4 keys with blanks (\"a b\", \"c 0.5\", \"e \", …): gensim"),
               std::string::npos)
         << said_;
+    EXPECT_NE(said_.find("1 key ending in a blank and a number (\"c 0.5\"): gloved-convert"),
+              std::string::npos)
+        << said_;
+    EXPECT_NE(
+        said_.find("1 key with invalid UTF-8 (\"\\xFF\"): gensim needs unicode_errors='replace'"),
+        std::string::npos)
+        << said_;
     // It is true: our reader refuses that line, and only that one.
-    const Finished finished =
-        run({program("gloved-convert"), "--dim", "1", "--on-error", "skip", dir_ / "out", dir_ / "n"});
+    const Finished finished = run(
+        {program("gloved-convert"), "--dim", "1", "--on-error", "skip", dir_ / "out", dir_ / "n"});
     EXPECT_EQ(finished.exit_code, 0) << finished.err;
-    EXPECT_NE(finished.err.find("1 line(s) skipped: 1 too_many_fields"), std::string::npos) << finished.err;
+    EXPECT_NE(finished.err.find("1 line(s) skipped: 1 too_many_fields"), std::string::npos)
+        << finished.err;
     exported(ExportFormat::word2vec_bin);
     EXPECT_NE(said_.find("4 keys with blanks"), std::string::npos) << said_;
     EXPECT_EQ(said_.find("ending in a blank"), std::string::npos) << said_;
@@ -224,10 +238,12 @@ TEST_F(Export, ReplacesAFileWholeOrNotAtAll) {
     expect_refused(ExportFormat::glove, dir_ / "fifo", ErrorCode::conflict, "no regular file");
     expect_refused(ExportFormat::glove, dir_ / "link", ErrorCode::conflict, "symbolic link");
     expect_refused(ExportFormat::glove, dir_ / "none/out", ErrorCode::io, "none");
-    expect_refused(ExportFormat::glove, dir_ / "m/values", ErrorCode::conflict, "model's directory");
+    expect_refused(ExportFormat::glove, dir_ / "m/values", ErrorCode::conflict,
+                   "model's directory");
     expect_refused(ExportFormat::npy, "-", ErrorCode::conflict, "two files");
     fs::create_directory(dir_ / "array.words");
-    expect_refused(ExportFormat::npy, dir_ / "array", ErrorCode::conflict, "array.words: exists and is a directory");
+    expect_refused(ExportFormat::npy, dir_ / "array", ErrorCode::conflict,
+                   "array.words: exists and is a directory");
     stop_ = true;
     expect_refused(ExportFormat::glove, dir_ / "out", ErrorCode::interrupted, "interrupted");
     expect_refused(ExportFormat::npy, dir_ / "new", ErrorCode::interrupted, "interrupted");
@@ -238,7 +254,8 @@ TEST_F(Export, ReplacesAFileWholeOrNotAtAll) {
 TEST_F(Export, DamagedModelsAreRefused) {
     make_model(dir_ / "m", random_entries(50, 4, 1));
     const std::string values = read_file(dir_ / "m/values");
-    const auto sound = *format::decode_header(std::as_bytes(std::span(values)).first(format::kHeaderBytes));
+    const auto sound =
+        *format::decode_header(std::as_bytes(std::span(values)).first(format::kHeaderBytes));
     const auto put_changed = [&](const char* section, auto value) {
         std::string changed = values;
         std::memcpy(changed.data() + sound.find(section)->offset, &value, sizeof value);
@@ -248,8 +265,8 @@ TEST_F(Export, DamagedModelsAreRefused) {
     put_changed("ranks", std::uint32_t{50});
     expect_refused(ExportFormat::glove, dir_ / "out", ErrorCode::damaged, "no permutation");
     put_changed("vectors", std::numeric_limits<float>::quiet_NaN());
-    for (const auto format :
-         {ExportFormat::glove, ExportFormat::word2vec, ExportFormat::word2vec_bin, ExportFormat::npy}) {
+    for (const auto format : {ExportFormat::glove, ExportFormat::word2vec,
+                              ExportFormat::word2vec_bin, ExportFormat::npy}) {
         expect_refused(format, dir_ / "out", ErrorCode::damaged, "not finite");
     }
     fs::remove(dir_ / "m/keys");

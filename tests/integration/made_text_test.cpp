@@ -1,4 +1,5 @@
-// The text that stands in for a download in tests of scale: what it promises, and that gloved-convert takes it.
+// The text that stands in for a download in tests of scale: what it promises, and that
+// gloved-convert takes it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,7 +53,10 @@ TEST(MadeText, DependsOnItsShapeAlone) {
     EXPECT_NE(text, made({.rows = 5000, .dim = 50, .seed = 2}));
 
     const TempDir dir;
-    ASSERT_EQ(run({program("gloved-make-text"), "--rows", "5000", "--dim", "50", "--out", dir / "t"}).exit_code, 0);
+    ASSERT_EQ(
+        run({program("gloved-make-text"), "--rows", "5000", "--dim", "50", "--out", dir / "t"})
+            .exit_code,
+        0);
     EXPECT_EQ(read_file(dir / "t"), text);
 }
 
@@ -67,7 +71,8 @@ TEST(MadeText, LooksLikeADownload) {
         ASSERT_EQ(std::count(line.begin(), line.end(), ' '), 300) << line;
         bytes += line.size() + 1;
         words.push_back(line.substr(0, line.find(' ')));
-        if (words.size() == twice.first || words.size() == twice.second) rows_of_duplicate.push_back(line);
+        if (words.size() == twice.first || words.size() == twice.second)
+            rows_of_duplicate.push_back(line);
     }
     ASSERT_EQ(words.size(), shape.rows);
     EXPECT_GT(bytes / shape.rows, 2400U);

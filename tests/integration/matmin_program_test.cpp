@@ -42,7 +42,8 @@ TEST(Matmin, PrintsTheSameBytesHoweverItIsFed) {
     const Finished no_archive = matmin({"--member", "matrices", dir / "text"});
     EXPECT_EQ(no_archive.exit_code, 1);
     EXPECT_EQ(no_archive.out, "");
-    EXPECT_NE(no_archive.err.find("--member \"matrices\" is given, but this is no zip archive; leave --member out"),
+    EXPECT_NE(no_archive.err.find(
+                  "--member \"matrices\" is given, but this is no zip archive; leave --member out"),
               std::string::npos)
         << no_archive.err;
     EXPECT_EQ(matmin({"--op", "max", dir / "text"}).out, kMaximum);
@@ -72,13 +73,16 @@ TEST(Matmin, ReadsArraysAsTheirTypeOrAsAskedFor) {
     EXPECT_EQ(refused.exit_code, 1);
     EXPECT_EQ(
         refused.err,
-        fmt::format("gloved-matmin: {}: its numbers are float32, which --type int32 may not hold exactly; leave --type "
-                    "out, give --type float64, or numpy: numpy.save(path, array.astype(numpy.int32))\n",
-                    dir / "array.npy"));
+        fmt::format(
+            "gloved-matmin: {}: its numbers are float32, which --type int32 may not hold exactly; "
+            "leave --type "
+            "out, give --type float64, or numpy: numpy.save(path, array.astype(numpy.int32))\n",
+            dir / "array.npy"));
     const Finished cut = matmin({"-"}, bytes.substr(0, bytes.size() - 1));
     EXPECT_EQ(cut.exit_code, 1);
     EXPECT_EQ(cut.err,
-              "gloved-matmin: -: is cut short: 23 bytes of numbers are there, and its header says 24; copy or write it "
+              "gloved-matmin: -: is cut short: 23 bytes of numbers are there, and its header says "
+              "24; copy or write it "
               "again\n");
 }
 
@@ -92,23 +96,32 @@ TEST(Matmin, NamesFileLineAndRemedyAndPrintsNothingElse) {
         {{}, "", "is empty; the first line holds the number of matrices, and they follow"},
         {{},
          "1 2\n",
-         "line 1: \"1 2\" is no count of matrices; put the number of matrices on a line of its own before them"},
+         "line 1: \"1 2\" is no count of matrices; put the number of matrices on a line of its own "
+         "before them"},
         {{},
          "3\n1\n***\n2\n",
-         "line 1: the count is 3, but 2 are there, up to line 4; correct the count, or complete the text"},
+         "line 1: the count is 3, but 2 are there, up to line 4; correct the count, or complete "
+         "the text"},
         {{},
          "1\n1\n***\n2\n",
-         "line 4: matrix 2 begins here, but the count on line 1 is 1, and there are 2 in all; correct the count, or "
+         "line 4: matrix 2 begins here, but the count on line 1 is 1, and there are 2 in all; "
+         "correct the count, or "
          "remove what is too much"},
         {{},
          "2\n1 2\n***\n1\n",
-         "line 4: 1 number in this line, 2 in the first line of the first matrix; all have as many"},
+         "line 4: 1 number in this line, 2 in the first line of the first matrix; all have as "
+         "many"},
         {{},
          "2\n1\n2\n",
-         "line 1: the count is 2, but one matrix of 2 × 1 is there, up to line 3; put lines of *** between matrices"},
-        {{"--engine", "sequential"}, "1\n1 x\n", "line 2: \"x\" is no number; put one in its place"},
+         "line 1: the count is 2, but one matrix of 2 × 1 is there, up to line 3; put lines of *** "
+         "between matrices"},
+        {{"--engine", "sequential"},
+         "1\n1 x\n",
+         "line 2: \"x\" is no number; put one in its place"},
         {{"--type", "int32"}, "1\n1.5\n", "line 2: \"1.5\" is no int32; give --type float64"},
-        {{"--type", "float32"}, "1\n1e39\n", "line 2: \"1e39\" is too large for float32; give --type float64"},
+        {{"--type", "float32"},
+         "1\n1e39\n",
+         "line 2: \"1e39\" is too large for float32; give --type float64"},
     };
     for (const auto& [options, text, message] : cases) {
         write_file(dir / "text", text);
@@ -148,7 +161,8 @@ TEST(Matmin, NeverTakesAnotherEngineThanTheOneThatWasAskedFor) {
         }
         EXPECT_EQ(finished.exit_code, 1);
         EXPECT_EQ(finished.out, "");
-        EXPECT_TRUE(finished.err.starts_with(fmt::format("gloved-matmin: engine '{}' cannot run: ", engine)))
+        EXPECT_TRUE(finished.err.starts_with(
+            fmt::format("gloved-matmin: engine '{}' cannot run: ", engine)))
             << finished.err;
     }
 }
@@ -158,7 +172,8 @@ TEST(Matmin, ExplainsItselfWithAnExampleThatWorks) {
     EXPECT_EQ(help.exit_code, 0);
     std::smatch example;
     ASSERT_TRUE(std::regex_search(help.out, example, std::regex("(printf .*)gloved-matmin -\n")));
-    EXPECT_EQ(run({"/bin/sh", "-c", example[1].str() + program("gloved-matmin") + " -"}).out, "1 2\n2 1\n");
+    EXPECT_EQ(run({"/bin/sh", "-c", example[1].str() + program("gloved-matmin") + " -"}).out,
+              "1 2\n2 1\n");
     EXPECT_TRUE(matmin({"--version"}).out.starts_with("gloved-matmin "));
     for (const std::vector<std::string>& wrong : {std::vector<std::string>{},
                                                   {"--op", "mean", "-"},
@@ -196,9 +211,12 @@ TEST(Matmin, EndsWhenItIsToldTo) {
 }
 
 TEST(Matmin, SaysWhenTheResultCannotBeWritten) {
-    const Finished finished = run({"/bin/sh", "-c", program("gloved-matmin") + " - > /dev/full"}, kText);
+    const Finished finished =
+        run({"/bin/sh", "-c", program("gloved-matmin") + " - > /dev/full"}, kText);
     EXPECT_EQ(finished.exit_code, 1);
-    EXPECT_NE(finished.err.find("cannot write the result: No space left on device"), std::string::npos) << finished.err;
+    EXPECT_NE(finished.err.find("cannot write the result: No space left on device"),
+              std::string::npos)
+        << finished.err;
 }
 
 }  // namespace

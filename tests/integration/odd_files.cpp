@@ -49,34 +49,37 @@ std::string utf16(const std::string& text) {
     return bytes;
 }
 
-const std::map<std::string, std::function<std::string(const Arguments&)>, std::less<>>& functions() {
-    static const std::map<std::string, std::function<std::string(const Arguments&)>, std::less<>> all = {
-        {"repeat",
-         [](const Arguments& a) {
-             std::string text;
-             const std::size_t times = number(a.at(0));
-             text.reserve(times * a.at(1).size());
-             for (std::size_t i = 0; i < times; ++i) text += a[1];
-             return text;
-         }},
-        {"gzip", [](const Arguments& a) { return gzip(a.at(0)); }},
-        {"zip", [](const Arguments& a) { return zip_of(a, ZIP_CM_DEFLATE); }},
-        {"stored", [](const Arguments& a) { return zip_of(a, ZIP_CM_STORE); }},
-        {"bzip2", [](const Arguments& a) { return zip_of(a, ZIP_CM_BZIP2); }},
-        {"encrypted", [](const Arguments& a) { return zip_of(a, ZIP_CM_DEFLATE, "secret"); }},
-        {"zip64", [](const Arguments& a) { return zip64_archive(a.at(0), a.at(1)); }},
-        {"first", [](const Arguments& a) { return a.at(1).substr(0, number(a[0])); }},
-        {"without_last", [](const Arguments& a) { return a.at(1).substr(0, a[1].size() - number(a[0])); }},
-        {"replaced",
-         [](const Arguments& a) {
-             std::string text = a.at(2);
-             const std::size_t at = text.rfind(a[0]);
-             if (at == std::string::npos) throw std::runtime_error("nothing to replace");
-             return text.replace(at, a[0].size(), a[1]);
-         }},
-        {"f32", float_bytes},
-        {"utf16", [](const Arguments& a) { return utf16(a.at(0)); }},
-    };
+const std::map<std::string, std::function<std::string(const Arguments&)>, std::less<>>&
+functions() {
+    static const std::map<std::string, std::function<std::string(const Arguments&)>, std::less<>>
+        all = {
+            {"repeat",
+             [](const Arguments& a) {
+                 std::string text;
+                 const std::size_t times = number(a.at(0));
+                 text.reserve(times * a.at(1).size());
+                 for (std::size_t i = 0; i < times; ++i) text += a[1];
+                 return text;
+             }},
+            {"gzip", [](const Arguments& a) { return gzip(a.at(0)); }},
+            {"zip", [](const Arguments& a) { return zip_of(a, ZIP_CM_DEFLATE); }},
+            {"stored", [](const Arguments& a) { return zip_of(a, ZIP_CM_STORE); }},
+            {"bzip2", [](const Arguments& a) { return zip_of(a, ZIP_CM_BZIP2); }},
+            {"encrypted", [](const Arguments& a) { return zip_of(a, ZIP_CM_DEFLATE, "secret"); }},
+            {"zip64", [](const Arguments& a) { return zip64_archive(a.at(0), a.at(1)); }},
+            {"first", [](const Arguments& a) { return a.at(1).substr(0, number(a[0])); }},
+            {"without_last",
+             [](const Arguments& a) { return a.at(1).substr(0, a[1].size() - number(a[0])); }},
+            {"replaced",
+             [](const Arguments& a) {
+                 std::string text = a.at(2);
+                 const std::size_t at = text.rfind(a[0]);
+                 if (at == std::string::npos) throw std::runtime_error("nothing to replace");
+                 return text.replace(at, a[0].size(), a[1]);
+             }},
+            {"f32", float_bytes},
+            {"utf16", [](const Arguments& a) { return utf16(a.at(0)); }},
+        };
     return all;
 }
 
@@ -116,7 +119,8 @@ class Parser {
         at_ = end;
         if (!take('(')) return name;  // a number
         const auto function = functions().find(name);
-        if (function == functions().end()) throw std::runtime_error("no function is called " + name);
+        if (function == functions().end())
+            throw std::runtime_error("no function is called " + name);
         Arguments arguments;
         while (!take(')')) {
             if (!arguments.empty() && !take(',')) fail("a comma");
@@ -135,7 +139,8 @@ class Parser {
             }
             const char escape = ++at_ < text_.size() ? text_[at_] : '\0';
             if (escape == 'x') {
-                value += static_cast<char>(std::stoi(std::string(text_.substr(at_ + 1, 2)), nullptr, 16));
+                value += static_cast<char>(
+                    std::stoi(std::string(text_.substr(at_ + 1, 2)), nullptr, 16));
                 at_ += 2;
                 continue;
             }
@@ -157,7 +162,8 @@ std::vector<std::string> split(const std::string& text, const std::string& separ
     std::vector<std::string> pieces;
     if (text.empty() || text == "-") return pieces;
     std::size_t at = 0;
-    for (std::size_t end = 0; (end = text.find(separator, at)) != std::string::npos; at = end + separator.size()) {
+    for (std::size_t end = 0; (end = text.find(separator, at)) != std::string::npos;
+         at = end + separator.size()) {
         pieces.push_back(text.substr(at, end - at));
     }
     pieces.push_back(text.substr(at));
@@ -178,11 +184,12 @@ std::vector<OddFile> read_odd_files(const std::string& path) {
         if (line.empty() || line[0] == '#') continue;
         const auto columns = split(line, "\t");
         if (columns.size() != 6) {
-            throw std::runtime_error(fmt::format("{}:{}: {} columns, 6 expected", path, number, columns.size()));
+            throw std::runtime_error(
+                fmt::format("{}:{}: {} columns, 6 expected", path, number, columns.size()));
         }
         const std::string words = columns[4] == "-" ? "" : content_of(columns[4]);
-        files.push_back(
-            {columns[0], columns[1], split(columns[2], " "), std::stoi(columns[3]), words, split(columns[5], " | ")});
+        files.push_back({columns[0], columns[1], split(columns[2], " "), std::stoi(columns[3]),
+                         words, split(columns[5], " | ")});
     }
     return files;
 }

@@ -23,7 +23,8 @@ std::ostream& operator<<(std::ostream& out, const OddFile& file);
 /// All rows. Throws std::runtime_error for a line that is none, naming it.
 std::vector<OddFile> read_odd_files(const std::string& path);
 
-/// The bytes that an expression of the table stands for. Throws std::runtime_error for what is none.
+/// The bytes that an expression of the table stands for. Throws std::runtime_error for what is
+/// none.
 std::string content_of(std::string_view expression);
 
 }  // namespace gloved::tests

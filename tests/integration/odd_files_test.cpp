@@ -1,4 +1,5 @@
-// Every download of odd_files.tsv: taken or refused as the table says, and as the rules below want of each.
+// Every download of odd_files.tsv: taken or refused as the table says, and as the rules below want
+// of each.
 #include "tests/integration/odd_files.hpp"
 
 #include <gtest/gtest.h>
@@ -19,16 +20,19 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::vector<OddFile>& odd_files() {
-    static const std::vector<OddFile> files = read_odd_files(source_path("tests/integration/odd_files.tsv"));
+    static const std::vector<OddFile> files =
+        read_odd_files(source_path("tests/integration/odd_files.tsv"));
     return files;
 }
 
 /// Where the fault is: a line or a word, a byte, a member of an archive, or the file as a whole.
 bool names_a_place(const std::string& message) {
-    static const std::regex place(R"(: (line|word) \d+ \(byte \d+\): |: (line|word) \d+: the word | byte \d+)"
-                                  R"(| the member "| member \S+ )");
-    static const std::regex whole_file(R"(: (the source is empty|this is |this begins like |the header promises )"
-                                       R"(|the zip archive |--member |there are no words ))");
+    static const std::regex place(
+        R"(: (line|word) \d+ \(byte \d+\): |: (line|word) \d+: the word | byte \d+)"
+        R"(| the member "| member \S+ )");
+    static const std::regex whole_file(
+        R"(: (the source is empty|this is |this begins like |the header promises )"
+        R"(|the zip archive |--member |there are no words ))");
     return std::regex_search(message, place) || std::regex_search(message, whole_file);
 }
 
@@ -48,8 +52,9 @@ bool names_a_remedy(const std::string& message) {
                                            "--dim ",
                                            "--on-error skip",
                                            "--duplicates first"};
-    return std::any_of(std::begin(remedies), std::end(remedies),
-                       [&](const char* remedy) { return message.find(remedy) != std::string::npos; });
+    return std::any_of(std::begin(remedies), std::end(remedies), [&](const char* remedy) {
+        return message.find(remedy) != std::string::npos;
+    });
 }
 
 std::set<std::string> listing(const std::string& path) {
@@ -68,7 +73,8 @@ class OddFiles : public testing::TestWithParam<OddFile> {
     }
     void expect_fragments(const std::string& message) const {
         for (const std::string& fragment : GetParam().fragments) {
-            EXPECT_NE(message.find(fragment), std::string::npos) << "no «" << fragment << "» in: " << message;
+            EXPECT_NE(message.find(fragment), std::string::npos)
+                << "no «" << fragment << "» in: " << message;
         }
     }
     void expect_taken() {
@@ -77,9 +83,11 @@ class OddFiles : public testing::TestWithParam<OddFile> {
         expect_fragments(finished.err);
         EXPECT_EQ(read_file(dir_ / "m/keys"), GetParam().words);
         EXPECT_EQ(std::distance(fs::directory_iterator(dir_.path()), fs::directory_iterator()), 2);
-        const Finished verified = run({program("gloved-verify"), "--source", dir_ / "download", dir_ / "m"});
+        const Finished verified =
+            run({program("gloved-verify"), "--source", dir_ / "download", dir_ / "m"});
         EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
-        EXPECT_NE(verified.out.find("source numbers: equal bit for bit"), std::string::npos) << verified.out;
+        EXPECT_NE(verified.out.find("source numbers: equal bit for bit"), std::string::npos)
+            << verified.out;
     }
     void expect_refused() {
         // Twice: where there is no model, and where there is one.
@@ -102,7 +110,8 @@ class OddFiles : public testing::TestWithParam<OddFile> {
         // The last line is the fault; before it stands what was found out.
         const std::size_t last = finished.err.rfind('\n', finished.err.size() - 2) + 1;
         const std::string message = finished.err.substr(last);
-        EXPECT_EQ(message.find("gloved-convert: " + (dir_ / "download") + ": "), 0U) << finished.err;
+        EXPECT_EQ(message.find("gloved-convert: " + (dir_ / "download") + ": "), 0U)
+            << finished.err;
         EXPECT_TRUE(names_a_place(message)) << message;
         EXPECT_TRUE(names_a_remedy(message)) << message;
     }

@@ -16,12 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Everything below a directory: the bytes of files, where links lead, and empty texts for the rest.
+/// Everything below a directory: the bytes of files, where links lead, and empty texts for the
+/// rest.
 std::map<std::string, std::string> tree(const std::string& directory) {
     std::map<std::string, std::string> found;
     for (const auto& entry : fs::recursive_directory_iterator(directory)) {
         const std::string path = entry.path();
-        found[path.substr(directory.size() + 1)] = entry.is_symlink()        ? fs::read_symlink(path).string()
+        found[path.substr(directory.size() + 1)] = entry.is_symlink()
+                                                       ? fs::read_symlink(path).string()
                                                    : entry.is_regular_file() ? read_file(path)
                                                                              : "";
     }
@@ -34,14 +36,16 @@ class Purge : public testing::Test {
 
     /// Converts three words to a model of that name.
     void make_model(const std::string& name) const {
-        const auto made = run({program("gloved-convert"), "-", models_ + "/" + name}, "a 1 2\nb 3 4\nc 5 6\n");
+        const auto made =
+            run({program("gloved-convert"), "-", models_ + "/" + name}, "a 1 2\nb 3 4\nc 5 6\n");
         ASSERT_EQ(made.exit_code, 0) << made.err;
     }
 
-    /// What postrm does, as it does it: under set -e, in dash where there is one. Returns what is said.
+    /// What postrm does, as it does it: under set -e, in dash where there is one. Returns what is
+    /// said.
     std::string purge() const {
-        const auto done = run({"sh", "-c", "set -e; . \"$1\"; remove_models \"$2\"; echo done", "sh",
-                               source_path("packaging/remove_models.sh"), models_});
+        const auto done = run({"sh", "-c", "set -e; . \"$1\"; remove_models \"$2\"; echo done",
+                               "sh", source_path("packaging/remove_models.sh"), models_});
         EXPECT_EQ(done.exit_code, 0) << done.err;
         EXPECT_EQ(done.out, "done\n");
         return done.err;
@@ -80,11 +84,16 @@ TEST_F(Purge, RemovesEveryFileThatAModelCanHold) {
 TEST_F(Purge, RemovesWhatConversionsThatWereKilledHaveLeft) {
     make_model("m");
     int number = 0;
-    for (const std::vector<std::string>& left : std::vector<std::vector<std::string>>{
-             {}, {"values"}, {"values", "keys"}, {"values", "keys", "planes"}, {"values", "report.json"}}) {
+    for (const std::vector<std::string>& left :
+         std::vector<std::vector<std::string>>{{},
+                                               {"values"},
+                                               {"values", "keys"},
+                                               {"values", "keys", "planes"},
+                                               {"values", "report.json"}}) {
         const std::string stray = models_ + "/.m.gloved-123-" + std::to_string(number++);
         fs::create_directory(stray);
-        for (const std::string& name : left) fs::copy_file(models_ + "/m/" + name, stray + "/" + name);
+        for (const std::string& name : left)
+            fs::copy_file(models_ + "/m/" + name, stray + "/" + name);
         write_file(stray + "/spool", "");
     }
     fs::copy(models_ + "/m", models_ + "/.m.gloved-123-9-0");
@@ -103,7 +112,8 @@ TEST_F(Purge, LeavesAllElseAndNamesIt) {
     fs::create_directory(models_ + "/.m.gloved-1-0");
     write_file(models_ + "/.m.gloved-1-0/values", "in a stray's place");
     fs::create_directory(models_ + "/.m.gloved-backup");
-    for (const std::string name : {"keys", "values", "planes", "planes.new", "report.json", "spool"}) {
+    for (const std::string name :
+         {"keys", "values", "planes", "planes.new", "report.json", "spool"}) {
         fs::create_directory(models_ + "/own " + name);
         write_file(models_ + "/own " + name + "/" + name, "notes");
         fs::create_directories(models_ + "/folder/" + name + "/" + name);
@@ -136,10 +146,11 @@ TEST_F(Purge, LeavesAllElseAndNamesIt) {
     EXPECT_EQ(tree(models_), wanted);
     EXPECT_EQ(tree(dir_ / "m"), outside);
     for (const std::string name :
-         {"/keys", "/-rf", "/line\\nfeed", "/lost+found", "/.m.gloved-1-0/values", "/.m.gloved-backup",
-          "/own\\ planes/planes", "/folder/spool/spool", "/touched/values", "/link", "/model", "/mixed/report.json",
-          "/mixed/planes", "/mixed/values.txt"}) {
-        EXPECT_NE(said.find("\n  " + models_ + name + "\n"), std::string::npos) << name << " is not in: " << said;
+         {"/keys", "/-rf", "/line\\nfeed", "/lost+found", "/.m.gloved-1-0/values",
+          "/.m.gloved-backup", "/own\\ planes/planes", "/folder/spool/spool", "/touched/values",
+          "/link", "/model", "/mixed/report.json", "/mixed/planes", "/mixed/values.txt"}) {
+        EXPECT_NE(said.find("\n  " + models_ + name + "\n"), std::string::npos)
+            << name << " is not in: " << said;
     }
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1 + 25) << said;
 }

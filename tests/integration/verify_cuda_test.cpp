@@ -1,4 +1,5 @@
-// gloved-verify --engines with the cuda engine's host code on a fake runtime: present, absent, and failing.
+// gloved-verify --engines with the cuda engine's host code on a fake runtime: present, absent, and
+// failing.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -20,8 +21,9 @@ class VerifyCuda : public testing::Test {
     /// What is said of cuda, without planes and with them.
     std::vector<Check> cuda() const {
         std::vector<Check> checks;
-        const Status status = verify::check_engines(model_, verify::all_ways(model_, 2), {200, 5, 1, 2}, stop_,
-                                                    [&](const Check& check) { checks.push_back(check); });
+        const Status status =
+            verify::check_engines(model_, verify::all_ways(model_, 2), {200, 5, 1, 2}, stop_,
+                                  [&](const Check& check) { checks.push_back(check); });
         EXPECT_TRUE(status);
         EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{}) << fake_cuda::describe(fake_cuda::live());
         checks.erase(checks.begin(), checks.end() - 2);

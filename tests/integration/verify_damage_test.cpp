@@ -1,4 +1,5 @@
-// Damaged models: each is refused or found, with a message that names file and fault, and never by a signal.
+// Damaged models: each is refused or found, with a message that names file and fault, and never by
+// a signal.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -58,7 +59,8 @@ class VerifyDamage : public testing::Test {
             << what << ": " << opened.error().message;
         const Finished finished = verify({"--quick"});
         EXPECT_EQ(finished.exit_code, 1) << what << ": signal " << finished.signal;
-        EXPECT_NE(finished.out.find("FAILED  open: " + model_ + "/" + file + ": "), std::string::npos)
+        EXPECT_NE(finished.out.find("FAILED  open: " + model_ + "/" + file + ": "),
+                  std::string::npos)
             << what << ": " << finished.out;
     }
 
@@ -72,7 +74,8 @@ TEST_F(VerifyDamage, SoundModelPasses) {
     const Finished finished = verify();
     EXPECT_EQ(finished.exit_code, 0) << finished.out;
     EXPECT_NE(finished.out.find("ok      norms: "), std::string::npos) << finished.out;
-    EXPECT_NE(finished.out.find("ok      ranks: a permutation of 0 to 299"), std::string::npos) << finished.out;
+    EXPECT_NE(finished.out.find("ok      ranks: a permutation of 0 to 299"), std::string::npos)
+        << finished.out;
     EXPECT_NE(finished.out.find(": sound, "), std::string::npos) << finished.out;
     const Finished json = verify({"--json"});
     EXPECT_EQ(json.exit_code, 0);
@@ -88,12 +91,14 @@ TEST_F(VerifyDamage, EveryBitOfTheHeaderMatters) {
             put_flipped(byte, bit);
             const auto opened = format::Model::open(model_);
             ASSERT_FALSE(opened) << "byte " << byte << ", bit " << bit;
-            ASSERT_NE(opened.error().message.find(model_ + "/values: "), std::string::npos) << opened.error().message;
+            ASSERT_NE(opened.error().message.find(model_ + "/values: "), std::string::npos)
+                << opened.error().message;
         }
     }
 }
 
-// All fields, and samples of the zeros behind them: starting the program 4096 times would take minutes.
+// All fields, and samples of the zeros behind them: starting the program 4096 times would take
+// minutes.
 TEST_F(VerifyDamage, HeaderBytesAreLookedAtByTheProgram) {
     std::mt19937 random(1);
     for (std::size_t byte = 0; byte < format::kHeaderBytes; ++byte) {
@@ -125,7 +130,8 @@ TEST_F(VerifyDamage, HeaderThatLiesIsRefused) {
         {"other dim", [](Header& h) { h.dim = 8; }},
         {"longer file", [](Header& h) { h.file_bytes += 4096; }},
         {"endless file", [](Header& h) { h.file_bytes = ~std::uint64_t{0}; }},
-        {"section beyond the end", [](Header& h) { h.sections[2].offset = ~std::uint64_t{0} - 4095; }},
+        {"section beyond the end",
+         [](Header& h) { h.sections[2].offset = ~std::uint64_t{0} - 4095; }},
         {"section that wraps", [](Header& h) { h.sections[2].bytes = ~std::uint64_t{0}; }},
         {"section over another", [](Header& h) { h.sections[1].offset = h.sections[0].offset; }},
         {"section over the header", [](Header& h) { h.sections[0].offset = 0; }},
@@ -148,7 +154,8 @@ TEST_F(VerifyDamage, HeaderThatLiesIsRefused) {
 
 TEST_F(VerifyDamage, TruncatedOrLongerValuesAreRefused) {
     std::mt19937_64 random(2);
-    std::vector<std::size_t> lengths = {0, 1, 7, 8, 4095, 4096, 4097, values_.size() - 1, values_.size() - 4096};
+    std::vector<std::size_t> lengths = {
+        0, 1, 7, 8, 4095, 4096, 4097, values_.size() - 1, values_.size() - 4096};
     for (int i = 0; i < 100; ++i) lengths.push_back(random() % values_.size());
     for (const std::size_t length : lengths) {
         put("values", values_.substr(0, length));
@@ -193,7 +200,8 @@ TEST_F(VerifyDamage, OddFilesAreRefused) {
 TEST_F(VerifyDamage, FlippedBitsInTheBodyAreFound) {
     std::mt19937_64 random(3);
     for (int i = 0; i < 200; ++i) {
-        const std::size_t byte = format::kHeaderBytes + random() % (values_.size() - format::kHeaderBytes);
+        const std::size_t byte =
+            format::kHeaderBytes + random() % (values_.size() - format::kHeaderBytes);
         put_flipped(byte, static_cast<int>(random() % 8));
         ASSERT_TRUE(format::Model::open(model_)) << byte;  // bodies are not checked at open
         const Finished finished = verify();
@@ -205,14 +213,17 @@ TEST_F(VerifyDamage, FlippedBitsInTheBodyAreFound) {
 
 // A model whose checksums are right and whose content is not: what a broken converter would write.
 TEST_F(VerifyDamage, WrongContentUnderRightChecksumsIsFound) {
-    const auto sound = *format::decode_header(std::as_bytes(std::span(values_)).first(format::kHeaderBytes));
+    const auto sound =
+        *format::decode_header(std::as_bytes(std::span(values_)).first(format::kHeaderBytes));
     const auto put_changed = [&](const char* section, auto row, auto value) {
         std::string changed = values_;
         auto header = sound;
         for (auto& entry : header.sections) {
             if (entry.name == section)
-                std::memcpy(changed.data() + entry.offset + row * sizeof value, &value, sizeof value);
-            entry.checksum = format::checksum(std::as_bytes(std::span(changed)).subspan(entry.offset, entry.bytes));
+                std::memcpy(changed.data() + entry.offset + row * sizeof value, &value,
+                            sizeof value);
+            entry.checksum = format::checksum(
+                std::as_bytes(std::span(changed)).subspan(entry.offset, entry.bytes));
         }
         header.generation = format::compute_generation(header);
         const auto encoded = format::encode_header(header);
@@ -240,7 +251,8 @@ TEST_F(VerifyDamage, PlanesThatAreDamagedAreRefused) {
     store_planes(model_);
     const std::string planes = read_file(model_ + "/planes");
     EXPECT_EQ(verify().exit_code, 0);
-    for (const std::size_t byte : {0U, 8U, 12U, 16U, 24U, 28U, 32U, 40U, 48U, 56U, 64U, 4087U, 4095U}) {
+    for (const std::size_t byte :
+         {0U, 8U, 12U, 16U, 24U, 28U, 32U, 40U, 48U, 56U, 64U, 4087U, 4095U}) {
         std::string damaged = planes;
         damaged[byte] = static_cast<char>(damaged[byte] ^ 4);
         put("planes", damaged);
@@ -273,13 +285,16 @@ class VerifyPlanes : public VerifyDamage {
         planes_ = read_file(model_ + "/planes");
         zero_row_ = *format::Model::open(model_)->find("w5");
     }
-    static std::size_t group_of(std::size_t row) { return format::kHeaderBytes + row / 16 * kGroupBytes; }
+    static std::size_t group_of(std::size_t row) {
+        return format::kHeaderBytes + row / 16 * kGroupBytes;
+    }
     /// The place of a row's projection; its residual's is 32 bytes on.
     static std::size_t bounds_of(std::size_t row) { return group_of(row) + 64 + row % 16 * 2; }
     void put_planes(std::string changed) const {
         auto header = *format::decode_planes_header(std::as_bytes(std::span(changed)));
         header.checksum =
-            format::checksum(std::as_bytes(std::span(changed)).subspan(format::kHeaderBytes, header.shape().bytes()));
+            format::checksum(std::as_bytes(std::span(changed))
+                                 .subspan(format::kHeaderBytes, header.shape().bytes()));
         const auto encoded = format::encode_planes_header(header);
         std::memcpy(changed.data(), encoded.data(), encoded.size());
         put("planes", changed);
@@ -296,7 +311,8 @@ class VerifyPlanes : public VerifyDamage {
     void expect_found(const std::string& fragment) const {
         const Finished finished = verify();
         EXPECT_EQ(finished.exit_code, 1) << fragment;
-        EXPECT_NE(finished.out.find(fragment), std::string::npos) << fragment << ": " << finished.out;
+        EXPECT_NE(finished.out.find(fragment), std::string::npos)
+            << fragment << ": " << finished.out;
     }
 
     std::string planes_;
@@ -307,8 +323,10 @@ TEST_F(VerifyPlanes, SoundOnesPass) {
     const Finished finished = verify();
     EXPECT_EQ(finished.exit_code, 0) << finished.out;
     for (const char* line :
-         {"ok      planes: version 1, 4 bits a component, 8192 bytes, of this model\n", "ok      checksum of planes: ",
-          "ok      padding of planes: zero behind dimensions and rows, and of 1 rows whose norms no bound covers\n",
+         {"ok      planes: version 1, 4 bits a component, 8192 bytes, of this model\n",
+          "ok      checksum of planes: ",
+          "ok      padding of planes: zero behind dimensions and rows, and of 1 rows whose norms "
+          "no bound covers\n",
           "ok      bounds of planes: hold for all 299 rows that they cover\n"}) {
         EXPECT_NE(finished.out.find(line), std::string::npos) << line << finished.out;
     }
@@ -319,7 +337,8 @@ TEST_F(VerifyPlanes, SoundOnesPass) {
     EXPECT_EQ(without.out.find("of planes"), std::string::npos) << without.out;
 }
 
-// Rows that their codes meet exactly, whose residual is 0 but for rounding, and others that float64 finds hard.
+// Rows that their codes meet exactly, whose residual is 0 but for rounding, and others that float64
+// finds hard.
 TEST_F(VerifyPlanes, RowsThatHurtPass) {
     std::mt19937_64 random(4);
     for (const std::size_t dim : {1U, 2U, 9U, 300U, 4096U}) {
@@ -353,20 +372,25 @@ TEST_F(VerifyPlanes, RowsThatHurtPass) {
 
 TEST_F(VerifyPlanes, BoundsThatAreOneUnitWrongAreFound) {
     const auto model = *format::Model::open(model_);
-    const auto named = [&](std::size_t row) { return fmt::format("row {} (\"{}\")", row, model.key(row)); };
+    const auto named = [&](std::size_t row) {
+        return fmt::format("row {} (\"{}\")", row, model.key(row));
+    };
     for (const std::size_t row : {0U, 17U, 299U}) {
         for (const int units : {2, -2, -1000}) {
             put_planes(moved(bounds_of(row), units));
             expect_found(
-                fmt::format("FAILED  bounds of planes: {}/planes: 1 rows' do not hold; the first: {}: its projection",
+                fmt::format("FAILED  bounds of planes: {}/planes: 1 rows' do not hold; the first: "
+                            "{}: its projection",
                             model_, named(row)));
             put_planes(moved(bounds_of(row) + 32, -units));
             expect_found(
-                fmt::format("FAILED  bounds of planes: {}/planes: 1 rows' do not hold; the first: {}: its residual",
+                fmt::format("FAILED  bounds of planes: {}/planes: 1 rows' do not hold; the first: "
+                            "{}: its residual",
                             model_, named(row)));
         }
     }
-    // One unit is a whole one too much for what was rounded by less than 1¼: of some rows, and never of none.
+    // One unit is a whole one too much for what was rounded by less than 1¼: of some rows, and
+    // never of none.
     std::string one = planes_;
     for (std::size_t row = 0; row < 300; ++row) {
         std::uint16_t projection = 0;
@@ -382,10 +406,12 @@ TEST_F(VerifyPlanes, CodesThatAreNotTheRowsAreFound) {
     std::string changed = planes_;
     for (std::size_t i = 0; i < 4; ++i)
         changed[group_of(33) + 4 + i] = static_cast<char>(~changed[group_of(33) + 4 + i]);
-    changed[group_of(33) + 7] =
-        static_cast<char>(changed[group_of(33) + 7] & 15);  // of the eighth dimension, there is none
+    changed[group_of(33) + 7] = static_cast<char>(changed[group_of(33) + 7] & 15);  // of the eighth
+                                                                                    // dimension,
+                                                                                    // there is none
     put_planes(changed);
-    expect_found("FAILED  bounds of planes: " + model_ + "/planes: 1 rows' do not hold; the first: row 33 (");
+    expect_found("FAILED  bounds of planes: " + model_ +
+                 "/planes: 1 rows' do not hold; the first: row 33 (");
 }
 
 TEST_F(VerifyPlanes, WhatMustBeZeroAndIsNotIsFound) {
@@ -406,13 +432,15 @@ TEST_F(VerifyPlanes, WhatMustBeZeroAndIsNotIsFound) {
     changed = planes_;
     changed[8000] = 1;
     put("planes", changed);
-    expect_found("FAILED  padding of planes: " + model_ + "/planes: byte 8000 lies behind the groups and is not zero");
+    expect_found("FAILED  padding of planes: " + model_ +
+                 "/planes: byte 8000 lies behind the groups and is not zero");
 }
 
 TEST_F(VerifyPlanes, FlippedBitsAreFound) {
     std::mt19937_64 random(3);
     for (int i = 0; i < 50; ++i) {
-        const std::size_t byte = format::kHeaderBytes + random() % (planes_.size() - format::kHeaderBytes);
+        const std::size_t byte =
+            format::kHeaderBytes + random() % (planes_.size() - format::kHeaderBytes);
         std::string damaged = planes_;
         damaged[byte] = static_cast<char>(damaged[byte] ^ (1 << random() % 8));
         put("planes", damaged);

@@ -1,4 +1,5 @@
-// gloved-verify --engines: engines that agree pass, and one that lies is found, whatever it lies about.
+// gloved-verify --engines: engines that agree pass, and one that lies is found, whatever it lies
+// about.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -34,7 +35,8 @@ using Lie = std::function<void(const Query& query, Answer& answer)>;
 /// The cpu engine, but for one thing that it says.
 class Liar : public kernels::Engine {
   public:
-    Liar(std::unique_ptr<kernels::Engine> honest, Lie lie) : honest_(std::move(honest)), lie_(std::move(lie)) {}
+    Liar(std::unique_ptr<kernels::Engine> honest, Lie lie)
+        : honest_(std::move(honest)), lie_(std::move(lie)) {}
     std::string name() const override { return "liar"; }
     std::string description() const override { return "lies"; }
     Result<std::vector<Answer>> run(std::span<const Query> queries) override {
@@ -56,22 +58,26 @@ class VerifyEngines : public testing::Test {
         return {"liar", [this, lie = std::move(lie)]() -> Result<std::unique_ptr<kernels::Engine>> {
                     auto engine = honest().make();
                     if (!engine) return engine;
-                    return std::unique_ptr<kernels::Engine>(std::make_unique<Liar>(*std::move(engine), lie));
+                    return std::unique_ptr<kernels::Engine>(
+                        std::make_unique<Liar>(*std::move(engine), lie));
                 }};
     }
     std::vector<Check> check(const std::vector<Way>& ways, std::size_t queries = 1000) const {
         std::vector<Check> checks;
-        const Status status = verify::check_engines(model_, ways, {queries, 20, 1, 2}, stop_,
-                                                    [&](const Check& check) { checks.push_back(check); });
+        const Status status =
+            verify::check_engines(model_, ways, {queries, 20, 1, 2}, stop_,
+                                  [&](const Check& check) { checks.push_back(check); });
         EXPECT_EQ(static_cast<bool>(status), !stop_);
         return checks;
     }
-    /// As the first way, where the plain search finds it, and as the second, where the first way does.
+    /// As the first way, where the plain search finds it, and as the second, where the first way
+    /// does.
     void expect_found(const Lie& lie, const std::string& fragment) const {
         const auto first = check({liar(lie)}, 20);
         ASSERT_EQ(first.size(), 1U);
         EXPECT_FALSE(first[0].ok) << fragment;
-        EXPECT_NE(first[0].detail.find("differ from a plain float64 search: query "), std::string::npos)
+        EXPECT_NE(first[0].detail.find("differ from a plain float64 search: query "),
+                  std::string::npos)
             << first[0].detail;
         EXPECT_NE(first[0].detail.find(fragment), std::string::npos) << first[0].detail;
         const auto second = check({honest(), liar(lie)});
@@ -106,7 +112,8 @@ TEST_F(VerifyEngines, AllOfThisMachineAgree) {
 TEST_F(VerifyEngines, EveryKindOfLieIsFound) {
     expect_found(
         [](const Query&, Answer& answer) {
-            if (!answer.hits.empty()) answer.hits.back().score = std::nextafter(answer.hits.back().score, 2.0);
+            if (!answer.hits.empty())
+                answer.hits.back().score = std::nextafter(answer.hits.back().score, 2.0);
         },
         "place ");
     expect_found(
@@ -233,7 +240,9 @@ TEST(VerifyEnginesProgram, AsksOnlyWhereTheValuesAreSound) {
     const Finished sound = run({program("gloved-verify"), "--engines", dir / "m"});
     EXPECT_EQ(sound.exit_code, 0) << sound.out;
     for (const std::string& simd : kernels::simd_names()) {
-        EXPECT_NE(sound.out.find("ok      engine cpu " + simd + ": 1000 answers"), std::string::npos) << sound.out;
+        EXPECT_NE(sound.out.find("ok      engine cpu " + simd + ": 1000 answers"),
+                  std::string::npos)
+            << sound.out;
     }
     EXPECT_NE(sound.out.find("engine cuda: "), std::string::npos) << sound.out;
     // Rows that are all zero have no direction; vectors can be asked all the same.
@@ -246,20 +255,30 @@ TEST(VerifyEnginesProgram, AsksOnlyWhereTheValuesAreSound) {
 
     EXPECT_EQ(run({program("gloved-verify"), "--engines", "--quick", dir / "m"}).exit_code, 2);
     EXPECT_EQ(run({program("gloved-verify"), "--answers", "5", dir / "m"}).exit_code, 2);
-    EXPECT_EQ(run({program("gloved-verify"), "--engines", "--answers", "0", dir / "m"}).exit_code, 2);
-    EXPECT_EQ(run({program("gloved-verify"), "--engines", "--answers", "5", "--oracle", "6", dir / "m"}).exit_code, 2);
-    const Finished chosen = run({program("gloved-verify"), "--engines", "--answers", "50", "--oracle", "7", "--seed",
-                                 "3", "--ways", "cpu baseline", "--reference", "cpu baseline plane", dir / "m"});
+    EXPECT_EQ(run({program("gloved-verify"), "--engines", "--answers", "0", dir / "m"}).exit_code,
+              2);
+    EXPECT_EQ(
+        run({program("gloved-verify"), "--engines", "--answers", "5", "--oracle", "6", dir / "m"})
+            .exit_code,
+        2);
+    const Finished chosen =
+        run({program("gloved-verify"), "--engines", "--answers", "50", "--oracle", "7", "--seed",
+             "3", "--ways", "cpu baseline", "--reference", "cpu baseline plane", dir / "m"});
     EXPECT_EQ(chosen.exit_code, 0) << chosen.out;
     const auto plane = chosen.out.find("ok      engine cpu baseline plane: 50 answers in ");
     const auto without = chosen.out.find("ok      engine cpu baseline: 50 answers in ");
     ASSERT_NE(without, std::string::npos) << chosen.out;
     EXPECT_LT(plane, without) << chosen.out;
-    EXPECT_NE(chosen.out.find("of 7 the bits of a plain float64 search"), std::string::npos) << chosen.out;
-    EXPECT_NE(chosen.out.find(", the bits of cpu baseline plane\n"), std::string::npos) << chosen.out;
-    const Finished unknown = run({program("gloved-verify"), "--engines", "--ways", "cpu mmx", dir / "m"});
+    EXPECT_NE(chosen.out.find("of 7 the bits of a plain float64 search"), std::string::npos)
+        << chosen.out;
+    EXPECT_NE(chosen.out.find(", the bits of cpu baseline plane\n"), std::string::npos)
+        << chosen.out;
+    const Finished unknown =
+        run({program("gloved-verify"), "--engines", "--ways", "cpu mmx", dir / "m"});
     EXPECT_EQ(unknown.exit_code, 1);
-    EXPECT_NE(unknown.out.find("FAILED  engines: no way 'cpu mmx': there are cpu "), std::string::npos) << unknown.out;
+    EXPECT_NE(unknown.out.find("FAILED  engines: no way 'cpu mmx': there are cpu "),
+              std::string::npos)
+        << unknown.out;
     std::string values = read_file(dir / "m/values");
     values[values.size() / 2] ^= 1;
     ASSERT_EQ(::unlink((dir / "m/values").c_str()), 0);

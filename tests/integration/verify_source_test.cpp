@@ -34,12 +34,16 @@ TEST_F(VerifySource, RealSampleIsEqualBitForBit) {
     const std::string sample = source_path("data/glove.6B.100d.sample.txt.gz");
     ASSERT_EQ(run({program("gloved-convert"), sample, dir_ / "m"}).exit_code, 0);
     for (const std::string threads : {"1", "3"}) {
-        const Finished finished = run({program("gloved-verify"), "--threads", threads, "--source", sample, dir_ / "m"});
+        const Finished finished =
+            run({program("gloved-verify"), "--threads", threads, "--source", sample, dir_ / "m"});
         EXPECT_EQ(finished.exit_code, 0) << finished.out;
-        EXPECT_NE(finished.out.find("ok      source keys: all 10002 words, from 10002 lines"), std::string::npos)
+        EXPECT_NE(finished.out.find("ok      source keys: all 10002 words, from 10002 lines"),
+                  std::string::npos)
             << finished.out;
-        EXPECT_NE(finished.out.find("ok      source numbers: equal bit for bit"), std::string::npos);
-        EXPECT_NE(finished.out.find("ok      source ranks: in the order of the source"), std::string::npos);
+        EXPECT_NE(finished.out.find("ok      source numbers: equal bit for bit"),
+                  std::string::npos);
+        EXPECT_NE(finished.out.find("ok      source ranks: in the order of the source"),
+                  std::string::npos);
     }
 }
 
@@ -60,8 +64,9 @@ TEST_F(VerifySource, DifferencesAreNamed) {
     expect_found("the 0.1 0.2\nof 0.3 0.40000004\nand 0.5 0.6\n",
                  "FAILED  source numbers: 1 rows differ; the first: row 1 (\"of\"), line 2");
     expect_found("the 0.1 0.2\nof 0.3 0.4\n", "FAILED  source keys: row 0 (\"and\") is not in -");
-    expect_found(text + "new 0.1 0.2\n",
-                 "FAILED  source keys: 1 lines' words are not in the model; the first: \"new\" on line 4");
+    expect_found(
+        text + "new 0.1 0.2\n",
+        "FAILED  source keys: 1 lines' words are not in the model; the first: \"new\" on line 4");
     expect_found("of 0.3 0.4\nthe 0.1 0.2\nand 0.5 0.6\n",
                  "FAILED  source ranks: row 2 (\"the\") has rank 0 and line 2");
     expect_found("the 0.1 0.2 0.3\n", "FAILED  source: -: line 1");

@@ -1,4 +1,5 @@
-// What gloved-verify says of values, ranges and reports, each fault made on purpose; and how it ends early.
+// What gloved-verify says of values, ranges and reports, each fault made on purpose; and how it
+// ends early.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -39,7 +40,8 @@ class VerifyValues : public testing::Test {
     VerifyValues() {
         make_model(model_, entries_);
         values_ = read_file(model_ + "/values");
-        header_ = *format::decode_header(std::as_bytes(std::span(values_)).first(format::kHeaderBytes));
+        header_ =
+            *format::decode_header(std::as_bytes(std::span(values_)).first(format::kHeaderBytes));
     }
 
     void put(const std::string& file, const std::string& content) const {
@@ -49,8 +51,8 @@ class VerifyValues : public testing::Test {
     /// values_ with header_, and the checksums that belong to them.
     void put_values() {
         for (auto& section : header_.sections) {
-            section.checksum =
-                format::checksum(std::as_bytes(std::span(values_)).subspan(section.offset, section.bytes));
+            section.checksum = format::checksum(
+                std::as_bytes(std::span(values_)).subspan(section.offset, section.bytes));
         }
         header_.generation = format::compute_generation(header_);
         const auto encoded = format::encode_header(header_);
@@ -67,12 +69,17 @@ class VerifyValues : public testing::Test {
         const Finished finished = verify();
         EXPECT_EQ(finished.exit_code, 1);
         std::size_t failures = 0;
-        for (std::size_t at = 0; (at = finished.out.find("FAILED  ", at)) != std::string::npos; ++at) ++failures;
+        for (std::size_t at = 0; (at = finished.out.find("FAILED  ", at)) != std::string::npos;
+             ++at)
+            ++failures;
         EXPECT_EQ(failures, fragments.size()) << finished.out;
         for (const std::string& fragment : fragments) {
-            EXPECT_NE(finished.out.find("FAILED  " + fragment), std::string::npos) << fragment << "\n" << finished.out;
+            EXPECT_NE(finished.out.find("FAILED  " + fragment), std::string::npos)
+                << fragment << "\n"
+                << finished.out;
         }
-        EXPECT_NE(finished.out.find(fmt::format("NOT sound, {} of ", fragments.size())), std::string::npos)
+        EXPECT_NE(finished.out.find(fmt::format("NOT sound, {} of ", fragments.size())),
+                  std::string::npos)
             << finished.out;
     }
 
@@ -91,9 +98,10 @@ TEST_F(VerifyValues, RangesNameRowAndDimensionAndJsonHoldsThemAll) {
         const Finished finished = verify({"--threads", threads});
         EXPECT_EQ(finished.exit_code, 0) << finished.out;
         const auto model = format::Model::open(model_);
-        EXPECT_NE(finished.out.find(fmt::format("components: -9.5 at row {} (\"w17\"), dimension 3 to 12.25 at row {} "
-                                                "(\"w200\"), dimension 6\n",
-                                                *model->find("w17"), *model->find("w200"))),
+        EXPECT_NE(finished.out.find(fmt::format(
+                      "components: -9.5 at row {} (\"w17\"), dimension 3 to 12.25 at row {} "
+                      "(\"w200\"), dimension 6\n",
+                      *model->find("w17"), *model->find("w200"))),
                   std::string::npos)
             << finished.out;
     }
@@ -123,7 +131,8 @@ TEST_F(VerifyValues, EachSectionHasItsChecksum) {
         const Finished finished = verify();
         EXPECT_EQ(finished.exit_code, 1);
         for (const auto& other : header_.sections) {
-            const bool failed = finished.out.find("FAILED  checksum of " + other.name + ": ") != std::string::npos;
+            const bool failed =
+                finished.out.find("FAILED  checksum of " + other.name + ": ") != std::string::npos;
             EXPECT_EQ(failed, other.name == section.name) << finished.out;
         }
     }
@@ -133,12 +142,13 @@ TEST_F(VerifyValues, PaddingIsZero) {
     const auto& norms = header_.sections[0];
     values_[norms.offset + norms.bytes] = 1;
     put("values", values_);
-    expect_failures(
-        {fmt::format("padding: {}/values: byte {} lies between sections", model_, norms.offset + norms.bytes)});
+    expect_failures({fmt::format("padding: {}/values: byte {} lies between sections", model_,
+                                 norms.offset + norms.bytes)});
     values_[norms.offset + norms.bytes] = 0;
     values_.back() = 1;
     put("values", values_);
-    expect_failures({fmt::format("padding: {}/values: byte {} lies between", model_, values_.size() - 1)});
+    expect_failures(
+        {fmt::format("padding: {}/values: byte {} lies between", model_, values_.size() - 1)});
 }
 
 TEST_F(VerifyValues, SectionsThatItDoesNotKnowAreHashedToo) {
@@ -154,25 +164,30 @@ TEST_F(VerifyValues, SectionsThatItDoesNotKnowAreHashedToo) {
     EXPECT_NE(finished.out.find("ok      checksum of plane: "), std::string::npos) << finished.out;
     values_[plane.offset + plane.bytes - 1] ^= 1;
     put("values", values_);
-    expect_failures({fmt::format("checksum of plane: {}/values: section 'plane' has checksum ", model_)});
+    expect_failures(
+        {fmt::format("checksum of plane: {}/values: section 'plane' has checksum ", model_)});
 }
 
 // With valid checksums: what loading a model anew must find, and a start must survive.
 TEST_F(VerifyValues, WhatIsNotFiniteIsRefusedByTheDaemonsCheckAndNeverInJson) {
-    const std::vector<std::string> check = {program("gloved"), "--engine", "cpu", "--check", "--model", "m=" + model_};
+    const std::vector<std::string> check = {program("gloved"), "--engine", "cpu",
+                                            "--check",         "--model",  "m=" + model_};
     EXPECT_EQ(run(check).exit_code, 0);
     for (const float bad : {kNaN, kInfinity, -kInfinity}) {
-        const auto vectors = header_.find(format::kVectors)->offset + std::uint64_t{5} * 7 * sizeof(float);
+        const auto vectors =
+            header_.find(format::kVectors)->offset + std::uint64_t{5} * 7 * sizeof(float);
         std::memcpy(values_.data() + vectors, &bad, sizeof bad);
         put_values();
         fs::remove(model_ + "/planes");
         const Finished finished = run(check);
         EXPECT_EQ(finished.exit_code, 1);
-        EXPECT_NE(finished.err.find("section 'vectors' holds NaN or infinity"), std::string::npos) << finished.err;
+        EXPECT_NE(finished.err.find("section 'vectors' holds NaN or infinity"), std::string::npos)
+            << finished.err;
         EXPECT_EQ(verify().exit_code, 1);
     }
     const double norm = std::numeric_limits<double>::infinity();
-    values_.replace(header_.find(format::kVectors)->offset, 300 * 7 * sizeof(float), 300 * 7 * sizeof(float), '\0');
+    values_.replace(header_.find(format::kVectors)->offset, 300 * 7 * sizeof(float),
+                    300 * 7 * sizeof(float), '\0');
     std::memcpy(values_.data() + header_.find(format::kNorms)->offset, &norm, sizeof norm);
     put_values();
     EXPECT_NE(run(check).err.find("section 'norms' holds NaN or infinity"), std::string::npos);
@@ -207,8 +222,9 @@ TEST_F(VerifyValues, AReportThatIsTooLargeDoesNotEndTheOtherChecks) {
     put("report.json", "");
     constexpr std::uintmax_t kTooLarge = (std::uintmax_t{64} << 20) + 1;
     fs::resize_file(model_ + "/report.json", kTooLarge);
-    expect_failures({fmt::format("report: {}/report.json: too large for a report: {} bytes, at most {}", model_,
-                                 kTooLarge, kTooLarge - 1)});
+    expect_failures(
+        {fmt::format("report: {}/report.json: too large for a report: {} bytes, at most {}", model_,
+                     kTooLarge, kTooLarge - 1)});
 }
 
 TEST_F(VerifyValues, UsageIsChecked) {
@@ -229,10 +245,11 @@ class VerifyWaits : public VerifyValues {
   protected:
     void SetUp() override {
         ASSERT_EQ(::mkfifo((dir_ / "fifo").c_str(), 0600), 0);
-        fifo_ =
-            UniqueFd(::open((dir_ / "fifo").c_str(), O_RDWR | O_CLOEXEC));  // so that neither end waits for the other
+        fifo_ = UniqueFd(::open((dir_ / "fifo").c_str(),
+                                O_RDWR | O_CLOEXEC));  // so that neither end waits for the other
         ASSERT_TRUE(fifo_);
-        program_.emplace(std::vector<std::string>{"/bin/sh", "-c", "exec \"$0\" --source - \"$1\" < \"$2\"",
+        program_.emplace(std::vector<std::string>{"/bin/sh", "-c",
+                                                  "exec \"$0\" --source - \"$1\" < \"$2\"",
                                                   program("gloved-verify"), model_, dir_ / "fifo"});
         while (program_->running() && program_->output().find("ranks: ") == std::string::npos) {
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -261,7 +278,8 @@ TEST_F(VerifyWaits, SaysSoWhenAFileIsCutUnderIt) {
     fifo_.reset();
     const Finished finished = program_->wait();
     EXPECT_EQ(finished.exit_code, 1) << "signal " << finished.signal;
-    EXPECT_NE(finished.err.find("gloved-verify: a file of the model became shorter"), std::string::npos)
+    EXPECT_NE(finished.err.find("gloved-verify: a file of the model became shorter"),
+              std::string::npos)
         << finished.err;
 }
 

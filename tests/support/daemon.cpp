@@ -117,7 +117,8 @@ std::string Connection::read_to_end() {
 
 Daemon::Daemon(const std::string& model, std::vector<std::string> options) {
     socket_path_ = dir_ / "gloved.sock";
-    std::vector<std::string> arguments = {program("gloved"), "--model", model, "--socket", socket_path_};
+    std::vector<std::string> arguments = {program("gloved"), "--model", model, "--socket",
+                                          socket_path_};
     arguments.insert(arguments.end(), options.begin(), options.end());
     process_ = std::make_unique<Background>(arguments);
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -150,9 +151,10 @@ const std::string& sample_model() {
     static const TempDir dir;
     static const std::string path = [] {
         const std::string target = dir / "glove";
-        const Finished finished =
-            run({program("gloved-convert"), source_path("data/glove.6B.100d.sample.txt.gz"), target});
-        if (finished.exit_code != 0) throw std::runtime_error("gloved-convert failed: " + finished.err);
+        const Finished finished = run(
+            {program("gloved-convert"), source_path("data/glove.6B.100d.sample.txt.gz"), target});
+        if (finished.exit_code != 0)
+            throw std::runtime_error("gloved-convert failed: " + finished.err);
         return target;
     }();
     return path;

@@ -22,7 +22,8 @@ inline constexpr bool kSanitized = false;
 /// Replaces the number of every `us` by N, since it differs from run to run: «us=N», «"us":N».
 std::string without_us(const std::string& text);
 
-/// A reply: the status line and what follows, without line ends; after FORMAT json the object alone.
+/// A reply: the status line and what follows, without line ends; after FORMAT json the object
+/// alone.
 struct ReplyText {
     std::string status;
     std::vector<std::string> lines;
@@ -34,7 +35,8 @@ struct ReplyText {
 class Connection {
   public:
     /// Throws std::runtime_error when nobody answers there.
-    explicit Connection(const std::string& socket_path, std::chrono::seconds timeout = std::chrono::seconds(20));
+    explicit Connection(const std::string& socket_path,
+                        std::chrono::seconds timeout = std::chrono::seconds(20));
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
     ~Connection();
@@ -60,7 +62,8 @@ class Connection {
     std::size_t begin_ = 0;
 };
 
-/// Starts on construction, is ready when it returns, and is stopped with SIGTERM at the end (which must exit 0).
+/// Starts on construction, is ready when it returns, and is stopped with SIGTERM at the end (which
+/// must exit 0).
 class Daemon {
   public:
     explicit Daemon(const std::string& model, std::vector<std::string> options = {});

@@ -44,17 +44,22 @@ inline kernels::QueryVector vector_of(std::vector<float> values) {
 inline std::vector<Answer> run_all(Engine& engine, std::span<const Query> queries) {
     auto answers = engine.run(queries);
     if (!answers) throw std::runtime_error(answers.error().message);
-    if (answers->size() != queries.size()) throw std::runtime_error("not as many answers as queries");
+    if (answers->size() != queries.size())
+        throw std::runtime_error("not as many answers as queries");
     return *std::move(answers);
 }
 
-inline Answer run_one(Engine& engine, const Query& query) { return run_all(engine, std::span(&query, 1))[0]; }
+inline Answer run_one(Engine& engine, const Query& query) {
+    return run_all(engine, std::span(&query, 1))[0];
+}
 
-inline void expect_identical(const std::vector<Hit>& got, std::span<const Hit> wanted, const std::string& what) {
+inline void expect_identical(const std::vector<Hit>& got, std::span<const Hit> wanted,
+                             const std::string& what) {
     ASSERT_EQ(got.size(), wanted.size()) << what;
     for (std::size_t i = 0; i < got.size(); ++i) {
         ASSERT_EQ(got[i].row, wanted[i].row) << what << ", place " << i;
-        ASSERT_EQ(std::bit_cast<std::uint64_t>(got[i].score), std::bit_cast<std::uint64_t>(wanted[i].score))
+        ASSERT_EQ(std::bit_cast<std::uint64_t>(got[i].score),
+                  std::bit_cast<std::uint64_t>(wanted[i].score))
             << what << ", place " << i << ": " << got[i].score << " for " << wanted[i].score;
     }
 }
@@ -68,16 +73,18 @@ inline std::span<const Hit> first_of(const std::vector<Hit>& order, std::size_t 
 inline Eligible eligible_for(const format::Model& model, const Query& query) {
     return [&model, &query](std::uint32_t row, double score) {
         const kernels::Filter& filter = query.filter;
-        const bool in_range = !filter.rows || (row >= filter.rows->first && row < filter.rows->last);
-        const bool in_rank =
-            filter.rank_below == std::numeric_limits<std::uint32_t>::max() || model.ranks()[row] < filter.rank_below;
+        const bool in_range =
+            !filter.rows || (row >= filter.rows->first && row < filter.rows->last);
+        const bool in_rank = filter.rank_below == std::numeric_limits<std::uint32_t>::max() ||
+                             model.ranks()[row] < filter.rank_below;
         return in_range && in_rank && score >= filter.min_score &&
                std::find(query.excluded.begin(), query.excluded.end(), row) == query.excluded.end();
     };
 }
 
 /// The oracle's answer: scores are of the query's kind.
-inline std::vector<Hit> oracle_answer(const format::Model& model, const Query& query, std::span<const double> scores) {
+inline std::vector<Hit> oracle_answer(const format::Model& model, const Query& query,
+                                      std::span<const double> scores) {
     return oracle_top(scores, query.k, eligible_for(model, query));
 }
 

@@ -1,9 +1,11 @@
-// What every engine must answer: typed cases against the float64 oracle, to be instantiated for each way to run one.
+// What every engine must answer: typed cases against the float64 oracle, to be instantiated for
+// each way to run one.
 //
 //     INSTANTIATE_TEST_SUITE_P(Cpu, EveryPath, testing::ValuesIn(paths_and_shapes), path_name);
 //     INSTANTIATE_TEST_SUITE_P(Cpu, ManyTies, testing::ValuesIn(paths), path_name);
 //
-// Words, order and the bits of every score are compared. To be included by one file of a test program.
+// Words, order and the bits of every score are compared. To be included by one file of a test
+// program.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +41,8 @@ struct EnginePath {
     std::function<std::unique_ptr<Engine>(const format::Model& model)> make;
     std::function<void()> after;                 ///< called when the engine is gone; may be empty
     Shape shape = {};                            ///< ManyTies has shapes of its own
-    std::function<std::string()> why_skip = {};  ///< asked before each test: a reason to leave it out, or nothing
+    std::function<std::string()> why_skip = {};  ///< asked before each test: a reason to leave it
+                                                 ///< out, or nothing
 };
 
 inline void PrintTo(const EnginePath& path, std::ostream* out) {
@@ -50,13 +53,18 @@ inline void PrintTo(const EnginePath& path, std::ostream* out) {
 inline std::string path_name(const testing::TestParamInfo<EnginePath>& info) {
     const std::string& name = info.param.name;
     const Shape& shape = info.param.shape;
-    return shape.rows == 0 ? name : name + "_" + std::to_string(shape.rows) + "x" + std::to_string(shape.dim);
+    return shape.rows == 0
+               ? name
+               : name + "_" + std::to_string(shape.rows) + "x" + std::to_string(shape.dim);
 }
 
-inline std::string why_skip(const EnginePath& path) { return path.why_skip ? path.why_skip() : std::string(); }
+inline std::string why_skip(const EnginePath& path) {
+    return path.why_skip ? path.why_skip() : std::string();
+}
 
 /// Every path on every shape.
-inline std::vector<EnginePath> on_shapes(const std::vector<EnginePath>& paths, const std::vector<Shape>& shapes) {
+inline std::vector<EnginePath> on_shapes(const std::vector<EnginePath>& paths,
+                                         const std::vector<Shape>& shapes) {
     std::vector<EnginePath> all;
     for (EnginePath path : paths) {
         for (const Shape& shape : shapes) {
@@ -67,7 +75,8 @@ inline std::vector<EnginePath> on_shapes(const std::vector<EnginePath>& paths, c
     return all;
 }
 
-/// Rows that are hard to rank: duplicates, near-duplicates, opposites, zeros, tiny and huge norms, one-hot, constant.
+/// Rows that are hard to rank: duplicates, near-duplicates, opposites, zeros, tiny and huge norms,
+/// one-hot, constant.
 inline std::vector<Entry> awkward_entries(std::size_t rows, std::size_t dim, std::uint64_t seed) {
     auto entries = random_entries(rows, dim, seed);
     for (std::size_t i = 0; i + 16 <= rows; i += 16) {
@@ -120,10 +129,11 @@ inline std::vector<std::pair<std::string, kernels::Filter>> filters_for(Row rows
 class EveryPath : public testing::TestWithParam<EnginePath> {
   protected:
     void SetUp() override {
-        if (const std::string reason = why_skip(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+        if (const std::string reason = why_skip(GetParam()); !reason.empty())
+            GTEST_SKIP() << reason;
         const Shape& shape = GetParam().shape;
-        model_ = std::make_unique<format::Model>(
-            make_model(dir_ / "model", awkward_entries(shape.rows, shape.dim, shape.rows * 31 + shape.dim)));
+        model_ = std::make_unique<format::Model>(make_model(
+            dir_ / "model", awkward_entries(shape.rows, shape.dim, shape.rows * 31 + shape.dim)));
         engine_ = GetParam().make(*model_);
     }
 
@@ -139,8 +149,10 @@ class EveryPath : public testing::TestWithParam<EnginePath> {
         std::mt19937_64 random(7);
         std::normal_distribution<float> component;
         std::vector<std::vector<float>> list;
-        for (std::size_t row = 0; row < model_->rows() && list.size() < 40; row += 1 + model_->rows() / 40) {
-            if (model_->norms()[row] != 0) list.emplace_back(model_->vector(row).begin(), model_->vector(row).end());
+        for (std::size_t row = 0; row < model_->rows() && list.size() < 40;
+             row += 1 + model_->rows() / 40) {
+            if (model_->norms()[row] != 0)
+                list.emplace_back(model_->vector(row).begin(), model_->vector(row).end());
         }
         for (const float scale : {1.0F, 1e-38F, 1e37F}) {
             std::vector<float> vector(model_->dim());
@@ -158,10 +170,12 @@ class EveryPath : public testing::TestWithParam<EnginePath> {
 TEST_P(EveryPath, CosineEqualsTheOracleForEveryK) {
     for (const auto& vector : vectors()) {
         const auto order = oracle_top(oracle_scores(*model_, vector), model_->rows(), everyone);
-        for (const std::size_t k : {std::size_t{1}, std::size_t{10}, model_->rows() / 2 + 1, model_->rows(),
-                                    model_->rows() + 5, std::size_t{1023}, std::size_t{1024}, std::size_t{1025}}) {
+        for (const std::size_t k :
+             {std::size_t{1}, std::size_t{10}, model_->rows() / 2 + 1, model_->rows(),
+              model_->rows() + 5, std::size_t{1023}, std::size_t{1024}, std::size_t{1025}}) {
             const Query query{kernels::Cosine{vector_of(vector)}, k, {}, {}};
-            expect_identical(run_one(*engine_, query).hits, first_of(order, k), "k=" + std::to_string(k));
+            expect_identical(run_one(*engine_, query).hits, first_of(order, k),
+                             "k=" + std::to_string(k));
         }
     }
 }
@@ -173,12 +187,16 @@ TEST_P(EveryPath, BatchesEqualSingleQueries) {
     std::vector<Query> queries;
     for (std::size_t i = 0; i < 300; ++i) {
         const auto& vector = list[i % list.size()];
-        queries.push_back({kernels::Cosine{vector_of(vector)}, 1 + i % 23, {static_cast<Row>(i % model_->rows())}, {}});
+        queries.push_back({kernels::Cosine{vector_of(vector)},
+                           1 + i % 23,
+                           {static_cast<Row>(i % model_->rows())},
+                           {}});
     }
     for (const std::size_t size : {1U, 2U, 5U, 17U, 33U, 64U, 129U, 300U}) {
         const auto answers = run_all(*engine_, std::span(queries).first(size));
         for (std::size_t i = 0; i < size; ++i) {
-            expect_identical(answers[i].hits, oracle_answer(*model_, queries[i], scores[i % list.size()]),
+            expect_identical(answers[i].hits,
+                             oracle_answer(*model_, queries[i], scores[i % list.size()]),
                              "query " + std::to_string(i) + " of " + std::to_string(size));
         }
     }
@@ -192,8 +210,8 @@ TEST_P(EveryPath, FiltersAndExclusionsEqualTheOracle) {
         for (const auto& [name, filter] : filters) {
             const std::vector<Row> excluded = {rows() / 2, 0, rows() - 1, rows() / 3};
             queries.push_back({kernels::Cosine{vector_of(vector)}, 25, excluded, filter});
-            expect_identical(run_one(*engine_, queries.back()).hits, oracle_answer(*model_, queries.back(), scores),
-                             name);
+            expect_identical(run_one(*engine_, queries.back()).hits,
+                             oracle_answer(*model_, queries.back(), scores), name);
         }
         const auto answers = run_all(*engine_, queries);
         for (std::size_t i = 0; i < queries.size(); ++i) {
@@ -208,8 +226,9 @@ TEST_P(EveryPath, ManyExclusionsEqualTheOracle) {
     const auto scores = oracle_scores(*model_, vector);
     const auto order = oracle_top(scores, model_->rows(), everyone);
     // The best rows are those that are left out, so that nothing but the list can keep them out.
-    for (const std::size_t count : {std::size_t{900}, std::size_t{1014}, std::size_t{1015}, std::size_t{2038},
-                                    std::size_t{2039}, model_->rows() - 1, model_->rows()}) {
+    for (const std::size_t count :
+         {std::size_t{900}, std::size_t{1014}, std::size_t{1015}, std::size_t{2038},
+          std::size_t{2039}, model_->rows() - 1, model_->rows()}) {
         Query query{kernels::Cosine{vector_of(vector)}, 10, {}, {}};
         for (const Hit& hit : first_of(order, count)) query.excluded.push_back(hit.row);
         expect_identical(run_one(*engine_, query).hits, oracle_answer(*model_, query, scores),
@@ -226,7 +245,8 @@ TEST_P(EveryPath, CosMulEqualsTheOracle) {
     const auto list = vectors();
     const auto at = [&](std::size_t i) { return list[i % list.size()]; };
     for (std::size_t i = 0; i < list.size(); i += 3) {
-        for (const auto& [above, below] : {std::pair{1U, 1U}, {2U, 1U}, {1U, 2U}, {3U, 4U}, {1U, 0U}, {0U, 1U}}) {
+        for (const auto& [above, below] :
+             {std::pair{1U, 1U}, {2U, 1U}, {1U, 2U}, {3U, 4U}, {1U, 0U}, {0U, 1U}}) {
             kernels::CosMul kind;
             std::vector<std::vector<float>> positives;
             std::vector<std::vector<float>> negatives;
@@ -248,7 +268,8 @@ TEST_P(EveryPath, CosMulEqualsTheOracle) {
                 expect_identical(answers[q].hits, oracle_answer(*model_, queries[q], scores),
                                  "cosmul " + what + ", query " + std::to_string(q));
             }
-            expect_identical(answers[1].hits, oracle_answer(*model_, queries[1], oracle_scores(*model_, list[i])),
+            expect_identical(answers[1].hits,
+                             oracle_answer(*model_, queries[1], oracle_scores(*model_, list[i])),
                              "cosine beside " + what);
         }
     }
@@ -267,7 +288,8 @@ TEST_P(EveryPath, CosMulOfManyVectorsEqualsTheOracle) {
     }
     const Query query{kind, 20, {}, {}};
     expect_identical(run_one(*engine_, query).hits,
-                     oracle_answer(*model_, query, oracle_cosmul(*model_, positives, negatives)), "150 vectors a side");
+                     oracle_answer(*model_, query, oracle_cosmul(*model_, positives, negatives)),
+                     "150 vectors a side");
 }
 
 TEST_P(EveryPath, CountBeforeEqualsTheOracle) {
@@ -281,10 +303,14 @@ TEST_P(EveryPath, CountBeforeEqualsTheOracle) {
         const auto scores = oracle_scores(*model_, list[i]);
         queries.push_back({kernels::CountBefore{vector_of(list[i]), row}, 1, {excluded}, {}});
         wanted.push_back(oracle_count(*model_, queries.back(), row, scores));
-        queries.push_back({kernels::CountBefore{vector_of(list[i]), row}, 1, {}, filters[i % filters.size()].second});
+        queries.push_back({kernels::CountBefore{vector_of(list[i]), row},
+                           1,
+                           {},
+                           filters[i % filters.size()].second});
         wanted.push_back(oracle_count(*model_, queries.back(), row, scores));
     }
-    // More excluded rows than a device's list holds, and a k that would be too large for one if it meant anything.
+    // More excluded rows than a device's list holds, and a k that would be too large for one if it
+    // meant anything.
     const Row middle = rows() / 2;
     for (const std::size_t k : {std::size_t{1}, std::size_t{5000}}) {
         for (const auto& vector : {list[0], list.back()}) {
@@ -322,7 +348,8 @@ TEST_P(EveryPath, MixedBatchesEqualSingleQueries) {
             query.kind = kernels::Cosine{pick()};
         }
         query.k = i % 29 == 5 ? 1100 : 1 + random() % 40;
-        for (std::size_t j = random() % 4; j > 0; --j) query.excluded.push_back(static_cast<Row>(random() % rows()));
+        for (std::size_t j = random() % 4; j > 0; --j)
+            query.excluded.push_back(static_cast<Row>(random() % rows()));
         if (i % 3 == 0) query.filter = filters[random() % filters.size()].second;
         queries.push_back(query);
     }
@@ -332,23 +359,27 @@ TEST_P(EveryPath, MixedBatchesEqualSingleQueries) {
         expect_identical(together[i].hits, alone.hits, "query " + std::to_string(i));
         EXPECT_EQ(together[i].count, alone.count) << "query " << i;
         if (const auto* cosine = std::get_if<kernels::Cosine>(&queries[i].kind)) {
-            expect_identical(alone.hits,
-                             oracle_answer(*model_, queries[i], oracle_scores(*model_, cosine->vector.values)),
-                             "query " + std::to_string(i));
+            expect_identical(
+                alone.hits,
+                oracle_answer(*model_, queries[i], oracle_scores(*model_, cosine->vector.values)),
+                "query " + std::to_string(i));
         }
     }
     EXPECT_TRUE(run_all(*engine_, {}).empty());
 }
 
 TEST_P(EveryPath, CertificateHolds) {
-    const auto check = [&](const Query& query, const Answer& answer, const std::vector<double>& scores) {
+    const auto check = [&](const Query& query, const Answer& answer,
+                           const std::vector<double>& scores) {
         const kernels::Certificate& certificate = answer.certificate;
         EXPECT_EQ(certificate.scanned, model_->rows());
-        EXPECT_TRUE(certificate.pass == "plane" || certificate.pass == "float32" || certificate.pass == "float16" ||
-                    certificate.pass == "float64");
-        const auto above = static_cast<std::uint64_t>(std::count_if(
-            scores.begin(), scores.end(), [&](double score) { return score >= certificate.rejected_below; }));
-        EXPECT_GE(certificate.rescored, std::max<std::uint64_t>(above, std::min<std::uint64_t>(query.k, rows())));
+        EXPECT_TRUE(certificate.pass == "plane" || certificate.pass == "float32" ||
+                    certificate.pass == "float16" || certificate.pass == "float64");
+        const auto above = static_cast<std::uint64_t>(
+            std::count_if(scores.begin(), scores.end(),
+                          [&](double score) { return score >= certificate.rejected_below; }));
+        EXPECT_GE(certificate.rescored,
+                  std::max<std::uint64_t>(above, std::min<std::uint64_t>(query.k, rows())));
         EXPECT_LE(certificate.rescored, rows());
         if (certificate.pass == "plane") {
             EXPECT_GE(certificate.survivors, certificate.rescored);
@@ -374,14 +405,16 @@ class ManyTies : public testing::TestWithParam<EnginePath> {
     static constexpr std::size_t kDim = 6;
 
     void SetUp() override {
-        if (const std::string reason = why_skip(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+        if (const std::string reason = why_skip(GetParam()); !reason.empty())
+            GTEST_SKIP() << reason;
     }
 
     /// Every kind of query on a model of `vector_of_row`, against the oracle.
     void expect_answers(const std::function<std::vector<float>(std::size_t)>& vector_of_row) {
         const TempDir dir;
         std::vector<Entry> entries;
-        for (std::size_t i = 0; i < kRows; ++i) entries.emplace_back("w" + std::to_string(i), vector_of_row(i));
+        for (std::size_t i = 0; i < kRows; ++i)
+            entries.emplace_back("w" + std::to_string(i), vector_of_row(i));
         const format::Model model = make_model(dir / "model", entries);
         auto engine = GetParam().make(model);
 
@@ -395,7 +428,8 @@ class ManyTies : public testing::TestWithParam<EnginePath> {
         for (Row row = 0; row < 3000; row += 2) even.push_back(row);
         const kernels::Filter some{kRows / 2, kernels::RowRange{5, kRows - 100}, -1};
         std::vector<Query> queries;
-        for (const std::size_t k : {std::size_t{1}, std::size_t{10}, std::size_t{1024}, std::size_t{1025}, kRows}) {
+        for (const std::size_t k :
+             {std::size_t{1}, std::size_t{10}, std::size_t{1024}, std::size_t{1025}, kRows}) {
             queries.push_back({cosine, k, {}, {}});
         }
         queries.push_back({cosine, 10, {0, 3, 7}, {}});
@@ -415,7 +449,8 @@ class ManyTies : public testing::TestWithParam<EnginePath> {
             const auto what = "query " + std::to_string(i);
             const Answer alone = run_one(*engine, queries[i]);
             if (i < products_end) {
-                const auto wanted = oracle_answer(model, queries[i], i < cosines ? scores : products);
+                const auto wanted =
+                    oracle_answer(model, queries[i], i < cosines ? scores : products);
                 expect_identical(alone.hits, wanted, what);
                 expect_identical(together[i].hits, wanted, what + " with others");
             } else {
@@ -438,7 +473,8 @@ TEST_P(ManyTies, AllRowsZero) {
 }
 
 TEST_P(ManyTies, NoNormCovered) {
-    expect_answers([](std::size_t i) { return std::vector<float>(kDim, i % 2 == 0 ? 1e-40F : 3e38F); });
+    expect_answers(
+        [](std::size_t i) { return std::vector<float>(kDim, i % 2 == 0 ? 1e-40F : 3e38F); });
 }
 
 TEST_P(ManyTies, ZerosAmongOpposites) {
@@ -454,7 +490,8 @@ TEST_P(ManyTies, AroundTheCapacityOfLists) {
         std::mt19937_64 random(5);
         std::normal_distribution<float> component;
         expect_answers([&](std::size_t i) {
-            if (i % 2 == 0 && i / 2 < ties) return std::vector<float>{1, -2, 0.5F, 3, 0.25F, -0.125F};
+            if (i % 2 == 0 && i / 2 < ties)
+                return std::vector<float>{1, -2, 0.5F, 3, 0.25F, -0.125F};
             std::vector<float> vector(kDim);
             for (float& value : vector) value = component(random);
             return vector;
@@ -462,12 +499,13 @@ TEST_P(ManyTies, AroundTheCapacityOfLists) {
     }
 }
 
-/// Models with rows that hold NaN, though their norms are numbers: gloved-verify finds them. Such a row is in no answer, and what
-/// it does to one query must not reach the next.
+/// Models with rows that hold NaN, though their norms are numbers: gloved-verify finds them. Such a
+/// row is in no answer, and what it does to one query must not reach the next.
 class DamagedRows : public testing::TestWithParam<EnginePath> {
   protected:
     void SetUp() override {
-        if (const std::string reason = why_skip(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+        if (const std::string reason = why_skip(GetParam()); !reason.empty())
+            GTEST_SKIP() << reason;
     }
 };
 
@@ -479,7 +517,8 @@ TEST_P(DamagedRows, LeaveNothingBehindForTheNextQuery) {
     auto entries = random_entries(kRows, kDim, 21);
     std::vector<std::uint32_t> damaged;
     for (Row row = 0; row < kRows; ++row) {
-        entries[row].first = std::to_string(100'000 + row);  // keys in order: the model's rows are these
+        entries[row].first = std::to_string(100'000 + row);  // keys in order: the model's rows are
+                                                             // these
         if (row >= kSound && row % 1000 != 0) damaged.push_back(row);
     }
     make_model(dir / "model", entries);
@@ -508,12 +547,14 @@ TEST_P(DamagedRows, LeaveNothingBehindForTheNextQuery) {
     for (Row row = 0; row < 40; ++row) {
         queries.push_back({kernels::Cosine{vector_of(entries[row].second)}, 1 + row % 3, {}, {}});
         // The sound rows that come first, left out: what is left are damaged ones, and few others.
-        for (Row other = 0; row % 2 == 1 && other < 100; ++other) queries.back().excluded.push_back(other);
+        for (Row other = 0; row % 2 == 1 && other < 100; ++other)
+            queries.back().excluded.push_back(other);
     }
     const auto answers = run_all(*engine, queries);
     for (std::size_t i = 0; i < queries.size(); ++i) {
         const auto& values = std::get<kernels::Cosine>(queries[i].kind).vector.values;
-        expect_identical(answers[i].hits, oracle_answer(model, queries[i], oracle_scores(model, values)),
+        expect_identical(answers[i].hits,
+                         oracle_answer(model, queries[i], oracle_scores(model, values)),
                          "query " + std::to_string(i) + " of many");
     }
     engine.reset();

@@ -11,7 +11,8 @@ namespace gloved::tests {
 /// `text` as one gzip member.
 inline std::string gzip(const std::string& text) {
     z_stream stream{};
-    if (::deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+    if (::deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
+                       Z_DEFAULT_STRATEGY) != Z_OK) {
         throw std::runtime_error("deflateInit2");
     }
     std::string packed(::deflateBound(&stream, text.size()), '\0');

@@ -12,7 +12,8 @@ namespace {
 
 using Vector = std::vector<float>;
 
-/// The engine's numbers and exact operations alone: what the standard library's distributions give is its own affair.
+/// The engine's numbers and exact operations alone: what the standard library's distributions give
+/// is its own affair.
 class Rows {
   public:
     Rows(std::size_t dim, std::uint64_t seed) : dim_(dim), random_(seed) {}
@@ -36,7 +37,8 @@ class Rows {
     }
     /// 2^least … 2^most.
     float power(int least, int most) {
-        return std::ldexp(1.0F, least + static_cast<int>(below(static_cast<std::size_t>(most - least) + 1)));
+        return std::ldexp(
+            1.0F, least + static_cast<int>(below(static_cast<std::size_t>(most - least) + 1)));
     }
 
     /// `count` rows of one kind, of which each may look at those before it.
@@ -50,8 +52,8 @@ class Rows {
   private:
     float bell() {
         const std::uint64_t bits = random_();
-        const auto sum =
-            static_cast<double>((bits & 0xFFFF) + (bits >> 16 & 0xFFFF) + (bits >> 32 & 0xFFFF) + (bits >> 48));
+        const auto sum = static_cast<double>((bits & 0xFFFF) + (bits >> 16 & 0xFFFF) +
+                                             (bits >> 32 & 0xFFFF) + (bits >> 48));
         return static_cast<float>(sum / 0xFFFF - 2);
     }
     float sign() { return below(2) == 0 ? 1.0F : -1.0F; }
@@ -85,8 +87,9 @@ class Rows {
                 return row;
             case 10:
             case 11: {
-                // A cell is clip / 8 of the largest component wide. Halves of cells are levels, whole ones their edges, and what lies
-                // beside an edge by one unit in the last place may fall on either side.
+                // A cell is clip / 8 of the largest component wide. Halves of cells are levels,
+                // whole ones their edges, and what lies beside an edge by one unit in the last
+                // place may fall on either side.
                 constexpr float kClips[] = {0.45F, 0.55F, 0.63F, 0.70F, 0.77F, 0.84F, 0.92F, 1.0F};
                 const float cell = kClips[below(std::size(kClips))] / 8;
                 const float offset = kind == 10 ? 0.5F : 0.0F;
@@ -119,10 +122,12 @@ std::vector<Entry> hard_entries(std::size_t rows, std::size_t dim, std::uint64_t
     for (std::size_t i = 0; i < rows / 5; ++i) vectors.push_back(maker.near(centre, 0.001F));
     for (std::size_t run = 0; vectors.size() < rows; ++run) {
         const std::size_t most = std::max<std::size_t>(1, rows / 20);
-        maker.add_run(run % Rows::kKinds, std::min(1 + maker.below(most), rows - vectors.size()), vectors);
+        maker.add_run(run % Rows::kKinds, std::min(1 + maker.below(most), rows - vectors.size()),
+                      vectors);
     }
     std::vector<Entry> entries;
-    for (std::size_t i = 0; i < rows; ++i) entries.emplace_back(fmt::format("w{:08}", i), std::move(vectors[i]));
+    for (std::size_t i = 0; i < rows; ++i)
+        entries.emplace_back(fmt::format("w{:08}", i), std::move(vectors[i]));
     for (std::size_t i = rows; i > 1; --i) std::swap(entries[i - 1], entries[maker.below(i)]);
     return entries;
 }

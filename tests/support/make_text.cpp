@@ -41,11 +41,15 @@ int run_program(int argc, char** argv) {
     std::string format;
     std::string path;
     po::options_description options("gloved-make-text --rows N --dim D [options] > FILE");
-    options.add_options()                                                                                      //
-        ("rows", po::value(&rows)->required()->value_name("N"), "words; from 64 on, one of them twice")        //
-        ("dim", po::value(&dim)->required()->value_name("D"), "numbers a word")                                //
-        ("seed", po::value(&shape.seed)->default_value(1)->value_name("S"), "another text of the same shape")  //
-        ("format", po::value(&format)->default_value("glove")->value_name("glove|word2vec|word2vec-bin|norms"),
+    options.add_options()  //
+        ("rows", po::value(&rows)->required()->value_name("N"),
+         "words; from 64 on, one of them twice")                                 //
+        ("dim", po::value(&dim)->required()->value_name("D"), "numbers a word")  //
+        ("seed", po::value(&shape.seed)->default_value(1)->value_name("S"),
+         "another text of the same shape")  //
+        ("format",
+         po::value(&format)->default_value("glove")->value_name(
+             "glove|word2vec|word2vec-bin|norms"),
          "what the text is like")                                                    //
         ("out", po::value(&path)->value_name("FILE"), "write there, not to stdout")  //
         ("help", "show this");
@@ -62,20 +66,26 @@ int run_program(int argc, char** argv) {
     }
     const auto wanted = tests::text_format_from(format);
     if (!wanted) return complain("--format is glove, word2vec, word2vec-bin or norms", 2);
-    if (rows < 1 || static_cast<std::uint64_t>(rows) > format::kMaxRows) return complain("--rows is out of range", 2);
+    if (rows < 1 || static_cast<std::uint64_t>(rows) > format::kMaxRows)
+        return complain("--rows is out of range", 2);
     if (dim < 1 || dim > format::kMaxDim) return complain("--dim is out of range", 2);
     shape.rows = static_cast<std::uint64_t>(rows);
     shape.dim = static_cast<std::size_t>(dim);
     shape.format = *wanted;
 
-    const int fd = path.empty() ? STDOUT_FILENO : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    const int fd = path.empty()
+                       ? STDOUT_FILENO
+                       : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0) return complain(path + ": cannot create: " + std::strerror(errno), 1);
     bool written = true;
     tests::make_text(shape, [&](std::string_view piece) { return written = write_all(fd, piece); });
-    if (!written || ::close(fd) != 0) return complain(std::string("cannot write: ") + std::strerror(errno), 1);
+    if (!written || ::close(fd) != 0)
+        return complain(std::string("cannot write: ") + std::strerror(errno), 1);
     return 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) { return gloved::program_main("gloved-make-text", run_program, argc, argv); }
+int main(int argc, char** argv) {
+    return gloved::program_main("gloved-make-text", run_program, argc, argv);
+}

@@ -1,9 +1,11 @@
-// LD_PRELOAD this, and from a call on there is no memory: malloc, calloc, realloc, the aligned kinds (and so operator new), mmap and
-// pthread_create fail as they do when the system has none left. (What the C library does by itself, a thread's stack or stdio's own
-// files, does not come by here.)
+// LD_PRELOAD this, and from a call on there is no memory: malloc, calloc, realloc, the aligned
+// kinds (and so operator new), mmap and pthread_create fail as they do when the system has none
+// left. (What the C library does by itself, a thread's stack or stdio's own files, does not come by
+// here.)
 //
-// GLOVED_NO_MEMORY=PATH names a file of six 64-bit words in the machine's byte order, which are read and written while the program
-// runs, so that whoever holds the file mapped can begin and end a shortage at any moment, and knows how far the program came:
+// GLOVED_NO_MEMORY=PATH names a file of six 64-bit words in the machine's byte order, which are
+// read and written while the program runs, so that whoever holds the file mapped can begin and end
+// a shortage at any moment, and knows how far the program came:
 //
 //   0  1: calls are counted, and fail where the next two say; 0: nothing is counted, nothing fails
 //   1  the first call that fails, from 1
@@ -12,7 +14,8 @@
 //   4  how many of them failed
 //   5  calls for fewer bytes are left out, neither counted nor failing; threads count as 0 bytes
 //
-// The count begins with main: what is made before it, by static objects of libraries and of CUDA's runtime, is not ours to mend.
+// The count begins with main: what is made before it, by static objects of libraries and of CUDA's
+// runtime, is not ours to mend.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -27,7 +30,8 @@
 #include <cstdlib>
 
 extern "C" {
-// The C library's own, by names that nothing takes the place of; what dlsym finds them by may itself ask for memory.
+// The C library's own, by names that nothing takes the place of; what dlsym finds them by may
+// itself ask for memory.
 void* __libc_malloc(std::size_t size);
 void* __libc_calloc(std::size_t count, std::size_t size);
 void* __libc_realloc(void* memory, std::size_t size);
@@ -44,12 +48,14 @@ struct Control {
     std::atomic<std::uint64_t> failed;
     std::atomic<std::uint64_t> smallest;
 };
-static_assert(sizeof(Control) == 6 * sizeof(std::uint64_t) && std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(sizeof(Control) == 6 * sizeof(std::uint64_t) &&
+              std::atomic<std::uint64_t>::is_always_lock_free);
 
 Control* control = nullptr;
 
 void* map(void* address, std::size_t size, int protection, int flags, int fd, off_t offset) {
-    return reinterpret_cast<void*>(::syscall(SYS_mmap, address, size, protection, flags, fd, offset));
+    return reinterpret_cast<void*>(
+        ::syscall(SYS_mmap, address, size, protection, flags, fd, offset));
 }
 
 void open_control() {
@@ -64,7 +70,8 @@ void open_control() {
 }
 
 bool fails(std::size_t size) {
-    if (control == nullptr || control->armed.load() == 0 || size < control->smallest.load()) return false;
+    if (control == nullptr || control->armed.load() == 0 || size < control->smallest.load())
+        return false;
     const std::uint64_t call = control->counted.fetch_add(1) + 1;
     const std::uint64_t first = control->first.load();
     const std::uint64_t many = control->many.load();
@@ -102,26 +109,29 @@ void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
 }
 
 int posix_memalign(void** memory, std::size_t alignment, std::size_t size) noexcept {
-    if (alignment % sizeof(void*) != 0 || (alignment & (alignment - 1)) != 0 || alignment == 0) return EINVAL;
+    if (alignment % sizeof(void*) != 0 || (alignment & (alignment - 1)) != 0 || alignment == 0)
+        return EINVAL;
     void* const made = fails(size) ? nullptr : __libc_memalign(alignment, size);
     if (made == nullptr) return ENOMEM;
     *memory = made;
     return 0;
 }
 
-void* mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t offset) noexcept {
+void* mmap(void* address, std::size_t size, int protection, int flags, int fd,
+           off_t offset) noexcept {
     if (!fails(size)) return map(address, size, protection, flags, fd, offset);
     errno = ENOMEM;
     return MAP_FAILED;
 }
 
-void* mmap64(void* address, std::size_t size, int protection, int flags, int fd, off64_t offset) noexcept {
+void* mmap64(void* address, std::size_t size, int protection, int flags, int fd,
+             off64_t offset) noexcept {
     return mmap(address, size, protection, flags, fd, offset);
 }
 
 /// Takes the place of the C library's, to come between it and main.
-int __libc_start_main(int (*main)(int, char**, char**), int count, char** arguments, void (*init)(), void (*fini)(),
-                      void (*loader_fini)(), void* stack_end) {
+int __libc_start_main(int (*main)(int, char**, char**), int count, char** arguments, void (*init)(),
+                      void (*fini)(), void (*loader_fini)(), void* stack_end) {
     using Main = int (*)(int, char**, char**);
     using Start = int (*)(Main, int, char**, void (*)(), void (*)(), void (*)(), void*);
     static Main real_main = main;

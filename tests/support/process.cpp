@@ -18,7 +18,8 @@ namespace {
 
 pid_t start(const std::vector<std::string>& arguments, int in, int out, int err) {
     std::vector<char*> argv;
-    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    for (const std::string& argument : arguments)
+        argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
     const pid_t pid = ::fork();
     if (pid < 0) throw std::runtime_error("fork failed");
@@ -55,7 +56,8 @@ bool wait_for(pid_t pid, int& status, std::chrono::milliseconds timeout) {
 
 std::string program(const std::string& name) { return std::string(GLOVED_BIN_DIR) + "/" + name; }
 
-Finished run(const std::vector<std::string>& arguments, const std::string& input, std::chrono::seconds timeout) {
+Finished run(const std::vector<std::string>& arguments, const std::string& input,
+             std::chrono::seconds timeout) {
     const TempDir dir;
     write_file(dir / "in", input);
     const int in = ::open((dir / "in").c_str(), O_RDONLY | O_CLOEXEC);
@@ -101,7 +103,8 @@ bool Background::running() {
 
 Finished Background::wait(std::chrono::milliseconds timeout) {
     if (!ended_ && !wait_for(pid_, status_, timeout)) {
-        ADD_FAILURE() << "process " << pid_ << " did not end within " << timeout.count() << " ms; it printed:\n"
+        ADD_FAILURE() << "process " << pid_ << " did not end within " << timeout.count()
+                      << " ms; it printed:\n"
                       << output();
         ::kill(pid_, SIGKILL);
         ::waitpid(pid_, &status_, 0);

@@ -20,7 +20,8 @@ struct Finished {
 /// Path of a program of this build: «gloved-convert».
 std::string program(const std::string& name);
 
-/// Runs a program to its end with `input` on stdin. Kills it, and fails the running test, after `timeout`.
+/// Runs a program to its end with `input` on stdin. Kills it, and fails the running test, after
+/// `timeout`.
 Finished run(const std::vector<std::string>& arguments, const std::string& input = {},
              std::chrono::seconds timeout = std::chrono::seconds(60));
 

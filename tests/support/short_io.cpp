@@ -1,9 +1,11 @@
-// LD_PRELOAD this, and read, pread, write and pwrite do less than they are asked to, as the system may: between 1 byte and all.
-// GLOVED_SHORT_IO=SEED cuts at random places, GLOVED_SHORT_IO=few:SEED leaves at most 7 bytes. Without it nothing is cut.
-// GLOVED_CLOSE_ERROR=NUMBER has every close report that error after closing, as the system does it: the descriptor is gone
-// either way. (strace would have it that the call is not made at all.)
+// LD_PRELOAD this, and read, pread, write and pwrite do less than they are asked to, as the system
+// may: between 1 byte and all. GLOVED_SHORT_IO=SEED cuts at random places, GLOVED_SHORT_IO=few:SEED
+// leaves at most 7 bytes. Without it nothing is cut. GLOVED_CLOSE_ERROR=NUMBER has every close
+// report that error after closing, as the system does it: the descriptor is gone either way.
+// (strace would have it that the call is not made at all.)
 //
-// Only what a program calls by these names comes by here: stdio, for one, has ways of its own into the kernel.
+// Only what a program calls by these names comes by here: stdio, for one, has ways of its own into
+// the kernel.
 #include <dlfcn.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -42,7 +44,8 @@ std::size_t shortened(std::size_t count) {
     static std::atomic<std::uint64_t> calls{0};
     if (!cut().on || count <= 1) return count;
     // SplitMix64's mix of the seed and the number of the call.
-    std::uint64_t z = cut().seed + (calls.fetch_add(1, std::memory_order_relaxed) + 1) * 0x9E3779B97F4A7C15;
+    std::uint64_t z =
+        cut().seed + (calls.fetch_add(1, std::memory_order_relaxed) + 1) * 0x9E3779B97F4A7C15;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
     z ^= z >> 31;

@@ -30,13 +30,14 @@ decltype(auto) require(R&& result) {
 format::Model make_model(const std::string& directory, const std::vector<Entry>& entries) {
     std::vector<std::uint32_t> order(entries.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::sort(order.begin(), order.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return entries[a].first < entries[b].first; });
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return entries[a].first < entries[b].first;
+    });
 
     const std::size_t dim = entries.at(0).second.size();
     auto staging = *require(format::Staging::create(directory));
-    auto writer = *require(format::ModelWriter::create(staging.directory_fd(), staging.path(), entries.size(),
-                                                       static_cast<std::uint32_t>(dim)));
+    auto writer = *require(format::ModelWriter::create(
+        staging.directory_fd(), staging.path(), entries.size(), static_cast<std::uint32_t>(dim)));
     for (const std::uint32_t rank : order) {
         const auto& [word, vector] = entries[rank];
         const double norm = kernels::canonical_norm(vector.data(), dim);
@@ -53,11 +54,12 @@ format::Model make_model(const std::string& directory, const std::vector<Entry>&
 void store_planes(const std::string& directory) {
     auto staging = *require(format::PlanesStaging::create(directory));
     const auto model = *require(format::Model::open(directory, format::WithPlanes::no));
-    auto writer = *require(format::PlanesWriter::create(*require(staging.file()),
-                                                        directory + "/" + format::kNewPlanesFile, model.rows(),
-                                                        static_cast<std::uint32_t>(model.dim()), model.generation()));
+    auto writer = *require(format::PlanesWriter::create(
+        *require(staging.file()), directory + "/" + format::kNewPlanesFile, model.rows(),
+        static_cast<std::uint32_t>(model.dim()), model.generation()));
     std::vector<std::byte> groups(writer.shape().bytes());
-    kernels::planes::build_groups({model.vectors(), model.norms(), model.dim()}, 0, writer.shape().groups(), groups);
+    kernels::planes::build_groups({model.vectors(), model.norms(), model.dim()}, 0,
+                                  writer.shape().groups(), groups);
     require(writer.write_groups(0, groups));
     writer.hash_groups(groups);
     require(writer.finish());
@@ -75,7 +77,8 @@ format::Model damage_rows(const std::string& directory, std::span<const std::uin
             if (section.name == "vectors") first = section.offset;
         }
     }
-    std::filesystem::permissions(path, std::filesystem::perms::owner_write, std::filesystem::perm_options::add);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_write,
+                                 std::filesystem::perm_options::add);
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     const float damage = std::numeric_limits<float>::quiet_NaN();
     for (const std::uint32_t row : rows) {

@@ -14,14 +14,16 @@ namespace gloved::tests {
 /// A word and its vector, in the order of a source file (so the position is the rank).
 using Entry = std::pair<std::string, std::vector<float>>;
 
-/// Publishes a model of these entries as `directory` and opens it. Throws std::runtime_error when that fails.
+/// Publishes a model of these entries as `directory` and opens it. Throws std::runtime_error when
+/// that fails.
 format::Model make_model(const std::string& directory, const std::vector<Entry>& entries);
 
-/// Gives the model in `directory` its planes file, with the engines' own encoder. Throws std::runtime_error when that fails.
+/// Gives the model in `directory` its planes file, with the engines' own encoder. Throws
+/// std::runtime_error when that fails.
 void store_planes(const std::string& directory);
 
-/// Puts NaN into the first component of these rows of the model in `directory`, leaves their norms as
-/// they are, and opens it. Throws std::runtime_error when that fails.
+/// Puts NaN into the first component of these rows of the model in `directory`, leaves their norms
+/// as they are, and opens it. Throws std::runtime_error when that fails.
 format::Model damage_rows(const std::string& directory, std::span<const std::uint32_t> rows);
 
 /// `rows` words «w0», «w1», … with normally distributed components, the same for the same seed.

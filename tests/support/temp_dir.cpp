@@ -14,7 +14,8 @@ namespace gloved::tests {
 TempDir::TempDir() {
     const char* base = std::getenv("TMPDIR");
     path_ = std::string(base == nullptr || *base == '\0' ? "/tmp" : base) + "/gloved-test-XXXXXX";
-    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot make a temporary directory: " + path_);
+    if (::mkdtemp(path_.data()) == nullptr)
+        throw std::runtime_error("cannot make a temporary directory: " + path_);
 }
 
 TempDir::~TempDir() {
@@ -37,6 +38,8 @@ void write_file(const std::string& path, const std::string& content) {
     EXPECT_TRUE(file.good()) << "cannot write " << path;
 }
 
-std::string source_path(const std::string& relative) { return std::string(GLOVED_SOURCE_DIR) + "/" + relative; }
+std::string source_path(const std::string& relative) {
+    return std::string(GLOVED_SOURCE_DIR) + "/" + relative;
+}
 
 }  // namespace gloved::tests

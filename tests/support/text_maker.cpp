@@ -13,15 +13,17 @@
 namespace gloved::tests {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "word2vec's binary numbers are copied as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "word2vec's binary numbers are copied as they lie in memory");
 
 struct OddWord {
     std::uint64_t line;  // from 1
     std::string_view word;
 };
 
-/// What glove.840B and twitter.27B hold and a reader that trims, splits at any white space or decodes UTF-8 gets wrong. The bytes
-/// that make a key impossible (NUL, TAB, LF, CR) are left out: the trainer never writes them.
+/// What glove.840B and twitter.27B hold and a reader that trims, splits at any white space or
+/// decodes UTF-8 gets wrong. The bytes that make a key impossible (NUL, TAB, LF, CR) are left out:
+/// the trainer never writes them.
 constexpr OddWord kOddWords[] = {
     {2, ","},
     {3, "."},
@@ -51,8 +53,9 @@ constexpr OddWord kOddWords[] = {
 /// The word that stands there twice: glove.840B's is a run of U+FFFD too.
 constexpr std::string_view kTwice = "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD";
 
-// A word is a sequence of syllables, each a consonant or cluster and one vowel, between a beginning and an ending: so its
-// syllables can be told from its letters, and different numbers give different words.
+// A word is a sequence of syllables, each a consonant or cluster and one vowel, between a beginning
+// and an ending: so its syllables can be told from its letters, and different numbers give
+// different words.
 constexpr std::string_view kOnsets[] = {"b", "c", "d", "f", "g", "h", "k",  "l",  "m",  "n",
                                         "p", "r", "s", "t", "v", "w", "st", "br", "th", "pl"};
 constexpr std::string_view kVowels = "aeiou";
@@ -62,17 +65,20 @@ struct Affixes {
     std::string_view beginning;
     std::string_view ending;
 };
-/// Rows take turns in these. No two of them can give one word: endings begin behind the last syllable's vowel and differ, and
-/// where they are equal, the beginnings hold what no syllable does.
+/// Rows take turns in these. No two of them can give one word: endings begin behind the last
+/// syllable's vowel and differ, and where they are equal, the beginnings hold what no syllable
+/// does.
 constexpr Affixes kAffixes[] = {
-    {"", ""},      {"", "s"}, {"", "n"},     {"", "ing"}, {"", "ed"},       {"", ""},         {"", "r"},   {"", "'s"},
-    {"", "-2004"}, {"X", ""}, {"semi-", ""}, {"", "ly"},  {"www.", ".com"}, {"\xC3\xA9", ""}, {"", "zza"}, {"", "x"},
+    {"", ""},         {"", "s"},        {"", "n"},     {"", "ing"}, {"", "ed"},    {"", ""},
+    {"", "r"},        {"", "'s"},       {"", "-2004"}, {"X", ""},   {"semi-", ""}, {"", "ly"},
+    {"www.", ".com"}, {"\xC3\xA9", ""}, {"", "zza"},   {"", "x"},
 };
 constexpr std::uint64_t kFamilies = std::size(kAffixes);
 /// The one of them whose words are integers, as years and prices are.
 constexpr std::uint64_t kIntegers = 5;
 
-/// Steele, Lea and Flood's SplitMix64: one addition and one mix a number, and any state is a good one.
+/// Steele, Lea and Flood's SplitMix64: one addition and one mix a number, and any state is a good
+/// one.
 class Random {
   public:
     explicit Random(std::uint64_t state) : state_(state) {}
@@ -91,8 +97,8 @@ class Random {
 void append_word(std::uint64_t seed, std::uint64_t row, std::string& out) {
     const std::uint64_t family = row % kFamilies;
     std::uint64_t index = row / kFamilies;
-    // Of the words of n syllables each is used once, in a shuffled order: x -> a x + b mod 100^n, a prime to 100. Words become
-    // longer as they become rarer.
+    // Of the words of n syllables each is used once, in a shuffled order: x -> a x + b mod 100^n, a
+    // prime to 100. Words become longer as they become rarer.
     std::uint64_t count = kSyllables;
     int syllables = 1;
     while (index >= count) {
@@ -102,7 +108,8 @@ void append_word(std::uint64_t seed, std::uint64_t row, std::string& out) {
     }
     Random random(seed * kFamilies + family);
     // A product must fit 64 bits: the largest index is below 2^28.
-    const std::uint64_t factor = random() % (std::min<std::uint64_t>(count, 100'000'000) / 10) * 10 + 7;
+    const std::uint64_t factor =
+        random() % (std::min<std::uint64_t>(count, 100'000'000) / 10) * 10 + 7;
     const std::uint64_t shuffled = (index * factor + random() % count) % count;
     if (family == kIntegers) {
         out += std::to_string(count + shuffled);
@@ -116,7 +123,8 @@ void append_word(std::uint64_t seed, std::uint64_t row, std::string& out) {
     out += kAffixes[family].ending;
 }
 
-/// A decimal, in a slot of a fixed size: copying 16 bytes is faster than copying as many as there are.
+/// A decimal, in a slot of a fixed size: copying 16 bytes is faster than copying as many as there
+/// are.
 struct Decimal {
     static constexpr std::size_t kBytes = 16;
     char text[kBytes];  // ends with a blank that belongs to it
@@ -134,8 +142,9 @@ Numbers make_numbers(std::uint64_t seed) {
     Numbers numbers;
     Random random(~seed);
     for (std::size_t i = 0; i < kDecimals; ++i) {
-        // Close to normal with a deviation of 0.4 (a sum of 12 uniform numbers), from sums that are exact: no library's
-        // idea of a normal distribution comes in. One in 64 is tiny, one in 64 large.
+        // Close to normal with a deviation of 0.4 (a sum of 12 uniform numbers), from sums that are
+        // exact: no library's idea of a normal distribution comes in. One in 64 is tiny, one in 64
+        // large.
         double value = -6;
         for (int j = 0; j < 12; ++j) value += static_cast<double>(random() >> 33) * 0x1p-31;
         value *= i % 64 == 1 ? 0.0004 : i % 64 == 2 ? 1.5 : 0.4;
@@ -143,7 +152,8 @@ Numbers make_numbers(std::uint64_t seed) {
         const int digits = style < 52 ? 5 : style < 56 ? 6 : style < 60 ? 4 : style < 62 ? 3 : 2;
         std::string text = i == 0 ? std::string("0") : fmt::format("{:.{}g}", value, digits);
         float parsed = 0;
-        [[maybe_unused]] const auto end = std::from_chars(text.data(), text.data() + text.size(), parsed).ptr;
+        [[maybe_unused]] const auto end =
+            std::from_chars(text.data(), text.data() + text.size(), parsed).ptr;
         assert(end == text.data() + text.size() && text.size() < Decimal::kBytes);
         text += ' ';
         Decimal decimal{};
@@ -157,9 +167,12 @@ Numbers make_numbers(std::uint64_t seed) {
 
 class Maker {
   public:
-    explicit Maker(const TextShape& shape) : shape_(shape), numbers_(make_numbers(shape.seed)), picks_(shape.dim) {}
+    explicit Maker(const TextShape& shape)
+        : shape_(shape), numbers_(make_numbers(shape.seed)), picks_(shape.dim) {}
 
-    std::size_t most_row_bytes() const { return kMostWordBytes + (shape_.dim + 2) * Decimal::kBytes; }
+    std::size_t most_row_bytes() const {
+        return kMostWordBytes + (shape_.dim + 2) * Decimal::kBytes;
+    }
 
     /// Writes one row and returns its end. There is room for most_row_bytes().
     char* write_row(std::uint64_t row, char* out) {
@@ -172,7 +185,8 @@ class Maker {
         Random random(shape_.seed ^ ((row + 1) * 0xD1B54A32D192ED03));
         for (std::size_t i = 0; i < shape_.dim; i += 4) {
             std::uint64_t four = random();
-            for (std::size_t j = i; j < std::min(i + 4, shape_.dim); ++j, four >>= 16) picks_[j] = four % kDecimals;
+            for (std::size_t j = i; j < std::min(i + 4, shape_.dim); ++j, four >>= 16)
+                picks_[j] = four % kDecimals;
         }
         if (shape_.format == TextFormat::word2vec_bin) {
             for (const std::size_t pick : picks_) {

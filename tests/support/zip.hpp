@@ -35,13 +35,16 @@ inline std::string zip_archive(const std::vector<ZipEntry>& entries) {
             check(::zip_dir_add(archive, entry.name.c_str(), 0) >= 0, "zip_dir_add");
             continue;
         }
-        zip_source_t* const text = ::zip_source_buffer(archive, entry.text.data(), entry.text.size(), 0);
+        zip_source_t* const text =
+            ::zip_source_buffer(archive, entry.text.data(), entry.text.size(), 0);
         const zip_int64_t index = ::zip_file_add(archive, entry.name.c_str(), text, 0);
         check(index >= 0, "zip_file_add");
         const auto added = static_cast<zip_uint64_t>(index);
-        check(::zip_set_file_compression(archive, added, entry.method, 0) == 0, "zip_set_file_compression");
+        check(::zip_set_file_compression(archive, added, entry.method, 0) == 0,
+              "zip_set_file_compression");
         if (entry.password.empty()) continue;
-        check(::zip_file_set_encryption(archive, added, ZIP_EM_TRAD_PKWARE, entry.password.c_str()) == 0,
+        check(::zip_file_set_encryption(archive, added, ZIP_EM_TRAD_PKWARE,
+                                        entry.password.c_str()) == 0,
               "zip_file_set_encryption");
     }
     check(::zip_close(archive) == 0, "zip_close");
@@ -49,7 +52,8 @@ inline std::string zip_archive(const std::vector<ZipEntry>& entries) {
     check(::zip_source_stat(bytes, &status) == 0, "zip_source_stat");
     std::string packed(status.size, '\0');
     check(::zip_source_open(bytes) == 0, "zip_source_open");
-    check(::zip_source_read(bytes, packed.data(), packed.size()) == static_cast<zip_int64_t>(packed.size()),
+    check(::zip_source_read(bytes, packed.data(), packed.size()) ==
+              static_cast<zip_int64_t>(packed.size()),
           "zip_source_read");
     ::zip_source_close(bytes);
     ::zip_source_free(bytes);
@@ -57,15 +61,16 @@ inline std::string zip_archive(const std::vector<ZipEntry>& entries) {
     return packed;
 }
 
-/// An archive of one stored member with all its sizes and offsets in ZIP64 fields, which libzip writes beyond 4 GiB only
-/// (APPNOTE.TXT 6.3.9, 4.3.14, 4.3.15 and 4.5.3).
+/// An archive of one stored member with all its sizes and offsets in ZIP64 fields, which libzip
+/// writes beyond 4 GiB only (APPNOTE.TXT 6.3.9, 4.3.14, 4.3.15 and 4.5.3).
 inline std::string zip64_archive(const std::string& name, const std::string& text) {
     std::string out;
     const auto put = [&](std::uint64_t value, int bytes) {
         for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
     };
     constexpr std::uint64_t kElsewhere = 0xFFFFFFFF;
-    const std::uint64_t crc = ::crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size()));
+    const std::uint64_t crc =
+        ::crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size()));
     const auto put_common = [&](std::uint64_t extra_bytes) {
         put(45, 2), put(0, 2), put(0, 2);  // version needed, flags, method: stored
         put(0, 4), put(crc, 4), put(kElsewhere, 4), put(kElsewhere, 4);
@@ -86,14 +91,17 @@ inline std::string zip64_archive(const std::string& name, const std::string& tex
     put(0x06064B50, 4), put(44, 8), put(45, 2), put(45, 2), put(0, 4), put(0, 4);
     put(1, 8), put(1, 8), put(end - directory, 8), put(directory, 8);
     put(0x07064B50, 4), put(0, 4), put(end, 8), put(1, 4);
-    put(0x06054B50, 4), put(0, 2), put(0, 2), put(0xFFFF, 2), put(0xFFFF, 2), put(kElsewhere, 4), put(kElsewhere, 4);
+    put(0x06054B50, 4), put(0, 2), put(0, 2), put(0xFFFF, 2), put(0xFFFF, 2), put(kElsewhere, 4),
+        put(kElsewhere, 4);
     put(0, 2);
     return out;
 }
 
-/// An archive of empty members called 000000, 000001, …, whose directory takes 52 bytes each. Without ZIP64 the end record keeps the
-/// lower 16 bits of their number, as Info-ZIP writes it. `stated_bytes`: the directory's size in the end record, unless it is 0.
-inline std::string zip_of_empty_members(std::uint64_t members, bool zip64, std::uint64_t stated_bytes = 0) {
+/// An archive of empty members called 000000, 000001, …, whose directory takes 52 bytes each.
+/// Without ZIP64 the end record keeps the lower 16 bits of their number, as Info-ZIP writes it.
+/// `stated_bytes`: the directory's size in the end record, unless it is 0.
+inline std::string zip_of_empty_members(std::uint64_t members, bool zip64,
+                                        std::uint64_t stated_bytes = 0) {
     std::string out;
     const auto put = [&](std::uint64_t value, int bytes) {
         for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);

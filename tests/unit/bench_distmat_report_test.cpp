@@ -22,9 +22,11 @@ std::vector<DistmatSize> two_sizes() {
 TEST(DistmatTable, HasALineForEverySizeAndRung) {
     const auto rows = bench::distmat_table(two_sizes()).rows();
     ASSERT_EQ(rows.size(), 4U);
-    EXPECT_EQ(rows[0], (Row{"rows", "dim", "rung", "runs", "ms mean", "+-", "GFLOP/s", "x sequential", "ms to host"}));
+    EXPECT_EQ(rows[0], (Row{"rows", "dim", "rung", "runs", "ms mean", "+-", "GFLOP/s",
+                            "x sequential", "ms to host"}));
     // 3 * 1000 * 1000 * 100 operations; the standard error of 300 and 500 is 100.
-    EXPECT_EQ(rows[1], (Row{"1000", "100", "sequential", "2", "400.0", "100.0", "0.750", "1.000", ""}));
+    EXPECT_EQ(rows[1],
+              (Row{"1000", "100", "sequential", "2", "400.0", "100.0", "0.750", "1.000", ""}));
     EXPECT_EQ(rows[2], (Row{"1000", "100", "cuda", "1", "2.000", "", "150.0", "200.0", "9.500"}));
     // Another size's plain loop is nothing to compare with.
     EXPECT_EQ(rows[3], (Row{"2000", "100", "cuda", "1", "2.000", "", "600.0", "", "9.500"}));
@@ -33,8 +35,9 @@ TEST(DistmatTable, HasALineForEverySizeAndRung) {
 TEST(DistmatChart, HasABarForEverySizeAndRungBelowItsSize) {
     const std::string svg = bench::distmat_chart(two_sizes(), {"All distances", "mean", "ms"});
     std::size_t at = 0;
-    for (const char* text : {">1000 x 100<", ">sequential<", "class=\"faint\"", ">400.0 ms<", ">cuda<", "class=\"bar\"",
-                             ">2.000 ms<", ">2000 x 100<", ">cuda<", ">2.000 ms<"}) {
+    for (const char* text :
+         {">1000 x 100<", ">sequential<", "class=\"faint\"", ">400.0 ms<", ">cuda<",
+          "class=\"bar\"", ">2.000 ms<", ">2000 x 100<", ">cuda<", ">2.000 ms<"}) {
         at = svg.find(text, at);
         ASSERT_NE(at, std::string::npos) << text << " in " << svg;
         ++at;

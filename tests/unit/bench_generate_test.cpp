@@ -43,7 +43,8 @@ TEST(Generate, modelIsWholeForAnySize) {
         // Opening checks that keys are distinct, sorted and as many as rows.
         const auto model = generated(temp / std::to_string(rows), {rows, 3, rows, 2});
         ASSERT_EQ(model.rows(), rows);
-        for (const auto& section : model.header().sections) EXPECT_TRUE(model.verify_section(section)) << section.name;
+        for (const auto& section : model.header().sections)
+            EXPECT_TRUE(model.verify_section(section)) << section.name;
         std::vector<std::uint32_t> ranks(model.ranks().begin(), model.ranks().end());
         std::sort(ranks.begin(), ranks.end());
         for (std::uint32_t rank = 0; rank < rows; ++rank) ASSERT_EQ(ranks[rank], rank);
@@ -62,8 +63,9 @@ TEST(Generate, lengthsNormsAndCosinesAreLikeGloves) {
     for (std::size_t row = 0; row < model.rows(); ++row) {
         length += static_cast<double>(model.key(row).size()) / static_cast<double>(model.rows());
         EXPECT_TRUE(model.norms()[row] > 1.5 && model.norms()[row] < 15) << model.norms()[row];
-        const double score = kernels::canonical_score(model.vector(0).data(), model.norms()[0],
-                                                      model.vector(row).data(), model.norms()[row], model.dim());
+        const double score =
+            kernels::canonical_score(model.vector(0).data(), model.norms()[0],
+                                     model.vector(row).data(), model.norms()[row], model.dim());
         cosine += score / static_cast<double>(model.rows());
         if (row > 0) nearest = std::max(nearest, score);
     }

@@ -48,7 +48,8 @@ TEST(RungList, UnknownNamesAreRefusedWithThoseThatThereAre) {
         const auto choice = bench::parse_rungs(text, kKnown, true);
         ASSERT_FALSE(choice) << text;
         EXPECT_EQ(choice.error().code, ErrorCode::bad_request) << text;
-        EXPECT_NE(choice.error().message.find("all, v0, v1, v3-16B, v4"), std::string::npos) << choice.error().message;
+        EXPECT_NE(choice.error().message.find("all, v0, v1, v3-16B, v4"), std::string::npos)
+            << choice.error().message;
     }
 }
 

@@ -29,7 +29,8 @@ class RungCheck : public testing::Test {
         const auto values = model_.vector(5);
         query_ = {{values.begin(), values.end()}, model_.norms()[5]};
         for (kernels::Row row = 0; row < kRows; ++row) {
-            all_.push_back({row, kernels::canonical_score(query_.values.data(), query_.norm, model_.vector(row).data(),
+            all_.push_back({row, kernels::canonical_score(query_.values.data(), query_.norm,
+                                                          model_.vector(row).data(),
                                                           model_.norms()[row], kDim)});
         }
         std::sort(all_.begin(), all_.end(), kernels::comes_before);
@@ -37,7 +38,9 @@ class RungCheck : public testing::Test {
         hits_ = exact_;
     }
 
-    Status check(double bound = kBound) { return bench::check_hits(model_, query_, hits_, exact_, bound); }
+    Status check(double bound = kBound) {
+        return bench::check_hits(model_, query_, hits_, exact_, bound);
+    }
     void expect_wrong(const std::string& what) {
         const Status checked = check();
         ASSERT_FALSE(checked);

@@ -24,8 +24,11 @@ RungReport example() {
     report.device_read_ms = 1;
     // dot product, first merge, botched merge sort, total
     report.rungs.push_back({"v0", "host", false, true, {{{300, 100, 0, 400}, {300, 100, 0, 400}}}});
-    report.rungs.push_back(
-        {"v1", "first", false, false, {{{5, 1, 2, 10}, {5, 1, 2, 14}}, {{5, 1, 2, 12}, {5, 1, 2, 44}}}});
+    report.rungs.push_back({"v1",
+                            "first",
+                            false,
+                            false,
+                            {{{5, 1, 2, 10}, {5, 1, 2, 14}}, {{5, 1, 2, 12}, {5, 1, 2, 44}}}});
     report.rungs.push_back({"v1-x", "lost", true, false, {{{8, 1, 1, 40}, {8, 1, 1, 40}}}});
     report.rungs.push_back({"v2", "last", false, false, {{{2, 0, 0, 2}, {2, 0, 0, 2}}}});
     return report;
@@ -61,7 +64,8 @@ TEST(RungTables, ProgramsGetAColumnForEachNumber) {
 }
 
 TEST(RungTables, RatesAreHeldAgainstTheReadOfTheSameMemory) {
-    for (const Table& table : {bench::words_table(example(), TableFormat::text), bench::speedup_table(example())}) {
+    for (const Table& table :
+         {bench::words_table(example(), TableFormat::text), bench::speedup_table(example())}) {
         EXPECT_EQ(cell(table, 1, "GB/s"), "10.00");  // 4 GB in 400 ms
         EXPECT_EQ(cell(table, 1, "% of read ceiling"), "25.0");
         EXPECT_EQ(cell(table, 4, "GB/s"), "2000");
@@ -118,8 +122,9 @@ TEST(RungTables, TimesThatNobodyTookGiveNoRate) {
 
 TEST(RungChart, HasABarARungAndTheReadAsItsMark) {
     const std::string svg = bench::rungs_chart(example(), {"One query on a device", "small", "ms"});
-    for (const char* text : {">v0<", ">v1<", ">v1-x<", ">v2<", ">400.0 ms<", ">20.00 ms<", ">2.000 ms<",
-                             "plain read of all vectors: 1.000 ms", "One query on a device"}) {
+    for (const char* text :
+         {">v0<", ">v1<", ">v1-x<", ">v2<", ">400.0 ms<", ">20.00 ms<", ">2.000 ms<",
+          "plain read of all vectors: 1.000 ms", "One query on a device"}) {
         EXPECT_NE(svg.find(text), std::string::npos) << text;
     }
     RungReport no_device = example();

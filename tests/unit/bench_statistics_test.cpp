@@ -53,7 +53,11 @@ TEST(Measure, FirstRoundDoesNotCountAndDeviceTimesBelongToTheirRuns) {
     int runs = 0;
     int others = 0;
     const std::vector<Contender> contenders = {
-        {"with a device", 1, {}, [&]() -> Status { return ++runs, Status(); }, [&] { return runs * 10.0; }},
+        {"with a device",
+         1,
+         {},
+         [&]() -> Status { return ++runs, Status(); },
+         [&] { return runs * 10.0; }},
         {"without", 1, {}, [&]() -> Status { return ++others, Status(); }, {}}};
     const auto all = bench::measure(contenders, 3, [] { return false; });
     ASSERT_TRUE(all);

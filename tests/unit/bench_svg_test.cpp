@@ -29,8 +29,9 @@ struct Element {
     std::string text;
 };
 
-/// As much of an XML reader as the chart needs, and strict: every tag is closed in order, every attribute quoted and named
-/// once, no bare «<» or «&», no byte that XML forbids. Throws std::runtime_error with the place.
+/// As much of an XML reader as the chart needs, and strict: every tag is closed in order, every
+/// attribute quoted and named once, no bare «<» or «&», no byte that XML forbids. Throws
+/// std::runtime_error with the place.
 class Reader {
   public:
     explicit Reader(std::string_view xml) : all_(xml), left_(xml) {}
@@ -54,7 +55,8 @@ class Reader {
             const auto byte = static_cast<unsigned char>(rest[0]);
             if (length == 0) fail("invalid UTF-8");
             if (byte < 0x20 && byte != '\n' && byte != '\t') fail("control character");
-            if (rest.starts_with("\xEF\xBF\xBE") || rest.starts_with("\xEF\xBF\xBF")) fail("not a character");
+            if (rest.starts_with("\xEF\xBF\xBE") || rest.starts_with("\xEF\xBF\xBF"))
+                fail("not a character");
             rest.remove_prefix(length);
         }
     }
@@ -72,8 +74,9 @@ class Reader {
     }
     std::string name() {
         std::size_t length = 0;
-        while (length < left_.size() &&
-               (std::isalnum(static_cast<unsigned char>(left_[length])) != 0 || left_[length] == '-'))
+        while (
+            length < left_.size() &&
+            (std::isalnum(static_cast<unsigned char>(left_[length])) != 0 || left_[length] == '-'))
             ++length;
         if (length == 0) fail("expected a name");
         std::string found(left_.substr(0, length));
@@ -111,7 +114,8 @@ class Reader {
         while (accept(" ")) {
             const std::string attribute = name();
             expect("=\"");
-            if (!elements_[index].attributes.emplace(attribute, text_until('"')).second) fail("twice: " + attribute);
+            if (!elements_[index].attributes.emplace(attribute, text_until('"')).second)
+                fail("twice: " + attribute);
             expect("\"");
         }
         if (accept("/>")) return;
@@ -141,7 +145,8 @@ std::vector<Element> of_class(const std::vector<Element>& elements, const std::s
     std::vector<Element> found;
     for (const Element& element : elements) {
         const auto attribute = element.attributes.find("class");
-        if (attribute != element.attributes.end() && attribute->second == name) found.push_back(element);
+        if (attribute != element.attributes.end() && attribute->second == name)
+            found.push_back(element);
     }
     return found;
 }
@@ -153,7 +158,9 @@ bool has_text(const std::vector<Element>& elements, const std::string& text) {
     return false;
 }
 
-double number(const Element& element, const char* attribute) { return std::stod(element.attributes.at(attribute)); }
+double number(const Element& element, const char* attribute) {
+    return std::stod(element.attributes.at(attribute));
+}
 
 const ChartText kText = {"One query on a device", "2,196,016 words of 300 float32", "ms"};
 
@@ -218,7 +225,8 @@ TEST(Chart, AnyBytesAreWellFormed) {
 TEST(Chart, ValuesThatAreNoLengthGetNoBar) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     const double infinity = std::numeric_limits<double>::infinity();
-    const std::vector<Bar> bars = {{"zero", 0}, {"less", -1}, {"nan", nan}, {"endless", infinity}, {"one", 1}};
+    const std::vector<Bar> bars = {
+        {"zero", 0}, {"less", -1}, {"nan", nan}, {"endless", infinity}, {"one", 1}};
     const auto elements = read(bar_chart(kText, bars, ChartMark{"none", nan}));
     EXPECT_EQ(of_class(elements, "bar").size(), 1U);
     EXPECT_TRUE(of_class(elements, "mark").empty());

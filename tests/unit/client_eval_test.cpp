@@ -21,14 +21,16 @@ using Numbers = std::vector<double>;
 
 TEST(EvalQuestions, ReadsSectionsOfFourWords) {
     const auto sections = parse_analogies(
-        "\xEF\xBB\xBF: capital-common\r\nAthens Greece\tOslo  Norway\r\n\n  \n:gram1 x\n: empty\n: gram1 x\na b c d",
+        "\xEF\xBB\xBF: capital-common\r\nAthens Greece\tOslo  Norway\r\n\n  \n:gram1 x\n: empty\n: "
+        "gram1 x\na b c d",
         "f");
     ASSERT_TRUE(sections) << sections.error().message;
     ASSERT_EQ(sections->size(), 4U) << "equal names stay apart";
     EXPECT_EQ((*sections)[0].name, "capital-common");
     EXPECT_FALSE((*sections)[0].syntactic());
     ASSERT_EQ((*sections)[0].questions.size(), 1U);
-    EXPECT_EQ((*sections)[0].questions[0].given, (std::array<std::string, 3>{"Athens", "Greece", "Oslo"}));
+    EXPECT_EQ((*sections)[0].questions[0].given,
+              (std::array<std::string, 3>{"Athens", "Greece", "Oslo"}));
     EXPECT_EQ((*sections)[0].questions[0].expected, "Norway");
     EXPECT_EQ((*sections)[1].name, "gram1 x");
     EXPECT_TRUE((*sections)[1].syntactic());
@@ -42,14 +44,16 @@ std::string analogy_fault(const std::string& text) {
 }
 
 TEST(EvalQuestions, NamesFileLineAndRemedy) {
-    EXPECT_EQ(analogy_fault(": s\n\na b c\n"),
-              "file: line 3: 3 words where a question has four, \"a b c\"; mend or remove the line");
+    EXPECT_EQ(
+        analogy_fault(": s\n\na b c\n"),
+        "file: line 3: 3 words where a question has four, \"a b c\"; mend or remove the line");
     EXPECT_EQ(analogy_fault(": s\na\n"),
               "file: line 2: 1 word where a question has four, \"a\"; mend or remove the line");
     EXPECT_NE(analogy_fault(": s\na b c d e\n").find("5 words"), std::string::npos);
     EXPECT_EQ(analogy_fault("a b c d\n"),
               "file: line 1: a question before the first section; put a line «: NAME» before it");
-    EXPECT_NE(analogy_fault(": s\na b c " + std::string(kMaxQuestionWordBytes + 1, 'd')).find("4097 bytes"),
+    EXPECT_NE(analogy_fault(": s\na b c " + std::string(kMaxQuestionWordBytes + 1, 'd'))
+                  .find("4097 bytes"),
               std::string::npos);
     EXPECT_EQ(analogy_fault(": s\na b c " + std::string(kMaxQuestionWordBytes, 'd')), "");
     for (const char* nothing : {"", "\n \n", ": s\n: t\n"})
@@ -57,7 +61,8 @@ TEST(EvalQuestions, NamesFileLineAndRemedy) {
 }
 
 TEST(EvalPairs, ReadsTabsAndBlanks) {
-    const auto read = parse_pairs("# Word 1\tWord 2\tHuman\nnew york\tcity\t7.35\r\n\n  tiger   cat  1e1\n", "f");
+    const auto read =
+        parse_pairs("# Word 1\tWord 2\tHuman\nnew york\tcity\t7.35\r\n\n  tiger   cat  1e1\n", "f");
     ASSERT_TRUE(read) << read.error().message;
     ASSERT_EQ(read->pairs.size(), 2U);
     EXPECT_EQ(read->pairs[0].words, (std::array<std::string, 2>{"new york", "city"}));
@@ -84,10 +89,14 @@ TEST(EvalPairs, AHeaderIsTheFirstLineAlone) {
 }
 
 TEST(EvalPairs, NamesFileLineAndRemedy) {
-    EXPECT_NE(pair_fault("a\tb\n").find("file: line 1: 2 fields where a pair has three"), std::string::npos);
-    EXPECT_NE(pair_fault("a\tb\t1\t2\n").find("4 fields where a pair has three"), std::string::npos);
+    EXPECT_NE(pair_fault("a\tb\n").find("file: line 1: 2 fields where a pair has three"),
+              std::string::npos);
+    EXPECT_NE(pair_fault("a\tb\t1\t2\n").find("4 fields where a pair has three"),
+              std::string::npos);
     for (const char* score : {"nan", "inf", "1e999", "1x"}) {
-        EXPECT_NE(pair_fault("a b 1\na b " + std::string(score)).find("is no number"), std::string::npos) << score;
+        EXPECT_NE(pair_fault("a b 1\na b " + std::string(score)).find("is no number"),
+                  std::string::npos)
+            << score;
     }
     EXPECT_EQ(pair_fault("# nothing\n"), "file holds no pairs");
     EXPECT_EQ(pair_fault("word1\tword2\tscore\n"), "file holds no pairs");
@@ -99,7 +108,8 @@ TEST(EvalCorrelation, Pearson) {
     EXPECT_DOUBLE_EQ(pearson(Numbers{1, 2, 3}, Numbers{10, 20, 30}), 1.0);
     EXPECT_DOUBLE_EQ(pearson(Numbers{1, 2, 3}, Numbers{3, 2, 1}), -1.0);
     EXPECT_DOUBLE_EQ(pearson(Numbers{0, 1, 0, 1}, Numbers{0, 0, 1, 1}), 0.0);
-    EXPECT_TRUE(std::isnan(pearson(Numbers{0.1, 0.1, 0.1}, Numbers{1, 2, 3}))) << "no variance, no correlation";
+    EXPECT_TRUE(std::isnan(pearson(Numbers{0.1, 0.1, 0.1}, Numbers{1, 2, 3})))
+        << "no variance, no correlation";
     EXPECT_TRUE(std::isnan(pearson(Numbers{1}, Numbers{1})));
     EXPECT_TRUE(std::isnan(pearson(Numbers{}, Numbers{})));
 }
@@ -111,14 +121,16 @@ TEST(EvalCorrelation, TiesShareTheirRanks) {
 }
 
 TEST(EvalCorrelation, Spearman) {
-    EXPECT_DOUBLE_EQ(spearman(Numbers{1, 2, 3, 4}, Numbers{1, 10, 100, 1000}), 1.0) << "order alone counts";
+    EXPECT_DOUBLE_EQ(spearman(Numbers{1, 2, 3, 4}, Numbers{1, 10, 100, 1000}), 1.0)
+        << "order alone counts";
     // Ranks 1 2.5 2.5 4 and 1 2 3 4: Σab = 4.5, Σaa = 4.5, Σbb = 5.
     EXPECT_DOUBLE_EQ(spearman(Numbers{1, 2, 2, 3}, Numbers{1, 2, 3, 4}), 4.5 / std::sqrt(4.5 * 5));
 }
 
 TEST(EvalCase, SpellingsOfAWord) {
     EXPECT_EQ(spellings("king", LetterCase::ignore), (Words{"king", "KING", "King"}));
-    EXPECT_EQ(spellings("McDonald", LetterCase::ignore), (Words{"McDonald", "mcdonald", "MCDONALD", "Mcdonald"}));
+    EXPECT_EQ(spellings("McDonald", LetterCase::ignore),
+              (Words{"McDonald", "mcdonald", "MCDONALD", "Mcdonald"}));
     EXPECT_EQ(spellings("7", LetterCase::ignore), Words{"7"});
     EXPECT_EQ(spellings("King", LetterCase::exact), Words{"King"});
     EXPECT_EQ(word_key("KiNG", LetterCase::ignore), word_key("king", LetterCase::ignore));
@@ -131,7 +143,8 @@ TEST(EvalCase, LettersBeyondAscii) {
     EXPECT_EQ(spellings("μῦς", LetterCase::ignore), (Words{"μῦς", "μῦσ", "ΜῦΣ", "Μῦσ"}))
         << "a final sigma folds to a sigma";
     EXPECT_EQ(spellings("ÿ€", LetterCase::ignore), (Words{"ÿ€", "Ÿ€"}));
-    EXPECT_EQ(spellings("a\xFFk", LetterCase::ignore), (Words{"a\xFFk", "A\xFFK", "A\xFFk"})) << "bytes stay bytes";
+    EXPECT_EQ(spellings("a\xFFk", LetterCase::ignore), (Words{"a\xFFk", "A\xFFK", "A\xFFk"}))
+        << "bytes stay bytes";
 }
 
 TEST(EvalVocabulary, TakesTheMostFrequentSpelling) {
@@ -139,7 +152,8 @@ TEST(EvalVocabulary, TakesTheMostFrequentSpelling) {
     vocabulary.want("Oslo");
     vocabulary.want("oslo");
     vocabulary.want("a");
-    EXPECT_EQ(vocabulary.wanted(), (Words{"Oslo", "oslo", "OSLO", "a", "A"})) << "each spelling is asked for once";
+    EXPECT_EQ(vocabulary.wanted(), (Words{"Oslo", "oslo", "OSLO", "a", "A"}))
+        << "each spelling is asked for once";
     vocabulary.found("OSLO", 900);
     vocabulary.found("oslo", 30);
     vocabulary.found("Oslo", 40);
@@ -180,15 +194,18 @@ TEST(EvalVocabulary, AsksInLinesThatTheDaemonTakes) {
 TEST(EvalScoring, TheFirstHitThatWasNotGivenCounts) {
     const AnalogyQuestion question{{"man", "King", "woman"}, "Queen"};
     EXPECT_TRUE(is_answered(question, {"queen"}, LetterCase::ignore));
-    EXPECT_TRUE(is_answered(question, {"KING", "Man", "QUEEN", "x"}, LetterCase::ignore)) << "given, in another case";
+    EXPECT_TRUE(is_answered(question, {"KING", "Man", "QUEEN", "x"}, LetterCase::ignore))
+        << "given, in another case";
     EXPECT_FALSE(is_answered(question, {"kings", "queen"}, LetterCase::ignore)) << "only the first";
     EXPECT_FALSE(is_answered(question, {"KING", "king"}, LetterCase::ignore));
     EXPECT_FALSE(is_answered(question, {}, LetterCase::ignore));
     EXPECT_TRUE(is_answered(question, {"Queen"}, LetterCase::exact));
     EXPECT_FALSE(is_answered(question, {"queen"}, LetterCase::exact));
-    EXPECT_FALSE(is_answered(question, {"KING", "Queen"}, LetterCase::exact)) << "another word, then";
+    EXPECT_FALSE(is_answered(question, {"KING", "Queen"}, LetterCase::exact))
+        << "another word, then";
     const AnalogyQuestion circular{{"a", "b", "c"}, "B"};
-    EXPECT_FALSE(is_answered(circular, {"b", "c"}, LetterCase::ignore)) << "what was given is no answer";
+    EXPECT_FALSE(is_answered(circular, {"b", "c"}, LetterCase::ignore))
+        << "what was given is no answer";
 }
 
 AnalogyScore small_score() {
@@ -213,11 +230,14 @@ TEST(EvalReport, TableOfAnalogies) {
 TEST(EvalReport, JsonOfAnalogies) {
     EXPECT_EQ(
         json({"glove", "0f", {1000, "mul", LetterCase::exact}}, small_score()),
-        "{\"model\":\"glove\",\"generation\":\"0f\",\"top\":1000,\"case\":\"exact\",\"method\":\"mul\",\"sections\":["
-        "{\"section\":\"capital\\u0009x\",\"kind\":\"semantic\",\"correct\":1,\"asked\":3,\"skipped\":2,\"percent\":33."
+        "{\"model\":\"glove\",\"generation\":\"0f\",\"top\":1000,\"case\":\"exact\",\"method\":"
+        "\"mul\",\"sections\":["
+        "{\"section\":\"capital\\u0009x\",\"kind\":\"semantic\",\"correct\":1,\"asked\":3,"
+        "\"skipped\":2,\"percent\":33."
         "333333333333336},"
         "{\"section\":\"gram "
-        "\\\"1\\\"\",\"kind\":\"syntactic\",\"correct\":0,\"asked\":0,\"skipped\":4,\"percent\":null}],"
+        "\\\"1\\\"\",\"kind\":\"syntactic\",\"correct\":0,\"asked\":0,\"skipped\":4,\"percent\":"
+        "null}],"
         "\"semantic\":{\"correct\":1,\"asked\":3,\"skipped\":2,\"percent\":33.333333333333336},"
         "\"syntactic\":{\"correct\":0,\"asked\":0,\"skipped\":4,\"percent\":null},"
         "\"total\":{\"correct\":1,\"asked\":3,\"skipped\":6,\"percent\":33.333333333333336}}\n");
@@ -225,9 +245,11 @@ TEST(EvalReport, JsonOfAnalogies) {
 
 TEST(EvalReport, Pairs) {
     PairScore score{3, 1, 0.5, std::nan("")};
-    EXPECT_EQ(table(score), "pairs\tskipped\tskipped_percent\tpearson\tspearman\n3\t1\t25.00\t0.500000\t-\n");
+    EXPECT_EQ(table(score),
+              "pairs\tskipped\tskipped_percent\tpearson\tspearman\n3\t1\t25.00\t0.500000\t-\n");
     EXPECT_EQ(json({"g", "0f", {}}, score),
-              "{\"model\":\"g\",\"generation\":\"0f\",\"top\":300000,\"case\":\"ignore\",\"pairs\":3,\"skipped\":1,"
+              "{\"model\":\"g\",\"generation\":\"0f\",\"top\":300000,\"case\":\"ignore\",\"pairs\":"
+              "3,\"skipped\":1,"
               "\"skipped_percent\":25,\"pearson\":0.5,\"spearman\":null}\n");
 }
 

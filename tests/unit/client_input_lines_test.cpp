@@ -25,7 +25,8 @@ using Lines = std::vector<std::string>;
 TEST(InputLines, KeepsEveryLineAsItStands) {
     for (std::size_t chunk = 1; chunk < 20; ++chunk) {
         EXPECT_EQ(lines_of("a b\n\n \nc\r\nlast", chunk), (Lines{"a b", "", " ", "c\r", "last"}));
-        EXPECT_EQ(lines_of("a\n\n", chunk), (Lines{"a", ""})) << "nothing stands behind the last LF";
+        EXPECT_EQ(lines_of("a\n\n", chunk), (Lines{"a", ""}))
+            << "nothing stands behind the last LF";
         EXPECT_EQ(lines_of("", chunk), Lines());
     }
 }

@@ -21,7 +21,8 @@ std::vector<std::string> read(const std::string& text) {
             made.emplace_back("error");
         } else if (*query) {
             std::string shown;
-            for (const auto& [negative, word] : (*query)->words) shown += (negative ? "-" : "+") + word;
+            for (const auto& [negative, word] : (*query)->words)
+                shown += (negative ? "-" : "+") + word;
             made.push_back(shown + ((*query)->compare ? " !1" : " !0"));
         }
     }
@@ -57,8 +58,10 @@ TEST(OriginalReader, WhereAWordStandsAnythingIsAWord) {
 }
 
 TEST(OriginalReader, SaysWhatIsMalformedAndGoesOn) {
-    EXPECT_EQ(read("king - man 0 snake 0"), (Made{"error", "+snake !0"})) << "the '!' was forgotten";
-    EXPECT_EQ(read("king + man ! snake 0"), (Made{"error", "+snake !0"})) << "the flag was forgotten";
+    EXPECT_EQ(read("king - man 0 snake 0"), (Made{"error", "+snake !0"}))
+        << "the '!' was forgotten";
+    EXPECT_EQ(read("king + man ! snake 0"), (Made{"error", "+snake !0"}))
+        << "the flag was forgotten";
     EXPECT_EQ(read("king + man ! 2 0"), (Made{"error", "+2 !0"}));
     EXPECT_EQ(read("king"), (Made{"unfinished"}));
     EXPECT_EQ(read("king -"), (Made{"unfinished"}));
@@ -79,7 +82,8 @@ TEST(OriginalReader, NothingOfADroppedQueryIsLeft) {
 TEST(OriginalRequest, QuotesEveryWord) {
     const OriginalQuery query{{{false, "k=3"}, {true, "a\"b"}, {false, "+"}}, false};
     EXPECT_EQ(original_request(query, ""), "NEAR k=11 exclude=none \"k=3\" - \"a\\\"b\" + \"+\"");
-    EXPECT_EQ(original_request({{{false, "king"}}, true}, "cpu"), "NEAR k=11 exclude=none engine=cpu \"king\"");
+    EXPECT_EQ(original_request({{{false, "king"}}, true}, "cpu"),
+              "NEAR k=11 exclude=none engine=cpu \"king\"");
 }
 
 TEST(OriginalWords, DropTheFirstWordAndKeepTen) {

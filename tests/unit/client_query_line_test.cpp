@@ -9,9 +9,11 @@ TEST(QueryLine, AnExpressionBecomesNear) {
     EXPECT_EQ(*query_line({"king", "-", "man"}, std::nullopt), "NEAR king - man");
     EXPECT_EQ(*query_line({"king - man"}, 3), "NEAR k=3 king - man");
     EXPECT_EQ(*query_line({"-", "-x", "--"}, std::nullopt), "NEAR - -x --");
-    EXPECT_EQ(*query_line({"\"PING\""}, std::nullopt), "NEAR \"PING\"") << "a quoted verb is a word";
+    EXPECT_EQ(*query_line({"\"PING\""}, std::nullopt), "NEAR \"PING\"")
+        << "a quoted verb is a word";
     EXPECT_EQ(*query_line({"ping"}, std::nullopt), "NEAR ping");
-    EXPECT_EQ(*query_line({"\"open"}, std::nullopt), "NEAR \"open") << "the daemon says what is wrong with it";
+    EXPECT_EQ(*query_line({"\"open"}, std::nullopt), "NEAR \"open")
+        << "the daemon says what is wrong with it";
     EXPECT_EQ(*query_line({""}, std::nullopt), "NEAR ");
 }
 
@@ -24,7 +26,8 @@ TEST(QueryLine, AVerbIsKnownWhateverEndsTheLine) {
 TEST(QueryLine, AVerbIsSentAsItIs) {
     EXPECT_EQ(*query_line({"PING"}, std::nullopt), "PING");
     EXPECT_EQ(*query_line({"SIM", "king", "\"new york\""}, std::nullopt), "SIM king \"new york\"");
-    EXPECT_EQ(*query_line({" NEAR k=3 king"}, std::nullopt), " NEAR k=3 king") << "also inside one argument";
+    EXPECT_EQ(*query_line({" NEAR k=3 king"}, std::nullopt), " NEAR k=3 king")
+        << "also inside one argument";
     EXPECT_FALSE(query_line({"NEAR", "king"}, 3));
 }
 

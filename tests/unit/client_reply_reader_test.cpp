@@ -8,7 +8,8 @@
 namespace gloved::client {
 namespace {
 
-/// What came out of the reader: bytes between «[» and «]» where a reply begins and ends, «!CODE» behind a refusal.
+/// What came out of the reader: bytes between «[» and «]» where a reply begins and ends, «!CODE»
+/// behind a refusal.
 std::string drain(ReplyReader& reader, std::size_t max_bytes = std::string::npos) {
     std::string out;
     while (true) {
@@ -31,8 +32,10 @@ std::string read(const std::string& bytes) {
 TEST(ReplyReader, CutsTextAndJson) {
     EXPECT_EQ(read("OK 0\nOK 2 us=5\na\t1\nb\t2\nERR busy too many\nOK 1\nx\n"),
               "[OK 0\n][OK 2 us=5\na\t1\nb\t2\n][ERR busy too many\n]!busy[OK 1\nx\n]");
-    EXPECT_EQ(read("{\"ok\":true,\"results\":[]}\n{\"ok\":false,\"code\":\"busy\",\"message\":\"m\"}\nOK 0\n"),
-              "[{\"ok\":true,\"results\":[]}\n][{\"ok\":false,\"code\":\"busy\",\"message\":\"m\"}\n]!busy[OK 0\n]");
+    EXPECT_EQ(read("{\"ok\":true,\"results\":[]}\n{\"ok\":false,\"code\":\"busy\",\"message\":"
+                   "\"m\"}\nOK 0\n"),
+              "[{\"ok\":true,\"results\":[]}\n][{\"ok\":false,\"code\":\"busy\",\"message\":\"m\"}"
+              "\n]!busy[OK 0\n]");
 }
 
 TEST(ReplyReader, DoesNotMindWhereBytesAreCut) {
@@ -51,13 +54,15 @@ TEST(ReplyReader, DoesNotMindWhereBytesAreCut) {
 }
 
 TEST(ReplyReader, DoesNotMindHowAnObjectIsSpelt) {
-    EXPECT_EQ(read("{ \"verb\": \"PING\", \"ok\": true }\n"), "[{ \"verb\": \"PING\", \"ok\": true }\n]");
+    EXPECT_EQ(read("{ \"verb\": \"PING\", \"ok\": true }\n"),
+              "[{ \"verb\": \"PING\", \"ok\": true }\n]");
 }
 
 TEST(ReplyReader, SaysWhatARefusalSays) {
     ReplyReader reader;
     reader.append(
-        "{\"ok\":false,\"code\":\"unknown_word\",\"message\":\"\\\"King\\\" is unknown\",\"word\":\"King\"}\n");
+        "{\"ok\":false,\"code\":\"unknown_word\",\"message\":\"\\\"King\\\" is "
+        "unknown\",\"word\":\"King\"}\n");
     const auto piece = reader.next();
     ASSERT_TRUE(piece && *piece);
     EXPECT_EQ((*piece)->status->code, "unknown_word");
@@ -85,9 +90,10 @@ TEST(ReplyReader, AReplyThatIsThereIsWholeHoweverLarge) {
 }
 
 TEST(ReplyReader, KnowsAForeignPeer) {
-    for (const char* bytes : {"HTTP/1.1 400 Bad Request\r\n\r\n", "\n", "{}\n", "{\"ok\":false}\n",
-                              "{\"ok\":false,\"code\":1,\"message\":\"\"}\n",
-                              "{\"ok\":1,\"code\":\"a\",\"message\":\"\"}\n", "{nonsense\n", "[1]\n"}) {
+    for (const char* bytes :
+         {"HTTP/1.1 400 Bad Request\r\n\r\n", "\n", "{}\n", "{\"ok\":false}\n",
+          "{\"ok\":false,\"code\":1,\"message\":\"\"}\n",
+          "{\"ok\":1,\"code\":\"a\",\"message\":\"\"}\n", "{nonsense\n", "[1]\n"}) {
         const std::string seen = read(bytes);
         EXPECT_NE(seen.find("does a gloved answer there?"), std::string::npos) << bytes << seen;
     }

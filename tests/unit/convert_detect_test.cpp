@@ -32,10 +32,11 @@ TEST(Detect, TellsNormsByTheirValues) {
     EXPECT_EQ(detect_auto("a 5.00 3 4\nb 13 5 12\n", 2)->format, SourceFormat::norms);
     // Asked for, three numbers are three numbers.
     EXPECT_EQ(detect_auto("a 5.00 3 4\nb 13 5 12\n", 3)->format, SourceFormat::glove);
-    EXPECT_EQ(detect_auto("a 5.00 3 4\n")->format, SourceFormat::glove);             // one line proves nothing
+    EXPECT_EQ(detect_auto("a 5.00 3 4\n")->format, SourceFormat::glove);  // one line proves nothing
     EXPECT_EQ(detect_auto("a 5.00 3 4\nb 14 5 12\n")->format, SourceFormat::glove);  // not on all
     EXPECT_EQ(detect_auto("a 0 0 0\nb 0 0 0\nc 0 0 0\n")->format, SourceFormat::glove);
-    EXPECT_EQ(detect_auto("a 1 1\nb 2 2\n")->format, SourceFormat::glove);  // a vector of one number
+    EXPECT_EQ(detect_auto("a 1 1\nb 2 2\n")->format,
+              SourceFormat::glove);  // a vector of one number
 }
 
 TEST(Detect, TellsHeadersAndWhatFollowsThem) {
@@ -44,11 +45,13 @@ TEST(Detect, TellsHeadersAndWhatFollowsThem) {
     EXPECT_EQ(text->dim, 3U);
     EXPECT_EQ(text->header_rows, 2U);
     EXPECT_EQ(text->body_offset, 5U);
-    EXPECT_EQ(detect_auto("2 3\na 1 2\nb 1 2\n")->format, SourceFormat::word2vec);  // all lines wrong, but text
+    EXPECT_EQ(detect_auto("2 3\na 1 2\nb 1 2\n")->format,
+              SourceFormat::word2vec);  // all lines wrong, but text
     const std::string binary = "2 3\n" + record("a", {1, 2, 3}) + record("b", {1, 2, 3});
     EXPECT_EQ(detect_auto(binary)->format, SourceFormat::word2vec_bin);
     // Bytes of which none is a control byte.
-    EXPECT_EQ(detect_auto("1 3\n" + record("a", {0.1F, 0.3F, 0.6F}))->format, SourceFormat::word2vec_bin);
+    EXPECT_EQ(detect_auto("1 3\n" + record("a", {0.1F, 0.3F, 0.6F}))->format,
+              SourceFormat::word2vec_bin);
 }
 
 TEST(Detect, TakesRandomVectorsForBinary) {
@@ -62,14 +65,16 @@ TEST(Detect, TakesRandomVectorsForBinary) {
                 for (float& number : numbers) number = normal(random);
                 binary += record("w" + std::to_string(i), numbers);
             }
-            ASSERT_EQ(detect_auto(binary)->format, SourceFormat::word2vec_bin) << dim << " " << round;
+            ASSERT_EQ(detect_auto(binary)->format, SourceFormat::word2vec_bin)
+                << dim << " " << round;
         }
     }
 }
 
 TEST(Detect, BelievesWhatIsForced) {
     const std::string text = "2 3\na 1 2 3\nb 1 2 3\n";
-    for (const auto format : {SourceFormat::word2vec, SourceFormat::word2vec_bin, SourceFormat::fasttext}) {
+    for (const auto format :
+         {SourceFormat::word2vec, SourceFormat::word2vec_bin, SourceFormat::fasttext}) {
         EXPECT_EQ(detect(text, true, format, 0, "none")->format, format);
         const auto headless = detect("a 1 2 3\n", true, format, 0, "none");
         ASSERT_FALSE(headless);
@@ -85,10 +90,12 @@ TEST(Detect, HoldsTheHeaderAgainstDim) {
     EXPECT_EQ(detect_auto("2 3\na 1 2 3\n", 3)->dim, 3U);
     const auto other = detect_auto("2 3\na 1 2 3\n", 4);
     ASSERT_FALSE(other);
-    EXPECT_NE(other.error().message.find("\"2 3\" gives 3 numbers a word, --dim gives 4"), std::string::npos)
+    EXPECT_NE(other.error().message.find("\"2 3\" gives 3 numbers a word, --dim gives 4"),
+              std::string::npos)
         << other.error().message;
     for (const char* header : {"2 0\na b c\n", "2 4097\na b c\n"}) {
-        EXPECT_NE(detect_auto(header).error().message.find("1 to 4096 can be taken"), std::string::npos);
+        EXPECT_NE(detect_auto(header).error().message.find("1 to 4096 can be taken"),
+                  std::string::npos);
     }
 }
 
@@ -107,8 +114,9 @@ TEST(Detect, LeavesOutTheByteOrderMark) {
 }
 
 TEST(Detect, HasOneNameForEachFormat) {
-    for (const auto format : {SourceFormat::automatic, SourceFormat::glove, SourceFormat::norms, SourceFormat::word2vec,
-                              SourceFormat::word2vec_bin, SourceFormat::fasttext}) {
+    for (const auto format :
+         {SourceFormat::automatic, SourceFormat::glove, SourceFormat::norms, SourceFormat::word2vec,
+          SourceFormat::word2vec_bin, SourceFormat::fasttext}) {
         EXPECT_EQ(source_format_from(name_of(format)), format);
     }
     EXPECT_FALSE(source_format_from("word2vec_bin"));

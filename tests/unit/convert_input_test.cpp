@@ -35,13 +35,15 @@ Result<std::string> read_all(const std::string& content, std::size_t piece = 100
 
 std::string long_text() {
     std::string text;
-    for (int i = 0; i < 100'000; ++i) text += "word" + std::to_string(i * 7919 % 65537) + " 0.1 0.2\n";
+    for (int i = 0; i < 100'000; ++i)
+        text += "word" + std::to_string(i * 7919 % 65537) + " 0.1 0.2\n";
     return text;
 }
 
 TEST(Input, ReadsPlainAndPackedAlike) {
     const std::string text = long_text();
-    for (const std::size_t piece : {std::size_t{1000}, std::size_t{262144}, std::size_t{1} << 20, text.size() + 1}) {
+    for (const std::size_t piece :
+         {std::size_t{1000}, std::size_t{262144}, std::size_t{1} << 20, text.size() + 1}) {
         const auto plain = read_all(text, piece);
         const auto packed = read_all(tests::gzip(text), piece);
         ASSERT_TRUE(plain && packed);
@@ -51,7 +53,8 @@ TEST(Input, ReadsPlainAndPackedAlike) {
 }
 
 TEST(Input, JoinsGzipMembers) {
-    const auto text = read_all(tests::gzip("a\n") + tests::gzip("") + tests::gzip("b\n") + std::string(512, '\0'));
+    const auto text = read_all(tests::gzip("a\n") + tests::gzip("") + tests::gzip("b\n") +
+                               std::string(512, '\0'));
     ASSERT_TRUE(text) << text.error().message;
     EXPECT_EQ(*text, "a\nb\n");
 }
@@ -61,7 +64,8 @@ TEST(Input, RefusesGzipThatEndsTooEarly) {
     for (std::size_t length = 2; length < packed.size(); ++length) {
         const auto text = read_all(packed.substr(0, length));
         ASSERT_FALSE(text) << length;
-        EXPECT_NE(text.error().message.find("ends too early"), std::string::npos) << text.error().message;
+        EXPECT_NE(text.error().message.find("ends too early"), std::string::npos)
+            << text.error().message;
     }
 }
 
@@ -70,14 +74,17 @@ TEST(Input, RefusesDamagedGzip) {
     packed[packed.size() - 6] ^= 1;  // the member's CRC
     const auto text = read_all(packed);
     ASSERT_FALSE(text);
-    EXPECT_NE(text.error().message.find("damaged near byte"), std::string::npos) << text.error().message;
+    EXPECT_NE(text.error().message.find("damaged near byte"), std::string::npos)
+        << text.error().message;
     const auto trailing = read_all(tests::gzip("a\n") + "tail");
     ASSERT_FALSE(trailing);
-    EXPECT_NE(trailing.error().message.find("other data follows"), std::string::npos) << trailing.error().message;
+    EXPECT_NE(trailing.error().message.find("other data follows"), std::string::npos)
+        << trailing.error().message;
 }
 
 /// All of a member's text, or the error.
-Result<std::string> read_zip(const std::string& archive, const std::string& member = {}, std::size_t piece = 1000) {
+Result<std::string> read_zip(const std::string& archive, const std::string& member = {},
+                             std::size_t piece = 1000) {
     const tests::TempDir dir;
     tests::write_file(dir / "in", archive);
     auto input = Input::open(dir / "in", kGoOn, member);
@@ -96,16 +103,18 @@ Result<std::string> read_zip(const std::string& archive, const std::string& memb
     }
     EXPECT_EQ(input->source_bytes(), input->total_bytes());
     EXPECT_FALSE(input->checksum());
-    EXPECT_EQ(input->crc32(), ::crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size())));
+    EXPECT_EQ(input->crc32(), ::crc32(0, reinterpret_cast<const Bytef*>(text.data()),
+                                      static_cast<uInt>(text.size())));
     return text;
 }
 
 TEST(Zip, ReadsStoredDeflatedAndZip64Alike) {
     const std::string text = long_text();
-    for (const std::string& archive :
-         {tests::zip_archive({{"a.txt", text}}), tests::zip_archive({{"a.txt", text, ZIP_CM_STORE}}),
-          tests::zip64_archive("a.txt", text)}) {
-        for (const std::size_t piece : {std::size_t{1000}, std::size_t{1} << 20, text.size(), text.size() + 1}) {
+    for (const std::string& archive : {tests::zip_archive({{"a.txt", text}}),
+                                       tests::zip_archive({{"a.txt", text, ZIP_CM_STORE}}),
+                                       tests::zip64_archive("a.txt", text)}) {
+        for (const std::size_t piece :
+             {std::size_t{1000}, std::size_t{1} << 20, text.size(), text.size() + 1}) {
             const auto read = read_zip(archive, {}, piece);
             ASSERT_TRUE(read) << read.error().message;
             EXPECT_TRUE(*read == text);
@@ -115,7 +124,8 @@ TEST(Zip, ReadsStoredDeflatedAndZip64Alike) {
 
 TEST(Zip, NeedsAMemberOnlyWhereThereAreSeveralFiles) {
     // Neither directories nor what macOS adds count.
-    const auto one = read_zip(tests::zip_archive({{"d/", ""}, {"d/a.txt", "text"}, {"__MACOSX/d/._a.txt", "x"}}));
+    const auto one = read_zip(
+        tests::zip_archive({{"d/", ""}, {"d/a.txt", "text"}, {"__MACOSX/d/._a.txt", "x"}}));
     ASSERT_TRUE(one) << one.error().message;
     EXPECT_EQ(*one, "text");
     std::vector<tests::ZipEntry> entries;
@@ -123,7 +133,8 @@ TEST(Zip, NeedsAMemberOnlyWhereThereAreSeveralFiles) {
     const auto unnamed = read_zip(tests::zip_archive(entries));
     ASSERT_FALSE(unnamed);
     EXPECT_EQ(unnamed.error().code, ErrorCode::bad_source);
-    EXPECT_NE(unnamed.error().message.find("holds 23 files; --member NAME takes one of them: \"m0\" (7 bytes), \"m1\""),
+    EXPECT_NE(unnamed.error().message.find(
+                  "holds 23 files; --member NAME takes one of them: \"m0\" (7 bytes), \"m1\""),
               std::string::npos)
         << unnamed.error().message;
     EXPECT_NE(unnamed.error().message.find("\"m19\" (7 bytes), and 3 more"), std::string::npos)
@@ -132,19 +143,25 @@ TEST(Zip, NeedsAMemberOnlyWhereThereAreSeveralFiles) {
     EXPECT_EQ(*read_zip(tests::zip_archive(entries), "m21"), "this one");
     const auto missing = read_zip(tests::zip_archive(entries), "m99");
     ASSERT_FALSE(missing);
-    EXPECT_NE(missing.error().message.find("holds no member \"m99\"; it holds \"m0\""), std::string::npos)
+    EXPECT_NE(missing.error().message.find("holds no member \"m99\"; it holds \"m0\""),
+              std::string::npos)
         << missing.error().message;
-    EXPECT_NE(read_zip(tests::zip_archive({{"d/", ""}})).error().message.find("holds no files"), std::string::npos);
+    EXPECT_NE(read_zip(tests::zip_archive({{"d/", ""}})).error().message.find("holds no files"),
+              std::string::npos);
 }
 
 TEST(Zip, RefusesWhatItCannotUnpack) {
-    const auto encrypted = read_zip(tests::zip_archive({{"a.txt", "text", ZIP_CM_DEFLATE, "secret"}}));
+    const auto encrypted =
+        read_zip(tests::zip_archive({{"a.txt", "text", ZIP_CM_DEFLATE, "secret"}}));
     ASSERT_FALSE(encrypted);
-    EXPECT_NE(encrypted.error().message.find("\"a.txt\" is encrypted"), std::string::npos) << encrypted.error().message;
-    if (::zip_compression_method_supported(ZIP_CM_BZIP2, 1) == 0) GTEST_SKIP() << "this libzip cannot make bzip2";
+    EXPECT_NE(encrypted.error().message.find("\"a.txt\" is encrypted"), std::string::npos)
+        << encrypted.error().message;
+    if (::zip_compression_method_supported(ZIP_CM_BZIP2, 1) == 0)
+        GTEST_SKIP() << "this libzip cannot make bzip2";
     const auto bzip2 = read_zip(tests::zip_archive({{"a.txt", long_text(), ZIP_CM_BZIP2}}));
     ASSERT_FALSE(bzip2);
-    EXPECT_NE(bzip2.error().message.find("is packed by method 12"), std::string::npos) << bzip2.error().message;
+    EXPECT_NE(bzip2.error().message.find("is packed by method 12"), std::string::npos)
+        << bzip2.error().message;
 }
 
 TEST(Zip, NoticesDamageAndCuts) {
@@ -154,7 +171,8 @@ TEST(Zip, NoticesDamageAndCuts) {
     damaged[1000] ^= 1;  // only the CRC tells
     const auto crc = read_zip(damaged);
     ASSERT_FALSE(crc);
-    EXPECT_NE(crc.error().message.find("\"a.txt\" of the zip archive is damaged"), std::string::npos)
+    EXPECT_NE(crc.error().message.find("\"a.txt\" of the zip archive is damaged"),
+              std::string::npos)
         << crc.error().message;
     EXPECT_NE(crc.error().message.find("CRC"), std::string::npos) << crc.error().message;
 
@@ -170,7 +188,8 @@ TEST(Zip, NoticesDamageAndCuts) {
         const auto cut = read_zip(archive.substr(0, length));
         ASSERT_FALSE(cut) << length;
         EXPECT_EQ(cut.error().code, ErrorCode::bad_source);
-        EXPECT_NE(cut.error().message.find("the download is not complete"), std::string::npos) << cut.error().message;
+        EXPECT_NE(cut.error().message.find("the download is not complete"), std::string::npos)
+            << cut.error().message;
     }
 }
 
@@ -183,12 +202,14 @@ TEST(Zip, RefusesADirectoryThatIsTooLargeToHold) {
         const auto large = read_zip(tests::zip_of_empty_members(kMostMembers + 1, zip64), "000007");
         ASSERT_FALSE(large);
         EXPECT_EQ(large.error().code, ErrorCode::bad_source);
-        EXPECT_NE(large.error().message.find(
-                      "their directory takes 4194320 bytes; at most 4194304 bytes, 91180 members, are read; unpack the "
-                      "one file, for stdin (-): unzip -p ARCHIVE MEMBER | ..."),
-                  std::string::npos)
+        EXPECT_NE(
+            large.error().message.find("their directory takes 4194320 bytes; at most 4194304 "
+                                       "bytes, 91180 members, are read; unpack the "
+                                       "one file, for stdin (-): unzip -p ARCHIVE MEMBER | ..."),
+            std::string::npos)
             << large.error().message;
-        EXPECT_EQ(large.error().message.find("holds 80660 members or more") != std::string::npos, zip64);
+        EXPECT_EQ(large.error().message.find("holds 80660 members or more") != std::string::npos,
+                  zip64);
     }
 }
 
@@ -197,7 +218,8 @@ TEST(Zip, ReadsNoDirectoryFarBeyondTheEndThatIsStated) {
         const auto read = read_zip(tests::zip_of_empty_members(300'000, zip64, 53), "000007");
         ASSERT_FALSE(read);
         // Not «Premature end of file», which is found after all members have been held.
-        EXPECT_NE(read.error().message.find("(Zip archive inconsistent"), std::string::npos) << read.error().message;
+        EXPECT_NE(read.error().message.find("(Zip archive inconsistent"), std::string::npos)
+            << read.error().message;
     }
 }
 
@@ -223,8 +245,10 @@ TEST(Input, StopsWhenToldTo) {
 
 TEST(Input, NamesWhatCannotBeOpened) {
     const tests::TempDir dir;
-    EXPECT_NE(Input::open(dir / "none", kGoOn).error().message.find("cannot open"), std::string::npos);
-    EXPECT_NE(Input::open(dir.path(), kGoOn).error().message.find("is a directory"), std::string::npos);
+    EXPECT_NE(Input::open(dir / "none", kGoOn).error().message.find("cannot open"),
+              std::string::npos);
+    EXPECT_NE(Input::open(dir.path(), kGoOn).error().message.find("is a directory"),
+              std::string::npos);
 }
 
 }  // namespace

@@ -24,13 +24,15 @@ KeyList list_of(const std::vector<std::string>& words) {
 std::vector<std::uint32_t> expected(const std::vector<std::string>& words) {
     std::vector<std::uint32_t> order(words.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return words[a] < words[b]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](auto a, auto b) { return words[a] < words[b]; });
     return order;
 }
 
 TEST(KeySort, OrdersByUnsignedBytesAndEqualKeysByPosition) {
-    const std::vector<std::string> words = {"b",    "a",        "\xFF", "a\x01",     "\x80", "z",       "a",
-                                            "aaaa", "aaaaaaaa", "aaa",  "aaaaaaaaa", "b",    "aaaaaaa", "\x01"};
+    const std::vector<std::string> words = {"b",         "a", "\xFF",    "a\x01",    "\x80",
+                                            "z",         "a", "aaaa",    "aaaaaaaa", "aaa",
+                                            "aaaaaaaaa", "b", "aaaaaaa", "\x01"};
     EXPECT_EQ(sort_keys(list_of(words)), expected(words));
 }
 
@@ -47,8 +49,9 @@ TEST(KeySort, OrdersKeysThatShareLongPrefixes) {
 }
 
 TEST(KeySort, TakesEqualKeysOfAMegabyte) {
-    const std::vector<std::string> words = {std::string(1 << 20, 'a') + "b", std::string(1 << 20, 'a'),
-                                            std::string(1 << 20, 'a') + "b", std::string(1 << 20, 'a') + "a"};
+    const std::vector<std::string> words = {
+        std::string(1 << 20, 'a') + "b", std::string(1 << 20, 'a'), std::string(1 << 20, 'a') + "b",
+        std::string(1 << 20, 'a') + "a"};
     EXPECT_EQ(sort_keys(list_of(words)), expected(words));
 }
 

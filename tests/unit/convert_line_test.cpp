@@ -81,7 +81,8 @@ TEST(Line, NamesWhatIsWrong) {
         {"the 1.0 2.0 3.0", LineFault::too_many_fields, "\"1.0\" stands before the last 2"},
         {"version 2.0 1 2", LineFault::too_many_fields,
          "if it is only this word that ends in a number, --on-error skip"},
-        {"the 1 x", LineFault::bad_number, "field 3 of 3 is \"x\", which is not a number (the word is \"the\")"},
+        {"the 1 x", LineFault::bad_number,
+         "field 3 of 3 is \"x\", which is not a number (the word is \"the\")"},
         {"the 1 2f", LineFault::bad_number, "\"2f\""},
         {"the 0x1 2", LineFault::bad_number, "\"0x1\""},
         {"the 1,5 2", LineFault::bad_number, "\"1,5\""},
@@ -98,12 +99,15 @@ TEST(Line, NamesWhatIsWrong) {
     for (const Wrong& wrong : cases) {
         const Parsed parsed = parse(wrong.line, 2);
         ASSERT_TRUE(parsed.problem) << wrong.line;
-        EXPECT_EQ(parsed.problem->fault, wrong.fault) << wrong.line << ": " << parsed.problem->message;
-        EXPECT_NE(parsed.problem->message.find(wrong.fragment), std::string::npos) << parsed.problem->message;
+        EXPECT_EQ(parsed.problem->fault, wrong.fault)
+            << wrong.line << ": " << parsed.problem->message;
+        EXPECT_NE(parsed.problem->message.find(wrong.fragment), std::string::npos)
+            << parsed.problem->message;
     }
 }
 
-std::optional<LineProblem> parse_with_norm(std::string_view line, std::size_t dim, std::vector<float>& values) {
+std::optional<LineProblem> parse_with_norm(std::string_view line, std::size_t dim,
+                                           std::vector<float>& values) {
     values.assign(dim + 1, 99.0F);
     std::string_view key;
     return parse_line_with_norm(line, dim, key, values.data());
@@ -112,10 +116,12 @@ std::optional<LineProblem> parse_with_norm(std::string_view line, std::size_t di
 TEST(LineWithNorm, ChecksTheNormAndDropsIt) {
     std::vector<float> values;
     // Rounded or cut to few decimals, exact, with an exponent, zero.
-    for (const char* line : {"a 5 3 4", "a 5.00 3 4", "a 5.0004 3 4", "a 0.5e1 3 4", "new york 5 3 4"}) {
+    for (const char* line :
+         {"a 5 3 4", "a 5.00 3 4", "a 5.0004 3 4", "a 0.5e1 3 4", "new york 5 3 4"}) {
         const auto problem = parse_with_norm(line, 2, values);
         ASSERT_FALSE(problem) << line << ": " << problem->message;
-        EXPECT_EQ(std::vector(values.begin(), values.begin() + 2), (std::vector<float>{3, 4})) << line;
+        EXPECT_EQ(std::vector(values.begin(), values.begin() + 2), (std::vector<float>{3, 4}))
+            << line;
     }
     EXPECT_FALSE(parse_with_norm("a 1.41 1 1", 2, values));  // 1.4142…
     EXPECT_FALSE(parse_with_norm("a 1.42 1 1", 2, values));
@@ -126,12 +132,14 @@ TEST(LineWithNorm, ChecksTheNormAndDropsIt) {
 TEST(LineWithNorm, NamesANormThatIsNone) {
     std::vector<float> values;
     // One unit of an integer would be 20 % here; 1 % is what counts.
-    for (const char* line : {"a 6 3 4", "a 5.002 3 4", "a 1.40 1 1", "a -5 3 4", "a 0 3 4", "a 1 0 0"}) {
+    for (const char* line :
+         {"a 6 3 4", "a 5.002 3 4", "a 1.40 1 1", "a -5 3 4", "a 0 3 4", "a 1 0 0"}) {
         const auto problem = parse_with_norm(line, 2, values);
         ASSERT_TRUE(problem) << line;
         EXPECT_EQ(problem->fault, LineFault::norm_mismatch) << problem->message;
     }
-    EXPECT_NE(parse_with_norm("a 6.0 3 4", 2, values)->message.find("given as \"6.0\", but that of the 2 numbers"),
+    EXPECT_NE(parse_with_norm("a 6.0 3 4", 2, values)
+                  ->message.find("given as \"6.0\", but that of the 2 numbers"),
               std::string::npos);
     EXPECT_EQ(parse_with_norm("a 5 3", 2, values)->fault, LineFault::too_few_fields);
 }

@@ -27,7 +27,8 @@ TEST(OrderedPipeline, KeepsTheOrderWhateverTheThreads) {
             },
             [](Item& item) {
                 // Every fifth takes longer, so that later ones overtake it.
-                if (item.input % 5 == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
+                if (item.input % 5 == 0)
+                    std::this_thread::sleep_for(std::chrono::microseconds(100));
                 item.output = item.input * item.input;
             },
             [&](Item& item) -> Status {

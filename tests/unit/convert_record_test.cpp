@@ -31,8 +31,10 @@ TEST(Record, IsIncompleteUpToItsLastByte) {
     const std::string bytes = "\n" + record("word", {1, 2});
     for (std::size_t length = 0; length < bytes.size(); ++length) {
         // A heap block of exactly that size: the address sanitizer sees any byte read behind it.
-        const std::vector<char> exact(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length));
-        EXPECT_EQ(find_record({exact.data(), exact.size()}, 2).state, Record::State::incomplete) << length;
+        const std::vector<char> exact(bytes.begin(),
+                                      bytes.begin() + static_cast<std::ptrdiff_t>(length));
+        EXPECT_EQ(find_record({exact.data(), exact.size()}, 2).state, Record::State::incomplete)
+            << length;
     }
     EXPECT_EQ(find_record(bytes, 2).state, Record::State::whole);
 }

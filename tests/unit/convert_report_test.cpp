@@ -41,9 +41,9 @@ TEST(Report, KeepsEveryByteOfNames) {
 }
 
 TEST(Report, OfAnEarlierVersionIsGloveTextWithoutAMember) {
-    const auto rules =
-        read_rules(R"({"source": {"name": "x"}, "limit": 0, "rows_kept": 1, "duplicates": {"rule": "first"},)"
-                   R"( "skipped": {"rule": "stop"}, "generation": "0"})");
+    const auto rules = read_rules(
+        R"({"source": {"name": "x"}, "limit": 0, "rows_kept": 1, "duplicates": {"rule": "first"},)"
+        R"( "skipped": {"rule": "stop"}, "generation": "0"})");
     ASSERT_TRUE(rules) << rules.error().message;
     EXPECT_EQ(rules->format, SourceFormat::glove);
     EXPECT_EQ(rules->member, "");

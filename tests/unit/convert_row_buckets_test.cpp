@@ -23,7 +23,9 @@ constexpr std::size_t kDim = 3;
 constexpr std::size_t kBatchRows = 500;
 constexpr std::size_t kBatchLines = kBatchRows + 7;  // some lines hold no row
 
-std::vector<float> vector_of(std::uint64_t line) { return {static_cast<float>(line), 0.5F, -static_cast<float>(line)}; }
+std::vector<float> vector_of(std::uint64_t line) {
+    return {static_cast<float>(line), 0.5F, -static_cast<float>(line)};
+}
 
 /// A source of these keys, one a line but for the last lines of each batch.
 std::vector<Batch> batches_of(const std::vector<std::string>& keys) {
@@ -81,7 +83,8 @@ Outcome put_in_order(const std::vector<std::string>& keys, const Settings& setti
         std::vector<std::jthread> threads;
         for (std::size_t i = 0; i < settings.threads; ++i) {
             threads.emplace_back([&] {
-                for (std::size_t at = next++; at < batches.size(); at = next++) buckets.add(batches[at]);
+                for (std::size_t at = next++; at < batches.size(); at = next++)
+                    buckets.add(batches[at]);
             });
         }
     }
@@ -109,11 +112,13 @@ Outcome put_in_order(const std::vector<std::string>& keys, const Settings& setti
             const std::uint32_t ordinal = loaded->ordinals[loaded->kept[row]];
             EXPECT_EQ(ordinal, line / kBatchLines * kBatchRows + line % kBatchLines);
             EXPECT_TRUE(ordinals.insert(ordinal).second);
-            const std::vector<float> vector(vectors.data() + row * kDim, vectors.data() + (row + 1) * kDim);
+            const std::vector<float> vector(vectors.data() + row * kDim,
+                                            vectors.data() + (row + 1) * kDim);
             EXPECT_EQ(vector, vector_of(line)) << "line " << line;
         }
         outcome.dropped_count += dropped.count();
-        for (const DroppedRow& row : dropped.listed()) outcome.dropped.insert({row.line, row.kept_line});
+        for (const DroppedRow& row : dropped.listed())
+            outcome.dropped.insert({row.line, row.kept_line});
     }
     return outcome;
 }
@@ -146,7 +151,8 @@ void expect_order(const Outcome& outcome, const std::vector<std::string>& keys, 
 std::vector<std::string> random_keys(std::size_t count, std::size_t distinct) {
     std::mt19937_64 random(11);
     std::vector<std::string> keys;
-    for (std::size_t i = 0; i < count; ++i) keys.push_back("key" + std::to_string(random() % distinct * 7919));
+    for (std::size_t i = 0; i < count; ++i)
+        keys.push_back("key" + std::to_string(random() % distinct * 7919));
     return keys;
 }
 
@@ -201,7 +207,8 @@ TEST(RowBuckets, OneKeyOverAndOverEnds) {
 
 TEST(RowBuckets, LongKeysAreDividedAgain) {
     std::vector<std::string> keys;
-    for (int i = 0; i < 2000; ++i) keys.push_back(std::to_string(100000 + i) + std::string(3000, 'x'));
+    for (int i = 0; i < 2000; ++i)
+        keys.push_back(std::to_string(100000 + i) + std::string(3000, 'x'));
     const Outcome outcome = put_in_order(keys, {.resident_bytes = 64 << 20});
     expect_order(outcome, keys, Duplicates::first);
     EXPECT_LE(outcome.largest_bucket, 500U);  // what one batch brings
@@ -223,7 +230,8 @@ TEST(RowBuckets, WhatIsTooLargeForTheIndexIsRefused) {
     }
     ASSERT_FALSE(committed);
     EXPECT_EQ(committed.error().code, ErrorCode::bad_source);
-    EXPECT_NE(committed.error().message.find("give a larger --memory"), std::string::npos) << committed.error().message;
+    EXPECT_NE(committed.error().message.find("give a larger --memory"), std::string::npos)
+        << committed.error().message;
 }
 
 // One key that fills a bucket and a half: borders in front of it alone divided nothing, for ever.

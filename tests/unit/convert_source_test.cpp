@@ -36,8 +36,9 @@ Result<Rows> read(const std::string& content, const SourceOptions& options = {})
     SourceSink sink;
     sink.commit = [&](Batch& batch) -> Status {
         rows.sequence.push_back(batch.sequence);
-        rows.values.insert(rows.values.end(), batch.values.begin(),
-                           batch.values.begin() + static_cast<std::ptrdiff_t>(batch.rows() * rows.summary.dim));
+        rows.values.insert(
+            rows.values.end(), batch.values.begin(),
+            batch.values.begin() + static_cast<std::ptrdiff_t>(batch.rows() * rows.summary.dim));
         for (std::size_t i = 0; i < batch.rows(); ++i) {
             rows.keys.emplace_back(batch.key(i));
             rows.lines.push_back(batch.first_line + batch.line_numbers[i] + 1);
@@ -67,7 +68,8 @@ TEST(Source, FindsDimWhereMostLinesAgree) {
 TEST(Source, IsNotMisledByACutLineNearTheTop) {
     const auto rows = read("a 0.1 0.2 0.3\nb 0.1 0.2\nc 0.1 0.2 0.3\n");
     ASSERT_FALSE(rows);
-    EXPECT_NE(rows.error().message.find("line 2 (byte 14): 3 fields found, a word and 3 numbers expected"),
+    EXPECT_NE(rows.error().message.find(
+                  "line 2 (byte 14): 3 fields found, a word and 3 numbers expected"),
               std::string::npos)
         << rows.error().message;
 }
@@ -91,7 +93,8 @@ TEST(Source, CountsLinesAcrossBatches) {
         }
         const std::string& shown = rows->summary.skipped_examples.back();
         const std::size_t byte = content.find("word277777 ");
-        EXPECT_NE(shown.find(fmt::format("line 277778 (byte {}): field 4 of 4 is \"x\"", byte)), std::string::npos)
+        EXPECT_NE(shown.find(fmt::format("line 277778 (byte {}): field 4 of 4 is \"x\"", byte)),
+                  std::string::npos)
             << shown;
     }
 }
@@ -149,7 +152,8 @@ TEST(Source, NoticesAMissingLastNewline) {
     EXPECT_TRUE(read("a 1 2\nb 1 2\n")->summary.final_newline);
     const auto cut = read("a 1 2\nb 1");
     ASSERT_FALSE(cut);
-    EXPECT_NE(cut.error().message.find("the file ends within this line"), std::string::npos) << cut.error().message;
+    EXPECT_NE(cut.error().message.find("the file ends within this line"), std::string::npos)
+        << cut.error().message;
 }
 
 TEST(Source, NumbersItsBatches) {
@@ -174,7 +178,8 @@ TEST(Source, TakesALineOfTheLongestLength) {
     EXPECT_EQ(rows->keys, (std::vector<std::string>{"b", "a", "c"}));
     const auto longer = read("b 1\n" + longest + "0\nc 2\n", options);
     ASSERT_FALSE(longer);
-    EXPECT_NE(longer.error().message.find("line 2 (byte 4): the line is longer than 16 MiB"), std::string::npos)
+    EXPECT_NE(longer.error().message.find("line 2 (byte 4): the line is longer than 16 MiB"),
+              std::string::npos)
         << longer.error().message;
 }
 
@@ -186,7 +191,8 @@ TEST(Source, PassesOverLinesThatAreTooLong) {
     for (const std::size_t threads : {1U, 3U}) {
         options.threads = threads;
         options.limit = 0;
-        const auto rows = read("a 1 2\n" + too_long + "\nb 1 2\n" + too_long + "\n" + too_long + "\nc 1 2\n", options);
+        const auto rows = read(
+            "a 1 2\n" + too_long + "\nb 1 2\n" + too_long + "\n" + too_long + "\nc 1 2\n", options);
         ASSERT_TRUE(rows) << rows.error().message;
         EXPECT_EQ(rows->keys, (std::vector<std::string>{"a", "b", "c"}));
         EXPECT_EQ(rows->lines, (std::vector<std::uint64_t>{1, 3, 6}));
@@ -211,7 +217,8 @@ TEST(Source, DropsAByteOrderMarkAndSaysSo) {
         "\xEF\xBB\xBF"
         "a 1 2\nb 1 x\n");
     ASSERT_FALSE(rows);
-    EXPECT_NE(rows.error().message.find("line 2 (byte 9)"), std::string::npos) << rows.error().message;
+    EXPECT_NE(rows.error().message.find("line 2 (byte 9)"), std::string::npos)
+        << rows.error().message;
     const auto good = read(
         "\xEF\xBB\xBF"
         "a 1 2\nb 1 2\n");
@@ -227,13 +234,15 @@ TEST(Source, HoldsAHeaderAgainstTheWords) {
     EXPECT_EQ(good->lines, (std::vector<std::uint64_t>{2, 3}));
     EXPECT_EQ(good->summary.lines, 3U);
     EXPECT_EQ(good->summary.header_rows, 2U);
-    EXPECT_NE(good->said.find("word2vec text, 2 words of 3 numbers"), std::string::npos) << good->said;
+    EXPECT_NE(good->said.find("word2vec text, 2 words of 3 numbers"), std::string::npos)
+        << good->said;
     for (const auto& [header, remedy] :
          {std::pair{"3 3", "the download is not complete"}, {"1 3", "the header is wrong"}}) {
         const std::string content = std::string(header) + "\na 1 2 3\nb 1 2 3\n";
         const auto refused = read(content);
         ASSERT_FALSE(refused);
-        EXPECT_NE(refused.error().message.find(fmt::format("promises {} words, 2 are there; {}", header[0], remedy)),
+        EXPECT_NE(refused.error().message.find(
+                      fmt::format("promises {} words, 2 are there; {}", header[0], remedy)),
                   std::string::npos)
             << refused.error().message;
         SourceOptions options;
@@ -253,7 +262,8 @@ TEST(Source, HoldsAHeaderAgainstTheWords) {
     const auto skipped = read("2 3\na 1 2 3\n\nb 1 2 x\n", options);
     ASSERT_TRUE(skipped);
     EXPECT_EQ(skipped->said.find("warning"), std::string::npos) << skipped->said;
-    EXPECT_NE(read("0 3\n", options).error().message.find("no words behind the header"), std::string::npos);
+    EXPECT_NE(read("0 3\n", options).error().message.find("no words behind the header"),
+              std::string::npos);
 }
 
 TEST(Source, ReadsTextWithNorms) {
@@ -266,7 +276,8 @@ TEST(Source, ReadsTextWithNorms) {
     options.format = SourceFormat::norms;
     const auto wrong = read("a 5.000 3 4\nb 13.5 5 12\n", options);
     ASSERT_FALSE(wrong);
-    EXPECT_NE(wrong.error().message.find("line 2 (byte 12): the norm is given as \"13.5\""), std::string::npos)
+    EXPECT_NE(wrong.error().message.find("line 2 (byte 12): the norm is given as \"13.5\""),
+              std::string::npos)
         << wrong.error().message;
     options.on_error = OnError::skip;
     const auto left = read("a 5.000 3 4\nb 13.5 5 12\nc 5 4 3\n", options);
@@ -317,7 +328,8 @@ TEST(Source, IsTheSameInPiecesOfAnySize) {
         SourceOptions options;
         options.format = whole->summary.format;
         options.head_bytes = 4;
-        for (options.chunk_bytes = 1; options.chunk_bytes <= content.size(); ++options.chunk_bytes) {
+        for (options.chunk_bytes = 1; options.chunk_bytes <= content.size();
+             ++options.chunk_bytes) {
             for (const std::size_t threads : {0U, 2U}) {
                 options.threads = threads;
                 const auto pieces = read(content, options);
@@ -335,8 +347,9 @@ TEST(BinarySource, NamesWordAndByteOfAFault) {
     const std::string bad = record("bad", {1, NAN, 3});
     const auto refused = read("3 3\n" + good + bad + good);
     ASSERT_FALSE(refused);
-    EXPECT_NE(refused.error().message.find("word 2 (byte 21): number 2 of 3 is nan, which is not finite (the word is "
-                                           "\"bad\"); --on-error skip leaves such words out"),
+    EXPECT_NE(refused.error().message.find(
+                  "word 2 (byte 21): number 2 of 3 is nan, which is not finite (the word is "
+                  "\"bad\"); --on-error skip leaves such words out"),
               std::string::npos)
         << refused.error().message;
     SourceOptions options;
@@ -348,7 +361,9 @@ TEST(BinarySource, NamesWordAndByteOfAFault) {
 
     const auto endless = read("2 3\n" + good + std::string(kMaxWordBytes + 1, 'x') + good, options);
     ASSERT_FALSE(endless);
-    EXPECT_NE(endless.error().message.find("word 2 (byte 21): no blank ends the word within 64 KiB"), std::string::npos)
+    EXPECT_NE(
+        endless.error().message.find("word 2 (byte 21): no blank ends the word within 64 KiB"),
+        std::string::npos)
         << endless.error().message;
 }
 
@@ -376,10 +391,11 @@ TEST(BinarySource, NoticesWhereItEnds) {
     for (const std::string more : {"x", "\n\n", "\nx"}) {
         const auto surplus = read("2 3\n" + two + more);
         ASSERT_FALSE(surplus);
-        EXPECT_NE(surplus.error().message.find(
-                      fmt::format("other data follows the last of the 2 words that the header promises, at byte {}",
-                                  4 + two.size() + more.size() - 1)),
-                  std::string::npos)
+        EXPECT_NE(
+            surplus.error().message.find(fmt::format(
+                "other data follows the last of the 2 words that the header promises, at byte {}",
+                4 + two.size() + more.size() - 1)),
+            std::string::npos)
             << surplus.error().message;
         EXPECT_NE(read("2 3\n" + two + more, skip)->said.find("warning: "), std::string::npos);
     }
@@ -392,9 +408,9 @@ TEST(BinarySource, NoticesWhereItEnds) {
         const auto cut = read("2 3\n" + two.substr(0, length), forced);
         ASSERT_FALSE(cut) << length;
         const bool between = length == 16 - 1 || length == 16;
-        EXPECT_NE(
-            cut.error().message.find(between ? "promises 2 words, 1 are there" : "the file ends within this word"),
-            std::string::npos)
+        EXPECT_NE(cut.error().message.find(between ? "promises 2 words, 1 are there"
+                                                   : "the file ends within this word"),
+                  std::string::npos)
             << length << cut.error().message;
     }
     forced.on_error = OnError::skip;

@@ -17,11 +17,11 @@ TEST(Stanford, SuspectsAShorterFileOfItsNameOnly) {
     EXPECT_EQ(maybe_truncated("glove.840B.300d.txt", 2'000'000, 300)->lines, 2'196'017U);
     EXPECT_EQ(maybe_truncated("/some/dir/My-GloVe.txt", 399'999, 100)->lines, 400'000U);
     EXPECT_EQ(maybe_truncated("glove.txt", 500'000, 100)->lines, 1'193'514U);
-    EXPECT_FALSE(maybe_truncated("glove.6B.100d.txt", 400'000, 100));    // known
-    EXPECT_FALSE(maybe_truncated("glove.txt", 3'000'000, 300));          // longer than all
-    EXPECT_FALSE(maybe_truncated("glove.txt", 10, 128));                 // no known file is that wide
-    EXPECT_FALSE(maybe_truncated("vectors.txt", 10, 100));               // another name
-    EXPECT_FALSE(maybe_truncated("glove/vectors.txt", 10, 100));         // only the directory's
+    EXPECT_FALSE(maybe_truncated("glove.6B.100d.txt", 400'000, 100));  // known
+    EXPECT_FALSE(maybe_truncated("glove.txt", 3'000'000, 300));        // longer than all
+    EXPECT_FALSE(maybe_truncated("glove.txt", 10, 128));               // no known file is that wide
+    EXPECT_FALSE(maybe_truncated("vectors.txt", 10, 100));             // another name
+    EXPECT_FALSE(maybe_truncated("glove/vectors.txt", 10, 100));       // only the directory's
     EXPECT_FALSE(maybe_truncated("glove.6B.100d.sample.txt", 10, 100));  // says that it is a part
 }
 

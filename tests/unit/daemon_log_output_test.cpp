@@ -40,8 +40,9 @@ Ends make_stream() {
     return {UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
-/// Named, because GoogleTest would print a function's address into the test's name: another one in every run of a program that
-/// is loaded anywhere, so that CTest would ask for a test that is not there.
+/// Named, because GoogleTest would print a function's address into the test's name: another one in
+/// every run of a program that is loaded anywhere, so that CTest would ask for a test that is not
+/// there.
 struct Reader {
     const char* name;
     Ends (*make)();
@@ -58,7 +59,9 @@ std::string read_all(const UniqueFd& fd) {
     return text;
 }
 
-std::string line_of(std::size_t number) { return "line " + std::to_string(number) + std::string(50, '.') + "\n"; }
+std::string line_of(std::size_t number) {
+    return "line " + std::to_string(number) + std::string(50, '.') + "\n";
+}
 
 class LogOutputTo : public testing::TestWithParam<Reader> {};
 
@@ -83,7 +86,8 @@ TEST_P(LogOutputTo, KeepsWhatIsNotReadAndLosesWhatIsBeyondIt) {
     got += read_all(ends.reading);
     // Lines of one length: once one is lost, all that follow are.
     EXPECT_EQ(got.substr(0, written.size()), written);
-    EXPECT_EQ(static_cast<std::size_t>(std::count(got.begin(), got.end(), '\n')) + output.lost(), kLines);
+    EXPECT_EQ(static_cast<std::size_t>(std::count(got.begin(), got.end(), '\n')) + output.lost(),
+              kLines);
 
     output.write("the reader is back\n");
     EXPECT_EQ(read_all(ends.reading), "the reader is back\n");
@@ -119,7 +123,9 @@ TEST_P(LogOutputTo, LeavesTheFlagsThatOthersShareAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Readers, LogOutputTo,
-                         testing::Values(Reader{"pipe", &make_pipe}, Reader{"stream", &make_stream}), &name_of_reader);
+                         testing::Values(Reader{"pipe", &make_pipe},
+                                         Reader{"stream", &make_stream}),
+                         &name_of_reader);
 
 TEST(LogOutput, LongLinesReachAPipeInTheirOrder) {
     const Ends ends = make_pipe();
@@ -192,7 +198,8 @@ TEST_P(LogOutputToOthers, IsNotWaitedForEither) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Readers, LogOutputToOthers,
-                         testing::Values(Reader{"pipe", &make_pipe}, Reader{"terminal", &make_terminal}),
+                         testing::Values(Reader{"pipe", &make_pipe},
+                                         Reader{"terminal", &make_terminal}),
                          &name_of_reader);
 
 TEST(LogOutput, ALineThatAFullDiskCutsIsEndedBeforeTheNext) {

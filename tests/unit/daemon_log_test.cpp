@@ -18,7 +18,8 @@ TEST(LogLimiter, LetsTheFirstLinesOfEachSecondThrough) {
     LogLimiter<int> limiter(3);
     for (int second = 0; second < 3; ++second) {
         const auto now = kStart + second * 1s;
-        for (int line = 0; line < 3; ++line) EXPECT_TRUE(limiter.admit(1, now + line * 300ms)) << second << " " << line;
+        for (int line = 0; line < 3; ++line)
+            EXPECT_TRUE(limiter.admit(1, now + line * 300ms)) << second << " " << line;
     }
 }
 

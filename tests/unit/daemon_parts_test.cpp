@@ -33,7 +33,8 @@ TEST(FairQueue, TakesFromSourcesInTurnAndKeepsEachOnesOrder) {
 
 TEST(FairQueue, AnUrgentSourceIsNext) {
     FairQueue<int> queue(100, 100);
-    for (int source = 1; source < 5; ++source) ASSERT_TRUE(queue.push(static_cast<std::uint64_t>(source), 10 * source));
+    for (int source = 1; source < 5; ++source)
+        ASSERT_TRUE(queue.push(static_cast<std::uint64_t>(source), 10 * source));
     ASSERT_TRUE(queue.push(0, 1, 0, true, true));
     std::vector<int> order;
     while (const auto value = queue.try_pop()) order.push_back(*value);
@@ -93,10 +94,12 @@ TEST(FairQueue, HandsEverythingOverBetweenThreads) {
     EXPECT_EQ(sum, 3 * 1000 * 1001 / 2);
 }
 
-/// The most vectors whose predicted cost is within the budget, but at least one: what the daemon takes.
+/// The most vectors whose predicted cost is within the budget, but at least one: what the daemon
+/// takes.
 std::size_t batch_of(const CostModel& costs, double budget_ms) {
     std::size_t vectors = 1;
-    while (vectors < CostModel::kMaxVectors && costs.predict_ms(vectors + 1) <= budget_ms) ++vectors;
+    while (vectors < CostModel::kMaxVectors && costs.predict_ms(vectors + 1) <= budget_ms)
+        ++vectors;
     return vectors;
 }
 
@@ -115,8 +118,11 @@ TEST(CostModel, TakesTheFirstMeasurementForTheGuessAndThenBlends) {
 }
 
 TEST(CostModel, FindsTheBatchThatFitsTheBudgetWithoutLeaps) {
-    // 60 ms up to 16 vectors, then 3 ms each: what an engine bound first by memory, then by arithmetic, takes.
-    const auto truth = [](std::size_t vectors) { return std::max(60.0, 3.0 * static_cast<double>(vectors)); };
+    // 60 ms up to 16 vectors, then 3 ms each: what an engine bound first by memory, then by
+    // arithmetic, takes.
+    const auto truth = [](std::size_t vectors) {
+        return std::max(60.0, 3.0 * static_cast<double>(vectors));
+    };
     CostModel costs(60.0);
     std::size_t before = 1;
     for (int round = 0; round < 40; ++round) {
@@ -170,21 +176,24 @@ TEST(Histogram, PercentilesAreRightToASixteenth) {
     std::mt19937 random(3);
     std::vector<std::uint64_t> all;
     for (int i = 0; i < 20000; ++i) {
-        const auto us = static_cast<std::uint64_t>(std::exp2(std::uniform_real_distribution(0.0, 30.0)(random)));
+        const auto us = static_cast<std::uint64_t>(
+            std::exp2(std::uniform_real_distribution(0.0, 30.0)(random)));
         all.push_back(us);
         histogram.add(std::chrono::microseconds(us));
     }
     std::sort(all.begin(), all.end());
     EXPECT_EQ(histogram.count(), all.size());
     for (const double share : {0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0}) {
-        const auto place = static_cast<std::size_t>(std::ceil(share * static_cast<double>(all.size()))) - 1;
+        const auto place =
+            static_cast<std::size_t>(std::ceil(share * static_cast<double>(all.size()))) - 1;
         const auto exact = static_cast<double>(all[place]);
         const auto got = static_cast<double>(histogram.percentile_us(share));
         EXPECT_GE(got, exact) << share;
         EXPECT_LE(got, exact * (1 + 1.0 / 16)) << share;
     }
     for (unsigned power = 0; power <= 31; ++power) {
-        const auto below = std::lower_bound(all.begin(), all.end(), std::uint64_t{1} << power) - all.begin();
+        const auto below =
+            std::lower_bound(all.begin(), all.end(), std::uint64_t{1} << power) - all.begin();
         EXPECT_EQ(histogram.below_power(power), static_cast<std::uint64_t>(below)) << power;
     }
 }

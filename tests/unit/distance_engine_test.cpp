@@ -1,4 +1,5 @@
-// The distance that canonical.hpp defines against a sum of other arithmetic, and every engine of the processor against it, by bytes.
+// The distance that canonical.hpp defines against a sum of other arithmetic, and every engine of
+// the processor against it, by bytes.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -29,7 +30,8 @@ std::vector<std::size_t> dims() {
     return all;
 }
 
-/// Rows of a normal distribution; every fifth is another row moved by little, every seventh a copy of another.
+/// Rows of a normal distribution; every fifth is another row moved by little, every seventh a copy
+/// of another.
 std::vector<float> points(std::size_t rows, std::size_t dim, float scale = 1) {
     std::mt19937 random(static_cast<unsigned>(rows * 7919 + dim));
     std::normal_distribution<float> normal;
@@ -63,12 +65,13 @@ std::vector<float> all_distances(Engine& engine, std::size_t rows) {
 }
 
 /// The first place where bits differ, or «».
-std::string difference(const std::vector<float>& a, const std::vector<float>& b, std::size_t width) {
+std::string difference(const std::vector<float>& a, const std::vector<float>& b,
+                       std::size_t width) {
     if (a.size() != b.size()) return "sizes";
     for (std::size_t i = 0; i < a.size(); ++i) {
         if (std::bit_cast<std::uint32_t>(a[i]) != std::bit_cast<std::uint32_t>(b[i])) {
-            return std::to_string(i / width) + ", " + std::to_string(i % width) + ": " + std::to_string(a[i]) +
-                   " and " + std::to_string(b[i]);
+            return std::to_string(i / width) + ", " + std::to_string(i % width) + ": " +
+                   std::to_string(a[i]) + " and " + std::to_string(b[i]);
         }
     }
     return "";
@@ -85,20 +88,23 @@ TEST(CanonicalDistance, IsWithinItsBoundHoweverNearThePointsAre) {
                 for (std::size_t j = 0; j < kRows; ++j) {
                     long double truth = 0;
                     for (std::size_t k = 0; k < dim; ++k) {
-                        const auto d =
-                            static_cast<long double>(view.row(i)[k]) - static_cast<long double>(view.row(j)[k]);
+                        const auto d = static_cast<long double>(view.row(i)[k]) -
+                                       static_cast<long double>(view.row(j)[k]);
                         truth += d * d;
                     }
                     const float sum = canonical_sum(view.row(i), view.row(j), dim);
-                    const auto error = static_cast<double>(std::abs(static_cast<long double>(sum) - truth));
+                    const auto error =
+                        static_cast<double>(std::abs(static_cast<long double>(sum) - truth));
                     const double relative = relative_bound(dim) * static_cast<double>(truth);
                     ASSERT_FALSE(!(error <= relative + underflow_bound(dim)))
-                        << "dim " << dim << ", scale " << scale << ", rows " << i << " and " << j << ": " << sum;
+                        << "dim " << dim << ", scale " << scale << ", rows " << i << " and " << j
+                        << ": " << sum;
                     if (relative > 0 && scale >= 1e-3F) worst = std::max(worst, error / relative);
                     const auto root = static_cast<double>(std::sqrt(truth));
-                    const double root_error =
-                        std::abs(static_cast<double>(distance_from_sum(Metric::euclidean, sum)) - root);
-                    ASSERT_FALSE(!(root_error <= relative_bound(dim) * root + std::sqrt(underflow_bound(dim))));
+                    const double root_error = std::abs(
+                        static_cast<double>(distance_from_sum(Metric::euclidean, sum)) - root);
+                    ASSERT_FALSE(!(root_error <=
+                                   relative_bound(dim) * root + std::sqrt(underflow_bound(dim))));
                 }
             }
         }
@@ -108,7 +114,8 @@ TEST(CanonicalDistance, IsWithinItsBoundHoweverNearThePointsAre) {
 }
 
 TEST(CanonicalDistance, GoesBlockByBlock) {
-    // 1 + 512 · 2^-26: one after the other, each term is lost; as a block of their own they add up to 2^-17.
+    // 1 + 512 · 2^-26: one after the other, each term is lost; as a block of their own they add up
+    // to 2^-17.
     std::vector<float> x(kBlock * 2, 0x1p-13F);
     std::fill_n(x.begin(), kBlock, 0.0F);
     x[0] = 1;
@@ -124,10 +131,12 @@ TEST(SequentialEngine, IsTheDefinition) {
         for (const Metric metric : kMetrics) {
             std::vector<float> expected;
             for (std::size_t pair = 0; pair < kRows * kRows; ++pair) {
-                expected.push_back(
-                    distance_from_sum(metric, canonical_sum(view.row(pair / kRows), view.row(pair % kRows), dim)));
+                expected.push_back(distance_from_sum(
+                    metric, canonical_sum(view.row(pair / kRows), view.row(pair % kRows), dim)));
             }
-            ASSERT_EQ(difference(expected, all_distances(*engine("sequential", view, metric), kRows), kRows), "")
+            ASSERT_EQ(difference(expected,
+                                 all_distances(*engine("sequential", view, metric), kRows), kRows),
+                      "")
                 << dim;
         }
     }
@@ -162,8 +171,10 @@ TEST_P(EverySimd, TakesAnyNumberOfRowsAndThreads) {
             EngineOptions options;
             options.simd = GetParam();
             options.threads = threads;
-            const auto found = all_distances(*engine("cpu", view, Metric::euclidean, options), rows);
-            ASSERT_EQ(difference(expected, found, rows), "") << rows << " rows, " << threads << " threads";
+            const auto found =
+                all_distances(*engine("cpu", view, Metric::euclidean, options), rows);
+            ASSERT_EQ(difference(expected, found, rows), "")
+                << rows << " rows, " << threads << " threads";
         }
     }
 }
@@ -193,12 +204,14 @@ TEST_P(EverySimd, WritesARectangleAndItsMirrorAndNothingElse) {
                 std::vector<float> expected_mirror = mirror;
                 for (std::size_t i = 0; i < rectangle.rows; ++i) {
                     for (std::size_t j = 0; j < rectangle.columns; ++j) {
-                        const float value = whole[(rectangle.first_row + i) * kRows + rectangle.first_column + j];
+                        const float value =
+                            whole[(rectangle.first_row + i) * kRows + rectangle.first_column + j];
                         expected_out[i * stride + j] = value;
                         if (mirrored) expected_mirror[j * mirror_stride + i] = value;
                     }
                 }
-                ASSERT_TRUE(ways->run(rectangle, out.data(), stride, mirrored ? mirror.data() : nullptr,
+                ASSERT_TRUE(ways->run(rectangle, out.data(), stride,
+                                      mirrored ? mirror.data() : nullptr,
                                       mirrored ? mirror_stride : 0));
                 ASSERT_EQ(difference(expected_out, out, stride), "") << name;
                 ASSERT_EQ(difference(expected_mirror, mirror, mirror_stride), "") << name;
@@ -216,7 +229,8 @@ TEST(DistanceEngine, GivesAZeroDiagonalAndASymmetricMatrix) {
     const auto values = points(kRows, kDim);
     for (const std::string name : {"sequential", "cpu"}) {
         for (const Metric metric : kMetrics) {
-            const auto found = all_distances(*engine(name, {values.data(), kRows, kDim}, metric), kRows);
+            const auto found =
+                all_distances(*engine(name, {values.data(), kRows, kDim}, metric), kRows);
             for (std::size_t i = 0; i < kRows; ++i) {
                 ASSERT_EQ(std::bit_cast<std::uint32_t>(found[i * kRows + i]), 0U);
                 for (std::size_t j = 0; j < i; ++j) {
@@ -243,8 +257,8 @@ TEST(DistanceRegistry, NamesEveryEngineAndRefusesOthers) {
     const auto entries = list_distance_engines();
     std::vector<std::string> names;
     for (const auto& entry : entries) names.push_back(entry.name);
-    EXPECT_EQ(names,
-              (std::vector<std::string>{"cuda", "cpu", "sequential", "global", "shared8", "shared16", "shared32"}));
+    EXPECT_EQ(names, (std::vector<std::string>{"cuda", "cpu", "sequential", "global", "shared8",
+                                               "shared16", "shared32"}));
     const float value = 1;
     const PointsView view{&value, 1, 1};
     for (const auto& entry : entries) {
@@ -259,12 +273,14 @@ TEST(DistanceRegistry, NamesEveryEngineAndRefusesOthers) {
     EXPECT_TRUE(make_distance_engine("auto", view, Metric::sqeuclidean, {}));
     const auto made = make_distance_engine("abacus", view, Metric::sqeuclidean, {});
     ASSERT_FALSE(made);
-    EXPECT_NE(made.error().message.find("there are auto, cuda, cpu, sequential, global"), std::string::npos);
+    EXPECT_NE(made.error().message.find("there are auto, cuda, cpu, sequential, global"),
+              std::string::npos);
     EngineOptions options;
     options.simd = "mmx";
     const auto odd = make_distance_engine("cpu", view, Metric::sqeuclidean, options);
     ASSERT_FALSE(odd);
-    EXPECT_NE(odd.error().message.find("no instruction set 'mmx'"), std::string::npos) << odd.error().message;
+    EXPECT_NE(odd.error().message.find("no instruction set 'mmx'"), std::string::npos)
+        << odd.error().message;
 }
 
 }  // namespace

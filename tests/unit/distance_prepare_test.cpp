@@ -17,14 +17,15 @@ namespace {
 std::string row_name(std::size_t row) { return "m.txt: row " + std::to_string(row + 1); }
 
 template <class T>
-Result<Points> prepared(const std::vector<T>& values, std::size_t dim, Metric metric = Metric::sqeuclidean,
-                        unsigned threads = 2) {
+Result<Points> prepared(const std::vector<T>& values, std::size_t dim,
+                        Metric metric = Metric::sqeuclidean, unsigned threads = 2) {
     ThreadPool pool(threads);
     return prepare(pool, std::span<const T>(values), values.size() / dim, dim, metric, row_name);
 }
 
 template <class T>
-void expect_refused(const std::vector<T>& values, std::size_t dim, Metric metric, const std::string& says) {
+void expect_refused(const std::vector<T>& values, std::size_t dim, Metric metric,
+                    const std::string& says) {
     const auto points = prepared(values, dim, metric);
     ASSERT_FALSE(points);
     EXPECT_EQ(points.error().code, ErrorCode::bad_source);
@@ -32,10 +33,12 @@ void expect_refused(const std::vector<T>& values, std::size_t dim, Metric metric
     EXPECT_NE(points.error().message.find(says), std::string::npos) << points.error().message;
 }
 
-long double squared_distance(const std::vector<double>& values, std::size_t dim, std::size_t i, std::size_t j) {
+long double squared_distance(const std::vector<double>& values, std::size_t dim, std::size_t i,
+                             std::size_t j) {
     long double sum = 0;
     for (std::size_t k = 0; k < dim; ++k) {
-        const auto d = static_cast<long double>(values[i * dim + k]) - static_cast<long double>(values[j * dim + k]);
+        const auto d = static_cast<long double>(values[i * dim + k]) -
+                       static_cast<long double>(values[j * dim + k]);
         sum += d * d;
     }
     return sum;
@@ -56,13 +59,15 @@ TEST(DistancePrepare, LeavesFloat64ThatIsFloat32WhereItIs) {
     const std::vector<double> values = {1000001, 0.5, -3, 1000002, 0x1p-140, 7};
     const auto points = prepared(values, 3);
     ASSERT_TRUE(points);
-    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(static_cast<double>(points->storage[i]), values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i)
+        EXPECT_EQ(static_cast<double>(points->storage[i]), values[i]);
 }
 
 TEST(DistancePrepare, TakesACommonOffsetOutOfFloat64) {
     constexpr std::size_t kRows = 2500;  // more than one group of the mean
     constexpr std::size_t kDim = 7;
-    constexpr double kFarthest = 7;  // from the mean row: seven normals are longer once in ten million
+    constexpr double kFarthest = 7;  // from the mean row: seven normals are longer once in ten
+                                     // million
     std::mt19937_64 random(3);
     std::normal_distribution<double> normal;
     std::vector<double> values(kRows * kDim);
@@ -73,11 +78,14 @@ TEST(DistancePrepare, TakesACommonOffsetOutOfFloat64) {
     for (std::size_t i = 0; i < kRows; i += 50) {
         for (std::size_t j = 0; j < kRows; j += 49) {
             const auto truth = static_cast<double>(squared_distance(values, kDim, i, j));
-            const double found = static_cast<double>(canonical_sum(points->view.row(i), points->view.row(j), kDim));
+            const double found =
+                static_cast<double>(canonical_sum(points->view.row(i), points->view.row(j), kDim));
             // canonical.hpp: ε = u (|p| + |q|), and what float64 itself loses at 10^6.
             const double moved = 0x1p-24 * 2 * kFarthest * 1.001 + 1e-8;
-            const double bound = relative_bound(kDim) * truth + 2 * std::sqrt(truth) * moved + moved * moved;
-            ASSERT_FALSE(!(std::abs(found - truth) <= bound)) << i << ", " << j << ": " << found << " for " << truth;
+            const double bound =
+                relative_bound(kDim) * truth + 2 * std::sqrt(truth) * moved + moved * moved;
+            ASSERT_FALSE(!(std::abs(found - truth) <= bound))
+                << i << ", " << j << ": " << found << " for " << truth;
         }
     }
 }
@@ -121,16 +129,19 @@ TEST(DistancePrepare, MakesUnitRowsForTheCosine) {
                 norms.push_back(std::sqrt(squares));
             }
             for (std::size_t k = 0; k < kDim; ++k) {
-                const long double d = values[i * kDim + k] / norms[0] - values[j * kDim + k] / norms[1];
+                const long double d =
+                    values[i * kDim + k] / norms[0] - values[j * kDim + k] / norms[1];
                 unit += d * d;
             }
             const auto truth = static_cast<double>(unit / 2);
-            const double found = static_cast<double>(
-                distance_from_sum(Metric::cosine, canonical_sum(points->view.row(i), points->view.row(j), kDim)));
+            const double found = static_cast<double>(distance_from_sum(
+                Metric::cosine, canonical_sum(points->view.row(i), points->view.row(j), kDim)));
             // canonical.hpp: 2 u D + 2 u².
             constexpr double u = 0x1p-24;
-            const double bound = relative_bound(kDim) * truth + 1.01 * (2 * u * std::sqrt(2 * truth) + 2 * u * u);
-            ASSERT_FALSE(!(std::abs(found - truth) <= bound)) << i << ", " << j << ": " << found << " for " << truth;
+            const double bound =
+                relative_bound(kDim) * truth + 1.01 * (2 * u * std::sqrt(2 * truth) + 2 * u * u);
+            ASSERT_FALSE(!(std::abs(found - truth) <= bound))
+                << i << ", " << j << ": " << found << " for " << truth;
         }
     }
     const std::vector<float> same = {3, 4, 30, 40};
@@ -161,10 +172,13 @@ TEST(DistancePrepare, RefusesARowOfZerosForTheCosineAlone) {
 }
 
 TEST(DistancePrepare, RefusesNumbersWhoseSquaresMayOverflow) {
-    expect_refused(std::vector<float>{1, 2, 3e19F, 4}, 2, Metric::sqeuclidean, "row 2: its numbers are so large");
-    expect_refused(std::vector<double>{1, 2, 1e300, 4}, 2, Metric::euclidean, "its numbers are so large");
+    expect_refused(std::vector<float>{1, 2, 3e19F, 4}, 2, Metric::sqeuclidean,
+                   "row 2: its numbers are so large");
+    expect_refused(std::vector<double>{1, 2, 1e300, 4}, 2, Metric::euclidean,
+                   "its numbers are so large");
     // Not even the mean is finite.
-    expect_refused(std::vector<double>{1.7e308, 1.6e308, 1.7e308}, 1, Metric::euclidean, "its numbers are so large");
+    expect_refused(std::vector<double>{1.7e308, 1.6e308, 1.7e308}, 1, Metric::euclidean,
+                   "its numbers are so large");
     EXPECT_TRUE(prepared(std::vector<double>{1, 2, 1e300, 4}, 2, Metric::cosine));
     // The most that is taken: opposite rows of the largest norm.
     const std::vector<float> largest = {0x1p62F, -0x1p62F};
@@ -174,7 +188,8 @@ TEST(DistancePrepare, RefusesNumbersWhoseSquaresMayOverflow) {
 }
 
 TEST(DistancePrepare, RefusesMoreColumnsThanTheBoundCovers) {
-    expect_refused(std::vector<float>(kMostDim + 1, 1.0F), kMostDim + 1, Metric::sqeuclidean, "2097152 at most");
+    expect_refused(std::vector<float>(kMostDim + 1, 1.0F), kMostDim + 1, Metric::sqeuclidean,
+                   "2097152 at most");
     EXPECT_TRUE(prepared(std::vector<float>(kMostDim, 1.0F), kMostDim));
 }
 

@@ -46,7 +46,8 @@ TEST(TextRows, TakesBlanksTabsBlankLinesAndCrLf) {
     EXPECT_EQ(rows.rows, 3U);
     EXPECT_EQ(rows.dim, 2U);
     EXPECT_EQ(rows.lines, 6U);
-    EXPECT_EQ(rows.line_of_row, (std::vector<std::pair<std::size_t, std::uint64_t>>{{0, 1}, {1, 3}, {2, 5}}));
+    EXPECT_EQ(rows.line_of_row,
+              (std::vector<std::pair<std::size_t, std::uint64_t>>{{0, 1}, {1, 3}, {2, 5}}));
     EXPECT_EQ(parsed("1\n2\n3\n\n4\n5\n").line_of_row,
               (std::vector<std::pair<std::size_t, std::uint64_t>>{{0, 0}, {3, 4}}));
     EXPECT_EQ(parsed("").rows, 0U);
@@ -62,10 +63,13 @@ TEST(TextRows, StopsAtTheFirstFaultAndSaysTheRemedy) {
     for (const auto& [text, line, says] :
          {Case{"1 2\n3 x4\n5\n", 1, "\"x4\" is no number"},
           Case{"1,2\n", 0, "\"1,2\" is no number; numbers are separated by"},
-          Case{"1 2\n\n1;2\n", 2, "separated by blanks or tabs"}, Case{"nan 1\n", 0, "numbers that are finite"},
+          Case{"1 2\n\n1;2\n", 2, "separated by blanks or tabs"},
+          Case{"nan 1\n", 0, "numbers that are finite"},
           Case{"1\n-inf\n", 1, "numbers that are finite"}, Case{"1e999\n", 0, "beyond float64"},
-          Case{"1 0x10\n", 0, "\"0x10\" is no number"}, Case{"1\r2\n", 0, "\"1\\x0D2\" is no number"},
-          Case{std::string("1\0\n", 3), 0, "\"1\\x00\" is no number"}, Case{"1 -\n", 0, "\"-\" is no number"}}) {
+          Case{"1 0x10\n", 0, "\"0x10\" is no number"},
+          Case{"1\r2\n", 0, "\"1\\x0D2\" is no number"},
+          Case{std::string("1\0\n", 3), 0, "\"1\\x00\" is no number"},
+          Case{"1 -\n", 0, "\"-\" is no number"}}) {
         const TextRows rows = parsed(text);
         ASSERT_TRUE(rows.fault) << text;
         EXPECT_EQ(rows.fault->line, line) << text;
@@ -89,7 +93,8 @@ TEST(Matrix, ReadsTextOfManyPiecesInOrder) {
     std::size_t line = 0;
     for (std::size_t row = 0; row < kRows; ++row) {
         text += std::to_string(row) + " 0.5 -" + std::to_string(row % 1000) + "\n";
-        wanted.insert(wanted.end(), {static_cast<double>(row), 0.5, -static_cast<double>(row % 1000)});
+        wanted.insert(wanted.end(),
+                      {static_cast<double>(row), 0.5, -static_cast<double>(row % 1000)});
         lines.push_back(++line);
         if (row % 1000 == 7) text += "\n", ++line;
     }
@@ -108,15 +113,19 @@ TEST(Matrix, ReadsTextOfManyPiecesInOrder) {
     // A fault in a later piece is told with the line of the whole, and by the first row's length.
     const auto ragged = read_matrix(file_with(dir, text + "1 2\n"), {2}, go_on);
     ASSERT_FALSE(ragged);
-    EXPECT_EQ(ragged.error().message, dir / "m" + ": line " + std::to_string(line + 1) +
-                                          " has 2 numbers, and line 1 has 3; a matrix has the same in every row");
+    EXPECT_EQ(ragged.error().message,
+              dir / "m" + ": line " + std::to_string(line + 1) +
+                  " has 2 numbers, and line 1 has 3; a matrix has the same in every row");
     const auto word = read_matrix(file_with(dir, text + "\n1 2 three\n"), {2}, go_on);
     ASSERT_FALSE(word);
-    EXPECT_NE(word.error().message.find("line " + std::to_string(line + 2) + ": \"three\""), std::string::npos);
+    EXPECT_NE(word.error().message.find("line " + std::to_string(line + 2) + ": \"three\""),
+              std::string::npos);
     // The first row of a later piece has another length.
-    const auto cut = read_matrix(file_with(dir, "1 2\n" + std::string(5 << 20, '\n') + "1 2 3\n"), {2}, go_on);
+    const auto cut =
+        read_matrix(file_with(dir, "1 2\n" + std::string(5 << 20, '\n') + "1 2 3\n"), {2}, go_on);
     ASSERT_FALSE(cut);
-    EXPECT_NE(cut.error().message.find(": line 5242882 has 3 numbers, and line 1 has 2"), std::string::npos)
+    EXPECT_NE(cut.error().message.find(": line 5242882 has 3 numbers, and line 1 has 2"),
+              std::string::npos)
         << cut.error().message;
 }
 
@@ -133,18 +142,21 @@ TEST(Matrix, ReadsPackedTextAndAByteOrderMark) {
 
 TEST(Matrix, TakesWordsOfAModel) {
     const tests::TempDir dir;
-    const auto model = tests::make_model(dir / "model", {{"the", {1, 2}}, {"of", {3, 4}}, {"New York", {5, 6}}});
+    const auto model =
+        tests::make_model(dir / "model", {{"the", {1, 2}}, {"of", {3, 4}}, {"New York", {5, 6}}});
     const auto matrix = read_words(file_with(dir, "New York\r\n\nthe\nthe"), model, go_on);
     ASSERT_TRUE(matrix) << matrix.error().message;
     const auto values = std::get<std::span<const float>>(matrix->values());
-    EXPECT_EQ(std::vector<float>(values.begin(), values.end()), (std::vector<float>{5, 6, 1, 2, 1, 2}));
+    EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
+              (std::vector<float>{5, 6, 1, 2, 1, 2}));
     EXPECT_EQ(matrix->words(), (std::vector<std::string>{"New York", "the", "the"}));
     EXPECT_EQ(matrix->row_name(1), dir / "m" + ": line 3 (\"the\")");
     const auto unknown = read_words(file_with(dir, "the\n\nbarca\n"), model, go_on);
     ASSERT_FALSE(unknown);
     EXPECT_EQ(unknown.error().code, ErrorCode::unknown_word);
     EXPECT_EQ(unknown.error().subject, "barca");
-    EXPECT_NE(unknown.error().message.find(": line 3: \"barca\" is not in the model"), std::string::npos);
+    EXPECT_NE(unknown.error().message.find(": line 3: \"barca\" is not in the model"),
+              std::string::npos);
     EXPECT_FALSE(read_words(file_with(dir, "\n\r\n"), model, go_on));
 }
 
@@ -154,7 +166,8 @@ TEST(Nearest, SortsByDistanceThenIndexAndLeavesItselfOut) {
     find_nearest(distances, 1, 4, nearest);
     EXPECT_EQ(nearest, (std::vector<Neighbour>{{3, 0}, {6, 0}, {2, 1}, {4, 1}}));
     find_nearest(distances, 5, 7, nearest);
-    EXPECT_EQ(nearest, (std::vector<Neighbour>{{1, 0}, {3, 0}, {6, 0}, {2, 1}, {4, 1}, {7, 1}, {0, 2}}));
+    EXPECT_EQ(nearest,
+              (std::vector<Neighbour>{{1, 0}, {3, 0}, {6, 0}, {2, 1}, {4, 1}, {7, 1}, {0, 2}}));
     find_nearest(std::vector<float>{0}, 0, 0, nearest);
     EXPECT_TRUE(nearest.empty());
 }
@@ -172,8 +185,9 @@ TEST(Nearest, AgreesWithAFullSort) {
         for (std::size_t i = 0; i < distances.size(); ++i) {
             if (i != self) all.push_back({static_cast<std::int64_t>(i), distances[i]});
         }
-        std::stable_sort(all.begin(), all.end(),
-                         [](const Neighbour& a, const Neighbour& b) { return a.distance < b.distance; });
+        std::stable_sort(all.begin(), all.end(), [](const Neighbour& a, const Neighbour& b) {
+            return a.distance < b.distance;
+        });
         all.resize(count);
         find_nearest(distances, self, count, nearest);
         ASSERT_EQ(nearest, all);

@@ -43,7 +43,8 @@ TEST(Expression, AddsSubtractsAndJuxtaposes) {
 }
 
 TEST(Expression, OperatorsAreTokensOfTheirOwn) {
-    EXPECT_EQ(terms_of("king-man +woman 2*x (a)"), (Terms{{1, "king-man"}, {1, "+woman"}, {1, "2*x"}, {1, "(a)"}}));
+    EXPECT_EQ(terms_of("king-man +woman 2*x (a)"),
+              (Terms{{1, "king-man"}, {1, "+woman"}, {1, "2*x"}, {1, "(a)"}}));
     EXPECT_EQ(terms_of("\"+\" - \"*\" \"(\""), (Terms{{1, "+"}, {-1, "*"}, {1, "("}}));
     EXPECT_EQ(terms_of("2 3"), (Terms{{1, "2"}, {1, "3"}})) << "a number without '*' is a word";
 }
@@ -51,19 +52,22 @@ TEST(Expression, OperatorsAreTokensOfTheirOwn) {
 TEST(Expression, CoefficientsMultiplyOutermostFirst) {
     EXPECT_EQ(terms_of("2 * a - 0.5 * b"), (Terms{{2, "a"}, {-0.5, "b"}}));
     EXPECT_EQ(terms_of("-2 * a +3 * b"), (Terms{{-2, "a"}, {3, "b"}}));
-    EXPECT_EQ(terms_of("a - 2 * ( b - 3 * ( c d ) ) + e"), (Terms{{1, "a"}, {-2, "b"}, {6, "c"}, {6, "d"}, {1, "e"}}));
+    EXPECT_EQ(terms_of("a - 2 * ( b - 3 * ( c d ) ) + e"),
+              (Terms{{1, "a"}, {-2, "b"}, {6, "c"}, {6, "d"}, {1, "e"}}));
     // (0.1 * 0.2) * 0.3 and 0.1 * (0.2 * 0.3) differ in the last bit.
     ASSERT_NE((0.1 * 0.2) * 0.3, 0.1 * (0.2 * 0.3));
     EXPECT_EQ(terms_of("0.1 * ( 0.2 * ( 0.3 * a ) )"), (Terms{{(0.1 * 0.2) * 0.3, "a"}}));
     // In the other order an intermediate product would overflow.
-    EXPECT_EQ(terms_of("1e-300 * ( 1e200 * ( 1e200 * a ) )").at(0).coefficient, (1e-300 * 1e200) * 1e200);
+    EXPECT_EQ(terms_of("1e-300 * ( 1e200 * ( 1e200 * a ) )").at(0).coefficient,
+              (1e-300 * 1e200) * 1e200);
     EXPECT_TRUE(std::signbit(terms_of("- 0 * a").at(0).coefficient));
 }
 
 TEST(Expression, NestsSixtyFourDeep) {
     EXPECT_EQ(terms_of(nested(64)), (Terms{{1, "a"}}));
     EXPECT_NE(error_of(nested(65)).find("64"), std::string::npos);
-    EXPECT_EQ(terms_of(nested(64) + " " + nested(64)).size(), 2U) << "depth is not a count of parentheses";
+    EXPECT_EQ(terms_of(nested(64) + " " + nested(64)).size(), 2U)
+        << "depth is not a count of parentheses";
     error_of(std::string(65536, '(').replace(1, 1, " "));
     std::string opening;
     for (int i = 0; i < 32768; ++i) opening += "( ";
@@ -72,7 +76,8 @@ TEST(Expression, NestsSixtyFourDeep) {
 
 TEST(Expression, NamesWhatIsWrong) {
     const auto expect = [](std::string_view text, std::string_view part) {
-        EXPECT_NE(error_of(text).find(part), std::string::npos) << text << " gives: " << error_of(text);
+        EXPECT_NE(error_of(text).find(part), std::string::npos)
+            << text << " gives: " << error_of(text);
     };
     expect("", "needs a word");
     expect(" \t", "needs a word");
@@ -107,8 +112,8 @@ TEST(Number, IsDecimalAndFinite) {
     EXPECT_EQ(*parse_number("1."), 1.0);
     EXPECT_EQ(*parse_number("18446744073709551616"), 18446744073709551616.0);
     EXPECT_EQ(*parse_number("5e-324"), 5e-324);
-    for (const char* text : {"", "+", "-", "+-1", "-+1", "++1", "0x10", "1,5", "1 ", " 1", "1e", "one", "inf", "-inf",
-                             "+inf", "nan", "1e999", "-1e999", "1\xC2\xA0"}) {
+    for (const char* text : {"", "+", "-", "+-1", "-+1", "++1", "0x10", "1,5", "1 ", " 1", "1e",
+                             "one", "inf", "-inf", "+inf", "nan", "1e999", "-1e999", "1\xC2\xA0"}) {
         EXPECT_FALSE(parse_number(text)) << text;
     }
 }
@@ -125,22 +130,25 @@ TEST(Number, RoundsToFloat32Once) {
     EXPECT_TRUE(std::signbit(*parse_float32("-1e-400")));
     EXPECT_TRUE(std::signbit(*parse_float32("-1e-60")));
     EXPECT_EQ(*parse_float32("3.4028235e38"), std::numeric_limits<float>::max());
-    for (const char* text : {"", "1e39", "-1e39", "1e999", "nan", "inf", "x", "0x1", "1 ", "+-1", "-"}) {
+    for (const char* text :
+         {"", "1e39", "-1e39", "1e999", "nan", "inf", "x", "0x1", "1 ", "+-1", "-"}) {
         EXPECT_FALSE(parse_float32(text)) << text;
     }
 }
 
-/// More digits than any float's exponent, on either side of the point, and an exponent that makes up for them or not.
+/// More digits than any float's exponent, on either side of the point, and an exponent that makes
+/// up for them or not.
 TEST(Number, WeighsDigitsAndExponentTogether) {
     const std::string zeros(400, '0');
-    for (const std::string& huge :
-         std::vector<std::string>{"1" + zeros + "e-50", "1" + zeros, "0.1e400", "-1" + zeros + "e-361"}) {
+    for (const std::string& huge : std::vector<std::string>{"1" + zeros + "e-50", "1" + zeros,
+                                                            "0.1e400", "-1" + zeros + "e-361"}) {
         const auto number = parse_float32(huge);
         ASSERT_FALSE(number) << huge << " is read as " << *number;
-        EXPECT_NE(number.error().message.find("too large for float32"), std::string::npos) << number.error().message;
+        EXPECT_NE(number.error().message.find("too large for float32"), std::string::npos)
+            << number.error().message;
     }
-    for (const std::string& tiny :
-         std::vector<std::string>{"0." + zeros + "1", "0." + zeros + "1e50", "1e-400", zeros + "." + zeros}) {
+    for (const std::string& tiny : std::vector<std::string>{
+             "0." + zeros + "1", "0." + zeros + "1e50", "1e-400", zeros + "." + zeros}) {
         const auto number = parse_float32(tiny);
         ASSERT_TRUE(number) << number.error().message;
         EXPECT_EQ(*number, 0.0F) << tiny;

@@ -93,7 +93,8 @@ TEST(Tokenizer, AQuotedWordReadsBackAsItsBytes) {
     for (int round = 0; round < 20000; ++round) {
         std::string word;
         for (std::size_t length = 1 + random() % 24; word.size() < length;) {
-            word += random() % 2 == 0 ? special[random() % special.size()] : static_cast<char>(random());
+            word += random() % 2 == 0 ? special[random() % special.size()]
+                                      : static_cast<char>(random());
         }
         const std::string quoted = wire::quote_word(word);
         Tokenizer tokens(quoted);

@@ -1,4 +1,5 @@
-// The golden example of FORMAT.md, read from the page, against what the writer and gloved-convert write.
+// The golden example of FORMAT.md, read from the page, against what the writer and gloved-convert
+// write.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -25,7 +26,8 @@ std::string block(const std::string& name) {
     return page.substr(first, page.find("```", first) - first);
 }
 
-/// The bytes that a `hexdump -C` shows: «OFFSET  16 bytes in hex  |text|», «*» for lines like the one before.
+/// The bytes that a `hexdump -C` shows: «OFFSET  16 bytes in hex  |text|», «*» for lines like the
+/// one before.
 std::string undump(const std::string& dump) {
     std::string bytes;
     std::istringstream lines(dump);
@@ -36,12 +38,14 @@ std::string undump(const std::string& dump) {
             continue;
         }
         const auto offset = static_cast<std::size_t>(std::stoull(line, nullptr, 16));
-        const std::string last = bytes.size() >= 16 ? bytes.substr(bytes.size() - 16) : std::string();
+        const std::string last =
+            bytes.size() >= 16 ? bytes.substr(bytes.size() - 16) : std::string();
         while (repeat && bytes.size() < offset) bytes += last;
         repeat = false;
         EXPECT_EQ(bytes.size(), offset) << line;
         std::istringstream fields(line.substr(8, line.find('|') - 8));
-        for (std::string field; fields >> field;) bytes += static_cast<char>(std::stoi(field, nullptr, 16));
+        for (std::string field; fields >> field;)
+            bytes += static_cast<char>(std::stoi(field, nullptr, 16));
     }
     return bytes;
 }
@@ -55,7 +59,8 @@ TEST(Golden, WriterWritesTheBytesOfThePage) {
         std::string a;
         std::string b;
         fields >> word >> a >> b;
-        entries.push_back({word, {std::strtof(a.c_str(), nullptr), std::strtof(b.c_str(), nullptr)}});
+        entries.push_back(
+            {word, {std::strtof(a.c_str(), nullptr), std::strtof(b.c_str(), nullptr)}});
     }
     ASSERT_EQ(entries.size(), 3U);
     const TempDir dir;
@@ -68,7 +73,8 @@ TEST(Golden, WriterWritesTheBytesOfThePage) {
 
 TEST(Golden, ConvertWritesTheBytesOfThePage) {
     const TempDir dir;
-    const Finished finished = run({program("gloved-convert"), "-", dir / "m"}, block("golden-source"));
+    const Finished finished =
+        run({program("gloved-convert"), "-", dir / "m"}, block("golden-source"));
     ASSERT_EQ(finished.exit_code, 0) << finished.err;
     EXPECT_TRUE(read_file(dir / "m/keys") == undump(block("golden-keys")));
     EXPECT_TRUE(read_file(dir / "m/values") == undump(block("golden-values")));
@@ -90,7 +96,8 @@ TEST(Golden, ReaderReadsTheBytesOfThePage) {
     EXPECT_EQ(model->vector(0)[0], -0.1F);
     EXPECT_EQ(model->norms()[1], 5.0);
     EXPECT_EQ(model->ranks()[2], 0U);
-    for (const auto& section : model->header().sections) EXPECT_TRUE(model->verify_section(section));
+    for (const auto& section : model->header().sections)
+        EXPECT_TRUE(model->verify_section(section));
     ASSERT_TRUE(model->planes());
     EXPECT_TRUE(model->verify_planes());
     ASSERT_EQ(model->planes()->size(), 128U);

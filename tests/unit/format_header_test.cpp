@@ -40,7 +40,8 @@ Result<Header> decode_with_name(std::string_view name) {
 }
 
 TEST(SectionName, IsOfLettersDigitsAndThreeSigns) {
-    for (const std::string_view name : {"optional", "a", "0", "x.y_z-9", "abcdefghijklmnopqrstuvw"}) {
+    for (const std::string_view name :
+         {"optional", "a", "0", "x.y_z-9", "abcdefghijklmnopqrstuvw"}) {
         const auto header = decode_with_name(name);
         ASSERT_TRUE(header) << name << ": " << header.error().message;
         EXPECT_NE(header->find(name), nullptr);
@@ -53,8 +54,10 @@ TEST(SectionName, WithAnyOtherByteIsRefusedInOneLineOfText) {
         const auto header = decode_with_name(name);
         ASSERT_FALSE(header) << name;
         EXPECT_EQ(header.error().code, ErrorCode::damaged);
-        EXPECT_NE(header.error().message.find("the name of section 3"), std::string::npos) << header.error().message;
-        EXPECT_EQ(header.error().message.find_first_of("\n\x1B\xFF"), std::string::npos) << header.error().message;
+        EXPECT_NE(header.error().message.find("the name of section 3"), std::string::npos)
+            << header.error().message;
+        EXPECT_EQ(header.error().message.find_first_of("\n\x1B\xFF"), std::string::npos)
+            << header.error().message;
     }
 }
 

@@ -53,10 +53,10 @@ class PlanesFile : public testing::Test {
         const auto opened = format::Model::open(model_);
         ASSERT_FALSE(opened) << fault;
         EXPECT_EQ(opened.error().code, code) << fault;
-        EXPECT_EQ(opened.error().message,
-                  fmt::format("{0}/planes: {1}; remove it: a model serves without. 'gloved-convert --planes-only {0}' "
-                              "makes it anew",
-                              model_, fault));
+        EXPECT_EQ(opened.error().message, fmt::format("{0}/planes: {1}; remove it: a model serves "
+                                                      "without. 'gloved-convert --planes-only {0}' "
+                                                      "makes it anew",
+                                                      model_, fault));
         // Who does not want planes is not kept from the rest.
         EXPECT_TRUE(format::Model::open(model_, format::WithPlanes::no));
     }
@@ -105,15 +105,18 @@ TEST_F(PlanesFile, EveryFieldOfItsHeaderIsChecked) {
     using enum ErrorCode;
     expect_refused("", damaged, "0 bytes are too few for a header of 4096");
     expect_refused(planes_.substr(0, 4095), damaged, "4095 bytes are too few for a header of 4096");
-    expect_refused(changed(field<char>(0, 'x')), damaged, "not a gloved planes file (the first 8 bytes differ)");
-    expect_refused(changed(field<std::uint32_t>(8, 2)), unsupported, "planes version 2, this program reads version 1");
+    expect_refused(changed(field<char>(0, 'x')), damaged,
+                   "not a gloved planes file (the first 8 bytes differ)");
+    expect_refused(changed(field<std::uint32_t>(8, 2)), unsupported,
+                   "planes version 2, this program reads version 1");
     expect_refused(changed(field<std::uint32_t>(12, 64)), damaged, "wrong header size");
     expect_refused(changed(field<std::uint64_t>(16, 0)), damaged, "impossible row count 0");
     expect_refused(changed(field<std::uint64_t>(16, ~std::uint64_t{0})), damaged,
                    "impossible row count 18446744073709551615");
     expect_refused(changed(field<std::uint32_t>(24, 0)), damaged, "impossible dimension 0");
     expect_refused(changed(field<std::uint32_t>(24, 4097)), damaged, "impossible dimension 4097");
-    expect_refused(changed(field<std::uint32_t>(28, 8)), unsupported, "8 bits a component, this program reads 4");
+    expect_refused(changed(field<std::uint32_t>(28, 8)), unsupported,
+                   "8 bits a component, this program reads 4");
     expect_refused(changed(field<std::uint64_t>(40, 1)), damaged,
                    "1 bytes of groups in a file of 8192; 100 × 9 needs 1344 in 8192");
     expect_refused(changed(field<std::uint64_t>(56, 4096)), damaged,
@@ -123,12 +126,18 @@ TEST_F(PlanesFile, EveryFieldOfItsHeaderIsChecked) {
     const std::string generation = format::hex(model->generation());
     expect_refused(
         changed(field<std::uint64_t>(32, 1)), mismatch,
-        fmt::format("of another model: 100 × 9, generation 0000000000000001; this one has 100 × 9 and {}", generation));
+        fmt::format(
+            "of another model: 100 × 9, generation 0000000000000001; this one has 100 × 9 and {}",
+            generation));
     // The same number of groups, and of steps: only the field tells.
-    expect_refused(changed(field<std::uint64_t>(16, 99)), mismatch,
-                   fmt::format("of another model: 99 × 9, generation {0}; this one has 100 × 9 and {0}", generation));
-    expect_refused(changed(field<std::uint32_t>(24, 10)), mismatch,
-                   fmt::format("of another model: 100 × 10, generation {0}; this one has 100 × 9 and {0}", generation));
+    expect_refused(
+        changed(field<std::uint64_t>(16, 99)), mismatch,
+        fmt::format("of another model: 99 × 9, generation {0}; this one has 100 × 9 and {0}",
+                    generation));
+    expect_refused(
+        changed(field<std::uint32_t>(24, 10)), mismatch,
+        fmt::format("of another model: 100 × 10, generation {0}; this one has 100 × 9 and {0}",
+                    generation));
     put(changed([](std::string&) {}));
     EXPECT_TRUE(format::Model::open(model_));
 }
@@ -146,10 +155,12 @@ TEST_F(PlanesFile, EveryBitOfItsHeaderCounts) {
 }
 
 TEST_F(PlanesFile, OfAnotherLengthIsRefused) {
-    for (const std::string& file : {planes_ + '\0', planes_.substr(0, planes_.size() - 1), planes_.substr(0, 4096)}) {
+    for (const std::string& file :
+         {planes_ + '\0', planes_.substr(0, planes_.size() - 1), planes_.substr(0, 4096)}) {
         expect_refused(
             file, ErrorCode::damaged,
-            fmt::format("the file has {} bytes, its header says 8192 (truncated or appended to)", file.size()));
+            fmt::format("the file has {} bytes, its header says 8192 (truncated or appended to)",
+                        file.size()));
     }
 }
 
@@ -173,8 +184,10 @@ TEST_F(PlanesFile, DamagedGroupsAreFoundByTheChecksum) {
     const auto verified = model->verify_planes();
     ASSERT_FALSE(verified);
     EXPECT_EQ(verified.error().code, ErrorCode::damaged);
-    EXPECT_NE(verified.error().message.find(model_ + "/planes: the checksum is "), std::string::npos);
-    EXPECT_NE(verified.error().message.find("gloved-convert --planes-only " + model_), std::string::npos);
+    EXPECT_NE(verified.error().message.find(model_ + "/planes: the checksum is "),
+              std::string::npos);
+    EXPECT_NE(verified.error().message.find("gloved-convert --planes-only " + model_),
+              std::string::npos);
 }
 
 TEST_F(PlanesFile, ThatIsCutShortWhileItIsMappedIsTold) {
@@ -185,7 +198,8 @@ TEST_F(PlanesFile, ThatIsCutShortWhileItIsMappedIsTold) {
     ASSERT_EQ(::truncate((model_ + "/planes").c_str(), 5000), 0);
     const auto sizes = model->verify_sizes();
     ASSERT_FALSE(sizes);
-    EXPECT_NE(sizes.error().message.find(model_ + "/planes: its size has changed"), std::string::npos);
+    EXPECT_NE(sizes.error().message.find(model_ + "/planes: its size has changed"),
+              std::string::npos);
 }
 
 TEST_F(PlanesFile, OneProcessAtATimeMakesANewOne) {
@@ -222,7 +236,8 @@ TEST_F(PlanesFile, ANewOneIsNotPutIntoAModelThatWasReplacedMeanwhile) {
     EXPECT_TRUE(read_file(dir_ / "aside/planes") == planes_);
 }
 
-// Rows and dims at which groups and steps end, or do not; and rows whose norms the bounds leave out, which are all zeros.
+// Rows and dims at which groups and steps end, or do not; and rows whose norms the bounds leave
+// out, which are all zeros.
 TEST(PlanesGroups, HoldEveryRowWhereTheFormatSays) {
     for (const std::size_t rows : {1U, 15U, 16U, 17U, 48U}) {
         for (const std::size_t dim : {1U, 4U, 5U, 8U, 9U, 16U, 17U, 300U}) {

@@ -16,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::size_t entries_in(const std::string& path) {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path), fs::directory_iterator()));
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(path), fs::directory_iterator()));
 }
 
 TEST(Publish, SweepsStraysButNotOfTheLiving) {
@@ -37,8 +38,8 @@ TEST(Publish, SweepsStraysButNotOfTheLiving) {
     EXPECT_EQ(entries_in(dir.path()), 2U);
 }
 
-// Where directories cannot be exchanged the old model is moved aside first. A crash right then leaves it as the only
-// one.
+// Where directories cannot be exchanged the old model is moved aside first. A crash right then
+// leaves it as the only one.
 TEST(Publish, GivesAnOldModelThatWasMovedAsideItsNameBack) {
     const tests::TempDir dir;
     tests::make_model(dir / "m", {{"a", {1.0F}}});

@@ -1,4 +1,5 @@
-// Whether the minimum that comes with generated matrices is that of the text, by another way to read it.
+// Whether the minimum that comes with generated matrices is that of the text, by another way to
+// read it.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -27,7 +28,8 @@ TEST(MatminGenerate, KnowsTheExtremesOfItsTextWhateverTheThreads) {
             options.numbers = numbers;
             options.threads = threads;
             const std::string path = dir / "matrices";
-            const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+            const UniqueFd file(
+                ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
             const auto generated = generate(options, file.get(), path);
             ASSERT_TRUE(generated);
             const std::string text = tests::read_file(path);

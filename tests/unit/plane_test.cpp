@@ -1,5 +1,5 @@
-// The plane's stored bounds against exact arithmetic, and its cuts against canonical scores, on rows made to hurt. Sections (§) are of
-// docs/certified-search.md.
+// The plane's stored bounds against exact arithmetic, and its cuts against canonical scores, on
+// rows made to hurt. Sections (§) are of docs/certified-search.md.
 #include "kernels/planes/plane.hpp"
 
 #include <gtest/gtest.h>
@@ -57,17 +57,20 @@ const std::vector<std::pair<std::string, std::function<Vector(Random&, std::size
          row[random() % dim] = 1.0F;
          return row;
      }},
-    {"constant", [](Random& random, std::size_t dim) { return Vector(dim, random() % 2 ? 0.25F : -0.25F); }},
+    {"constant",
+     [](Random& random, std::size_t dim) { return Vector(dim, random() % 2 ? 0.25F : -0.25F); }},
     {"levels",
      [](Random& random, std::size_t dim) {
          Vector row(dim);
-         for (float& value : row) value = static_cast<float>(2 * static_cast<int>(random() % 16) - 15);
+         for (float& value : row)
+             value = static_cast<float>(2 * static_cast<int>(random() % 16) - 15);
          return row;
      }},
     {"between_levels",
      [](Random& random, std::size_t dim) {
          Vector row(dim);
-         for (float& value : row) value = static_cast<float>(2 * static_cast<int>(random() % 16) - 14);
+         for (float& value : row)
+             value = static_cast<float>(2 * static_cast<int>(random() % 16) - 14);
          row[0] = 15;
          return row;
      }},
@@ -81,14 +84,16 @@ const std::vector<std::pair<std::string, std::function<Vector(Random&, std::size
     {"tiny",
      [](Random& random, std::size_t dim) {
          Vector row(dim, 0.0F);
-         for (float& value : row) value = std::ldexp(static_cast<float>(random() % 1000) - 500, -66);
+         for (float& value : row)
+             value = std::ldexp(static_cast<float>(random() % 1000) - 500, -66);
          row[0] = std::ldexp(1.0F, -58);
          return row;
      }},
     {"denormal_parts",
      [](Random& random, std::size_t dim) {
          Vector row(dim, 0.0F);
-         for (float& value : row) value = std::ldexp(static_cast<float>(random() % 1000) - 500, -149);
+         for (float& value : row)
+             value = std::ldexp(static_cast<float>(random() % 1000) - 500, -149);
          row[0] = 1;
          return row;
      }},
@@ -101,7 +106,8 @@ cpp_rational exact(double value) {
     int exponent = 0;
     const double mantissa = std::frexp(value, &exponent);
     cpp_rational result(static_cast<std::int64_t>(std::ldexp(mantissa, 53)));
-    const boost::multiprecision::cpp_int power = boost::multiprecision::cpp_int(1) << std::abs(exponent - 53);
+    const boost::multiprecision::cpp_int power = boost::multiprecision::cpp_int(1)
+                                                 << std::abs(exponent - 53);
     return exponent >= 53 ? cpp_rational(result * power) : cpp_rational(result / power);
 }
 
@@ -113,8 +119,9 @@ cpp_int scaled(float value) {
     int exponent = 0;
     const float mantissa = std::frexp(value, &exponent);
     const bool negative = mantissa < 0;
-    const cpp_int size =
-        (cpp_int(static_cast<std::int64_t>(std::ldexp(std::abs(mantissa), 24))) << (exponent + 149)) >> 24;
+    const cpp_int size = (cpp_int(static_cast<std::int64_t>(std::ldexp(std::abs(mantissa), 24)))
+                          << (exponent + 149)) >>
+                         24;
     return negative ? cpp_int(-size) : size;
 }
 
@@ -165,26 +172,32 @@ TEST(Plane, StoredBoundsHoldInExactArithmetic) {
                     code_squares += level * level;
                     product += value * level;
                 }
-                // §3, squared and multiplied by x·x: w p <= P < w (p + 1.5) and w (h - 1.5) < H <= w h.
-                const cpp_rational unit_squared = cpp_rational(225) * dim / (cpp_rational(65535) * 65535);
+                // §3, squared and multiplied by x·x: w p <= P < w (p + 1.5) and w (h - 1.5) < H <=
+                // w h.
+                const cpp_rational unit_squared =
+                    cpp_rational(225) * dim / (cpp_rational(65535) * 65535);
                 const cpp_rational p(code.projection);
                 const cpp_rational h(code.residual);
                 ASSERT_GT(product, 0) << name << " of " << dim;
-                ASSERT_LE(unit_squared * p * p * row_squares, product * product) << name << " of " << dim;
+                ASSERT_LE(unit_squared * p * p * row_squares, product * product)
+                    << name << " of " << dim;
                 const cpp_rational within = exact(kernels::planes::kStoredWithin);
                 const cpp_rational left = code_squares * row_squares - product * product;  // H² x·x
                 ASSERT_LE(left, unit_squared * h * h * row_squares) << name << " of " << dim;
-                ASSERT_LT(product * product, unit_squared * (p + within) * (p + within) * row_squares)
+                ASSERT_LT(product * product,
+                          unit_squared * (p + within) * (p + within) * row_squares)
                     << name << " of " << dim;
                 if (h > within) {
-                    ASSERT_LT(unit_squared * (h - within) * (h - within) * row_squares, left) << name << " of " << dim;
+                    ASSERT_LT(unit_squared * (h - within) * (h - within) * row_squares, left)
+                        << name << " of " << dim;
                 }
             }
         }
     }
 }
 
-// The same codes and the same bits of the bounds, so that a plane does not depend on the machine that made it.
+// The same codes and the same bits of the bounds, so that a plane does not depend on the machine
+// that made it.
 TEST(Plane, EveryInstructionSetMakesTheSameCode) {
     Random random(4);
     const auto& baseline = *kernels::planes::all_encode_kernels().back();
@@ -203,9 +216,11 @@ TEST(Plane, EveryInstructionSetMakesTheSameCode) {
                     std::vector<std::uint8_t> codes(dim + 16, 99);
                     const auto other = kernel->encode(row.data(), dim, codes.data());
                     ASSERT_EQ(codes, wanted) << kernel->name << ", " << name << " of " << dim;
-                    ASSERT_EQ(std::bit_cast<std::uint64_t>(other.product), std::bit_cast<std::uint64_t>(sums.product))
+                    ASSERT_EQ(std::bit_cast<std::uint64_t>(other.product),
+                              std::bit_cast<std::uint64_t>(sums.product))
                         << kernel->name << ", " << name << " of " << dim;
-                    ASSERT_EQ(other.square, sums.square) << kernel->name << ", " << name << " of " << dim;
+                    ASSERT_EQ(other.square, sums.square)
+                        << kernel->name << ", " << name << " of " << dim;
                 }
                 double square = 0;
                 for (std::size_t k = 0; k < dim; ++k) square += std::pow(2.0 * wanted[k] - 15, 2);
@@ -215,28 +230,33 @@ TEST(Plane, EveryInstructionSetMakesTheSameCode) {
     }
 }
 
-std::int64_t sum_of(const kernels::planes::RowCode& code, const std::function<int(std::size_t)>& digit) {
+std::int64_t sum_of(const kernels::planes::RowCode& code,
+                    const std::function<int(std::size_t)>& digit) {
     std::int64_t sum = 0;
     for (std::size_t i = 0; i < code.codes.size(); ++i) sum += code.codes[i] * digit(i);
     return sum;
 }
 
 /// Σ a Q.
-std::int64_t sum_of(const kernels::planes::RowCode& code, const kernels::planes::PlaneQuery& query) {
+std::int64_t sum_of(const kernels::planes::RowCode& code,
+                    const kernels::planes::PlaneQuery& query) {
     return sum_of(code, [&](std::size_t i) { return query.digits[i]; });
 }
 
 /// Σ a high.
-std::int64_t sum_of_highs(const kernels::planes::RowCode& code, const kernels::planes::PlaneQuery& query) {
+std::int64_t sum_of_highs(const kernels::planes::RowCode& code,
+                          const kernels::planes::PlaneQuery& query) {
     return sum_of(code, [&](std::size_t i) { return query.bytes[i / 8 * 16 + i % 8]; });
 }
 
 /// Whether the comparison of §5 rejects a sum: fused or not.
-bool rejects(const kernels::planes::RowCode& code, std::int64_t sum, const kernels::planes::PlaneCut& cut, bool fused) {
+bool rejects(const kernels::planes::RowCode& code, std::int64_t sum,
+             const kernels::planes::PlaneCut& cut, bool fused) {
     const auto p = static_cast<float>(code.projection);
     const auto h = static_cast<float>(code.residual);
-    const float least = fused ? std::fma(p, cut.of_projection, std::fma(-h, cut.of_residual, cut.constant))
-                              : p * cut.of_projection + (cut.constant - h * cut.of_residual);
+    const float least =
+        fused ? std::fma(p, cut.of_projection, std::fma(-h, cut.of_residual, cut.constant))
+              : p * cut.of_projection + (cut.constant - h * cut.of_residual);
     return static_cast<float>(sum) < least;
 }
 
@@ -245,7 +265,8 @@ bool rejects(const kernels::planes::RowCode& code, const kernels::planes::PlaneQ
     return rejects(code, sum_of(code, query), cut, fused);
 }
 
-// A row whose canonical score reaches the threshold is never left out; one that is far below it mostly is.
+// A row whose canonical score reaches the threshold is never left out; one that is far below it
+// mostly is.
 TEST(Plane, CutsKeepEveryRowThatReachesTheThreshold) {
     Random random(2);
     std::uint64_t far = 0;
@@ -258,28 +279,37 @@ TEST(Plane, CutsKeepEveryRowThatReachesTheThreshold) {
                     Vector direction = draw_query(random, dim);
                     // Near rows are where it matters: some queries are rows, a little moved.
                     if (i % 2 == 0) {
-                        for (std::size_t k = 0; k < dim; ++k) direction[k] = row[k] + std::ldexp(row[k], -1 - i);
+                        for (std::size_t k = 0; k < dim; ++k)
+                            direction[k] = row[k] + std::ldexp(row[k], -1 - i);
                     }
                     const auto query = kernels::make_query_vector(direction);
                     if (!query) continue;
-                    const double score =
-                        kernels::canonical_score(query->values.data(), query->norm, row.data(), norm_of(row), dim);
+                    const double score = kernels::canonical_score(query->values.data(), query->norm,
+                                                                  row.data(), norm_of(row), dim);
                     const auto code = kernels::planes::encode_row(row, norm_of(row));
                     const auto digits = kernels::planes::make_plane_query(*query);
                     const auto cut = kernels::planes::plane_cut(digits.facts, score, dim);
-                    const auto cut_of_highs = kernels::planes::plane_cut(digits.of_highs, score, dim);
+                    const auto cut_of_highs =
+                        kernels::planes::plane_cut(digits.of_highs, score, dim);
                     for (const bool fused : {false, true}) {
                         ASSERT_FALSE(rejects(code, digits, cut, fused))
-                            << row_name << " of " << dim << ", asked " << query_name << ": score " << score;
+                            << row_name << " of " << dim << ", asked " << query_name << ": score "
+                            << score;
                         ASSERT_FALSE(rejects(code, sum_of_highs(code, digits), cut_of_highs, fused))
-                            << row_name << " of " << dim << ", asked " << query_name << ": score " << score;
+                            << row_name << " of " << dim << ", asked " << query_name << ": score "
+                            << score;
                     }
                     const auto none = kernels::planes::plane_cut(digits.facts, -1, dim);
                     ASSERT_FALSE(rejects(code, digits, none, false));
-                    if (row_name != "normal" || query_name != "normal" || dim < 100 || std::abs(score) > 0.3) continue;
+                    if (row_name != "normal" || query_name != "normal" || dim < 100 ||
+                        std::abs(score) > 0.3)
+                        continue;
                     ++far;
                     far_rejected +=
-                        rejects(code, digits, kernels::planes::plane_cut(digits.facts, 0.6, dim), false) ? 1U : 0U;
+                        rejects(code, digits, kernels::planes::plane_cut(digits.facts, 0.6, dim),
+                                false)
+                            ? 1U
+                            : 0U;
                 }
             }
         }
@@ -295,7 +325,8 @@ std::vector<double> levels_of(const kernels::planes::RowCode& code) {
     return levels;
 }
 
-/// A query for which the inequality (§1) leaves nothing over: the row stands between it and its own code, in one plane. `beyond`: how far.
+/// A query for which the inequality (§1) leaves nothing over: the row stands between it and its own
+/// code, in one plane. `beyond`: how far.
 Vector query_beyond(const Vector& row, const std::vector<double>& code, double beyond) {
     double product = 0;
     double squares = 0;
@@ -313,8 +344,10 @@ Vector query_beyond(const Vector& row, const std::vector<double>& code, double b
 
 constexpr int kQueryKinds = 8;
 
-/// Queries of a row: drawn, about the row itself and its opposite, its code, and some for which bounds have nothing to spare.
-Vector query_of_kind(int kind, const Vector& row, const std::vector<double>& code, const Vector& drawn) {
+/// Queries of a row: drawn, about the row itself and its opposite, its code, and some for which
+/// bounds have nothing to spare.
+Vector query_of_kind(int kind, const Vector& row, const std::vector<double>& code,
+                     const Vector& drawn) {
     Vector query = row;
     switch (kind) {
         case 0:
@@ -329,24 +362,27 @@ Vector query_of_kind(int kind, const Vector& row, const std::vector<double>& cod
             return query;
         case 4:
             // Near enough to tie in float32, and not the same.
-            for (std::size_t i = 0; i < row.size(); i += 3) query[i] = std::nextafter(query[i], 1e30F);
+            for (std::size_t i = 0; i < row.size(); i += 3)
+                query[i] = std::nextafter(query[i], 1e30F);
             return query;
         default:
             return query_beyond(row, code, kind == 5 ? 0.1 : kind == 6 ? 1.0 : 5.0);
     }
 }
 
-std::int64_t sum_of(const std::vector<std::uint8_t>& codes, const kernels::planes::PlaneQuery& query) {
+std::int64_t sum_of(const std::vector<std::uint8_t>& codes,
+                    const kernels::planes::PlaneQuery& query) {
     std::int64_t sum = 0;
     for (std::size_t i = 0; i < codes.size(); ++i) sum += codes[i] * query.digits[i];
     return sum;
 }
 
-/// Every row and query that is worth a test: `check(row, norm, query, facts about both for messages)`. Codes are the plane's, or
-/// what `code_of` makes.
-void for_hard_pairs(
-    std::uint64_t seed, const std::function<std::vector<double>(const Vector&)>& code_of,
-    const std::function<void(const Vector&, const kernels::QueryVector&, bool, const std::string&)>& check) {
+/// Every row and query that is worth a test: `check(row, norm, query, facts about both for
+/// messages)`. Codes are the plane's, or what `code_of` makes.
+void for_hard_pairs(std::uint64_t seed,
+                    const std::function<std::vector<double>(const Vector&)>& code_of,
+                    const std::function<void(const Vector&, const kernels::QueryVector&, bool,
+                                             const std::string&)>& check) {
     Random random(seed);
     for (const auto& [row_name, draw_row] : kDraws) {
         for (const auto& [query_name, draw_query] : kDraws) {
@@ -354,13 +390,14 @@ void for_hard_pairs(
                 const Vector row = draw_row(random, dim);
                 const std::vector<double> code = code_of(row);
                 for (int kind = 0; kind < kQueryKinds; ++kind) {
-                    const auto query =
-                        kernels::make_query_vector(query_of_kind(kind, row, code, draw_query(random, dim)));
+                    const auto query = kernels::make_query_vector(
+                        query_of_kind(kind, row, code, draw_query(random, dim)));
                     if (!query) continue;
-                    const bool far = kind == 0 && row_name == "normal" && query_name == "normal" && dim >= 100;
+                    const bool far =
+                        kind == 0 && row_name == "normal" && query_name == "normal" && dim >= 100;
                     check(row, *query, far,
-                          row_name + " of " + std::to_string(dim) + ", asked " + query_name + ", kind " +
-                              std::to_string(kind));
+                          row_name + " of " + std::to_string(dim) + ", asked " + query_name +
+                              ", kind " + std::to_string(kind));
                 }
             }
         }
@@ -377,20 +414,21 @@ TEST(Plane, UpperBoundsHoldInExactArithmetic) {
         float far_upper = 0;
         std::uint64_t tight = 0;
         for_hard_pairs(5, plane_levels,
-                       [&](const Vector& row, const kernels::QueryVector& query, bool far, const std::string& what) {
+                       [&](const Vector& row, const kernels::QueryVector& query, bool far,
+                           const std::string& what) {
                            const std::size_t dim = row.size();
                            const auto code = kernels::planes::encode_row(row, norm_of(row));
                            const auto digits = kernels::planes::make_plane_query(query, largest);
                            const auto facts = kernels::planes::upper_facts(digits.facts, dim);
                            float estimate = 0;
-                           const float upper =
-                               kernels::planes::row_upper(static_cast<std::int32_t>(sum_of(code.codes, digits)),
-                                                          code.projection, code.residual, facts, estimate);
+                           const float upper = kernels::planes::row_upper(
+                               static_cast<std::int32_t>(sum_of(code.codes, digits)),
+                               code.projection, code.residual, facts, estimate);
                            ASSERT_LE(upper, 1.0F + kernels::planes::kUpperSlack) << what;
                            const TrueCosine cosine(row, query.values);
                            ASSERT_TRUE(cosine.is_at_most(upper)) << what << ": " << upper;
-                           const double score =
-                               kernels::canonical_score(query.values.data(), query.norm, row.data(), norm_of(row), dim);
+                           const double score = kernels::canonical_score(
+                               query.values.data(), query.norm, row.data(), norm_of(row), dim);
                            ASSERT_LE(score, static_cast<double>(upper)) << what;
                            if (static_cast<double>(upper) < score + 1e-3) ++tight;
                            if (far && std::abs(score) < 0.3) far_upper = std::max(far_upper, upper);
@@ -403,16 +441,18 @@ TEST(Plane, UpperBoundsHoldInExactArithmetic) {
 
 /// §7's bound for a sum D, in far more than float32's precision.
 long double exact_upper(double d, double to_units, double remainder, double p, double h) {
-    const long double n = std::sqrt(static_cast<long double>(p) * p + static_cast<long double>(h) * h);
+    const long double n =
+        std::sqrt(static_cast<long double>(p) * p + static_cast<long double>(h) * h);
     const long double x0 = static_cast<long double>(d) * to_units / n;
-    const long double x = std::max(x0 + 1.51L * std::fabs(x0) / n + static_cast<long double>(remainder), -1.0L);
+    const long double x =
+        std::max(x0 + 1.51L * std::fabs(x0) / n + static_cast<long double>(remainder), -1.0L);
     const long double cosine = static_cast<long double>(p) / n;
     if (x >= cosine) return 1;
     return x * cosine + std::sqrt((1 - x) * (1 + x)) * static_cast<long double>(h) / n;
 }
 
-// Whatever p, h and the sum are: float32 takes less than 10⁻⁶ of the 2⁻¹⁶ that are added. Near x = −1, near x = cos θ and where either
-// part of the code is nearly nothing, above all.
+// Whatever p, h and the sum are: float32 takes less than 10⁻⁶ of the 2⁻¹⁶ that are added. Near x =
+// −1, near x = cos θ and where either part of the code is nearly nothing, above all.
 TEST(Plane, UpperBoundsRoundByLessThanIsAdded) {
     Random random(9);
     const auto between = [&](double low, double high) {
@@ -424,23 +464,27 @@ TEST(Plane, UpperBoundsRoundByLessThanIsAdded) {
         const double n = std::exp(between(std::log(4369.0), std::log(65535.0)));
         const double angle = i % 4 == 0 ? std::exp(between(-11, 0.45)) : between(0, std::acos(0.0));
         const double p = std::floor(n * (i % 8 == 0 ? std::sin(angle) : std::cos(angle)));
-        const double h = std::max(1.0, std::ceil(n * (i % 8 == 0 ? std::cos(angle) : std::sin(angle))));
+        const double h =
+            std::max(1.0, std::ceil(n * (i % 8 == 0 ? std::cos(angle) : std::sin(angle))));
         const double length = std::hypot(p, h);
         const double near = std::exp(between(-20, 0)) * (random() % 2 == 0 ? 1 : -1);
-        const double aim = i % 3 == 0 ? -1 + std::abs(near) : i % 3 == 1 ? p / length + near : between(-1, 1);
+        const double aim = i % 3 == 0   ? -1 + std::abs(near)
+                           : i % 3 == 1 ? p / length + near
+                                        : between(-1, 1);
         kernels::planes::DigitFacts digits;
         const std::size_t dim = 1 + random() % 400;
         const double d = std::floor(std::exp(between(std::log(1e4), std::log(9e8))));
-        digits.scale = std::abs(std::clamp(aim, -1.0, 1.0)) * length / d * kernels::planes::unit_of(dim);
+        digits.scale =
+            std::abs(std::clamp(aim, -1.0, 1.0)) * length / d * kernels::planes::unit_of(dim);
         digits.remainder = i % 2 == 0 ? std::exp(between(-12, -2)) : 0x1p-45;
         if (!(digits.scale > 0)) continue;
         const auto facts = kernels::planes::upper_facts(digits, dim);
         const auto sum = static_cast<std::int32_t>(aim < 0 ? -d / 2 : d / 2);
         float estimate = 0;
-        const float upper =
-            kernels::planes::row_upper(sum, static_cast<float>(p), static_cast<float>(h), facts, estimate);
-        const long double wanted =
-            exact_upper(2.0 * sum, digits.scale / kernels::planes::unit_of(dim), digits.remainder, p, h);
+        const float upper = kernels::planes::row_upper(sum, static_cast<float>(p),
+                                                       static_cast<float>(h), facts, estimate);
+        const long double wanted = exact_upper(
+            2.0 * sum, digits.scale / kernels::planes::unit_of(dim), digits.remainder, p, h);
         least = std::min(least, static_cast<long double>(upper) - wanted);
     }
     EXPECT_GT(least, static_cast<long double>(kernels::planes::kUpperSlack) - 1e-6L);
@@ -452,8 +496,8 @@ std::vector<std::int8_t> fine_codes(const Vector& row) {
     for (const float value : row) largest = std::max(largest, std::abs(value));
     std::vector<std::int8_t> codes;
     for (const float value : row) {
-        codes.push_back(
-            static_cast<std::int8_t>(std::rint(static_cast<double>(value) * 127.0 / static_cast<double>(largest))));
+        codes.push_back(static_cast<std::int8_t>(
+            std::rint(static_cast<double>(value) * 127.0 / static_cast<double>(largest))));
     }
     return codes;
 }
@@ -463,7 +507,8 @@ std::vector<double> fine_levels(const Vector& row) {
     return {codes.begin(), codes.end()};
 }
 
-kernels::planes::FineBounds fine_bounds_of(const Vector& row, const std::vector<std::int8_t>& codes) {
+kernels::planes::FineBounds fine_bounds_of(const Vector& row,
+                                           const std::vector<std::int8_t>& codes) {
     double product = 0;
     double squares = 0;
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -494,7 +539,8 @@ TEST(Plane, FineBoundsHoldInExactArithmetic) {
                 const cpp_rational h = exact(bounds.residual);
                 ASSERT_GT(p, 0) << name << " of " << dim;
                 ASSERT_LE(p * p * row_squares, product * product) << name << " of " << dim;
-                ASSERT_LE(code_squares * row_squares - product * product, h * h * row_squares) << name << " of " << dim;
+                ASSERT_LE(code_squares * row_squares - product * product, h * h * row_squares)
+                    << name << " of " << dim;
             }
         }
     }
@@ -506,35 +552,39 @@ TEST(Plane, FineCutsKeepEveryRowThatReachesTheThreshold) {
     std::uint64_t far_rejected = 0;
     std::uint64_t below_rejected = 0;
     std::uint64_t below = 0;
-    for_hard_pairs(
-        7, fine_levels, [&](const Vector& row, const kernels::QueryVector& query, bool far, const std::string& what) {
-            const std::size_t dim = row.size();
-            const auto codes = fine_codes(row);
-            const auto bounds = fine_bounds_of(row, codes);
-            const auto digits = kernels::planes::make_plane_query(query);
-            std::int64_t sum = 0;
-            for (std::size_t i = 0; i < dim; ++i) sum += codes[i] * digits.digits[i];
-            ASSERT_EQ(static_cast<std::int32_t>(sum), sum) << what;
-            const auto rejected = [&](double threshold) {
-                return kernels::planes::fine_rejects(static_cast<std::int32_t>(sum), bounds,
-                                                     kernels::planes::fine_cut(digits.facts, threshold, dim));
-            };
-            const double score =
-                kernels::canonical_score(query.values.data(), query.norm, row.data(), norm_of(row), dim);
-            for (const double threshold : {score, std::nextafter(score, -1.0), score - 1e-9, score - 1e-3, 0.0, -1.0}) {
-                if (threshold <= score) {
-                    ASSERT_FALSE(rejected(threshold)) << what << ": " << score << " reaches " << threshold;
-                }
-            }
-            ASSERT_FALSE(rejected(-INFINITY)) << what;
-            ASSERT_TRUE(rejected(1.5)) << what;
-            if (!far) return;
-            ++below;
-            below_rejected += rejected(std::max(score, 0.0) + 0.03) ? 1U : 0U;
-            if (std::abs(score) > 0.3) return;
-            ++far_rows;
-            far_rejected += rejected(0.35) ? 1U : 0U;
-        });
+    for_hard_pairs(7, fine_levels,
+                   [&](const Vector& row, const kernels::QueryVector& query, bool far,
+                       const std::string& what) {
+                       const std::size_t dim = row.size();
+                       const auto codes = fine_codes(row);
+                       const auto bounds = fine_bounds_of(row, codes);
+                       const auto digits = kernels::planes::make_plane_query(query);
+                       std::int64_t sum = 0;
+                       for (std::size_t i = 0; i < dim; ++i) sum += codes[i] * digits.digits[i];
+                       ASSERT_EQ(static_cast<std::int32_t>(sum), sum) << what;
+                       const auto rejected = [&](double threshold) {
+                           return kernels::planes::fine_rejects(
+                               static_cast<std::int32_t>(sum), bounds,
+                               kernels::planes::fine_cut(digits.facts, threshold, dim));
+                       };
+                       const double score = kernels::canonical_score(
+                           query.values.data(), query.norm, row.data(), norm_of(row), dim);
+                       for (const double threshold : {score, std::nextafter(score, -1.0),
+                                                      score - 1e-9, score - 1e-3, 0.0, -1.0}) {
+                           if (threshold <= score) {
+                               ASSERT_FALSE(rejected(threshold))
+                                   << what << ": " << score << " reaches " << threshold;
+                           }
+                       }
+                       ASSERT_FALSE(rejected(-INFINITY)) << what;
+                       ASSERT_TRUE(rejected(1.5)) << what;
+                       if (!far) return;
+                       ++below;
+                       below_rejected += rejected(std::max(score, 0.0) + 0.03) ? 1U : 0U;
+                       if (std::abs(score) > 0.3) return;
+                       ++far_rows;
+                       far_rejected += rejected(0.35) ? 1U : 0U;
+                   });
     EXPECT_GT(far_rows, 0U);
     EXPECT_EQ(far_rejected, far_rows);
     EXPECT_EQ(below_rejected, below) << "what one byte a component leaves open is small";
@@ -545,24 +595,27 @@ TEST(Plane, CutsOfBothKindsOfDigitsKeepEveryRowOfAHardPair) {
     for (const int largest : {kernels::planes::kTwoByteDigit, kernels::planes::kOneByteDigit}) {
         std::uint64_t far_rows = 0;
         std::uint64_t far_rejected = 0;
-        for_hard_pairs(8, plane_levels,
-                       [&](const Vector& row, const kernels::QueryVector& query, bool far, const std::string& what) {
-                           const std::size_t dim = row.size();
-                           const auto code = kernels::planes::encode_row(row, norm_of(row));
-                           const auto digits = kernels::planes::make_plane_query(query, largest);
-                           ASSERT_LE(*std::max_element(digits.digits.begin(), digits.digits.end()), largest);
-                           const double score =
-                               kernels::canonical_score(query.values.data(), query.norm, row.data(), norm_of(row), dim);
-                           for (const bool fused : {false, true}) {
-                               const auto cut = kernels::planes::plane_cut(digits.facts, score, dim);
-                               ASSERT_FALSE(rejects(code, digits, cut, fused)) << what << ": score " << score;
-                           }
-                           if (!far || std::abs(score) > 0.3) return;
-                           ++far_rows;
-                           far_rejected +=
-                               rejects(code, digits, kernels::planes::plane_cut(digits.facts, 0.6, dim), false) ? 1U
-                                                                                                                : 0U;
-                       });
+        for_hard_pairs(
+            8, plane_levels,
+            [&](const Vector& row, const kernels::QueryVector& query, bool far,
+                const std::string& what) {
+                const std::size_t dim = row.size();
+                const auto code = kernels::planes::encode_row(row, norm_of(row));
+                const auto digits = kernels::planes::make_plane_query(query, largest);
+                ASSERT_LE(*std::max_element(digits.digits.begin(), digits.digits.end()), largest);
+                const double score = kernels::canonical_score(query.values.data(), query.norm,
+                                                              row.data(), norm_of(row), dim);
+                for (const bool fused : {false, true}) {
+                    const auto cut = kernels::planes::plane_cut(digits.facts, score, dim);
+                    ASSERT_FALSE(rejects(code, digits, cut, fused)) << what << ": score " << score;
+                }
+                if (!far || std::abs(score) > 0.3) return;
+                ++far_rows;
+                far_rejected +=
+                    rejects(code, digits, kernels::planes::plane_cut(digits.facts, 0.6, dim), false)
+                        ? 1U
+                        : 0U;
+            });
         EXPECT_GT(far_rows, 0U);
         EXPECT_EQ(far_rejected, far_rows) << largest;
     }
@@ -572,14 +625,17 @@ TEST(Plane, NoThresholdIsReachedByNobodyAndMinusInfinityByAll) {
     const auto query = kernels::make_query_vector({1.0F, -2.0F, 0.5F});
     ASSERT_TRUE(query);
     const auto digits = kernels::planes::make_plane_query(*query);
-    const auto code = kernels::planes::encode_row(Vector{1.0F, -2.0F, 0.5F}, norm_of({1.0F, -2.0F, 0.5F}));
-    EXPECT_FALSE(rejects(code, digits, kernels::planes::plane_cut(digits.facts, -INFINITY, 3), false));
+    const auto code =
+        kernels::planes::encode_row(Vector{1.0F, -2.0F, 0.5F}, norm_of({1.0F, -2.0F, 0.5F}));
+    EXPECT_FALSE(
+        rejects(code, digits, kernels::planes::plane_cut(digits.facts, -INFINITY, 3), false));
     EXPECT_FALSE(rejects(code, digits, kernels::planes::plane_cut(digits.facts, 1, 3), false));
     EXPECT_TRUE(rejects(code, digits, kernels::planes::plane_cut(digits.facts, 1.5, 3), false));
 }
 
-// What every instruction set lets through is what the definition lets through, in float32 fused or not: by the highs, where it has that
-// comparison, and by whole digits. In blocks of all widths, full or not.
+// What every instruction set lets through is what the definition lets through, in float32 fused or
+// not: by the highs, where it has that comparison, and by whole digits. In blocks of all widths,
+// full or not.
 TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
     Random random(3);
     for (const std::size_t dim : kDims) {
@@ -597,33 +653,41 @@ TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
             for (std::size_t used = 0; used <= kernel->width; ++used) {
                 const std::size_t width = used == 0 ? 1 : kernel->width;
                 std::vector<kernels::planes::PlaneQuery> queries;
-                std::vector<kernels::planes::PlaneCut> cuts_of_highs(width, kernels::cpu::kNothingPasses);
+                std::vector<kernels::planes::PlaneCut> cuts_of_highs(width,
+                                                                     kernels::cpu::kNothingPasses);
                 std::vector<kernels::planes::PlaneCut> cuts(width, kernels::cpu::kNothingPasses);
                 for (std::size_t lane = 0; lane < std::max<std::size_t>(1, used); ++lane) {
                     const auto values = model.vector(random() % model.rows());
-                    const auto query = lane == 0 && used % 2 == 0
-                                           ? kernels::make_query_vector(Vector(dim, random() % 2 ? 1.0F : -1.0F))
-                                           : kernels::make_query_vector({values.begin(), values.end()});
+                    const auto query =
+                        lane == 0 && used % 2 == 0
+                            ? kernels::make_query_vector(Vector(dim, random() % 2 ? 1.0F : -1.0F))
+                            : kernels::make_query_vector({values.begin(), values.end()});
                     ASSERT_TRUE(query);
                     queries.push_back(kernels::planes::make_plane_query(*query));
-                    const double threshold = lane == 1 ? -1 : static_cast<double>(random() % 100) / 100;
-                    cuts_of_highs[lane] = kernels::planes::plane_cut(queries[lane].of_highs, threshold, dim);
+                    const double threshold =
+                        lane == 1 ? -1 : static_cast<double>(random() % 100) / 100;
+                    cuts_of_highs[lane] =
+                        kernels::planes::plane_cut(queries[lane].of_highs, threshold, dim);
                     cuts[lane] = kernels::planes::plane_cut(queries[lane].facts, threshold, dim);
                 }
                 std::vector<const kernels::planes::PlaneQuery*> of;
                 for (const auto& query : queries) of.push_back(&query);
                 const kernels::cpu::LaneBlock block(of, width);
-                std::vector<kernels::cpu::Passed> passed(shape.groups() * kernels::planes::kGroupRows * width);
+                std::vector<kernels::cpu::Passed> passed(shape.groups() *
+                                                         kernels::planes::kGroupRows * width);
                 passed.resize(kernel->sift(plane.group(0), shape.groups(), shape.steps(),
-                                           block.view(cuts_of_highs.data(), cuts.data()), passed.data()));
+                                           block.view(cuts_of_highs.data(), cuts.data()),
+                                           passed.data()));
                 for (std::uint32_t lane = 0; lane < queries.size(); ++lane) {
                     auto at = passed.begin();
                     const auto next = [&] {
-                        at = std::find_if(at, passed.end(), [&](const auto& one) { return one.lane == lane; });
+                        at = std::find_if(at, passed.end(),
+                                          [&](const auto& one) { return one.lane == lane; });
                     };
                     next();
                     for (std::uint32_t row = 0; row < shape.rows; ++row) {
-                        const auto code = kernels::planes::encode_row(model.vector(row), model.norms()[row]);
+                        const auto code =
+                            kernels::planes::encode_row(model.vector(row), model.norms()[row]);
                         const bool picked = at != passed.end() && at->row == row;
                         if (picked) {
                             ASSERT_EQ(at->sum, sum_of(code, queries[lane])) << kernel->name;
@@ -636,10 +700,12 @@ TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
                         const std::int64_t of_highs = sum_of_highs(code, queries[lane]);
                         const auto rejected = [&](bool fused) {
                             return rejects(code, queries[lane], cuts[lane], fused) ||
-                                   (kernel->highs_first && rejects(code, of_highs, cuts_of_highs[lane], fused));
+                                   (kernel->highs_first &&
+                                    rejects(code, of_highs, cuts_of_highs[lane], fused));
                         };
                         if (rejected(false) == rejected(true)) {
-                            ASSERT_EQ(picked, !rejected(true)) << kernel->name << ", row " << row << ", lane " << lane;
+                            ASSERT_EQ(picked, !rejected(true))
+                                << kernel->name << ", row " << row << ", lane " << lane;
                         }
                     }
                     // What is left are rows that fill the last group.

@@ -1,4 +1,5 @@
-// plane_multiply's shared memory, by its launch's own arithmetic: whatever a kernel reads lies in it.
+// plane_multiply's shared memory, by its launch's own arithmetic: whatever a kernel reads lies in
+// it.
 #include "kernels/cuda/plane_tiles.hpp"
 
 #include <gtest/gtest.h>
@@ -16,8 +17,8 @@ using namespace kernels::cuda;
 constexpr std::uint32_t kMaxDim = kMaxProducts * kDigitStep;
 constexpr std::uint32_t kWarp = 32;
 
-/// The byte behind the last that a warp reads of a group whose first byte is `group`. Its lane l reads
-/// two words of row l / 4 and the row 8 behind it, in each instruction's step l % 4.
+/// The byte behind the last that a warp reads of a group whose first byte is `group`. Its lane l
+/// reads two words of row l / 4 and the row 8 behind it, in each instruction's step l % 4.
 std::uint32_t end_of_reading(std::uint32_t group, std::uint32_t products) {
     std::uint32_t end = 0;
     for (std::uint32_t m = 0; m < products; ++m) {
@@ -41,7 +42,8 @@ TEST(PlaneTiles, HoldWhateverIsReadOfThemForEveryDim) {
             // No tile's reading ends in the other: a copy may be under way there.
             for (std::uint32_t g = 0; g < groups; ++g) {
                 const std::uint32_t group = g * tile_group_bytes(steps);
-                ASSERT_LE(end_of_reading(group, products), bytes) << "dim " << dim << ", group " << g;
+                ASSERT_LE(end_of_reading(group, products), bytes)
+                    << "dim " << dim << ", group " << g;
                 ASSERT_LE(group + (steps + 1) * 64, bytes) << "dim " << dim << ", group " << g;
             }
         }

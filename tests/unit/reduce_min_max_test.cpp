@@ -44,7 +44,8 @@ Expected<T> naively(const std::vector<T>& values, std::size_t width) {
             if (!std::isnan(static_cast<double>(values[at]))) column.push_back(values[at]);
         }
         std::sort(column.begin(), column.end(), [](T a, T b) {
-            return a < b || (a == b && std::signbit(static_cast<double>(a)) > std::signbit(static_cast<double>(b)));
+            return a < b || (a == b && std::signbit(static_cast<double>(a)) >
+                                           std::signbit(static_cast<double>(b)));
         });
         const T none = Limits<T>::has_infinity ? Limits<T>::infinity() : Limits<T>::max();
         const T none_high = Limits<T>::has_infinity ? -Limits<T>::infinity() : Limits<T>::lowest();
@@ -71,7 +72,8 @@ class Odd {
   public:
     explicit Odd(unsigned seed) : random_(seed) {}
 
-    /// `kind` tells elements of a matrix apart: some have zeros and what is greater, some what is less, some both.
+    /// `kind` tells elements of a matrix apart: some have zeros and what is greater, some what is
+    /// less, some both.
     T operator()(std::size_t kind) {
         const auto dice = random_() % 64;
         T value = static_cast<T>(static_cast<std::int32_t>(random_() % 2000) - 1000);
@@ -103,7 +105,8 @@ std::vector<T> odd_values(std::size_t rows, std::size_t width, unsigned seed) {
 std::vector<std::size_t> widths() {
     std::vector<std::size_t> widths;
     for (std::size_t width = 1; width <= 40; ++width) widths.push_back(width);
-    for (const std::size_t width : {63U, 64U, 65U, 127U, 300U, 1000U, 1001U}) widths.push_back(width);
+    for (const std::size_t width : {63U, 64U, 65U, 127U, 300U, 1000U, 1001U})
+        widths.push_back(width);
     return widths;
 }
 
@@ -115,7 +118,8 @@ TYPED_TEST_SUITE(ReduceMinMax, Types);
 TYPED_TEST(ReduceMinMax, IsThatOfANaiveLoopForEveryWidthAndNumberOfRows) {
     for (const std::size_t width : widths()) {
         for (const std::size_t rows : {0U, 1U, 2U, 3U, 4U, 5U, 31U, 64U, 257U}) {
-            const auto values = odd_values<TypeParam>(rows, width, static_cast<unsigned>(width + rows));
+            const auto values =
+                odd_values<TypeParam>(rows, width, static_cast<unsigned>(width + rows));
             MinMax<TypeParam> found(width);
             found.add(values.data(), rows);
             ASSERT_TRUE(is(found, naively(values, width))) << rows << " rows";
@@ -183,7 +187,8 @@ TYPED_TEST(ReduceZeros, FindsTheOneThatCounts) {
             for (T& value : values) value = -value;
             MinMax<T> high(width);
             high.add(values.data(), rows);
-            for (std::size_t i = 0; i < width; ++i) ASSERT_EQ(std::signbit(high.maximum()[i]), i != at % width) << at;
+            for (std::size_t i = 0; i < width; ++i)
+                ASSERT_EQ(std::signbit(high.maximum()[i]), i != at % width) << at;
             ASSERT_FALSE(std::signbit(high.greatest()));
         }
     }

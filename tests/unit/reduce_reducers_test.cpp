@@ -53,7 +53,8 @@ TYPED_TEST(Reducers, GiveTheSameBytesWhateverThePieces) {
         EXPECT_TRUE(same_bytes(from_cpu->minimum(), from_sequential->minimum())) << width;
         EXPECT_TRUE(same_bytes(from_cpu->maximum(), from_sequential->maximum())) << width;
         T least = from_cpu->minimum()[0];
-        for (std::size_t at = 0; at < values.size(); at += width) least = std::min(least, values[at]);
+        for (std::size_t at = 0; at < values.size(); at += width)
+            least = std::min(least, values[at]);
         EXPECT_EQ(from_sequential->minimum()[0], least);
     }
 }
@@ -93,13 +94,15 @@ TEST(ReducerRegistry, NamesFourWaysAndSaysWhyOneCannotRun) {
         EXPECT_EQ(static_cast<bool>(made), entry.unavailable.empty()) << entry.name;
         if (!made) {
             EXPECT_EQ(made.error().code, ErrorCode::unavailable);
-            EXPECT_NE(made.error().message.find(entry.name), std::string::npos) << made.error().message;
+            EXPECT_NE(made.error().message.find(entry.name), std::string::npos)
+                << made.error().message;
         }
     }
     EXPECT_EQ(names, (std::vector<std::string>{"cuda", "cpu", "sequential", "original"}));
     const auto unknown = make_reducer<float>("auto", {});
     ASSERT_FALSE(unknown);
-    EXPECT_EQ(unknown.error().message, "no engine 'auto': there are cuda, cpu, sequential, original");
+    EXPECT_EQ(unknown.error().message,
+              "no engine 'auto': there are cuda, cpu, sequential, original");
 }
 
 }  // namespace

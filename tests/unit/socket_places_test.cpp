@@ -15,7 +15,8 @@ class SocketPlaces : public ::testing::Test {
 
   private:
     static void forget() {
-        for (const char* name : {"GLOVED_SOCKET", "RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"}) ::unsetenv(name);
+        for (const char* name : {"GLOVED_SOCKET", "RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"})
+            ::unsetenv(name);
     }
 };
 

@@ -37,17 +37,20 @@ std::vector<std::uint32_t> folded(std::string_view word) {
     return code_points;
 }
 
-/// Optimal string alignment by its recurrence: cell (i, j) is the distance between the first i of `a` and the first j of `b`.
-std::size_t whole_distance(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {
-    std::vector<std::vector<std::size_t>> cell(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+/// Optimal string alignment by its recurrence: cell (i, j) is the distance between the first i of
+/// `a` and the first j of `b`.
+std::size_t whole_distance(const std::vector<std::uint32_t>& a,
+                           const std::vector<std::uint32_t>& b) {
+    std::vector<std::vector<std::size_t>> cell(a.size() + 1,
+                                               std::vector<std::size_t>(b.size() + 1));
     for (std::size_t i = 0; i <= a.size(); ++i) {
         for (std::size_t j = 0; j <= b.size(); ++j) {
             if (i == 0 || j == 0) {
                 cell[i][j] = i + j;
                 continue;
             }
-            cell[i][j] =
-                std::min({cell[i - 1][j] + 1, cell[i][j - 1] + 1, cell[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+            cell[i][j] = std::min({cell[i - 1][j] + 1, cell[i][j - 1] + 1,
+                                   cell[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
                 cell[i][j] = std::min(cell[i][j], cell[i - 2][j - 2] + 1);
             }
@@ -64,7 +67,8 @@ Words plain_search(const format::Model& model, const std::string& word) {
     for (std::size_t row = 0; row < model.rows(); ++row) {
         const auto key = folded(model.key(row));
         // The lengths alone say so; the tables of long words would take minutes.
-        if (key.size() > wanted.size() + farthest || wanted.size() > key.size() + farthest) continue;
+        if (key.size() > wanted.size() + farthest || wanted.size() > key.size() + farthest)
+            continue;
         const std::size_t distance = whole_distance(wanted, key);
         if (distance <= farthest && model.key(row) != word) {
             found.emplace_back(distance, model.ranks()[row], model.key(row));
@@ -79,11 +83,13 @@ Words plain_search(const format::Model& model, const std::string& word) {
 }
 
 std::string shown(const Words& words) {
-    return std::accumulate(words.begin(), words.end(), std::string(),
-                           [](const std::string& all, const std::string& word) { return all + " " + word; });
+    return std::accumulate(
+        words.begin(), words.end(), std::string(),
+        [](const std::string& all, const std::string& word) { return all + " " + word; });
 }
 
-std::shared_ptr<const format::Model> model_of(const std::string& directory, const Words& most_frequent_first) {
+std::shared_ptr<const format::Model> model_of(const std::string& directory,
+                                              const Words& most_frequent_first) {
     std::vector<tests::Entry> entries;
     for (const std::string& word : most_frequent_first) entries.push_back({word, {1.0F, 2.0F}});
     return std::make_shared<const format::Model>(tests::make_model(directory, entries));
@@ -117,8 +123,9 @@ class SpellingOfTheSample : public testing::Test {
     static void SetUpTestSuite() {
         directory_ = std::make_unique<tests::TempDir>();
         const std::string target = *directory_ / "model";
-        const auto converted = tests::run(
-            {tests::program("gloved-convert"), tests::source_path("data/glove.6B.100d.sample.txt.gz"), target});
+        const auto converted =
+            tests::run({tests::program("gloved-convert"),
+                        tests::source_path("data/glove.6B.100d.sample.txt.gz"), target});
         ASSERT_EQ(converted.exit_code, 0) << converted.err;
         auto opened = format::Model::open(target);
         ASSERT_TRUE(opened);
@@ -132,7 +139,8 @@ class SpellingOfTheSample : public testing::Test {
     }
 
     static void expect_as_plain(const std::string& word) {
-        EXPECT_EQ(shown(index_->suggest(word, kNoDeadline)), shown(plain_search(*model_, word))) << word;
+        EXPECT_EQ(shown(index_->suggest(word, kNoDeadline)), shown(plain_search(*model_, word)))
+            << word;
     }
 
     static std::unique_ptr<tests::TempDir> directory_;
@@ -203,23 +211,26 @@ TEST_F(SpellingOfTheSample, AnswersAnyNumberOfThreadsAlike) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
         threads.emplace_back([&] {
-            for (int round = 0; round < 50; ++round) EXPECT_EQ(index_->suggest("governmant", kNoDeadline), expected);
+            for (int round = 0; round < 50; ++round)
+                EXPECT_EQ(index_->suggest("governmant", kNoDeadline), expected);
         });
     }
     for (auto& thread : threads) thread.join();
 }
 
-TEST_F(SpellingOfTheSample, StopsAtTheDeadline) { EXPECT_EQ(index_->suggest("King", Clock::now()), Words()); }
+TEST_F(SpellingOfTheSample, StopsAtTheDeadline) {
+    EXPECT_EQ(index_->suggest("King", Clock::now()), Words());
+}
 
 TEST(Spelling, ComparesWithoutCaseInEveryScriptThatFolds) {
     const tests::TempDir directory;
-    const auto model = model_of(directory / "model",
-                                {"ÉCOLE", "école", "ecole", "ΟΔΟΣ", "οδος", "москва", "Москва", "МОСКВА", "É", "é", "e",
-                                 "\xFF\xFE"
-                                 "a",
-                                 "\xFF\xFD"
-                                 "a",
-                                 "ՀԱՅ"});
+    const auto model = model_of(directory / "model", {"ÉCOLE", "école", "ecole", "ΟΔΟΣ", "οδος",
+                                                      "москва", "Москва", "МОСКВА", "É", "é", "e",
+                                                      "\xFF\xFE"
+                                                      "a",
+                                                      "\xFF\xFD"
+                                                      "a",
+                                                      "ՀԱՅ"});
     const SpellingIndex index(model);
     const auto expect = [&](const std::string& word, const Words& words) {
         EXPECT_EQ(index.suggest(word, kNoDeadline), words) << word;
@@ -245,8 +256,8 @@ TEST(Spelling, ComparesWithoutCaseInEveryScriptThatFolds) {
 TEST(Spelling, KeepsTheFiveMostFrequentOfTheNearest) {
     const tests::TempDir directory;
     // By frequency the ones at distance 2 come first, by their keys the least frequent.
-    const auto model = model_of(directory / "model",
-                                {"wordss", "swords", "wwoord", "zord", "yord", "xord", "WORD", "vord", "aord", "bord"});
+    const auto model = model_of(directory / "model", {"wordss", "swords", "wwoord", "zord", "yord",
+                                                      "xord", "WORD", "vord", "aord", "bord"});
     const SpellingIndex index(model);
     EXPECT_EQ(index.suggest("word", kNoDeadline), Words({"WORD", "zord", "yord", "xord", "vord"}));
     EXPECT_EQ(index.suggest("wordsx", kNoDeadline), Words({"wordss", "swords", "WORD"}));
@@ -258,13 +269,16 @@ TEST(Spelling, FindsThemAmongManyNearWordsAndAmongLongOnes) {
     std::mt19937_64 random(7);
     const auto word_of = [&](std::size_t longest) {
         std::string word;
-        for (auto length = 1 + random() % longest; length > 0; --length) word += "abcABC"[random() % 6];
+        for (auto length = 1 + random() % longest; length > 0; --length)
+            word += "abcABC"[random() % 6];
         return word;
     };
-    // All words near each other, many of them in every class, blocks and groups that do not come out even.
+    // All words near each other, many of them in every class, blocks and groups that do not come
+    // out even.
     Words words;
     for (int i = 0; i < 6000; ++i) words.push_back(word_of(7));
-    for (int i = 0; i < 300; ++i) words.push_back(std::string(250 + random() % 10, 'a') + word_of(3));
+    for (int i = 0; i < 300; ++i)
+        words.push_back(std::string(250 + random() % 10, 'a') + word_of(3));
     std::shuffle(words.begin(), words.end(), random);
     Words once;
     for (const std::string& word : words) {

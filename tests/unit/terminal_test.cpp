@@ -18,7 +18,8 @@ std::string shown(std::initializer_list<std::string_view> pieces) {
 }
 
 TEST(MessageLine, IsOneLineWhateverIsInIt) {
-    EXPECT_EQ(message_line("prog", "a\nprog: forged\x1B[31m\xFF é"), "prog: a\\x0Aprog: forged\\x1B[31m\\xFF é\n");
+    EXPECT_EQ(message_line("prog", "a\nprog: forged\x1B[31m\xFF é"),
+              "prog: a\\x0Aprog: forged\\x1B[31m\\xFF é\n");
 }
 
 TEST(TerminalText, KeepsLinesAndColumnsAndNoOtherControlBytes) {
@@ -35,7 +36,8 @@ TEST(TerminalText, APieceMayEndInsideACharacter) {
     const std::string_view text = "é «» \xC2\x9B \U0001F600\xF0\x9F\n\xE2\x82\n";
     for (std::size_t first = 0; first <= text.size(); ++first) {
         for (std::size_t second = first; second <= text.size(); ++second) {
-            EXPECT_EQ(shown({text.substr(0, first), text.substr(first, second - first), text.substr(second)}),
+            EXPECT_EQ(shown({text.substr(0, first), text.substr(first, second - first),
+                             text.substr(second)}),
                       "é «» \\xC2\\x9B \U0001F600\\xF0\\x9F\n\\xE2\\x82\n")
                 << first << ' ' << second;
         }

@@ -89,9 +89,11 @@ TEST(LineSplitter, AgreesWithAPlainSplitOnRandomStreams) {
         for (std::size_t size = random() % 400; text.size() < size;) text += "ab\r\n"[random() % 4];
         Lines expected;
         std::size_t begin = 0;
-        for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+        for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos;
+             begin = end + 1) {
             expected.push_back(text.substr(begin, end - begin));
-            if (!expected.back().empty() && expected.back().back() == '\r') expected.back().pop_back();
+            if (!expected.back().empty() && expected.back().back() == '\r')
+                expected.back().pop_back();
         }
         LineSplitter splitter;
         Lines lines;

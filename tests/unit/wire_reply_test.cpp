@@ -36,7 +36,8 @@ std::string head(Form form, std::size_t lines, const std::vector<StatusField>& f
 
 TEST(Reply, AStatusLineReadsBack) {
     const std::string text =
-        head(Form::text, 10, {{"us", std::uint64_t{123}}, {"engine", "cpu"}, {"note", "a=b"}, {"empty", ""}});
+        head(Form::text, 10,
+             {{"us", std::uint64_t{123}}, {"engine", "cpu"}, {"note", "a=b"}, {"empty", ""}});
     EXPECT_EQ(text, "OK 10 us=123 engine=cpu note=a=b empty=\n");
     const auto status = parse_status_line(std::string_view(text).substr(0, text.size() - 1));
     ASSERT_TRUE(status);
@@ -63,17 +64,20 @@ TEST(Reply, AnErrorLineReadsBackAndIsOneLine) {
 }
 
 TEST(Reply, JsonHeadsHaveNumbersAsNumbers) {
-    EXPECT_EQ(head(Form::json, 2,
-                   {{"engine", "cpu"},
-                    {"us", std::uint64_t{18446744073709551615U}},
-                    {"kth", 0.1},
-                    {"rejected_below", -std::numeric_limits<double>::infinity()},
-                    {"negative_zero", -0.0}}),
-              R"({"ok":true,"verb":"NEAR","engine":"cpu","us":18446744073709551615,"kth":0.1,"rejected_below":null,)"
-              R"("negative_zero":0,"results":[)");
-    EXPECT_EQ(head(Form::text, 2, {{"kth", 0.1}, {"rejected_below", -std::numeric_limits<double>::infinity()}}),
+    EXPECT_EQ(
+        head(Form::json, 2,
+             {{"engine", "cpu"},
+              {"us", std::uint64_t{18446744073709551615U}},
+              {"kth", 0.1},
+              {"rejected_below", -std::numeric_limits<double>::infinity()},
+              {"negative_zero", -0.0}}),
+        R"({"ok":true,"verb":"NEAR","engine":"cpu","us":18446744073709551615,"kth":0.1,"rejected_below":null,)"
+        R"("negative_zero":0,"results":[)");
+    EXPECT_EQ(head(Form::text, 2,
+                   {{"kth", 0.1}, {"rejected_below", -std::numeric_limits<double>::infinity()}}),
               "OK 2 kth=0.10000000000000001 rejected_below=-inf\n");
-    EXPECT_EQ(empty_reply(Form::json, Verb::ping), "{\"ok\":true,\"verb\":\"PING\",\"results\":[]}\n");
+    EXPECT_EQ(empty_reply(Form::json, Verb::ping),
+              "{\"ok\":true,\"verb\":\"PING\",\"results\":[]}\n");
     EXPECT_EQ(lines_reply(Form::json, Verb::help, "a\n\"b\"\n"),
               R"({"ok":true,"verb":"HELP","results":[{"line":"a"},{"line":"\"b\""}]})"
               "\n");
@@ -99,10 +103,13 @@ TEST(Reply, LinesHaveTheSameColumnsInTextAndJson) {
         return out;
     };
     EXPECT_EQ(lines(Form::text),
-              "\"a\\x09b\"\t0.123457\t7\t1\t0.000000\t0.1\n\"\\\"\xC3\xA9\"\t0.123457\t7\t1\t0.000000\t0.1\n");
-    EXPECT_EQ(lines(Form::json),
-              "{\"word\":\"a\\u0009b\",\"score\":0.1234567,\"row\":7,\"known\":true,\"numbers\":[0,0.1]},"
-              "{\"word\":\"\\\"\xC3\xA9\",\"score\":0.1234567,\"row\":7,\"known\":true,\"numbers\":[0,0.1]}");
+              "\"a\\x09b\"\t0.123457\t7\t1\t0.000000\t0.1\n\"\\\"\xC3\xA9\"\t0.123457\t7\t1\t0."
+              "000000\t0.1\n");
+    EXPECT_EQ(
+        lines(Form::json),
+        "{\"word\":\"a\\u0009b\",\"score\":0.1234567,\"row\":7,\"known\":true,\"numbers\":[0,0.1]},"
+        "{\"word\":\"\\\"\xC3\xA9\",\"score\":0.1234567,\"row\":7,\"known\":true,\"numbers\":[0,0."
+        "1]}");
 }
 
 TEST(Reply, APieceMayEndAnywhereInAWord) {
@@ -121,7 +128,8 @@ TEST(Reply, APieceMayEndAnywhereInAWord) {
             parts.write_to(piece);
             parts.begin();
             for (std::size_t at = 0; at < word.size(); together += std::exchange(piece, {})) {
-                const std::size_t before = std::exchange(at, parts.text_part("word", word, at, piece_bytes));
+                const std::size_t before =
+                    std::exchange(at, parts.text_part("word", word, at, piece_bytes));
                 ASSERT_GT(at, before);
             }
             parts.count("row", 7);
@@ -135,10 +143,11 @@ TEST(Reply, AnUnknownWordIsNamedWithWhatIsNear) {
     const Error error{ErrorCode::unknown_word, "\"Kin\\xE9\" is not in the model", "Kin\xE9"};
     EXPECT_EQ(error_reply(Form::text, error, {"king", "a b"}),
               "ERR unknown_word \"Kin\\xE9\" is not in the model; near to it: \"king\", \"a b\"\n");
-    EXPECT_EQ(error_reply(Form::json, error, {"king", "a b"}),
-              R"({"ok":false,"code":"unknown_word","message":"\"Kin\\xE9\" is not in the model; near to it: \"king\", )"
-              R"(\"a b\"","word":"Kin\udbff\udfe9","suggestions":["king","a b"]})"
-              "\n");
+    EXPECT_EQ(
+        error_reply(Form::json, error, {"king", "a b"}),
+        R"({"ok":false,"code":"unknown_word","message":"\"Kin\\xE9\" is not in the model; near to it: \"king\", )"
+        R"(\"a b\"","word":"Kin\udbff\udfe9","suggestions":["king","a b"]})"
+        "\n");
 }
 
 TEST(Reply, FaultsOfFilesAreInternalToAPeer) {
@@ -206,8 +215,9 @@ TEST(Reply, AWordStandsAsItIs) {
 }
 
 TEST(LineWriter, JsonHasNoNumberThatIsNotFinite) {
-    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
-                            -std::numeric_limits<float>::infinity()}) {
+    for (const float bad :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+          -std::numeric_limits<float>::infinity()}) {
         std::string out;
         LineWriter line(out, Form::json, true);
         line.begin();

@@ -34,15 +34,18 @@ TEST(Request, ALineWithoutAVerbIsNearsExpression) {
     EXPECT_EQ(request.options.k, kDefaultK);
     EXPECT_TRUE(request.options.exclude_inputs);
     EXPECT_EQ(request.options.norm, Norm::raw);
-    EXPECT_EQ(request_of("k=5 near").terms, (Terms{{1, "k=5"}, {1, "near"}})) << "options need the verb";
+    EXPECT_EQ(request_of("k=5 near").terms, (Terms{{1, "k=5"}, {1, "near"}}))
+        << "options need the verb";
     EXPECT_EQ(request_of("NEARBY").terms, (Terms{{1, "NEARBY"}}));
-    EXPECT_EQ(request_of("king NEAR").terms, (Terms{{1, "king"}, {1, "NEAR"}})) << "only the first token is a verb";
+    EXPECT_EQ(request_of("king NEAR").terms, (Terms{{1, "king"}, {1, "NEAR"}}))
+        << "only the first token is a verb";
     EXPECT_EQ(request_of("\"PING\"").terms, (Terms{{1, "PING"}}));
 }
 
 TEST(Request, TakesEachOptionOfNear) {
     const Request request = request_of(
-        "NEAR k=3 min=-0.5 top=1000 prefix=\"new \" norm=unit exclude=none engine=cpu model=glove fields=norm,row,rank "
+        "NEAR k=3 min=-0.5 top=1000 prefix=\"new \" norm=unit exclude=none engine=cpu model=glove "
+        "fields=norm,row,rank "
         "certify=1 a b");
     EXPECT_EQ(request.options.k, 3U);
     EXPECT_EQ(request.options.min, -0.5);
@@ -78,15 +81,18 @@ TEST(Request, RefusesOptionsItDoesNotKnowOrSeesTwice) {
 }
 
 TEST(Request, HoldsNumbersToTheirBounds) {
-    for (const char* k : {"-1", "0", "1e999", "1e3", "nan", "inf", "0x10", "+5", "1.0", "\"5 \"", "",
-                          "18446744073709551616", "18446744073709551615", "4294967296", "\"\"", "\" 5\"", "٣"}) {
+    for (const char* k :
+         {"-1", "0", "1e999", "1e3", "nan", "inf", "0x10", "+5", "1.0", "\"5 \"", "",
+          "18446744073709551616", "18446744073709551615", "4294967296", "\"\"", "\" 5\"", "٣"}) {
         error_of(std::string("NEAR k=") + k + " a");
     }
     EXPECT_EQ(request_of("NEAR k=1 a").options.k, 1U);
     EXPECT_EQ(request_of("NEAR k=\"7\" a").options.k, 7U);
-    EXPECT_EQ(request_of("NEAR k=4294967295 a").options.k, 4294967295U) << "the daemon's --max-k is what bounds it";
+    EXPECT_EQ(request_of("NEAR k=4294967295 a").options.k, 4294967295U)
+        << "the daemon's --max-k is what bounds it";
 
-    for (const char* top : {"-1", "0", "1e999", "nan", "inf", "0x10", "+5", "4294967296", "18446744073709551616"}) {
+    for (const char* top :
+         {"-1", "0", "1e999", "nan", "inf", "0x10", "+5", "4294967296", "18446744073709551616"}) {
         error_of(std::string("NEAR top=") + top + " a");
     }
     EXPECT_EQ(request_of("NEAR top=1 a").options.top, 1U);
@@ -100,9 +106,10 @@ TEST(Request, HoldsNumbersToTheirBounds) {
 }
 
 TEST(Request, RefusesChoicesItDoesNotHave) {
-    for (const char* option : {"norm=", "norm=l2", "norm=RAW", "exclude=all", "exclude=", "certify=2", "certify=yes",
-                               "fields=", "fields=row,", "fields=,row", "fields=score", "fields=row;rank",
-                               "engine=", "model=", "prefix=", "prefix=\"\"", "prefix=\"a", "model=\"a\"b"}) {
+    for (const char* option :
+         {"norm=", "norm=l2", "norm=RAW", "exclude=all", "exclude=", "certify=2", "certify=yes",
+          "fields=", "fields=row,", "fields=,row", "fields=score", "fields=row;rank",
+          "engine=", "model=", "prefix=", "prefix=\"\"", "prefix=\"a", "model=\"a\"b"}) {
         error_of(std::string("NEAR ") + option + " a");
     }
 }
@@ -124,14 +131,16 @@ TEST(Request, RefusesWhatIsNoLine) {
 TEST(Request, CountsTheWordsOfEachVerb) {
     EXPECT_EQ(request_of("SIM king \"new york\"").words, (Words{"king", "new york"}));
     EXPECT_EQ(request_of("HAS a + \"\\x00\"").words, (Words{"a", "+", std::string(1, '\0')}));
-    for (const char* line :
-         {"SIM",         "SIM a",           "SIM a b c",  "SIM a \"\"", "HAS",        "HAS \"\"",   "PING a",
-          "STATS a",     "HELP a",          "QUIT a",     "DIST a",     "DIST a b c", "VEC",        "VEC a b",
-          "ODD a b",     "RANK a",          "RANK a b c", "MATRIX",     "PREFIX",     "PREFIX a b", "PREFIX \"\"",
-          "ANALOGY a b", "ANALOGY a b c d", "NEARVEC"}) {
+    for (const char* line : {"SIM",         "SIM a",       "SIM a b c",       "SIM a \"\"",
+                             "HAS",         "HAS \"\"",    "PING a",          "STATS a",
+                             "HELP a",      "QUIT a",      "DIST a",          "DIST a b c",
+                             "VEC",         "VEC a b",     "ODD a b",         "RANK a",
+                             "RANK a b c",  "MATRIX",      "PREFIX",          "PREFIX a b",
+                             "PREFIX \"\"", "ANALOGY a b", "ANALOGY a b c d", "NEARVEC"}) {
         error_of(line);
     }
-    for (const char* line : {"PING", "STATS", "HELP", "QUIT", " PING ", "\tSTATS"}) request_of(line);
+    for (const char* line : {"PING", "STATS", "HELP", "QUIT", " PING ", "\tSTATS"})
+        request_of(line);
     EXPECT_EQ(request_of("HAS" +
                          [] {
                              std::string words;
@@ -149,10 +158,12 @@ TEST(Request, TakesTheOptionsOfEachVerb) {
     EXPECT_EQ(request_of("MATRIX metric=sqeuclidean a b").options.metric, Metric::sqeuclidean);
     EXPECT_EQ(request_of("RANK top=9 prefix=x engine=cpu a b").options.top, 9U);
     EXPECT_EQ(request_of("PREFIX k=2 fields=rank \"new y\"").words, (Words{"new y"}));
-    EXPECT_EQ(request_of("NEARVEC k=2 min=0 0.5\t-1 +2e3").values, (std::vector<float>{0.5F, -1.0F, 2000.0F}));
-    for (const char* line : {"ANALOGY method=sub a b c", "MATRIX metric=euclidean a", "SIM method=add a b",
-                             "ODD k=2 a b c", "RANK k=2 a b", "VEC k=1 a", "MATRIX k=1 a", "NEARVEC 1 two",
-                             "NEARVEC 1 nan", "NEARVEC 1e39", "NEARVEC exclude=none 1"}) {
+    EXPECT_EQ(request_of("NEARVEC k=2 min=0 0.5\t-1 +2e3").values,
+              (std::vector<float>{0.5F, -1.0F, 2000.0F}));
+    for (const char* line :
+         {"ANALOGY method=sub a b c", "MATRIX metric=euclidean a", "SIM method=add a b",
+          "ODD k=2 a b c", "RANK k=2 a b", "VEC k=1 a", "MATRIX k=1 a", "NEARVEC 1 two",
+          "NEARVEC 1 nan", "NEARVEC 1e39", "NEARVEC exclude=none 1"}) {
         error_of(line);
     }
     std::string words;
@@ -162,8 +173,9 @@ TEST(Request, TakesTheOptionsOfEachVerb) {
 }
 
 TEST(Request, EveryVerbIsReservedWhetherAnsweredOrNot) {
-    for (const char* name : {"NEAR", "SIM", "DIST", "VEC", "ANALOGY", "ODD", "RANK", "MATRIX", "PREFIX", "NEARVEC",
-                             "HAS", "MODELS", "USE", "STATS", "PING", "FORMAT", "RELOAD", "HELP", "QUIT"}) {
+    for (const char* name :
+         {"NEAR", "SIM", "DIST", "VEC", "ANALOGY", "ODD", "RANK", "MATRIX", "PREFIX", "NEARVEC",
+          "HAS", "MODELS", "USE", "STATS", "PING", "FORMAT", "RELOAD", "HELP", "QUIT"}) {
         const auto verb = find_verb(name);
         ASSERT_TRUE(verb) << name;
         EXPECT_EQ(verb_name(*verb), name);
@@ -172,15 +184,19 @@ TEST(Request, EveryVerbIsReservedWhetherAnsweredOrNot) {
         EXPECT_FALSE(find_verb(lower));
         EXPECT_EQ(request_of(lower).terms, (Terms{{1, lower}}));
     }
-    for (const char* name : {"", " ", "NEAR ", " NEAR", "NEA", "NEARS"}) EXPECT_FALSE(find_verb(name)) << name;
+    for (const char* name : {"", " ", "NEAR ", " NEAR", "NEA", "NEARS"})
+        EXPECT_FALSE(find_verb(name)) << name;
 }
 
 TEST(Request, BytesThatMeanNothingHereAreWords) {
-    for (const char* line : {"* 1", "HELLO )", "( GET", "+ +"}) error_of(line);  // operators stay operators
+    for (const char* line : {"* 1", "HELLO )", "( GET", "+ +"})
+        error_of(line);  // operators stay operators
     EXPECT_EQ(request_of("GET / HTTP/1.1").terms.size(), 3U)
         << "a foreign line of words is words; the model knows none";
-    EXPECT_EQ(request_of("\xEF\xBB\xBFking").terms, (Terms{{1, "\xEF\xBB\xBFking"}})) << "no byte is taken away";
-    EXPECT_EQ(request_of("\xC0\xAF\xED\xA0\x80\xE2\x82").terms.size(), 1U) << "keys need not be UTF-8";
+    EXPECT_EQ(request_of("\xEF\xBB\xBFking").terms, (Terms{{1, "\xEF\xBB\xBFking"}}))
+        << "no byte is taken away";
+    EXPECT_EQ(request_of("\xC0\xAF\xED\xA0\x80\xE2\x82").terms.size(), 1U)
+        << "keys need not be UTF-8";
 }
 
 }  // namespace

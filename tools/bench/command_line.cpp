@@ -19,15 +19,17 @@ constexpr std::uint64_t kMaxDevices = 1024;
 
 Error wrong_usage(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
 
-Result<std::optional<CommandLine>> CommandLine::read(int argc, char** argv, const po::options_description& options,
-                                                     std::string_view synopsis, std::string_view examples,
-                                                     std::ostream& out) {
+Result<std::optional<CommandLine>> CommandLine::read(int argc, char** argv,
+                                                     const po::options_description& options,
+                                                     std::string_view synopsis,
+                                                     std::string_view examples, std::ostream& out) {
     po::variables_map values;
     try {
         po::store(po::command_line_parser(argc, argv)
                       .options(options)
                       .positional({})
-                      .style(po::command_line_style::default_style & ~po::command_line_style::allow_guessing)
+                      .style(po::command_line_style::default_style &
+                             ~po::command_line_style::allow_guessing)
                       .run(),
                   values);
     } catch (const po::error& error) {
@@ -44,8 +46,8 @@ Result<std::optional<CommandLine>> CommandLine::read(int argc, char** argv, cons
     return std::optional(CommandLine(std::move(values)));
 }
 
-std::uint64_t CommandLine::number(const std::string& name, std::string_view digits, std::uint64_t least,
-                                  std::uint64_t most) {
+std::uint64_t CommandLine::number(const std::string& name, std::string_view digits,
+                                  std::uint64_t least, std::uint64_t most) {
     const auto parsed = parse_count(name, digits, least, most);
     if (parsed) return *parsed;
     if (!fault_) fault_ = parsed.error();
@@ -61,7 +63,8 @@ int CommandLine::device() { return static_cast<int>(count("device", 0, kMaxDevic
 
 TableFormat CommandLine::format() {
     const std::string format = text("format");
-    if (format != "text" && format != "csv" && !fault_) fault_ = wrong_usage("--format takes text or csv");
+    if (format != "text" && format != "csv" && !fault_)
+        fault_ = wrong_usage("--format takes text or csv");
     return format == "csv" ? TableFormat::csv : TableFormat::text;
 }
 

@@ -50,7 +50,8 @@ class Connection {
         if (path.size() >= sizeof address.sun_path) return std::nullopt;
         std::memcpy(address.sun_path, path.data(), path.size());
         UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+        if (!fd ||
+            ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
             return std::nullopt;
         const timeval patience{std::chrono::seconds(kPatience).count(), 0};
         ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -109,7 +110,8 @@ class Connection {
             const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
             if (got < 0) return lost("no answer", errno);
             if (got == 0 || received_.too_long()) {
-                return Error{ErrorCode::unavailable, "the daemon closed the connection in the middle of a reply"};
+                return Error{ErrorCode::unavailable,
+                             "the daemon closed the connection in the middle of a reply"};
             }
             received_.append({buffer.data(), static_cast<std::size_t>(got)});
         }
@@ -119,7 +121,8 @@ class Connection {
     wire::LineSplitter received_{kMaxReplyLineBytes};
 };
 
-/// Answers each number of microseconds that it is sent by a byte, after so long. Its thread ends with it.
+/// Answers each number of microseconds that it is sent by a byte, after so long. Its thread ends
+/// with it.
 class Echo {
   public:
     static Result<std::unique_ptr<Echo>> start() {
@@ -147,7 +150,8 @@ class Echo {
     }
 
   private:
-    Echo(UniqueFd near, UniqueFd far) : near_(std::move(near)), far_(std::move(far)), thread_([this] { answer(); }) {}
+    Echo(UniqueFd near, UniqueFd far)
+        : near_(std::move(near)), far_(std::move(far)), thread_([this] { answer(); }) {}
 
     void answer() {
         std::uint64_t us = 0;
@@ -182,21 +186,25 @@ class Daemon {
         // spawn and not fork: a copy of this process's page tables would be timed along.
         posix_spawn_file_actions_t actions;
         ::posix_spawn_file_actions_init(&actions);
-        ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, daemon.log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                           0600);
+        ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, daemon.log_.c_str(),
+                                           O_WRONLY | O_CREAT | O_TRUNC, 0600);
         ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-        const int fault = ::posix_spawnp(&daemon.pid_, argv[0], &actions, nullptr, argv.data(), environ);
+        const int fault =
+            ::posix_spawnp(&daemon.pid_, argv[0], &actions, nullptr, argv.data(), environ);
         ::posix_spawn_file_actions_destroy(&actions);
         if (fault != 0) {
             daemon.pid_ = -1;
-            return Error{ErrorCode::unavailable,
-                         fmt::format("{}: cannot start: {}", options.program, std::strerror(fault))};
+            return Error{
+                ErrorCode::unavailable,
+                fmt::format("{}: cannot start: {}", options.program, std::strerror(fault))};
         }
         return daemon;
     }
 
     Daemon(Daemon&& other) noexcept
-        : pid_(std::exchange(other.pid_, -1)), socket_(std::move(other.socket_)), log_(std::move(other.log_)) {}
+        : pid_(std::exchange(other.pid_, -1)),
+          socket_(std::move(other.socket_)),
+          log_(std::move(other.log_)) {}
     Daemon& operator=(Daemon&&) = delete;
     ~Daemon() {
         if (pid_ < 0) return;
@@ -214,11 +222,13 @@ class Daemon {
             if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
             if (ended()) {
                 pid_ = -1;
-                return Error{ErrorCode::unavailable, "the daemon ended by itself; it said: " + end_of_log()};
+                return Error{ErrorCode::unavailable,
+                             "the daemon ended by itself; it said: " + end_of_log()};
             }
             std::this_thread::sleep_for(kConnectEvery);
         }
-        return Error{ErrorCode::unavailable, "the daemon does not listen; it said: " + end_of_log()};
+        return Error{ErrorCode::unavailable,
+                     "the daemon does not listen; it said: " + end_of_log()};
     }
 
     /// Waits until its log says that it listens.
@@ -230,11 +240,13 @@ class Daemon {
             if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
             if (ended()) {
                 pid_ = -1;
-                return Error{ErrorCode::unavailable, "the daemon ended by itself; it said: " + end_of_log()};
+                return Error{ErrorCode::unavailable,
+                             "the daemon ended by itself; it said: " + end_of_log()};
             }
             std::this_thread::sleep_for(kConnectEvery);
         }
-        return Error{ErrorCode::unavailable, "the daemon never said that it listens; it said: " + end_of_log()};
+        return Error{ErrorCode::unavailable,
+                     "the daemon never said that it listens; it said: " + end_of_log()};
     }
 
     /// Memory that is its own: not the pages of mapped files.
@@ -293,7 +305,8 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
     std::optional<Daemon> daemon;
     MappedFile mapping;
     const std::string values = model.path() + "/" + format::kValuesFile;
-    // Both start from nothing but the page cache: no daemon runs while the file is read, and nothing is mapped twice.
+    // Both start from nothing but the page cache: no daemon runs while the file is read, and
+    // nothing is mapped twice.
     const auto clear = [&](std::size_t) {
         daemon.reset();
         mapping = {};
@@ -350,7 +363,8 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
     const auto wanted = std::max(options.singles, kQueriesBeforeMemory);
     for (std::size_t i = 0; i < wanted; ++i) {
         if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
-        const bool large = i < kQueriesBeforeMemory && i % (kQueriesBeforeMemory / kLargeQueries) == 0;
+        const bool large =
+            i < kQueriesBeforeMemory && i % (kQueriesBeforeMemory / kLargeQueries) == 0;
         request = requests.next(large ? kLargeK : options.k);
         Result<double> inside = 0.0;
         const double ms = time_ms([&] { inside = connection->ask(request); });
@@ -359,9 +373,11 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
             figures.single.ms.push_back(ms);
             figures.inside.ms.push_back(*inside);
         }
-        // By turns, so that both meet the same weather; long ones, since daemon and GPU fall asleep meanwhile.
+        // By turns, so that both meet the same weather; long ones, since daemon and GPU fall asleep
+        // meanwhile.
         if ((i + 1) % kTurn == 0 || i + 1 == wanted) {
-            if (Status echoed = echo_as_long(**echo, figures.inside, figures.echo); !echoed) return echoed.error();
+            if (Status echoed = echo_as_long(**echo, figures.inside, figures.echo); !echoed)
+                return echoed.error();
             if (const auto awake = connection->ask(request); !awake) return awake.error();
         }
         if (i + 1 != kQueriesBeforeMemory) continue;
@@ -373,12 +389,14 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
     const Contender pipelined{fmt::format("daemon: {} pipelined", kPipelined), kPipelined,
                               [&](std::size_t) {
                                   request.clear();
-                                  for (std::size_t i = 0; i < kPipelined; ++i) request += requests.next(options.k);
+                                  for (std::size_t i = 0; i < kPipelined; ++i)
+                                      request += requests.next(options.k);
                               },
                               [&]() -> Status {
                                   if (Status sent = connection->send(request); !sent) return sent;
                                   for (std::size_t i = 0; i < kPipelined; ++i) {
-                                      if (const auto read = connection->skip_reply(); !read) return read.error();
+                                      if (const auto read = connection->skip_reply(); !read)
+                                          return read.error();
                                   }
                                   return {};
                               }};

@@ -32,23 +32,27 @@ inline constexpr std::size_t kLargeQueries = 4;
 inline constexpr std::size_t kLargeK = 10000;
 
 struct DaemonFigures {
-    Series fresh_read;    ///< mapping the values file anew and reading all of it, page faults included
-    Series listening;     ///< from exec to the line of its log that says that it listens: all is loaded then
+    Series fresh_read;    ///< mapping the values file anew and reading all of it, page faults
+                          ///< included
+    Series listening;     ///< from exec to the line of its log that says that it listens: all is
+                          ///< loaded then
     Series first_answer;  ///< from exec to the first answer, for a client that was there first
     Series single;        ///< a query's round trip, one at a time
-    Series inside;        ///< what the daemon says that each of these took: from the request's arrival to its answer
-    /// A socket pair with nothing behind it but a thread that waits as long as the daemon said, and answers: what this
-    /// machine makes of such round trips.
+    Series inside;  ///< what the daemon says that each of these took: from the request's arrival to
+                    ///< its answer
+    /// A socket pair with nothing behind it but a thread that waits as long as the daemon said, and
+    /// answers: what this machine makes of such round trips.
     Series echo;
     Series pipelined;  ///< kPipelined queries sent at once, until the last answer
-    /// RssAnon + RssShmem after kQueriesBeforeMemory queries: pages of the mapped files are not among them.
+    /// RssAnon + RssShmem after kQueriesBeforeMemory queries: pages of the mapped files are not
+    /// among them.
     std::uint64_t own_bytes = 0;
 };
 
-/// Starts `program` on `model`'s directory several times, round by round with the fresh read, then once more for the
-/// other figures; ends it with SIGTERM each time. No daemon outlives the call. Errors: unavailable (it cannot be
-/// started, ends by itself or does not answer in time; the message has the end of its log), what it answers with ERR,
-/// or interrupted.
+/// Starts `program` on `model`'s directory several times, round by round with the fresh read, then
+/// once more for the other figures; ends it with SIGTERM each time. No daemon outlives the call.
+/// Errors: unavailable (it cannot be started, ends by itself or does not answer in time; the
+/// message has the end of its log), what it answers with ERR, or interrupted.
 Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOptions& options,
                                      const std::function<bool()>& interrupted);
 

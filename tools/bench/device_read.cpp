@@ -49,7 +49,8 @@ struct DeviceReader::State {
     Result<double> time_read(unsigned grid) {
         if (Status used = use_device(device); !used) return used.error();
         if (Status done = begin.record(stream); !done) return done.error();
-        const int launch = launch_read(buffer.data(), buffer.size() / kReadWordBytes, grid, sink.data(), stream.get());
+        const int launch = launch_read(buffer.data(), buffer.size() / kReadWordBytes, grid,
+                                       sink.data(), stream.get());
         const Status launched = check(static_cast<cudaError_t>(launch), "launch_read");
         if (!launched) return launched.error();
         if (Status done = end.record(stream); !done) return done.error();
@@ -67,25 +68,30 @@ Result<DeviceFacts> start_device(int device) {
         return Error{ErrorCode::unavailable, counted.error().message};
     }
     if (device < 0 || device >= count) {
-        return Error{ErrorCode::unavailable, fmt::format("there is no device {}: there are {}", device, count)};
+        return Error{ErrorCode::unavailable,
+                     fmt::format("there is no device {}: there are {}", device, count)};
     }
     if (Status used = use_device(device); !used) return used.error();
     // Makes the context, which is otherwise made at the first call that needs it.
     if (Status made = check(cudaFree(nullptr), "cudaFree"); !made) return made.error();
     DeviceFacts facts;
-    facts.start_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    facts.start_ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     cudaDeviceProp properties{};
-    if (Status got = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties"); !got) {
+    if (Status got = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+        !got) {
         return got.error();
     }
     int driver = 0;
     int runtime = 0;
-    if (Status got = check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion"); !got) return got.error();
-    if (Status got = check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion"); !got) return got.error();
+    if (Status got = check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion"); !got)
+        return got.error();
+    if (Status got = check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion"); !got)
+        return got.error();
     const std::string kernel = kernel_driver();
     facts.name = properties.name;
-    facts.driver =
-        fmt::format("{}{}CUDA {}; runtime {}", kernel, kernel.empty() ? "" : ", ", version(driver), version(runtime));
+    facts.driver = fmt::format("{}{}CUDA {}; runtime {}", kernel, kernel.empty() ? "" : ", ",
+                               version(driver), version(runtime));
     facts.bytes = properties.totalGlobalMem;
     return facts;
 }
@@ -94,7 +100,8 @@ Result<std::uint64_t> device_bytes_in_use(int device) {
     if (Status used = use_device(device); !used) return used.error();
     std::size_t free_bytes = 0;
     std::size_t all_bytes = 0;
-    if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got) return got.error();
+    if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got)
+        return got.error();
     return std::uint64_t{all_bytes - free_bytes};
 }
 
@@ -104,8 +111,10 @@ Result<DeviceReader> DeviceReader::create(std::size_t bytes, int device) {
     if (Status used = use_device(device); !used) return used.error();
     std::size_t free_bytes = 0;
     std::size_t all_bytes = 0;
-    if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got) return got.error();
-    const std::size_t words = std::max<std::size_t>(1, std::min(bytes, free_bytes / 4) / kReadWordBytes);
+    if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got)
+        return got.error();
+    const std::size_t words =
+        std::max<std::size_t>(1, std::min(bytes, free_bytes / 4) / kReadWordBytes);
     state->scale = static_cast<double>(bytes) / static_cast<double>(words * kReadWordBytes);
 
     auto stream = Stream::create();
@@ -124,20 +133,22 @@ Result<DeviceReader> DeviceReader::create(std::size_t bytes, int device) {
     state->sink = *std::move(sink);
 
     int processors = 0;
-    if (Status got = check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-                           "cudaDeviceGetAttribute");
+    if (Status got =
+            check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+                  "cudaDeviceGetAttribute");
         !got) {
         return got.error();
     }
     const auto many = static_cast<unsigned>(processors);
-    const Status filled =
-        check(static_cast<cudaError_t>(launch_fill(state->buffer.data(), words, many * 8, state->stream.get())),
-              "launch_fill");
+    const Status filled = check(static_cast<cudaError_t>(launch_fill(
+                                    state->buffer.data(), words, many * 8, state->stream.get())),
+                                "launch_fill");
     if (!filled) return filled.error();
 
-    // A ceiling that a search can break through is none: of several ways to share the work out, the fastest counts.
-    const auto tiles = static_cast<unsigned>(
-        std::min<std::size_t>((words + kReadTile - 1) / kReadTile, std::numeric_limits<int>::max()));
+    // A ceiling that a search can break through is none: of several ways to share the work out, the
+    // fastest counts.
+    const auto tiles = static_cast<unsigned>(std::min<std::size_t>(
+        (words + kReadTile - 1) / kReadTile, std::numeric_limits<int>::max()));
     const std::array<unsigned, 5> grids = {many * 2, many * 4, many * 8, many * 32, tiles};
     double best = std::numeric_limits<double>::infinity();
     for (const unsigned grid : grids) {
@@ -150,8 +161,9 @@ Result<DeviceReader> DeviceReader::create(std::size_t bytes, int device) {
             }
         }
     }
-    state->description = fmt::format("{} blocks of {} threads, {} loads of 16 bytes under way in each", state->blocks,
-                                     kReadThreads, kReadLoads);
+    state->description =
+        fmt::format("{} blocks of {} threads, {} loads of 16 bytes under way in each",
+                    state->blocks, kReadThreads, kReadLoads);
     if (words * kReadWordBytes + kReadWordBytes <= bytes) {
         state->description += fmt::format("; read {:.3f} GB and scaled, for want of memory",
                                           static_cast<double>(words * kReadWordBytes) / 1e9);

@@ -22,8 +22,8 @@ __global__ void fill(uint4* words, std::size_t count) {
     }
 }
 
-/// Bitwise exclusive or of all words: a block takes tiles, a grid apart; no shared memory. The compiler cannot know that
-/// the result is hardly ever `never`, so that every load stays.
+/// Bitwise exclusive or of all words: a block takes tiles, a grid apart; no shared memory. The
+/// compiler cannot know that the result is hardly ever `never`, so that every load stays.
 __global__ void __launch_bounds__(kReadThreads)
     read(const uint4* words, std::size_t count, unsigned never, std::uint32_t* sink) {
     uint4 sum{0, 0, 0, 0};
@@ -33,7 +33,8 @@ __global__ void __launch_bounds__(kReadThreads)
         const std::size_t at = tile + threadIdx.x;
         if (tile + kReadTile <= count) {
 #pragma unroll
-            for (unsigned l = 0; l < kReadLoads; ++l) loaded[l] = __ldcs(words + at + std::size_t{l} * kReadThreads);
+            for (unsigned l = 0; l < kReadLoads; ++l)
+                loaded[l] = __ldcs(words + at + std::size_t{l} * kReadThreads);
         } else {
 #pragma unroll
             for (unsigned l = 0; l < kReadLoads; ++l) {
@@ -59,8 +60,10 @@ int launch_fill(void* words, std::size_t count, unsigned blocks, CUstream_st* st
     return cudaGetLastError();
 }
 
-int launch_read(const void* words, std::size_t count, unsigned blocks, std::uint32_t* sink, CUstream_st* stream) {
-    read<<<blocks, kReadThreads, 0, stream>>>(static_cast<const uint4*>(words), count, kNever, sink);
+int launch_read(const void* words, std::size_t count, unsigned blocks, std::uint32_t* sink,
+                CUstream_st* stream) {
+    read<<<blocks, kReadThreads, 0, stream>>>(static_cast<const uint4*>(words), count, kNever,
+                                              sink);
     return cudaGetLastError();
 }
 

@@ -98,14 +98,16 @@ Result<DistmatSettings> read_settings(CommandLine& line) {
         if (!rungs) return rungs.error();
         settings.rungs = *std::move(rungs);
     }
-    if (line.given("svg") && line.text("svg").empty()) return wrong_usage("--svg takes the name of a file");
+    if (line.given("svg") && line.text("svg").empty())
+        return wrong_usage("--svg takes the name of a file");
     settings.svg = line.text("svg");
     return settings;
 }
 
 bool on_host(const std::string& rung) { return rung == "sequential" || rung == "cpu"; }
 
-/// The rungs to be measured. Those that cannot run here are left out, and that is said, unless they were asked for by name.
+/// The rungs to be measured. Those that cannot run here are left out, and that is said, unless they
+/// were asked for by name.
 std::vector<std::string> choose(const DistmatSettings& settings) {
     if (!settings.rungs.empty()) return settings.rungs;
     std::vector<std::string> run;
@@ -113,7 +115,8 @@ std::vector<std::string> choose(const DistmatSettings& settings) {
     std::string why;
     const auto entries = kernels::distance::list_distance_engines();
     for (const char* rung : kRungs) {
-        const auto entry = std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.name == rung; });
+        const auto entry = std::find_if(entries.begin(), entries.end(),
+                                        [&](const auto& e) { return e.name == rung; });
         if (entry == entries.end()) continue;
         if (entry->unavailable.empty()) {
             run.emplace_back(rung);
@@ -138,7 +141,8 @@ class Sample {
         for (float& value : values_) value = normal(random);
         if (rows_ <= kMostCheckedRows) {
             checked_ = {{0, rows_, 0, rows_}};
-            // A 31st of many rows: whatever squares a rung computes, each of 32 rows or more has one of them.
+            // A 31st of many rows: whatever squares a rung computes, each of 32 rows or more has
+            // one of them.
             if (rows_ > kMostCheckedRows / 4) step_ = 31;
         } else {
             for (const std::size_t first : {std::size_t{0}, rows_ / 2 + 1, rows_ - kSampledRows}) {
@@ -147,14 +151,16 @@ class Sample {
         }
         std::vector<std::size_t> sampled;
         for (const Rectangle& rectangle : checked_) {
-            for (std::size_t i = 0; i < rectangle.rows; i += step_) sampled.push_back(rectangle.first_row + i);
+            for (std::size_t i = 0; i < rectangle.rows; i += step_)
+                sampled.push_back(rectangle.first_row + i);
         }
         right_.resize(sampled.size() * rows_);
         kernels::ThreadPool pool(settings.threads);
         pool.for_ranges(sampled.size(), 1, [&](std::size_t begin, std::size_t end) {
             for (std::size_t s = begin; s < end; ++s) {
                 for (std::size_t j = 0; j < rows_; ++j) {
-                    const float sum = kernels::distance::canonical_sum(points().row(sampled[s]), points().row(j), dim_);
+                    const float sum = kernels::distance::canonical_sum(points().row(sampled[s]),
+                                                                       points().row(j), dim_);
                     right_[s * rows_ + j] = kernels::distance::distance_from_sum(kMetric, sum);
                 }
             }
@@ -170,23 +176,27 @@ class Sample {
             if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
             // NaN is no distance: what has not been written shows.
             out_.assign(rectangle.rows * rows_, std::numeric_limits<float>::quiet_NaN());
-            if (Status done = engine.run(rectangle, out_.data(), rows_, nullptr, 0); !done) return done;
+            if (Status done = engine.run(rectangle, out_.data(), rows_, nullptr, 0); !done)
+                return done;
             for (std::size_t i = 0; i < rectangle.rows; i += step_, right += rows_) {
-                if (std::memcmp(out_.data() + i * rows_, right, rows_ * sizeof(float)) == 0) continue;
-                return Error{
-                    ErrorCode::internal,
-                    fmt::format("rung {} is wrong: of {} x {}, the distances of row {} are not the canonical ones",
-                                rung, rows_, dim_, rectangle.first_row + i)};
+                if (std::memcmp(out_.data() + i * rows_, right, rows_ * sizeof(float)) == 0)
+                    continue;
+                return Error{ErrorCode::internal,
+                             fmt::format("rung {} is wrong: of {} x {}, the distances of row {} "
+                                         "are not the canonical ones",
+                                         rung, rows_, dim_, rectangle.first_row + i)};
             }
         }
         return {};
     }
 
-    /// Milliseconds until all distances are in the host's memory; nothing where not all of them are checked.
+    /// Milliseconds until all distances are in the host's memory; nothing where not all of them are
+    /// checked.
     Result<std::optional<double>> time_to_host(Engine& engine) {
         if (checked_.size() > 1) return std::optional<double>();
         Status done;
-        const double ms = time_ms([&] { done = engine.run(checked_[0], out_.data(), rows_, nullptr, 0); });
+        const double ms =
+            time_ms([&] { done = engine.run(checked_[0], out_.data(), rows_, nullptr, 0); });
         if (!done) return done.error();
         return std::optional(ms);
     }
@@ -201,7 +211,8 @@ class Sample {
     std::vector<float> out_;
 };
 
-Result<DistmatFigures> time_rung(const std::string& rung, Sample& sample, const DistmatSettings& settings) {
+Result<DistmatFigures> time_rung(const std::string& rung, Sample& sample,
+                                 const DistmatSettings& settings) {
     kernels::distance::EngineOptions options;
     options.threads = settings.threads;
     options.device = settings.device;
@@ -229,7 +240,8 @@ Result<DistmatFigures> time_rung(const std::string& rung, Sample& sample, const 
 
 }  // namespace
 
-Result<std::optional<DistmatSettings>> read_distmat_settings(int argc, char** argv, std::ostream& out) {
+Result<std::optional<DistmatSettings>> read_distmat_settings(int argc, char** argv,
+                                                             std::ostream& out) {
     return read_settings_of(argc, argv, all_options(), kSynopsis, kExamples, out, read_settings);
 }
 
@@ -241,12 +253,14 @@ Status print_distmat(const DistmatSettings& settings, const std::string& process
         if (!device) return device.error();
         device_name = device->name;
     }
-    print_note(settings.format, fmt::format("processor  {}, {} thread{}", processor_name, settings.threads,
-                                            settings.threads == 1 ? "" : "s"));
+    print_note(settings.format, fmt::format("processor  {}, {} thread{}", processor_name,
+                                            settings.threads, settings.threads == 1 ? "" : "s"));
     if (!device_name.empty()) print_note(settings.format, "device     " + device_name);
-    print_note(settings.format, fmt::format("runs       {} of each, or as many as {:.0f} s allow, behind one that does "
-                                            "not count",
-                                            settings.repeat, settings.seconds));
+    print_note(
+        settings.format,
+        fmt::format("runs       {} of each, or as many as {:.0f} s allow, behind one that does "
+                    "not count",
+                    settings.repeat, settings.seconds));
     std::fflush(stdout);
     std::vector<DistmatSize> sizes;
     for (const auto& [rows, dim] : settings.sizes) {
@@ -261,14 +275,16 @@ Status print_distmat(const DistmatSettings& settings, const std::string& process
     }
     print_note(settings.format, "checked    every rung: canonical bytes\n");
     distmat_table(sizes).print(stdout, settings.format);
-    print_note(
-        settings.format,
-        "GFLOP/s: three operations for every component of all pairs, computed by halves or not; ms to host: until the "
-        "result is in the host's memory, once");
+    print_note(settings.format,
+               "GFLOP/s: three operations for every component of all pairs, computed by halves or "
+               "not; ms to host: until the "
+               "result is in the host's memory, once");
     if (settings.svg.empty()) return {};
     const ChartText text{
-        fmt::format("All distances of a matrix on {}", device_name.empty() ? processor_name : device_name),
-        "rows x columns; mean of all runs, logarithmic scale; light bars are the processor's", "ms"};
+        fmt::format("All distances of a matrix on {}",
+                    device_name.empty() ? processor_name : device_name),
+        "rows x columns; mean of all runs, logarithmic scale; light bars are the processor's",
+        "ms"};
     return write_chart(settings.svg, distmat_chart(sizes, text));
 }
 

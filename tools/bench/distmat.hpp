@@ -1,4 +1,5 @@
-// gloved-bench distmat: every way to compute all distances of a matrix's rows, on the original's grid of sizes.
+// gloved-bench distmat: every way to compute all distances of a matrix's rows, on the original's
+// grid of sizes.
 #pragma once
 
 #include <cstddef>
@@ -29,12 +30,14 @@ struct DistmatSettings {
     TableFormat format = TableFormat::text;
 };
 
-/// Reads the command line from behind «distmat»; nothing where --help was all, which is answered on `out`. Error: bad_request.
-Result<std::optional<DistmatSettings>> read_distmat_settings(int argc, char** argv, std::ostream& out);
+/// Reads the command line from behind «distmat»; nothing where --help was all, which is answered on
+/// `out`. Error: bad_request.
+Result<std::optional<DistmatSettings>> read_distmat_settings(int argc, char** argv,
+                                                             std::ostream& out);
 
-/// Checks every rung, times it and prints the table; draws the chart. `processor_name` is what the chart says where no rung is on a device.
-/// Errors: internal, when a rung's distances are not the canonical ones byte by byte; unavailable, for a rung asked for by name; device; io;
-/// interrupted.
+/// Checks every rung, times it and prints the table; draws the chart. `processor_name` is what the
+/// chart says where no rung is on a device. Errors: internal, when a rung's distances are not the
+/// canonical ones byte by byte; unavailable, for a rung asked for by name; device; io; interrupted.
 Status print_distmat(const DistmatSettings& settings, const std::string& processor_name);
 
 }  // namespace gloved::bench

@@ -15,8 +15,8 @@ namespace gloved::bench {
 /// One way to compute all distances of one matrix.
 struct DistmatFigures {
     std::string rung;
-    bool on_host = false;           ///< on the processor
-    std::vector<double> ms;         ///< of each run, the result left where it was computed; one or more
+    bool on_host = false;    ///< on the processor
+    std::vector<double> ms;  ///< of each run, the result left where it was computed; one or more
     std::optional<double> host_ms;  ///< until the result is in the host's memory, once
 };
 
@@ -27,7 +27,8 @@ struct DistmatSize {
     std::vector<DistmatFigures> rungs;
 };
 
-/// A line for each size and rung. Operations are three for every component of all rows × rows pairs, however many were in fact computed.
+/// A line for each size and rung. Operations are three for every component of all rows × rows
+/// pairs, however many were in fact computed.
 Table distmat_table(std::span<const DistmatSize> sizes);
 
 /// A bar for each size and rung, those on the processor lighter.

@@ -25,7 +25,8 @@ namespace {
 constexpr const char* kCuda = "cuda";
 constexpr std::size_t kRoundsWithProcessor = 9;
 constexpr std::size_t kRoundsOfDevice = 49;
-/// Rows that sgemm gets at once: from 2,048 to 262,144, processor time measured the same to a tenth.
+/// Rows that sgemm gets at once: from 2,048 to 262,144, processor time measured the same to a
+/// tenth.
 constexpr std::size_t kBlockRows = 16384;
 constexpr const char* kPlane = "plane";
 constexpr double kTail = 0.99;
@@ -37,8 +38,8 @@ struct NamedEngine {
     std::vector<std::size_t> batches;
 };
 
-/// Names of the registry that `settings` stand for. An engine that is asked for by name is among them even where it cannot
-/// run: making it says why.
+/// Names of the registry that `settings` stand for. An engine that is asked for by name is among
+/// them even where it cannot run: making it says why.
 std::vector<std::string> engine_names(const Settings& settings) {
     if (settings.engine != "auto" && settings.engine != "all") return {settings.engine};
     std::vector<std::string> names;
@@ -52,14 +53,15 @@ std::vector<std::string> engine_names(const Settings& settings) {
 bool is_of_device(const std::string& name) { return name == kCuda; }
 
 /// Makes one engine and says what that took, and what the engine said on the way.
-Result<NamedEngine> make_engine(const std::string& name, const std::string& simd, const format::Model& model,
-                                const Settings& settings) {
+Result<NamedEngine> make_engine(const std::string& name, const std::string& simd,
+                                const format::Model& model, const Settings& settings) {
     NamedEngine named;
     named.on_device = is_of_device(name);
     std::vector<std::pair<double, std::string>> said;
     const auto begin = std::chrono::steady_clock::now();
     const auto so_far = [&] {
-        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+            .count();
     };
     kernels::EngineOptions options;
     options.threads = settings.threads;
@@ -84,18 +86,19 @@ Result<NamedEngine> make_engine(const std::string& name, const std::string& simd
         named.batches = {1, 8, 64};
     }
     print_note(settings.format, fmt::format("engine   {}: {}", named.engine->name(), description));
-    print_note(settings.format,
-               fmt::format("         ready after {} ms, --planes {}{}", figure(ms), settings.planes ? "on" : "off",
-                           !named.on_device ? ""
-                           : settings.pin   ? ", --pin on"
-                                            : ", --pin off"));
+    print_note(settings.format, fmt::format("         ready after {} ms, --planes {}{}", figure(ms),
+                                            settings.planes ? "on" : "off",
+                                            !named.on_device ? ""
+                                            : settings.pin   ? ", --pin on"
+                                                             : ", --pin off"));
     for (const auto& [at_ms, line] : said) {
         print_note(settings.format, fmt::format("         after {} ms: {}", figure(at_ms), line));
     }
     return named;
 }
 
-Result<std::vector<NamedEngine>> make_engines(const format::Model& model, const Settings& settings) {
+Result<std::vector<NamedEngine>> make_engines(const format::Model& model,
+                                              const Settings& settings) {
     std::vector<NamedEngine> engines;
     for (const std::string& name : engine_names(settings)) {
         std::vector<std::string> sets = {is_of_device(name) ? "" : settings.simd};
@@ -110,8 +113,8 @@ Result<std::vector<NamedEngine>> make_engines(const format::Model& model, const 
 }
 
 /// Queries for `count` random words, as NEAR WORD makes them.
-Result<std::vector<kernels::Query>> make_queries(const format::Model& model, RandomWords& words, std::size_t count,
-                                                 std::size_t k) {
+Result<std::vector<kernels::Query>> make_queries(const format::Model& model, RandomWords& words,
+                                                 std::size_t count, std::size_t k) {
     std::vector<kernels::Query> queries(count);
     for (kernels::Query& query : queries) {
         const kernels::WeightedRow term{1.0, words.next()};
@@ -128,9 +131,10 @@ std::string ratio(double of, const Series* to) {
     return to == nullptr || to->ms.empty() ? "" : fmt::format("{:.2f}", of / to->median());
 }
 
-/// What a run took on its device. The queries of a pass share its time, and a large batch takes several passes, one after the
-/// other: a new pass begins where the time changes. (Two neighbours that last equally long to the event clock's last
-/// digit count as one; the median over rounds does not notice.)
+/// What a run took on its device. The queries of a pass share its time, and a large batch takes
+/// several passes, one after the other: a new pass begins where the time changes. (Two neighbours
+/// that last equally long to the event clock's last digit count as one; the median over rounds does
+/// not notice.)
 double device_ms_of(std::span<const kernels::Answer> answers) {
     double sum = 0;
     double pass = 0;
@@ -146,7 +150,8 @@ double device_ms_of(std::span<const kernels::Answer> answers) {
 std::vector<std::size_t> batches_on_processor(std::span<const NamedEngine> engines) {
     std::vector<std::size_t> batches;
     for (const NamedEngine& named : engines) {
-        if (!named.on_device) batches.insert(batches.end(), named.batches.begin(), named.batches.end());
+        if (!named.on_device)
+            batches.insert(batches.end(), named.batches.begin(), named.batches.end());
     }
     std::sort(batches.begin(), batches.end());
     batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
@@ -154,11 +159,15 @@ std::vector<std::size_t> batches_on_processor(std::span<const NamedEngine> engin
     return batches;
 }
 
-/// All that is timed, in the order of the table: the peers, then each engine's single query and batches.
+/// All that is timed, in the order of the table: the peers, then each engine's single query and
+/// batches.
 class Contest {
   public:
     Contest(const format::Model& model, const Settings& settings)
-        : model_(model), settings_(settings), pool_(settings.threads), words_(model, settings.seed) {}
+        : model_(model),
+          settings_(settings),
+          pool_(settings.threads),
+          words_(model, settings.seed) {}
     // Contenders refer to it.
     Contest(const Contest&) = delete;
     Contest& operator=(const Contest&) = delete;
@@ -176,13 +185,14 @@ class Contest {
         dots_.resize(model_.rows());
         add({"OpenBLAS sgemv, no top-k", 1, {}, [this, &blas]() -> Status {
                  const float* query = model_.vector(words_.next()).data();
-                 blas.sgemv(model_.vectors().data(), model_.rows(), model_.dim(), query, dots_.data());
+                 blas.sgemv(model_.vectors().data(), model_.rows(), model_.dim(), query,
+                            dots_.data());
                  return {};
              }});
     }
 
-    /// A batch as one would do it with OpenBLAS: scores of a block of rows at a time, so that they stay in the cache, and of
-    /// all rows in the end.
+    /// A batch as one would do it with OpenBLAS: scores of a block of rows at a time, so that they
+    /// stay in the cache, and of all rows in the end.
     void add_sgemm(const OpenBlas& blas, std::size_t batch) {
         sgemm_.emplace_back(batch, contenders_.size());
         if (dots_.size() < kBlockRows * batch) dots_.resize(kBlockRows * batch);
@@ -196,8 +206,9 @@ class Contest {
              },
              [this, batch, &blas]() -> Status {
                  for (std::size_t row = 0; row < model_.rows(); row += kBlockRows) {
-                     blas.sgemm(model_.vectors().data() + row * model_.dim(), std::min(kBlockRows, model_.rows() - row),
-                                model_.dim(), matrix_.data(), batch, dots_.data());
+                     blas.sgemm(model_.vectors().data() + row * model_.dim(),
+                                std::min(kBlockRows, model_.rows() - row), model_.dim(),
+                                matrix_.data(), batch, dots_.data());
                  }
                  return {};
              }});
@@ -236,14 +247,17 @@ class Contest {
                      note(notes_[index], *answers);
                      return {};
                  },
-                 named.on_device ? std::function<double()>([this] { return device_ms_; }) : nullptr});
+                 named.on_device ? std::function<double()>([this] { return device_ms_; })
+                                 : nullptr});
         }
     }
 
     Result<Table> run(std::size_t rounds) {
         auto all = measure(contenders_, rounds, interrupted);
         if (!all) return all.error();
-        const auto peer = [&](const std::optional<std::size_t>& index) { return index ? &(*all)[*index] : nullptr; };
+        const auto peer = [&](const std::optional<std::size_t>& index) {
+            return index ? &(*all)[*index] : nullptr;
+        };
         const Series* const floor = peer(floor_);
         const Series* const sgemv = peer(sgemv_);
         const Series* const ceiling = peer(ceiling_);
@@ -265,7 +279,8 @@ class Contest {
         also(!sgemm_.empty(), {"x sgemm"});
         also(ceiling != nullptr, {"x ceiling"});
         also(true, {"ms a query", "queries/s", "gain over single", "pass"});
-        const bool planes = std::any_of(notes_.begin(), notes_.end(), [](const Notes& n) { return n.pass == kPlane; });
+        const bool planes = std::any_of(notes_.begin(), notes_.end(),
+                                        [](const Notes& n) { return n.pass == kPlane; });
         also(planes, {"survivors", "p99", "% of bytes", "p99 %"});
         Table table(headings);
 
@@ -273,7 +288,8 @@ class Contest {
         for (const Series& series : *all) {
             const auto index = static_cast<std::size_t>(&series - all->data());
             const bool on_device = !series.device_ms.empty();
-            const bool engine = series.queries > 0 && &series != sgemv && &series != sgemm(series.queries);
+            const bool engine =
+                series.queries > 0 && &series != sgemv && &series != sgemm(series.queries);
             // Each engine's own single query stands before its batches.
             if (engine && series.queries == 1) single = &series;
             const double ms = series.median();
@@ -281,31 +297,40 @@ class Contest {
             const double read_ms = on_device ? device_ms : ms;
             const auto queries = static_cast<double>(series.queries);
             std::vector<std::string> cells = {series.what, figure(ms), figure(series.least())};
-            const auto cell = [&](bool there, bool filled, const std::function<std::string()>& text) {
+            const auto cell = [&](bool there, bool filled,
+                                  const std::function<std::string()>& text) {
                 if (there) cells.push_back(filled ? text() : "");
             };
             cell(ceiling != nullptr, on_device, [&] { return figure(device_ms); });
-            cell(ceiling != nullptr, on_device, [&] { return fmt::format("{:.0f}", series.median_wait_ms() * 1000); });
+            cell(ceiling != nullptr, on_device,
+                 [&] { return fmt::format("{:.0f}", series.median_wait_ms() * 1000); });
             cell(true, read_ms > 0, [&] {
-                return fmt::format("{:.1f}", static_cast<double>(model_.vectors().size_bytes()) / read_ms / 1e6);
+                return fmt::format(
+                    "{:.1f}", static_cast<double>(model_.vectors().size_bytes()) / read_ms / 1e6);
             });
             cell(floor != nullptr, !on_device, [&] { return ratio(ms, floor); });
             cell(sgemv != nullptr, !on_device, [&] { return ratio(ms, sgemv); });
             cell(!sgemm_.empty(), !on_device && sgemm(series.queries) != nullptr,
                  [&] { return ratio(ms, sgemm(series.queries)); });
-            cell(ceiling != nullptr, on_device,
-                 [&] { return fmt::format("{:.3f}", device_ms / bench::median(ceiling->device_ms)); });
+            cell(ceiling != nullptr, on_device, [&] {
+                return fmt::format("{:.3f}", device_ms / bench::median(ceiling->device_ms));
+            });
             cell(true, series.queries > 0, [&] { return fmt::format("{:.3f}", ms / queries); });
-            cell(true, series.queries > 0, [&] { return fmt::format("{:.0f}", queries / ms * 1000); });
+            cell(true, series.queries > 0,
+                 [&] { return fmt::format("{:.0f}", queries / ms * 1000); });
             cell(true, engine && series.queries > 1 && single != nullptr,
                  [&] { return ratio(single->median() * queries, &series); });
             const Notes& notes = notes_[index];
             cells.push_back(notes.pass);
             const bool by_plane = notes.pass == kPlane;
-            cell(planes, by_plane, [&] { return fmt::format("{:.0f}", bench::median(notes.survivors)); });
-            cell(planes, by_plane, [&] { return fmt::format("{:.0f}", percentile(notes.survivors, kTail)); });
-            cell(planes, by_plane, [&] { return fmt::format("{:.2f}", 100 * bench::median(notes.shares)); });
-            cell(planes, by_plane, [&] { return fmt::format("{:.2f}", 100 * percentile(notes.shares, kTail)); });
+            cell(planes, by_plane,
+                 [&] { return fmt::format("{:.0f}", bench::median(notes.survivors)); });
+            cell(planes, by_plane,
+                 [&] { return fmt::format("{:.0f}", percentile(notes.survivors, kTail)); });
+            cell(planes, by_plane,
+                 [&] { return fmt::format("{:.2f}", 100 * bench::median(notes.shares)); });
+            cell(planes, by_plane,
+                 [&] { return fmt::format("{:.2f}", 100 * percentile(notes.shares, kTail)); });
             table.add(std::move(cells));
         }
         return table;
@@ -374,14 +399,16 @@ Status print_engines(const format::Model& model, const Settings& settings, const
     const std::size_t rounds = settings.repeat != 0 ? settings.repeat
                                : processor          ? kRoundsWithProcessor
                                                     : kRoundsOfDevice;
-    print_note(settings.format, fmt::format("rounds   {}, k={}, other random words in each\n", rounds, settings.k));
+    print_note(settings.format,
+               fmt::format("rounds   {}, k={}, other random words in each\n", rounds, settings.k));
     std::fflush(stdout);
 
     Contest contest(model, settings);
     if (processor) contest.add_floor();
     if (processor && blas != nullptr) {
         contest.add_sgemv(*blas);
-        for (const std::size_t batch : batches_on_processor(*engines)) contest.add_sgemm(*blas, batch);
+        for (const std::size_t batch : batches_on_processor(*engines))
+            contest.add_sgemm(*blas, batch);
     }
     if (reader) contest.add_ceiling(*reader);
     for (NamedEngine& named : *engines) contest.add_engine(named);
@@ -390,7 +417,8 @@ Status print_engines(const format::Model& model, const Settings& settings, const
     table->print(stdout, settings.format);
     if (device) {
         print_note(settings.format,
-                   "device: GB/s and x ceiling are the vectors' bytes, once, over the device's own time; what the host "
+                   "device: GB/s and x ceiling are the vectors' bytes, once, over the device's own "
+                   "time; what the host "
                    "waits beyond it is wall - device");
     }
     return {};

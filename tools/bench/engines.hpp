@@ -11,13 +11,15 @@
 
 namespace gloved::bench {
 
-/// Whether a device takes part in what is to be measured: the engine is cuda, or it is left open and cuda can run.
+/// Whether a device takes part in what is to be measured: the engine is cuda, or it is left open
+/// and cuda can run.
 bool wants_device(const Settings& settings);
 /// Whether an engine of the processor takes part.
 bool wants_processor(const Settings& settings);
 
-/// Makes the engines of `settings`, says what their start took, measures them round by round with their peers and prints
-/// the table. `blas` may be null. Errors: of making and running engines, interrupted.
+/// Makes the engines of `settings`, says what their start took, measures them round by round with
+/// their peers and prints the table. `blas` may be null. Errors: of making and running engines,
+/// interrupted.
 Status print_engines(const format::Model& model, const Settings& settings, const OpenBlas* blas);
 
 }  // namespace gloved::bench

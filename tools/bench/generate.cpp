@@ -23,8 +23,8 @@ namespace {
 constexpr std::size_t kChunkBytes = 16 << 20;
 constexpr std::size_t kTopics = 1024;
 
-/// SplitMix64 (Steele, Lea and Flood 2014, «Fast splittable pseudorandom number generators»): any 64-bit state is a
-/// stream.
+/// SplitMix64 (Steele, Lea and Flood 2014, «Fast splittable pseudorandom number generators»): any
+/// 64-bit state is a stream.
 class SplitMix {
   public:
     explicit SplitMix(std::uint64_t state) : state_(state) {}
@@ -46,23 +46,29 @@ class SplitMix {
 SplitMix stream(std::uint64_t seed, std::uint64_t purpose, std::uint64_t index) {
     return SplitMix(SplitMix::mix(SplitMix::mix(seed + purpose * 0x9E3779B97F4A7C15) + index));
 }
-enum Purpose : std::uint64_t { kKeysStream = 1, kRanksStream, kCommonStream, kTopicStream, kRowStream };
+enum Purpose : std::uint64_t {
+    kKeysStream = 1,
+    kRanksStream,
+    kCommonStream,
+    kTopicStream,
+    kRowStream
+};
 
-/// Adds `weight` times components of mean 0 and variance 1. The sum of four uniform numbers (Irwin–Hall) is near enough
-/// to normal for a benchmark, and needs one 64-bit number a component.
+/// Adds `weight` times components of mean 0 and variance 1. The sum of four uniform numbers
+/// (Irwin–Hall) is near enough to normal for a benchmark, and needs one 64-bit number a component.
 void add_noise(SplitMix& random, float weight, std::span<float> to) {
     constexpr float kMean = 2.0F * 0xFFFF;
     const float scale = weight / (0xFFFF * std::sqrt(4.0F / 12.0F));
     for (float& value : to) {
         const std::uint64_t bits = random.next();
-        const auto sum =
-            static_cast<std::int32_t>((bits & 0xFFFF) + (bits >> 16 & 0xFFFF) + (bits >> 32 & 0xFFFF) + (bits >> 48));
+        const auto sum = static_cast<std::int32_t>((bits & 0xFFFF) + (bits >> 16 & 0xFFFF) +
+                                                   (bits >> 32 & 0xFFFF) + (bits >> 48));
         value += (static_cast<float>(sum) - kMean) * scale;
     }
 }
 
-/// A permutation of [0, size) that can be asked for one element: a Feistel network over the next power of four, walked
-/// along its cycle until it is back inside.
+/// A permutation of [0, size) that can be asked for one element: a Feistel network over the next
+/// power of four, walked along its cycle until it is back inside.
 class Permutation {
   public:
     Permutation(std::uint64_t size, std::uint64_t seed)
@@ -97,18 +103,20 @@ struct Letter {
     double weight;
 };
 constexpr std::array<Letter, 47> kLetters = {{
-    {"-", 1}, {".", 0.5}, {"0", 1},   {"1", 1.5}, {"2", 1},   {"5", 0.5}, {"9", 0.5}, {"A", 1}, {"B", 1},   {"C", 1},
-    {"D", 1}, {"E", 0.5}, {"K", 0.5}, {"M", 1},   {"P", 1},   {"R", 0.5}, {"S", 1.5}, {"T", 1}, {"_", 0.2}, {"a", 8},
-    {"b", 2}, {"c", 3},   {"d", 4},   {"e", 11},  {"f", 2},   {"g", 2},   {"h", 4},   {"i", 7}, {"j", 0.5}, {"k", 1.5},
-    {"l", 4}, {"m", 3},   {"n", 7},   {"o", 7},   {"p", 2},   {"q", 0.2}, {"r", 6},   {"s", 6}, {"t", 8},   {"u", 3},
-    {"v", 1}, {"w", 2},   {"x", 0.3}, {"y", 2},   {"z", 0.5}, {"é", 0.4}, {"ü", 0.3},
+    {"-", 1},   {".", 0.5}, {"0", 1},   {"1", 1.5}, {"2", 1},   {"5", 0.5}, {"9", 0.5}, {"A", 1},
+    {"B", 1},   {"C", 1},   {"D", 1},   {"E", 0.5}, {"K", 0.5}, {"M", 1},   {"P", 1},   {"R", 0.5},
+    {"S", 1.5}, {"T", 1},   {"_", 0.2}, {"a", 8},   {"b", 2},   {"c", 3},   {"d", 4},   {"e", 11},
+    {"f", 2},   {"g", 2},   {"h", 4},   {"i", 7},   {"j", 0.5}, {"k", 1.5}, {"l", 4},   {"m", 3},
+    {"n", 7},   {"o", 7},   {"p", 2},   {"q", 0.2}, {"r", 6},   {"s", 6},   {"t", 8},   {"u", 3},
+    {"v", 1},   {"w", 2},   {"x", 0.3}, {"y", 2},   {"z", 0.5}, {"é", 0.4}, {"ü", 0.3},
 }};
 
-/// Distinct keys in byte order, straight from a walk over a tree of prefixes that shares the number of keys out among
-/// the letters: nothing to sort, nothing to keep.
+/// Distinct keys in byte order, straight from a walk over a tree of prefixes that shares the number
+/// of keys out among the letters: nothing to sort, nothing to keep.
 class KeyTree {
   public:
-    KeyTree(format::ModelWriter& writer, std::uint64_t seed, const std::function<bool()>& interrupted)
+    KeyTree(format::ModelWriter& writer, std::uint64_t seed,
+            const std::function<bool()>& interrupted)
         : writer_(writer), random_(stream(seed, kKeysStream, 0)), interrupted_(interrupted) {
         for (const Letter& letter : kLetters) total_weight_ += letter.weight;
     }
@@ -120,7 +128,8 @@ class KeyTree {
             if (Status appended = writer_.append_key(prefix_); !appended) return appended;
             --count;
         }
-        if (count > 10'000 && interrupted_ && interrupted_()) return Error{ErrorCode::interrupted, "interrupted"};
+        if (count > 10'000 && interrupted_ && interrupted_())
+            return Error{ErrorCode::interrupted, "interrupted"};
         // Rounded sums from a random start give every letter its share and miss none.
         const double start = random_.uniform();
         double weight = 0;
@@ -128,9 +137,11 @@ class KeyTree {
         for (const Letter& letter : kLetters) {
             weight += letter.weight;
             const bool last = &letter == &kLetters.back();
-            const auto until = last ? count
-                                    : std::min(count, static_cast<std::uint64_t>(start + static_cast<double>(count) *
-                                                                                             weight / total_weight_));
+            const auto until =
+                last ? count
+                     : std::min(count,
+                                static_cast<std::uint64_t>(start + static_cast<double>(count) *
+                                                                       weight / total_weight_));
             if (until > given) {
                 prefix_ += letter.bytes;
                 if (Status appended = append(until - given); !appended) return appended;
@@ -145,7 +156,8 @@ class KeyTree {
     /// A prefix that no other key has: any ending keeps the order.
     Status append_with_ending() {
         const std::size_t length = prefix_.size();
-        while (prefix_.empty() || random_.uniform() < 0.72) prefix_ += static_cast<char>('a' + random_.next() % 26);
+        while (prefix_.empty() || random_.uniform() < 0.72)
+            prefix_ += static_cast<char>('a' + random_.next() % 26);
         Status appended = writer_.append_key(prefix_);
         prefix_.resize(length);
         return appended;
@@ -177,8 +189,8 @@ class RowMaker {
 
     void fill(std::uint64_t row, std::span<float> out) const {
         SplitMix random = stream(seed_, kRowStream, row);
-        const double frequency =
-            1.0 - std::log1p(static_cast<double>(rank(row))) / log_rows_;  // 1 for the most frequent
+        const double frequency = 1.0 - std::log1p(static_cast<double>(rank(row))) /
+                                           log_rows_;  // 1 for the most frequent
         const double scale = (3.0 + 5.0 * random.uniform() + 2.0 * std::min(1.0, 2 * frequency)) /
                              std::sqrt(static_cast<double>(out.size()));
         // Squares of the three shares add up to 1.
@@ -189,7 +201,8 @@ class RowMaker {
         const float* of_topic = topics_.data() + random.next() % kTopics * out.size();
         const auto weigh_common = static_cast<float>(scale * common);
         const auto weigh_topic = static_cast<float>(scale * topic);
-        for (std::size_t i = 0; i < out.size(); ++i) out[i] = weigh_common * common_[i] + weigh_topic * of_topic[i];
+        for (std::size_t i = 0; i < out.size(); ++i)
+            out[i] = weigh_common * common_[i] + weigh_topic * of_topic[i];
         add_noise(random, static_cast<float>(scale * own), out);
     }
 
@@ -212,7 +225,8 @@ Status write_rows(format::ModelWriter& writer, const GenerateOptions& options,
     std::vector<std::uint32_t> ranks;
     for (std::uint64_t first = 0; first < options.rows; first += chunk) {
         if (interrupted && interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
-        const auto rows = static_cast<std::size_t>(std::min<std::uint64_t>(chunk, options.rows - first));
+        const auto rows =
+            static_cast<std::size_t>(std::min<std::uint64_t>(chunk, options.rows - first));
         vectors.resize(rows * dim);
         norms.resize(rows);
         ranks.resize(rows);
@@ -234,13 +248,16 @@ Status write_rows(format::ModelWriter& writer, const GenerateOptions& options,
 Status write_report(const format::Staging& staging, const GenerateOptions& options) {
     const std::string path = staging.path() + "/" + format::kReportFile;
     const std::string report = fmt::format(
-        "{{\n  \"tool\": \"gloved-bench\",\n  \"source\": \"gloved-bench --rows {0} --dim {1} --seed {2}\",\n  "
+        "{{\n  \"tool\": \"gloved-bench\",\n  \"source\": \"gloved-bench --rows {0} --dim {1} "
+        "--seed {2}\",\n  "
         "\"format\": \"generated\",\n"
         "  \"rows\": {0},\n  \"dim\": {1},\n  \"tool_version\": \"{3}\"\n}}\n",
         options.rows, options.dim, options.seed, kProgramVersion);
     const auto fd = format::create_model_file(staging.directory_fd(), format::kReportFile, path);
     if (!fd) return fd.error();
-    if (Status written = write_all_at(fd->get(), std::as_bytes(std::span(report)), 0, path); !written) return written;
+    if (Status written = write_all_at(fd->get(), std::as_bytes(std::span(report)), 0, path);
+        !written)
+        return written;
     return format::seal_model_file(fd->get(), path);
 }
 
@@ -250,15 +267,18 @@ Result<format::Header> generate_model(const std::string& directory, const Genera
                                       const std::function<bool()>& interrupted) {
     auto staging = format::Staging::create(directory);
     if (!staging) return staging.error();
-    auto writer = format::ModelWriter::create(staging->directory_fd(), staging->path(), options.rows, options.dim);
+    auto writer = format::ModelWriter::create(staging->directory_fd(), staging->path(),
+                                              options.rows, options.dim);
     if (!writer) return writer.error();
     if (Status written = KeyTree(*writer, options.seed, interrupted).append(options.rows); !written)
         return written.error();
-    if (Status written = write_rows(*writer, options, interrupted); !written) return written.error();
+    if (Status written = write_rows(*writer, options, interrupted); !written)
+        return written.error();
     auto header = writer->finish();
     if (!header) return header.error();
     if (Status written = write_report(*staging, options); !written) return written.error();
-    if (Status published = staging->publish([](const std::string&) {}); !published) return published.error();
+    if (Status published = staging->publish([](const std::string&) {}); !published)
+        return published.error();
     return header;
 }
 

@@ -1,4 +1,5 @@
-// Ctrl-C and its kin as a flag: waits end early, and destructors take temporary files and daemons away.
+// Ctrl-C and its kin as a flag: waits end early, and destructors take temporary files and daemons
+// away.
 #pragma once
 
 #include <atomic>

@@ -49,7 +49,8 @@ Status ask(kernels::Engine& engine, std::span<const kernels::Query> queries, std
     for (std::size_t i = 0; i < count; ++i) {
         if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
         const std::size_t at = i % (kQueries - kBatch);
-        const auto answers = engine.run(queries.subspan(at, i % kBatchEvery == kBatchEvery - 1 ? kBatch : 1));
+        const auto answers =
+            engine.run(queries.subspan(at, i % kBatchEvery == kBatchEvery - 1 ? kBatch : 1));
         if (!answers) return answers.error();
     }
     return {};
@@ -63,10 +64,12 @@ Status print_leaks(const format::Model& model, const Settings& settings) {
     options.simd = settings.simd == "all" ? "" : settings.simd;
     options.devices = {settings.device};
     options.pin = settings.pin;
-    auto engine = kernels::make_engine(settings.engine == "all" ? "auto" : settings.engine, model, options);
+    auto engine =
+        kernels::make_engine(settings.engine == "all" ? "auto" : settings.engine, model, options);
     if (!engine) return engine.error();
     const bool device = (*engine)->name() == "cuda";
-    print_note(settings.format, fmt::format("engine   {}: {}\n", (*engine)->name(), (*engine)->description()));
+    print_note(settings.format,
+               fmt::format("engine   {}: {}\n", (*engine)->name(), (*engine)->description()));
 
     RandomWords words(model, settings.seed);
     std::vector<kernels::Query> queries(kQueries);
@@ -89,18 +92,21 @@ Status print_leaks(const format::Model& model, const Settings& settings) {
 
     Table table({"bytes in use", "before", "after", "more"});
     const auto add = [&](const char* what, std::uint64_t then, std::uint64_t now) {
-        table.add({what, fmt::to_string(then), fmt::to_string(now),
-                   fmt::to_string(static_cast<std::int64_t>(now) - static_cast<std::int64_t>(then))});
+        table.add(
+            {what, fmt::to_string(then), fmt::to_string(now),
+             fmt::to_string(static_cast<std::int64_t>(now) - static_cast<std::int64_t>(then))});
     };
     if (device) add("device", *before->device_bytes, *after->device_bytes);
     add("resident", before->process.resident_bytes, after->process.resident_bytes);
     add("resident, its own", before->process.own_bytes, after->process.own_bytes);
     table.print(stdout, settings.format);
-    print_note(settings.format, fmt::format("{} times asked in {:.1f} s, every {}th time a batch of {}",
-                                            grouped(settings.leak_queries), ms / 1000, kBatchEvery, kBatch));
+    print_note(settings.format,
+               fmt::format("{} times asked in {:.1f} s, every {}th time a batch of {}",
+                           grouped(settings.leak_queries), ms / 1000, kBatchEvery, kBatch));
     if (device && *after->device_bytes > *before->device_bytes) {
-        return Error{ErrorCode::internal, fmt::format("the device has {} bytes more in use than before",
-                                                      *after->device_bytes - *before->device_bytes)};
+        return Error{ErrorCode::internal,
+                     fmt::format("the device has {} bytes more in use than before",
+                                 *after->device_bytes - *before->device_bytes)};
     }
     return {};
 }

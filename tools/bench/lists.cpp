@@ -27,7 +27,8 @@ Result<std::uint64_t> parse_count(std::string_view name, std::string_view text, 
     const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), count);
     if (fault != std::errc() || end != text.data() + text.size() || count < least || count > most) {
         return Error{ErrorCode::bad_request,
-                     fmt::format("{} takes a whole number from {} to {}, not '{}'", name, least, most, text)};
+                     fmt::format("{} takes a whole number from {} to {}, not '{}'", name, least,
+                                 most, text)};
     }
     return count;
 }
@@ -49,8 +50,8 @@ Result<std::vector<std::string>> parse_names(std::string_view name, std::string_
     const auto wanted = split(text);
     for (const std::string_view one : wanted) {
         if (std::find(known.begin(), known.end(), one) != known.end()) continue;
-        return Error{ErrorCode::bad_request,
-                     fmt::format("{}: there is no '{}'; there are {}", name, one, fmt::join(known, ", "))};
+        return Error{ErrorCode::bad_request, fmt::format("{}: there is no '{}'; there are {}", name,
+                                                         one, fmt::join(known, ", "))};
     }
     std::vector<std::string> names;
     for (const char* one : known) {
@@ -59,7 +60,8 @@ Result<std::vector<std::string>> parse_names(std::string_view name, std::string_
     return names;
 }
 
-Result<RungChoice> parse_rungs(std::string_view text, std::span<const std::string_view> known, bool complete) {
+Result<RungChoice> parse_rungs(std::string_view text, std::span<const std::string_view> known,
+                               bool complete) {
     const auto wanted = split(text);
     const auto is_among = [](const auto& names, std::string_view name) {
         return std::find(names.begin(), names.end(), name) != names.end();
@@ -67,11 +69,13 @@ Result<RungChoice> parse_rungs(std::string_view text, std::span<const std::strin
     RungChoice choice;
     for (const std::string_view name : wanted) {
         if (name == "all" || is_among(known, name)) continue;
-        const bool has_form = name.size() >= 2 && name[0] == 'v' && name[1] >= '0' && name[1] <= '9';
+        const bool has_form =
+            name.size() >= 2 && name[0] == 'v' && name[1] >= '0' && name[1] <= '9';
         if (complete || !has_form) {
             std::string names = "all";
             for (const std::string_view one : known) names += fmt::format(", {}", one);
-            return Error{ErrorCode::bad_request, fmt::format("--rungs: no rung '{}': there are {}", name, names)};
+            return Error{ErrorCode::bad_request,
+                         fmt::format("--rungs: no rung '{}': there are {}", name, names)};
         }
         if (!is_among(choice.left_out, name)) choice.left_out.emplace_back(name);
     }

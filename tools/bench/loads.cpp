@@ -41,7 +41,8 @@ Result<Sample> write_sample(const format::Model& model, const std::string& path)
     std::string line;
     for (; sample.rows < model.rows() && sample.bytes < kSampleBytes; ++sample.rows) {
         line = model.key(sample.rows);
-        for (const float value : model.vector(sample.rows)) fmt::format_to(std::back_inserter(line), " {:.5f}", value);
+        for (const float value : model.vector(sample.rows))
+            fmt::format_to(std::back_inserter(line), " {:.5f}", value);
         line += '\n';
         file << line;
         sample.bytes += line.size();
@@ -63,16 +64,18 @@ Status read_sample(const Sample& sample, const Settings& settings, std::size_t d
     const auto summary = convert::read_source(*input, options, {});
     if (!summary) return summary.error();
     if (summary->rows < summary->lines / 2) {
-        return Error{ErrorCode::internal,
-                     fmt::format("{} of {} lines of the sample were read", summary->rows, summary->lines)};
+        return Error{ErrorCode::internal, fmt::format("{} of {} lines of the sample were read",
+                                                      summary->rows, summary->lines)};
     }
     return {};
 }
 
-/// Opens the model anew for each way to load it: the pages of a mapping that has been read are in its page tables already.
+/// Opens the model anew for each way to load it: the pages of a mapping that has been read are in
+/// its page tables already.
 class Fresh {
   public:
-    Fresh(const format::Model& model, const Settings& settings) : path_(model.path()), settings_(settings) {}
+    Fresh(const format::Model& model, const Settings& settings)
+        : path_(model.path()), settings_(settings) {}
     Fresh(const Fresh&) = delete;
     Fresh& operator=(const Fresh&) = delete;
 
@@ -88,7 +91,8 @@ class Fresh {
         return {};
     }
     std::span<const std::byte> bytes() const { return model_->mapped_values(); }
-    /// What the engine says on the way goes to `said`. It lives until the next call of `open` or `close`.
+    /// What the engine says on the way goes to `said`. It lives until the next call of `open` or
+    /// `close`.
     Status make_cuda_engine(bool pin, std::vector<std::string>& said) {
         said.clear();
         kernels::EngineOptions options;
@@ -118,12 +122,13 @@ std::string why_no_cuda() {
 
 }  // namespace
 
-Status print_loads(const format::Model& model, const Settings& settings, const std::string& scratch) {
+Status print_loads(const format::Model& model, const Settings& settings,
+                   const std::string& scratch) {
     const auto sample = write_sample(model, scratch + "/sample.txt");
     if (!sample) return sample.error();
     const bool whole = sample->rows == model.rows();
-    const double text_whole =
-        static_cast<double>(sample->bytes) * static_cast<double>(model.rows()) / static_cast<double>(sample->rows);
+    const double text_whole = static_cast<double>(sample->bytes) *
+                              static_cast<double>(model.rows()) / static_cast<double>(sample->rows);
     const auto binary_bytes = static_cast<double>(model.mapped_values().size());
     const std::string no_cuda = why_no_cuda();
 
@@ -132,16 +137,17 @@ Status print_loads(const format::Model& model, const Settings& settings, const s
     Status opened;
     std::vector<std::string> said_locked;
     std::vector<std::string> said_pageable;
-    std::vector<Contender> ways = {{fmt::format("text: parse {} rows", grouped(sample->rows)),
-                                    0,
-                                    {},
-                                    [&] { return read_sample(*sample, settings, model.dim()); }},
-                                   {"binary: open and read all", 0, [&](std::size_t) { fresh.close(); },
-                                    [&]() -> Status {
-                                        if (Status done = fresh.open(); !done) return done;
-                                        read_all(pool, fresh.bytes());
-                                        return {};
-                                    }}};
+    std::vector<Contender> ways = {
+        {fmt::format("text: parse {} rows", grouped(sample->rows)),
+         0,
+         {},
+         [&] { return read_sample(*sample, settings, model.dim()); }},
+        {"binary: open and read all", 0, [&](std::size_t) { fresh.close(); },
+         [&]() -> Status {
+             if (Status done = fresh.open(); !done) return done;
+             read_all(pool, fresh.bytes());
+             return {};
+         }}};
     const auto add_upload = [&](const char* what, bool pin, std::vector<std::string>& said) {
         ways.push_back({what, 0, [&](std::size_t) { opened = fresh.open(); },
                         [&, pin] { return opened ? fresh.make_cuda_engine(pin, said) : opened; }});
@@ -153,20 +159,24 @@ Status print_loads(const format::Model& model, const Settings& settings, const s
     const auto all = measure(ways, kRounds, interrupted);
     if (!all) return all.error();
 
-    Table table({"loading", "ms median", "ms min", "GB", "GB/s", "s a GB", "s for the whole model"});
+    Table table(
+        {"loading", "ms median", "ms min", "GB", "GB/s", "s a GB", "s for the whole model"});
     for (const Series& series : *all) {
         const bool text = &series == all->data();
         const double seconds = series.median() / 1000;
         const double bytes = text ? static_cast<double>(sample->bytes) : binary_bytes;
-        table.add({series.what, figure(series.median()), figure(series.least()), fmt::format("{:.3f}", bytes / 1e9),
-                   figure(bytes / 1e9 / seconds), figure(seconds / bytes * 1e9),
+        table.add({series.what, figure(series.median()), figure(series.least()),
+                   fmt::format("{:.3f}", bytes / 1e9), figure(bytes / 1e9 / seconds),
+                   figure(seconds / bytes * 1e9),
                    figure(seconds * (text ? text_whole : binary_bytes) / bytes)});
     }
     fmt::print("\n");
     table.print(stdout, settings.format);
     const auto note = [&](const std::string& text) { print_note(settings.format, text); };
-    note(fmt::format("files in the page cache; text has five decimals a number, {:.2f} GB in all{}", text_whole / 1e9,
-                     whole ? "" : ": the last column of text is extrapolated from the rows that were read"));
+    note(fmt::format(
+        "files in the page cache; text has five decimals a number, {:.2f} GB in all{}",
+        text_whole / 1e9,
+        whole ? "" : ": the last column of text is extrapolated from the rows that were read"));
     if (!no_cuda.empty()) {
         note("left out: upload to a device: " + no_cuda);
         return {};

@@ -77,9 +77,12 @@ Result<MatminSettings> read_settings(CommandLine& line) {
     settings.count = line.count("count", 1, kMaxCount);
     const std::string shape = line.text("shape");
     const std::size_t cross = shape.find('x');
-    if (cross == std::string::npos) return wrong_usage("--shape takes rows and columns with an x between, as 3x3");
-    settings.rows = static_cast<std::size_t>(line.number("--shape, rows", shape.substr(0, cross), 1, kMaxEdge));
-    settings.columns = static_cast<std::size_t>(line.number("--shape, columns", shape.substr(cross + 1), 1, kMaxEdge));
+    if (cross == std::string::npos)
+        return wrong_usage("--shape takes rows and columns with an x between, as 3x3");
+    settings.rows =
+        static_cast<std::size_t>(line.number("--shape, rows", shape.substr(0, cross), 1, kMaxEdge));
+    settings.columns = static_cast<std::size_t>(
+        line.number("--shape, columns", shape.substr(cross + 1), 1, kMaxEdge));
     settings.repeat = static_cast<std::size_t>(line.count("repeat", 1, kMaxRepeat));
     settings.threads = line.threads();
     settings.device = line.device();
@@ -116,10 +119,12 @@ struct Text {
 
 template <class T>
 Status check(const std::string& rung, const MinMax<T>& range, const Text& text) {
-    if (same(range.minimum(), text.answer.minimum) && same(range.maximum(), text.answer.maximum)) return {};
-    return Error{ErrorCode::internal, fmt::format("{} is wrong: its smallest or largest elements are not those of the "
-                                                  "plain loop over the numbers as they were drawn",
-                                                  rung)};
+    if (same(range.minimum(), text.answer.minimum) && same(range.maximum(), text.answer.maximum))
+        return {};
+    return Error{ErrorCode::internal,
+                 fmt::format("{} is wrong: its smallest or largest elements are not those of the "
+                             "plain loop over the numbers as they were drawn",
+                             rung)};
 }
 
 matmin::ReadOptions read_options(const MatminSettings& settings) {
@@ -143,11 +148,13 @@ Result<double> read_text(const MatminSettings& settings, const Text& text) {
 }
 
 template <class T>
-Result<MatminFigures> time_rung(const std::string& rung, const MatminSettings& settings, const Text& text) {
+Result<MatminFigures> time_rung(const std::string& rung, const MatminSettings& settings,
+                                const Text& text) {
     auto source = matmin::Source::open(text.path, stop_flag());
     if (!source) return source.error();
     std::unique_ptr<Reducer<T>> reducer;
-    const matmin::Begin<T> begin = [&](std::uint64_t count, matmin::Shape shape) -> Result<Reducer<T>*> {
+    const matmin::Begin<T> begin = [&](std::uint64_t count,
+                                       matmin::Shape shape) -> Result<Reducer<T>*> {
         ReducerOptions options;
         options.width = shape.numbers();
         options.count = count;
@@ -211,15 +218,17 @@ template <class T>
 Status measure_type(const MatminSettings& settings, const Text& text) {
     const auto own = read_text<T>(settings, text);
     if (!own) return own.error();
-    print_note(settings.format, fmt::format("reading    {} ms as gloved-matmin does, reducing included: {:.0f} MB/s",
-                                            figure(*own), static_cast<double>(text.answer.bytes) / *own / 1e3));
+    print_note(settings.format,
+               fmt::format("reading    {} ms as gloved-matmin does, reducing included: {:.0f} MB/s",
+                           figure(*own), static_cast<double>(text.answer.bytes) / *own / 1e3));
     const auto entries = kernels::reduce::list_reducers();
     std::vector<MatminFigures> all;
     // The processor's memory is read before and after what is held against it.
     std::vector<double> host_reads = read_host(settings, text.value_bytes);
     bool host = true;
     for (const char* rung : kRungs) {
-        const auto entry = std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.name == rung; });
+        const auto entry = std::find_if(entries.begin(), entries.end(),
+                                        [&](const auto& e) { return e.name == rung; });
         if (entry == entries.end()) continue;
         if (!entry->unavailable.empty()) {
             print_note(settings.format, fmt::format("left out   {}: {}", rung, entry->unavailable));
@@ -245,14 +254,16 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
         if (!on_host(figures.rung)) device_read = figures.read_ms;
     }
     const auto speed = [&](double ms) {
-        return fmt::format("{} ms, {:.1f} GB/s", figure(ms), static_cast<double>(text.value_bytes) / ms / 1e6);
+        return fmt::format("{} ms, {:.1f} GB/s", figure(ms),
+                           static_cast<double>(text.value_bytes) / ms / 1e6);
     };
     print_note(settings.format, fmt::format("plain read processor {}{}", speed(median(host_reads)),
                                             device_read ? "; device " + speed(*device_read) : ""));
     print_note(settings.format, "checked    every rung: the answer of the plain loop\n");
     matmin_table(all, text.answer.bytes, text.value_bytes).print(stdout, settings.format);
     print_note(settings.format,
-               "GB/s and x read: of computing again over all values where they are; x read: a plain read by the same "
+               "GB/s and x read: of computing again over all values where they are; x read: a "
+               "plain read by the same "
                "processor "
                "or device is 1");
     return {};
@@ -260,14 +271,15 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
 
 }  // namespace
 
-Result<std::optional<MatminSettings>> read_matmin_settings(int argc, char** argv, std::ostream& out) {
+Result<std::optional<MatminSettings>> read_matmin_settings(int argc, char** argv,
+                                                           std::ostream& out) {
     return read_settings_of(argc, argv, all_options(), kSynopsis, kExamples, out, read_settings);
 }
 
 Status print_matmin(const MatminSettings& settings, const std::string& processor_name) {
     const auto device = start_device(settings.device);
-    print_note(settings.format, fmt::format("processor  {}, {} thread{}", processor_name, settings.threads,
-                                            settings.threads == 1 ? "" : "s"));
+    print_note(settings.format, fmt::format("processor  {}, {} thread{}", processor_name,
+                                            settings.threads, settings.threads == 1 ? "" : "s"));
     if (device) print_note(settings.format, "device     " + device->name);
     auto scratch = ScratchDirectory::create();
     if (!scratch) return scratch.error();
@@ -277,21 +289,25 @@ Status print_matmin(const MatminSettings& settings, const std::string& processor
     options.count = settings.count;
     options.rows = settings.rows;
     options.columns = settings.columns;
-    options.numbers = settings.type == npy::Type::int32 ? matmin::Numbers::integers : matmin::Numbers::decimals;
+    options.numbers =
+        settings.type == npy::Type::int32 ? matmin::Numbers::integers : matmin::Numbers::decimals;
     options.seed = settings.seed;
     options.threads = settings.threads;
     {
-        const UniqueFd file(::open(text.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        const UniqueFd file(
+            ::open(text.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
         if (file.get() < 0) return system_error(text.path, "cannot create", errno);
         auto made = matmin::generate(options, file.get(), text.path);
         if (!made) return made.error();
         text.answer = *std::move(made);
     }
     const std::uint64_t numbers = settings.count * settings.rows * settings.columns;
-    text.value_bytes = numbers * (settings.type == npy::Type::float64 ? sizeof(double) : sizeof(float));
+    text.value_bytes =
+        numbers * (settings.type == npy::Type::float64 ? sizeof(double) : sizeof(float));
     print_note(settings.format,
-               fmt::format("matrices   {} of {} x {}: {:.3f} GB of text, {:.3f} GB of values", grouped(settings.count),
-                           settings.rows, settings.columns, static_cast<double>(text.answer.bytes) / 1e9,
+               fmt::format("matrices   {} of {} x {}: {:.3f} GB of text, {:.3f} GB of values",
+                           grouped(settings.count), settings.rows, settings.columns,
+                           static_cast<double>(text.answer.bytes) / 1e9,
                            static_cast<double>(text.value_bytes) / 1e9));
     std::fflush(stdout);
     switch (settings.type) {

@@ -1,4 +1,5 @@
-// gloved-bench matmin: every way to find the smallest elements of many equal matrices, from their text on.
+// gloved-bench matmin: every way to find the smallest elements of many equal matrices, from their
+// text on.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +26,14 @@ struct MatminSettings {
     TableFormat format = TableFormat::text;
 };
 
-/// Reads the command line from behind «matmin»; nothing where --help was all, which is answered on `out`. Error: bad_request.
-Result<std::optional<MatminSettings>> read_matmin_settings(int argc, char** argv, std::ostream& out);
+/// Reads the command line from behind «matmin»; nothing where --help was all, which is answered on
+/// `out`. Error: bad_request.
+Result<std::optional<MatminSettings>> read_matmin_settings(int argc, char** argv,
+                                                           std::ostream& out);
 
-/// Makes the text, in a directory that is removed at the end, reads it once for every rung and prints the table. Errors: internal, when a
-/// rung's answer is not that of the plain loop over the numbers as they were drawn; device; io; interrupted.
+/// Makes the text, in a directory that is removed at the end, reads it once for every rung and
+/// prints the table. Errors: internal, when a rung's answer is not that of the plain loop over the
+/// numbers as they were drawn; device; io; interrupted.
 Status print_matmin(const MatminSettings& settings, const std::string& processor_name);
 
 }  // namespace gloved::bench

@@ -6,17 +6,20 @@
 
 namespace gloved::bench {
 
-Table matmin_table(std::span<const MatminFigures> rungs, std::uint64_t text_bytes, std::uint64_t value_bytes) {
-    Table table({"rung", "reading ms", "MB/s", "transfer ms", "computing ms", "again ms", "+-", "GB/s", "x read"});
+Table matmin_table(std::span<const MatminFigures> rungs, std::uint64_t text_bytes,
+                   std::uint64_t value_bytes) {
+    Table table({"rung", "reading ms", "MB/s", "transfer ms", "computing ms", "again ms", "+-",
+                 "GB/s", "x read"});
     for (const MatminFigures& figures : rungs) {
         const bool again = !figures.again_ms.empty();
         const double ms = again ? mean(figures.again_ms) : figures.compute_ms;
         const auto spread = again ? standard_error(figures.again_ms) : std::nullopt;
-        table.add({figures.rung, figure(figures.reading_ms),
-                   fmt::format("{:.0f}", static_cast<double>(text_bytes) / figures.reading_ms / 1e3),
-                   figure(figures.transfer_ms), figure(figures.compute_ms), again ? figure(ms) : "",
-                   spread ? figure(*spread) : "", figure(static_cast<double>(value_bytes) / ms / 1e6),
-                   figures.read_ms ? fmt::format("{:.3f}", ms / *figures.read_ms) : ""});
+        table.add(
+            {figures.rung, figure(figures.reading_ms),
+             fmt::format("{:.0f}", static_cast<double>(text_bytes) / figures.reading_ms / 1e3),
+             figure(figures.transfer_ms), figure(figures.compute_ms), again ? figure(ms) : "",
+             spread ? figure(*spread) : "", figure(static_cast<double>(value_bytes) / ms / 1e6),
+             figures.read_ms ? fmt::format("{:.3f}", ms / *figures.read_ms) : ""});
     }
     return table;
 }

@@ -25,8 +25,8 @@ constexpr int kRowMajor = 101;
 constexpr int kNoTranspose = 111;
 constexpr int kTranspose = 112;
 
-// Sixteen bytes a load are enough: eight loads under way at once saturate the memory of a core. Wider ones, with target
-// attributes, measured no faster.
+// Sixteen bytes a load are enough: eight loads under way at once saturate the memory of a core.
+// Wider ones, with target attributes, measured no faster.
 using Words = std::uint64_t __attribute__((vector_size(16)));
 constexpr std::size_t kAccumulators = 8;
 
@@ -61,7 +61,9 @@ double median(std::span<const double> values) {
 double percentile(std::span<const double> values, double share) {
     assert(!values.empty() && share > 0 && share <= 1);
     const auto in_order = sorted({values.begin(), values.end()});
-    return in_order[static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size()))) - 1];
+    return in_order[static_cast<std::size_t>(
+                        std::ceil(share * static_cast<double>(values.size()))) -
+                    1];
 }
 
 double mean(std::span<const double> values) {
@@ -94,13 +96,15 @@ double Series::median_wait_ms() const {
 double time_ms(const std::function<void()>& work) {
     const auto begin = std::chrono::steady_clock::now();
     work();
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+        .count();
 }
 
 Result<std::vector<Series>> measure(std::span<const Contender> contenders, std::size_t rounds,
                                     const std::function<bool()>& interrupted) {
     std::vector<Series> all;
-    for (const Contender& contender : contenders) all.push_back({contender.what, contender.queries});
+    for (const Contender& contender : contenders)
+        all.push_back({contender.what, contender.queries});
     for (std::size_t round = 0; round <= rounds; ++round) {
         for (std::size_t i = 0; i < contenders.size(); ++i) {
             const std::size_t c = (i + round) % contenders.size();
@@ -128,7 +132,8 @@ void read_all(kernels::ThreadPool& pool, std::span<const std::byte> bytes) {
 }
 
 Result<OpenBlas> OpenBlas::load(unsigned threads) {
-    // Its idle threads spin for 2^26 cycles by default and would take processors from whatever is timed next.
+    // Its idle threads spin for 2^26 cycles by default and would take processors from whatever is
+    // timed next.
     ::setenv("OPENBLAS_THREAD_TIMEOUT", "4", 0);
     void* library = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return Error{ErrorCode::unavailable, ::dlerror()};
@@ -140,24 +145,28 @@ Result<OpenBlas> OpenBlas::load(unsigned threads) {
     blas.sgemv_ = reinterpret_cast<Sgemv>(find("cblas_sgemv"));
     blas.sgemm_ = reinterpret_cast<Sgemm>(find("cblas_sgemm"));
     if (blas.sgemv_ == nullptr || blas.sgemm_ == nullptr || set_threads == nullptr) {
-        return Error{ErrorCode::unavailable,
-                     "libopenblas.so.0 has no cblas_sgemv, cblas_sgemm or openblas_set_num_threads"};
+        return Error{
+            ErrorCode::unavailable,
+            "libopenblas.so.0 has no cblas_sgemv, cblas_sgemm or openblas_set_num_threads"};
     }
     set_threads(static_cast<int>(threads));
-    blas.description_ = fmt::format("{}, {} thread{}", get_config == nullptr ? "OpenBLAS" : get_config(), threads,
-                                    threads == 1 ? "" : "s");
+    blas.description_ =
+        fmt::format("{}, {} thread{}", get_config == nullptr ? "OpenBLAS" : get_config(), threads,
+                    threads == 1 ? "" : "s");
     return blas;
 }
 
-void OpenBlas::sgemv(const float* matrix, std::size_t rows, std::size_t dim, const float* query, float* out) const {
-    sgemv_(kRowMajor, kNoTranspose, static_cast<int>(rows), static_cast<int>(dim), 1.0F, matrix, static_cast<int>(dim),
-           query, 1, 0.0F, out, 1);
+void OpenBlas::sgemv(const float* matrix, std::size_t rows, std::size_t dim, const float* query,
+                     float* out) const {
+    sgemv_(kRowMajor, kNoTranspose, static_cast<int>(rows), static_cast<int>(dim), 1.0F, matrix,
+           static_cast<int>(dim), query, 1, 0.0F, out, 1);
 }
 
-void OpenBlas::sgemm(const float* matrix, std::size_t rows, std::size_t dim, const float* queries, std::size_t count,
-                     float* out) const {
-    sgemm_(kRowMajor, kNoTranspose, kTranspose, static_cast<int>(count), static_cast<int>(rows), static_cast<int>(dim),
-           1.0F, queries, static_cast<int>(dim), matrix, static_cast<int>(dim), 0.0F, out, static_cast<int>(rows));
+void OpenBlas::sgemm(const float* matrix, std::size_t rows, std::size_t dim, const float* queries,
+                     std::size_t count, float* out) const {
+    sgemm_(kRowMajor, kNoTranspose, kTranspose, static_cast<int>(count), static_cast<int>(rows),
+           static_cast<int>(dim), 1.0F, queries, static_cast<int>(dim), matrix,
+           static_cast<int>(dim), 0.0F, out, static_cast<int>(rows));
 }
 
 }  // namespace gloved::bench

@@ -12,7 +12,8 @@ namespace {
 
 using kernels::ladder::RungTimes;
 
-std::vector<double> of_all(const RungFigures& rung, const std::function<double(const RungTimes&)>& part) {
+std::vector<double> of_all(const RungFigures& rung,
+                           const std::function<double(const RungTimes&)>& part) {
     std::vector<double> values;
     for (const auto& round : rung.runs) {
         for (const RungTimes& times : round) values.push_back(part(times));
@@ -20,7 +21,9 @@ std::vector<double> of_all(const RungFigures& rung, const std::function<double(c
     return values;
 }
 
-std::string label(const RungFigures& rung) { return rung.discarded ? rung.name + " (discarded)" : rung.name; }
+std::string label(const RungFigures& rung) {
+    return rung.discarded ? rung.name + " (discarded)" : rung.name;
+}
 
 /// What a plain read of the memory takes that this rung reads from.
 std::optional<double> ceiling_ms(const RungReport& report, const RungFigures& rung) {
@@ -75,7 +78,8 @@ Table words_table(const RungReport& report, TableFormat format) {
 }
 
 Table speedup_table(const RungReport& report) {
-    Table table({"version", "ms", "x CPU", "x previous", "distances/ms", "GB/s", "% of read ceiling"});
+    Table table(
+        {"version", "ms", "x CPU", "x previous", "distances/ms", "GB/s", "% of read ceiling"});
     std::optional<double> processor;
     for (const RungFigures& rung : report.rungs) {
         if (rung.on_host && !processor) processor = mean_total_ms(rung);
@@ -86,8 +90,9 @@ Table speedup_table(const RungReport& report) {
         const auto gain = [&](const std::optional<double>& over) {
             return over ? fmt::format("{:.2f}", *over / ms) : std::string();
         };
-        std::vector<std::string> cells = {label(rung), figure(ms), gain(processor), gain(previous),
-                                          fmt::format("{:.0f}", static_cast<double>(report.rows) / ms)};
+        std::vector<std::string> cells = {
+            label(rung), figure(ms), gain(processor), gain(previous),
+            fmt::format("{:.0f}", static_cast<double>(report.rows) / ms)};
         append(cells, rate_cells(report, rung, ms));
         table.add(std::move(cells));
         if (!rung.discarded) previous = ms;
@@ -96,10 +101,12 @@ Table speedup_table(const RungReport& report) {
 }
 
 Table parts_table(const RungReport& report) {
-    Table table({"version", "DotProduct", "FirstMerge", "BotchedMergeSort", "overhead", "total", "DotProduct's GB/s",
-                 "% of read ceiling"});
+    Table table({"version", "DotProduct", "FirstMerge", "BotchedMergeSort", "overhead", "total",
+                 "DotProduct's GB/s", "% of read ceiling"});
     for (const RungFigures& rung : report.rungs) {
-        const auto part = [&](const std::function<double(const RungTimes&)>& of) { return mean(of_all(rung, of)); };
+        const auto part = [&](const std::function<double(const RungTimes&)>& of) {
+            return mean(of_all(rung, of));
+        };
         const double dot = part([](const RungTimes& times) { return times.dot_product; });
         std::vector<std::string> cells = {
             label(rung),
@@ -117,7 +124,8 @@ Table parts_table(const RungReport& report) {
 
 std::string rungs_chart(const RungReport& report, const ChartText& text) {
     std::vector<Bar> bars;
-    for (const RungFigures& rung : report.rungs) bars.push_back({rung.name, mean_total_ms(rung), rung.discarded});
+    for (const RungFigures& rung : report.rungs)
+        bars.push_back({rung.name, mean_total_ms(rung), rung.discarded});
     std::optional<ChartMark> mark;
     if (report.device_read_ms) mark = {"plain read of all vectors", *report.device_read_ms};
     return bar_chart(text, bars, mark);

@@ -20,7 +20,8 @@ struct RungFigures {
     std::string idea;
     bool discarded = false;
     bool on_host = false;                                       ///< reads the host's memory
-    std::vector<std::vector<kernels::ladder::RungTimes>> runs;  ///< (rounds, words), at least one round
+    std::vector<std::vector<kernels::ladder::RungTimes>> runs;  ///< (rounds, words), at least one
+                                                                ///< round
 };
 
 struct RungReport {
@@ -38,11 +39,13 @@ double mean_total_ms(const RungFigures& rung);
 /// Table 1: mean and standard error of each word's total over the rounds, in milliseconds.
 Table words_table(const RungReport& report, TableFormat format);
 
-/// Table 2: how many times as fast as the processor (the first rung that is on the host, where there is one) and as the
-/// version before (discarded variants are nobody's), and distances a millisecond: rows over milliseconds.
+/// Table 2: how many times as fast as the processor (the first rung that is on the host, where
+/// there is one) and as the version before (discarded variants are nobody's), and distances a
+/// millisecond: rows over milliseconds.
 Table speedup_table(const RungReport& report);
 
-/// Table 3: where the time goes, in milliseconds, means over all searches. Its GB/s are those of the dot product alone.
+/// Table 3: where the time goes, in milliseconds, means over all searches. Its GB/s are those of
+/// the dot product alone.
 Table parts_table(const RungReport& report);
 
 /// A bar a rung: its mean total. The mark is the device's plain read.

@@ -48,7 +48,8 @@ constexpr Asked kKing = {"king", 2000};
 constexpr Asked kBarca = {"barca", 60000};
 constexpr Asked kMessi = {"messi", 30000};
 /// In the original's order.
-constexpr std::array<Asked, 10> kAsked = {kRing, kKey, kKey, kKey, kRing, kKing, kKing, kRing, kBarca, kMessi};
+constexpr std::array<Asked, 10> kAsked = {kRing, kKey,  kKey,  kKey,   kRing,
+                                          kKing, kKing, kRing, kBarca, kMessi};
 
 struct Word {
     std::string label;
@@ -60,7 +61,8 @@ struct Words {
     bool by_rank = false;
 };
 
-/// The words of kAsked. The model has all of them, or ranks stand for all: half of each would compare with nothing.
+/// The words of kAsked. The model has all of them, or ranks stand for all: half of each would
+/// compare with nothing.
 Words find_words(const format::Model& model) {
     Words words;
     for (const Asked& asked : kAsked) {
@@ -94,8 +96,9 @@ struct Climber {
 };
 
 /// Compares every distinct query's answer with the cpu engine's, which is canonical.
-Status check_rung(Rung& rung, const format::Model& model, std::span<const kernels::QueryVector> queries,
-                  std::size_t timed_k, kernels::Engine& canonical) {
+Status check_rung(Rung& rung, const format::Model& model,
+                  std::span<const kernels::QueryVector> queries, std::size_t timed_k,
+                  kernels::Engine& canonical) {
     const double bound = rung.info().score_bound(model.dim());
     for (std::size_t i = 0; i < queries.size(); ++i) {
         if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
@@ -106,15 +109,17 @@ Status check_rung(Rung& rung, const format::Model& model, std::span<const kernel
         if (!exact) return exact.error();
         const auto hits = rung.search(queries[i], k, nullptr);
         if (!hits) return hits.error();
-        if (Status right = check_hits(model, queries[i], *hits, exact->front().hits, bound); !right) {
-            return Error{right.error().code,
-                         fmt::format("rung {} answers wrong: {}", rung.info().name, right.error().message)};
+        if (Status right = check_hits(model, queries[i], *hits, exact->front().hits, bound);
+            !right) {
+            return Error{right.error().code, fmt::format("rung {} answers wrong: {}",
+                                                         rung.info().name, right.error().message)};
         }
     }
     return {};
 }
 
-Result<std::vector<kernels::QueryVector>> make_vectors(const format::Model& model, std::span<const Word> words) {
+Result<std::vector<kernels::QueryVector>> make_vectors(const format::Model& model,
+                                                       std::span<const Word> words) {
     std::vector<kernels::QueryVector> vectors;
     for (const Word& word : words) {
         const kernels::WeightedRow term{1.0, word.row};
@@ -125,10 +130,11 @@ Result<std::vector<kernels::QueryVector>> make_vectors(const format::Model& mode
     return vectors;
 }
 
-/// One rung's searches for all words. The plain read before each of them leaves the device's caches cold, and is itself
-/// a sample of the ceiling.
-Result<std::vector<RungTimes>> time_words(Rung& rung, std::span<const kernels::QueryVector> queries, std::size_t k,
-                                          DeviceReader* reader, std::vector<double>& device_reads) {
+/// One rung's searches for all words. The plain read before each of them leaves the device's caches
+/// cold, and is itself a sample of the ceiling.
+Result<std::vector<RungTimes>> time_words(Rung& rung, std::span<const kernels::QueryVector> queries,
+                                          std::size_t k, DeviceReader* reader,
+                                          std::vector<double>& device_reads) {
     std::vector<RungTimes> round;
     for (const kernels::QueryVector& query : queries) {
         if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
@@ -150,11 +156,13 @@ Result<std::vector<RungTimes>> time_words(Rung& rung, std::span<const kernels::Q
 Result<RungChoice> choose_rungs(const Settings& settings) {
     std::vector<std::string_view> known;
     for (const RungInfo& info : kernels::ladder::list_rungs()) known.push_back(info.name);
-    const bool complete = std::any_of(known.begin(), known.end(), [](auto name) { return name != kHostRung; });
+    const bool complete =
+        std::any_of(known.begin(), known.end(), [](auto name) { return name != kHostRung; });
     return parse_rungs(settings.rungs, known, complete);
 }
 
-Status print_rungs(const format::Model& model, const Settings& settings, const std::string& processor_name) {
+Status print_rungs(const format::Model& model, const Settings& settings,
+                   const std::string& processor_name) {
     auto choice = choose_rungs(settings);
     if (!choice) return choice.error();
     // All of what this build has not got, it has not got for one reason.
@@ -175,8 +183,9 @@ Status print_rungs(const format::Model& model, const Settings& settings, const s
             reader.emplace(*std::move(made));
         } else {
             why = facts.error().message;
-            const auto first = std::stable_partition(choice->run.begin(), choice->run.end(),
-                                                     [&](const std::string& name) { return !of_device(name); });
+            const auto first =
+                std::stable_partition(choice->run.begin(), choice->run.end(),
+                                      [&](const std::string& name) { return !of_device(name); });
             choice->left_out.assign(first, choice->run.end());
             choice->run.erase(first, choice->run.end());
         }
@@ -186,21 +195,26 @@ Status print_rungs(const format::Model& model, const Settings& settings, const s
     const auto queries = make_vectors(model, words);
     if (!queries) return queries.error();
     const std::size_t rounds = settings.repeat == 0 ? kRounds : settings.repeat;
-    print_note(settings.format, fmt::format("rungs    up to {} rounds, but no more than {} after {:.0f} s of one; k={}",
-                                            rounds, kLeastRounds, settings.rung_seconds, settings.k));
-    print_note(settings.format,
-               !by_rank ? "words    those of the original's tables"
-                        : "words    this model lacks words of the original's tables; these, by rank, stand for them:");
+    print_note(
+        settings.format,
+        fmt::format("rungs    up to {} rounds, but no more than {} after {:.0f} s of one; k={}",
+                    rounds, kLeastRounds, settings.rung_seconds, settings.k));
+    print_note(settings.format, !by_rank ? "words    those of the original's tables"
+                                         : "words    this model lacks words of the original's "
+                                           "tables; these, by rank, stand for them:");
     for (std::size_t i = 0; by_rank && i < words.size(); ++i) {
         if (!is_first(words, i)) continue;
-        print_note(settings.format, fmt::format("         {}: {}", words[i].label, printable(model.key(words[i].row))));
+        print_note(settings.format, fmt::format("         {}: {}", words[i].label,
+                                                printable(model.key(words[i].row))));
     }
     if (reader) print_note(settings.format, "ceiling  " + reader->description());
     if (!choice->left_out.empty()) {
-        print_note(settings.format, fmt::format("left out {}: {}", fmt::join(choice->left_out, ", "), why));
+        print_note(settings.format,
+                   fmt::format("left out {}: {}", fmt::join(choice->left_out, ", "), why));
     }
     std::fflush(stdout);
-    if (choice->run.empty()) return Error{ErrorCode::unsupported, "none of these rungs can run here: " + why};
+    if (choice->run.empty())
+        return Error{ErrorCode::unsupported, "none of these rungs can run here: " + why};
 
     auto canonical = kernels::make_engine("cpu", model, {settings.threads});
     if (!canonical) return canonical.error();
@@ -214,12 +228,16 @@ Status print_rungs(const format::Model& model, const Settings& settings, const s
         auto made = kernels::ladder::make_rung(name, model, resident, settings.device);
         if (!made) return made.error();
         climber.rung = *std::move(made);
-        if (Status right = check_rung(*climber.rung, model, distinct, settings.k, **canonical); !right) return right;
+        if (Status right = check_rung(*climber.rung, model, distinct, settings.k, **canonical);
+            !right)
+            return right;
         const RungInfo& info = climber.rung->info();
-        climber.figures = {std::string(info.name), std::string(info.idea), info.discarded, !of_device(name), {}};
+        climber.figures = {
+            std::string(info.name), std::string(info.idea), info.discarded, !of_device(name), {}};
         climbers.push_back(std::move(climber));
     }
-    print_note(settings.format, "checked  every rung's scores: within its own bound of the canonical ones\n");
+    print_note(settings.format,
+               "checked  every rung's scores: within its own bound of the canonical ones\n");
     std::fflush(stdout);
     canonical->reset();
 
@@ -233,7 +251,8 @@ Status print_rungs(const format::Model& model, const Settings& settings, const s
             if (round >= kLeastRounds && climber.spent_ms > settings.rung_seconds * 1000) continue;
             Status timed;
             climber.spent_ms += time_ms([&] {
-                auto times = time_words(*climber.rung, *queries, settings.k, reader ? &*reader : nullptr, device_reads);
+                auto times = time_words(*climber.rung, *queries, settings.k,
+                                        reader ? &*reader : nullptr, device_reads);
                 if (times)
                     climber.figures.runs.push_back(*std::move(times));
                 else
@@ -251,11 +270,12 @@ Status print_rungs(const format::Model& model, const Settings& settings, const s
     if (!device_reads.empty()) report.device_read_ms = median(device_reads);
     for (Climber& climber : climbers) report.rungs.push_back(std::move(climber.figures));
     const auto gbs = [&](double ms) { return static_cast<double>(report.vector_bytes) / ms / 1e6; };
-    std::string ceilings = fmt::format("read ceiling: processor, {} threads {} ms, {:.1f} GB/s (v0 is held against it)",
-                                       settings.threads, figure(report.host_read_ms), gbs(report.host_read_ms));
+    std::string ceilings = fmt::format(
+        "read ceiling: processor, {} threads {} ms, {:.1f} GB/s (v0 is held against it)",
+        settings.threads, figure(report.host_read_ms), gbs(report.host_read_ms));
     if (report.device_read_ms) {
-        ceilings +=
-            fmt::format("; device {} ms, {:.1f} GB/s", figure(*report.device_read_ms), gbs(*report.device_read_ms));
+        ceilings += fmt::format("; device {} ms, {:.1f} GB/s", figure(*report.device_read_ms),
+                                gbs(*report.device_read_ms));
     }
     print_note(settings.format, "Table 1: milliseconds a word, mean and standard error");
     words_table(report, settings.format).print(stdout, settings.format);
@@ -274,7 +294,8 @@ Status print_rungs(const format::Model& model, const Settings& settings, const s
         fmt::format("One query on {}", device_name.empty() ? processor_name : device_name),
         fmt::format("{} words of {} float32, {:.2f} GB; mean of all searches, logarithmic scale; "
                     "v0 runs on the processor, light bars were discarded",
-                    grouped(model.rows()), model.dim(), static_cast<double>(report.vector_bytes) / 1e9),
+                    grouped(model.rows()), model.dim(),
+                    static_cast<double>(report.vector_bytes) / 1e9),
         "ms"};
     return write_chart(settings.svg, rungs_chart(report, text));
 }

@@ -14,7 +14,8 @@ namespace gloved::bench {
 Result<ScratchDirectory> ScratchDirectory::create() {
     const char* base = std::getenv("TMPDIR");
     ScratchDirectory scratch;
-    std::string path = std::string(base == nullptr || *base == '\0' ? "/tmp" : base) + "/gloved-bench-XXXXXX";
+    std::string path =
+        std::string(base == nullptr || *base == '\0' ? "/tmp" : base) + "/gloved-bench-XXXXXX";
     if (::mkdtemp(path.data()) == nullptr) return system_error(path, "cannot create", errno);
     scratch.path_ = std::move(path);
     return scratch;

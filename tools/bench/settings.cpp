@@ -98,12 +98,14 @@ Result<Settings> read_settings(CommandLine& line) {
     if (given("model") == given("rows")) return wrong_usage("say either --model DIR or --rows N");
     settings.model = text("model");
     if (given("rows")) {
-        settings.generate = GenerateOptions{count("rows", 1, format::kMaxRows),
-                                            static_cast<std::uint32_t>(count("dim", 1, format::kMaxDim)), settings.seed,
-                                            settings.threads};
+        settings.generate =
+            GenerateOptions{count("rows", 1, format::kMaxRows),
+                            static_cast<std::uint32_t>(count("dim", 1, format::kMaxDim)),
+                            settings.seed, settings.threads};
     }
     if (line.fault()) return *line.fault();
-    if (given("dim") && !settings.generate) return wrong_usage("--dim goes with --rows: a model has its own");
+    if (given("dim") && !settings.generate)
+        return wrong_usage("--dim goes with --rows: a model has its own");
     if (given("keep") && !settings.generate) {
         return wrong_usage("--keep goes with --rows: it says where the made-up model stays");
     }
@@ -117,27 +119,33 @@ Result<Settings> read_settings(CommandLine& line) {
     }
     if (text("pin") != "on" && text("pin") != "off") return wrong_usage("--pin takes on or off");
     settings.pin = text("pin") == "on";
-    if (text("planes") != "on" && text("planes") != "off") return wrong_usage("--planes takes on or off");
+    if (text("planes") != "on" && text("planes") != "off")
+        return wrong_usage("--planes takes on or off");
     settings.planes = text("planes") == "on";
     if (!text("gpu-memory").empty()) {
         const auto bytes = byte_count_from(text("gpu-memory"));
-        if (!bytes || *bytes == 0) return wrong_usage("--gpu-memory takes bytes, as 460000000 or 440M");
+        if (!bytes || *bytes == 0)
+            return wrong_usage("--gpu-memory takes bytes, as 460000000 or 440M");
         settings.gpu_memory_bytes = *bytes;
     }
-    if (given("rungs") && text("rungs").empty()) return wrong_usage("--rungs takes names with commas between, or all");
+    if (given("rungs") && text("rungs").empty())
+        return wrong_usage("--rungs takes names with commas between, or all");
     settings.rungs = text("rungs");
     if (given("rungs") && settings.k > kernels::ladder::kMaxLadderHits) {
-        return wrong_usage(
-            fmt::format("with --rungs, --k is at most {}: rungs find no more", kernels::ladder::kMaxLadderHits));
+        return wrong_usage(fmt::format("with --rungs, --k is at most {}: rungs find no more",
+                                       kernels::ladder::kMaxLadderHits));
     }
-    if (given("rung-seconds") && !given("rungs")) return wrong_usage("--rung-seconds goes with --rungs");
-    if (given("svg") && !given("rungs")) return wrong_usage("--svg goes with --rungs: it draws them");
+    if (given("rung-seconds") && !given("rungs"))
+        return wrong_usage("--rung-seconds goes with --rungs");
+    if (given("svg") && !given("rungs"))
+        return wrong_usage("--svg goes with --rungs: it draws them");
     settings.svg = text("svg");
     settings.loads = given("loads");
     if (given("leak-queries") && (given("rungs") || given("daemon") || given("loads"))) {
         return wrong_usage("--leak-queries goes without --rungs, --loads and --daemon");
     }
-    if (given("daemon-engine") && !given("daemon")) return wrong_usage("--daemon-engine goes with --daemon");
+    if (given("daemon-engine") && !given("daemon"))
+        return wrong_usage("--daemon-engine goes with --daemon");
     settings.daemon = text("daemon");
     settings.daemon_engine = text("daemon-engine");
     settings.format = line.format();

@@ -42,7 +42,8 @@ struct Settings {
     TableFormat format = TableFormat::text;
 };
 
-/// Reads the command line; nothing where --help or --version was all, which is answered on `out`. The error is bad_request.
+/// Reads the command line; nothing where --help or --version was all, which is answered on `out`.
+/// The error is bad_request.
 Result<std::optional<Settings>> read_command_line(int argc, char** argv, std::ostream& out);
 
 }  // namespace gloved::bench

@@ -22,7 +22,8 @@ constexpr double kTop = 74;
 constexpr double kPitch = 30;
 constexpr double kBarHeight = 20;
 
-// The colours come last, where a dark viewer replaces them. All text is at least 4.5 : 1 against its background.
+// The colours come last, where a dark viewer replaces them. All text is at least 4.5 : 1 against
+// its background.
 constexpr const char* kStyle = R"(  <style>
     text { font: 13px sans-serif; fill: #1f2328 }
     .title { font-size: 16px; font-weight: bold }
@@ -44,7 +45,8 @@ constexpr const char* kStyle = R"(  <style>
   </style>
 )";
 
-/// The length of the UTF-8 sequence at the beginning of `text` where it is one that XML may hold, else 0.
+/// The length of the UTF-8 sequence at the beginning of `text` where it is one that XML may hold,
+/// else 0.
 std::size_t xml_sequence(std::string_view text) {
     const std::size_t length = utf8_sequence_length(text);
     if (length == 1 && static_cast<unsigned char>(text[0]) < 0x20 && text[0] != '\t') return 0;
@@ -81,7 +83,8 @@ struct Scale {
     int last = 1;
 
     double x(double value) const {
-        return kLeft + (kRight - kLeft) * (std::log10(value) - first) / static_cast<double>(last - first);
+        return kLeft +
+               (kRight - kLeft) * (std::log10(value) - first) / static_cast<double>(last - first);
     }
 };
 
@@ -105,7 +108,8 @@ Scale scale_for(std::span<const Bar> bars, const std::optional<ChartMark>& mark)
 
 }  // namespace
 
-std::string bar_chart(const ChartText& text, std::span<const Bar> bars, const std::optional<ChartMark>& mark) {
+std::string bar_chart(const ChartText& text, std::span<const Bar> bars,
+                      const std::optional<ChartMark>& mark) {
     const Scale scale = scale_for(bars, mark);
     const double bottom = kTop + kPitch * static_cast<double>(bars.size());
     const bool marked = mark && drawable(mark->value);
@@ -113,41 +117,54 @@ std::string bar_chart(const ChartText& text, std::span<const Bar> bars, const st
 
     std::string svg = fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+        "width=\"{0:.0f}\" "
         "height=\"{1:.0f}\" role=\"img\">\n  <title>{2}</title>\n",
         kWidth, height, escaped(text.title));
     svg += kStyle;
-    svg += fmt::format("  <rect class=\"ground\" width=\"{:.0f}\" height=\"{:.0f}\"/>\n", kWidth, height);
-    svg += fmt::format("  <text class=\"title\" x=\"16\" y=\"28\">{}</text>\n", escaped(text.title));
-    svg += fmt::format("  <text class=\"small\" x=\"16\" y=\"48\">{}</text>\n", escaped(text.subtitle));
+    svg += fmt::format("  <rect class=\"ground\" width=\"{:.0f}\" height=\"{:.0f}\"/>\n", kWidth,
+                       height);
+    svg +=
+        fmt::format("  <text class=\"title\" x=\"16\" y=\"28\">{}</text>\n", escaped(text.title));
+    svg += fmt::format("  <text class=\"small\" x=\"16\" y=\"48\">{}</text>\n",
+                       escaped(text.subtitle));
     for (int power = scale.first; power <= scale.last; ++power) {
         const double value = std::pow(10.0, power);
         const double x = scale.x(value);
-        svg += fmt::format("  <line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n", x,
-                           kTop - 8, bottom);
-        svg += fmt::format("  <text class=\"small\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:g} {}</text>\n",
-                           x, bottom + 18, value, escaped(text.unit));
+        svg += fmt::format(
+            "  <line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" "
+            "y2=\"{2:.1f}\"/>\n",
+            x, kTop - 8, bottom);
+        svg += fmt::format(
+            "  <text class=\"small\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:g} "
+            "{}</text>\n",
+            x, bottom + 18, value, escaped(text.unit));
     }
     double y = kTop;
     for (const Bar& bar : bars) {
         const double base = y + kBarHeight - 5;
-        svg += fmt::format("  <text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8, base,
-                           escaped(bar.label));
+        svg += fmt::format("  <text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
+                           kLeft - 8, base, escaped(bar.label));
         if (drawable(bar.value)) {
             const double end = scale.x(bar.value);
-            svg += fmt::format("  <rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>\n",
-                               bar.faint ? "faint" : "bar", kLeft, y, end - kLeft, kBarHeight);
-            svg += fmt::format("  <text x=\"{:.1f}\" y=\"{:.1f}\">{} {}</text>\n", end + 6, base, figure(bar.value),
-                               escaped(text.unit));
+            svg += fmt::format(
+                "  <rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+                "height=\"{:.1f}\"/>\n",
+                bar.faint ? "faint" : "bar", kLeft, y, end - kLeft, kBarHeight);
+            svg += fmt::format("  <text x=\"{:.1f}\" y=\"{:.1f}\">{} {}</text>\n", end + 6, base,
+                               figure(bar.value), escaped(text.unit));
         }
         y += kPitch;
     }
     if (marked) {
         const double x = scale.x(mark->value);
-        svg += fmt::format("  <line class=\"mark\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n", x,
-                           kTop - 8, bottom + 24);
-        svg += fmt::format("  <text class=\"small\" x=\"{:.1f}\" y=\"{:.1f}\">{}: {} {}</text>\n", x + 6, bottom + 38,
-                           escaped(mark->label), figure(mark->value), escaped(text.unit));
+        svg += fmt::format(
+            "  <line class=\"mark\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" "
+            "y2=\"{2:.1f}\"/>\n",
+            x, kTop - 8, bottom + 24);
+        svg += fmt::format("  <text class=\"small\" x=\"{:.1f}\" y=\"{:.1f}\">{}: {} {}</text>\n",
+                           x + 6, bottom + 38, escaped(mark->label), figure(mark->value),
+                           escaped(text.unit));
     }
     return svg + "</svg>\n";
 }

@@ -28,10 +28,12 @@ struct ChartMark {
     double value = 0;
 };
 
-/// A standalone SVG 1.1 document: horizontal bars on a logarithmic scale in the order given, each with its value. It brings
-/// its own background, follows a dark viewer where that says it is one, and asks for no font in particular. Any bytes may
-/// stand in the texts: what XML cannot hold is replaced.
-std::string bar_chart(const ChartText& text, std::span<const Bar> bars, const std::optional<ChartMark>& mark = {});
+/// A standalone SVG 1.1 document: horizontal bars on a logarithmic scale in the order given, each
+/// with its value. It brings its own background, follows a dark viewer where that says it is one,
+/// and asks for no font in particular. Any bytes may stand in the texts: what XML cannot hold is
+/// replaced.
+std::string bar_chart(const ChartText& text, std::span<const Bar> bars,
+                      const std::optional<ChartMark>& mark = {});
 
 /// Writes a chart to a file. Error: io.
 Status write_chart(const std::string& path, const std::string& svg);

@@ -14,8 +14,9 @@ namespace {
 
 /// Characters of UTF-8 text: all bytes but those that continue one.
 std::size_t width(std::string_view text) {
-    return static_cast<std::size_t>(
-        std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    }));
 }
 
 std::string csv_cell(const std::string& text) {
@@ -59,7 +60,9 @@ std::string Table::to_string(TableFormat format) const {
     return text;
 }
 
-void Table::print(std::FILE* to, TableFormat format) const { fmt::print(to, "{}", to_string(format)); }
+void Table::print(std::FILE* to, TableFormat format) const {
+    fmt::print(to, "{}", to_string(format));
+}
 
 std::string grouped(std::uint64_t number) {
     std::string text = fmt::to_string(number);
@@ -69,7 +72,11 @@ std::string grouped(std::uint64_t number) {
 
 std::string figure(double value) {
     const double size = std::abs(value);
-    return fmt::format("{:.{}f}", value, size >= 999.95 ? 0 : size >= 99.995 ? 1 : size >= 9.9995 ? 2 : 3);
+    return fmt::format("{:.{}f}", value,
+                       size >= 999.95   ? 0
+                       : size >= 99.995 ? 1
+                       : size >= 9.9995 ? 2
+                                        : 3);
 }
 
 void print_note(TableFormat format, std::string_view text) {

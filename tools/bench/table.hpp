@@ -11,8 +11,9 @@ namespace gloved::bench {
 
 enum class TableFormat { text, csv };
 
-/// Rows of cells under headings. In text the first column is left-aligned, the others right-aligned, and characters beyond
-/// ASCII count as one column each. CSV is that of RFC 4180, but for its line ends.
+/// Rows of cells under headings. In text the first column is left-aligned, the others
+/// right-aligned, and characters beyond ASCII count as one column each. CSV is that of RFC 4180,
+/// but for its line ends.
 class Table {
   public:
     explicit Table(std::vector<std::string> headings) : rows_{std::move(headings)} {}

@@ -8,8 +8,8 @@
 
 namespace gloved::bench {
 
-/// Rows that can be a query, in an order that the seed decides. The model must outlive it and have a row that is not
-/// zero.
+/// Rows that can be a query, in an order that the seed decides. The model must outlive it and have
+/// a row that is not zero.
 class RandomWords {
   public:
     RandomWords(const format::Model& model, std::uint64_t seed) : model_(model), random_(seed) {}

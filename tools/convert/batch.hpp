@@ -16,14 +16,16 @@ namespace gloved::convert {
 /// How many lines that were not taken are told with their place and reason.
 inline constexpr std::size_t kShownProblems = 20;
 
-/// The first group comes from the reader, the rest from the lines. «Line» means a record where the source is binary.
+/// The first group comes from the reader, the rest from the lines. «Line» means a record where the
+/// source is binary.
 struct Batch {
     std::uint64_t sequence = 0;  ///< 0, 1, 2 … in the order of the source
     std::vector<char> buffer;
     std::size_t text_bytes = 0;
     std::uint64_t text_offset = 0;  ///< of the first byte, in the unpacked source
     bool final_newline = true;
-    bool too_long = false;  ///< no text, but one line at text_offset of more than kMaxLineBytes, which is not here
+    bool too_long = false;  ///< no text, but one line at text_offset of more than kMaxLineBytes,
+                            ///< which is not here
 
     struct Skipped {
         LineProblem problem;
@@ -37,9 +39,10 @@ struct Batch {
     std::vector<std::uint64_t> line_numbers;          ///< one a row, in this batch, from 0
     std::vector<float> values;                        ///< shape (rows, dim)
     std::array<std::uint64_t, kLineFaults> faults{};  ///< lines that were not taken, by LineFault
-    std::vector<Skipped> skipped;  ///< the first kShownProblems of them: a file may hold nothing else
+    std::vector<Skipped> skipped;  ///< the first kShownProblems of them: a file may hold nothing
+                                   ///< else
     bool last_line_taken = true;
-    std::uint64_t first_line = 0;        ///< number of lines before this batch; known from `commit` on
+    std::uint64_t first_line = 0;  ///< number of lines before this batch; known from `commit` on
     std::vector<std::uint64_t> scratch;  ///< one a row, for `inspect` to leave something in
 
     std::size_t rows() const { return key_ends.size(); }
@@ -49,7 +52,8 @@ struct Batch {
     }
 };
 
-/// A longer line is a fault of its own (LineFault::too_long): it is what bounds the memory that a batch takes.
+/// A longer line is a fault of its own (LineFault::too_long): it is what bounds the memory that a
+/// batch takes.
 inline constexpr std::size_t kMaxLineBytes = std::size_t{16} << 20;
 
 }  // namespace gloved::convert

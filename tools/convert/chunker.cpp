@@ -29,8 +29,8 @@ class LineChunker : public Chunker {
                 batch.final_newline = end == 0 || buffer[end - 1] == '\n';
                 break;
             }
-            const auto* newline =
-                static_cast<const char*>(::memrchr(buffer.data() + searched, '\n', *filled - searched));
+            const auto* newline = static_cast<const char*>(
+                ::memrchr(buffer.data() + searched, '\n', *filled - searched));
             if (newline != nullptr) {
                 end = static_cast<std::size_t>(newline - buffer.data()) + 1;
                 break;
@@ -50,7 +50,8 @@ class LineChunker : public Chunker {
     }
 
   private:
-    /// Makes `batch` stand for the line whose beginning fills its buffer, and drops that line up to its end.
+    /// Makes `batch` stand for the line whose beginning fills its buffer, and drops that line up to
+    /// its end.
     Result<bool> pass_over(Batch& batch, std::size_t filled) {
         batch.too_long = true;
         carry_.clear();
@@ -60,7 +61,8 @@ class LineChunker : public Chunker {
         }
         std::vector<char>& buffer = batch.buffer;
         for (;;) {
-            const auto* newline = static_cast<const char*>(std::memchr(buffer.data(), '\n', filled));
+            const auto* newline =
+                static_cast<const char*>(std::memchr(buffer.data(), '\n', filled));
             if (newline != nullptr) {
                 carry_.assign(newline + 1, static_cast<const char*>(buffer.data() + filled));
                 offset_ += static_cast<std::uint64_t>(newline + 1 - buffer.data());
@@ -83,8 +85,8 @@ class LineChunker : public Chunker {
         return true;
     }
 
-    /// Whether the source goes on behind what was handed out. What a read there fails for lies behind the limit, and is no
-    /// concern of ours.
+    /// Whether the source goes on behind what was handed out. What a read there fails for lies
+    /// behind the limit, and is no concern of ours.
     bool anything_left() {
         if (!carry_.empty() || input_ended_) return !carry_.empty();
         char next = 0;
@@ -95,9 +97,10 @@ class LineChunker : public Chunker {
     void cut_at_limit(Batch& batch) {
         std::size_t at = 0;
         while (at < batch.text_bytes && lines_left_ > 0) {
-            const auto* newline =
-                static_cast<const char*>(std::memchr(batch.buffer.data() + at, '\n', batch.text_bytes - at));
-            at = newline == nullptr ? batch.text_bytes : static_cast<std::size_t>(newline - batch.buffer.data()) + 1;
+            const auto* newline = static_cast<const char*>(
+                std::memchr(batch.buffer.data() + at, '\n', batch.text_bytes - at));
+            at = newline == nullptr ? batch.text_bytes
+                                    : static_cast<std::size_t>(newline - batch.buffer.data()) + 1;
             --lines_left_;
         }
         if (lines_left_ > 0) return;
@@ -112,7 +115,8 @@ class LineChunker : public Chunker {
 
 class RecordChunker : public Chunker {
   public:
-    RecordChunker(Input& input, Cut cut) : Chunker(input, std::move(cut)), records_left_(*cut_.detected.header_rows) {
+    RecordChunker(Input& input, Cut cut)
+        : Chunker(input, std::move(cut)), records_left_(*cut_.detected.header_rows) {
         if (cut_.limit != 0 && cut_.limit < records_left_) {
             records_left_ = cut_.limit;
             limited_ = true;
@@ -153,10 +157,13 @@ class RecordChunker : public Chunker {
         } else if (record.state == Record::State::no_blank) {
             // What came before it is handed out first, so that a fault in that is the first.
             if (at == 0) {
-                return Error{ErrorCode::bad_source,
-                             fmt::format("{}: word {} (byte {}): no blank ends the word within {} KiB; the file is "
-                                         "damaged, or holds other than {} numbers a word; fetch it again",
-                                         input_.name(), records_ + 1, offset_, kMaxWordBytes >> 10, cut_.detected.dim)};
+                return Error{
+                    ErrorCode::bad_source,
+                    fmt::format(
+                        "{}: word {} (byte {}): no blank ends the word within {} KiB; the file is "
+                        "damaged, or holds other than {} numbers a word; fetch it again",
+                        input_.name(), records_ + 1, offset_, kMaxWordBytes >> 10,
+                        cut_.detected.dim)};
             }
             carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end());
         } else if (input_ended_) {
@@ -174,7 +181,8 @@ class RecordChunker : public Chunker {
     }
 
   private:
-    /// Reads to the input's end, and looks for anything but an LF and zeros, the padding of tapes and block devices.
+    /// Reads to the input's end, and looks for anything but an LF and zeros, the padding of tapes
+    /// and block devices.
     Status look_for_surplus(Batch& batch, std::size_t at, std::size_t filled) {
         // Not into the batch's buffer, which holds what is handed out.
         std::vector<char> buffer(batch.buffer.begin() + static_cast<std::ptrdiff_t>(at),
@@ -183,10 +191,11 @@ class RecordChunker : public Chunker {
         for (;;) {
             const bool first = buffer_offset == offset_;
             const std::size_t start = first && !buffer.empty() && buffer[0] == '\n' ? 1 : 0;
-            const auto found = std::find_if(buffer.begin() + static_cast<std::ptrdiff_t>(start), buffer.end(),
-                                            [](char c) { return c != '\0'; });
+            const auto found = std::find_if(buffer.begin() + static_cast<std::ptrdiff_t>(start),
+                                            buffer.end(), [](char c) { return c != '\0'; });
             if (found != buffer.end() && !surplus_offset_) {
-                surplus_offset_ = buffer_offset + static_cast<std::uint64_t>(found - buffer.begin());
+                surplus_offset_ =
+                    buffer_offset + static_cast<std::uint64_t>(found - buffer.begin());
             }
             if (input_ended_) return {};
             buffer_offset += buffer.size();
@@ -207,7 +216,8 @@ class RecordChunker : public Chunker {
 Chunker::Chunker(Input& input, Cut cut)
     : input_(input),
       cut_(std::move(cut)),
-      carry_(cut_.head.begin() + static_cast<std::ptrdiff_t>(cut_.detected.body_offset), cut_.head.end()),
+      carry_(cut_.head.begin() + static_cast<std::ptrdiff_t>(cut_.detected.body_offset),
+             cut_.head.end()),
       offset_(cut_.detected.body_offset),
       input_ended_(cut_.head_is_all) {
     cut_.head = {};

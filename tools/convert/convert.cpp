@@ -38,7 +38,8 @@ namespace {
 
 /// A batch of lines: text, numbers, and the block that they are written as.
 constexpr std::uint64_t kBatchMemoryBytes = 16 << 20;
-/// Larger ones would gain nothing: their slices are read in pieces of some ten KiB and more already.
+/// Larger ones would gain nothing: their slices are read in pieces of some ten KiB and more
+/// already.
 constexpr std::uint64_t kMaxBucketBytes = 32 << 20;
 constexpr int kLargeAllocation = 1 << 20;
 /// What packing makes of decimals.
@@ -70,7 +71,8 @@ struct MemoryPlan {
     std::uint64_t index_bytes = 0;
 };
 
-/// The least that a control group around this process allows (memory.max of its group and all above); all there is without one.
+/// The least that a control group around this process allows (memory.max of its group and all
+/// above); all there is without one.
 std::uint64_t memory_allowed() {
     std::uint64_t allowed = std::numeric_limits<std::uint64_t>::max();
     std::ifstream groups("/proc/self/cgroup");
@@ -92,24 +94,26 @@ std::uint64_t default_memory() {
     return std::max(std::min(pages * page_bytes, memory_allowed()) / 4, kLeastMemory);
 }
 
-/// Half for what is read and not yet in its place, a quarter for what threads work on (text and numbers first, buckets later),
-/// and a quarter for all that grows with the number of words.
+/// Half for what is read and not yet in its place, a quarter for what threads work on (text and
+/// numbers first, buckets later), and a quarter for all that grows with the number of words.
 MemoryPlan plan_memory(const ConvertOptions& options) {
-    const std::uint64_t memory = options.memory_bytes == 0 ? default_memory() : options.memory_bytes;
+    const std::uint64_t memory =
+        options.memory_bytes == 0 ? default_memory() : options.memory_bytes;
     const std::uint64_t at_work = memory / 4;
     MemoryPlan plan;
     // run_ordered has two items more than threads.
     const std::uint64_t most_threads = at_work / kBatchMemoryBytes;
-    plan.threads = static_cast<std::size_t>(
-        std::clamp<std::uint64_t>(options.source.threads, 1, std::max<std::uint64_t>(most_threads, 3) - 2));
+    plan.threads = static_cast<std::size_t>(std::clamp<std::uint64_t>(
+        options.source.threads, 1, std::max<std::uint64_t>(most_threads, 3) - 2));
     plan.index_bytes = memory / 8;
     plan.spool_bytes = options.spool_bytes.value_or(memory / 2);
-    plan.bucket_bytes =
-        static_cast<std::size_t>(std::min<std::uint64_t>(at_work / (plan.threads + 2), kMaxBucketBytes));
+    plan.bucket_bytes = static_cast<std::size_t>(
+        std::min<std::uint64_t>(at_work / (plan.threads + 2), kMaxBucketBytes));
     return plan;
 }
 
-/// Which rows of the source are kept, and how many before each: a bit and a half a row (kIndexBitsOfRow).
+/// Which rows of the source are kept, and how many before each: a bit and a half a row
+/// (kIndexBitsOfRow).
 class KeptRows {
   public:
     explicit KeptRows(std::uint64_t rows) : words_(rows / 64 + 1), before_(words_.size()) {}
@@ -149,9 +153,10 @@ struct Census {
     KeptRows kept;
 };
 
-/// Goes through all keys, notes duplicates in the report, and says which rows are kept. The vectors stay where they are.
-Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& options, const MemoryPlan& plan,
-                           const std::atomic<bool>& stop, Report& report) {
+/// Goes through all keys, notes duplicates in the report, and says which rows are kept. The vectors
+/// stay where they are.
+Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& options,
+                           const MemoryPlan& plan, const std::atomic<bool>& stop, Report& report) {
     struct Item {
         std::size_t bucket = 0;
         Result<BucketKeys> loaded = BucketKeys();
@@ -175,7 +180,8 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
         dropped.add(std::move(item.dropped));
         return {};
     };
-    if (Status done = run_ordered<Item>(plan.threads, in_turn(buckets, stop), load, count); !done) return done.error();
+    if (Status done = run_ordered<Item>(plan.threads, in_turn(buckets, stop), load, count); !done)
+        return done.error();
     census.kept.count();
     report.duplicates = dropped.count();
     for (const DroppedRow& row : dropped.listed()) {
@@ -185,20 +191,21 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
     if (options.duplicates == Duplicates::error && report.duplicates != 0) {
         const Duplicate& duplicate = report.duplicate_examples.front();
         const std::string_view unit = unit_of(report.source.format);
-        return Error{
-            ErrorCode::bad_source,
-            fmt::format(
-                "{}: {} {}: the word {} stands on {} {} already ({} such {}{}); --duplicates first or last takes "
-                "one of them",
-                options.input, unit, duplicate.dropped_line, printable(duplicate.key), unit, duplicate.kept_line,
-                report.duplicates, unit, report.duplicates == 1 ? "" : "s")};
+        return Error{ErrorCode::bad_source,
+                     fmt::format("{}: {} {}: the word {} stands on {} {} already ({} such {}{}); "
+                                 "--duplicates first or last takes "
+                                 "one of them",
+                                 options.input, unit, duplicate.dropped_line,
+                                 printable(duplicate.key), unit, duplicate.kept_line,
+                                 report.duplicates, unit, report.duplicates == 1 ? "" : "s")};
     }
     return census;
 }
 
 /// Writes keys and values, bucket after bucket.
-Result<format::Header> write_model(const format::Staging& staging, const RowBuckets& buckets, const Census& census,
-                                   const ConvertOptions& options, std::size_t dim, const MemoryPlan& plan,
+Result<format::Header> write_model(const format::Staging& staging, const RowBuckets& buckets,
+                                   const Census& census, const ConvertOptions& options,
+                                   std::size_t dim, const MemoryPlan& plan,
                                    const std::atomic<bool>& stop) {
     auto writer = format::ModelWriter::create(staging.directory_fd(), staging.path(), census.rows,
                                               static_cast<std::uint32_t>(dim));
@@ -224,7 +231,8 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
         const std::size_t rows = item.keys.kept.size();
         item.vectors.resize(rows * dim);
         item.done = buckets.gather(item.bucket, item.keys, item.vectors);
-        if (item.done) item.done = writer->write_vectors(census.first_rows[item.bucket], item.vectors);
+        if (item.done)
+            item.done = writer->write_vectors(census.first_rows[item.bucket], item.vectors);
         item.norms.clear();
         item.ranks.clear();
         for (std::size_t row = 0; row < rows; ++row) {
@@ -244,7 +252,8 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
         progress.update(written_bytes += item.vectors.size() * sizeof(float));
         return {};
     };
-    if (Status written = run_ordered<Item>(plan.threads, in_turn(buckets, stop), place, append); !written)
+    if (Status written = run_ordered<Item>(plan.threads, in_turn(buckets, stop), place, append);
+        !written)
         return written.error();
     return writer->finish();
 }
@@ -252,35 +261,46 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
 /// What a check of room is sure of, of an estimate: duplicates may make a model smaller.
 constexpr double kCertain = 0.8;
 
-/// Refuses to begin what cannot end: some `bytes` are needed, of which `sure` is certain, in the staging directory's filesystem.
-Status check_space(const format::Staging& staging, double bytes, double sure, const ConvertOptions& options) {
+/// Refuses to begin what cannot end: some `bytes` are needed, of which `sure` is certain, in the
+/// staging directory's filesystem.
+Status check_space(const format::Staging& staging, double bytes, double sure,
+                   const ConvertOptions& options) {
     struct statvfs filesystem {};
     // Where nobody knows, writing will tell.
     if (::fstatvfs(staging.directory_fd(), &filesystem) != 0 || filesystem.f_blocks == 0) return {};
-    const double free = static_cast<double>(filesystem.f_bavail) * static_cast<double>(filesystem.f_frsize);
+    const double free =
+        static_cast<double>(filesystem.f_bavail) * static_cast<double>(filesystem.f_frsize);
     if (sure * bytes <= free) return {};
     return Error{
         ErrorCode::io,
-        fmt::format("{}: the conversion needs {}{:.3f} GB, with what it lays aside meanwhile, and the filesystem "
-                    "has {:.3f} GB free; make room, choose another place or keep fewer words (--limit)",
-                    options.model_dir, sure < 1 ? "about " : "", bytes / 1e9, free / 1e9)};
+        fmt::format(
+            "{}: the conversion needs {}{:.3f} GB, with what it lays aside meanwhile, and the "
+            "filesystem "
+            "has {:.3f} GB free; make room, choose another place or keep fewer words (--limit)",
+            options.model_dir, sure < 1 ? "about " : "", bytes / 1e9, free / 1e9)};
 }
 
-/// Bytes of keys and values. The rows of a source take no more in the spool: there a row has 12 bytes beside key and numbers, and
-/// here 13.
+/// Bytes of keys and values. The rows of a source take no more in the spool: there a row has 12
+/// bytes beside key and numbers, and here 13.
 double model_bytes(double rows, double key_bytes, std::size_t dim) {
-    const double row_bytes = static_cast<double>(dim) * sizeof(float) + sizeof(double) + sizeof(std::uint32_t) + 1;
-    return rows * row_bytes + key_bytes + static_cast<double>(format::kHeaderBytes + 3 * format::kSectionAlignment);
+    const double row_bytes =
+        static_cast<double>(dim) * sizeof(float) + sizeof(double) + sizeof(std::uint32_t) + 1;
+    return rows * row_bytes + key_bytes +
+           static_cast<double>(format::kHeaderBytes + 3 * format::kSectionAlignment);
 }
 
 double planes_bytes(double rows, std::size_t dim, const ConvertOptions& options) {
     if (!options.planes) return 0;
-    return static_cast<double>(
-        format::PlanesHeader{static_cast<std::uint64_t>(rows), static_cast<std::uint32_t>(dim), 0, 0}.file_bytes());
+    return static_cast<double>(format::PlanesHeader{static_cast<std::uint64_t>(rows),
+                                                    static_cast<std::uint32_t>(dim), 0, 0}
+                                   .file_bytes());
 }
 
-/// What the model needs beyond `spool`, the bytes in the spool's file, which are free again when planes are made.
-double beyond_spool(double model, double planes, double spool) { return std::max(model, model + planes - spool); }
+/// What the model needs beyond `spool`, the bytes in the spool's file, which are free again when
+/// planes are made.
+double beyond_spool(double model, double planes, double spool) {
+    return std::max(model, model + planes - spool);
+}
 
 bool ascending(const Batch& batch) {
     for (std::size_t i = 1; i < batch.rows(); ++i) {
@@ -290,21 +310,25 @@ bool ascending(const Batch& batch) {
 }
 
 /// From the first lines of a source whose size is known: early, but only what is certain to fail.
-Status check_space_early(const format::Staging& staging, const Input& input, const Batch& first, std::size_t dim,
-                         const MemoryPlan& plan, const ConvertOptions& options) {
+Status check_space_early(const format::Staging& staging, const Input& input, const Batch& first,
+                         std::size_t dim, const MemoryPlan& plan, const ConvertOptions& options) {
     if (input.total_bytes() == 0 || first.rows() == 0) return {};
     // Packed bytes are as good as text here: what is packed may hardly be smaller than its text.
-    const double batches = static_cast<double>(input.total_bytes()) / static_cast<double>(first.text_bytes);
+    const double batches =
+        static_cast<double>(input.total_bytes()) / static_cast<double>(first.text_bytes);
     double rows = static_cast<double>(first.rows()) * batches;
     if (options.source.limit != 0) rows = std::min(rows, static_cast<double>(options.source.limit));
-    const auto key_bytes = static_cast<double>(first.keys.size()) * rows / static_cast<double>(first.rows());
+    const auto key_bytes =
+        static_cast<double>(first.keys.size()) * rows / static_cast<double>(first.rows());
     const double model = model_bytes(rows, key_bytes, dim);
-    // What comes in order falls into the last bucket, and is laid aside once more when that is divided.
+    // What comes in order falls into the last bucket, and is laid aside once more when that is
+    // divided.
     const bool divided = ascending(first) && model > 2 * static_cast<double>(plan.bucket_bytes);
     const double copies = divided ? 2 : 1;
     const double spool = std::max(0.0, copies * model - static_cast<double>(plan.spool_bytes));
-    return check_space(staging, spool + beyond_spool(model, planes_bytes(rows, dim, options), spool), kCertain,
-                       options);
+    return check_space(staging,
+                       spool + beyond_spool(model, planes_bytes(rows, dim, options), spool),
+                       kCertain, options);
 }
 
 Status write_report(const format::Staging& staging, const Report& report) {
@@ -312,7 +336,8 @@ Status write_report(const format::Staging& staging, const Report& report) {
     auto fd = format::create_model_file(staging.directory_fd(), format::kReportFile, path);
     if (!fd) return fd.error();
     const std::string json = to_json(report);
-    if (Status written = write_all_at(fd->get(), std::as_bytes(std::span(json)), 0, path); !written) return written;
+    if (Status written = write_all_at(fd->get(), std::as_bytes(std::span(json)), 0, path); !written)
+        return written;
     return format::seal_model_file(fd->get(), path);
 }
 
@@ -321,7 +346,8 @@ Status write_report(const format::Staging& staging, const Report& report) {
 Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& stop,
                        const std::function<void(const std::string&)>& say) {
     // Before the input, which may be a pipe that somebody has yet to fill.
-    if (Status possible = format::Staging::check(options.model_dir); !possible) return possible.error();
+    if (Status possible = format::Staging::check(options.model_dir); !possible)
+        return possible.error();
     // The input before the directory: a mistyped name should not cost one.
     auto input = Input::open(options.input, stop, options.member);
     if (!input) return input.error();
@@ -329,13 +355,15 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     auto staging = format::Staging::create(options.model_dir);
     if (!staging) return staging.error();
     const MemoryPlan plan = plan_memory(options);
-    // Large buffers go back to the system when they are freed. By default the allocator keeps such room, a heap for each thread.
+    // Large buffers go back to the system when they are freed. By default the allocator keeps such
+    // room, a heap for each thread.
     ::mallopt(M_MMAP_THRESHOLD, kLargeAllocation);
     SourceOptions source_options = options.source;
     source_options.threads = plan.threads;
     Spool spool(staging->directory_fd(), format::kSpoolFile, staging->path(), plan.spool_bytes);
     if (Status opened = spool.open(); !opened) return opened.error();
-    RowBuckets buckets(spool, plan.bucket_bytes, plan.index_bytes, expected_text_bytes(*input), 2 * plan.index_bytes);
+    RowBuckets buckets(spool, plan.bucket_bytes, plan.index_bytes, expected_text_bytes(*input),
+                       2 * plan.index_bytes);
 
     Report report;
     Stopwatch watch;
@@ -352,12 +380,13 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
         sink.inspect = [&](Batch& batch) { buckets.add(batch); };
         sink.commit = [&](Batch& batch) -> Status {
             if (buckets.rows() + batch.rows() > format::kMaxRows) {
-                return Error{ErrorCode::bad_source,
-                             fmt::format("{}: more than {} words", options.input, format::kMaxRows)};
+                return Error{ErrorCode::bad_source, fmt::format("{}: more than {} words",
+                                                                options.input, format::kMaxRows)};
             }
             progress.update(input->source_bytes());
             if (batch.sequence == 0) {
-                if (Status enough = check_space_early(*staging, *input, batch, dim, plan, options); !enough)
+                if (Status enough = check_space_early(*staging, *input, batch, dim, plan, options);
+                    !enough)
                     return enough;
             }
             return buckets.commit(batch);
@@ -380,14 +409,17 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     report.limit = options.source.limit;
 
     {
-        // Here, and not with the model: laying aside once more may take as much as all that was read.
+        // Here, and not with the model: laying aside once more may take as much as all that was
+        // read.
         const auto rows = static_cast<double>(buckets.rows());
         const double model = model_bytes(rows, static_cast<double>(buckets.key_bytes()), dim);
-        const double copy =
-            std::max(0.0, static_cast<double>(buckets.bytes_to_divide()) - static_cast<double>(spool.resident_left()));
+        const double copy = std::max(0.0, static_cast<double>(buckets.bytes_to_divide()) -
+                                              static_cast<double>(spool.resident_left()));
         const double spool_file = static_cast<double>(spool.file_bytes()) + copy;
-        const double more = copy + beyond_spool(model, planes_bytes(rows, dim, options), spool_file);
-        if (Status enough = check_space(*staging, more, kCertain, options); !enough) return enough.error();
+        const double more =
+            copy + beyond_spool(model, planes_bytes(rows, dim, options), spool_file);
+        if (Status enough = check_space(*staging, more, kCertain, options); !enough)
+            return enough.error();
     }
     if (Status sealed = buckets.seal(stop); !sealed) return sealed.error();
     const auto census = take_census(buckets, options, plan, stop, report);
@@ -397,8 +429,8 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     {
         const auto rows = static_cast<double>(census->rows);
         const double model = model_bytes(rows, static_cast<double>(census->key_bytes), dim);
-        const double more =
-            beyond_spool(model, planes_bytes(rows, dim, options), static_cast<double>(spool.file_bytes()));
+        const double more = beyond_spool(model, planes_bytes(rows, dim, options),
+                                         static_cast<double>(spool.file_bytes()));
         if (Status enough = check_space(*staging, more, 1, options); !enough) return enough.error();
     }
     auto header = write_model(*staging, buckets, *census, options, dim, plan, stop);
@@ -410,8 +442,9 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
         auto file = format::create_model_file(staging->directory_fd(), format::kPlanesFile,
                                               staging->path() + "/" + format::kPlanesFile);
         if (!file) return file.error();
-        if (Status written = write_planes(staging->directory_fd(), staging->path(), *std::move(file),
-                                          format::kPlanesFile, *header, plan.threads, stop);
+        if (Status written =
+                write_planes(staging->directory_fd(), staging->path(), *std::move(file),
+                             format::kPlanesFile, *header, plan.threads, stop);
             !written) {
             return written.error();
         }

@@ -22,7 +22,8 @@ namespace {
 constexpr std::size_t kSampledLines = 64;
 constexpr std::size_t kSampledBytes = 4096;
 constexpr std::string_view kBom = "\xEF\xBB\xBF";
-constexpr std::string_view kFormatNames[] = {"auto", "glove", "norms", "word2vec", "word2vec-bin", "fasttext"};
+constexpr std::string_view kFormatNames[] = {"auto",     "glove",        "norms",
+                                             "word2vec", "word2vec-bin", "fasttext"};
 
 struct Signature {
     std::string_view bytes;
@@ -41,28 +42,37 @@ constexpr Signature kSignatures[] = {
     {"\x89HDF"sv, "an HDF5 file", "fetch the text file"},
     {"%PDF-"sv, "a PDF document", "fetch the text file"},
     {"\x8EGLV"sv, "a gloved values file", "it is converted already"},
-    {"version https://git-lfs"sv, "a Git LFS pointer, not the file that it stands for", "fetch that: git lfs pull"},
-    {"\xFF\xFE"sv, "UTF-16 text", "convert it: iconv -f UTF-16 -t UTF-8 FILE | gloved-convert - MODEL_DIR"},
-    {"\xFE\xFF"sv, "UTF-16 text", "convert it: iconv -f UTF-16 -t UTF-8 FILE | gloved-convert - MODEL_DIR"},
+    {"version https://git-lfs"sv, "a Git LFS pointer, not the file that it stands for",
+     "fetch that: git lfs pull"},
+    {"\xFF\xFE"sv, "UTF-16 text",
+     "convert it: iconv -f UTF-16 -t UTF-8 FILE | gloved-convert - MODEL_DIR"},
+    {"\xFE\xFF"sv, "UTF-16 text",
+     "convert it: iconv -f UTF-16 -t UTF-8 FILE | gloved-convert - MODEL_DIR"},
 };
 
 bool starts_html(std::string_view text) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n\xEF\xBB\xBF"), text.size()));
     std::string head(text.substr(0, 9));
-    std::transform(head.begin(), head.end(), head.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
-    return head == "<!doctype" || head.starts_with("<html>") || head.starts_with("<html ") || head.starts_with("<?xml");
+    std::transform(head.begin(), head.end(), head.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+    return head == "<!doctype" || head.starts_with("<html>") || head.starts_with("<html ") ||
+           head.starts_with("<?xml");
 }
 
 /// What is certainly none of our formats, by its first bytes, and what to do about it.
 std::optional<std::string> foreign_content(std::string_view text, std::string_view packing) {
-    if (text.empty()) return "the source is empty: nothing was downloaded, or the command before the pipe failed";
+    if (text.empty())
+        return "the source is empty: nothing was downloaded, or the command before the pipe failed";
     if (text.starts_with("\x1f\x8b")) {
-        return packing == "zip" ? "this is gzip inside a zip archive; unpack it first: unzip -p FILE MEMBER | "
-                                  "gloved-convert - MODEL_DIR"
-                                : "this is gzip inside gzip; unpack one layer: zcat FILE | gloved-convert - MODEL_DIR";
+        return packing == "zip"
+                   ? "this is gzip inside a zip archive; unpack it first: unzip -p FILE MEMBER | "
+                     "gloved-convert - MODEL_DIR"
+                   : "this is gzip inside gzip; unpack one layer: zcat FILE | gloved-convert - "
+                     "MODEL_DIR";
     }
     if (text.starts_with("PK\x03\x04")) {
-        return fmt::format("this is a zip archive inside {}; unpack the outer one first, to a file", packing);
+        return fmt::format("this is a zip archive inside {}; unpack the outer one first, to a file",
+                           packing);
     }
     for (const Signature& signature : kSignatures) {
         if (text.starts_with(signature.bytes)) {
@@ -70,7 +80,8 @@ std::optional<std::string> foreign_content(std::string_view text, std::string_vi
         }
     }
     if (starts_html(text)) {
-        return "this is an HTML or XML page, not GloVe text: an error page of the download's server, most likely; "
+        return "this is an HTML or XML page, not GloVe text: an error page of the download's "
+               "server, most likely; "
                "fetch the download again";
     }
     return std::nullopt;
@@ -91,7 +102,9 @@ std::vector<std::string_view> first_lines(std::string_view text, bool whole) {
     return lines;
 }
 
-bool holds_nul_early(std::string_view text) { return text.substr(0, 512).find('\0') != std::string_view::npos; }
+bool holds_nul_early(std::string_view text) {
+    return text.substr(0, 512).find('\0') != std::string_view::npos;
+}
 
 bool is_number(std::string_view text) {
     const auto number = parse_number<float>(text.data(), text.data() + text.size());
@@ -117,8 +130,8 @@ std::optional<SizeHeader> size_header(std::string_view line) {
     return header;
 }
 
-/// Whether line 1 is a header rather than a word and a number: two integers, and the next line is no such pair. A lone
-/// line is taken for a header, unless one number a line is asked for.
+/// Whether line 1 is a header rather than a word and a number: two integers, and the next line is
+/// no such pair. A lone line is taken for a header, unless one number a line is asked for.
 bool starts_with_header(const std::vector<std::string_view>& lines, std::size_t dim) {
     if (lines.empty() || !size_header(lines[0])) return false;
     if (lines.size() == 1) return dim != 1;
@@ -126,37 +139,44 @@ bool starts_with_header(const std::vector<std::string_view>& lines, std::size_t 
     return count_fields(lines[1]) != 2 || !is_number(lines[1].substr(lines[1].find(' ') + 1));
 }
 
-/// Whether what follows a header is text. Any line that reads as one of that width proves it. Where none does, as in a
-/// file whose every line is wrong, control bytes tell binary data: 4 KiB of float32 are not without.
+/// Whether what follows a header is text. Any line that reads as one of that width proves it. Where
+/// none does, as in a file whose every line is wrong, control bytes tell binary data: 4 KiB of
+/// float32 are not without.
 bool body_is_text(std::string_view body, bool whole, std::size_t dim) {
     std::vector<float> values(dim);
     std::string_view key;
     const auto lines = first_lines(body, whole);
-    const auto reads = [&](std::string_view line) { return !parse_line(line, dim, key, values.data()); };
+    const auto reads = [&](std::string_view line) {
+        return !parse_line(line, dim, key, values.data());
+    };
     if (body.empty() || std::any_of(lines.begin(), lines.end(), reads)) return true;
     const std::string_view sample = body.substr(0, kSampledBytes);
-    const auto control = [](unsigned char c) { return c < 0x20 && c != '\t' && c != '\n' && c != '\r'; };
+    const auto control = [](unsigned char c) {
+        return c < 0x20 && c != '\t' && c != '\n' && c != '\r';
+    };
     if (std::any_of(sample.begin(), sample.end(), control) || lines.empty()) return false;
     const std::string_view line = lines[0];
     return line.find(' ') == std::string_view::npos || is_number(line.substr(line.rfind(' ') + 1));
 }
 
-/// Whether at least half of the sampled lines of exactly `dim + 1` fields are a word and `dim` numbers.
+/// Whether at least half of the sampled lines of exactly `dim + 1` fields are a word and `dim`
+/// numbers.
 bool confirmed(const std::vector<std::string_view>& lines, std::size_t dim) {
     std::vector<float> values(dim);
     std::string_view key;
     std::ptrdiff_t balance = 0;
     for (const std::string_view line : lines) {
-        if (count_fields(line) == dim + 1) balance += parse_line(line, dim, key, values.data()) ? -1 : 1;
+        if (count_fields(line) == dim + 1)
+            balance += parse_line(line, dim, key, values.data()) ? -1 : 1;
     }
     return balance >= 0;
 }
 
-/// The numbers a line holds. Most lines have one field more than that; lines whose words hold blanks have more, cut
-/// ones fewer. So the widths are tried from the most frequent one on (of equally frequent ones the larger first), and
-/// the first that is confirmed is it: where words with blanks are in the majority, letters stand among what would be
-/// numbers. Without any, the most frequent: reading on then names the line that is wrong. 0 when no line holds two
-/// fields.
+/// The numbers a line holds. Most lines have one field more than that; lines whose words hold
+/// blanks have more, cut ones fewer. So the widths are tried from the most frequent one on (of
+/// equally frequent ones the larger first), and the first that is confirmed is it: where words with
+/// blanks are in the majority, letters stand among what would be numbers. Without any, the most
+/// frequent: reading on then names the line that is wrong. 0 when no line holds two fields.
 std::size_t find_dim(const std::vector<std::string_view>& lines) {
     std::map<std::size_t, std::size_t, std::greater<>> frequency;
     for (const std::string_view line : lines) {
@@ -164,15 +184,16 @@ std::size_t find_dim(const std::vector<std::string_view>& lines) {
         if (fields >= 2 && fields <= format::kMaxDim + 1) ++frequency[fields - 1];
     }
     std::vector<std::pair<std::size_t, std::size_t>> widths(frequency.begin(), frequency.end());
-    std::stable_sort(widths.begin(), widths.end(), [](auto& a, auto& b) { return a.second > b.second; });
+    std::stable_sort(widths.begin(), widths.end(),
+                     [](auto& a, auto& b) { return a.second > b.second; });
     for (const auto& [width, count] : widths) {
         if (confirmed(lines, width)) return width;
     }
     return widths.empty() ? 0 : widths.front().first;
 }
 
-/// Whether in all sampled lines of `dim` numbers the first is the norm of the others. Rows of zeros prove nothing: two
-/// others are wanted.
+/// Whether in all sampled lines of `dim` numbers the first is the norm of the others. Rows of zeros
+/// prove nothing: two others are wanted.
 bool first_numbers_are_norms(const std::vector<std::string_view>& lines, std::size_t dim) {
     if (dim < 3) return false;
     std::vector<float> values(dim);
@@ -181,7 +202,8 @@ bool first_numbers_are_norms(const std::vector<std::string_view>& lines, std::si
     for (const std::string_view line : lines) {
         if (parse_line(line, dim, key, values.data())) continue;
         if (parse_line_with_norm(line, dim - 1, key, values.data())) return false;
-        if (std::any_of(values.begin(), values.end() - 1, [](float value) { return value != 0; })) ++proofs;
+        if (std::any_of(values.begin(), values.end() - 1, [](float value) { return value != 0; }))
+            ++proofs;
     }
     return proofs >= 2;
 }
@@ -190,66 +212,74 @@ Error bad_source(std::string message) { return {ErrorCode::bad_source, std::move
 
 Error binary_data() {
     return bad_source(
-        "this is binary data, not GloVe text (there are NUL bytes near its beginning); fetch the text file, or "
+        "this is binary data, not GloVe text (there are NUL bytes near its beginning); fetch the "
+        "text file, or "
         "name the format: --format");
 }
 
 Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset) {
     if (lines.empty()) {
-        return bad_source(
-            fmt::format("line 1 (byte {}): no line end within {} MiB; this is no GloVe text, fetch the text "
-                        "file",
-                        offset, kHeadBytes >> 20));
+        return bad_source(fmt::format(
+            "line 1 (byte {}): no line end within {} MiB; this is no GloVe text, fetch the text "
+            "file",
+            offset, kHeadBytes >> 20));
     }
     const bool tabs = lines[0].find('\t') != std::string_view::npos;
-    return bad_source(
-        fmt::format("line 1 (byte {}): no numbers behind a blank in the first {} line{}; line 1 starts with {}{}",
-                    offset, lines.size(), lines.size() == 1 ? "" : "s", printable(lines[0], 40),
-                    tabs ? "; it is separated by TABs: replace them with blanks first (tr '\\t' ' ')"
-                         : "; this is no GloVe text, fetch the text file"));
+    return bad_source(fmt::format(
+        "line 1 (byte {}): no numbers behind a blank in the first {} line{}; line 1 starts with "
+        "{}{}",
+        offset, lines.size(), lines.size() == 1 ? "" : "s", printable(lines[0], 40),
+        tabs ? "; it is separated by TABs: replace them with blanks first (tr '\\t' ' ')"
+             : "; this is no GloVe text, fetch the text file"));
 }
 
 /// Completes what is known of text without a header.
-Status detect_plain(const std::vector<std::string_view>& lines, SourceFormat format, Detected& detected) {
+Status detect_plain(const std::vector<std::string_view>& lines, SourceFormat format,
+                    Detected& detected) {
     const std::size_t given = detected.dim;
     const std::size_t width = format != SourceFormat::automatic && given != 0 ? 0 : find_dim(lines);
     if (format == SourceFormat::automatic) {
         const bool possible = given == 0 || width == given + 1;
-        format = possible && first_numbers_are_norms(lines, width) ? SourceFormat::norms : SourceFormat::glove;
+        format = possible && first_numbers_are_norms(lines, width) ? SourceFormat::norms
+                                                                   : SourceFormat::glove;
     }
     detected.format = format;
     if (given != 0) return {};
     if (width == 0) return no_numbers(lines, detected.body_offset);
     detected.dim = width;
     if (format == SourceFormat::norms && --detected.dim == 0) {
-        return bad_source(
-            fmt::format("line 1 (byte {}): the lines hold one number each; text with norms has a norm "
-                        "and a vector; --format glove takes it without",
-                        detected.body_offset));
+        return bad_source(fmt::format(
+            "line 1 (byte {}): the lines hold one number each; text with norms has a norm "
+            "and a vector; --format glove takes it without",
+            detected.body_offset));
     }
     return {};
 }
 
 /// Reads the header line.
-Status detect_header(std::string_view head, const std::vector<std::string_view>& lines, Detected& detected) {
+Status detect_header(std::string_view head, const std::vector<std::string_view>& lines,
+                     Detected& detected) {
     const auto header = lines.empty() ? std::nullopt : size_header(lines[0]);
     const std::string place = fmt::format("line 1 (byte {})", detected.body_offset);
-    const std::string shown = printable(lines.empty() ? head.substr(detected.body_offset, 80) : lines[0], 40);
+    const std::string shown =
+        printable(lines.empty() ? head.substr(detected.body_offset, 80) : lines[0], 40);
     if (!header) {
         return bad_source(
-            fmt::format("{}: {} is no header «rows dim», with which this format starts; --format glove takes the first "
+            fmt::format("{}: {} is no header «rows dim», with which this format starts; --format "
+                        "glove takes the first "
                         "line as a word",
                         place, shown));
     }
     if (header->dim < 1 || header->dim > format::kMaxDim) {
-        return bad_source(
-            fmt::format("{}: the header {} gives {} numbers a word; 1 to {} can be taken; if this is no "
-                        "header, --format glove takes it as a word",
-                        place, shown, header->dim, format::kMaxDim));
+        return bad_source(fmt::format(
+            "{}: the header {} gives {} numbers a word; 1 to {} can be taken; if this is no "
+            "header, --format glove takes it as a word",
+            place, shown, header->dim, format::kMaxDim));
     }
     if (detected.dim != 0 && detected.dim != header->dim) {
         return bad_source(
-            fmt::format("{}: the header {} gives {} numbers a word, --dim gives {}; leave --dim out, or if this is no "
+            fmt::format("{}: the header {} gives {} numbers a word, --dim gives {}; leave --dim "
+                        "out, or if this is no "
                         "header, --format glove takes it as a word",
                         place, shown, header->dim, detected.dim));
     }
@@ -261,7 +291,9 @@ Status detect_header(std::string_view head, const std::vector<std::string_view>&
 
 }  // namespace
 
-std::string_view name_of(SourceFormat format) { return kFormatNames[static_cast<std::size_t>(format)]; }
+std::string_view name_of(SourceFormat format) {
+    return kFormatNames[static_cast<std::size_t>(format)];
+}
 
 std::optional<SourceFormat> source_format_from(std::string_view name) {
     const auto found = std::find(std::begin(kFormatNames), std::end(kFormatNames), name);
@@ -288,12 +320,14 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
     } else {
         if (Status done = detect_header(head, lines, detected); !done) return done.error();
         if (format == SourceFormat::automatic) {
-            const bool is_text = body_is_text(head.substr(detected.body_offset), whole, detected.dim);
+            const bool is_text =
+                body_is_text(head.substr(detected.body_offset), whole, detected.dim);
             format = is_text ? SourceFormat::word2vec : SourceFormat::word2vec_bin;
         }
         detected.format = format;
     }
-    if (detected.format != SourceFormat::word2vec_bin && holds_nul_early(text)) return binary_data();
+    if (detected.format != SourceFormat::word2vec_bin && holds_nul_early(text))
+        return binary_data();
     return detected;
 }
 

@@ -37,9 +37,10 @@ struct Detected {
     bool has_header() const { return header_rows.has_value(); }
 };
 
-/// Decides by the source's first bytes, `head`; `whole` says that these are all. A `format` other than automatic and a
-/// `dim` other than 0 are believed, and only completed. `packing` is Input::compression(). Error: bad_source, without
-/// the source's name, for other content, and for what contradicts format or dim.
+/// Decides by the source's first bytes, `head`; `whole` says that these are all. A `format` other
+/// than automatic and a `dim` other than 0 are believed, and only completed. `packing` is
+/// Input::compression(). Error: bad_source, without the source's name, for other content, and for
+/// what contradicts format or dim.
 Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, std::size_t dim,
                         std::string_view packing);
 

@@ -34,8 +34,8 @@ constexpr unsigned kMostThreads = 8;          // more wait for the one that writ
 constexpr std::size_t kBlockBytes = 1 << 20;  // of values; three to four times that as decimals
 constexpr std::size_t kShownKeys = 3;
 constexpr const char* kWordsSuffix = ".words";
-/// «-1.17549435e-38»: std::to_chars takes the shorter of two notations, and 9 digits tell any float32 from its
-/// neighbours.
+/// «-1.17549435e-38»: std::to_chars takes the shorter of two notations, and 9 digits tell any
+/// float32 from its neighbours.
 constexpr std::size_t kLongestNumber = 16;
 
 Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
@@ -47,9 +47,11 @@ Result<std::vector<Row>> rows_by_rank(const Model& model) {
     for (std::size_t row = 0; row < model.rows(); ++row) {
         const std::uint32_t rank = model.ranks()[row];
         if (rank >= by_rank.size() || by_rank[rank] != kFree) {
-            return Error{ErrorCode::damaged,
-                         fmt::format("{}/{}: the ranks are no permutation (row {} has {}); gloved-verify tells more",
-                                     model.path(), format::kValuesFile, row, rank)};
+            return Error{
+                ErrorCode::damaged,
+                fmt::format(
+                    "{}/{}: the ranks are no permutation (row {} has {}); gloved-verify tells more",
+                    model.path(), format::kValuesFile, row, rank)};
         }
         by_rank[rank] = static_cast<Row>(row);
     }
@@ -85,8 +87,8 @@ struct KeyGroup {
     /// «3 keys hold blanks ("a b", …): why»
     void tell(const Say& say, std::string_view what, std::string_view why) const {
         if (count == 0) return;
-        say(fmt::format("note: {} key{} {} ({}{}): {}", count, count == 1 ? "" : "s", what, examples,
-                        count > kShownKeys ? ", …" : "", why));
+        say(fmt::format("note: {} key{} {} ({}{}): {}", count, count == 1 ? "" : "s", what,
+                        examples, count > kShownKeys ? ", …" : "", why));
     }
 };
 
@@ -104,27 +106,30 @@ Status tell_hard_keys(const Model& model, std::span<const Row> by_rank, ExportFo
     }
     const bool text = format == ExportFormat::glove || format == ExportFormat::word2vec;
     if (format != ExportFormat::npy) {
-        blanks.tell(say, "with blanks",
-                    text
-                        ? "gensim and others that split lines at blanks cannot load the file; gloved-convert can, with "
-                          "--dim"
-                        : "gensim and others that end a key at the first blank cannot load the file");
+        blanks.tell(
+            say, "with blanks",
+            text ? "gensim and others that split lines at blanks cannot load the file; "
+                   "gloved-convert can, with "
+                   "--dim"
+                 : "gensim and others that end a key at the first blank cannot load the file");
     }
     if (text) {
-        numbers.tell(say, "ending in a blank and a number",
-                     "gloved-convert refuses such lines, as those of a file with more numbers than --dim");
+        numbers.tell(
+            say, "ending in a blank and a number",
+            "gloved-convert refuses such lines, as those of a file with more numbers than --dim");
     }
     invalid.tell(say, "with invalid UTF-8",
-                 format == ExportFormat::npy ? "read the words as bytes, or with errors='surrogateescape'"
-                                             : "gensim needs unicode_errors='replace', and changes them");
+                 format == ExportFormat::npy
+                     ? "read the words as bytes, or with errors='surrogateescape'"
+                     : "gensim needs unicode_errors='replace', and changes them");
     return {};
 }
 
-/// Writes what `append(std::string&, row)` makes of every row, in the order of their ranks; several threads append, each
-/// to a text of its own.
+/// Writes what `append(std::string&, row)` makes of every row, in the order of their ranks; several
+/// threads append, each to a text of its own.
 template <class Append>
-Status write_rows(const Model& model, std::span<const Row> by_rank, OutputFile& output, Progress& progress,
-                  const std::atomic<bool>& stop, Append append) {
+Status write_rows(const Model& model, std::span<const Row> by_rank, OutputFile& output,
+                  Progress& progress, const std::atomic<bool>& stop, Append append) {
     const std::size_t row_bytes = model.dim() * sizeof(float);
     const std::size_t block_rows = std::max<std::size_t>(1, kBlockBytes / row_bytes);
     struct Block {
@@ -184,7 +189,8 @@ std::string preamble(const Model& model, ExportFormat format) {
 }
 
 bool is_finite(std::span<const float> vector) {
-    return std::all_of(vector.begin(), vector.end(), [](float value) { return std::isfinite(value); });
+    return std::all_of(vector.begin(), vector.end(),
+                       [](float value) { return std::isfinite(value); });
 }
 
 }  // namespace
@@ -201,7 +207,8 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
     if (!output) return output.error();
     const auto by_rank = rows_by_rank(*model);
     if (!by_rank) return by_rank.error();
-    if (Status told = tell_hard_keys(*model, *by_rank, options.format, stop, say); !told) return told;
+    if (Status told = tell_hard_keys(*model, *by_rank, options.format, stop, say); !told)
+        return told;
 
     std::optional<OutputFile> words;
     if (npy) {
@@ -210,7 +217,8 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
         words.emplace(*std::move(created));
         Progress progress("writing words", model->vectors().size_bytes());
         const auto append = [&](std::string& text, Row row) { (text += model->key(row)) += '\n'; };
-        if (Status written = write_rows(*model, *by_rank, *words, progress, stop, append); !written) return written;
+        if (Status written = write_rows(*model, *by_rank, *words, progress, stop, append); !written)
+            return written;
         if (Status synced = words->sync(); !synced) return synced;
     }
     std::optional<Progress> progress(std::in_place, "writing", model->vectors().size_bytes());
@@ -222,16 +230,20 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
         const auto vector = model->vector(row);
         if (!is_finite(vector)) not_finite = row;
         if (npy) return append_bytes(text, vector);
-        if (options.format != ExportFormat::word2vec_bin) return append_decimals(text, model->key(row), vector);
+        if (options.format != ExportFormat::word2vec_bin)
+            return append_decimals(text, model->key(row), vector);
         (text += model->key(row)) += ' ';
         append_bytes(text, vector);
         text += '\n';
     };
-    if (Status written = write_rows(*model, *by_rank, *output, *progress, stop, append); !written) return written;
+    if (Status written = write_rows(*model, *by_rank, *output, *progress, stop, append); !written)
+        return written;
     if (const Row row = not_finite; row != kNone) {
-        return Error{ErrorCode::damaged,
-                     fmt::format("{}/{}: row {} ({}) has a number that is not finite; gloved-verify tells more",
-                                 model->path(), format::kValuesFile, row, printable(model->key(row)))};
+        return Error{
+            ErrorCode::damaged,
+            fmt::format(
+                "{}/{}: row {} ({}) has a number that is not finite; gloved-verify tells more",
+                model->path(), format::kValuesFile, row, printable(model->key(row)))};
     }
     if (Status synced = output->sync(); !synced) return synced;
     progress.reset();  // wipes its line before another is written
@@ -240,9 +252,12 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
         if (Status published = words->publish(); !published) return published;
     }
     if (Status published = output->publish(); !published) return published;
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-    say(fmt::format("{}: {} words of {} numbers, {} bytes{}; {:.1f} s", options.output, model->rows(), model->dim(),
-                    output->bytes(), npy ? fmt::format(", words in {}{}", options.output, kWordsSuffix) : "", seconds));
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    say(fmt::format("{}: {} words of {} numbers, {} bytes{}; {:.1f} s", options.output,
+                    model->rows(), model->dim(), output->bytes(),
+                    npy ? fmt::format(", words in {}{}", options.output, kWordsSuffix) : "",
+                    seconds));
     return {};
 }
 

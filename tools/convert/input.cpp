@@ -21,14 +21,16 @@ namespace {
 
 constexpr int kPollMs = 200;
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
-// The header of a first member, the end of an archive without any, and the mark of one that was meant to be split.
+// The header of a first member, the end of an archive without any, and the mark of one that was
+// meant to be split.
 constexpr std::string_view kZipMagics[] = {"PK\x03\x04", "PK\x05\x06", "PK\x07\x08"};
 
 }  // namespace
 
 struct Input::Inflater {
     Inflater() {
-        // 16: gzip only. zlib's automatic detection would also take zlib streams, which no download is.
+        // 16: gzip only. zlib's automatic detection would also take zlib streams, which no download
+        // is.
         if (::inflateInit2(&stream, 15 + 16) != Z_OK) throw std::bad_alloc();
     }
     Inflater(const Inflater&) = delete;
@@ -45,12 +47,13 @@ Input::Input(std::string name, const std::atomic<bool>& stop, std::size_t block_
 Input::Input(Input&&) noexcept = default;
 Input::~Input() = default;
 
-Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop, const std::string& member,
-                          std::size_t block_bytes) {
+Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop,
+                          const std::string& member, std::size_t block_bytes) {
     Input input(path, stop, block_bytes);
     input.fd_ = STDIN_FILENO;
     if (path != "-") {
-        // A FIFO is welcome here, so no O_NONBLOCK: opening it waits for its writer, and a signal ends the wait.
+        // A FIFO is welcome here, so no O_NONBLOCK: opening it waits for its writer, and a signal
+        // ends the wait.
         input.owned_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
         if (!input.owned_) {
             if (errno == EINTR) return Error{ErrorCode::interrupted, "interrupted"};
@@ -60,7 +63,8 @@ Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop
     }
     auto status = file_status(input.fd_, path);
     if (!status) return status.error();
-    if (S_ISDIR(status->st_mode)) return Error{ErrorCode::io, fmt::format("{}: is a directory, not a file", path)};
+    if (S_ISDIR(status->st_mode))
+        return Error{ErrorCode::io, fmt::format("{}: is a directory, not a file", path)};
     const bool seekable = S_ISREG(status->st_mode);
     if (seekable) {
         input.total_bytes_ = static_cast<std::uint64_t>(status->st_size);
@@ -72,11 +76,11 @@ Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop
     if (std::any_of(std::begin(kZipMagics), std::end(kZipMagics),
                     [&](auto magic) { return head.starts_with(magic); })) {
         if (!seekable) {
-            return Error{
-                ErrorCode::bad_source,
-                fmt::format("{}: a zip archive cannot be read from a pipe, as its directory stands at its end; "
-                            "save it to a file and give the file's name",
-                            path)};
+            return Error{ErrorCode::bad_source,
+                         fmt::format("{}: a zip archive cannot be read from a pipe, as its "
+                                     "directory stands at its end; "
+                                     "save it to a file and give the file's name",
+                                     path)};
         }
         auto opened = ZipMember::open(input.fd_, path, member);
         if (!opened) return opened.error();
@@ -89,9 +93,10 @@ Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop
 
 Status Input::check_member(const std::string& member) const {
     if (member.empty() || zip_) return {};
-    return Error{ErrorCode::bad_source,
-                 fmt::format("{}: --member {} is given, but this is no zip archive; leave --member out", name_,
-                             printable(member, 255))};
+    return Error{
+        ErrorCode::bad_source,
+        fmt::format("{}: --member {} is given, but this is no zip archive; leave --member out",
+                    name_, printable(member, 255))};
 }
 
 std::optional<std::uint64_t> Input::checksum() const {
@@ -107,12 +112,13 @@ std::optional<std::uint32_t> Input::crc32() const {
 Result<std::size_t> Input::read_source(std::span<char> buffer) {
     std::size_t filled = 0;
     while (filled < buffer.size()) {
-        // poll with a deadline: a signal that comes between the look at the flag and read() would otherwise be noticed
-        // only when the pipe's writer says something.
+        // poll with a deadline: a signal that comes between the look at the flag and read() would
+        // otherwise be noticed only when the pipe's writer says something.
         pollfd waiting{fd_, POLLIN, 0};
         int ready = 0;
         do {
-            if (stop_->load(std::memory_order_relaxed)) return Error{ErrorCode::interrupted, "interrupted"};
+            if (stop_->load(std::memory_order_relaxed))
+                return Error{ErrorCode::interrupted, "interrupted"};
             ready = ::poll(&waiting, 1, kPollMs);
         } while (ready == 0 || (ready < 0 && errno == EINTR));
         const ssize_t got = ::read(fd_, buffer.data() + filled, buffer.size() - filled);
@@ -155,23 +161,25 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
             if (block_.empty()) {
                 inflater_->ended = true;
                 if (inflater_->member_ended) break;
-                return Error{
-                    ErrorCode::bad_source,
-                    fmt::format("{}: the gzip data ends too early, at byte {}; the download is not complete, fetch "
-                                "it again",
-                                name_, source_bytes_)};
+                return Error{ErrorCode::bad_source,
+                             fmt::format("{}: the gzip data ends too early, at byte {}; the "
+                                         "download is not complete, fetch "
+                                         "it again",
+                                         name_, source_bytes_)};
             }
         }
         const std::uint64_t at = source_bytes_ - (block_.size() - block_used_);
         if (inflater_->member_ended) {
-            // Further members are part of the text; zeros are the padding of tapes and block devices.
+            // Further members are part of the text; zeros are the padding of tapes and block
+            // devices.
             if (block_[block_used_] == '\0') {
                 ++block_used_;
                 continue;
             }
             if (block_[block_used_] != kGzipMagic[0]) {
                 return Error{ErrorCode::bad_source,
-                             fmt::format("{0}: other data follows the gzip data at byte {1}; fetch the download again, "
+                             fmt::format("{0}: other data follows the gzip data at byte {1}; fetch "
+                                         "the download again, "
                                          "or take what is before it: head -c {1} FILE",
                                          name_, at)};
             }
@@ -181,7 +189,8 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
         stream.next_in = reinterpret_cast<Bytef*>(block_.data() + block_used_);
         stream.avail_in = static_cast<uInt>(block_.size() - block_used_);
         stream.next_out = reinterpret_cast<Bytef*>(buffer.data() + filled);
-        stream.avail_out = static_cast<uInt>(std::min<std::size_t>(buffer.size() - filled, 1U << 30));
+        stream.avail_out =
+            static_cast<uInt>(std::min<std::size_t>(buffer.size() - filled, 1U << 30));
         const uInt offered = stream.avail_out;
         const int state = ::inflate(&stream, Z_NO_FLUSH);
         filled += offered - stream.avail_out;
@@ -193,8 +202,10 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
         } else if (state != Z_OK && state != Z_BUF_ERROR) {
             return Error{
                 ErrorCode::bad_source,
-                fmt::format("{}: the gzip data is damaged near byte {} ({}); fetch the download again", name_,
-                            source_bytes_ - stream.avail_in, stream.msg == nullptr ? "preset dictionary" : stream.msg)};
+                fmt::format(
+                    "{}: the gzip data is damaged near byte {} ({}); fetch the download again",
+                    name_, source_bytes_ - stream.avail_in,
+                    stream.msg == nullptr ? "preset dictionary" : stream.msg)};
         }
     }
     return filled;
@@ -203,8 +214,10 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
 Result<std::size_t> Input::unzip(std::span<char> buffer) {
     std::size_t filled = 0;
     while (filled < buffer.size()) {
-        if (stop_->load(std::memory_order_relaxed)) return Error{ErrorCode::interrupted, "interrupted"};
-        auto got = zip_->read(buffer.subspan(filled, std::min(buffer.size() - filled, kBlockBytes)));
+        if (stop_->load(std::memory_order_relaxed))
+            return Error{ErrorCode::interrupted, "interrupted"};
+        auto got =
+            zip_->read(buffer.subspan(filled, std::min(buffer.size() - filled, kBlockBytes)));
         if (!got) return got;
         if (*got == 0) break;
         filled += *got;

@@ -16,11 +16,12 @@ struct Entry {
     std::uint32_t at;
 };
 
-/// Eight bytes from `depth` on, compared like memcmp as an integer. Padded with zeros: no key holds a NUL, so a shorter key
-/// comes before all that it begins.
+/// Eight bytes from `depth` on, compared like memcmp as an integer. Padded with zeros: no key holds
+/// a NUL, so a shorter key comes before all that it begins.
 std::uint64_t piece_of(std::string_view key, std::size_t depth) {
     std::uint64_t piece = 0;
-    if (depth < key.size()) std::memcpy(&piece, key.data() + depth, std::min(key.size() - depth, kPiece));
+    if (depth < key.size())
+        std::memcpy(&piece, key.data() + depth, std::min(key.size() - depth, kPiece));
     return __builtin_bswap64(piece);
 }
 
@@ -39,10 +40,13 @@ std::vector<std::uint32_t> sort_keys(KeyView keys) {
     while (!runs.empty()) {
         const auto [first, last, depth] = runs.back();
         runs.pop_back();
-        for (std::size_t i = first; i < last; ++i) entries[i].piece = piece_of(keys[entries[i].at], depth);
+        for (std::size_t i = first; i < last; ++i)
+            entries[i].piece = piece_of(keys[entries[i].at], depth);
         std::sort(entries.begin() + static_cast<std::ptrdiff_t>(first),
                   entries.begin() + static_cast<std::ptrdiff_t>(last),
-                  [](const Entry& a, const Entry& b) { return std::tie(a.piece, a.at) < std::tie(b.piece, b.at); });
+                  [](const Entry& a, const Entry& b) {
+                      return std::tie(a.piece, a.at) < std::tie(b.piece, b.at);
+                  });
         for (std::size_t begin = first; begin < last;) {
             std::size_t end = begin + 1;
             while (end < last && entries[end].piece == entries[begin].piece) ++end;
@@ -53,7 +57,8 @@ std::vector<std::uint32_t> sort_keys(KeyView keys) {
         }
     }
     std::vector<std::uint32_t> order(entries.size());
-    std::transform(entries.begin(), entries.end(), order.begin(), [](const Entry& entry) { return entry.at; });
+    std::transform(entries.begin(), entries.end(), order.begin(),
+                   [](const Entry& entry) { return entry.at; });
     return order;
 }
 

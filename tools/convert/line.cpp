@@ -12,8 +12,10 @@
 namespace gloved::convert {
 namespace {
 
-/// Takes a line whose key holds no blank, which nearly every line is. False for any other, right or wrong.
-bool parse_plain_line(std::string_view line, std::size_t dim, std::string_view& key, float* values) {
+/// Takes a line whose key holds no blank, which nearly every line is. False for any other, right or
+/// wrong.
+bool parse_plain_line(std::string_view line, std::size_t dim, std::string_view& key,
+                      float* values) {
     const std::size_t blank = line.find(' ');
     if (blank == std::string_view::npos) return false;
     key = line.substr(0, blank);
@@ -38,16 +40,19 @@ bool is_number(std::string_view text) {
 bool names_no_finite_value(std::string_view text) {
     if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
     std::string lower(text.substr(0, 9));
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
     return lower == "inf" || lower == "infinity" || lower.starts_with("nan");
 }
 
-LineProblem bad_field(std::string_view token, std::size_t field, std::size_t fields, std::string_view key) {
+LineProblem bad_field(std::string_view token, std::size_t field, std::size_t fields,
+                      std::string_view key) {
     const auto problem = [&](LineFault fault, std::string_view what) {
-        return LineProblem{fault, fmt::format("field {} of {} is {}, {} (the word is {})", field, fields,
-                                              printable(token), what, printable(key))};
+        return LineProblem{fault, fmt::format("field {} of {} is {}, {} (the word is {})", field,
+                                              fields, printable(token), what, printable(key))};
     };
-    if (token.empty()) return problem(LineFault::bad_number, "where a number should be: two blanks in a row");
+    if (token.empty())
+        return problem(LineFault::bad_number, "where a number should be: two blanks in a row");
     if (names_no_finite_value(token)) return problem(LineFault::not_finite, "which is not finite");
     if (is_number(token)) return problem(LineFault::overflow, "which is too large for float32");
     return problem(LineFault::bad_number, "which is not a number");
@@ -57,18 +62,23 @@ LineProblem too_few_fields(std::string_view line, std::size_t dim, std::size_t f
     const bool tabs = fields == 1 && line.find('\t') != std::string_view::npos;
     const std::string_view first = line.substr(0, std::min(line.find(' '), line.size()));
     return {LineFault::too_few_fields,
-            fmt::format("{} field{} found, a word and {} number{} expected; the line starts with {}{}", fields,
-                        fields == 1 ? "" : "s", dim, dim == 1 ? "" : "s", printable(first, 40),
-                        tabs ? "; it is separated by TABs: replace them with blanks first (tr '\\t' ' ')" : "")};
+            fmt::format(
+                "{} field{} found, a word and {} number{} expected; the line starts with {}{}",
+                fields, fields == 1 ? "" : "s", dim, dim == 1 ? "" : "s", printable(first, 40),
+                tabs ? "; it is separated by TABs: replace them with blanks first (tr '\\t' ' ')"
+                     : "")};
 }
 
-/// The unit of the last decimal of a number as it is printed: 0.01 for «6.53», 1 for «7», 0.1 for «1.25e1».
+/// The unit of the last decimal of a number as it is printed: 0.01 for «6.53», 1 for «7», 0.1 for
+/// «1.25e1».
 double last_unit(std::string_view printed) {
     const std::size_t mantissa_end = std::min(printed.find_first_of("eE"), printed.size());
     const std::size_t point = printed.substr(0, mantissa_end).find('.');
-    const double decimals = point == std::string_view::npos ? 0 : static_cast<double>(mantissa_end - point - 1);
+    const double decimals =
+        point == std::string_view::npos ? 0 : static_cast<double>(mantissa_end - point - 1);
     const std::string_view exponent = printed.substr(std::min(mantissa_end + 1, printed.size()));
-    const float power = parse_number<float>(exponent.data(), exponent.data() + exponent.size()).value;
+    const float power =
+        parse_number<float>(exponent.data(), exponent.data() + exponent.size()).value;
     return std::pow(10.0, static_cast<double>(power) - decimals);
 }
 
@@ -77,15 +87,20 @@ double last_unit(std::string_view printed) {
 std::optional<LineProblem> check_key(std::string_view key) {
     if (key.empty()) return LineProblem{LineFault::bad_key, "the word before the numbers is empty"};
     if (key.size() > kMaxWordBytes) {
-        return LineProblem{LineFault::bad_key,
-                           fmt::format("the word {} is longer than {} KiB; no request could name it",
-                                       printable(key, 40), kMaxWordBytes >> 10)};
+        return LineProblem{
+            LineFault::bad_key,
+            fmt::format("the word {} is longer than {} KiB; no request could name it",
+                        printable(key, 40), kMaxWordBytes >> 10)};
     }
     const auto forbidden = [](char c) { return c == '\0' || c == '\t' || c == '\n' || c == '\r'; };
     const auto found = std::find_if(key.begin(), key.end(), forbidden);
     if (found == key.end()) return std::nullopt;
-    const char* what = *found == '\0' ? "a NUL byte" : *found == '\t' ? "a TAB" : *found == '\n' ? "an LF" : "a CR";
-    return LineProblem{LineFault::bad_key, fmt::format("the word {} holds {}, which no key may", printable(key), what)};
+    const char* what = *found == '\0'   ? "a NUL byte"
+                       : *found == '\t' ? "a TAB"
+                       : *found == '\n' ? "an LF"
+                                        : "a CR";
+    return LineProblem{LineFault::bad_key,
+                       fmt::format("the word {} holds {}, which no key may", printable(key), what)};
 }
 
 std::string_view trim_line_end(std::string_view line) {
@@ -94,10 +109,12 @@ std::string_view trim_line_end(std::string_view line) {
 }
 
 std::size_t count_fields(std::string_view line) {
-    return line.empty() ? 0 : 1 + static_cast<std::size_t>(std::count(line.begin(), line.end(), ' '));
+    return line.empty() ? 0
+                        : 1 + static_cast<std::size_t>(std::count(line.begin(), line.end(), ' '));
 }
 
-std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, std::string_view& key, float* values) {
+std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, std::string_view& key,
+                                      float* values) {
     if (parse_plain_line(line, dim, key, values)) return check_key(key);
 
     if (line.empty()) return LineProblem{LineFault::blank, "the line is blank"};
@@ -109,7 +126,8 @@ std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, st
 
     std::size_t at = split + 1;
     for (std::size_t i = 0; i < dim; ++i) {
-        const std::string_view token = line.substr(at, std::min(line.find(' ', at), line.size()) - at);
+        const std::string_view token =
+            line.substr(at, std::min(line.find(' ', at), line.size()) - at);
         const auto number = parse_number<float>(token.data(), token.data() + token.size());
         if (number.fault != NumberFault::none || number.end != token.data() + token.size()) {
             return bad_field(token, fields - dim + i + 1, fields, key);
@@ -118,20 +136,22 @@ std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, st
         at += token.size() + 1;
     }
     const std::size_t blank = key.rfind(' ');
-    const std::string_view tail = blank == std::string_view::npos ? std::string_view() : key.substr(blank + 1);
+    const std::string_view tail =
+        blank == std::string_view::npos ? std::string_view() : key.substr(blank + 1);
     if (tail.find_first_of(".eE") != std::string_view::npos && is_number(tail)) {
-        return LineProblem{
-            LineFault::too_many_fields,
-            fmt::format("{} fields found, a word and {} numbers expected: the number {} stands before the last "
-                        "{}; give --dim if the file has more numbers a line; if it is only this word that ends in a "
-                        "number, --on-error skip leaves it out",
-                        fields, dim, printable(tail, 40), dim)};
+        return LineProblem{LineFault::too_many_fields,
+                           fmt::format("{} fields found, a word and {} numbers expected: the "
+                                       "number {} stands before the last "
+                                       "{}; give --dim if the file has more numbers a line; if it "
+                                       "is only this word that ends in a "
+                                       "number, --on-error skip leaves it out",
+                                       fields, dim, printable(tail, 40), dim)};
     }
     return check_key(key);
 }
 
-std::optional<LineProblem> parse_line_with_norm(std::string_view line, std::size_t dim, std::string_view& key,
-                                                float* values) {
+std::optional<LineProblem> parse_line_with_norm(std::string_view line, std::size_t dim,
+                                                std::string_view& key, float* values) {
     if (auto problem = parse_line(line, dim + 1, key, values)) return problem;
     const double printed = values[0];
     // Moved down rather than parsed elsewhere: the rows of a batch lie back to back.
@@ -143,10 +163,12 @@ std::optional<LineProblem> parse_line_with_norm(std::string_view line, std::size
     const std::string_view token = line.substr(first, line.find(' ', first) - first);
     const double tolerance = 1e-4 * norm + std::min(last_unit(token), std::max(0.01 * norm, 1e-6));
     if (std::abs(printed - norm) <= tolerance) return std::nullopt;
-    return LineProblem{LineFault::norm_mismatch,
-                       fmt::format("the norm is given as {}, but that of the {} numbers behind it is {:.6g} (the word "
-                                   "is {}); if the file holds no norms, --format glove takes it",
-                                   printable(token, 40), dim, norm, printable(key))};
+    return LineProblem{
+        LineFault::norm_mismatch,
+        fmt::format(
+            "the norm is given as {}, but that of the {} numbers behind it is {:.6g} (the word "
+            "is {}); if the file holds no norms, --format glove takes it",
+            printable(token, 40), dim, norm, printable(key))};
 }
 
 }  // namespace gloved::convert

@@ -14,13 +14,14 @@ namespace gloved::convert {
 
 /// Calls `produce(item)`, `work(item)` and `consume(item)` for each item of a stream.
 ///
-/// `Result<bool> produce(Item&)` fills an item, or returns false at the end; `Status consume(Item&)` takes the results
-/// in the order in which they were produced. Both run on the calling thread. `void work(Item&)` runs on one of
-/// `threads` workers, or on the calling thread too where there are none. Items live in a ring of threads + 2 and are used again and again, so that their buffers are
-/// allocated once and memory is bounded.
+/// `Result<bool> produce(Item&)` fills an item, or returns false at the end; `Status
+/// consume(Item&)` takes the results in the order in which they were produced. Both run on the
+/// calling thread. `void work(Item&)` runs on one of `threads` workers, or on the calling thread
+/// too where there are none. Items live in a ring of threads + 2 and are used again and again, so
+/// that their buffers are allocated once and memory is bounded.
 ///
-/// Ends early at the first fault in stream order: an error of `produce` is returned only after all that was produced
-/// before it has been consumed. What `work` throws is thrown again here.
+/// Ends early at the first fault in stream order: an error of `produce` is returned only after all
+/// that was produced before it has been consumed. What `work` throws is thrown again here.
 template <class Item, class Produce, class Work, class Consume>
 Status run_ordered(std::size_t threads, Produce produce, Work work, Consume consume) {
     if (threads == 0) {
@@ -63,7 +64,8 @@ Status run_ordered(std::size_t threads, Produce produce, Work work, Consume cons
             to_caller.notify_one();
         }
     };
-    // Declared in this order: the door closes first, then the threads are joined, whatever way leads out of here.
+    // Declared in this order: the door closes first, then the threads are joined, whatever way
+    // leads out of here.
     std::vector<std::jthread> workers;
     struct Door {
         ~Door() {
@@ -88,7 +90,8 @@ Status run_ordered(std::size_t threads, Produce produce, Work work, Consume cons
         {
             std::unique_lock lock(mutex);
             const bool full = produced - consumed == ring.size();
-            if (consumed < produced && (full || ended)) to_caller.wait(lock, [&] { return front.done; });
+            if (consumed < produced && (full || ended))
+                to_caller.wait(lock, [&] { return front.done; });
             front_done = consumed < produced && front.done;
         }
         if (front_done) {

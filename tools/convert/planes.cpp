@@ -26,18 +26,20 @@ Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
 }  // namespace
 
 Status write_planes(int directory_fd, const std::string& path, UniqueFd file, const char* name,
-                    const format::Header& header, std::size_t threads, const std::atomic<bool>& stop) {
+                    const format::Header& header, std::size_t threads,
+                    const std::atomic<bool>& stop) {
     const std::string values_path = path + "/" + format::kValuesFile;
     const auto values = open_file_at(directory_fd, format::kValuesFile, values_path);
     if (!values) return values.error();
-    auto writer =
-        format::PlanesWriter::create(std::move(file), path + "/" + name, header.rows, header.dim, header.generation);
+    auto writer = format::PlanesWriter::create(std::move(file), path + "/" + name, header.rows,
+                                               header.dim, header.generation);
     if (!writer) return writer.error();
     const format::Section* const norms = header.find(format::kNorms);
     const format::Section* const vectors = header.find(format::kVectors);
     const format::PlaneShape shape = writer->shape();
     const std::size_t row_bytes = shape.dim * sizeof(float);
-    const std::size_t piece_groups = std::max<std::size_t>(1, kPieceBytes / (format::kGroupRows * row_bytes));
+    const std::size_t piece_groups =
+        std::max<std::size_t>(1, kPieceBytes / (format::kGroupRows * row_bytes));
     Progress progress("planes", header.rows * row_bytes);
 
     struct Piece {
@@ -62,8 +64,9 @@ Status write_planes(int directory_fd, const std::string& path, UniqueFd file, co
         piece.norms.resize(rows);
         piece.groups.resize((piece.last - piece.first) * shape.group_bytes());
         // Not mapped: pages of a mapping count as the process's own memory.
-        if (Status read = read_all_at(values->get(), std::as_writable_bytes(std::span(piece.vectors)),
-                                      vectors->offset + first_row * row_bytes, values_path);
+        if (Status read =
+                read_all_at(values->get(), std::as_writable_bytes(std::span(piece.vectors)),
+                            vectors->offset + first_row * row_bytes, values_path);
             !read) {
             return read;
         }
@@ -72,8 +75,8 @@ Status write_planes(int directory_fd, const std::string& path, UniqueFd file, co
             !read) {
             return read;
         }
-        kernels::planes::build_groups({piece.vectors, piece.norms, shape.dim}, 0, piece.last - piece.first,
-                                      piece.groups);
+        kernels::planes::build_groups({piece.vectors, piece.norms, shape.dim}, 0,
+                                      piece.last - piece.first, piece.groups);
         return writer->write_groups(piece.first, piece.groups);
     };
     const auto work = [&](Piece& piece) { piece.done = make(piece); };
@@ -87,11 +90,13 @@ Status write_planes(int directory_fd, const std::string& path, UniqueFd file, co
     return writer->finish();
 }
 
-Result<PlanesAdded> add_planes(const std::string& model_dir, std::size_t threads, const std::atomic<bool>& stop) {
+Result<PlanesAdded> add_planes(const std::string& model_dir, std::size_t threads,
+                               const std::atomic<bool>& stop) {
     const auto begun = std::chrono::steady_clock::now();
     auto staging = format::PlanesStaging::create(model_dir);
     if (!staging) return staging.error();
-    const auto model = format::Model::open_at(staging->directory_fd(), staging->path(), format::WithPlanes::no);
+    const auto model =
+        format::Model::open_at(staging->directory_fd(), staging->path(), format::WithPlanes::no);
     if (!model) return model.error();
     auto file = staging->file();
     if (!file) return file.error();
@@ -102,9 +107,11 @@ Result<PlanesAdded> add_planes(const std::string& model_dir, std::size_t threads
     }
     if (stop) return interrupted();
     if (Status published = staging->publish(); !published) return published.error();
-    const format::PlanesHeader header{model->header().rows, model->header().dim, model->generation(), 0};
-    return PlanesAdded{header.rows, header.dim, header.generation, header.file_bytes(),
-                       std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()};
+    const format::PlanesHeader header{model->header().rows, model->header().dim,
+                                      model->generation(), 0};
+    return PlanesAdded{
+        header.rows, header.dim, header.generation, header.file_bytes(),
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()};
 }
 
 }  // namespace gloved::convert

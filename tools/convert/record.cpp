@@ -34,11 +34,13 @@ Record find_record(std::string_view bytes, std::size_t dim) {
 
 std::optional<LineProblem> parse_record(const Record& record, std::size_t dim, float* values) {
     std::memcpy(values, record.numbers, dim * sizeof(float));
-    const float* const bad = std::find_if(values, values + dim, [](float value) { return !std::isfinite(value); });
+    const float* const bad =
+        std::find_if(values, values + dim, [](float value) { return !std::isfinite(value); });
     if (bad != values + dim) {
-        return LineProblem{LineFault::not_finite,
-                           fmt::format("number {} of {} is {}, which is not finite (the word is {})", bad - values + 1,
-                                       dim, *bad, printable(record.word))};
+        return LineProblem{
+            LineFault::not_finite,
+            fmt::format("number {} of {} is {}, which is not finite (the word is {})",
+                        bad - values + 1, dim, *bad, printable(record.word))};
     }
     return check_key(record.word);
 }

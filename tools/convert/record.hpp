@@ -16,16 +16,17 @@ struct Record {
         no_blank,    ///< no 0x20 within kMaxWordBytes
     };
     State state = State::incomplete;
-    std::string_view word;     ///< without the LF that some programs write before each but the first
-    std::size_t bytes = 0;     ///< of the whole record, that LF included
+    std::string_view word;  ///< without the LF that some programs write before each but the first
+    std::size_t bytes = 0;  ///< of the whole record, that LF included
     const char* numbers = "";  ///< dim floats, not aligned
 };
 
-/// Finds the record that starts at the beginning of `bytes`. Looks at the word alone. Safe for concurrent use.
+/// Finds the record that starts at the beginning of `bytes`. Looks at the word alone. Safe for
+/// concurrent use.
 Record find_record(std::string_view bytes, std::size_t dim);
 
-/// Copies the numbers of a whole record to `values` (shape (dim)), bit for bit. The problem is one of LineFault's
-/// not_finite and bad_key. Safe for concurrent use.
+/// Copies the numbers of a whole record to `values` (shape (dim)), bit for bit. The problem is one
+/// of LineFault's not_finite and bad_key. Safe for concurrent use.
 std::optional<LineProblem> parse_record(const Record& record, std::size_t dim, float* values);
 
 }  // namespace gloved::convert

@@ -32,12 +32,16 @@ nlohmann::ordered_json exact_string(std::string_view bytes) {
 
 }  // namespace
 
-std::string_view name_of(Duplicates rule) { return kDuplicatesNames[static_cast<std::size_t>(rule)]; }
+std::string_view name_of(Duplicates rule) {
+    return kDuplicatesNames[static_cast<std::size_t>(rule)];
+}
 std::string_view name_of(OnError rule) { return kOnErrorNames[static_cast<std::size_t>(rule)]; }
 std::optional<Duplicates> duplicates_from(std::string_view name) {
     return from_name<Duplicates>(kDuplicatesNames, name);
 }
-std::optional<OnError> on_error_from(std::string_view name) { return from_name<OnError>(kOnErrorNames, name); }
+std::optional<OnError> on_error_from(std::string_view name) {
+    return from_name<OnError>(kOnErrorNames, name);
+}
 
 std::string to_json(const Report& report) {
     using Json = nlohmann::ordered_json;
@@ -49,7 +53,8 @@ std::string to_json(const Report& report) {
     }
     Json reasons = Json::object();
     for (std::size_t i = 0; i < kLineFaults; ++i) {
-        if (report.source.skipped[i] != 0) reasons[std::string(kLineFaultNames[i])] = report.source.skipped[i];
+        if (report.source.skipped[i] != 0)
+            reasons[std::string(kLineFaultNames[i])] = report.source.skipped[i];
     }
     Json seconds = Json::object();
     for (const auto& [stage, value] : report.seconds) seconds[stage] = value;
@@ -59,12 +64,15 @@ std::string to_json(const Report& report) {
         {"source",
          {{"name", exact_string(report.source_name)},
           {"bytes", report.source_bytes},
-          {"xxh3", report.source_checksum ? Json(format::hex(*report.source_checksum)) : Json(nullptr)},
+          {"xxh3",
+           report.source_checksum ? Json(format::hex(*report.source_checksum)) : Json(nullptr)},
           {"member", report.member.empty() ? Json(nullptr) : exact_string(report.member)},
-          {"crc32", report.source_crc32 ? Json(fmt::format("{:08x}", *report.source_crc32)) : Json(nullptr)},
+          {"crc32",
+           report.source_crc32 ? Json(fmt::format("{:08x}", *report.source_crc32)) : Json(nullptr)},
           {"compression", report.compression},
           {"bom", report.source.bom},
-          {"header_rows", report.source.header_rows ? Json(*report.source.header_rows) : Json(nullptr)},
+          {"header_rows",
+           report.source.header_rows ? Json(*report.source.header_rows) : Json(nullptr)},
           {"whole", report.source.whole},
           {"final_newline", report.source.final_newline}}},
         {"format", name_of(report.source.format)},
@@ -74,7 +82,9 @@ std::string to_json(const Report& report) {
         {"lines_read", report.source.lines},
         {"rows_kept", report.rows_kept},
         {"duplicates",
-         {{"rule", name_of(report.duplicates_rule)}, {"count", report.duplicates}, {"lines", duplicates}}},
+         {{"rule", name_of(report.duplicates_rule)},
+          {"count", report.duplicates},
+          {"lines", duplicates}}},
         {"skipped",
          {{"rule", name_of(report.on_error)},
           {"count", report.source.skipped_lines()},
@@ -95,9 +105,11 @@ Result<ReadingRules> read_rules(std::string_view text) {
             rules.generated = true;
             return rules;
         }
-        const auto duplicates = duplicates_from(json.at("duplicates").at("rule").get<std::string>());
+        const auto duplicates =
+            duplicates_from(json.at("duplicates").at("rule").get<std::string>());
         const auto on_error = on_error_from(json.at("skipped").at("rule").get<std::string>());
-        const auto format = source_format_from(json.value("format", std::string(name_of(SourceFormat::glove))));
+        const auto format =
+            source_format_from(json.value("format", std::string(name_of(SourceFormat::glove))));
         if (!duplicates || !on_error || !format)
             return Error{ErrorCode::damaged, "it names a rule that this version does not know"};
         rules.duplicates = *duplicates;

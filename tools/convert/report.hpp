@@ -1,4 +1,5 @@
-// report.json: how a model came to be. For people and for gloved-verify; nothing that serves a model reads it.
+// report.json: how a model came to be. For people and for gloved-verify; nothing that serves a
+// model reads it.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +36,10 @@ struct Report {
     std::string source_name;
     std::uint64_t source_bytes = 0;  ///< as they lie on disk; of a zip archive's member, packed
     std::string member;              ///< of a zip archive; empty for other sources
-    std::optional<std::uint64_t>
-        source_checksum;  ///< absent for a zip archive, and when the source was not read to its end
-    std::optional<std::uint32_t> source_crc32;  ///< of the member's text; absent without a member, and as above
+    std::optional<std::uint64_t> source_checksum;  ///< absent for a zip archive, and when the
+                                                   ///< source was not read to its end
+    std::optional<std::uint32_t> source_crc32;  ///< of the member's text; absent without a member,
+                                                ///< and as above
     std::string compression;
     SourceSummary source;
     Duplicates duplicates_rule = Duplicates::first;
@@ -52,12 +54,15 @@ struct Report {
 };
 
 /// The report as JSON text. Names of files and words may be any bytes: those that are not UTF-8 are
-/// written as in replies of the daemon (common/wire/json_string.hpp), so that read_rules reads them.
+/// written as in replies of the daemon (common/wire/json_string.hpp), so that read_rules reads
+/// them.
 std::string to_json(const Report& report);
 
-/// What of a report tells how to read its source again. What a report of an earlier version lacks has its default here.
+/// What of a report tells how to read its source again. What a report of an earlier version lacks
+/// has its default here.
 struct ReadingRules {
-    bool generated = false;  ///< made by gloved-bench, not of a source: the rest has no meaning then
+    bool generated = false;  ///< made by gloved-bench, not of a source: the rest has no meaning
+                             ///< then
     SourceFormat format = SourceFormat::glove;
     std::string member;
     Duplicates duplicates = Duplicates::first;

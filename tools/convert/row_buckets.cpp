@@ -43,7 +43,8 @@ void DroppedRows::add(DroppedRows&& others) {
 }
 
 void DroppedRows::trim() {
-    std::sort(listed_.begin(), listed_.end(), [](const DroppedRow& a, const DroppedRow& b) { return a.line < b.line; });
+    std::sort(listed_.begin(), listed_.end(),
+              [](const DroppedRow& a, const DroppedRow& b) { return a.line < b.line; });
     if (listed_.size() > kListedDuplicates) listed_.resize(kListedDuplicates);
 }
 
@@ -52,7 +53,8 @@ std::uint64_t RowBuckets::bytes_of(std::uint64_t rows, std::uint64_t key_bytes) 
 }
 
 std::size_t RowBuckets::wanted_buckets(std::uint64_t rows, std::uint64_t key_bytes) const {
-    const double wanted = static_cast<double>(bytes_of(rows, key_bytes)) / static_cast<double>(bucket_bytes_);
+    const double wanted =
+        static_cast<double>(bytes_of(rows, key_bytes)) / static_cast<double>(bucket_bytes_);
     return wanted <= 1 ? 1 : static_cast<std::size_t>(wanted * kSpareBuckets) + 1;
 }
 
@@ -66,9 +68,11 @@ RowBuckets::Borders RowBuckets::choose_borders(KeyView sample, std::size_t bucke
         const std::string_view key = sample[order[i * order.size() / buckets]];
         const bool again = !borders.empty() && borders.back() == key;
         if (borders.empty() || borders.back() < key) borders.emplace_back(key);
-        // A key that fills buckets is shut in alone: no key holds a NUL, so this comes right behind it. So is the smallest, in front
-        // of which there may be nothing: a border there divides nothing by itself.
-        if (again || (borders.size() == 1 && key == smallest)) borders.emplace_back(std::string(key) + '\0');
+        // A key that fills buckets is shut in alone: no key holds a NUL, so this comes right behind
+        // it. So is the smallest, in front of which there may be nothing: a border there divides
+        // nothing by itself.
+        if (again || (borders.size() == 1 && key == smallest))
+            borders.emplace_back(std::string(key) + '\0');
     }
     return borders;
 }
@@ -76,12 +80,14 @@ RowBuckets::Borders RowBuckets::choose_borders(KeyView sample, std::size_t bucke
 std::vector<RowBuckets::Bucket> RowBuckets::make_buckets(const Borders& borders) {
     std::vector<Bucket> buckets(borders.size() + 1);
     for (std::size_t i = 1; i < borders.size(); ++i) {
-        buckets[i].one_key = borders[i].size() == borders[i - 1].size() + 1 && borders[i].back() == '\0';
+        buckets[i].one_key =
+            borders[i].size() == borders[i - 1].size() + 1 && borders[i].back() == '\0';
     }
     return buckets;
 }
 
-Result<std::vector<RowBuckets::Slice>> RowBuckets::write_block(const Rows& rows, std::uint32_t batch,
+Result<std::vector<RowBuckets::Slice>> RowBuckets::write_block(const Rows& rows,
+                                                               std::uint32_t batch,
                                                                const Borders& borders) {
     const KeyView keys = rows.keys;
     const std::size_t row_bytes = dim_ * sizeof(float);
@@ -89,8 +95,9 @@ Result<std::vector<RowBuckets::Slice>> RowBuckets::write_block(const Rows& rows,
     std::vector<std::uint32_t> bucket_of(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
         const std::string_view key = keys[i];
-        const auto above = std::upper_bound(borders.begin(), borders.end(), key,
-                                            [](std::string_view a, const std::string& b) { return a < b; });
+        const auto above =
+            std::upper_bound(borders.begin(), borders.end(), key,
+                             [](std::string_view a, const std::string& b) { return a < b; });
         bucket_of[i] = static_cast<std::uint32_t>(above - borders.begin());
         Slice& slice = slices[bucket_of[i]];
         ++slice.rows;
@@ -122,10 +129,11 @@ Result<std::vector<RowBuckets::Slice>> RowBuckets::write_block(const Rows& rows,
     for (const Slice& slice : slices) {
         std::byte* const facts = block.bytes + slice.facts_offset;
         const std::size_t numbers = slice.rows * sizeof(std::uint32_t);
-        cursors.push_back(
-            {facts, facts + numbers, facts + 2 * numbers, facts + 3 * numbers, block.bytes + slice.vectors_offset});
+        cursors.push_back({facts, facts + numbers, facts + 2 * numbers, facts + 3 * numbers,
+                           block.bytes + slice.vectors_offset});
     }
-    // Keys stand before the numbers of the next slice, which may therefore lie anywhere: memcpy, not assignment.
+    // Keys stand before the numbers of the next slice, which may therefore lie anywhere: memcpy,
+    // not assignment.
     const auto put = [](std::byte*& to, const void* from, std::size_t bytes) {
         std::memcpy(to, from, bytes);
         to += bytes;
@@ -163,13 +171,16 @@ void RowBuckets::add(const Batch& batch) {
     {
         const std::lock_guard lock(mutex_);
         if (!has_borders_) {
-            // The first to come here, not always the first of the source: which keys begin a bucket may differ from run to run.
-            const double batches = std::max(1.0, static_cast<double>(expected_text_bytes_) /
-                                                     static_cast<double>(std::max<std::size_t>(batch.text_bytes, 1)));
+            // The first to come here, not always the first of the source: which keys begin a bucket
+            // may differ from run to run.
+            const double batches =
+                std::max(1.0, static_cast<double>(expected_text_bytes_) /
+                                  static_cast<double>(std::max<std::size_t>(batch.text_bytes, 1)));
             const auto all = [&](std::size_t of_batch) {
                 return static_cast<std::uint64_t>(static_cast<double>(of_batch) * batches);
             };
-            const auto slices = static_cast<std::size_t>(static_cast<double>(index_bytes_) / (sizeof(Slice) * batches));
+            const auto slices = static_cast<std::size_t>(static_cast<double>(index_bytes_) /
+                                                         (sizeof(Slice) * batches));
             const std::size_t wanted = wanted_buckets(all(batch.rows()), all(keys.bytes.size()));
             borders_ = choose_borders(keys, std::min(wanted, std::max<std::size_t>(slices, 1)));
             buckets_ = make_buckets(borders_);
@@ -198,15 +209,19 @@ Status RowBuckets::commit(const Batch& batch) {
     return check_index();
 }
 
-/// The index is what grows with the source: places of slices, numbers of batches, and later a bit and a half for each row.
+/// The index is what grows with the source: places of slices, numbers of batches, and later a bit
+/// and a half for each row.
 Status RowBuckets::check_index() const {
-    const std::uint64_t bytes =
-        slices_ * sizeof(Slice) + first_lines_.size() * 2 * sizeof(std::uint64_t) + rows_ * kIndexBitsOfRow / 8;
+    const std::uint64_t bytes = slices_ * sizeof(Slice) +
+                                first_lines_.size() * 2 * sizeof(std::uint64_t) +
+                                rows_ * kIndexBitsOfRow / 8;
     if (bytes <= max_index_bytes_) return {};
-    return Error{ErrorCode::bad_source,
-                 fmt::format("the source is too large to be kept in order in this memory ({} words so far); give a "
-                             "larger --memory, or take fewer words (--limit)",
-                             rows_)};
+    return Error{
+        ErrorCode::bad_source,
+        fmt::format(
+            "the source is too large to be kept in order in this memory ({} words so far); give a "
+            "larger --memory, or take fewer words (--limit)",
+            rows_)};
 }
 
 /// Appends the slice to keys, lines and ordinals; both of these count in the batch.
@@ -225,7 +240,8 @@ Status RowBuckets::load_slice(const Slice& slice, BucketKeys& loaded) const {
         loaded.ordinals.push_back(fact(1));
         loaded.keys.ends.push_back(keys_before + fact(2));
     }
-    loaded.keys.bytes.append(reinterpret_cast<const char*>(facts.data()) + 3 * numbers, slice.key_bytes);
+    loaded.keys.bytes.append(reinterpret_cast<const char*>(facts.data()) + 3 * numbers,
+                             slice.key_bytes);
     return {};
 }
 
@@ -238,31 +254,34 @@ std::uint64_t RowBuckets::key_bytes() const {
 std::uint64_t RowBuckets::bytes_to_divide() const {
     std::uint64_t bytes = 0;
     for (const Bucket& bucket : buckets_) {
-        if (too_large(bucket)) bytes += bucket.rows * (kFactBytes + dim_ * sizeof(float)) + bucket.key_bytes;
+        if (too_large(bucket))
+            bytes += bucket.rows * (kFactBytes + dim_ * sizeof(float)) + bucket.key_bytes;
     }
     return bytes;
 }
 
 /// The rows of a bucket in buckets of its own. What it was stays in the spool, unused.
-Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket, const std::atomic<bool>& stop) {
+Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket,
+                                                           const std::atomic<bool>& stop) {
     KeyList sample;
     BucketKeys rows;
     // As much as a bucket may take, where keys are long.
     const std::uint64_t slice_bytes = bucket.key_bytes / bucket.slices.size() + 1;
-    const std::size_t sampled =
-        std::min(bucket.slices.size(), static_cast<std::size_t>(std::clamp<std::uint64_t>(
-                                           bucket_bytes_ / slice_bytes, 2 * kSampledKeys, kSampledSlices)));
+    const std::size_t sampled = std::min(
+        bucket.slices.size(), static_cast<std::size_t>(std::clamp<std::uint64_t>(
+                                  bucket_bytes_ / slice_bytes, 2 * kSampledKeys, kSampledSlices)));
     for (std::size_t i = 0; i < sampled; ++i) {
         const Slice& slice = bucket.slices[i * bucket.slices.size() / sampled];
         rows = {};
         if (Status loaded = load_slice(slice, rows); !loaded) return loaded.error();
-        for (std::size_t at = 0; at < rows.keys.size(); at += rows.keys.size() / kSampledKeysOfSlice + 1) {
+        for (std::size_t at = 0; at < rows.keys.size();
+             at += rows.keys.size() / kSampledKeysOfSlice + 1) {
             sample.bytes += rows.keys[at];
             sample.ends.push_back(sample.bytes.size());
         }
     }
-    const Borders borders =
-        choose_borders(sample, std::max<std::size_t>(2, wanted_buckets(bucket.rows, bucket.key_bytes)));
+    const Borders borders = choose_borders(
+        sample, std::max<std::size_t>(2, wanted_buckets(bucket.rows, bucket.key_bytes)));
     if (borders.empty()) return std::vector<Bucket>{bucket};
     std::vector<Bucket> divided = make_buckets(borders);
     std::vector<float> vectors;
@@ -274,11 +293,13 @@ Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket,
         rows.ordinals.clear();
         vectors.resize(slice.rows * dim_);
         if (Status loaded = load_slice(slice, rows); !loaded) return loaded.error();
-        if (Status read = spool_.read(slice.block, slice.vectors_offset, std::as_writable_bytes(std::span(vectors)));
+        if (Status read = spool_.read(slice.block, slice.vectors_offset,
+                                      std::as_writable_bytes(std::span(vectors)));
             !read) {
             return read.error();
         }
-        auto slices = write_block({rows.keys, rows.lines, rows.ordinals, vectors.data()}, slice.batch, borders);
+        auto slices = write_block({rows.keys, rows.lines, rows.ordinals, vectors.data()},
+                                  slice.batch, borders);
         if (!slices) return slices.error();
         enter(*slices, divided);
         if (Status fits = check_index(); !fits) return fits.error();
@@ -290,7 +311,8 @@ Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket,
 Status RowBuckets::seal(const std::atomic<bool>& stop) {
     std::vector<Bucket> sealed;
     // From the last to the first on a stack, so that the first comes out first.
-    std::vector<Bucket> left(std::make_move_iterator(buckets_.rbegin()), std::make_move_iterator(buckets_.rend()));
+    std::vector<Bucket> left(std::make_move_iterator(buckets_.rbegin()),
+                             std::make_move_iterator(buckets_.rend()));
     while (!left.empty()) {
         Bucket bucket = std::move(left.back());
         left.pop_back();
@@ -314,7 +336,8 @@ Status RowBuckets::seal(const std::atomic<bool>& stop) {
 }
 
 /// As `load`, but never holds more than a slice: there may be any number of rows.
-Result<BucketKeys> RowBuckets::load_one_key(const Bucket& bucket, Duplicates rule, DroppedRows* dropped) const {
+Result<BucketKeys> RowBuckets::load_one_key(const Bucket& bucket, Duplicates rule,
+                                            DroppedRows* dropped) const {
     BucketKeys loaded;
     std::size_t rows_before = 0;
     // The row that is kept comes first, as the others are told beside it.
@@ -326,13 +349,17 @@ Result<BucketKeys> RowBuckets::load_one_key(const Bucket& bucket, Duplicates rul
         loaded.keys.bytes = of_slice.keys[winner];
         loaded.keys.ends = {loaded.keys.bytes.size()};
         loaded.lines = {of_slice.lines[winner] + first_lines_[slice.batch]};
-        loaded.ordinals = {of_slice.ordinals[winner] + static_cast<std::uint32_t>(first_rows_[slice.batch])};
+        loaded.ordinals = {of_slice.ordinals[winner] +
+                           static_cast<std::uint32_t>(first_rows_[slice.batch])};
         loaded.kept = {0};
         loaded.rows_before = before + winner;
         return {};
     };
-    const std::size_t before_last = static_cast<std::size_t>(bucket.rows) - bucket.slices.back().rows;
-    if (Status kept = last ? keep(bucket.slices.back(), before_last) : keep(bucket.slices.front(), 0); !kept) {
+    const std::size_t before_last =
+        static_cast<std::size_t>(bucket.rows) - bucket.slices.back().rows;
+    if (Status kept =
+            last ? keep(bucket.slices.back(), before_last) : keep(bucket.slices.front(), 0);
+        !kept) {
         return kept.error();
     }
     for (const Slice& slice : bucket.slices) {
@@ -341,13 +368,15 @@ Result<BucketKeys> RowBuckets::load_one_key(const Bucket& bucket, Duplicates rul
         if (Status read = load_slice(slice, of_slice); !read) return read.error();
         for (std::size_t i = 0; i < of_slice.lines.size(); ++i, ++rows_before) {
             if (rows_before == loaded.rows_before) continue;
-            dropped->add({of_slice.lines[i] + first_lines_[slice.batch], loaded.lines[0], shown_part(loaded.keys[0])});
+            dropped->add({of_slice.lines[i] + first_lines_[slice.batch], loaded.lines[0],
+                          shown_part(loaded.keys[0])});
         }
     }
     return loaded;
 }
 
-Result<BucketKeys> RowBuckets::load(std::size_t bucket, Duplicates rule, DroppedRows* dropped) const {
+Result<BucketKeys> RowBuckets::load(std::size_t bucket, Duplicates rule,
+                                    DroppedRows* dropped) const {
     if (buckets_[bucket].one_key) return load_one_key(buckets_[bucket], rule, dropped);
     BucketKeys loaded;
     // What grows by doubling would take twice what a bucket may.
@@ -373,7 +402,9 @@ Result<BucketKeys> RowBuckets::load(std::size_t bucket, Duplicates rule, Dropped
         // Slices are in the source's order, and so are equal keys.
         const std::size_t winner = rule == Duplicates::last ? last - 1 : first;
         for (std::size_t i = first; i < last && dropped != nullptr; ++i) {
-            if (i != winner) dropped->add({loaded.lines[order[i]], loaded.lines[order[winner]], shown_part(key)});
+            if (i != winner)
+                dropped->add(
+                    {loaded.lines[order[i]], loaded.lines[order[winner]], shown_part(key)});
         }
         loaded.kept.push_back(order[winner]);
         first = last;
@@ -381,7 +412,8 @@ Result<BucketKeys> RowBuckets::load(std::size_t bucket, Duplicates rule, Dropped
     return loaded;
 }
 
-Status RowBuckets::gather(std::size_t bucket, const BucketKeys& keys, std::span<float> vectors) const {
+Status RowBuckets::gather(std::size_t bucket, const BucketKeys& keys,
+                          std::span<float> vectors) const {
     assert(vectors.size() == keys.kept.size() * dim_);
     if (buckets_[bucket].one_key) {
         std::size_t row = keys.rows_before;
@@ -395,7 +427,8 @@ Status RowBuckets::gather(std::size_t bucket, const BucketKeys& keys, std::span<
     }
     constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
     std::vector<std::uint32_t> place_of(keys.lines.size(), kNowhere);
-    for (std::size_t i = 0; i < keys.kept.size(); ++i) place_of[keys.kept[i]] = static_cast<std::uint32_t>(i);
+    for (std::size_t i = 0; i < keys.kept.size(); ++i)
+        place_of[keys.kept[i]] = static_cast<std::uint32_t>(i);
     std::vector<float> read;
     std::size_t row = 0;
     for (const Slice& slice : buckets_[bucket].slices) {
@@ -404,7 +437,8 @@ Status RowBuckets::gather(std::size_t bucket, const BucketKeys& keys, std::span<
         if (Status got = spool_.read(slice.block, slice.vectors_offset, bytes); !got) return got;
         for (std::size_t i = 0; i < slice.rows; ++i, ++row) {
             if (place_of[row] == kNowhere) continue;
-            std::memcpy(vectors.data() + place_of[row] * dim_, read.data() + i * dim_, dim_ * sizeof(float));
+            std::memcpy(vectors.data() + place_of[row] * dim_, read.data() + i * dim_,
+                        dim_ * sizeof(float));
         }
     }
     return {};

@@ -30,7 +30,8 @@ struct DroppedRow {
     std::string key;  ///< its first 255 bytes
 };
 
-/// All that lost, counted, and the first kListedDuplicates of them: memory does not grow with their number.
+/// All that lost, counted, and the first kListedDuplicates of them: memory does not grow with their
+/// number.
 class DroppedRows {
   public:
     void add(DroppedRow row);
@@ -49,29 +50,34 @@ class DroppedRows {
     std::vector<DroppedRow> listed_;
 };
 
-/// The keys of a bucket. Of a bucket of one key, which may hold any number of rows, only the row that is kept.
+/// The keys of a bucket. Of a bucket of one key, which may hold any number of rows, only the row
+/// that is kept.
 struct BucketKeys {
     KeyList keys;                         ///< as they lie in the bucket
     std::vector<std::uint64_t> lines;     ///< of each, from 0
     std::vector<std::uint32_t> ordinals;  ///< of each: how many rows stand before it in the source
     std::vector<std::uint32_t> kept;      ///< in byte order, one a key
-    std::size_t rows_before = 0;          ///< rows of the bucket before `keys.front()`; 0 but for a bucket of one key
+    std::size_t rows_before = 0;  ///< rows of the bucket before `keys.front()`; 0 but for a bucket
+                                  ///< of one key
 };
 
-/// Rows in buckets: each key of a bucket comes before each key of the next one. Every bucket is small enough to be sorted in
-/// memory, and is read in pieces as long as its rows of one batch are.
+/// Rows in buckets: each key of a bucket comes before each key of the next one. Every bucket is
+/// small enough to be sorted in memory, and is read in pieces as long as its rows of one batch are.
 ///
-/// The keys of the batch that comes first say where one bucket ends and the next begins. Each batch is then grouped by bucket and written
-/// as one block, so that writing is sequential. Where the first keys were no good sample (a source in alphabetical order), buckets
-/// come out too large and are divided again, by `seal`.
+/// The keys of the batch that comes first say where one bucket ends and the next begins. Each batch
+/// is then grouped by bucket and written as one block, so that writing is sequential. Where the
+/// first keys were no good sample (a source in alphabetical order), buckets come out too large and
+/// are divided again, by `seal`.
 ///
 /// First `add` and `commit`, then `seal`, then the rest.
 class RowBuckets {
   public:
-    /// `bucket_bytes`: what a bucket may take in memory; `index_bytes`: what may be noted of where rows lie (buckets are larger at
-    /// first where that is little). `expected_text_bytes`: the source's size, as far as it is known. A source that is so much larger
-    /// that its index would take more than `max_index_bytes` is refused.
-    RowBuckets(Spool& spool, std::size_t bucket_bytes, std::uint64_t index_bytes, std::uint64_t expected_text_bytes,
+    /// `bucket_bytes`: what a bucket may take in memory; `index_bytes`: what may be noted of where
+    /// rows lie (buckets are larger at first where that is little). `expected_text_bytes`: the
+    /// source's size, as far as it is known. A source that is so much larger that its index would
+    /// take more than `max_index_bytes` is refused.
+    RowBuckets(Spool& spool, std::size_t bucket_bytes, std::uint64_t index_bytes,
+               std::uint64_t expected_text_bytes,
                std::uint64_t max_index_bytes = std::numeric_limits<std::uint64_t>::max())
         : spool_(spool),
           bucket_bytes_(bucket_bytes),
@@ -82,8 +88,8 @@ class RowBuckets {
     void set_dim(std::size_t dim) { dim_ = dim; }
     /// Any thread, batches in any order. What goes wrong is told by `commit`.
     void add(const Batch& batch);
-    /// For every batch, in the order of the source, after `add`; it takes the number of lines before the batch. Errors: io;
-    /// bad_source for a source that is too large for the memory.
+    /// For every batch, in the order of the source, after `add`; it takes the number of lines
+    /// before the batch. Errors: io; bad_source for a source that is too large for the memory.
     Status commit(const Batch& batch);
     /// Divides what is too large. Errors: io, interrupted; bad_source as for `commit`.
     Status seal(const std::atomic<bool>& stop);
@@ -94,14 +100,16 @@ class RowBuckets {
     std::uint64_t key_bytes() const;
     /// What `seal` lays aside once more at least.
     std::uint64_t bytes_to_divide() const;
-    /// The keys of a bucket in order, one of each. `dropped`, where given, is told of the others. Any thread. Errors: io.
+    /// The keys of a bucket in order, one of each. `dropped`, where given, is told of the others.
+    /// Any thread. Errors: io.
     Result<BucketKeys> load(std::size_t bucket, Duplicates rule, DroppedRows* dropped) const;
-    /// Puts the vectors of keys.kept, in that order, into `vectors`, shape (kept, dim). Any thread. Errors: io.
+    /// Puts the vectors of keys.kept, in that order, into `vectors`, shape (kept, dim). Any thread.
+    /// Errors: io.
     Status gather(std::size_t bucket, const BucketKeys& keys, std::span<float> vectors) const;
 
   private:
-    /// A batch's rows of one bucket: line numbers, places in the batch and key ends (uint32 all), keys; and elsewhere in the block
-    /// their vectors.
+    /// A batch's rows of one bucket: line numbers, places in the batch and key ends (uint32 all),
+    /// keys; and elsewhere in the block their vectors.
     struct Slice {
         std::uint32_t block = 0;
         std::uint32_t batch = 0;
@@ -131,14 +139,17 @@ class RowBuckets {
     std::uint64_t bytes_of(std::uint64_t rows, std::uint64_t key_bytes) const;
     /// A bucket of one slice came from one batch, whose size is bounded already.
     bool too_large(const Bucket& bucket) const {
-        return !bucket.one_key && bucket.slices.size() > 1 && bytes_of(bucket.rows, bucket.key_bytes) > bucket_bytes_;
+        return !bucket.one_key && bucket.slices.size() > 1 &&
+               bytes_of(bucket.rows, bucket.key_bytes) > bucket_bytes_;
     }
     static std::vector<Bucket> make_buckets(const Borders& borders);
     /// Writes the rows as one block; a slice for each bucket (without rows where there are none).
-    Result<std::vector<Slice>> write_block(const Rows& rows, std::uint32_t batch, const Borders& borders);
+    Result<std::vector<Slice>> write_block(const Rows& rows, std::uint32_t batch,
+                                           const Borders& borders);
     void enter(const std::vector<Slice>& slices, std::vector<Bucket>& buckets);
     Status load_slice(const Slice& slice, BucketKeys& loaded) const;
-    Result<BucketKeys> load_one_key(const Bucket& bucket, Duplicates rule, DroppedRows* dropped) const;
+    Result<BucketKeys> load_one_key(const Bucket& bucket, Duplicates rule,
+                                    DroppedRows* dropped) const;
     Result<std::vector<Bucket>> divide(const Bucket& bucket, const std::atomic<bool>& stop);
     Status check_index() const;
 

@@ -31,12 +31,14 @@ void clear_rows(Batch& batch) {
     batch.last_line_taken = true;
 }
 
-/// Room for one row more than there are, and for the norm that parse_line_with_norm reads before it.
+/// Room for one row more than there are, and for the norm that parse_line_with_norm reads before
+/// it.
 float* next_row(Batch& batch, std::size_t dim) {
     const std::size_t used = batch.rows() * dim;
-    // Grown by doubling and kept for later batches: sized line by line, resize() would first write zeros under every
-    // row.
-    if (batch.values.size() < used + dim + 1) batch.values.resize(std::max(used + dim + 1, 2 * batch.values.size()));
+    // Grown by doubling and kept for later batches: sized line by line, resize() would first write
+    // zeros under every row.
+    if (batch.values.size() < used + dim + 1)
+        batch.values.resize(std::max(used + dim + 1, 2 * batch.values.size()));
     return batch.values.data() + used;
 }
 
@@ -49,24 +51,29 @@ void add_row(Batch& batch, std::string_view key) {
 
 void add_fault(Batch& batch, LineProblem&& problem, std::uint64_t offset) {
     ++batch.faults[static_cast<std::size_t>(problem.fault)];
-    if (batch.skipped.size() < kShownProblems) batch.skipped.push_back({std::move(problem), batch.lines, offset});
+    if (batch.skipped.size() < kShownProblems)
+        batch.skipped.push_back({std::move(problem), batch.lines, offset});
     batch.last_line_taken = false;
 }
 
-/// Parses the lines of a batch. With OnError::stop it ends at the first fault, which it leaves in `skipped`.
+/// Parses the lines of a batch. With OnError::stop it ends at the first fault, which it leaves in
+/// `skipped`.
 void parse_lines(Batch& batch, const Reading& reading) {
     const auto parse = reading.format == SourceFormat::norms ? parse_line_with_norm : parse_line;
     const std::string_view text(batch.buffer.data(), batch.text_bytes);
     for (std::size_t at = 0; at < text.size(); ++batch.lines) {
-        const auto* newline = static_cast<const char*>(std::memchr(text.data() + at, '\n', text.size() - at));
-        const std::size_t end = newline == nullptr ? text.size() : static_cast<std::size_t>(newline - text.data());
+        const auto* newline =
+            static_cast<const char*>(std::memchr(text.data() + at, '\n', text.size() - at));
+        const std::size_t end =
+            newline == nullptr ? text.size() : static_cast<std::size_t>(newline - text.data());
         float* const values = next_row(batch, reading.dim);
         std::string_view key;
         auto problem = parse(trim_line_end(text.substr(at, end - at)), reading.dim, key, values);
         if (problem) {
             if (newline == nullptr && problem->fault == LineFault::too_few_fields) {
-                problem = LineProblem{LineFault::cut, "the file ends within this line (" + problem->message +
-                                                          "); the download is not complete, fetch it again"};
+                problem = LineProblem{LineFault::cut,
+                                      "the file ends within this line (" + problem->message +
+                                          "); the download is not complete, fetch it again"};
             }
             add_fault(batch, *std::move(problem), batch.text_offset + at);
             if (reading.on_error == OnError::stop) return;
@@ -85,10 +92,12 @@ void parse_records(Batch& batch, const Reading& reading) {
         std::optional<LineProblem> problem;
         const bool cut = record.state != Record::State::whole;
         if (cut) {
-            problem = LineProblem{LineFault::cut,
-                                  fmt::format("the file ends within this word or its numbers ({} bytes are there); the "
-                                              "download is not complete, fetch it again",
-                                              bytes.size() - at)};
+            problem = LineProblem{
+                LineFault::cut,
+                fmt::format(
+                    "the file ends within this word or its numbers ({} bytes are there); the "
+                    "download is not complete, fetch it again",
+                    bytes.size() - at)};
         } else {
             problem = parse_record(record, reading.dim, next_row(batch, reading.dim));
         }
@@ -105,7 +114,9 @@ void parse_records(Batch& batch, const Reading& reading) {
 void parse_batch(Batch& batch, const Reading& reading) {
     clear_rows(batch);
     if (batch.too_long) {
-        add_fault(batch, {LineFault::too_long, fmt::format("the line is longer than {} MiB", kMaxLineBytes >> 20)},
+        add_fault(batch,
+                  {LineFault::too_long,
+                   fmt::format("the line is longer than {} MiB", kMaxLineBytes >> 20)},
                   batch.text_offset);
         batch.lines = 1;
     } else if (reading.format == SourceFormat::word2vec_bin) {
@@ -123,7 +134,8 @@ std::string found_text(const SourceSummary& summary) {
         case SourceFormat::glove:
             return fmt::format("GloVe text, {} numbers a line ({})", summary.dim, where);
         case SourceFormat::norms:
-            return fmt::format("text with norms, {} numbers a line behind the norm ({})", summary.dim, where);
+            return fmt::format("text with norms, {} numbers a line behind the norm ({})",
+                               summary.dim, where);
         case SourceFormat::word2vec:
         case SourceFormat::word2vec_bin:
         case SourceFormat::fasttext:
@@ -132,11 +144,15 @@ std::string found_text(const SourceSummary& summary) {
     const char* const what = summary.format == SourceFormat::word2vec_bin ? "word2vec binary"
                              : summary.format == SourceFormat::fasttext   ? "fastText text"
                                                                           : "word2vec text";
-    return fmt::format("{}, {} words of {} numbers (by its header)", what, *summary.header_rows, summary.dim);
+    return fmt::format("{}, {} words of {} numbers (by its header)", what, *summary.header_rows,
+                       summary.dim);
 }
 
-/// Whether --on-error skip is worth naming: not where the download is at fault, nor where the message does.
-bool skipping_helps(LineFault fault) { return fault != LineFault::cut && fault != LineFault::too_many_fields; }
+/// Whether --on-error skip is worth naming: not where the download is at fault, nor where the
+/// message does.
+bool skipping_helps(LineFault fault) {
+    return fault != LineFault::cut && fault != LineFault::too_many_fields;
+}
 
 }  // namespace
 
@@ -144,9 +160,12 @@ std::uint64_t SourceSummary::skipped_lines() const {
     return std::accumulate(skipped.begin(), skipped.end(), std::uint64_t{0});
 }
 
-std::string_view unit_of(SourceFormat format) { return format == SourceFormat::word2vec_bin ? "word" : "line"; }
+std::string_view unit_of(SourceFormat format) {
+    return format == SourceFormat::word2vec_bin ? "word" : "line";
+}
 
-Result<SourceSummary> read_source(Input& input, const SourceOptions& options, const SourceSink& sink) {
+Result<SourceSummary> read_source(Input& input, const SourceOptions& options,
+                                  const SourceSink& sink) {
     const auto bad_source = [&](const std::string& message) {
         return Error{ErrorCode::bad_source, fmt::format("{}: {}", input.name(), message)};
     };
@@ -163,8 +182,8 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options, co
     if (!head_bytes) return head_bytes.error();
     cut.head_is_all = *head_bytes < cut.head.size();
     cut.head.resize(*head_bytes);
-    const auto detected = detect(std::string_view(cut.head.data(), cut.head.size()), cut.head_is_all, options.format,
-                                 options.dim, input.compression());
+    const auto detected = detect(std::string_view(cut.head.data(), cut.head.size()),
+                                 cut.head_is_all, options.format, options.dim, input.compression());
     if (!detected) return bad_source(detected.error().message);
     cut.detected = *detected;
     cut.limit = options.limit;
@@ -180,7 +199,8 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options, co
     summary.bom = detected->bom;
     summary.header_rows = detected->header_rows;
     const std::string_view unit = unit_of(summary.format);
-    const std::uint64_t header_lines = summary.header_rows && summary.format != SourceFormat::word2vec_bin ? 1 : 0;
+    const std::uint64_t header_lines =
+        summary.header_rows && summary.format != SourceFormat::word2vec_bin ? 1 : 0;
     summary.lines = header_lines;
     if (summary.bom) say("the byte order mark (UTF-8) at its beginning is dropped");
     if (options.format == SourceFormat::automatic || summary.dim_found) say(found_text(summary));
@@ -203,57 +223,69 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options, co
     const auto consume = [&](Batch& batch) -> Status {
         batch.first_line = summary.lines;
         for (const Batch::Skipped& skipped : batch.skipped) {
-            const std::string what = fmt::format("{} {} (byte {}): {}", unit, batch.first_line + skipped.line + 1,
-                                                 skipped.offset, skipped.problem.message);
+            const std::string what =
+                fmt::format("{} {} (byte {}): {}", unit, batch.first_line + skipped.line + 1,
+                            skipped.offset, skipped.problem.message);
             if (options.on_error == OnError::stop) {
                 if (!skipping_helps(skipped.problem.fault)) return bad_source(what);
-                return bad_source(fmt::format("{}; --on-error skip leaves such {}s out", what, unit));
+                return bad_source(
+                    fmt::format("{}; --on-error skip leaves such {}s out", what, unit));
             }
-            if (summary.skipped_examples.size() < kShownProblems) summary.skipped_examples.push_back(what);
+            if (summary.skipped_examples.size() < kShownProblems)
+                summary.skipped_examples.push_back(what);
         }
-        for (std::size_t fault = 0; fault < kLineFaults; ++fault) summary.skipped[fault] += batch.faults[fault];
+        for (std::size_t fault = 0; fault < kLineFaults; ++fault)
+            summary.skipped[fault] += batch.faults[fault];
         summary.lines += batch.lines;
         summary.rows += batch.rows();
         summary.final_newline = batch.final_newline;
         last_line_taken = batch.last_line_taken;
         return sink.commit ? sink.commit(batch) : Status();
     };
-    if (Status read = run_ordered<Batch>(options.threads, produce, work, consume); !read) return read.error();
+    if (Status read = run_ordered<Batch>(options.threads, produce, work, consume); !read)
+        return read.error();
     summary.text_bytes = chunker->offset();
     summary.whole = !chunker->stopped_at_limit();
 
-    const auto skipped = [&](LineFault fault) { return summary.skipped[static_cast<std::size_t>(fault)]; };
-    const std::uint64_t words = summary.lines - header_lines - skipped(LineFault::blank) - skipped(LineFault::cut);
+    const auto skipped = [&](LineFault fault) {
+        return summary.skipped[static_cast<std::size_t>(fault)];
+    };
+    const std::uint64_t words =
+        summary.lines - header_lines - skipped(LineFault::blank) - skipped(LineFault::cut);
     const auto doubt = [&](const std::string& message) -> Status {
         if (options.on_error == OnError::stop) return bad_source(message);
         warn(message);
         return {};
     };
     if (summary.whole && summary.header_rows && words != *summary.header_rows) {
-        const Status counted =
-            doubt(fmt::format("the header promises {} words, {} are there; {}; --on-error skip takes what is there",
-                              *summary.header_rows, words,
-                              words < *summary.header_rows ? "the download is not complete, fetch it again"
-                                                           : "the header is wrong, or other data was appended"));
+        const Status counted = doubt(fmt::format(
+            "the header promises {} words, {} are there; {}; --on-error skip takes what is there",
+            *summary.header_rows, words,
+            words < *summary.header_rows ? "the download is not complete, fetch it again"
+                                         : "the header is wrong, or other data was appended"));
         if (!counted) return counted.error();
     }
     if (const auto surplus = chunker->surplus_offset()) {
-        const Status ended =
-            doubt(fmt::format("other data follows the last of the {} words that the header promises, at "
-                              "byte {}; --on-error skip leaves it out",
-                              *summary.header_rows, *surplus));
+        const Status ended = doubt(
+            fmt::format("other data follows the last of the {} words that the header promises, at "
+                        "byte {}; --on-error skip leaves it out",
+                        *summary.header_rows, *surplus));
         if (!ended) return ended.error();
     }
     if (summary.rows == 0) {
-        return bad_source(
-            summary.skipped_examples.empty()
-                ? "there are no words behind the header; the download is not complete, fetch it again"
-                : fmt::format("none of {} {}s could be taken; the first: {}; give --format or --dim if they are "
-                              "to be read in another way",
-                              summary.lines - header_lines, unit, summary.skipped_examples.front()));
+        return bad_source(summary.skipped_examples.empty()
+                              ? "there are no words behind the header; the download is not "
+                                "complete, fetch it again"
+                              : fmt::format("none of {} {}s could be taken; the first: {}; give "
+                                            "--format or --dim if they are "
+                                            "to be read in another way",
+                                            summary.lines - header_lines, unit,
+                                            summary.skipped_examples.front()));
     }
     if (!summary.final_newline && last_line_taken) {
-        warn("no newline at the end of the last line; it has the right width, but its last number may be cut");
+        warn(
+            "no newline at the end of the last line; it has the right width, but its last number "
+            "may be cut");
     }
     if (summary.whole) {
         if (const auto known = known_file(summary.lines - header_lines, summary.dim)) {
@@ -264,9 +296,10 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options, co
         };
         const auto of_name = longer(input.name());
         if (const auto longer_file = of_name ? of_name : longer(input.member())) {
-            warn(fmt::format("{} lines read; the nearest known file, {}, has {}: this one may be truncated",
-                             with_commas(summary.lines - header_lines), longer_file->name,
-                             with_commas(longer_file->lines)));
+            warn(fmt::format(
+                "{} lines read; the nearest known file, {}, has {}: this one may be truncated",
+                with_commas(summary.lines - header_lines), longer_file->name,
+                with_commas(longer_file->lines)));
         }
     }
     return summary;

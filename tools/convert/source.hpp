@@ -27,8 +27,8 @@ struct SourceOptions {
     std::uint64_t limit = 0;  ///< lines or records to read at most, a header not counted; 0: all
     OnError on_error = OnError::stop;
     std::size_t threads = 1;  ///< that parse; 0: the calling one does
-    // How much is read to find out what the source is, and how much at once afterwards. Smaller for tests, to which
-    // every boundary matters.
+    // How much is read to find out what the source is, and how much at once afterwards. Smaller for
+    // tests, to which every boundary matters.
     std::size_t head_bytes = kHeadBytes;
     std::size_t chunk_bytes = kChunkBytes;
 };
@@ -54,10 +54,11 @@ struct SourceSummary {
 /// «line», or «word» for a format without lines.
 std::string_view unit_of(SourceFormat format);
 
-/// What to do with a source's rows. All functions but `inspect` are called on the calling thread. Any may be empty.
+/// What to do with a source's rows. All functions but `inspect` are called on the calling thread.
+/// Any may be empty.
 struct SourceSink {
-    /// Told what people should know: what was found, and what is doubtful («warning: …»). Each starts with the input's
-    /// name.
+    /// Told what people should know: what was found, and what is doubtful («warning: …»). Each
+    /// starts with the input's name.
     std::function<void(const std::string&)> say;
     /// Told format and dim once, before any rows; an error ends the reading.
     std::function<Status(const SourceSummary&)> begin;
@@ -67,13 +68,14 @@ struct SourceSink {
     std::function<Status(Batch&)> commit;
 };
 
-/// Reads `input` to its end. Errors: those of Input::read and of the sink; bad_source for content that is of none of the
-/// formats, or contradicts the one that it is in, naming file, line, byte, token and remedy. Which fault is reported does
-/// not depend on the number of threads: the first.
+/// Reads `input` to its end. Errors: those of Input::read and of the sink; bad_source for content
+/// that is of none of the formats, or contradicts the one that it is in, naming file, line, byte,
+/// token and remedy. Which fault is reported does not depend on the number of threads: the first.
 ///
-/// A header's count is held against the words read (blank and cut lines are none): a difference is an error with
-/// OnError::stop and a warning with OnError::skip, and so is data behind the last record of binary data. Neither is
-/// looked for when the limit ended the reading.
-Result<SourceSummary> read_source(Input& input, const SourceOptions& options, const SourceSink& sink);
+/// A header's count is held against the words read (blank and cut lines are none): a difference is
+/// an error with OnError::stop and a warning with OnError::skip, and so is data behind the last
+/// record of binary data. Neither is looked for when the limit ended the reading.
+Result<SourceSummary> read_source(Input& input, const SourceOptions& options,
+                                  const SourceSink& sink);
 
 }  // namespace gloved::convert

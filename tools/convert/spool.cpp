@@ -17,12 +17,13 @@ constexpr std::size_t kAlignment = 64;
 
 }  // namespace
 
-Spool::Spool(int directory_fd, const char* name, const std::string& path, std::uint64_t resident_bytes)
+Spool::Spool(int directory_fd, const char* name, const std::string& path,
+             std::uint64_t resident_bytes)
     : directory_fd_(directory_fd), name_(name), path_(path + "/" + name) {
-    // Address space, of which only what is used becomes memory; where there is a limit on it the file takes all. Large pages,
-    // because the first touch of every small one costs a fault.
-    void* const memory =
-        ::mmap(nullptr, resident_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    // Address space, of which only what is used becomes memory; where there is a limit on it the
+    // file takes all. Large pages, because the first touch of every small one costs a fault.
+    void* const memory = ::mmap(nullptr, resident_bytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return;
     (void)::madvise(memory, resident_bytes, MADV_HUGEPAGE);
     resident_ = static_cast<std::byte*>(memory);
@@ -34,12 +35,14 @@ Spool::~Spool() { clear(); }
 Status Spool::open() {
     file_ = UniqueFd(::openat(directory_fd_, name_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file_) return system_error(path_, "cannot create", errno);
-    if (::unlinkat(directory_fd_, name_, 0) != 0) return system_error(path_, "cannot remove the name", errno);
+    if (::unlinkat(directory_fd_, name_, 0) != 0)
+        return system_error(path_, "cannot remove the name", errno);
     return {};
 }
 
 void Spool::clear() {
-    if (resident_ != nullptr) ::munmap(std::exchange(resident_, nullptr), std::exchange(resident_bytes_, 0));
+    if (resident_ != nullptr)
+        ::munmap(std::exchange(resident_, nullptr), std::exchange(resident_bytes_, 0));
     resident_used_ = 0;
     places_.clear();
     file_.reset();
@@ -73,7 +76,8 @@ Result<std::uint32_t> Spool::finish(Draft draft) {
         const std::lock_guard lock(mutex_);
         offset = places_[draft.number].offset;
     }
-    if (Status written = write_all_at(file_.get(), {draft.bytes, draft.size}, offset, path_); !written) {
+    if (Status written = write_all_at(file_.get(), {draft.bytes, draft.size}, offset, path_);
+        !written) {
         return written.error();
     }
     const std::lock_guard lock(mutex_);

@@ -14,8 +14,8 @@
 
 namespace gloved::convert {
 
-/// Blocks of bytes: in memory up to a bound, in a file beyond it. The file has no name from its first moment on: whatever ends the
-/// program, its room is free again.
+/// Blocks of bytes: in memory up to a bound, in a file beyond it. The file has no name from its
+/// first moment on: whatever ends the program, its room is free again.
 class Spool {
   public:
     /// A block to be filled, once.
@@ -26,12 +26,15 @@ class Spool {
       private:
         friend Spool;
         std::uint32_t number = 0;
-        std::vector<std::byte> buffer;  // on its way to the file; empty: `bytes` is where the block stays
+        std::vector<std::byte> buffer;  // on its way to the file; empty: `bytes` is where the block
+                                        // stays
     };
 
-    /// The file is `name` in `directory_fd`, which outlives the Spool; `path` is what messages call the directory. Holds at
-    /// most `resident_bytes` of blocks in memory, and none where the system does not give it.
-    Spool(int directory_fd, const char* name, const std::string& path, std::uint64_t resident_bytes);
+    /// The file is `name` in `directory_fd`, which outlives the Spool; `path` is what messages call
+    /// the directory. Holds at most `resident_bytes` of blocks in memory, and none where the system
+    /// does not give it.
+    Spool(int directory_fd, const char* name, const std::string& path,
+          std::uint64_t resident_bytes);
     Spool(const Spool&) = delete;
     Spool& operator=(const Spool&) = delete;
     ~Spool();
@@ -44,7 +47,8 @@ class Spool {
     /// Takes the block in and returns its number. Any thread. Errors: io.
     Result<std::uint32_t> finish(Draft draft);
 
-    /// Copies bytes of a block from `offset` on; the caller knows that there are so many. Any thread. Errors: io.
+    /// Copies bytes of a block from `offset` on; the caller knows that there are so many. Any
+    /// thread. Errors: io.
     Status read(std::uint32_t block, std::size_t offset, std::span<std::byte> to) const;
 
     /// Forgets all blocks and gives memory and file back.

@@ -27,24 +27,29 @@ constexpr std::array kKnownFiles = {
 
 bool holds(std::string_view name, std::string_view lower_word) {
     const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; };
-    return std::search(name.begin(), name.end(), lower_word.begin(), lower_word.end(), same) != name.end();
+    return std::search(name.begin(), name.end(), lower_word.begin(), lower_word.end(), same) !=
+           name.end();
 }
 
 }  // namespace
 
 std::optional<KnownFile> known_file(std::uint64_t lines, std::size_t dim) {
-    const auto found = std::find_if(kKnownFiles.begin(), kKnownFiles.end(),
-                                    [&](const KnownFile& file) { return file.lines == lines && file.dim == dim; });
+    const auto found =
+        std::find_if(kKnownFiles.begin(), kKnownFiles.end(),
+                     [&](const KnownFile& file) { return file.lines == lines && file.dim == dim; });
     if (found == kKnownFiles.end()) return std::nullopt;
     return *found;
 }
 
-std::optional<KnownFile> maybe_truncated(std::string_view name, std::uint64_t lines, std::size_t dim) {
+std::optional<KnownFile> maybe_truncated(std::string_view name, std::uint64_t lines,
+                                         std::size_t dim) {
     const std::string_view base = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
-    if (!holds(base, "glove") || holds(base, "sample") || known_file(lines, dim)) return std::nullopt;
+    if (!holds(base, "glove") || holds(base, "sample") || known_file(lines, dim))
+        return std::nullopt;
     std::optional<KnownFile> nearest;
     for (const KnownFile& file : kKnownFiles) {
-        if (file.dim == dim && file.lines > lines && (!nearest || file.lines < nearest->lines)) nearest = file;
+        if (file.dim == dim && file.lines > lines && (!nearest || file.lines < nearest->lines))
+            nearest = file;
     }
     return nearest;
 }

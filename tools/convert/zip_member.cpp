@@ -25,23 +25,27 @@ namespace {
 
 constexpr std::size_t kListedMembers = 20;
 constexpr std::uint64_t kMinMemberBytes = 46;  ///< that a member takes of the directory
-/// libzip holds all of an archive's directory, in about 400 bytes a member. So this takes 36 MB of memory at most: less than the part of
-/// the least --memory that conversions do not plan for.
+/// libzip holds all of an archive's directory, in about 400 bytes a member. So this takes 36 MB of
+/// memory at most: less than the part of the least --memory that conversions do not plan for.
 constexpr std::uint64_t kMaxZipDirectoryBytes = 4 << 20;
 /// Where several places look like the directory's end, libzip reads a directory for each of them.
 constexpr std::uint64_t kMaxBytesToOpen = 2 * kMaxZipDirectoryBytes;
 
-/// A fault that libzip reports; `what` is the sentence for it when it is the archive's, not the system's.
+/// A fault that libzip reports; `what` is the sentence for it when it is the archive's, not the
+/// system's.
 Error zip_fault(const std::string& path, zip_error_t* error, const std::string& what) {
-    // Reading is ours. Other numbers of the system come from what the archive says: an offset that no file can have, say.
-    const bool of_system = ::zip_error_code_zip(error) == ZIP_ER_READ && ::zip_error_code_system(error) != 0;
-    if (of_system) return system_error(path, "cannot read the zip archive", ::zip_error_code_system(error));
-    return {ErrorCode::bad_source,
-            fmt::format("{}: {} ({}); fetch the download again", path, what, ::zip_error_strerror(error))};
+    // Reading is ours. Other numbers of the system come from what the archive says: an offset that
+    // no file can have, say.
+    const bool of_system =
+        ::zip_error_code_zip(error) == ZIP_ER_READ && ::zip_error_code_system(error) != 0;
+    if (of_system)
+        return system_error(path, "cannot read the zip archive", ::zip_error_code_system(error));
+    return {ErrorCode::bad_source, fmt::format("{}: {} ({}); fetch the download again", path, what,
+                                               ::zip_error_strerror(error))};
 }
 
-/// The archive's bytes, as libzip asks for them. Instead of libzip's own reading through stdio, which takes 4 KiB at a time and
-/// gives up at EINTR.
+/// The archive's bytes, as libzip asks for them. Instead of libzip's own reading through stdio,
+/// which takes 4 KiB at a time and gives up at EINTR.
 class ArchiveBytes {
   public:
     /// An archive that owns the descriptor, or null with `error` set.
@@ -62,11 +66,14 @@ class ArchiveBytes {
   private:
     static constexpr std::size_t kBufferBytes = 1 << 18;
 
-    ArchiveBytes(UniqueFd fd, std::uint64_t size) : fd_(std::move(fd)), size_(size) { ::zip_error_init(&error_); }
+    ArchiveBytes(UniqueFd fd, std::uint64_t size) : fd_(std::move(fd)), size_(size) {
+        ::zip_error_init(&error_);
+    }
     ~ArchiveBytes() { ::zip_error_fini(&error_); }
     friend std::default_delete<ArchiveBytes>;
 
-    static zip_int64_t answer(void* self, void* data, zip_uint64_t length, zip_source_cmd_t command) {
+    static zip_int64_t answer(void* self, void* data, zip_uint64_t length,
+                              zip_source_cmd_t command) {
         auto& bytes = *static_cast<ArchiveBytes*>(self);
         switch (command) {
             case ZIP_SOURCE_OPEN:
@@ -75,8 +82,8 @@ class ArchiveBytes {
             case ZIP_SOURCE_READ:
                 return bytes.read(static_cast<char*>(data), length);
             case ZIP_SOURCE_SEEK: {
-                const zip_int64_t to =
-                    ::zip_source_seek_compute_offset(bytes.position_, bytes.size_, data, length, &bytes.error_);
+                const zip_int64_t to = ::zip_source_seek_compute_offset(
+                    bytes.position_, bytes.size_, data, length, &bytes.error_);
                 if (to < 0) return -1;
                 bytes.position_ = static_cast<std::uint64_t>(to);
                 return 0;
@@ -99,9 +106,9 @@ class ArchiveBytes {
                 delete &bytes;
                 return 0;
             case ZIP_SOURCE_SUPPORTS:
-                return ::zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_SEEK,
-                                                        ZIP_SOURCE_TELL, ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR,
-                                                        ZIP_SOURCE_CLOSE, ZIP_SOURCE_FREE, -1);
+                return ::zip_source_make_command_bitmap(
+                    ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL,
+                    ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR, ZIP_SOURCE_CLOSE, ZIP_SOURCE_FREE, -1);
             default:
                 ::zip_error_set(&bytes.error_, ZIP_ER_OPNOTSUPP, 0);
                 return -1;
@@ -113,7 +120,8 @@ class ArchiveBytes {
             buffer_.resize(kBufferBytes);
             ssize_t got = 0;
             do {
-                got = ::pread(fd_.get(), buffer_.data(), buffer_.size(), static_cast<off_t>(position_));
+                got = ::pread(fd_.get(), buffer_.data(), buffer_.size(),
+                              static_cast<off_t>(position_));
             } while (got < 0 && errno == EINTR);
             if (got < 0) {
                 ::zip_error_set(&error_, ZIP_ER_READ, errno);
@@ -128,7 +136,8 @@ class ArchiveBytes {
         const std::uint64_t bytes = std::min<std::uint64_t>(wanted, buffer_.size() - at);
         std::memcpy(to, buffer_.data() + at, bytes);
         if (bytes > readable_) {
-            // The directory goes on behind the end that its end record states; libzip would hold all of that.
+            // The directory goes on behind the end that its end record states; libzip would hold
+            // all of that.
             ::zip_error_set(&error_, ZIP_ER_INCONS, 0);
             return -1;
         }
@@ -146,8 +155,9 @@ class ArchiveBytes {
     zip_error_t error_;
 };
 
-/// Refuses an archive with a directory too large to be held. Looks at all that libzip may take for an end of a directory; what is
-/// damaged there is left to libzip (APPNOTE.TXT 6.3.9, 4.3.14 to 4.3.16).
+/// Refuses an archive with a directory too large to be held. Looks at all that libzip may take for
+/// an end of a directory; what is damaged there is left to libzip (APPNOTE.TXT 6.3.9, 4.3.14 to
+/// 4.3.16).
 Status check_directory(int fd, std::uint64_t size, const std::string& path) {
     constexpr std::size_t kEndBytes = 22;
     constexpr std::size_t kLocatorBytes = 20;
@@ -160,7 +170,9 @@ Status check_directory(int fd, std::uint64_t size, const std::string& path) {
     };
     std::string tail(std::min<std::uint64_t>(size, kMaxComment + kEndBytes + kLocatorBytes), '\0');
     const std::uint64_t tail_at = size - tail.size();
-    if (Status read = read_all_at(fd, std::as_writable_bytes(std::span(tail)), tail_at, path); !read) return read;
+    if (Status read = read_all_at(fd, std::as_writable_bytes(std::span(tail)), tail_at, path);
+        !read)
+        return read;
     for (std::size_t at = 0; (at = tail.find("PK\5\6", at)) != std::string::npos; ++at) {
         if (tail.size() - at < kEndBytes) break;
         std::uint64_t members = number(tail, at + 10, 2);
@@ -169,7 +181,9 @@ Status check_directory(int fd, std::uint64_t size, const std::string& path) {
             const std::uint64_t end64_at = number(tail, at - kLocatorBytes + 8, 8);
             if (size < kEnd64Bytes || end64_at > size - kEnd64Bytes) continue;
             std::string end64(kEnd64Bytes, '\0');
-            if (Status read = read_all_at(fd, std::as_writable_bytes(std::span(end64)), end64_at, path); !read) {
+            if (Status read =
+                    read_all_at(fd, std::as_writable_bytes(std::span(end64)), end64_at, path);
+                !read) {
                 return read;
             }
             members = number(end64, 32, 8);
@@ -177,11 +191,14 @@ Status check_directory(int fd, std::uint64_t size, const std::string& path) {
         }
         if (bytes <= kMaxZipDirectoryBytes || bytes > tail_at + at) continue;
         // Some programs write only the lower 16 bits of the number of members: hence «or more».
-        return Error{ErrorCode::bad_source,
-                     fmt::format("{}: the zip archive holds {} members or more, and their directory takes {} bytes; at "
-                                 "most {} bytes, {} members, are read; unpack the one file, for stdin (-): "
-                                 "unzip -p ARCHIVE MEMBER | ...",
-                                 path, members, bytes, kMaxZipDirectoryBytes, kMaxZipDirectoryBytes / kMinMemberBytes)};
+        return Error{
+            ErrorCode::bad_source,
+            fmt::format("{}: the zip archive holds {} members or more, and their directory takes "
+                        "{} bytes; at "
+                        "most {} bytes, {} members, are read; unpack the one file, for stdin (-): "
+                        "unzip -p ARCHIVE MEMBER | ...",
+                        path, members, bytes, kMaxZipDirectoryBytes,
+                        kMaxZipDirectoryBytes / kMinMemberBytes)};
     }
     return {};
 }
@@ -199,7 +216,8 @@ Result<std::vector<Member>> files_of(zip_t* archive, const std::string& path) {
     for (zip_uint64_t i = 0; i < static_cast<zip_uint64_t>(entries); ++i) {
         Member member{i, {}, {}};
         if (::zip_stat_index(archive, i, ZIP_FL_ENC_RAW, &member.status) != 0) {
-            return zip_fault(path, ::zip_get_error(archive), "the zip archive's directory is damaged");
+            return zip_fault(path, ::zip_get_error(archive),
+                             "the zip archive's directory is damaged");
         }
         if (member.status.name != nullptr) member.name = member.status.name;
         if (member.name.ends_with('/') || member.name.starts_with("__MACOSX/")) continue;
@@ -212,37 +230,44 @@ Result<std::vector<Member>> files_of(zip_t* archive, const std::string& path) {
 std::string list_of(const std::vector<Member>& files) {
     std::string list;
     for (std::size_t i = 0; i < std::min(files.size(), kListedMembers); ++i) {
-        list += fmt::format("{}{} ({} bytes)", i == 0 ? "" : ", ", printable(files[i].name, 255), files[i].status.size);
+        list += fmt::format("{}{} ({} bytes)", i == 0 ? "" : ", ", printable(files[i].name, 255),
+                            files[i].status.size);
     }
-    if (files.size() > kListedMembers) list += fmt::format(", and {} more", files.size() - kListedMembers);
+    if (files.size() > kListedMembers)
+        list += fmt::format(", and {} more", files.size() - kListedMembers);
     return list;
 }
 
-Result<const Member*> choose(const std::vector<Member>& files, const std::string& path, const std::string& wanted) {
+Result<const Member*> choose(const std::vector<Member>& files, const std::string& path,
+                             const std::string& wanted) {
     const auto bad_source = [&](const std::string& what) {
         return Error{ErrorCode::bad_source, fmt::format("{}: {}", path, what)};
     };
-    if (files.empty()) return bad_source("the zip archive holds no files; fetch the download again");
+    if (files.empty())
+        return bad_source("the zip archive holds no files; fetch the download again");
     if (wanted.empty()) {
         if (files.size() == 1) return &files.front();
-        return bad_source(fmt::format("the zip archive holds {} files; --member NAME takes one of them: {}",
-                                      files.size(), list_of(files)));
+        return bad_source(
+            fmt::format("the zip archive holds {} files; --member NAME takes one of them: {}",
+                        files.size(), list_of(files)));
     }
-    const auto found =
-        std::find_if(files.begin(), files.end(), [&](const Member& member) { return member.name == wanted; });
+    const auto found = std::find_if(files.begin(), files.end(),
+                                    [&](const Member& member) { return member.name == wanted; });
     if (found != files.end()) return &*found;
-    return bad_source(
-        fmt::format("the zip archive holds no member {}; it holds {}", printable(wanted, 255), list_of(files)));
+    return bad_source(fmt::format("the zip archive holds no member {}; it holds {}",
+                                  printable(wanted, 255), list_of(files)));
 }
 
 /// Why a member cannot be read here, although it is whole.
 std::optional<std::string> obstacle(const zip_stat_t& status) {
     if (status.encryption_method != ZIP_EM_NONE) {
-        return "is encrypted; unpack it with its password first, for stdin (-): unzip -p FILE MEMBER";
+        return "is encrypted; unpack it with its password first, for stdin (-): unzip -p FILE "
+               "MEMBER";
     }
     if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE) {
         return fmt::format(
-            "is packed by method {}, and only stored and deflated ones are taken; unpack it first, for stdin (-): "
+            "is packed by method {}, and only stored and deflated ones are taken; unpack it first, "
+            "for stdin (-): "
             "7z e -so FILE MEMBER",
             status.comp_method);
     }
@@ -267,9 +292,10 @@ Result<ZipMember> ZipMember::open(int fd, const std::string& path, const std::st
     ::zip_error_init(&error);
     opened.archive_.reset(ArchiveBytes::open(std::move(own), size, &error));
     if (opened.archive_ == nullptr) {
-        const Error fault = zip_fault(path, &error,
-                                      "this begins like a zip archive, but its directory, which stands at its end, is "
-                                      "missing or damaged: the download is not complete");
+        const Error fault = zip_fault(
+            path, &error,
+            "this begins like a zip archive, but its directory, which stands at its end, is "
+            "missing or damaged: the download is not complete");
         ::zip_error_fini(&error);
         return fault;
     }
@@ -281,7 +307,8 @@ Result<ZipMember> ZipMember::open(int fd, const std::string& path, const std::st
     if (!chosen) return chosen.error();
     const auto& [index, name, status] = **chosen;
     if (const auto refusal = obstacle(status)) {
-        return Error{ErrorCode::bad_source, fmt::format("{}: the member {} {}", path, printable(name, 255), *refusal)};
+        return Error{ErrorCode::bad_source,
+                     fmt::format("{}: the member {} {}", path, printable(name, 255), *refusal)};
     }
     opened.name_ = name;
     opened.packed_bytes_ = status.comp_size;
@@ -289,8 +316,9 @@ Result<ZipMember> ZipMember::open(int fd, const std::string& path, const std::st
     opened.crc32_ = status.crc;
     opened.file_.reset(::zip_fopen_index(opened.archive_.get(), index, 0));
     if (opened.file_ == nullptr) {
-        return zip_fault(path, ::zip_get_error(opened.archive_.get()),
-                         fmt::format("the member {} of the zip archive is damaged", printable(name, 255)));
+        return zip_fault(
+            path, ::zip_get_error(opened.archive_.get()),
+            fmt::format("the member {} of the zip archive is damaged", printable(name, 255)));
     }
     return opened;
 }
@@ -298,9 +326,11 @@ Result<ZipMember> ZipMember::open(int fd, const std::string& path, const std::st
 Result<std::size_t> ZipMember::read(std::span<char> buffer) {
     const zip_int64_t got = ::zip_fread(file_.get(), buffer.data(), buffer.size());
     if (got < 0) {
-        return zip_fault(path_, ::zip_file_get_error(file_.get()),
-                         fmt::format("the member {} of the zip archive is damaged or cut, found at byte {} of its text",
-                                     printable(name_, 255), position_));
+        return zip_fault(
+            path_, ::zip_file_get_error(file_.get()),
+            fmt::format(
+                "the member {} of the zip archive is damaged or cut, found at byte {} of its text",
+                printable(name_, 255), position_));
     }
     position_ += static_cast<std::uint64_t>(got);
     return static_cast<std::size_t>(got);
@@ -308,7 +338,8 @@ Result<std::size_t> ZipMember::read(std::span<char> buffer) {
 
 std::uint64_t ZipMember::packed_position() const {
     if (position_ >= text_bytes_) return packed_bytes_;
-    return static_cast<std::uint64_t>(static_cast<double>(packed_bytes_) * static_cast<double>(position_) /
+    return static_cast<std::uint64_t>(static_cast<double>(packed_bytes_) *
+                                      static_cast<double>(position_) /
                                       static_cast<double>(text_bytes_));
 }
 

@@ -32,7 +32,8 @@ using kernels::distance::Engine;
 using kernels::distance::Metric;
 using Clock = std::chrono::steady_clock;
 
-/// Of a block of a mapped output: 59 MB, and as much for its mirror. A multiple of what engines have as tiles.
+/// Of a block of a mapped output: 59 MB, and as much for its mirror. A multiple of what engines
+/// have as tiles.
 constexpr std::size_t kBlock = 3840;
 /// The plain loop takes long enough for these, and somebody may want to interrupt it.
 constexpr std::size_t kSequentialBlock = 480;
@@ -94,7 +95,12 @@ class Writer {
   public:
     Writer(const DistmatOptions& options, const Matrix& matrix, Engine& engine, OutputFile& output,
            const std::atomic<bool>& stop)
-        : options_(options), matrix_(matrix), rows_(matrix.rows()), engine_(engine), output_(output), stop_(stop) {}
+        : options_(options),
+          matrix_(matrix),
+          rows_(matrix.rows()),
+          engine_(engine),
+          output_(output),
+          stop_(stop) {}
 
     Status write() {
         if (options_.top != 0) return write_nearest();
@@ -116,9 +122,12 @@ class Writer {
         if (!mapped) return mapped.error();
         std::memcpy(mapped->data(), header.data(), header.size());
         auto* const out = reinterpret_cast<float*>(mapped->data() + header.size());
-        const std::size_t block = options_.block != 0 ? options_.block : is_sequential() ? kSequentialBlock : kBlock;
+        const std::size_t block = options_.block != 0 ? options_.block
+                                  : is_sequential()   ? kSequentialBlock
+                                                      : kBlock;
         const auto let_go = [&](std::size_t first, std::size_t count) {
-            output_.let_go(header.size() + first * rows_ * sizeof(float), count * rows_ * sizeof(float));
+            output_.let_go(header.size() + first * rows_ * sizeof(float),
+                           count * rows_ * sizeof(float));
         };
         Progress progress("computing", rows_ * rows_, kDistances);
         std::uint64_t done = 0;
@@ -129,7 +138,9 @@ class Writer {
                 const std::size_t width = std::min(block, rows_ - column);
                 float* const corner = out + row * rows_ + column;
                 float* const mirror = row == column ? nullptr : out + column * rows_ + row;
-                if (Status ran = run({row, height, column, width}, corner, rows_, mirror, rows_); !ran) return ran;
+                if (Status ran = run({row, height, column, width}, corner, rows_, mirror, rows_);
+                    !ran)
+                    return ran;
                 let_go(row, height);
                 if (mirror != nullptr) let_go(column, width);
                 done += height * width * (mirror != nullptr ? 2 : 1);
@@ -140,7 +151,8 @@ class Writer {
     }
 
     Status write_text() {
-        return for_strips([&](std::size_t, std::span<const float> row, std::string& text, std::vector<Neighbour>&) {
+        return for_strips([&](std::size_t, std::span<const float> row, std::string& text,
+                              std::vector<Neighbour>&) {
             const std::size_t before = text.size();
             text.resize(before + row.size() * (kLongestNumber + 1));
             char* at = text.data() + before;
@@ -157,7 +169,8 @@ class Writer {
         const std::size_t count = std::min(options_.top, rows_ - 1);
         if (is_npy()) {
             const std::size_t shape[] = {rows_, count};
-            const std::string header = npy::make_header("[('index', '<i8'), ('distance', '<f4')]", shape);
+            const std::string header =
+                npy::make_header("[('index', '<i8'), ('distance', '<f4')]", shape);
             if (Status written = output_.write(header); !written) return written;
         }
         const auto& words = matrix_.words();
@@ -168,27 +181,28 @@ class Writer {
                 text += words[row];
             }
         };
-        return for_strips(
-            [&](std::size_t row, std::span<const float> distances, std::string& text, std::vector<Neighbour>& nearest) {
-                find_nearest(distances, row, count, nearest);
-                for (const auto& [index, distance] : nearest) {
-                    if (is_npy()) {
-                        text.append(reinterpret_cast<const char*>(&index), sizeof index);
-                        text.append(reinterpret_cast<const char*>(&distance), sizeof distance);
-                        continue;
-                    }
-                    append_name(text, row);
-                    text += '\t';
-                    append_name(text, static_cast<std::size_t>(index));
-                    text += '\t';
-                    append_number(text, distance);
-                    text += '\n';
+        return for_strips([&](std::size_t row, std::span<const float> distances, std::string& text,
+                              std::vector<Neighbour>& nearest) {
+            find_nearest(distances, row, count, nearest);
+            for (const auto& [index, distance] : nearest) {
+                if (is_npy()) {
+                    text.append(reinterpret_cast<const char*>(&index), sizeof index);
+                    text.append(reinterpret_cast<const char*>(&distance), sizeof distance);
+                    continue;
                 }
-            });
+                append_name(text, row);
+                text += '\t';
+                append_name(text, static_cast<std::size_t>(index));
+                text += '\t';
+                append_number(text, distance);
+                text += '\n';
+            }
+        });
     }
 
-    /// Writes what `append(row, its distances, text, a list to use)` makes of each row, in their order. Whole rows in strips, so that
-    /// of each pair both directions are computed, unless all fits in one: printing or ranking a distance takes longer.
+    /// Writes what `append(row, its distances, text, a list to use)` makes of each row, in their
+    /// order. Whole rows in strips, so that of each pair both directions are computed, unless all
+    /// fits in one: printing or ranking a distance takes longer.
     template <class Append>
     Status for_strips(Append append) {
         std::size_t height = std::max<std::size_t>(1, kStripBytes / sizeof(float) / rows_);
@@ -196,7 +210,8 @@ class Writer {
         if (is_sequential()) height = std::min(height, kSequentialRows);
         height = std::min(options_.block != 0 ? options_.block : height, rows_);
         std::vector<float> strip(height * rows_);
-        const std::size_t piece_rows = std::max<std::size_t>(1, kPieceBytes / sizeof(float) / rows_);
+        const std::size_t piece_rows =
+            std::max<std::size_t>(1, kPieceBytes / sizeof(float) / rows_);
         struct Piece {
             std::size_t first = 0;
             std::size_t last = 0;
@@ -206,7 +221,8 @@ class Writer {
         Progress progress("computing", rows_ * rows_, kDistances);
         for (std::size_t row = 0; row < rows_; row += height) {
             const std::size_t end = std::min(row + height, rows_);
-            if (Status ran = run({row, end - row, 0, rows_}, strip.data(), rows_, nullptr, 0); !ran) return ran;
+            if (Status ran = run({row, end - row, 0, rows_}, strip.data(), rows_, nullptr, 0); !ran)
+                return ran;
             std::size_t next = row;
             const auto produce = [&](Piece& piece) -> Result<bool> {
                 if (stop_) return interrupted();
@@ -217,20 +233,23 @@ class Writer {
             const auto fill = [&](Piece& piece) {
                 piece.text.clear();
                 for (std::size_t i = piece.first; i < piece.last; ++i) {
-                    append(i, std::span(strip).subspan((i - row) * rows_, rows_), piece.text, piece.nearest);
+                    append(i, std::span(strip).subspan((i - row) * rows_, rows_), piece.text,
+                           piece.nearest);
                 }
             };
             const auto write = [&](Piece& piece) -> Status {
                 progress.update(piece.last * rows_);
                 return output_.write(piece.text);
             };
-            if (Status done = convert::run_ordered<Piece>(options_.threads, produce, fill, write); !done) return done;
+            if (Status done = convert::run_ordered<Piece>(options_.threads, produce, fill, write);
+                !done)
+                return done;
         }
         return {};
     }
 
-    Status run(const kernels::distance::Rectangle& rectangle, float* out, std::size_t stride, float* mirror,
-               std::size_t mirror_stride) {
+    Status run(const kernels::distance::Rectangle& rectangle, float* out, std::size_t stride,
+               float* mirror, std::size_t mirror_stride) {
         const Stopwatch::Running running(computing_);
         return engine_.run(rectangle, out, stride, mirror, mirror_stride);
     }
@@ -246,7 +265,8 @@ class Writer {
 
 Result<Matrix> read(const DistmatOptions& options, const std::atomic<bool>& stop) {
     if (options.model_dir.empty()) {
-        return read_matrix(options.input, {.threads = options.threads, .member = options.member}, stop);
+        return read_matrix(options.input, {.threads = options.threads, .member = options.member},
+                           stop);
     }
     const auto model = format::Model::open(options.model_dir);
     if (!model) return model.error();
@@ -273,10 +293,10 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
     const std::size_t rows = matrix->rows();
     if (rows > kMostRows) {
         const auto many = static_cast<double>(rows);
-        return Error{
-            ErrorCode::bad_source,
-            fmt::format("{}: all distances of {} rows would take {:.1f} EB, more than a file can hold; take fewer rows",
-                        options.input, rows, many * many * sizeof(float) / 1e18)};
+        return Error{ErrorCode::bad_source,
+                     fmt::format("{}: all distances of {} rows would take {:.1f} EB, more than a "
+                                 "file can hold; take fewer rows",
+                                 options.input, rows, many * many * sizeof(float) / 1e18)};
     }
     Stopwatch preparing;
     std::optional<kernels::distance::Points> points;
@@ -284,12 +304,13 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
     {
         const Stopwatch::Running running(preparing);
         kernels::ThreadPool pool(static_cast<unsigned>(options.threads));
-        auto prepared = kernels::distance::prepare(pool, matrix->values(), rows, matrix->dim(), options.metric,
-                                                   [&](std::size_t row) { return matrix->row_name(row); });
+        auto prepared =
+            kernels::distance::prepare(pool, matrix->values(), rows, matrix->dim(), options.metric,
+                                       [&](std::size_t row) { return matrix->row_name(row); });
         if (!prepared) return prepared.error();
         points = *std::move(prepared);
-        auto made = kernels::distance::make_distance_engine(options.engine, points->view, options.metric,
-                                                            options.engine_options);
+        auto made = kernels::distance::make_distance_engine(options.engine, points->view,
+                                                            options.metric, options.engine_options);
         if (!made) return made.error();
         engine = *std::move(made);
     }
@@ -305,13 +326,17 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
         if (Status published = output->publish(); !published) return published;
     }
     const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-    const std::string what =
-        options.top == 0 ? "all distances" : fmt::format("the {} nearest", std::min(options.top, rows - 1));
-    say(fmt::format("{}: {} of {} rows of {} numbers, {}, {} bytes; {}; {:.1f} s", options.output, what, rows,
-                    matrix->dim(), name_of(options.metric), output->bytes(), engine->description(), seconds));
+    const std::string what = options.top == 0
+                                 ? "all distances"
+                                 : fmt::format("the {} nearest", std::min(options.top, rows - 1));
+    say(fmt::format("{}: {} of {} rows of {} numbers, {}, {} bytes; {}; {:.1f} s", options.output,
+                    what, rows, matrix->dim(), name_of(options.metric), output->bytes(),
+                    engine->description(), seconds));
     if (options.times) {
-        say(fmt::format("reading {:.1f} ms, preparing {:.1f} ms, computing {:.1f} ms, writing {:.1f} ms", reading.ms(),
-                        preparing.ms(), writer.computing_ms(), writing.ms() - writer.computing_ms()));
+        say(fmt::format(
+            "reading {:.1f} ms, preparing {:.1f} ms, computing {:.1f} ms, writing {:.1f} ms",
+            reading.ms(), preparing.ms(), writer.computing_ms(),
+            writing.ms() - writer.computing_ms()));
     }
     return {};
 }

@@ -28,9 +28,12 @@ constexpr std::int64_t kMaxThreads = 256;
 
 constexpr const char* kHelpHead =
     "Usage: gloved-distmat [options] INPUT|- OUTPUT|-\n"
-    "Computes the distance of every row of a matrix to every other. INPUT is text, a row a line, or a .npy file of\n"
-    "float32 or float64 of shape (rows, columns); plain, gzip, or a member of a zip archive. OUTPUT is NumPy's array\n"
-    "where its name ends in .npy, otherwise text; - is text on stdout. With --model, INPUT holds words, one a "
+    "Computes the distance of every row of a matrix to every other. INPUT is text, a row a line, "
+    "or a .npy file of\n"
+    "float32 or float64 of shape (rows, columns); plain, gzip, or a member of a zip archive. "
+    "OUTPUT is NumPy's array\n"
+    "where its name ends in .npy, otherwise text; - is text on stdout. With --model, INPUT holds "
+    "words, one a "
     "line.\n\n";
 constexpr const char* kHelpTail =
     "\nExamples:\n"
@@ -58,16 +61,21 @@ int parse(int argc, char** argv, std::optional<distmat::DistmatOptions>& parsed)
     std::int64_t block = 0;
     po::options_description visible("Options");
     visible.add_options()  //
-        ("metric", po::value(&metric)->default_value("sqeuclidean")->value_name("sqeuclidean|euclidean|cosine"),
+        ("metric",
+         po::value(&metric)
+             ->default_value("sqeuclidean")
+             ->value_name("sqeuclidean|euclidean|cosine"),
          "what a distance is: the sum of squared differences, its root, or 1 - cosine")  //
         ("engine",
          po::value(&options.engine)
              ->default_value("auto")
              ->value_name("auto|cuda|cpu|sequential|global|shared8|shared16|shared32"),
-         "what computes; auto is cuda where there is a GPU, else cpu. All give the same bytes; the last five are for "
+         "what computes; auto is cuda where there is a GPU, else cpu. All give the same bytes; the "
+         "last five are for "
          "measuring")  //
         ("model", po::value(&options.model_dir)->value_name("DIR"),
-         "a model of gloved-convert: INPUT holds words, one a line, and their vectors are the rows")  //
+         "a model of gloved-convert: INPUT holds words, one a line, and their vectors are the "
+         "rows")  //
         ("top", po::value(&top)->value_name("K"),
          "write only the K nearest others of each row (all, where there are fewer)")  //
         ("threads", po::value(&threads)->value_name("T"),
@@ -75,29 +83,36 @@ int parse(int argc, char** argv, std::optional<distmat::DistmatOptions>& parsed)
         ("simd", po::value(&options.engine_options.simd)->value_name("avx512|avx2|baseline"),
          "instruction set of the cpu engine (default: the best that the processor has)")  //
         ("device", po::value(&options.engine_options.device)->default_value(0)->value_name("N"),
-         "which GPU")                                                                                                 //
-        ("member", po::value(&options.member)->value_name("NAME"), "the file to take from a zip archive of several")  //
-        ("times", po::bool_switch(&options.times), "say how long reading, computing and writing took")                //
+         "which GPU")  //
+        ("member", po::value(&options.member)->value_name("NAME"),
+         "the file to take from a zip archive of several")  //
+        ("times", po::bool_switch(&options.times),
+         "say how long reading, computing and writing took")  //
         ("help", "show this")("version", "show the version");
     po::options_description all;
     // The last one is for tests, whose matrices are smaller than a block.
-    all.add(visible).add_options()("input", po::value(&options.input))("output", po::value(&options.output))(
-        "block", po::value(&block));
+    all.add(visible).add_options()("input", po::value(&options.input))(
+        "output", po::value(&options.output))("block", po::value(&block));
     po::positional_options_description positional;
     positional.add("input", 1).add("output", 1);
 
     po::variables_map values;
-    if (const auto status = kProgram.read(argc, argv, visible, all, positional, values)) return *status;
-    if (options.input.empty() || options.output.empty()) return kProgram.wrong_usage("INPUT and OUTPUT are needed");
+    if (const auto status = kProgram.read(argc, argv, visible, all, positional, values))
+        return *status;
+    if (options.input.empty() || options.output.empty())
+        return kProgram.wrong_usage("INPUT and OUTPUT are needed");
     const auto known_metric = metric_from(metric);
     if (!known_metric) return kProgram.wrong_usage("--metric is sqeuclidean, euclidean or cosine");
     options.metric = *known_metric;
     bool known_engine = options.engine == "auto";
-    for (const auto& entry : kernels::distance::list_distance_engines()) known_engine |= entry.name == options.engine;
+    for (const auto& entry : kernels::distance::list_distance_engines())
+        known_engine |= entry.name == options.engine;
     if (!known_engine) {
-        return kProgram.wrong_usage("--engine is auto, cuda, cpu, sequential, global, shared8, shared16 or shared32");
+        return kProgram.wrong_usage(
+            "--engine is auto, cuda, cpu, sequential, global, shared8, shared16 or shared32");
     }
-    if (values.count("model") != 0 && options.model_dir.empty()) return kProgram.wrong_usage("--model is a directory");
+    if (values.count("model") != 0 && options.model_dir.empty())
+        return kProgram.wrong_usage("--model is a directory");
     if (values.count("member") != 0 && options.member.empty()) {
         return kProgram.wrong_usage("--member is the name of a file in the archive");
     }
@@ -105,10 +120,12 @@ int parse(int argc, char** argv, std::optional<distmat::DistmatOptions>& parsed)
     if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
         return kProgram.wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
     }
-    if (options.engine_options.device < 0) return kProgram.wrong_usage("--device is the number of a GPU, from 0");
+    if (options.engine_options.device < 0)
+        return kProgram.wrong_usage("--device is the number of a GPU, from 0");
     options.top = static_cast<std::size_t>(top);
     options.block = static_cast<std::size_t>(block);
-    options.threads = threads != 0 ? static_cast<std::size_t>(threads) : kernels::usable_processors();
+    options.threads =
+        threads != 0 ? static_cast<std::size_t>(threads) : kernels::usable_processors();
     options.engine_options.threads = static_cast<unsigned>(options.threads);
     parsed = std::move(options);
     return kDone;
@@ -121,7 +138,8 @@ int run_program(int argc, char** argv) {
     tools::let_writes_fail();
     convert::explain_bus_errors(
         "gloved-distmat: a file became shorter while it was read or written, or its disk fails\n");
-    const Status done = distmat::distmat(*options, stop, [](const std::string& message) { kProgram.say(message); });
+    const Status done =
+        distmat::distmat(*options, stop, [](const std::string& message) { kProgram.say(message); });
     if (done) return kDone;
     const Error& error = done.error();
     kProgram.say(error.code == ErrorCode::interrupted && options->output != "-"
@@ -132,4 +150,6 @@ int run_program(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return gloved::program_main("gloved-distmat", run_program, argc, argv); }
+int main(int argc, char** argv) {
+    return gloved::program_main("gloved-distmat", run_program, argc, argv);
+}

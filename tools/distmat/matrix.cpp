@@ -24,14 +24,16 @@ namespace {
 using convert::Input;
 using kernels::distance::Values;
 
-/// Of an array that comes as a stream: memory is taken as it comes, since a header may say anything.
+/// Of an array that comes as a stream: memory is taken as it comes, since a header may say
+/// anything.
 constexpr std::size_t kPieceBytes = std::size_t{16} << 20;
 
 Error bad_source(const std::string& name, std::string_view what) {
     return {ErrorCode::bad_source, fmt::format("{}: {}", name, what)};
 }
 
-Result<Input> open_input(const std::string& path, const std::atomic<bool>& stop, const std::string& member) {
+Result<Input> open_input(const std::string& path, const std::atomic<bool>& stop,
+                         const std::string& member) {
     auto input = Input::open(path, stop, member);
     if (!input) return input;
     if (Status used = input->check_member(member); !used) return used.error();
@@ -43,22 +45,26 @@ Result<npy::Header> matrix_header(std::string_view prefix, const std::string& na
     auto header = npy::parse_header(prefix, name);
     if (!header) return header;
     const auto again = [&](std::string_view what, std::string_view array) {
-        return Error{ErrorCode::unsupported,
-                     fmt::format("{}: {}; write it again with numpy.save(path, {})", name, what, array)};
+        return Error{
+            ErrorCode::unsupported,
+            fmt::format("{}: {}; write it again with numpy.save(path, {})", name, what, array)};
     };
     if (header->type != npy::Type::float32 && header->type != npy::Type::float64) {
-        return again(fmt::format("its numbers are {}, not float32 or float64", printable(header->descr)),
-                     "array.astype('float32')");
+        return again(
+            fmt::format("its numbers are {}, not float32 or float64", printable(header->descr)),
+            "array.astype('float32')");
     }
     if (header->shape.size() != 2) {
         std::string shape = fmt::format("{}", fmt::join(header->shape, ", "));
         if (header->shape.size() == 1) shape += ',';
-        return again(fmt::format("its shape is ({}), and a matrix has rows and columns", shape),
-                     header->shape.size() < 2 ? "array.reshape(-1, 1)" : "array.reshape(len(array), -1)");
+        return again(
+            fmt::format("its shape is ({}), and a matrix has rows and columns", shape),
+            header->shape.size() < 2 ? "array.reshape(-1, 1)" : "array.reshape(len(array), -1)");
     }
     if (header->shape[0] == 0 || header->shape[1] == 0) {
-        return bad_source(name, fmt::format("its shape is ({}, {}): a matrix has at least one row and one column",
-                                            header->shape[0], header->shape[1]));
+        return bad_source(
+            name, fmt::format("its shape is ({}, {}): a matrix has at least one row and one column",
+                              header->shape[0], header->shape[1]));
     }
     return header;
 }
@@ -66,16 +72,15 @@ Result<npy::Header> matrix_header(std::string_view prefix, const std::string& na
 Error wrong_length(const std::string& name, const npy::Header& header, std::uint64_t file_bytes) {
     const std::uint64_t wanted = header.data_offset + header.data_bytes;
     if (file_bytes < wanted) {
-        return {ErrorCode::damaged, fmt::format("{}: ends at byte {}, and an array of shape ({}, {}) ends at byte {}; "
-                                                "it is not complete, fetch or write "
-                                                "it again",
-                                                name, file_bytes, header.shape[0], header.shape[1], wanted)};
+        return {ErrorCode::damaged,
+                fmt::format("{}: ends at byte {}, and an array of shape ({}, {}) ends at byte {}; "
+                            "it is not complete, fetch or write "
+                            "it again",
+                            name, file_bytes, header.shape[0], header.shape[1], wanted)};
     }
-    return {
-        ErrorCode::damaged,
-        fmt::format(
-            "{0}: goes on behind its array, which ends at byte {1}; if the array is what you want: head -c {1} FILE",
-            name, wanted)};
+    return {ErrorCode::damaged, fmt::format("{0}: goes on behind its array, which ends at byte "
+                                            "{1}; if the array is what you want: head -c {1} FILE",
+                                            name, wanted)};
 }
 
 /// The rest of the input as numbers; `begun` is what of the array has been read.
@@ -86,7 +91,8 @@ Result<std::vector<T>> read_array(Input& input, const npy::Header& header, std::
     values.resize((have + sizeof(T) - 1) / sizeof(T));
     if (have != 0) std::memcpy(values.data(), begun.data(), have);
     while (have < header.data_bytes) {
-        const std::size_t wanted = std::min({header.data_bytes - have, std::max(have, kPieceBytes)});
+        const std::size_t wanted =
+            std::min({header.data_bytes - have, std::max(have, kPieceBytes)});
         values.resize((have + wanted + sizeof(T) - 1) / sizeof(T));
         const auto got = input.read({reinterpret_cast<char*>(values.data()) + have, wanted});
         if (!got) return got.error();
@@ -94,9 +100,11 @@ Result<std::vector<T>> read_array(Input& input, const npy::Header& header, std::
         if (*got < wanted) return wrong_length(input.name(), header, header.data_offset + have);
     }
     char next = 0;
-    const auto more = begun.size() > header.data_bytes ? Result<std::size_t>(1) : input.read({&next, 1});
+    const auto more =
+        begun.size() > header.data_bytes ? Result<std::size_t>(1) : input.read({&next, 1});
     if (!more) return more.error();
-    if (*more != 0) return wrong_length(input.name(), header, header.data_offset + header.data_bytes + 1);
+    if (*more != 0)
+        return wrong_length(input.name(), header, header.data_offset + header.data_bytes + 1);
     return values;
 }
 
@@ -104,7 +112,8 @@ template <class T>
 std::optional<Values> view_of(const MappedFile& file, const npy::Header& header) {
     const std::byte* const data = file.bytes().data() + header.data_offset;
     if (reinterpret_cast<std::uintptr_t>(data) % alignof(T) != 0) return std::nullopt;
-    return Values(std::span<const T>(reinterpret_cast<const T*>(data), header.data_bytes / sizeof(T)));
+    return Values(
+        std::span<const T>(reinterpret_cast<const T*>(data), header.data_bytes / sizeof(T)));
 }
 
 template <class T>
@@ -154,21 +163,25 @@ class TextReader {
         Progress progress("reading", input_.total_bytes());
         const auto produce = [&](Piece& piece) { return chunker->next(piece.batch); };
         const auto parse = [](Piece& piece) {
-            if (!piece.batch.too_long) parse_text_rows({piece.batch.buffer.data(), piece.batch.text_bytes}, piece.rows);
+            if (!piece.batch.too_long)
+                parse_text_rows({piece.batch.buffer.data(), piece.batch.text_bytes}, piece.rows);
         };
         const auto take = [&](Piece& piece) -> Status {
             progress.update(input_.source_bytes());
             if (piece.batch.too_long) {
-                return bad_source(matrix_.name_,
-                                  fmt::format("line {}: it is longer than {} MiB; give so wide a matrix as .npy",
-                                              lines_ + 1, convert::kMaxLineBytes >> 20));
+                return bad_source(
+                    matrix_.name_,
+                    fmt::format("line {}: it is longer than {} MiB; give so wide a matrix as .npy",
+                                lines_ + 1, convert::kMaxLineBytes >> 20));
             }
             return add(piece.rows, piece.batch.text_bytes);
         };
-        if (Status done = convert::run_ordered<Piece>(options.threads, produce, parse, take); !done) return done;
+        if (Status done = convert::run_ordered<Piece>(options.threads, produce, parse, take); !done)
+            return done;
         if (matrix_.rows_ == 0) {
-            return bad_source(matrix_.name_, lines_ == 0 ? "is empty; a matrix has at least one row"
-                                                         : "holds no numbers; a matrix has at least one row");
+            return bad_source(matrix_.name_,
+                              lines_ == 0 ? "is empty; a matrix has at least one row"
+                                          : "holds no numbers; a matrix has at least one row");
         }
         return {};
     }
@@ -177,8 +190,10 @@ class TextReader {
     Error ragged(std::uint64_t line, std::size_t count) const {
         return bad_source(
             matrix_.name_,
-            fmt::format("line {} has {} number{}, and line {} has {}; a matrix has the same in every row", line + 1,
-                        count, count == 1 ? "" : "s", matrix_.lines_.front().line + 1, matrix_.dim_));
+            fmt::format(
+                "line {} has {} number{}, and line {} has {}; a matrix has the same in every row",
+                line + 1, count, count == 1 ? "" : "s", matrix_.lines_.front().line + 1,
+                matrix_.dim_));
     }
 
     Status add(const TextRows& piece, std::size_t text_bytes) {
@@ -188,10 +203,11 @@ class TextReader {
                 matrix_.dim_ = piece.dim;
                 // As many more as the rest of a plain file may hold, so that memory is taken once.
                 if (input_.compression() == "none" && text_bytes != 0) {
-                    const double pieces = static_cast<double>(input_.total_bytes()) / static_cast<double>(text_bytes);
+                    const double pieces =
+                        static_cast<double>(input_.total_bytes()) / static_cast<double>(text_bytes);
                     if (pieces > 1)
-                        values.reserve(
-                            static_cast<std::size_t>(1.05 * pieces * static_cast<double>(piece.values.size())));
+                        values.reserve(static_cast<std::size_t>(
+                            1.05 * pieces * static_cast<double>(piece.values.size())));
                 }
             }
             for (const auto& [row, line] : piece.line_of_row) {
@@ -200,14 +216,16 @@ class TextReader {
                 if (all.empty() || all.back().line + (next.row - all.back().row) != next.line)
                     matrix_.lines_.push_back(next);
             }
-            if (piece.dim != matrix_.dim_) return ragged(lines_ + piece.line_of_row.front().second, piece.dim);
+            if (piece.dim != matrix_.dim_)
+                return ragged(lines_ + piece.line_of_row.front().second, piece.dim);
             values.insert(values.end(), piece.values.begin(), piece.values.end());
             matrix_.rows_ += piece.rows;
         }
         if (piece.fault) {
             const std::uint64_t line = lines_ + piece.fault->line;
             if (piece.fault->count != 0) return ragged(line, piece.fault->count);
-            return bad_source(matrix_.name_, fmt::format("line {}: {}", line + 1, piece.fault->message));
+            return bad_source(matrix_.name_,
+                              fmt::format("line {}: {}", line + 1, piece.fault->message));
         }
         lines_ += piece.lines;
         return {};
@@ -225,8 +243,9 @@ Values Matrix::values() const {
 
 std::string Matrix::row_name(std::size_t row) const {
     if (lines_.empty()) return fmt::format("{}: row {} (counted from 0)", name_, row);
-    const auto after = std::upper_bound(lines_.begin(), lines_.end(), row,
-                                        [](std::size_t value, const LineOfRow& entry) { return value < entry.row; });
+    const auto after = std::upper_bound(
+        lines_.begin(), lines_.end(), row,
+        [](std::size_t value, const LineOfRow& entry) { return value < entry.row; });
     const LineOfRow& run = *(after - 1);
     const std::string place = fmt::format("{}: line {}", name_, run.line + (row - run.row) + 1);
     return words_.empty() ? place : fmt::format("{} ({})", place, printable(words_[row]));
@@ -234,11 +253,13 @@ std::string Matrix::row_name(std::size_t row) const {
 
 Status Matrix::verify_size() const {
     if (mapped_.has_kept_its_size()) return {};
-    return Error{ErrorCode::damaged,
-                 fmt::format("{}: became shorter or longer while it was read; run it again", name_)};
+    return Error{
+        ErrorCode::damaged,
+        fmt::format("{}: became shorter or longer while it was read; run it again", name_)};
 }
 
-Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options, const std::atomic<bool>& stop) {
+Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options,
+                           const std::atomic<bool>& stop) {
     auto input = open_input(path, stop, options.member);
     if (!input) return input.error();
     Matrix matrix;
@@ -249,11 +270,13 @@ Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options, 
     head.resize(*got);
     if (!npy::is_npy(head)) {
         matrix.storage_ = std::vector<double>();
-        const Status read = TextReader(*input, matrix).read(head, head.size() < kMarkBytes, options);
+        const Status read =
+            TextReader(*input, matrix).read(head, head.size() < kMarkBytes, options);
         if (!read) return read.error();
         return matrix;
     }
-    const bool plain_file = path != "-" && input->compression() == "none" && input->total_bytes() != 0;
+    const bool plain_file =
+        path != "-" && input->compression() == "none" && input->total_bytes() != 0;
     if (plain_file) {
         auto mapped = MappedFile::open_at(AT_FDCWD, path.c_str(), path);
         if (!mapped) return mapped.error();
@@ -265,7 +288,8 @@ Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options, 
         if (!got) return got.error();
         head.resize(kMarkBytes + *got);
     }
-    const std::string_view prefix = plain_file ? matrix.mapped_.text().substr(0, npy::kMaxHeaderBytes) : head;
+    const std::string_view prefix =
+        plain_file ? matrix.mapped_.text().substr(0, npy::kMaxHeaderBytes) : head;
     const auto header = matrix_header(prefix, path);
     if (!header) return header.error();
     matrix.rows_ = header->shape[0];
@@ -276,7 +300,8 @@ Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options, 
         if (size < header->data_offset || size - header->data_offset != header->data_bytes) {
             return wrong_length(path, *header, size);
         }
-        if (auto view = single ? view_of<float>(matrix.mapped_, *header) : view_of<double>(matrix.mapped_, *header)) {
+        if (auto view = single ? view_of<float>(matrix.mapped_, *header)
+                               : view_of<double>(matrix.mapped_, *header)) {
             matrix.view_ = *view;
         } else if (single) {
             matrix.storage_ = copy_of<float>(matrix.mapped_, *header);
@@ -298,8 +323,8 @@ Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options, 
     return matrix;
 }
 
-Result<Matrix> read_words(const std::string& path, const format::Model& model, const std::atomic<bool>& stop,
-                          const std::string& member) {
+Result<Matrix> read_words(const std::string& path, const format::Model& model,
+                          const std::atomic<bool>& stop, const std::string& member) {
     auto input = open_input(path, stop, member);
     if (!input) return input.error();
     const auto text = read_all(*input, {});
@@ -318,12 +343,12 @@ Result<Matrix> read_words(const std::string& path, const format::Model& model, c
         if (word.empty()) continue;
         const auto row = model.find(word);
         if (!row) {
-            return Error{
-                ErrorCode::unknown_word,
-                fmt::format(
-                    "{}: line {}: {} is not in the model {}; leave it out, or spell it as grep finds it in {}/{}", path,
-                    line + 1, printable(word), model.path(), model.path(), format::kKeysFile),
-                std::string(word)};
+            return Error{ErrorCode::unknown_word,
+                         fmt::format("{}: line {}: {} is not in the model {}; leave it out, or "
+                                     "spell it as grep finds it in {}/{}",
+                                     path, line + 1, printable(word), model.path(), model.path(),
+                                     format::kKeysFile),
+                         std::string(word)};
         }
         const auto vector = model.vector(*row);
         values.insert(values.end(), vector.begin(), vector.end());

@@ -11,7 +11,8 @@ void find_nearest(std::span<const float> distances, std::size_t self, std::size_
     const auto before = [](const Neighbour& a, const Neighbour& b) {
         return a.distance != b.distance ? a.distance < b.distance : a.index < b.index;
     };
-    // What is not nearer than the farthest of `count` is none of them; the list is thinned out whenever it is twice as long.
+    // What is not nearer than the farthest of `count` is none of them; the list is thinned out
+    // whenever it is twice as long.
     const std::size_t most = 2 * count;
     bool full = false;
     float farthest = 0;

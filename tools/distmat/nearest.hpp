@@ -14,8 +14,9 @@ struct Neighbour {
     friend bool operator==(const Neighbour&, const Neighbour&) = default;
 };
 
-/// The `count` least of `distances`, that of `self` left out, in ascending order; of equal ones the lower index first. `count` is less
-/// than there are. `nearest` is filled anew, its memory used again.
+/// The `count` least of `distances`, that of `self` left out, in ascending order; of equal ones the
+/// lower index first. `count` is less than there are. `nearest` is filled anew, its memory used
+/// again.
 void find_nearest(std::span<const float> distances, std::size_t self, std::size_t count,
                   std::vector<Neighbour>& nearest);
 

@@ -18,8 +18,10 @@ bool is_blank(char c) { return c == ' ' || c == '\t'; }
 std::string what_is_wrong(const char* first, const char* last, NumberFault fault) {
     const char* end = first;
     while (end != last && !is_blank(*end)) ++end;
-    const std::string shown = printable({first, static_cast<std::size_t>(end - first)}, kShownBytes);
-    if (fault == NumberFault::overflow) return fmt::format("{} is beyond float64; scale the numbers", shown);
+    const std::string shown =
+        printable({first, static_cast<std::size_t>(end - first)}, kShownBytes);
+    if (fault == NumberFault::overflow)
+        return fmt::format("{} is beyond float64; scale the numbers", shown);
     std::string_view remedy = "take out what is no number";
     const std::string_view token(first, static_cast<std::size_t>(end - first));
     if (token.find(',') != std::string_view::npos || token.find(';') != std::string_view::npos) {
@@ -42,7 +44,8 @@ void parse_text_rows(std::string_view text, TextRows& rows) {
     const char* at = text.data();
     const char* const end = at + text.size();
     for (; at != end; ++rows.lines) {
-        const auto* const newline = static_cast<const char*>(std::memchr(at, '\n', static_cast<std::size_t>(end - at)));
+        const auto* const newline =
+            static_cast<const char*>(std::memchr(at, '\n', static_cast<std::size_t>(end - at)));
         const char* last = newline == nullptr ? end : newline;
         const char* const next = newline == nullptr ? end : newline + 1;
         if (last != at && last[-1] == '\r') --last;
@@ -51,7 +54,8 @@ void parse_text_rows(std::string_view text, TextRows& rows) {
             while (at != last && is_blank(*at)) ++at;
             if (at == last) break;
             const auto number = parse_number<double>(at, last);
-            if (number.fault != NumberFault::none || (number.end != last && !is_blank(*number.end))) {
+            if (number.fault != NumberFault::none ||
+                (number.end != last && !is_blank(*number.end))) {
                 rows.fault = {rows.lines, 0, what_is_wrong(at, last, number.fault)};
                 rows.values.resize(rows.rows * rows.dim);
                 return;
@@ -70,7 +74,8 @@ void parse_text_rows(std::string_view text, TextRows& rows) {
             return;
         }
         if (rows.rows == 0 ||
-            rows.line_of_row.back().second + (rows.rows - rows.line_of_row.back().first) != rows.lines) {
+            rows.line_of_row.back().second + (rows.rows - rows.line_of_row.back().first) !=
+                rows.lines) {
             rows.line_of_row.emplace_back(rows.rows, rows.lines);
         }
         ++rows.rows;

@@ -17,7 +17,8 @@ struct TextRows {
     std::size_t rows = 0;
     std::size_t dim = 0;      ///< of the first row, and of all others
     std::uint64_t lines = 0;  ///< of the whole piece; to the fault, where there is one
-    /// Rows and their lines, wherever a line is not one more than the row's before; the first row's always.
+    /// Rows and their lines, wherever a line is not one more than the row's before; the first row's
+    /// always.
     std::vector<std::pair<std::size_t, std::uint64_t>> line_of_row;
 
     struct Fault {
@@ -28,7 +29,8 @@ struct TextRows {
     std::optional<Fault> fault;
 };
 
-/// Reads whole lines; the last may lack its LF. `rows` is filled anew, its memory used again. Safe for concurrent use.
+/// Reads whole lines; the last may lack its LF. `rows` is filled anew, its memory used again. Safe
+/// for concurrent use.
 void parse_text_rows(std::string_view text, TextRows& rows);
 
 }  // namespace gloved::distmat

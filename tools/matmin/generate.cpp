@@ -31,7 +31,9 @@ struct Block {
 class Maker {
   public:
     explicit Maker(const GenerateOptions& options)
-        : options_(options), thousandths_(options.numbers == Numbers::decimals), most_(thousandths_ ? 99'999 : 999) {}
+        : options_(options),
+          thousandths_(options.numbers == Numbers::decimals),
+          most_(thousandths_ ? 99'999 : 999) {}
 
     void make(Block& block) const {
         const std::size_t width = options_.rows * options_.columns;
@@ -72,7 +74,8 @@ class Maker {
         const auto magnitude = static_cast<unsigned>(number < 0 ? -number : number);
         at = std::to_chars(at, at + kNumberBytes, magnitude / 1000).ptr;
         *at++ = '.';
-        for (const unsigned unit : {100U, 10U, 1U}) *at++ = static_cast<char>('0' + magnitude / unit % 10);
+        for (const unsigned unit : {100U, 10U, 1U})
+            *at++ = static_cast<char>('0' + magnitude / unit % 10);
         return at;
     }
 
@@ -95,7 +98,8 @@ Result<Generated> generate(const GenerateOptions& options, int fd, const std::st
         generated.bytes += text.size();
         return written;
     };
-    if (Status begun = append(fmt::format("{}\n***\n", options.count)); !begun) return begun.error();
+    if (Status begun = append(fmt::format("{}\n***\n", options.count)); !begun)
+        return begun.error();
 
     std::uint64_t blocks = 0;
     const auto produce = [&](Block& block) -> Result<bool> {
@@ -107,12 +111,15 @@ Result<Generated> generate(const GenerateOptions& options, int fd, const std::st
     const auto work = [&](Block& block) { maker.make(block); };
     const auto consume = [&](Block& block) -> Status {
         for (std::size_t element = 0; element < width; ++element) {
-            generated.minimum[element] = std::min(generated.minimum[element], maker.value(block.minimum[element]));
-            generated.maximum[element] = std::max(generated.maximum[element], maker.value(block.maximum[element]));
+            generated.minimum[element] =
+                std::min(generated.minimum[element], maker.value(block.minimum[element]));
+            generated.maximum[element] =
+                std::max(generated.maximum[element], maker.value(block.maximum[element]));
         }
         return append(block.text);
     };
-    if (Status made = convert::run_ordered<Block>(options.threads, produce, work, consume); !made) return made.error();
+    if (Status made = convert::run_ordered<Block>(options.threads, produce, work, consume); !made)
+        return made.error();
     return generated;
 }
 

@@ -31,9 +31,9 @@ struct Generated {
     std::uint64_t bytes = 0;
 };
 
-/// Writes the text to the regular file `fd`, from its beginning; `path` is what messages call it. Its bytes depend on the options but
-/// for `threads` alone. Each element has bounds of its own for a hundred elements, so that an answer with elements mixed up is seen as
-/// wrong. Error: io.
+/// Writes the text to the regular file `fd`, from its beginning; `path` is what messages call it.
+/// Its bytes depend on the options but for `threads` alone. Each element has bounds of its own for
+/// a hundred elements, so that an answer with elements mixed up is seen as wrong. Error: io.
 Result<Generated> generate(const GenerateOptions& options, int fd, const std::string& path);
 
 }  // namespace gloved::matmin

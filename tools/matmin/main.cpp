@@ -1,4 +1,5 @@
-// gloved-matmin: command line, signals, output. Reading is in source.cpp, reducing in kernels/reduce.
+// gloved-matmin: command line, signals, output. Reading is in source.cpp, reducing in
+// kernels/reduce.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -34,14 +35,18 @@ constexpr unsigned kDefaultThreads = 8;  // more wait for the thread that reads
 
 constexpr const char* kHelpHead =
     "Usage: gloved-matmin [options] INPUT|-\n"
-    "Prints the smallest number of each element of many equal matrices: one matrix, of the smallest top left number, "
+    "Prints the smallest number of each element of many equal matrices: one matrix, of the "
+    "smallest top left number, "
     "and\n"
-    "so on. INPUT is text (a line with the number of matrices, then matrices, a line for each row, with lines of ***\n"
-    "between them) or a NumPy array (.npy) of shape (matrices, rows, columns); plain, gzip, or a member of a zip "
+    "so on. INPUT is text (a line with the number of matrices, then matrices, a line for each row, "
+    "with lines of ***\n"
+    "between them) or a NumPy array (.npy) of shape (matrices, rows, columns); plain, gzip, or a "
+    "member of a zip "
     "archive;\n"
     "- reads stdin.\n\n";
 constexpr const char* kHelpTail =
-    "\nauto is cpu: matrices are reduced while they are in the cache, beside reading, which takes much longer. All "
+    "\nauto is cpu: matrices are reduced while they are in the cache, beside reading, which takes "
+    "much longer. All "
     "engines\n"
     "print the same bytes.\n"
     "\nExamples:\n"
@@ -77,11 +82,18 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
          "the smallest numbers, the largest ones, or both, with a line of *** between")  //
         ("type", po::value(&type)->value_name("float64|float32|int32"),
          "what numbers are read as (default: float64; of an array, its own)")  //
-        ("engine", po::value(&task.engine)->default_value("auto")->value_name("auto|cuda|cpu|sequential|original"),
-         "what reduces: cuda, a GPU; sequential, one plain loop; original, a GPU in the original program's way")   //
-        ("times", po::bool_switch(&task.times), "print on stderr what reading, transfer and computing took")       //
-        ("threads", po::value(&threads)->value_name("T"), "threads that parse (default: one a core, at most 8)")   //
-        ("member", po::value(&task.member)->value_name("NAME"), "the file to take from a zip archive of several")  //
+        ("engine",
+         po::value(&task.engine)
+             ->default_value("auto")
+             ->value_name("auto|cuda|cpu|sequential|original"),
+         "what reduces: cuda, a GPU; sequential, one plain loop; original, a GPU in the original "
+         "program's way")  //
+        ("times", po::bool_switch(&task.times),
+         "print on stderr what reading, transfer and computing took")  //
+        ("threads", po::value(&threads)->value_name("T"),
+         "threads that parse (default: one a core, at most 8)")  //
+        ("member", po::value(&task.member)->value_name("NAME"),
+         "the file to take from a zip archive of several")  //
         ("help", "show this")("version", "show the version");
     po::options_description all;
     all.add(visible).add_options()("input", po::value(&task.input));
@@ -89,7 +101,8 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     positional.add("input", 1);
 
     po::variables_map values;
-    if (const auto status = kProgram.read(argc, argv, visible, all, positional, values)) return *status;
+    if (const auto status = kProgram.read(argc, argv, visible, all, positional, values))
+        return *status;
     if (task.input.empty()) return kProgram.wrong_usage("INPUT is needed, or - for stdin");
     if (op == "max") {
         task.op = Op::maximum;
@@ -109,7 +122,8 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     }
     if (task.engine == "auto") task.engine = "cpu";
     const auto engines = kernels::reduce::list_reducers();
-    if (std::none_of(engines.begin(), engines.end(), [&](const auto& entry) { return entry.name == task.engine; })) {
+    if (std::none_of(engines.begin(), engines.end(),
+                     [&](const auto& entry) { return entry.name == task.engine; })) {
         return kProgram.wrong_usage("--engine is auto, cuda, cpu, sequential or original");
     }
     if (values.count("member") != 0 && task.member.empty()) {
@@ -118,8 +132,9 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
         return kProgram.wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
     }
-    task.reading.threads = threads != 0 ? static_cast<std::size_t>(threads)
-                                        : std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads);
+    task.reading.threads =
+        threads != 0 ? static_cast<std::size_t>(threads)
+                     : std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads);
     parsed = std::move(task);
     return kDone;
 }
@@ -138,7 +153,8 @@ template <class T>
 Status run(const Task& task, matmin::Source& source) {
     namespace reduce = kernels::reduce;
     std::unique_ptr<reduce::Reducer<T>> reducer;  // none where the threads that parse reduce too
-    const auto begin = [&](std::uint64_t count, matmin::Shape shape) -> Result<reduce::Reducer<T>*> {
+    const auto begin = [&](std::uint64_t count,
+                           matmin::Shape shape) -> Result<reduce::Reducer<T>*> {
         if (task.engine == "cpu") return nullptr;
         reduce::ReducerOptions options;
         options.width = shape.numbers();
@@ -158,19 +174,20 @@ Status run(const Task& task, matmin::Source& source) {
         times = reducer->times();
     }
     const std::string text = result_text(reading->range, reading->shape, task.op);
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
+        std::fflush(stdout) != 0) {
         return system_error("stdout", "cannot write the result", errno);
     }
     if (task.times) {
         const double reading_ms = std::max(0.0, reading->wall_ms - reading->reduce_ms);
         const double megabytes = static_cast<double>(reading->bytes) / 1e6;
-        std::string figures =
-            fmt::format("matrices   {} of {} x {}, {}\nengine     {}\n", reading->count, reading->shape.rows,
-                        reading->shape.columns, matmin::kTypeName<T>, task.engine);
+        std::string figures = fmt::format(
+            "matrices   {} of {} x {}, {}\nengine     {}\n", reading->count, reading->shape.rows,
+            reading->shape.columns, matmin::kTypeName<T>, task.engine);
         figures += fmt::format("reading    {:>10.1f} ms  ({:.0f} MB/s)\n", reading_ms,
                                megabytes / std::max(reading_ms, 1e-3) * 1e3);
-        figures +=
-            fmt::format("transfer   {:>10.1f} ms\ncomputing  {:>10.1f} ms\n", times.transfer_ms, times.compute_ms);
+        figures += fmt::format("transfer   {:>10.1f} ms\ncomputing  {:>10.1f} ms\n",
+                               times.transfer_ms, times.compute_ms);
         std::fputs(figures.c_str(), stderr);
     }
     return {};
@@ -204,4 +221,6 @@ int run_program(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return gloved::program_main("gloved-matmin", run_program, argc, argv); }
+int main(int argc, char** argv) {
+    return gloved::program_main("gloved-matmin", run_program, argc, argv);
+}

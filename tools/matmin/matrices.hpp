@@ -32,8 +32,10 @@ inline constexpr const char* kTypeName = std::is_same_v<T, double>  ? "float64"
                                                                     : "int32";
 
 struct ReadOptions {
-    std::size_t threads = 0;             ///< that parse, beside the calling one, which reads; 0: that one does both
-    std::size_t block_bytes = 1 << 20;   ///< that are read, and parsed by a thread, at a time: 1 or more
+    std::size_t threads = 0;  ///< that parse, beside the calling one, which reads; 0: that one does
+                              ///< both
+    std::size_t block_bytes = 1 << 20;   ///< that are read, and parsed by a thread, at a time: 1 or
+                                         ///< more
     std::size_t matrix_bytes = 1 << 28;  ///< no matrix may have more text
 };
 
@@ -42,25 +44,29 @@ template <class T>
 struct Reading {
     std::uint64_t count = 0;  ///< matrices
     Shape shape;
-    kernels::reduce::MinMax<T> range{1};  ///< of all matrices, shape (rows, columns); only where no reducer was fed
+    kernels::reduce::MinMax<T> range{1};  ///< of all matrices, shape (rows, columns); only where no
+                                          ///< reducer was fed
     std::uint64_t bytes = 0;              ///< of text or .npy, unpacked
     double wall_ms = 0;                   ///< in all, reducing included
-    /// Of that, what was spent on reducing: the threads' own share each, or what the reducer's add took.
+    /// Of that, what was spent on reducing: the threads' own share each, or what the reducer's add
+    /// took.
     double reduce_ms = 0;
 };
 
-/// Told the announced count and the shape before any values; gives the reducer that is to be fed with them, or nullptr where each thread
-/// may reduce what it has parsed. An error ends the reading.
+/// Told the announced count and the shape before any values; gives the reducer that is to be fed
+/// with them, or nullptr where each thread may reduce what it has parsed. An error ends the
+/// reading.
 template <class T>
 using Begin = std::function<Result<kernels::reduce::Reducer<T>*>(std::uint64_t count, Shape shape)>;
 
 /// Milliseconds since `begin`.
 inline double ms_since(std::chrono::steady_clock::time_point begin) {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+        .count();
 }
 
-/// Numbers as they come off one thread: kept, or reduced as soon as there are enough of them and while they are in the cache. Made once
-/// and used again for every part of the source.
+/// Numbers as they come off one thread: kept, or reduced as soon as there are enough of them and
+/// while they are in the cache. Made once and used again for every part of the source.
 template <class T>
 class Intake {
   public:
@@ -76,7 +82,8 @@ class Intake {
     /// Room for `count` numbers more, to be filled.
     T* next(std::size_t count) {
         // Doubled, and kept for later parts: memory that is used again costs nothing.
-        if (values_.size() < used_ + count) values_.resize(std::max(used_ + count, 2 * values_.size()));
+        if (values_.size() < used_ + count)
+            values_.resize(std::max(used_ + count, 2 * values_.size()));
         T* const room = values_.data() + used_;
         used_ += count;
         return room;
@@ -116,8 +123,8 @@ class Intake {
     double reduce_ms_ = 0;
 };
 
-/// Takes the first `count` matrices of a part into what was read before: by the reducer, or by the part's own result where there is none.
-/// Parts come in the order of the source.
+/// Takes the first `count` matrices of a part into what was read before: by the reducer, or by the
+/// part's own result where there is none. Parts come in the order of the source.
 template <class T>
 Status take_in(const Intake<T>& intake, std::uint64_t count, kernels::reduce::Reducer<T>* reducer,
                Reading<T>& reading) {
@@ -132,11 +139,13 @@ Status take_in(const Intake<T>& intake, std::uint64_t count, kernels::reduce::Re
     return added;
 }
 
-/// At the end of a reading that began at `started`, and whose reduce_ms are the sum of what was measured.
+/// At the end of a reading that began at `started`, and whose reduce_ms are the sum of what was
+/// measured.
 template <class T>
-void finish_times(std::chrono::steady_clock::time_point started, const ReadOptions& options, bool by_threads,
-                  Reading<T>& reading) {
-    if (by_threads) reading.reduce_ms /= static_cast<double>(std::max<std::size_t>(1, options.threads));
+void finish_times(std::chrono::steady_clock::time_point started, const ReadOptions& options,
+                  bool by_threads, Reading<T>& reading) {
+    if (by_threads)
+        reading.reduce_ms /= static_cast<double>(std::max<std::size_t>(1, options.threads));
     reading.wall_ms = ms_since(started);
 }
 

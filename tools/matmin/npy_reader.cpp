@@ -63,18 +63,23 @@ std::string header_fault(const npy::Header& header) {
     const auto& shape = header.shape;
     if (shape.size() != 3) {
         const std::string remedy =
-            shape.size() == 2 ? fmt::format("array.reshape(-1, ROWS, {}), or array[None] if it is one matrix", shape[1])
-                              : "array.reshape(-1, ROWS, COLUMNS)";
+            shape.size() == 2
+                ? fmt::format("array.reshape(-1, ROWS, {}), or array[None] if it is one matrix",
+                              shape[1])
+                : "array.reshape(-1, ROWS, COLUMNS)";
         return fmt::format(
-            "its array has the shape {}, and (matrices, rows, columns) is needed; numpy: numpy.save(path, {})",
+            "its array has the shape {}, and (matrices, rows, columns) is needed; numpy: "
+            "numpy.save(path, {})",
             shape_text(shape), remedy);
     }
     if (shape[0] == 0)
         return fmt::format(
-            "its array has the shape {}, and of no matrices there is no minimum; there must be one at least",
+            "its array has the shape {}, and of no matrices there is no minimum; there must be one "
+            "at least",
             shape_text(shape));
     if (shape[1] == 0 || shape[2] == 0)
-        return fmt::format("its array has the shape {}, so its matrices have no numbers", shape_text(shape));
+        return fmt::format("its array has the shape {}, so its matrices have no numbers",
+                           shape_text(shape));
     if (header.type == npy::Type::other) {
         return fmt::format(
             "its numbers are {}, and float64, float32 and int32 are taken; numpy: numpy.save(path, "
@@ -84,7 +89,8 @@ std::string header_fault(const npy::Header& header) {
     const std::string_view type = type_name(header.type);
     if (type != kTypeName<T> && !std::is_same_v<T, double>) {
         return fmt::format(
-            "its numbers are {0}, which --type {1} may not hold exactly; leave --type out, give --type float64, or "
+            "its numbers are {0}, which --type {1} may not hold exactly; leave --type out, give "
+            "--type float64, or "
             "numpy: numpy.save(path, array.astype(numpy.{1}))",
             type, kTypeName<T>);
     }
@@ -118,7 +124,8 @@ std::optional<NanFault> append(std::string_view bytes, std::size_t width, Intake
 }
 
 template <class T>
-std::optional<NanFault> append_as(npy::Type type, std::string_view bytes, std::size_t width, Intake<T>& intake) {
+std::optional<NanFault> append_as(npy::Type type, std::string_view bytes, std::size_t width,
+                                  Intake<T>& intake) {
     // The header's check has left T itself, and what float64 holds exactly.
     if constexpr (std::is_same_v<T, double>) {
         if (type == npy::Type::float32) return append<float>(bytes, width, intake);
@@ -141,8 +148,8 @@ Result<Reading<T>> read_npy(convert::Input& input, std::string head, const npy::
     const std::uint64_t announced = header.shape[0];
     const std::size_t matrix_bytes = header.data_bytes / announced;
     if (matrix_bytes > options.matrix_bytes) {
-        return bad_source(
-            fmt::format("one of its matrices has more than {} MiB; that is too large", options.matrix_bytes >> 20));
+        return bad_source(fmt::format("one of its matrices has more than {} MiB; that is too large",
+                                      options.matrix_bytes >> 20));
     }
     const auto reducer = begin(announced, shape);
     if (!reducer) return reducer.error();
@@ -154,7 +161,8 @@ Result<Reading<T>> read_npy(convert::Input& input, std::string head, const npy::
     head.erase(0, header.data_offset);
     std::size_t wanted = header.data_bytes;
     std::size_t present = 0;
-    const std::size_t part_bytes = std::max<std::size_t>(1, options.block_bytes / matrix_bytes) * matrix_bytes;
+    const std::size_t part_bytes =
+        std::max<std::size_t>(1, options.block_bytes / matrix_bytes) * matrix_bytes;
     Progress progress("reading", input.total_bytes());
     const auto produce = [&](Part<T>& part) -> Result<bool> {
         progress.update(input.source_bytes());
@@ -166,13 +174,15 @@ Result<Reading<T>> read_npy(convert::Input& input, std::string head, const npy::
         const std::size_t there = from_head + *got;
         const bool is_all = there == part.bytes.size();
         present += there;
-        // Whole matrices are looked through all the same, so that the first fault is the same one for any size of blocks.
+        // Whole matrices are looked through all the same, so that the first fault is the same one
+        // for any size of blocks.
         part.bytes.resize(there - there % matrix_bytes);
         wanted -= part.bytes.size();
         if (!is_all && part.bytes.empty()) {
-            return bad_source(fmt::format(
-                "is cut short: {} bytes of numbers are there, and its header says {}; copy or write it again", present,
-                header.data_bytes));
+            return bad_source(
+                fmt::format("is cut short: {} bytes of numbers are there, and its header says {}; "
+                            "copy or write it again",
+                            present, header.data_bytes));
         }
         return !part.bytes.empty();
     };
@@ -184,12 +194,13 @@ Result<Reading<T>> read_npy(convert::Input& input, std::string head, const npy::
         if (part.fault) {
             const std::size_t matrix = part.fault->index / shape.numbers();
             const std::size_t element = part.fault->index % shape.numbers();
-            return bad_source(
-                fmt::format("array[{}, {}, {}] is NaN, which cannot be compared with numbers; "
-                            "numpy.argwhere(numpy.isnan(array)) finds all",
-                            reading.count + matrix, element / shape.columns, element % shape.columns));
+            return bad_source(fmt::format(
+                "array[{}, {}, {}] is NaN, which cannot be compared with numbers; "
+                "numpy.argwhere(numpy.isnan(array)) finds all",
+                reading.count + matrix, element / shape.columns, element % shape.columns));
         }
-        if (Status taken = take_in(part.intake, part.intake.matrices(), *reducer, reading); !taken) return taken;
+        if (Status taken = take_in(part.intake, part.intake.matrices(), *reducer, reading); !taken)
+            return taken;
         reading.count += part.intake.matrices();
         reading.bytes += part.bytes.size();
         return {};
@@ -201,18 +212,19 @@ Result<Reading<T>> read_npy(convert::Input& input, std::string head, const npy::
     if (!surplus) return surplus.error();
     if (*surplus != 0 || !head.empty()) {
         return bad_source(
-            fmt::format("more bytes follow the {} of numbers that its header says; write it again with numpy.save",
+            fmt::format("more bytes follow the {} of numbers that its header says; write it again "
+                        "with numpy.save",
                         header.data_bytes));
     }
     finish_times(started, options, *reducer == nullptr, reading);
     return reading;
 }
 
-template Result<Reading<float>> read_npy(convert::Input&, std::string, const npy::Header&, const ReadOptions&,
-                                         const Begin<float>&);
-template Result<Reading<double>> read_npy(convert::Input&, std::string, const npy::Header&, const ReadOptions&,
-                                          const Begin<double>&);
-template Result<Reading<std::int32_t>> read_npy(convert::Input&, std::string, const npy::Header&, const ReadOptions&,
-                                                const Begin<std::int32_t>&);
+template Result<Reading<float>> read_npy(convert::Input&, std::string, const npy::Header&,
+                                         const ReadOptions&, const Begin<float>&);
+template Result<Reading<double>> read_npy(convert::Input&, std::string, const npy::Header&,
+                                          const ReadOptions&, const Begin<double>&);
+template Result<Reading<std::int32_t>> read_npy(convert::Input&, std::string, const npy::Header&,
+                                                const ReadOptions&, const Begin<std::int32_t>&);
 
 }  // namespace gloved::matmin

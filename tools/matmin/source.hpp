@@ -16,11 +16,13 @@ namespace gloved::matmin {
 /// Read once, from the beginning to the end.
 class Source {
   public:
-    /// Opens `path`, or stdin for «-»; see convert::Input::open for `stop` and `member`. Errors: those of convert::Input, of
-    /// npy::parse_header.
-    static Result<Source> open(const std::string& path, const std::atomic<bool>& stop, const std::string& member = {});
+    /// Opens `path`, or stdin for «-»; see convert::Input::open for `stop` and `member`. Errors:
+    /// those of convert::Input, of npy::parse_header.
+    static Result<Source> open(const std::string& path, const std::atomic<bool>& stop,
+                               const std::string& member = {});
 
-    /// What its numbers are: for text, which does not say, Type::float64. Type::other is of no use but for the message that read gives.
+    /// What its numbers are: for text, which does not say, Type::float64. Type::other is of no use
+    /// but for the message that read gives.
     npy::Type type() const { return header_ ? header_->type : npy::Type::float64; }
 
     /// See read_text and read_npy. Once.

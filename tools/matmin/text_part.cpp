@@ -27,8 +27,8 @@ const char* skip_line_end(const char* p) {
     return *p == '\n' ? p + 1 : nullptr;
 }
 
-/// Reads `columns` numbers from `p`, which is no blank, to the end of the line, and gives what is behind its LF; nullptr where the line is
-/// anything else. `end` is the end of the text.
+/// Reads `columns` numbers from `p`, which is no blank, to the end of the line, and gives what is
+/// behind its LF; nullptr where the line is anything else. `end` is the end of the text.
 template <class T>
 const char* parse_row(const char* p, const char* end, std::size_t columns, T* out) {
     for (std::size_t column = 0;;) {
@@ -57,38 +57,47 @@ std::string word_fault(std::string_view word) {
     const Number<double> wide = parse_number<double>(word.data(), end);
     const bool is_float64 = wide.end == end && wide.fault == NumberFault::none;
     if (number.end == end && number.fault == NumberFault::overflow) {
-        return fmt::format("{} is too large for {}{}", printable(word), kTypeName<T>,
-                           is_float64 ? "; give --type float64" : "; put a smaller one in its place");
+        return fmt::format(
+            "{} is too large for {}{}", printable(word), kTypeName<T>,
+            is_float64 ? "; give --type float64" : "; put a smaller one in its place");
     }
-    if (is_float64) return fmt::format("{} is no {}; give --type float64", printable(word), kTypeName<T>);
-    const std::string lower = lower_case(word.starts_with('-') || word.starts_with('+') ? word.substr(1) : word);
+    if (is_float64)
+        return fmt::format("{} is no {}; give --type float64", printable(word), kTypeName<T>);
+    const std::string lower =
+        lower_case(word.starts_with('-') || word.starts_with('+') ? word.substr(1) : word);
     if (lower == "nan" || lower == "inf" || lower == "infinity") {
-        return fmt::format("{} cannot be compared with numbers; put a number in its place", printable(word));
+        return fmt::format("{} cannot be compared with numbers; put a number in its place",
+                           printable(word));
     }
     if (word.find('*') != std::string_view::npos) {
-        return fmt::format("{} is no number; matrices are separated by a line of *** alone", printable(word));
+        return fmt::format("{} is no number; matrices are separated by a line of *** alone",
+                           printable(word));
     }
     if (word.find(',') != std::string_view::npos) {
         return fmt::format(
-            "{} is no number; numbers are separated by blanks and have a decimal point: replace the "
+            "{} is no number; numbers are separated by blanks and have a decimal point: replace "
+            "the "
             "comma",
             printable(word));
     }
     return fmt::format("{} is no number; put one in its place", printable(word));
 }
 
-/// What is wrong with a line that parse_row does not take. The first wrong word, else how many words there are.
+/// What is wrong with a line that parse_row does not take. The first wrong word, else how many
+/// words there are.
 template <class T>
 std::string row_fault(std::string_view line, std::size_t columns) {
     std::size_t words = 0;
     for (std::size_t at = 0; at < line.size(); ++words) {
         const std::size_t word_end = std::min(line.find_first_of(" \t", at), line.size());
-        if (std::string fault = word_fault<T>(line.substr(at, word_end - at)); !fault.empty()) return fault;
+        if (std::string fault = word_fault<T>(line.substr(at, word_end - at)); !fault.empty())
+            return fault;
         at = std::min(line.find_first_not_of(" \t", word_end), line.size());
     }
     assert(words != columns);
-    return fmt::format("{} number{} in this line, {} in the first line of the first matrix; all have as many", words,
-                       words == 1 ? "" : "s", columns);
+    return fmt::format(
+        "{} number{} in this line, {} in the first line of the first matrix; all have as many",
+        words, words == 1 ? "" : "s", columns);
 }
 
 }  // namespace
@@ -126,7 +135,8 @@ std::uint64_t line_of_matrix(std::string_view text, std::uint64_t index) {
 }
 
 template <class T>
-std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T>& intake, std::uint64_t& lines) {
+std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T>& intake,
+                                    std::uint64_t& lines) {
     assert(text.empty() || text.ends_with('\n'));
     const char* p = text.data();
     const char* const end = p + text.size();
@@ -140,14 +150,17 @@ std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T
             continue;
         }
         if (*first == '*') {
-            const auto length =
-                static_cast<std::size_t>(static_cast<const char*>(std::memchr(first, '\n', text.size())) - first);
+            const auto length = static_cast<std::size_t>(
+                static_cast<const char*>(std::memchr(first, '\n', text.size())) - first);
             if (is_separator(trim({first, length}))) {
                 if (row == 0)
-                    return fault("nothing stands between this line of *** and the one before; remove one of them");
+                    return fault(
+                        "nothing stands between this line of *** and the one before; remove one of "
+                        "them");
                 if (row != shape.rows) {
                     return fault(
-                        fmt::format("the matrix ends after {} row{}, the first one has {}; complete it, or remove "
+                        fmt::format("the matrix ends after {} row{}, the first one has {}; "
+                                    "complete it, or remove "
                                     "it and correct the count",
                                     row, row == 1 ? "" : "s", shape.rows));
                 }
@@ -159,14 +172,15 @@ std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T
         }
         if (row == shape.rows) {
             return fault(
-                fmt::format("row {} of a matrix, the first one has {}; a line of *** is missing before it, or the "
+                fmt::format("row {} of a matrix, the first one has {}; a line of *** is missing "
+                            "before it, or the "
                             "row is too much",
                             row + 1, shape.rows));
         }
         const char* const next = parse_row(first, end, shape.columns, intake.next(shape.columns));
         if (next == nullptr) {
-            const auto length =
-                static_cast<std::size_t>(static_cast<const char*>(std::memchr(first, '\n', text.size())) - first);
+            const auto length = static_cast<std::size_t>(
+                static_cast<const char*>(std::memchr(first, '\n', text.size())) - first);
             return fault(row_fault<T>(trim({first, length}), shape.columns));
         }
         p = next;
@@ -176,7 +190,8 @@ std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T
         if (row != shape.rows) {
             --line;
             return fault(
-                fmt::format("the text ends within a matrix: {} of {} rows are there; complete it, or remove it and "
+                fmt::format("the text ends within a matrix: {} of {} rows are there; complete it, "
+                            "or remove it and "
                             "correct the count",
                             row, shape.rows));
         }
@@ -187,8 +202,11 @@ std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T
     return std::nullopt;
 }
 
-template std::optional<TextFault> parse_part(std::string_view, Shape, Intake<float>&, std::uint64_t&);
-template std::optional<TextFault> parse_part(std::string_view, Shape, Intake<double>&, std::uint64_t&);
-template std::optional<TextFault> parse_part(std::string_view, Shape, Intake<std::int32_t>&, std::uint64_t&);
+template std::optional<TextFault> parse_part(std::string_view, Shape, Intake<float>&,
+                                             std::uint64_t&);
+template std::optional<TextFault> parse_part(std::string_view, Shape, Intake<double>&,
+                                             std::uint64_t&);
+template std::optional<TextFault> parse_part(std::string_view, Shape, Intake<std::int32_t>&,
+                                             std::uint64_t&);
 
 }  // namespace gloved::matmin

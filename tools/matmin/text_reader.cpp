@@ -22,8 +22,8 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 /// So that numbers of all matrices can be counted, and bytes of them.
 constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 56;
 
-/// Reads one block more behind what `buffer` holds, or as much as it holds already: so what is looked through again does not add up.
-/// Whether there may be more.
+/// Reads one block more behind what `buffer` holds, or as much as it holds already: so what is
+/// looked through again does not add up. Whether there may be more.
 Result<bool> read_more(convert::Input& input, std::size_t block_bytes, std::string& buffer) {
     const std::size_t held = buffer.size();
     buffer.resize(held + std::max(block_bytes, held));
@@ -38,8 +38,9 @@ Result<bool> read_more(convert::Input& input, std::size_t block_bytes, std::stri
 struct Beginning {
     std::uint64_t count = 0;
     std::uint64_t count_line = 0;  ///< from 0
-    std::size_t bytes = 0;         ///< up to and with the separator before the first matrix, if there is one
-    std::uint64_t lines = 0;       ///< in these
+    std::size_t bytes = 0;    ///< up to and with the separator before the first matrix, if there is
+                              ///< one
+    std::uint64_t lines = 0;  ///< in these
     Shape shape;
 };
 
@@ -51,25 +52,32 @@ Error bad_line(const convert::Input& input, std::uint64_t line, const std::strin
 }
 
 /// Reads the line that ought to hold the count.
-Result<std::uint64_t> parse_count(const convert::Input& input, std::string_view trimmed, std::uint64_t line) {
+Result<std::uint64_t> parse_count(const convert::Input& input, std::string_view trimmed,
+                                  std::uint64_t line) {
     const auto fault = [&](const std::string& message) { return bad_line(input, line, message); };
     constexpr const char* kRemedy = "put the number of matrices on a line of its own before them";
-    if (is_separator(trimmed)) return fault(fmt::format("the count is missing before ***; {}", kRemedy));
+    if (is_separator(trimmed))
+        return fault(fmt::format("the count is missing before ***; {}", kRemedy));
     std::uint64_t count = 0;
     const char* const last = trimmed.data() + trimmed.size();
     const auto [end, error] = std::from_chars(trimmed.data(), last, count);
     if (end == last && error == std::errc::result_out_of_range) {
-        return fault(fmt::format("{} matrices are too many; put the number that follows there", printable(trimmed)));
+        return fault(fmt::format("{} matrices are too many; put the number that follows there",
+                                 printable(trimmed)));
     }
     if (end != last || error != std::errc()) {
         return fault(fmt::format("{} is no count of matrices; {}", printable(trimmed), kRemedy));
     }
-    if (count == 0) return fault("the count is 0, and of no matrices there is no minimum; there must be one at least");
+    if (count == 0)
+        return fault(
+            "the count is 0, and of no matrices there is no minimum; there must be one at least");
     return count;
 }
 
-/// Looks through the beginning of the text. nullopt where `text`, which is not all, ends within the first matrix.
-Result<std::optional<Beginning>> look(const convert::Input& input, std::string_view text, bool is_all) {
+/// Looks through the beginning of the text. nullopt where `text`, which is not all, ends within the
+/// first matrix.
+Result<std::optional<Beginning>> look(const convert::Input& input, std::string_view text,
+                                      bool is_all) {
     Beginning found;
     bool counted = false;
     bool separated = false;
@@ -90,7 +98,8 @@ Result<std::optional<Beginning>> look(const convert::Input& input, std::string_v
             if (found.shape.rows != 0) return std::optional(found);
             if (separated) {
                 return bad_line(input, line,
-                                "nothing stands between this line of *** and the one before; remove one of them");
+                                "nothing stands between this line of *** and the one before; "
+                                "remove one of them");
             }
             separated = true;
         } else {
@@ -101,23 +110,30 @@ Result<std::optional<Beginning>> look(const convert::Input& input, std::string_v
         found.lines = line + 1;
     }
     if (!is_all) return std::optional<Beginning>();
-    if (!counted) return bad_source(input, "is empty; the first line holds the number of matrices, and they follow");
+    if (!counted)
+        return bad_source(input,
+                          "is empty; the first line holds the number of matrices, and they follow");
     if (found.shape.rows == 0) {
-        return bad_line(input, found.count_line,
-                        fmt::format("the count is {}, and no matrix follows; the text is not complete", found.count));
+        return bad_line(
+            input, found.count_line,
+            fmt::format("the count is {}, and no matrix follows; the text is not complete",
+                        found.count));
     }
     return std::optional(found);
 }
 
-Status check_matrix_bytes(const convert::Input& input, const ReadOptions& options, std::string_view matrix) {
+Status check_matrix_bytes(const convert::Input& input, const ReadOptions& options,
+                          std::string_view matrix) {
     if (matrix.size() <= options.matrix_bytes) return {};
-    return bad_source(input,
-                      fmt::format("a matrix has more than {} MiB of text; lines of *** are missing, or it is too large",
-                                  options.matrix_bytes >> 20));
+    return bad_source(
+        input,
+        fmt::format(
+            "a matrix has more than {} MiB of text; lines of *** are missing, or it is too large",
+            options.matrix_bytes >> 20));
 }
 
-/// Behind the last whole line of *** in `text`, at or after `from`, where a line begins; 0 where there is none. `from` becomes where to
-/// look when there is more.
+/// Behind the last whole line of *** in `text`, at or after `from`, where a line begins; 0 where
+/// there is none. `from` becomes where to look when there is more.
 std::size_t find_cut(std::string_view text, std::size_t& from) {
     const auto line_begin = [&](std::size_t at) {
         const std::size_t newline = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
@@ -158,7 +174,8 @@ class Cutter {
         std::size_t from = 0;
         std::size_t cut = 0;
         while ((cut = find_cut(text, from)) == 0 && !ended_) {
-            if (Status sized = check_matrix_bytes(input_, options_, text); !sized) return sized.error();
+            if (Status sized = check_matrix_bytes(input_, options_, text); !sized)
+                return sized.error();
             auto more = read_more(input_, options_.block_bytes, text);
             if (!more) return more.error();
             ended_ = !*more;
@@ -199,8 +216,8 @@ Result<Reading<T>> read_text(convert::Input& input, std::string head, const Read
     const std::uint64_t announced = beginning->count;
     if (announced > kMostNumbers / shape.numbers()) {
         return bad_line(input, beginning->count_line,
-                        fmt::format("{} matrices of {} × {} are too many; correct the count", announced, shape.rows,
-                                    shape.columns));
+                        fmt::format("{} matrices of {} × {} are too many; correct the count",
+                                    announced, shape.rows, shape.columns));
     }
     const auto reducer = begin(announced, shape);
     if (!reducer) return reducer.error();
@@ -226,8 +243,10 @@ Result<Reading<T>> read_text(convert::Input& input, std::string head, const Read
         if (part.fault) return bad_line(input, line + part.fault->line, part.fault->message);
         // More than were announced are counted, for the message.
         const std::uint64_t matrices = part.intake.matrices();
-        const std::uint64_t wanted = std::min(matrices, announced - std::min(announced, reading.count));
-        if (wanted < matrices && !surplus_line) surplus_line = line + line_of_matrix(part.text, wanted);
+        const std::uint64_t wanted =
+            std::min(matrices, announced - std::min(announced, reading.count));
+        if (wanted < matrices && !surplus_line)
+            surplus_line = line + line_of_matrix(part.text, wanted);
         if (Status taken = take_in(part.intake, wanted, *reducer, reading); !taken) return taken;
         reading.count += matrices;
         reading.bytes += part.text.size();
@@ -239,7 +258,8 @@ Result<Reading<T>> read_text(convert::Input& input, std::string head, const Read
     if (surplus_line) {
         return bad_line(
             input, *surplus_line,
-            fmt::format("matrix {} begins here, but the count on line {} is {}, and there are {} in all; correct the "
+            fmt::format("matrix {} begins here, but the count on line {} is {}, and there are {} "
+                        "in all; correct the "
                         "count, or remove what is too much",
                         announced + 1, beginning->count_line + 1, announced, reading.count));
     }
@@ -248,17 +268,21 @@ Result<Reading<T>> read_text(convert::Input& input, std::string head, const Read
         return bad_line(
             input, beginning->count_line,
             fmt::format("the count is {}, but {} {} there, up to line {}; {}", announced,
-                        reading.count == 1 ? fmt::format("one matrix of {} × {}", shape.rows, shape.columns)
-                                           : fmt::to_string(reading.count),
+                        reading.count == 1
+                            ? fmt::format("one matrix of {} × {}", shape.rows, shape.columns)
+                            : fmt::to_string(reading.count),
                         reading.count == 1 ? "is" : "are", line,
-                        unseparated ? "put lines of *** between matrices" : "correct the count, or complete the text"));
+                        unseparated ? "put lines of *** between matrices"
+                                    : "correct the count, or complete the text"));
     }
     finish_times(started, options, *reducer == nullptr, reading);
     return reading;
 }
 
-template Result<Reading<float>> read_text(convert::Input&, std::string, const ReadOptions&, const Begin<float>&);
-template Result<Reading<double>> read_text(convert::Input&, std::string, const ReadOptions&, const Begin<double>&);
+template Result<Reading<float>> read_text(convert::Input&, std::string, const ReadOptions&,
+                                          const Begin<float>&);
+template Result<Reading<double>> read_text(convert::Input&, std::string, const ReadOptions&,
+                                           const Begin<double>&);
 template Result<Reading<std::int32_t>> read_text(convert::Input&, std::string, const ReadOptions&,
                                                  const Begin<std::int32_t>&);
 

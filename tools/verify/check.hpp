@@ -12,7 +12,8 @@
 
 namespace gloved::verify {
 
-/// The outcome of one check. `detail` says what was found: the fault where there is one, else figures.
+/// The outcome of one check. `detail` says what was found: the fault where there is one, else
+/// figures.
 struct Check {
     std::string name;
     bool ok = true;

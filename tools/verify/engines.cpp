@@ -92,27 +92,29 @@ std::string hit_name(const Model& model, const Hit& hit) {
 /// Where two answers differ, by bits; nothing when they do not. What led to an answer may differ.
 std::optional<std::string> difference(const Model& model, const Given& got, const Given& wanted) {
     const auto same = [](const Hit& a, const Hit& b) {
-        return a.row == b.row && std::bit_cast<std::uint64_t>(a.score) == std::bit_cast<std::uint64_t>(b.score);
+        return a.row == b.row &&
+               std::bit_cast<std::uint64_t>(a.score) == std::bit_cast<std::uint64_t>(b.score);
     };
     if (got.count != wanted.count) return fmt::format("{} rows for {}", got.count, wanted.count);
     const auto [mine, other] = std::ranges::mismatch(got.hits, wanted.hits, same);
     if (mine != got.hits.end() && other != wanted.hits.end()) {
-        return fmt::format("place {} is {} for {}", mine - got.hits.begin() + 1, hit_name(model, *mine),
-                           hit_name(model, *other));
+        return fmt::format("place {} is {} for {}", mine - got.hits.begin() + 1,
+                           hit_name(model, *mine), hit_name(model, *other));
     }
     if (got.hits.size() == wanted.hits.size()) return std::nullopt;
     return fmt::format("{} words for {}", got.hits.size(), wanted.hits.size());
 }
 
 /// «query 17 of seed 1 (king, raw, k = 10): place 3 is …», so that a fault can be asked for again.
-std::string fault_name(const Asking& asking, std::size_t number, std::string_view how, const std::string& fault) {
+std::string fault_name(const Asking& asking, std::size_t number, std::string_view how,
+                       const std::string& fault) {
     return fmt::format("query {} of seed {}{} ({}): {}", number, asking.seed, how,
                        describe(asking.model, asking.questions.at(number)), fault);
 }
 
 /// Asks all questions. The answers are compared with those `wanted`, or else kept in `kept`.
-Result<Tally> ask(Engine& engine, const std::string& name, const Asking& asking, const Answers* wanted, Answers* kept,
-                  const std::atomic<bool>& stop) {
+Result<Tally> ask(Engine& engine, const std::string& name, const Asking& asking,
+                  const Answers* wanted, Answers* kept, const std::atomic<bool>& stop) {
     struct Batch {
         std::size_t first = 0;
         std::vector<Query> queries;
@@ -137,11 +139,12 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Asking& asking,
     const auto take = [&](Batch& batch) -> Status {
         const auto begun = std::chrono::steady_clock::now();
         const auto got = engine.run(batch.queries);
-        tally.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        tally.seconds +=
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
         if (!got) return got.error();
         if (got->size() != batch.queries.size()) {
-            return Error{ErrorCode::internal,
-                         fmt::format("{} answers for {} queries", got->size(), batch.queries.size())};
+            return Error{ErrorCode::internal, fmt::format("{} answers for {} queries", got->size(),
+                                                          batch.queries.size())};
         }
         for (std::size_t i = 0; i < got->size(); ++i) {
             const Answer& answer = (*got)[i];
@@ -151,18 +154,21 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Asking& asking,
                 continue;
             }
             const std::size_t number = batch.first + i;
-            const auto found = difference(asking.model, {answer.hits, answer.count}, wanted->at(number));
+            const auto found =
+                difference(asking.model, {answer.hits, answer.count}, wanted->at(number));
             if (!found || tally.differing++ >= kMostTold) continue;
-            tally.first.push_back(
-                fault_name(asking, number,
-                           fmt::format(", one of {} together, by {}", got->size(), answer.certificate.pass), *found));
+            tally.first.push_back(fault_name(
+                asking, number,
+                fmt::format(", one of {} together, by {}", got->size(), answer.certificate.pass),
+                *found));
         }
         tally.answers += got->size();
         progress.update(tally.answers);
         return {};
     };
     const std::size_t threads = std::min(asking.threads, kMostDrawing);
-    if (Status asked = convert::run_ordered<Batch>(threads, produce, draw, take); !asked) return asked.error();
+    if (Status asked = convert::run_ordered<Batch>(threads, produce, draw, take); !asked)
+        return asked.error();
     return tally;
 }
 
@@ -180,7 +186,8 @@ Answer plain_answer(const Model& model, const Question& question) {
     std::vector<std::vector<float>> vectors;
     for (std::size_t i = 0; i < asked.size(); ++i) {
         const Weights& weights = question.sources[i].weights;
-        vectors.push_back(weights.empty() ? asked[i]->values : oracle_query(model, weights, question.unit));
+        vectors.push_back(weights.empty() ? asked[i]->values
+                                          : oracle_query(model, weights, question.unit));
     }
     std::vector<Row> excluded = query.excluded;
     std::sort(excluded.begin(), excluded.end());
@@ -188,13 +195,14 @@ Answer plain_answer(const Model& model, const Question& question) {
         const kernels::Filter& filter = query.filter;
         constexpr auto kAnyRank = std::numeric_limits<std::uint32_t>::max();
         return (filter.rank_below == kAnyRank || model.ranks()[row] < filter.rank_below) &&
-               (!filter.rows || (row >= filter.rows->first && row < filter.rows->last)) && score >= filter.min_score &&
+               (!filter.rows || (row >= filter.rows->first && row < filter.rows->last)) &&
+               score >= filter.min_score &&
                !std::binary_search(excluded.begin(), excluded.end(), row);
     };
     Answer answer;
     if (std::holds_alternative<kernels::CosMul>(query.kind)) {
-        const auto negatives =
-            std::vector(std::make_move_iterator(vectors.end() - 1), std::make_move_iterator(vectors.end()));
+        const auto negatives = std::vector(std::make_move_iterator(vectors.end() - 1),
+                                           std::make_move_iterator(vectors.end()));
         vectors.pop_back();
         answer.hits = oracle_top(oracle_cosmul(model, vectors, negatives), query.k, eligible);
         return answer;
@@ -202,8 +210,8 @@ Answer plain_answer(const Model& model, const Question& question) {
     const auto scores = oracle_scores(model, vectors[0]);
     if (const auto* const count = std::get_if<kernels::CountBefore>(&query.kind)) {
         for (std::uint32_t row = 0; row < scores.size(); ++row) {
-            const bool before =
-                scores[row] > scores[count->row] || (scores[row] == scores[count->row] && row < count->row);
+            const bool before = scores[row] > scores[count->row] ||
+                                (scores[row] == scores[count->row] && row < count->row);
             if (before && eligible(row, scores[row])) ++answer.count;
         }
         return answer;
@@ -225,7 +233,8 @@ std::vector<std::size_t> sample(std::size_t answers, std::size_t plain) {
 }
 
 /// How the plain search does on those of `answers`: what differs is the answers' fault.
-Result<Tally> compare_with_plain(const Asking& asking, const Answers& answers, std::span<const std::size_t> numbers,
+Result<Tally> compare_with_plain(const Asking& asking, const Answers& answers,
+                                 std::span<const std::size_t> numbers,
                                  const std::atomic<bool>& stop) {
     struct Item {
         std::size_t number = 0;
@@ -250,7 +259,8 @@ Result<Tally> compare_with_plain(const Asking& asking, const Answers& answers, s
         tally.first.push_back(fault_name(asking, item.number, "", *item.fault));
         return {};
     };
-    if (Status searched = convert::run_ordered<Item>(asking.threads, produce, search, note); !searched) {
+    if (Status searched = convert::run_ordered<Item>(asking.threads, produce, search, note);
+        !searched) {
         return searched.error();
     }
     return tally;
@@ -272,13 +282,13 @@ std::string figures_of(const Tally& tally) {
 
 Way way_of(const Model& model, const kernels::EngineEntry& entry, const std::string& name,
            const kernels::EngineOptions& options) {
-    return {
-        options.planes ? name + " plane" : name, [&model, entry, options] {
-            auto engine = kernels::make_engine(entry.name, model, options);
-            if (engine || engine.error().code != ErrorCode::unavailable) return engine;
-            const std::string& reason = entry.unavailable;
-            return decltype(engine)(Error{ErrorCode::unavailable, reason.empty() ? engine.error().message : reason});
-        }};
+    return {options.planes ? name + " plane" : name, [&model, entry, options] {
+                auto engine = kernels::make_engine(entry.name, model, options);
+                if (engine || engine.error().code != ErrorCode::unavailable) return engine;
+                const std::string& reason = entry.unavailable;
+                return decltype(engine)(Error{ErrorCode::unavailable,
+                                              reason.empty() ? engine.error().message : reason});
+            }};
 }
 
 }  // namespace
@@ -309,7 +319,8 @@ std::vector<Way> all_ways(const Model& model, std::size_t threads) {
 
 Result<std::vector<Way>> choose_ways(std::vector<Way> ways, const EngineChecks& checks) {
     const auto named = [&](std::string_view name) -> Result<Way> {
-        const auto found = std::find_if(ways.begin(), ways.end(), [&](const Way& way) { return way.name == name; });
+        const auto found = std::find_if(ways.begin(), ways.end(),
+                                        [&](const Way& way) { return way.name == name; });
         if (found != ways.end()) {
             Way way = *found;
             way.required = true;
@@ -354,16 +365,20 @@ Status check_engines(const Model& model, const std::vector<Way>& ways, const Eng
     std::string reference_name;
     for (const Way& way : ways) {
         if (stop) return interrupted();
-        const auto outcome = [&](bool ok, const std::string& detail) { report({"engine " + way.name, ok, detail}); };
+        const auto outcome = [&](bool ok, const std::string& detail) {
+            report({"engine " + way.name, ok, detail});
+        };
         auto engine = way.make();
         if (!engine) {
             const bool absent = engine.error().code == ErrorCode::unavailable;
-            outcome(absent && !way.required, (absent ? "not available: " : "") + engine.error().message);
+            outcome(absent && !way.required,
+                    (absent ? "not available: " : "") + engine.error().message);
             continue;
         }
         const bool is_reference = reference_name.empty();
         Answers kept;
-        const auto tally = ask(**engine, way.name, asking, is_reference ? nullptr : &reference, &kept, stop);
+        const auto tally =
+            ask(**engine, way.name, asking, is_reference ? nullptr : &reference, &kept, stop);
         engine->reset();  // its memory is needed again
         if (!tally) {
             if (tally.error().code == ErrorCode::interrupted) return tally.error();
@@ -372,18 +387,21 @@ Status check_engines(const Model& model, const std::vector<Way>& ways, const Eng
         }
         if (!is_reference) {
             outcome(tally->differing == 0,
-                    figures_of(*tally) + (tally->differing == 0 ? ", the bits of " + reference_name
-                                                                : "; " + faults_of(*tally, reference_name)));
+                    figures_of(*tally) + (tally->differing == 0
+                                              ? ", the bits of " + reference_name
+                                              : "; " + faults_of(*tally, reference_name)));
             continue;
         }
         reference = std::move(kept);
         reference_name = way.name;
-        const auto plain = compare_with_plain(asking, reference, sample(checks.answers, checks.plain), stop);
+        const auto plain =
+            compare_with_plain(asking, reference, sample(checks.answers, checks.plain), stop);
         if (!plain) return plain.error();
         outcome(plain->differing == 0,
-                figures_of(*tally) + (plain->differing == 0
-                                          ? fmt::format(", of {} the bits of a plain float64 search", plain->answers)
-                                          : "; " + faults_of(*plain, "a plain float64 search")));
+                figures_of(*tally) +
+                    (plain->differing == 0
+                         ? fmt::format(", of {} the bits of a plain float64 search", plain->answers)
+                         : "; " + faults_of(*plain, "a plain float64 search")));
     }
     return {};
 }

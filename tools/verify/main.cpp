@@ -32,7 +32,8 @@ constexpr unsigned kDefaultThreads = 8;  // more wait for the memory
 
 constexpr const char* kHelpHead =
     "Usage: gloved-verify [options] MODEL_DIR\n"
-    "Checks that a model is whole: header, pairing, sizes, keys, checksums, padding, norms, finite numbers, ranks;\n"
+    "Checks that a model is whole: header, pairing, sizes, keys, checksums, padding, norms, finite "
+    "numbers, ranks;\n"
     "and that the planes, where there are some, are its own and their bounds hold.\n"
     "One line a check on stdout. Nothing is changed.\n\n";
 constexpr const char* kHelpTail =
@@ -60,17 +61,22 @@ int parse(int argc, char** argv, std::optional<CommandLine>& parsed) {
          "the download: compare each word, number and rank with it (- reads stdin)")             //
         ("quick", po::bool_switch(&line.options.quick), "only header, pairing, sizes and keys")  //
         ("engines", po::bool_switch(&line.options.engines),
-         "ask every engine of this machine the same random queries, with planes and without, and compare the answers' "
-         "bits")                                                                                                    //
-        ("answers", po::value(&answers)->value_name("N"), "how many each of them gives (default: 1000)")            //
-        ("oracle", po::value(&plain)->value_name("M"), "how many of these a plain search gives too (default: 20)")  //
-        ("seed", po::value(&line.options.asked.seed)->value_name("S"), "other queries (default: 1)")                //
+         "ask every engine of this machine the same random queries, with planes and without, and "
+         "compare the answers' "
+         "bits")  //
+        ("answers", po::value(&answers)->value_name("N"),
+         "how many each of them gives (default: 1000)")  //
+        ("oracle", po::value(&plain)->value_name("M"),
+         "how many of these a plain search gives too (default: 20)")  //
+        ("seed", po::value(&line.options.asked.seed)->value_name("S"),
+         "other queries (default: 1)")  //
         ("ways", po::value(&line.options.asked.ways)->value_name("LIST"),
          "which engines, with commas between: \"cpu avx2,cuda plane\" (default: all)")  //
         ("reference", po::value(&line.options.asked.reference)->value_name("WAY"),
-         "the engine that others are compared with (default: the first)")                                         //
-        ("json", po::bool_switch(&line.json), "one JSON object instead of lines")                                 //
-        ("threads", po::value(&threads)->value_name("T"), "threads that check (default: one a core, at most 8)")  //
+         "the engine that others are compared with (default: the first)")          //
+        ("json", po::bool_switch(&line.json), "one JSON object instead of lines")  //
+        ("threads", po::value(&threads)->value_name("T"),
+         "threads that check (default: one a core, at most 8)")  //
         ("help", "show this")("version", "show the version");
     po::options_description all;
     all.add(visible).add_options()("model-dir", po::value(&line.options.model_dir));
@@ -78,7 +84,8 @@ int parse(int argc, char** argv, std::optional<CommandLine>& parsed) {
     positional.add("model-dir", 1);
 
     po::variables_map values;
-    if (const auto status = kProgram.read(argc, argv, visible, all, positional, values)) return *status;
+    if (const auto status = kProgram.read(argc, argv, visible, all, positional, values))
+        return *status;
     if (line.options.model_dir.empty()) return kProgram.wrong_usage("MODEL_DIR is needed");
     if (line.options.quick && !line.options.source.empty())
         return kProgram.wrong_usage("--quick and --source exclude each other");
@@ -90,15 +97,17 @@ int parse(int argc, char** argv, std::optional<CommandLine>& parsed) {
     }
     if (values.count("oracle") == 0) plain = std::min(answers, kDefaultPlain);
     if (answers < 1 || answers > kMaxAnswers || plain < 0 || plain > answers) {
-        return kProgram.wrong_usage(fmt::format("--answers is 1 to {}, --oracle 0 to as many", kMaxAnswers));
+        return kProgram.wrong_usage(
+            fmt::format("--answers is 1 to {}, --oracle 0 to as many", kMaxAnswers));
     }
     line.options.asked.answers = static_cast<std::size_t>(answers);
     line.options.asked.plain = static_cast<std::size_t>(plain);
     if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
         return kProgram.wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
     }
-    line.options.threads = threads != 0 ? static_cast<std::size_t>(threads)
-                                        : std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads);
+    line.options.threads =
+        threads != 0 ? static_cast<std::size_t>(threads)
+                     : std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads);
     parsed = std::move(line);
     return kDone;
 }
@@ -125,11 +134,13 @@ void print_json(const verify::VerifyOptions& options, const verify::ModelFacts& 
 int run_program(int argc, char** argv) {
     std::optional<CommandLine> line;
     if (const int status = parse(argc, argv, line); !line) return status;
-    // The second one ends the program where it stands: an engine in the middle of a large batch, say. Nothing is left.
+    // The second one ends the program where it stands: an engine in the middle of a large batch,
+    // say. Nothing is left.
     const auto& stop = tools::stop_on_signals(tools::SecondSignal::ends_at_once);
 
     convert::explain_bus_errors(
-        "gloved-verify: a file of the model became shorter while it was read, or its disk cannot be read\n");
+        "gloved-verify: a file of the model became shorter while it was read, or its disk cannot "
+        "be read\n");
 
     std::vector<verify::Check> checks;
     const auto facts = verify::verify(line->options, stop, [&](const verify::Check& made) {
@@ -144,8 +155,8 @@ int run_program(int argc, char** argv) {
         kProgram.say(facts.error().message);
         return kFault;
     }
-    const auto failed =
-        std::count_if(checks.begin(), checks.end(), [](const verify::Check& check) { return !check.ok; });
+    const auto failed = std::count_if(checks.begin(), checks.end(),
+                                      [](const verify::Check& check) { return !check.ok; });
     const std::string name = without_control_bytes(line->options.model_dir);
     if (line->json) {
         print_json(line->options, *facts, checks, failed == 0);
@@ -159,4 +170,6 @@ int run_program(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return gloved::program_main("gloved-verify", run_program, argc, argv); }
+int main(int argc, char** argv) {
+    return gloved::program_main("gloved-verify", run_program, argc, argv);
+}

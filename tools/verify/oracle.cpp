@@ -51,13 +51,15 @@ std::vector<double> oracle_scores(const format::Model& model, std::span<const fl
     return scores;
 }
 
-std::vector<double> oracle_cosmul(const format::Model& model, const std::vector<std::vector<float>>& positives,
+std::vector<double> oracle_cosmul(const format::Model& model,
+                                  const std::vector<std::vector<float>>& positives,
                                   const std::vector<std::vector<float>>& negatives) {
     std::vector<double> above(model.rows(), 1.0);
     std::vector<double> below(model.rows(), 1.0);
     const auto multiply = [&](const std::vector<float>& query, std::vector<double>& product) {
         const auto scores = oracle_scores(model, query);
-        for (std::size_t row = 0; row < scores.size(); ++row) product[row] *= (1.0 + scores[row]) / 2.0;
+        for (std::size_t row = 0; row < scores.size(); ++row)
+            product[row] *= (1.0 + scores[row]) / 2.0;
     };
     for (const auto& query : positives) multiply(query, above);
     for (const auto& query : negatives) multiply(query, below);
@@ -65,10 +67,12 @@ std::vector<double> oracle_cosmul(const format::Model& model, const std::vector<
     return above;
 }
 
-std::vector<kernels::Hit> oracle_top(std::span<const double> scores, std::size_t k, const Eligible& eligible) {
+std::vector<kernels::Hit> oracle_top(std::span<const double> scores, std::size_t k,
+                                     const Eligible& eligible) {
     std::vector<kernels::Hit> hits;
     for (std::uint32_t row = 0; row < scores.size(); ++row) {
-        if (!std::isnan(scores[row]) && eligible(row, scores[row])) hits.push_back({row, scores[row]});
+        if (!std::isnan(scores[row]) && eligible(row, scores[row]))
+            hits.push_back({row, scores[row]});
     }
     std::sort(hits.begin(), hits.end(), [](const kernels::Hit& a, const kernels::Hit& b) {
         if (a.score > b.score) return true;

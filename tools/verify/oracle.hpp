@@ -1,5 +1,5 @@
-// The oracle: nearest words by one plain float64 loop over all rows. It shares nothing with the engines but the hit
-// type.
+// The oracle: nearest words by one plain float64 loop over all rows. It shares nothing with the
+// engines but the hit type.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,17 @@ using Eligible = std::function<bool(std::uint32_t row, double score)>;
 /// The query vector of an expression, as the exactness contract words it.
 std::vector<float> oracle_query(const format::Model& model, const Weights& weights, bool unit);
 
-/// The cosine of `query` with every row, in row order; norms are computed here, not read. NaN for a row
-/// that holds NaN.
+/// The cosine of `query` with every row, in row order; norms are computed here, not read. NaN for a
+/// row that holds NaN.
 std::vector<double> oracle_scores(const format::Model& model, std::span<const float> query);
 
 /// Π((1+cos)/2 of positives) / (Π((1+cos)/2 of negatives) + 1e-6) of every row, in row order.
-std::vector<double> oracle_cosmul(const format::Model& model, const std::vector<std::vector<float>>& positives,
+std::vector<double> oracle_cosmul(const format::Model& model,
+                                  const std::vector<std::vector<float>>& positives,
                                   const std::vector<std::vector<float>>& negatives);
 
 /// The k best of `scores` among the eligible rows, ties by row. NaN is no score.
-std::vector<kernels::Hit> oracle_top(std::span<const double> scores, std::size_t k, const Eligible& eligible);
+std::vector<kernels::Hit> oracle_top(std::span<const double> scores, std::size_t k,
+                                     const Eligible& eligible);
 
 }  // namespace gloved::verify

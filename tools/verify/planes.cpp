@@ -30,9 +30,10 @@ using format::PlaneShape;
 constexpr std::size_t kPieceBytes = 1 << 20;
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-// What float64 may be off by, for dim <= 4096 (docs/certified-search.md §3): P by less than 10⁻¹² |c|, so that P² is by less than
-// 2.1 · 10⁻¹² c·c, and the squares of what is stored by less than 10⁻¹⁵ of themselves, which is at most 225 c·c. What passes with
-// these allowances holds. What gloved-convert stores stays a seventh of a unit within each limit, far more than they take.
+// What float64 may be off by, for dim <= 4096 (docs/certified-search.md §3): P by less than 10⁻¹²
+// |c|, so that P² is by less than 2.1 · 10⁻¹² c·c, and the squares of what is stored by less than
+// 10⁻¹⁵ of themselves, which is at most 225 c·c. What passes with these allowances holds. What
+// gloved-convert stores stays a seventh of a unit within each limit, far more than they take.
 constexpr double kOfProjection = 2e-12;
 constexpr double kOfSquare = 3e-12;
 
@@ -43,19 +44,23 @@ struct Stored {
     std::uint16_t residual = 0;
 };
 
-void read_row(const PlaneShape& shape, std::span<const std::byte> groups, std::size_t row, Stored& stored) {
+void read_row(const PlaneShape& shape, std::span<const std::byte> groups, std::size_t row,
+              Stored& stored) {
     const auto group = groups.subspan(row / kGroupRows * shape.group_bytes(), shape.group_bytes());
     const std::size_t lane = row % kGroupRows;
     for (std::size_t step = 0; step < shape.steps(); ++step) {
         for (std::size_t i = 0; i < kStepDims / 2; ++i) {
             const auto both = static_cast<unsigned>(group[step * kStepBytes + 4 * lane + i]);
             stored.codes[step * kStepDims + i] = static_cast<std::uint8_t>(both & 15U);
-            stored.codes[step * kStepDims + kStepDims / 2 + i] = static_cast<std::uint8_t>(both >> 4U);
+            stored.codes[step * kStepDims + kStepDims / 2 + i] =
+                static_cast<std::uint8_t>(both >> 4U);
         }
     }
     const auto bounds = group.last(kStepBytes);
-    std::memcpy(&stored.projection, bounds.data() + lane * sizeof stored.projection, sizeof stored.projection);
-    std::memcpy(&stored.residual, bounds.data() + (kGroupRows + lane) * sizeof stored.residual, sizeof stored.residual);
+    std::memcpy(&stored.projection, bounds.data() + lane * sizeof stored.projection,
+                sizeof stored.projection);
+    std::memcpy(&stored.residual, bounds.data() + (kGroupRows + lane) * sizeof stored.residual,
+                sizeof stored.residual);
 }
 
 bool is_zero(const Stored& stored, std::size_t from, std::size_t to) {
@@ -80,16 +85,19 @@ std::string fault_of(std::span<const float> vector, const Stored& stored) {
     // Every comparison so that NaN fails.
     if (!(stored.projection * unit <= projection - allowance &&
           projection + allowance < (stored.projection + kernels::planes::kStoredWithin) * unit)) {
-        return fmt::format("its projection is stored as {} units, its codes and its vector give {:.6g}",
-                           stored.projection, projection / unit);
+        return fmt::format(
+            "its projection is stored as {} units, its codes and its vector give {:.6g}",
+            stored.projection, projection / unit);
     }
     const double most = stored.residual * unit;
-    const double least = (stored.residual - kernels::planes::kStoredWithin) * unit;  // H lies between
+    const double least = (stored.residual - kernels::planes::kStoredWithin) * unit;  // H lies
+                                                                                     // between
     const double of_projection = projection * projection;
     if (!(most * most + of_projection >= square * (1 + kOfSquare) &&
           (least <= 0 || least * least + of_projection < square * (1 - kOfSquare)))) {
-        return fmt::format("its residual is stored as {} units, its codes and its vector give {:.6g}", stored.residual,
-                           std::sqrt(std::max(0.0, square - projection * projection)) / unit);
+        return fmt::format(
+            "its residual is stored as {} units, its codes and its vector give {:.6g}",
+            stored.residual, std::sqrt(std::max(0.0, square - projection * projection)) / unit);
     }
     return {};
 }
@@ -128,7 +136,8 @@ void scan(const Model& model, std::span<const std::byte> groups, Piece& piece) {
         const bool covered = row < shape.rows && kernels::bound_covers(model.norms()[row]);
         if (!covered) {
             piece.uncovered += row < shape.rows ? 1U : 0U;
-            if (!is_zero(stored, 0, end) || stored.projection != 0 || stored.residual != 0) piece.not_zero.add(row);
+            if (!is_zero(stored, 0, end) || stored.projection != 0 || stored.residual != 0)
+                piece.not_zero.add(row);
             continue;
         }
         if (!is_zero(stored, shape.dim, end)) piece.not_zero.add(row);
@@ -138,12 +147,14 @@ void scan(const Model& model, std::span<const std::byte> groups, Piece& piece) {
 
 }  // namespace
 
-Status check_planes(const Model& model, std::size_t threads, const std::atomic<bool>& stop, const Reporter& report) {
+Status check_planes(const Model& model, std::size_t threads, const std::atomic<bool>& stop,
+                    const Reporter& report) {
     if (!model.planes()) return {};
     const auto groups = *model.planes();
     const PlaneShape shape{model.rows(), model.dim()};
     const std::string path = model.path() + "/" + format::kPlanesFile;
-    const std::size_t piece_groups = std::max<std::size_t>(1, kPieceBytes / (kGroupRows * model.dim() * sizeof(float)));
+    const std::size_t piece_groups =
+        std::max<std::size_t>(1, kPieceBytes / (kGroupRows * model.dim() * sizeof(float)));
     std::optional<Progress> progress(std::in_place, "planes", groups.size());
     format::Checksum checksum;
     Faults not_zero;
@@ -158,36 +169,41 @@ Status check_planes(const Model& model, std::size_t threads, const std::atomic<b
     };
     const auto work = [&](Piece& piece) { scan(model, groups, piece); };
     const auto take = [&](Piece& piece) -> Status {
-        checksum.update(
-            groups.subspan(piece.first * shape.group_bytes(), (piece.last - piece.first) * shape.group_bytes()));
+        checksum.update(groups.subspan(piece.first * shape.group_bytes(),
+                                       (piece.last - piece.first) * shape.group_bytes()));
         not_zero.add(piece.not_zero);
         wrong.add(piece.wrong);
         uncovered += piece.uncovered;
         progress->update(piece.last * shape.group_bytes());
         return {};
     };
-    if (Status scanned = convert::run_ordered<Piece>(threads, produce, work, take); !scanned) return scanned;
+    if (Status scanned = convert::run_ordered<Piece>(threads, produce, work, take); !scanned)
+        return scanned;
     progress.reset();  // wipes its line before others are written
 
     const std::uint64_t stored_checksum = model.planes_header()->checksum;
     report({"checksum of planes", checksum.value() == stored_checksum,
             checksum.value() == stored_checksum
                 ? format::hex(stored_checksum)
-                : fmt::format("{}: the checksum is {}, the bytes give {}", path, format::hex(stored_checksum),
-                              format::hex(checksum.value()))});
+                : fmt::format("{}: the checksum is {}, the bytes give {}", path,
+                              format::hex(stored_checksum), format::hex(checksum.value()))});
 
     const auto behind = model.mapped_planes().subspan(format::kHeaderBytes + groups.size());
-    const auto byte = std::find_if(behind.begin(), behind.end(), [](std::byte value) { return value != std::byte{0}; });
+    const auto byte = std::find_if(behind.begin(), behind.end(),
+                                   [](std::byte value) { return value != std::byte{0}; });
     if (byte != behind.end()) {
         report({"padding of planes", false,
                 fmt::format("{}: byte {} lies behind the groups and is not zero", path,
-                            format::kHeaderBytes + groups.size() + static_cast<std::size_t>(byte - behind.begin()))});
+                            format::kHeaderBytes + groups.size() +
+                                static_cast<std::size_t>(byte - behind.begin()))});
     } else if (not_zero.count != 0) {
         const bool is_row = not_zero.first < model.rows();
-        report({"padding of planes", false,
-                fmt::format("{}: {} rows with codes or numbers where zeros belong; the first: {}", path, not_zero.count,
-                            is_row ? row_name(model, not_zero.first)
-                                   : fmt::format("place {}, behind the last row", not_zero.first))});
+        report(
+            {"padding of planes", false,
+             fmt::format("{}: {} rows with codes or numbers where zeros belong; the first: {}",
+                         path, not_zero.count,
+                         is_row ? row_name(model, not_zero.first)
+                                : fmt::format("place {}, behind the last row", not_zero.first))});
     } else {
         report({"padding of planes", true,
                 fmt::format("zero behind dimensions and rows, and of {} rows whose norms no "
@@ -196,14 +212,15 @@ Status check_planes(const Model& model, std::size_t threads, const std::atomic<b
     }
 
     if (wrong.count == 0) {
-        report(
-            {"bounds of planes", true, fmt::format("hold for all {} rows that they cover", model.rows() - uncovered)});
+        report({"bounds of planes", true,
+                fmt::format("hold for all {} rows that they cover", model.rows() - uncovered)});
     } else {
         Stored stored;
         read_row(shape, groups, wrong.first, stored);
         report({"bounds of planes", false,
                 fmt::format("{}: {} rows' do not hold; the first: {}: {}", path, wrong.count,
-                            row_name(model, wrong.first), fault_of(model.vector(wrong.first), stored))});
+                            row_name(model, wrong.first),
+                            fault_of(model.vector(wrong.first), stored))});
     }
     return {};
 }

@@ -32,7 +32,8 @@ constexpr std::size_t kMostExcluded = 1000;
 constexpr std::size_t kProductNumber = 1;
 constexpr std::size_t kCountNumber = 2;
 
-/// Only the generator's own numbers, whole-number arithmetic, and operations that IEEE 754 defines: the same with every library.
+/// Only the generator's own numbers, whole-number arithmetic, and operations that IEEE 754 defines:
+/// the same with every library.
 class Chance {
   public:
     explicit Chance(std::uint64_t seed) : random_(seed) {}
@@ -48,13 +49,14 @@ class Chance {
     /// Near-normal, of variance 1/3: the sum of four uniform numbers.
     double bell() {
         const std::uint64_t bits = random_();
-        const auto sum =
-            static_cast<double>((bits & 0xFFFF) + (bits >> 16 & 0xFFFF) + (bits >> 32 & 0xFFFF) + (bits >> 48));
+        const auto sum = static_cast<double>((bits & 0xFFFF) + (bits >> 16 & 0xFFFF) +
+                                             (bits >> 32 & 0xFFFF) + (bits >> 48));
         return sum / 0xFFFF - 2;
     }
     /// 2^-most … 2^-least.
     double small(int least, int most) {
-        return std::ldexp(1.0, -least - static_cast<int>(below(static_cast<std::size_t>(most - least) + 1)));
+        return std::ldexp(
+            1.0, -least - static_cast<int>(below(static_cast<std::size_t>(most - least) + 1)));
     }
 
   private:
@@ -70,11 +72,14 @@ class Drawing {
     Question draw() {
         question_.unit = chance_.one_in(4);
         // The two rarer kinds cost a pass over every row in float64 on some ways.
-        const bool product = number_ == kProductNumber || (number_ > kCountNumber && chance_.one_in(200));
-        const bool count = number_ == kCountNumber || (number_ > kCountNumber && chance_.one_in(200));
+        const bool product =
+            number_ == kProductNumber || (number_ > kCountNumber && chance_.one_in(200));
+        const bool count =
+            number_ == kCountNumber || (number_ > kCountNumber && chance_.one_in(200));
         if (product) {
             kernels::CosMul kind;
-            for (std::size_t i = 0; i < 3; ++i) (i < 2 ? kind.positives : kind.negatives).push_back(vector());
+            for (std::size_t i = 0; i < 3; ++i)
+                (i < 2 ? kind.positives : kind.negatives).push_back(vector());
             question_.query.kind = std::move(kind);
         } else if (count) {
             question_.query.kind = kernels::CountBefore{vector(), row()};
@@ -99,8 +104,10 @@ class Drawing {
     }
 
     std::size_t draw_k() {
-        // Such an answer is as long as the model: as many of them as would let the others' length no more than double.
-        if (chance_.one_in(std::max<std::size_t>(500, model_.rows() / 8))) return model_.rows() + chance_.below(100);
+        // Such an answer is as long as the model: as many of them as would let the others' length
+        // no more than double.
+        if (chance_.one_in(std::max<std::size_t>(500, model_.rows() / 8)))
+            return model_.rows() + chance_.below(100);
         const std::size_t of_hundred = chance_.below(100);
         if (of_hundred < 10) return 1;
         if (of_hundred < 15) return 2;
@@ -111,7 +118,8 @@ class Drawing {
     QueryVector vector() {
         const std::size_t of_twenty = chance_.below(20);
         if (of_twenty < 13) {
-            if (auto words = expression(of_twenty < 8 ? 1 : 2 + chance_.below(3))) return *std::move(words);
+            if (auto words = expression(of_twenty < 8 ? 1 : 2 + chance_.below(3)))
+                return *std::move(words);
         }
         for (;;) {
             near_.reset();
@@ -123,7 +131,8 @@ class Drawing {
                 recipe += fmt::format(" × 2^{}", power);
             }
             std::vector<float> floats(values.size());
-            for (std::size_t i = 0; i < values.size(); ++i) floats[i] = static_cast<float>(values[i]);
+            for (std::size_t i = 0; i < values.size(); ++i)
+                floats[i] = static_cast<float>(values[i]);
             auto made = kernels::make_query_vector(std::move(floats));
             if (!made) continue;  // beyond float32 at either end
             question_.sources.push_back({{}, std::move(recipe)});
@@ -131,7 +140,8 @@ class Drawing {
         }
     }
 
-    /// Nothing when a hundred of them in a row had no direction: there are hardly any rows but zeros.
+    /// Nothing when a hundred of them in a row had no direction: there are hardly any rows but
+    /// zeros.
     std::optional<QueryVector> expression(std::size_t words) {
         for (int attempt = 0; attempt < 100; ++attempt) {
             Weights weights;
@@ -153,7 +163,8 @@ class Drawing {
     double coefficient() {
         const double sign = chance_.sign();
         if (chance_.one_in(2)) return sign;
-        if (chance_.one_in(10)) return sign * std::ldexp(1.0, static_cast<int>(chance_.below(60)) - 30);
+        if (chance_.one_in(10))
+            return sign * std::ldexp(1.0, static_cast<int>(chance_.below(60)) - 30);
         return sign * static_cast<double>(1 + chance_.below(30)) / 10;
     }
 
@@ -172,7 +183,8 @@ class Drawing {
                 const double noise = chance_.one_in(4) ? 0 : chance_.small(3, 26);
                 recipe = fmt::format("{}{} and {:.1e} of noise", opposite ? "the opposite of " : "",
                                      row_name(model_, of), noise);
-                const double size = noise * model_.norms()[of] / std::sqrt(static_cast<double>(dim) / 3);
+                const double size =
+                    noise * model_.norms()[of] / std::sqrt(static_cast<double>(dim) / 3);
                 for (std::size_t i = 0; i < dim; ++i) {
                     const double value = double{model_.vector(of)[i]} + size * chance_.bell();
                     values[i] = opposite ? -value : value;
@@ -203,7 +215,8 @@ class Drawing {
             case 7:
                 recipe = "components on levels";
                 for (double& value : values)
-                    value = static_cast<double>(2 * chance_.below(16)) - (chance_.one_in(8) ? 14 : 15);
+                    value =
+                        static_cast<double>(2 * chance_.below(16)) - (chance_.one_in(8) ? 14 : 15);
                 break;
             default:
                 beyond_a_row(values, recipe);
@@ -212,8 +225,9 @@ class Drawing {
         return values;
     }
 
-    /// Of a row's direction u and its code c: a vector in their plane, on u's far side from c. There the plane's inequality is an
-    /// equation (docs/certified-search.md, §1) for a threshold that is the row's score: only what is rounded keeps the row in.
+    /// Of a row's direction u and its code c: a vector in their plane, on u's far side from c.
+    /// There the plane's inequality is an equation (docs/certified-search.md, §1) for a threshold
+    /// that is the row's score: only what is rounded keeps the row in.
     void beyond_a_row(std::vector<double>& values, std::string& recipe) {
         const Row of = row_with_direction();
         const auto row = model_.vector(of);
@@ -244,8 +258,8 @@ class Drawing {
             largest = std::max(largest, std::abs(values[i]));
         }
         if (!(largest > 0)) return;
-        // Whole digits leave no remainder that would be added to the bound (§4); halves with the signs of the code's levels leave the
-        // one that the bound must make up for.
+        // Whole digits leave no remainder that would be added to the bound (§4); halves with the
+        // signs of the code's levels leave the one that the bound must make up for.
         const std::size_t of_three = chance_.below(3);
         if (of_three == 0) return;
         const bool halves = of_three == 1;
@@ -256,7 +270,8 @@ class Drawing {
             values[i] = std::rint(values[i] * digit);
             // The largest one decides what a digit is.
             if (!halves || std::abs(values[i]) >= kernels::planes::kTwoByteDigit) continue;
-            values[i] += 2 * code.codes[i] > kernels::planes::kTopLevel ? kAlmostHalf : -kAlmostHalf;
+            values[i] +=
+                2 * code.codes[i] > kernels::planes::kTopLevel ? kAlmostHalf : -kAlmostHalf;
         }
     }
 
@@ -268,7 +283,8 @@ class Drawing {
             }
         }
         if (!chance_.one_in(8)) return;
-        // Neighbours in the alphabet are near each other in some models: then the best rows are left out.
+        // Neighbours in the alphabet are near each other in some models: then the best rows are
+        // left out.
         const bool neighbours = chance_.one_in(2);
         std::size_t at = near_.value_or(row());
         for (std::size_t left = chance_.magnitude(kMostExcluded); left > 0; --left) {
@@ -279,14 +295,17 @@ class Drawing {
     void draw_filter() {
         kernels::Filter& filter = question_.query.filter;
         const std::size_t rows = model_.rows();
-        if (chance_.one_in(6)) filter.rank_below = static_cast<std::uint32_t>(chance_.magnitude(rows));
+        if (chance_.one_in(6))
+            filter.rank_below = static_cast<std::uint32_t>(chance_.magnitude(rows));
         if (chance_.one_in(12)) {
             if (chance_.one_in(3)) {
-                filter.rows = model_.prefix_range(model_.key(row()).substr(0, chance_.magnitude(4)));
+                filter.rows =
+                    model_.prefix_range(model_.key(row()).substr(0, chance_.magnitude(4)));
             } else {
                 const std::size_t count = chance_.magnitude(rows);
                 const std::size_t first = chance_.below(rows - count + 1);
-                filter.rows = kernels::RowRange{static_cast<Row>(first), static_cast<Row>(first + count)};
+                filter.rows =
+                    kernels::RowRange{static_cast<Row>(first), static_cast<Row>(first + count)};
             }
         }
         const auto* const cosine = std::get_if<kernels::Cosine>(&question_.query.kind);
@@ -302,8 +321,9 @@ class Drawing {
 
     /// The row's own score, mostly, or a neighbouring number.
     double score_of(Row row, const QueryVector& vector) {
-        const double score = kernels::canonical_score(vector.values.data(), vector.norm, model_.vector(row).data(),
-                                                      model_.norms()[row], model_.dim());
+        const double score =
+            kernels::canonical_score(vector.values.data(), vector.norm, model_.vector(row).data(),
+                                     model_.norms()[row], model_.dim());
         if (!chance_.one_in(8)) return score;
         return std::nextafter(score, 2 * chance_.sign());
     }
@@ -320,7 +340,8 @@ std::string name_of(const Model& model, const Question::Source& source) {
     std::string text;
     for (std::size_t i = 0; i < source.weights.size(); ++i) {
         const auto& [coefficient, row] = source.weights[i];
-        if (i != 0 || coefficient != 1) text += fmt::format("{}{} × ", i == 0 ? "" : " + ", coefficient);
+        if (i != 0 || coefficient != 1)
+            text += fmt::format("{}{} × ", i == 0 ? "" : " + ", coefficient);
         text += printable(model.key(row));
     }
     return text;

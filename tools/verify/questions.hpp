@@ -1,4 +1,5 @@
-// Random questions about a model: every kind, size and filter, and vectors that are made to be hard.
+// Random questions about a model: every kind, size and filter, and vectors that are made to be
+// hard.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +26,14 @@ struct Question {
     bool unit = false;            ///< whether words count with their directions
 };
 
-/// Questions by number. Each depends on the model, the seed and its number alone, on any machine. Any thread may ask.
+/// Questions by number. Each depends on the model, the seed and its number alone, on any machine.
+/// Any thread may ask.
 ///
-/// Two in five are words, one in four expressions, the others vectors: random, near to rows and opposite to them, of one component, of
-/// few, of equal ones, of such as are far apart, and such as meet the 4-bit plane's inequality with equality. k is mostly 10, else 1, 2,
-/// 100, 1,024 or more than there are rows. Filters leave one row or all of them, and smallest scores lie above, below and
-/// exactly on scores of rows. Among the first three are a 3CosMul and a count.
+/// Two in five are words, one in four expressions, the others vectors: random, near to rows and
+/// opposite to them, of one component, of few, of equal ones, of such as are far apart, and such as
+/// meet the 4-bit plane's inequality with equality. k is mostly 10, else 1, 2, 100, 1,024 or more
+/// than there are rows. Filters leave one row or all of them, and smallest scores lie above, below
+/// and exactly on scores of rows. Among the first three are a 3CosMul and a count.
 class Questions {
   public:
     /// The model must outlive it.
@@ -43,7 +46,8 @@ class Questions {
     std::uint64_t seed_;
 };
 
-/// How many questions are asked together, one batch after the other: alone, and up to 1,024, in mixed order. Their sum is `questions`.
+/// How many questions are asked together, one batch after the other: alone, and up to 1,024, in
+/// mixed order. Their sum is `questions`.
 std::vector<std::size_t> batch_sizes(std::size_t questions, std::uint64_t seed);
 
 /// «3CosMul of "king", "woman" (unit), k = 10, rank < 17, 3 excluded».

@@ -69,7 +69,8 @@ void scan(const Model& model, Block& block) {
             block.bad_norm = std::min(block.bad_norm, row);
             ++block.bad_norms;
         }
-        // Squares of finite float32 add up to far less than float64 holds, so this says it of all components.
+        // Squares of finite float32 add up to far less than float64 holds, so this says it of all
+        // components.
         if (!std::isfinite(computed)) block.not_finite = std::min(block.not_finite, row);
         block.norms.add({stored, stored, row, row});
     }
@@ -84,7 +85,8 @@ struct Passing {
 };
 
 /// XXH3-64 of bytes of any length, or nothing once `stop` is set.
-std::optional<std::uint64_t> hash_all(std::span<const std::byte> bytes, const std::atomic<bool>& stop) {
+std::optional<std::uint64_t> hash_all(std::span<const std::byte> bytes,
+                                      const std::atomic<bool>& stop) {
     format::Checksum checksum;
     while (!bytes.empty()) {
         if (stop) return std::nullopt;
@@ -95,13 +97,14 @@ std::optional<std::uint64_t> hash_all(std::span<const std::byte> bytes, const st
     return checksum.value();
 }
 
-void report_checksum(const Model& model, const Section& section, std::uint64_t computed, const Reporter& report) {
+void report_checksum(const Model& model, const Section& section, std::uint64_t computed,
+                     const Reporter& report) {
     const bool same = computed == section.checksum;
-    report(
-        {"checksum of " + section.name, same,
-         same ? format::hex(computed)
-              : fmt::format("{}/{}: section '{}' has checksum {}, its bytes give {}", model.path(), format::kValuesFile,
-                            section.name, format::hex(section.checksum), format::hex(computed))});
+    report({"checksum of " + section.name, same,
+            same ? format::hex(computed)
+                 : fmt::format("{}/{}: section '{}' has checksum {}, its bytes give {}",
+                               model.path(), format::kValuesFile, section.name,
+                               format::hex(section.checksum), format::hex(computed))});
 }
 
 /// The bytes between sections belong to no checksum, so they have one value only.
@@ -112,7 +115,8 @@ void check_padding(const Model& model, const Reporter& report) {
     const auto check_to = [&](std::uint64_t end) -> std::optional<std::uint64_t> {
         const auto gap = bytes.subspan(at, end - at);
         padding += gap.size();
-        const auto found = std::find_if(gap.begin(), gap.end(), [](std::byte byte) { return byte != std::byte{0}; });
+        const auto found = std::find_if(gap.begin(), gap.end(),
+                                        [](std::byte byte) { return byte != std::byte{0}; });
         if (found == gap.end()) return std::nullopt;
         return at + static_cast<std::uint64_t>(found - gap.begin());
     };
@@ -123,18 +127,22 @@ void check_padding(const Model& model, const Reporter& report) {
     }
     if (!bad) bad = check_to(bytes.size());
     report({"padding", !bad,
-            bad ? fmt::format("{}/{}: byte {} lies between sections and is not zero", model.path(), format::kValuesFile,
-                              *bad)
+            bad ? fmt::format("{}/{}: byte {} lies between sections and is not zero", model.path(),
+                              format::kValuesFile, *bad)
                 : fmt::format("{} bytes between sections, all zero", padding)});
 }
 
-/// «0.25 at row 17 ("the"), dimension 3»: the first component of the block's rows that is `value`, of zeros any.
+/// «0.25 at row 17 ("the"), dimension 3»: the first component of the block's rows that is `value`,
+/// of zeros any.
 std::string component_name(const Model& model, float value, std::size_t first, std::size_t last) {
-    const auto components = model.vectors().subspan(first * model.dim(), (last - first) * model.dim());
+    const auto components =
+        model.vectors().subspan(first * model.dim(), (last - first) * model.dim());
     const auto found = std::find(components.begin(), components.end(), value);
     if (found == components.end()) return "none";  // all are NaN
-    const std::size_t index = first * model.dim() + static_cast<std::size_t>(found - components.begin());
-    return fmt::format("{:.6g} at {}, dimension {}", *found, row_name(model, index / model.dim()), index % model.dim());
+    const std::size_t index =
+        first * model.dim() + static_cast<std::size_t>(found - components.begin());
+    return fmt::format("{:.6g} at {}, dimension {}", *found, row_name(model, index / model.dim()),
+                       index % model.dim());
 }
 
 std::string norm_name(const Model& model, double norm, std::size_t row) {
@@ -143,17 +151,20 @@ std::string norm_name(const Model& model, double norm, std::size_t row) {
 
 }  // namespace
 
-Result<ComponentRanges> check_values(const Model& model, std::size_t threads, const std::atomic<bool>& stop,
-                                     const Reporter& report) {
+Result<ComponentRanges> check_values(const Model& model, std::size_t threads,
+                                     const std::atomic<bool>& stop, const Reporter& report) {
     // Sections of one entry a row are hashed in the pass over the rows, others beside it.
     std::vector<Passing> passing;
     std::vector<std::pair<const Section*, std::future<std::optional<std::uint64_t>>>> beside;
     for (const Section& section : model.header().sections) {
-        if (section.name == format::kNorms || section.name == format::kVectors || section.name == format::kRanks) {
-            passing.push_back({&section, static_cast<std::size_t>(section.bytes) / model.rows(), {}});
+        if (section.name == format::kNorms || section.name == format::kVectors ||
+            section.name == format::kRanks) {
+            passing.push_back(
+                {&section, static_cast<std::size_t>(section.bytes) / model.rows(), {}});
         } else {
             beside.emplace_back(
-                &section, std::async(std::launch::async, hash_all, model.section_bytes(section), std::cref(stop)));
+                &section, std::async(std::launch::async, hash_all, model.section_bytes(section),
+                                     std::cref(stop)));
         }
     }
 
@@ -162,7 +173,8 @@ Result<ComponentRanges> check_values(const Model& model, std::size_t threads, co
     std::optional<Progress> progress(std::in_place, "verifying", model.rows() * row_bytes);
     Block all;
     all.components.emplace(model.dim());
-    // Which block holds the least and the greatest component: it is looked through again for the place.
+    // Which block holds the least and the greatest component: it is looked through again for the
+    // place.
     std::pair<std::size_t, std::size_t> least_in;
     std::pair<std::size_t, std::size_t> greatest_in;
     std::size_t next = 0;
@@ -174,33 +186,37 @@ Result<ComponentRanges> check_values(const Model& model, std::size_t threads, co
     };
     const auto merge = [&](Block& block) -> Status {
         for (Passing& hashed : passing) {
-            hashed.checksum.update(
-                model.section_bytes(*hashed.section)
-                    .subspan(block.first * hashed.row_bytes, (block.last - block.first) * hashed.row_bytes));
+            hashed.checksum.update(model.section_bytes(*hashed.section)
+                                       .subspan(block.first * hashed.row_bytes,
+                                                (block.last - block.first) * hashed.row_bytes));
         }
         all.bad_norm = std::min(all.bad_norm, block.bad_norm);
         all.bad_norms += block.bad_norms;
         all.not_finite = std::min(all.not_finite, block.not_finite);
         all.norms.add(block.norms);
-        if (block.components->least() < all.components->least()) least_in = {block.first, block.last};
-        if (block.components->greatest() > all.components->greatest()) greatest_in = {block.first, block.last};
+        if (block.components->least() < all.components->least())
+            least_in = {block.first, block.last};
+        if (block.components->greatest() > all.components->greatest())
+            greatest_in = {block.first, block.last};
         all.components->add(*block.components);
         progress->update(block.last * row_bytes);
         return {};
     };
     const auto work = [&](Block& block) { scan(model, block); };
-    if (Status scanned = convert::run_ordered<Block>(threads, produce, work, merge); !scanned) return scanned.error();
+    if (Status scanned = convert::run_ordered<Block>(threads, produce, work, merge); !scanned)
+        return scanned.error();
     progress.reset();  // wipes its line before others are written
 
     for (const Section& section : model.header().sections) {
-        const auto hashed = std::find_if(passing.begin(), passing.end(),
-                                         [&](const Passing& entry) { return entry.section == &section; });
+        const auto hashed = std::find_if(passing.begin(), passing.end(), [&](const Passing& entry) {
+            return entry.section == &section;
+        });
         if (hashed != passing.end()) {
             report_checksum(model, section, hashed->checksum.value(), report);
             continue;
         }
-        const auto other =
-            std::find_if(beside.begin(), beside.end(), [&](const auto& entry) { return entry.first == &section; });
+        const auto other = std::find_if(beside.begin(), beside.end(),
+                                        [&](const auto& entry) { return entry.first == &section; });
         const auto computed = other->second.get();
         if (!computed) return interrupted();
         report_checksum(model, section, *computed, report);
@@ -216,11 +232,15 @@ Result<ComponentRanges> check_values(const Model& model, std::size_t threads, co
                             kernels::canonical_norm(vector.data(), vector.size()))});
     }
     report({"finite", all.not_finite == kNone,
-            all.not_finite == kNone ? "no NaN, no infinity"
-                                    : row_name(model, all.not_finite) + " has a component that is not finite"});
+            all.not_finite == kNone
+                ? "no NaN, no infinity"
+                : row_name(model, all.not_finite) + " has a component that is not finite"});
     report({"components", true,
-            fmt::format("{} to {}", component_name(model, all.components->least(), least_in.first, least_in.second),
-                        component_name(model, all.components->greatest(), greatest_in.first, greatest_in.second))});
+            fmt::format(
+                "{} to {}",
+                component_name(model, all.components->least(), least_in.first, least_in.second),
+                component_name(model, all.components->greatest(), greatest_in.first,
+                               greatest_in.second))});
     report({"range of norms", true,
             fmt::format("{} to {}", norm_name(model, all.norms.low, all.norms.low_row),
                         norm_name(model, all.norms.high, all.norms.high_row))});

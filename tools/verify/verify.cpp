@@ -32,16 +32,19 @@ constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 void report_opened(const Model& model, const Reporter& report) {
     const format::Header& header = model.header();
     report({"header", true,
-            fmt::format("version {}, {} × {}, {} sections, generation {}", format::kVersion, header.rows, header.dim,
-                        header.sections.size(), format::hex(header.generation))});
-    report({"sizes", true, fmt::format("values {} bytes, keys {} bytes", header.file_bytes, header.keys_bytes)});
+            fmt::format("version {}, {} × {}, {} sections, generation {}", format::kVersion,
+                        header.rows, header.dim, header.sections.size(),
+                        format::hex(header.generation))});
+    report({"sizes", true,
+            fmt::format("values {} bytes, keys {} bytes", header.file_bytes, header.keys_bytes)});
     report({"pairing", true,
-            fmt::format("keys have the checksum that values name, {}", format::hex(header.keys_checksum))});
+            fmt::format("keys have the checksum that values name, {}",
+                        format::hex(header.keys_checksum))});
     report({"keys", true, fmt::format("{} distinct words in byte order", header.rows)});
     const auto& planes = model.planes_header();
     report({"planes", true,
-            planes ? fmt::format("version {}, {} bits a component, {} bytes, of this model", format::kPlanesVersion,
-                                 format::kPlaneBits, planes->file_bytes())
+            planes ? fmt::format("version {}, {} bits a component, {} bytes, of this model",
+                                 format::kPlanesVersion, format::kPlaneBits, planes->file_bytes())
                    : "none; the cpu engine makes its own at each start"});
 }
 
@@ -60,8 +63,8 @@ ReadingRules check_report(const Model& model, const Reporter& report) {
     }
     if (mapped->size_bytes() > kMaxReportBytes) {
         report({"report", false,
-                fmt::format("{}: too large for a report: {} bytes, at most {}", path, mapped->size_bytes(),
-                            kMaxReportBytes)});
+                fmt::format("{}: too large for a report: {} bytes, at most {}", path,
+                            mapped->size_bytes(), kMaxReportBytes)});
         return {};
     }
     auto rules = convert::read_rules(mapped->text());
@@ -76,9 +79,11 @@ ReadingRules check_report(const Model& model, const Reporter& report) {
     const std::string generation = format::hex(model.generation());
     const bool agrees = rules->generation == generation && rules->rows == model.rows();
     report({"report", agrees,
-            agrees ? fmt::format("belongs to this model; duplicates: {}", convert::name_of(rules->duplicates))
-                   : fmt::format("{}: of another model: {} rows, generation {}; this one has {} and {}", path,
-                                 rules->rows, rules->generation, model.rows(), generation)});
+            agrees ? fmt::format("belongs to this model; duplicates: {}",
+                                 convert::name_of(rules->duplicates))
+                   : fmt::format(
+                         "{}: of another model: {} rows, generation {}; this one has {} and {}",
+                         path, rules->rows, rules->generation, model.rows(), generation)});
     return *std::move(rules);
 }
 
@@ -94,7 +99,8 @@ std::vector<format::Row> check_ranks(const Model& model, const Reporter& report)
         }
         report({"ranks", false,
                 rank >= by_rank.size()
-                    ? fmt::format("{} has rank {}, there are {} rows", row_name(model, row), rank, model.rows())
+                    ? fmt::format("{} has rank {}, there are {} rows", row_name(model, row), rank,
+                                  model.rows())
                     : fmt::format("{} has rank {}, which is that of {}", row_name(model, row), rank,
                                   row_name(model, by_rank[rank]))});
         return {};
@@ -104,7 +110,8 @@ std::vector<format::Row> check_ranks(const Model& model, const Reporter& report)
 }
 
 Status check_source(const Model& model, const VerifyOptions& options, const ReadingRules& rules,
-                    const std::vector<format::Row>& by_rank, const std::atomic<bool>& stop, const Reporter& report) {
+                    const std::vector<format::Row>& by_rank, const std::atomic<bool>& stop,
+                    const Reporter& report) {
     const auto failed = [&](const Error& error) -> Status {
         if (error.code == ErrorCode::interrupted) return error;
         report({"source", false, error.message});
@@ -121,7 +128,8 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
     source_options.on_error = rules.on_error;
     source_options.threads = options.threads;
 
-    // Of each model row: the source line that counts (from 1; 0: none yet), and whether its numbers are the model's.
+    // Of each model row: the source line that counts (from 1; 0: none yet), and whether its numbers
+    // are the model's.
     std::vector<std::uint64_t> line_of(model.rows(), 0);
     std::vector<bool> equal(model.rows(), false);
     std::uint64_t unknown = 0;
@@ -134,7 +142,8 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
         batch.scratch.clear();
         for (std::size_t i = 0; i < batch.rows(); ++i) {
             const auto row = model.find(batch.key(i));
-            const auto read = std::as_bytes(std::span(batch.values).subspan(i * model.dim(), model.dim()));
+            const auto read =
+                std::as_bytes(std::span(batch.values).subspan(i * model.dim(), model.dim()));
             const bool same = row && std::ranges::equal(read, std::as_bytes(model.vector(*row)));
             batch.scratch.push_back(row ? 2 * std::uint64_t{*row} + (same ? 1 : 0) : kUnknown);
         }
@@ -143,7 +152,8 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
         for (std::size_t i = 0; i < batch.rows(); ++i) {
             const std::uint64_t line = batch.first_line + batch.line_numbers[i] + 1;
             if (batch.scratch[i] == kUnknown) {
-                if (unknown++ == 0) first_unknown = fmt::format("{} on {} {}", printable(batch.key(i)), unit, line);
+                if (unknown++ == 0)
+                    first_unknown = fmt::format("{} on {} {}", printable(batch.key(i)), unit, line);
                 continue;
             }
             const std::size_t row = batch.scratch[i] / 2;
@@ -160,13 +170,16 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
     const auto missing = std::find(line_of.begin(), line_of.end(), 0);
     if (unknown != 0) {
         report({"source keys", false,
-                fmt::format("{} lines' words are not in the model; the first: {}", unknown, first_unknown)});
+                fmt::format("{} lines' words are not in the model; the first: {}", unknown,
+                            first_unknown)});
     } else if (missing != line_of.end()) {
         report({"source keys", false,
-                fmt::format("{} is not in {}", row_name(model, static_cast<std::size_t>(missing - line_of.begin())),
+                fmt::format("{} is not in {}",
+                            row_name(model, static_cast<std::size_t>(missing - line_of.begin())),
                             input->name())});
     } else {
-        report({"source keys", true, fmt::format("all {} words, from {} lines", model.rows(), summary->lines)});
+        report({"source keys", true,
+                fmt::format("all {} words, from {} lines", model.rows(), summary->lines)});
     }
 
     // In the source's order, so that «the first» is the first of the file.
@@ -175,12 +188,14 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
     for (std::size_t row = 0; row < model.rows(); ++row) {
         if (line_of[row] == 0 || equal[row]) continue;
         ++differing;
-        if (first_differing == kNone || line_of[row] < line_of[first_differing]) first_differing = row;
+        if (first_differing == kNone || line_of[row] < line_of[first_differing])
+            first_differing = row;
     }
     report({"source numbers", differing == 0,
-            differing == 0 ? "equal bit for bit"
-                           : fmt::format("{} rows differ; the first: {}, {} {}", differing,
-                                         row_name(model, first_differing), unit, line_of[first_differing])});
+            differing == 0
+                ? "equal bit for bit"
+                : fmt::format("{} rows differ; the first: {}, {} {}", differing,
+                              row_name(model, first_differing), unit, line_of[first_differing])});
 
     // Ranks are those of the source if lines ascend with rank.
     for (std::size_t rank = 1; rank < by_rank.size(); ++rank) {
@@ -188,8 +203,9 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
         const std::size_t row = by_rank[rank];
         if (line_of[before] < line_of[row]) continue;
         report({"source ranks", false,
-                fmt::format("{} has rank {} and line {}, {} has rank {} and line {}", row_name(model, before), rank - 1,
-                            line_of[before], row_name(model, row), rank, line_of[row])});
+                fmt::format("{} has rank {} and line {}, {} has rank {} and line {}",
+                            row_name(model, before), rank - 1, line_of[before],
+                            row_name(model, row), rank, line_of[row])});
         return {};
     }
     report({"source ranks", !by_rank.empty(),
@@ -199,7 +215,8 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
 
 }  // namespace
 
-Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>& stop, const Reporter& report) {
+Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>& stop,
+                          const Reporter& report) {
     const auto model = Model::open(options.model_dir);
     if (!model) {
         report({"open", false, model.error().message});
@@ -220,7 +237,8 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
     facts.minimum.assign(ranges->minimum().begin(), ranges->minimum().end());
     facts.maximum.assign(ranges->maximum().begin(), ranges->maximum().end());
     const auto by_rank = check_ranks(*model, noted);
-    if (Status checked = check_planes(*model, options.threads, stop, noted); !checked) return checked.error();
+    if (Status checked = check_planes(*model, options.threads, stop, noted); !checked)
+        return checked.error();
     if (options.engines && !sound) {
         report({"engines", false, "not asked: they take the values for sound"});
     } else if (options.engines) {

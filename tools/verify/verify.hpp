@@ -27,17 +27,20 @@ struct ModelFacts {
     std::uint64_t rows = 0;
     std::size_t dim = 0;
     std::uint64_t generation = 0;
-    /// float32, shape (dim): the range of every dimension, see MinMax. Empty where the values were not looked at.
+    /// float32, shape (dim): the range of every dimension, see MinMax. Empty where the values were
+    /// not looked at.
     std::vector<float> minimum;
     std::vector<float> maximum;
 };
 
-/// Checks options.model_dir and tells `report` each outcome, on the calling thread and in an order that is always the
-/// same. A fault in one check does not keep the others from being made, unless the model cannot be opened at all. With
-/// `engines`, every engine answers questions (see engines.hpp), unless a check of the values has failed. With
-/// a source, each key, each bit of each number and each rank is compared, under the rules that the model's report.json
-/// names (without one: the first of several lines with one key counts). Nothing is changed on disk. Error: interrupted
-/// once `stop` is set.
-Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>& stop, const Reporter& report);
+/// Checks options.model_dir and tells `report` each outcome, on the calling thread and in an order
+/// that is always the same. A fault in one check does not keep the others from being made, unless
+/// the model cannot be opened at all. With `engines`, every engine answers questions (see
+/// engines.hpp), unless a check of the values has failed. With a source, each key, each bit of each
+/// number and each rank is compared, under the rules that the model's report.json names (without
+/// one: the first of several lines with one key counts). Nothing is changed on disk. Error:
+/// interrupted once `stop` is set.
+Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>& stop,
+                          const Reporter& report);
 
 }  // namespace gloved::verify

@@ -24,8 +24,8 @@ using distance::Metric;
 using distance::PointsView;
 using distance::Rectangle;
 
-/// Of a piece's distances: large enough to fill a device and to make its calls cost nothing, small enough that the host takes one while the
-/// next is on its way.
+/// Of a piece's distances: large enough to fill a device and to make its calls cost nothing, small
+/// enough that the host takes one while the next is on its way.
 constexpr std::size_t kPieceRows = 2048;
 constexpr std::size_t kPieceColumns = 8192;
 /// Left to the driver, and to others on the device.
@@ -81,8 +81,8 @@ struct Piece {
 
 class DeviceDistance final : public Engine {
   public:
-    static Result<std::unique_ptr<Engine>> create(const RungEntry& rung, PointsView points, Metric metric,
-                                                  const EngineOptions& options) {
+    static Result<std::unique_ptr<Engine>> create(const RungEntry& rung, PointsView points,
+                                                  Metric metric, const EngineOptions& options) {
         assert(points.rows > 0 && points.dim > 0);
         std::unique_ptr<DeviceDistance> engine(new DeviceDistance(rung, points, metric, options));
         if (Status made = engine->prepare(points); !made) return made.error();
@@ -96,7 +96,8 @@ class DeviceDistance final : public Engine {
 
     Status run(const Rectangle& rectangle, float* out, std::size_t stride, float* mirror,
                std::size_t mirror_stride) override {
-        assert(rectangle.first_row + rectangle.rows <= rows_ && rectangle.first_column + rectangle.columns <= rows_);
+        assert(rectangle.first_row + rectangle.rows <= rows_ &&
+               rectangle.first_column + rectangle.columns <= rows_);
         if (Status used = use_device(device_); !used) return used;
         if (Status made = make_pieces(); !made) return made;
         const Target target{rectangle, out, stride, mirror, mirror_stride};
@@ -137,11 +138,14 @@ class DeviceDistance final : public Engine {
         if (resident_.size() == 0) {
             std::size_t free_bytes = 0;
             std::size_t all_bytes = 0;
-            if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got) return got.error();
-            if (free_bytes < kReserveBytes || rows_ > (free_bytes - kReserveBytes) / sizeof(float) / stride) {
-                return Error{ErrorCode::unavailable,
-                             fmt::format("{} x {} distances do not fit the {} MB that are free on device {}", rows_,
-                                         rows_, free_bytes / 1000000, device_)};
+            if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got)
+                return got.error();
+            if (free_bytes < kReserveBytes ||
+                rows_ > (free_bytes - kReserveBytes) / sizeof(float) / stride) {
+                return Error{
+                    ErrorCode::unavailable,
+                    fmt::format("{} x {} distances do not fit the {} MB that are free on device {}",
+                                rows_, rows_, free_bytes / 1000000, device_)};
             }
             auto made = DeviceBuffer<float>::allocate(rows_ * stride);
             if (!made) return made.error();
@@ -151,7 +155,8 @@ class DeviceDistance final : public Engine {
         task.out = resident_.data();
         task.stride = stride;
         if (Status done = begin_.record(stream_); !done) return done.error();
-        if (Status done = check(rung_.launch(task, stream_.get()), rung_.name); !done) return done.error();
+        if (Status done = check(rung_.launch(task, stream_.get()), rung_.name); !done)
+            return done.error();
         if (Status done = end_.record(stream_); !done) return done.error();
         if (Status done = end_.synchronize(); !done) return done.error();
         const auto ms = elapsed_ms(begin_, end_);
@@ -171,7 +176,8 @@ class DeviceDistance final : public Engine {
         std::size_t mirror_stride;
     };
 
-    DeviceDistance(const RungEntry& rung, PointsView points, Metric metric, const EngineOptions& options)
+    DeviceDistance(const RungEntry& rung, PointsView points, Metric metric,
+                   const EngineOptions& options)
         : rung_(rung),
           rows_(points.rows),
           dim_(points.dim),
@@ -184,25 +190,33 @@ class DeviceDistance final : public Engine {
 
     Status prepare(PointsView points) {
         int devices = 0;
-        if (Status counted = check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount"); !counted) return counted;
+        if (Status counted = check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount"); !counted)
+            return counted;
         if (device_ < 0 || device_ >= devices) {
-            return Error{ErrorCode::unavailable, fmt::format("there is no device {}: there are {}", device_, devices)};
+            return Error{ErrorCode::unavailable,
+                         fmt::format("there is no device {}: there are {}", device_, devices)};
         }
         if (Status used = use_device(device_); !used) return used;
         cudaDeviceProp properties{};
-        if (Status got = check(cudaGetDeviceProperties(&properties, device_), "cudaGetDeviceProperties"); !got) {
+        if (Status got =
+                check(cudaGetDeviceProperties(&properties, device_), "cudaGetDeviceProperties");
+            !got) {
             return got;
         }
         processors_ = properties.multiProcessorCount;
         description_ = fmt::format("{} (device {})", properties.name, device_);
         std::size_t free_bytes = 0;
         std::size_t all_bytes = 0;
-        if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got) return got;
-        if (free_bytes < kReserveBytes || rows_ > (free_bytes - kReserveBytes) / sizeof(float) / point_stride_) {
-            return Error{ErrorCode::unavailable,
-                         fmt::format("{} x {} points do not fit the {} MB that are free on device {}; free some, or "
-                                     "say --engine cpu",
-                                     rows_, dim_, free_bytes / 1000000, device_)};
+        if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got)
+            return got;
+        if (free_bytes < kReserveBytes ||
+            rows_ > (free_bytes - kReserveBytes) / sizeof(float) / point_stride_) {
+            return Error{
+                ErrorCode::unavailable,
+                fmt::format(
+                    "{} x {} points do not fit the {} MB that are free on device {}; free some, or "
+                    "say --engine cpu",
+                    rows_, dim_, free_bytes / 1000000, device_)};
         }
         auto stream = Stream::create();
         if (!stream) return stream.error();
@@ -219,7 +233,8 @@ class DeviceDistance final : public Engine {
     }
 
     Status upload(PointsView points) {
-        const std::size_t step = std::clamp<std::size_t>(kUploadBytes / sizeof(float) / point_stride_, 1, rows_);
+        const std::size_t step =
+            std::clamp<std::size_t>(kUploadBytes / sizeof(float) / point_stride_, 1, rows_);
         auto staging = PinnedBuffer<float>::allocate(step * point_stride_);
         if (!staging) return staging.error();
         std::fill_n(staging->data(), staging->size(), 0.0F);
@@ -227,12 +242,12 @@ class DeviceDistance final : public Engine {
             const std::size_t count = std::min(step, rows_ - first);
             pool_.for_ranges(count, 256, [&](std::size_t begin, std::size_t end) {
                 for (std::size_t i = begin; i < end; ++i) {
-                    std::memcpy(staging->data() + i * point_stride_, points.data + (first + i) * dim_,
-                                dim_ * sizeof(float));
+                    std::memcpy(staging->data() + i * point_stride_,
+                                points.data + (first + i) * dim_, dim_ * sizeof(float));
                 }
             });
-            Status done =
-                copy_async(points_.data() + first * point_stride_, staging->data(), count * point_stride_, stream_);
+            Status done = copy_async(points_.data() + first * point_stride_, staging->data(),
+                                     count * point_stride_, stream_);
             // Also after an error, since the staging is freed.
             Status over = stream_.synchronize();
             if (!done) return done;
@@ -245,7 +260,8 @@ class DeviceDistance final : public Engine {
     Status make_pieces() {
         if (pieces_[0].device.size() != 0) return {};
         // A piece, and where it has one its mirror image; a square on the diagonal has none.
-        const std::size_t out = piece_rows_ * rounded_up(std::max(piece_columns_, piece_rows_), kStrideFloats);
+        const std::size_t out =
+            piece_rows_ * rounded_up(std::max(piece_columns_, piece_rows_), kStrideFloats);
         const std::size_t mirror = piece_columns_ * rounded_up(piece_rows_, kStrideFloats);
         for (Piece& piece : pieces_) {
             auto host = PinnedBuffer<float>::allocate(out + mirror);
@@ -255,7 +271,8 @@ class DeviceDistance final : public Engine {
             if (!device) return device.error();
             piece.device = *std::move(device);
             // Rows are copied with what fills them up, which no kernel writes.
-            const auto filled = cudaMemsetAsync(piece.device.data(), 0, piece.device.bytes(), stream_.get());
+            const auto filled =
+                cudaMemsetAsync(piece.device.data(), 0, piece.device.bytes(), stream_.get());
             if (Status done = check(filled, "cudaMemsetAsync"); !done) return done;
         }
         return {};
@@ -294,7 +311,8 @@ class DeviceDistance final : public Engine {
         }
         assert(count <= piece.device.size());
         if (Status done = check(rung_.launch(task, stream_.get()), rung_.name); !done) return done;
-        if (Status done = copy_async(piece.host.data(), piece.device.data(), count, stream_); !done) return done;
+        if (Status done = copy_async(piece.host.data(), piece.device.data(), count, stream_); !done)
+            return done;
         return piece.done.record(stream_);
     }
 
@@ -306,17 +324,17 @@ class DeviceDistance final : public Engine {
         const std::size_t column = part.first_column - target.rectangle.first_column;
         const float* const plain = piece.host.data();
         const float* const mirrored = plain + piece.mirror_begin;
-        copy_rows(plain, piece.stride, part.rows, part.columns, target.out + row * target.stride + column,
-                  target.stride);
+        copy_rows(plain, piece.stride, part.rows, part.columns,
+                  target.out + row * target.stride + column, target.stride);
         if (piece.mirror_stride != 0 && target.rectangle.square()) {
-            copy_rows(mirrored, piece.mirror_stride, part.columns, part.rows, target.out + column * target.stride + row,
-                      target.stride);
+            copy_rows(mirrored, piece.mirror_stride, part.columns, part.rows,
+                      target.out + column * target.stride + row, target.stride);
         }
         if (target.mirror == nullptr) return {};
         if (target.rectangle.square()) {
             // Symmetric as a whole: what was written above belongs here at the same places.
-            copy_rows(plain, piece.stride, part.rows, part.columns, target.mirror + row * target.mirror_stride + column,
-                      target.mirror_stride);
+            copy_rows(plain, piece.stride, part.rows, part.columns,
+                      target.mirror + row * target.mirror_stride + column, target.mirror_stride);
         }
         if (piece.mirror_stride != 0) {
             copy_rows(mirrored, piece.mirror_stride, part.columns, part.rows,
@@ -325,8 +343,8 @@ class DeviceDistance final : public Engine {
         return {};
     }
 
-    void copy_rows(const float* from, std::size_t from_stride, std::size_t rows, std::size_t columns, float* to,
-                   std::size_t to_stride) {
+    void copy_rows(const float* from, std::size_t from_stride, std::size_t rows,
+                   std::size_t columns, float* to, std::size_t to_stride) {
         const std::size_t grain = std::max<std::size_t>(1, (std::size_t{256} << 10) / columns);
         pool_.for_ranges(rows, grain, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {
@@ -356,8 +374,8 @@ class DeviceDistance final : public Engine {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> make_device_distance(const std::string& rung, PointsView points, Metric metric,
-                                                     const EngineOptions& options) {
+Result<std::unique_ptr<Engine>> make_device_distance(const std::string& rung, PointsView points,
+                                                     Metric metric, const EngineOptions& options) {
     for (const RungEntry& entry : kRungs) {
         if (rung == entry.name) return DeviceDistance::create(entry, points, metric, options);
     }

@@ -1,7 +1,8 @@
 // One thread a distance, and both rows from global memory, component by component.
 //
-// Expected limit: the load units. Neighbouring threads share the row and read components of neighbouring rows, a whole row apart: each
-// load of a warp touches 32 lines. What saves it is the L1 cache, from which a line's other components come.
+// Expected limit: the load units. Neighbouring threads share the row and read components of
+// neighbouring rows, a whole row apart: each load of a warp touches 32 lines. What saves it is the
+// L1 cache, from which a line's other components come.
 #include "kernels/cuda/distance/finish.cuh"
 #include "kernels/cuda/distance/launches.hpp"
 

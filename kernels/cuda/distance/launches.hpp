@@ -1,8 +1,10 @@
-// The kernels of the distances as host code sees them: rungs of one ladder, all with the same bytes (kernels/distance/canonical.hpp).
+// The kernels of the distances as host code sees them: rungs of one ladder, all with the same bytes
+// (kernels/distance/canonical.hpp).
 //
-// Each rung is a file: global.cu, shared.cu, register_tiled.cu. A component of a pair costs a subtraction and a fused multiply-add, so
-// that 128 lanes a multiprocessor set the limit once operands are at hand: 16,384 x 300 by halves are 4.0e10 pairs of components,
-// 2.7 ms on an H100 of 132 multiprocessors at 1.755 GHz. The lower rungs show what it takes to have them at hand.
+// Each rung is a file: global.cu, shared.cu, register_tiled.cu. A component of a pair costs a
+// subtraction and a fused multiply-add, so that 128 lanes a multiprocessor set the limit once
+// operands are at hand: 16,384 x 300 by halves are 4.0e10 pairs of components, 2.7 ms on an H100 of
+// 132 multiprocessors at 1.755 GHz. The lower rungs show what it takes to have them at hand.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,8 +16,9 @@
 
 namespace gloved::kernels::cuda {
 
-/// Rows of points on the device are padded with zeros to a multiple of this: fma(0, 0, acc) is acc, so that kernels need not know
-/// where a row ends. A block of the canonical sum is a multiple of it, too.
+/// Rows of points on the device are padded with zeros to a multiple of this: fma(0, 0, acc) is acc,
+/// so that kernels need not know where a row ends. A block of the canonical sum is a multiple of
+/// it, too.
 inline constexpr std::uint32_t kPointPadding = 32;
 
 /// What a launch computes. Pointers are device memory.
@@ -28,8 +31,8 @@ struct DistanceTask {
     distance::Rectangle rectangle;
     float* out = nullptr;  ///< (rectangle.rows, stride)
     std::size_t stride = 0;
-    float* mirror =
-        nullptr;  ///< (rectangle.columns, mirror_stride), or null. Of a square rectangle it is null: `out` is symmetric
+    float* mirror = nullptr;  ///< (rectangle.columns, mirror_stride), or null. Of a square
+                              ///< rectangle it is null: `out` is symmetric
     std::size_t mirror_stride = 0;
     int processors = 0;  ///< the device's multiprocessors
 };
@@ -39,11 +42,13 @@ struct DistanceTask {
 /// One thread a distance, which reads both rows from global memory.
 cudaError_t launch_global(const DistanceTask& task, cudaStream_t stream);
 
-/// One thread a distance, `tile` x `tile` of them a block, which copies tiles of both operands to shared memory. tile: 8, 16 or 32.
+/// One thread a distance, `tile` x `tile` of them a block, which copies tiles of both operands to
+/// shared memory. tile: 8, 16 or 32.
 cudaError_t launch_shared(const DistanceTask& task, unsigned tile, cudaStream_t stream);
 
-/// 256 threads a block, each of which keeps a square of distances in registers; of a square rectangle the upper triangle alone is computed,
-/// and written twice. `tile`: edge of a block's square, 32, 64 or 128; 0: what suits the size.
+/// 256 threads a block, each of which keeps a square of distances in registers; of a square
+/// rectangle the upper triangle alone is computed, and written twice. `tile`: edge of a block's
+/// square, 32, 64 or 128; 0: what suits the size.
 cudaError_t launch_register_tiled(const DistanceTask& task, unsigned tile, cudaStream_t stream);
 
 }  // namespace gloved::kernels::cuda

@@ -1,19 +1,24 @@
-// A thread keeps 8 x 8 distances in registers, a block of 256 threads a square of 128 x 128; only slices of the points pass through
-// shared memory, and of a square rectangle only the upper triangle is computed.
+// A thread keeps 8 x 8 distances in registers, a block of 256 threads a square of 128 x 128; only
+// slices of the points pass through shared memory, and of a square rectangle only the upper
+// triangle is computed.
 //
-// Expected limit: arithmetic. For every component a thread reads 16 words in four loads, and subtracts and multiplies 64 times each: 128
-// instructions, so that loads of all kinds are some 4 % of what is issued. 64 sums, 16 operands, and a slice's 8 words on their way from
-// global memory fit the 128 registers that leave room for two blocks a multiprocessor.
+// Expected limit: arithmetic. For every component a thread reads 16 words in four loads, and
+// subtracts and multiplies 64 times each: 128 instructions, so that loads of all kinds are some 4 %
+// of what is issued. 64 sums, 16 operands, and a slice's 8 words on their way from global memory
+// fit the 128 registers that leave room for two blocks a multiprocessor.
 //
-// Slices are of 8 components, kept component by component, so that a thread's operands are neighbours, and kept twice: while one is
-// worked on, the next comes in. Points beyond the rectangle are copies of its last, so that the loop need not ask; components beyond the
-// end of a row are zeros, which add nothing (launches.hpp). Rows of more than a block of the canonical sum leave their sums in `out`
-// between blocks, where the same thread finds them: registers are full, and it happens once in 512 components.
+// Slices are of 8 components, kept component by component, so that a thread's operands are
+// neighbours, and kept twice: while one is worked on, the next comes in. Points beyond the
+// rectangle are copies of its last, so that the loop need not ask; components beyond the end of a
+// row are zeros, which add nothing (launches.hpp). Rows of more than a block of the canonical sum
+// leave their sums in `out` between blocks, where the same thread finds them: registers are full,
+// and it happens once in 512 components.
 //
-// A warp is 8 threads high and 4 wide: it writes 64 bytes or more in a row of `out` and 128 in a row of its mirror image, whole
-// sectors of memory both, with no detour.
+// A warp is 8 threads high and 4 wide: it writes 64 bytes or more in a row of `out` and 128 in a
+// row of its mirror image, whole sectors of memory both, with no detour.
 //
-// Few points make few squares of 128, and most multiprocessors would idle: then the same kernel takes squares of 64 or 32.
+// Few points make few squares of 128, and most multiprocessors would idle: then the same kernel
+// takes squares of 64 or 32.
 #include <algorithm>
 #include <cstdint>
 
@@ -30,7 +35,8 @@ constexpr unsigned kWarpHeight = 8;
 constexpr unsigned kSlice = 8;
 constexpr unsigned kBlockSlices = static_cast<unsigned>(distance::kBlock) / kSlice;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr unsigned kBlocksAProcessor = 1;  // 7.5: what does not fit 128 registers there would go to memory
+constexpr unsigned kBlocksAProcessor = 1;  // 7.5: what does not fit 128 registers there would go to
+                                           // memory
 #else
 constexpr unsigned kBlocksAProcessor = 2;
 #endif
@@ -42,10 +48,12 @@ struct Shape {
     static constexpr unsigned kTile = kEdgeThreads * kEdge;
     static constexpr unsigned kVector = kEdge < 4 ? kEdge : 4;  // neighbouring ones
     static constexpr unsigned kGroups = kEdge / kVector;
-    static constexpr unsigned kQuads = 2 * kTile * kSlice / 4;  // loads of 16 bytes that bring a slice of both operands
+    static constexpr unsigned kQuads = 2 * kTile * kSlice / 4;  // loads of 16 bytes that bring a
+                                                                // slice of both operands
     static constexpr unsigned kLoads = (kQuads + kThreads - 1) / kThreads;
 
-    /// Where, in the block's square, the thread at `at` of kEdgeThreads has its distance number `i`.
+    /// Where, in the block's square, the thread at `at` of kEdgeThreads has its distance number
+    /// `i`.
     static __device__ unsigned place(unsigned at, unsigned i) {
         return i / kVector * (kEdgeThreads * kVector) + at * kVector + i % kVector;
     }
@@ -60,9 +68,11 @@ struct alignas(kVector * sizeof(float)) Vector {
 template <unsigned kVector>
 __device__ inline void store(float* to, const Vector<kVector>& values, std::size_t left) {
     if (left >= kVector && reinterpret_cast<std::uintptr_t>(to) % sizeof values == 0) {
-        // An intrinsic: of an assignment the compiler makes one store for each number, since the other branch has these too.
+        // An intrinsic: of an assignment the compiler makes one store for each number, since the
+        // other branch has these too.
         if constexpr (kVector == 4) {
-            __stwb(reinterpret_cast<float4*>(to), float4{values.at[0], values.at[1], values.at[2], values.at[3]});
+            __stwb(reinterpret_cast<float4*>(to),
+                   float4{values.at[0], values.at[1], values.at[2], values.at[3]});
         } else {
             static_assert(kVector == 2);
             __stwb(reinterpret_cast<float2*>(to), float2{values.at[0], values.at[1]});
@@ -86,7 +96,8 @@ __device__ inline void find_in_triangle(unsigned t, unsigned& row, unsigned& col
 
 /// half: the rectangle is square, and blocks are of its upper triangle.
 template <unsigned kEdge>
-__global__ void __launch_bounds__(kThreads, kBlocksAProcessor) distances(DistanceTask task, bool half) {
+__global__ void __launch_bounds__(kThreads, kBlocksAProcessor)
+    distances(DistanceTask task, bool half) {
     using S = Shape<kEdge>;
     using Part = Vector<S::kVector>;
     __shared__ __align__(16) float slices[2][2][kSlice][S::kTile];  // of rows and of columns, twice
@@ -96,15 +107,16 @@ __global__ void __launch_bounds__(kThreads, kBlocksAProcessor) distances(Distanc
     if (half) {
         find_in_triangle(blockIdx.x, tile_row, tile_column);
     } else {
-        const auto across = static_cast<unsigned>((task.rectangle.columns + S::kTile - 1) / S::kTile);
+        const auto across =
+            static_cast<unsigned>((task.rectangle.columns + S::kTile - 1) / S::kTile);
         tile_row = blockIdx.x / across;
         tile_column = blockIdx.x % across;
     }
     const std::size_t first_row = std::size_t{tile_row} * S::kTile;  // of the rectangle
     const std::size_t first_column = std::size_t{tile_column} * S::kTile;
 
-    // What this thread brings: neighbours of a warp bring neighbouring points, so that they write to different banks. A thread that
-    // brings twice brings the same part of rows and of columns.
+    // What this thread brings: neighbours of a warp bring neighbouring points, so that they write
+    // to different banks. A thread that brings twice brings the same part of rows and of columns.
     constexpr unsigned kHalf = S::kQuads / 2;
     const unsigned place = threadIdx.x % S::kTile;
     const unsigned component = threadIdx.x / S::kTile % 2 * 4;
@@ -114,8 +126,10 @@ __global__ void __launch_bounds__(kThreads, kBlocksAProcessor) distances(Distanc
     for (unsigned l = 0; l < S::kLoads; ++l) {
         const unsigned operand = (threadIdx.x + l * kThreads) / kHalf % 2;
         const std::size_t point =
-            operand == 0 ? task.rectangle.first_row + min(first_row + place, task.rectangle.rows - 1)
-                         : task.rectangle.first_column + min(first_column + place, task.rectangle.columns - 1);
+            operand == 0
+                ? task.rectangle.first_row + min(first_row + place, task.rectangle.rows - 1)
+                : task.rectangle.first_column +
+                      min(first_column + place, task.rectangle.columns - 1);
         from[l] = task.points + point * task.point_stride + component;
     }
     float* to = &slices[0][threadIdx.x / kHalf % 2][component][place];
@@ -171,8 +185,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksAProcessor) distances(Distanc
                 for (unsigned i = 0; i < kEdge; ++i) {
 #pragma unroll
                     for (unsigned j = 0; j < kEdge; ++j) {
-                        const float d =
-                            __fsub_rn(x[i / S::kVector].at[i % S::kVector], y[j / S::kVector].at[j % S::kVector]);
+                        const float d = __fsub_rn(x[i / S::kVector].at[i % S::kVector],
+                                                  y[j / S::kVector].at[j % S::kVector]);
                         acc[i][j] = __fmaf_rn(d, d, acc[i][j]);
                     }
                 }
@@ -249,12 +263,13 @@ template <unsigned kEdge>
 cudaError_t launch(const DistanceTask& task, cudaStream_t stream) {
     const std::size_t tiles = tiles_of(task.rectangle, Shape<kEdge>::kTile);
     if (tiles > 0x7FFFFFFF) return cudaErrorInvalidConfiguration;
-    distances<kEdge><<<static_cast<unsigned>(tiles), kThreads, 0, stream>>>(task, task.rectangle.square());
+    distances<kEdge>
+        <<<static_cast<unsigned>(tiles), kThreads, 0, stream>>>(task, task.rectangle.square());
     return cudaGetLastError();
 }
 
-/// The tile whose blocks are done soonest if each multiprocessor has one at a time: a smaller one costs more for each distance, since its
-/// threads load more for each.
+/// The tile whose blocks are done soonest if each multiprocessor has one at a time: a smaller one
+/// costs more for each distance, since its threads load more for each.
 unsigned choose_tile(const DistanceTask& task) {
     struct Choice {
         unsigned tile;
@@ -265,7 +280,8 @@ unsigned choose_tile(const DistanceTask& task) {
     unsigned best = 0;
     double least = 0;
     for (const Choice& choice : kChoices) {
-        const std::size_t rounds = (tiles_of(task.rectangle, choice.tile) + processors - 1) / processors;
+        const std::size_t rounds =
+            (tiles_of(task.rectangle, choice.tile) + processors - 1) / processors;
         const double cost = static_cast<double>(rounds) * choice.tile * choice.tile * choice.cost;
         if (best == 0 || cost < least) {
             best = choice.tile;

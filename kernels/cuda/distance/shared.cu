@@ -1,10 +1,12 @@
-// One thread a distance; a block copies tiles of both operands to shared memory and works on them there, as textbooks do for the
-// product of matrices.
+// One thread a distance; a block copies tiles of both operands to shared memory and works on them
+// there, as textbooks do for the product of matrices.
 //
-// Expected limit: shared memory. Two words are read for two instructions of arithmetic, and one of the two reads hits few banks: in it,
-// threads of neighbouring columns are a row of the tile apart, which is 8, 16 or 32 words, so that 2, 8 or 32 of a warp's reads wait for
-// each other. So it is the small tiles that are fast, although the large ones read global memory less often: the tile's edge is the
-// distance between banks. A word of padding behind each row would cure that; the rung above does it otherwise.
+// Expected limit: shared memory. Two words are read for two instructions of arithmetic, and one of
+// the two reads hits few banks: in it, threads of neighbouring columns are a row of the tile apart,
+// which is 8, 16 or 32 words, so that 2, 8 or 32 of a warp's reads wait for each other. So it is
+// the small tiles that are fast, although the large ones read global memory less often: the tile's
+// edge is the distance between banks. A word of padding behind each row would cure that; the rung
+// above does it otherwise.
 #include "kernels/cuda/distance/finish.cuh"
 #include "kernels/cuda/distance/launches.hpp"
 
@@ -21,7 +23,8 @@ __global__ void __launch_bounds__(kTile* kTile) distances(DistanceTask task) {
     // Threads beyond the rectangle load its last points, and write nothing.
     const std::size_t row = task.rectangle.first_row + min(i, task.rectangle.rows - 1);
     const std::size_t column =
-        task.rectangle.first_column + min(std::size_t{blockIdx.x} * kTile + threadIdx.y, task.rectangle.columns - 1);
+        task.rectangle.first_column +
+        min(std::size_t{blockIdx.x} * kTile + threadIdx.y, task.rectangle.columns - 1);
     const float* const x = task.points + row * task.point_stride + threadIdx.x;
     const float* const y = task.points + column * task.point_stride + threadIdx.x;
     float sum = 0;

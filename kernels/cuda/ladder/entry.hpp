@@ -18,8 +18,8 @@ struct alignas(8) Entry {
     std::uint32_t row = std::numeric_limits<std::uint32_t>::max();
 };
 
-/// A strict total order on entries of distinct rows, as of hits. All rungs select by it, so that each finds the same rows
-/// from run to run.
+/// A strict total order on entries of distinct rows, as of hits. All rungs select by it, so that
+/// each finds the same rows from run to run.
 GLOVED_HOST_DEVICE inline bool comes_before(const Entry& a, const Entry& b) {
     return a.score != b.score ? a.score > b.score : a.row < b.row;
 }
@@ -27,7 +27,8 @@ GLOVED_HOST_DEVICE inline bool comes_before(const Entry& a, const Entry& b) {
 inline std::vector<Hit> to_hits(std::span<const Entry> entries) {
     std::vector<Hit> hits;
     hits.reserve(entries.size());
-    for (const Entry& entry : entries) hits.push_back({entry.row, static_cast<double>(entry.score)});
+    for (const Entry& entry : entries)
+        hits.push_back({entry.row, static_cast<double>(entry.score)});
     return hits;
 }
 

@@ -17,22 +17,24 @@ using Make = Result<std::unique_ptr<Rung>> (*)(const RungParts&);
 
 /// The order of the table.
 constexpr std::size_t kRungs = 9;
-constexpr std::array<std::pair<const RungInfo*, Make>, kRungs> kList = {{{&kV0, make_v0},
-                                                                         {&kV1, make_v1},
-                                                                         {&kV2, make_v2},
-                                                                         {&kV3, make_v3<8>},
-                                                                         {&kV3With16Bytes, make_v3<4>},
-                                                                         {&kV3With64Bytes, make_v3<16>},
-                                                                         {&kV3With128Bytes, make_v3<32>},
-                                                                         {&kV4, make_v4},
-                                                                         {&kV5, make_v5}}};
+constexpr std::array<std::pair<const RungInfo*, Make>, kRungs> kList = {
+    {{&kV0, make_v0},
+     {&kV1, make_v1},
+     {&kV2, make_v2},
+     {&kV3, make_v3<8>},
+     {&kV3With16Bytes, make_v3<4>},
+     {&kV3With64Bytes, make_v3<16>},
+     {&kV3With128Bytes, make_v3<32>},
+     {&kV4, make_v4},
+     {&kV5, make_v5}}};
 
 }  // namespace
 
 std::span<const RungInfo> list_rungs() {
     static const std::array<RungInfo, kRungs> infos = [] {
         std::array<RungInfo, kRungs> copied;
-        std::transform(kList.begin(), kList.end(), copied.begin(), [](const auto& listed) { return *listed.first; });
+        std::transform(kList.begin(), kList.end(), copied.begin(),
+                       [](const auto& listed) { return *listed.first; });
         return copied;
     }();
     return infos;

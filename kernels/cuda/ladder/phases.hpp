@@ -10,7 +10,8 @@
 
 namespace gloved::kernels::ladder {
 
-/// Four events, recorded only in searches that are to be timed: an event between two kernels costs about a microsecond.
+/// Four events, recorded only in searches that are to be timed: an event between two kernels costs
+/// about a microsecond.
 class Phases {
   public:
     enum Border : std::size_t { kDotBegins, kDotEnds, kFirstMergeEnds, kMergeSortEnds, kBorders };

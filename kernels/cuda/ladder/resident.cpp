@@ -11,7 +11,8 @@ std::vector<float> float_norms(const format::Model& model) {
     return norms;
 }
 
-Result<std::shared_ptr<const ResidentModel>> make_resident_model(const format::Model& model, int device) {
+Result<std::shared_ptr<const ResidentModel>> make_resident_model(const format::Model& model,
+                                                                 int device) {
     if (Status done = cuda::use_device(device); !done) return done.error();
     auto stream = cuda::Stream::create();
     if (!stream) return stream.error();
@@ -21,11 +22,14 @@ Result<std::shared_ptr<const ResidentModel>> make_resident_model(const format::M
     if (!norms) return norms.error();
 
     const std::vector<float> host_norms = float_norms(model);
-    if (Status done = cuda::copy_async<float>(vectors->data(), model.vectors().data(), vectors->size(), *stream);
+    if (Status done = cuda::copy_async<float>(vectors->data(), model.vectors().data(),
+                                              vectors->size(), *stream);
         !done) {
         return done.error();
     }
-    if (Status done = cuda::copy_async<float>(norms->data(), host_norms.data(), norms->size(), *stream); !done) {
+    if (Status done =
+            cuda::copy_async<float>(norms->data(), host_norms.data(), norms->size(), *stream);
+        !done) {
         return done.error();
     }
     if (Status done = stream->synchronize(); !done) return done.error();

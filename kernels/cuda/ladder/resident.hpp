@@ -15,7 +15,8 @@ class ResidentModel {
     int device = 0;
     std::size_t rows = 0;
     std::size_t dim = 0;
-    cuda::DeviceBuffer<float> vectors;  ///< (rows, dim), packed as in the file; starts on a 256-byte boundary
+    cuda::DeviceBuffer<float> vectors;  ///< (rows, dim), packed as in the file; starts on a
+                                        ///< 256-byte boundary
     cuda::DeviceBuffer<float> norms;    ///< (rows) fl32 of the stored norm
 };
 

@@ -12,33 +12,38 @@ namespace gloved::kernels::ladder {
 
 class ResidentRung final : public Rung {
   public:
-    static Result<std::unique_ptr<Rung>> create(const RungInfo& info, LaunchDot launch_dot, const RungParts& parts) {
+    static Result<std::unique_ptr<Rung>> create(const RungInfo& info, LaunchDot launch_dot,
+                                                const RungParts& parts) {
         if (Status done = cuda::use_device(parts.resident->device); !done) return done.error();
         auto stream = cuda::Stream::create();
         if (!stream) return stream.error();
         auto phases = Phases::create();
         if (!phases) return phases.error();
-        return std::unique_ptr<Rung>(
-            new ResidentRung(info, launch_dot, parts.resident, *std::move(stream), *std::move(phases)));
+        return std::unique_ptr<Rung>(new ResidentRung(info, launch_dot, parts.resident,
+                                                      *std::move(stream), *std::move(phases)));
     }
 
     const RungInfo& info() const override { return info_; }
 
-    Result<std::vector<Hit>> search(const QueryVector& query, std::size_t k, RungTimes* times) override {
+    Result<std::vector<Hit>> search(const QueryVector& query, std::size_t k,
+                                    RungTimes* times) override {
         if (times != nullptr) *times = {};
         const auto start = Clock::now();
         if (Status done = cuda::use_device(model_->device); !done) return done.error();
-        const StepwiseSearch search{
-            launch_dot_, ListsIn::private_memory, model_->vectors.data(), model_->norms.data(), model_->rows,
-            model_->dim};
+        const StepwiseSearch search{launch_dot_,
+                                    ListsIn::private_memory,
+                                    model_->vectors.data(),
+                                    model_->norms.data(),
+                                    model_->rows,
+                                    model_->dim};
         auto hits = run_stepwise(search, query, k, stream_, phases_, times);
         if (times != nullptr) times->total = ms_since(start);
         return hits;
     }
 
   private:
-    ResidentRung(const RungInfo& info, LaunchDot launch_dot, std::shared_ptr<const ResidentModel> model,
-                 cuda::Stream stream, Phases phases)
+    ResidentRung(const RungInfo& info, LaunchDot launch_dot,
+                 std::shared_ptr<const ResidentModel> model, cuda::Stream stream, Phases phases)
         : info_(info),
           launch_dot_(launch_dot),
           model_(std::move(model)),

@@ -11,7 +11,8 @@ namespace gloved::kernels::ladder {
 /// What a rung is made from.
 struct RungParts {
     const format::Model& model;
-    std::shared_ptr<const ResidentModel> resident;  ///< may be null for rungs whose info says that nothing is resident
+    std::shared_ptr<const ResidentModel> resident;  ///< may be null for rungs whose info says that
+                                                    ///< nothing is resident
     int device = 0;
 };
 

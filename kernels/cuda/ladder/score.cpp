@@ -12,7 +12,8 @@ double ladder_score_bound(std::size_t dim) { return score_error_bound(dim) + 3.0
 float scale_query(const QueryVector& query, std::span<float> scaled) {
     assert(scaled.size() == query.values.size() && query.norm > 0);
     const int exponent = scale_exponent(query.norm);
-    for (std::size_t i = 0; i < scaled.size(); ++i) scaled[i] = std::ldexp(query.values[i], exponent);
+    for (std::size_t i = 0; i < scaled.size(); ++i)
+        scaled[i] = std::ldexp(query.values[i], exponent);
     return static_cast<float>(canonical_norm(scaled.data(), scaled.size()));
 }
 

@@ -7,12 +7,16 @@
 namespace gloved::kernels::ladder {
 namespace {
 
-__device__ std::size_t thread_of_grid() { return static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ std::size_t thread_of_grid() {
+    return static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
 
-/// Puts `entry` in its place in list[0, count), whose end moves on by one place: into list[count], which is overwritten.
+/// Puts `entry` in its place in list[0, count), whose end moves on by one place: into list[count],
+/// which is overwritten.
 __device__ void insert(Entry* list, unsigned count, Entry entry) {
     unsigned place = count;
-    for (; place > 0 && comes_before(entry, list[place - 1]); --place) list[place] = list[place - 1];
+    for (; place > 0 && comes_before(entry, list[place - 1]); --place)
+        list[place] = list[place - 1];
     list[place] = entry;
 }
 
@@ -32,18 +36,22 @@ __global__ void first_merge_in_private_memory(Entry* entries, std::size_t lists,
     for (unsigned i = 0; i < wanted; ++i) chunk[i] = sorted[i];
 }
 
-// A round merges list t with list t + kept, for every t that has such a partner, into list t. Both belong to thread t alone,
-// so a round needs no second buffer, and what is left stays together at the front.
+// A round merges list t with list t + kept, for every t that has such a partner, into list t. Both
+// belong to thread t alone, so a round needs no second buffer, and what is left stays together at
+// the front.
 
-__global__ void merge_in_global_memory(Entry* entries, std::size_t lists, std::size_t kept, unsigned wanted) {
+__global__ void merge_in_global_memory(Entry* entries, std::size_t lists, std::size_t kept,
+                                       unsigned wanted) {
     const std::size_t list = thread_of_grid();
     if (list + kept >= lists) return;
     Entry* into = entries + list * wanted;
     const Entry* from = entries + (list + kept) * wanted;
-    for (unsigned i = 0; i < wanted && comes_before(from[i], into[wanted - 1]); ++i) insert(into, wanted - 1, from[i]);
+    for (unsigned i = 0; i < wanted && comes_before(from[i], into[wanted - 1]); ++i)
+        insert(into, wanted - 1, from[i]);
 }
 
-__global__ void merge_in_private_memory(Entry* entries, std::size_t lists, std::size_t kept, unsigned wanted) {
+__global__ void merge_in_private_memory(Entry* entries, std::size_t lists, std::size_t kept,
+                                        unsigned wanted) {
     const std::size_t list = thread_of_grid();
     if (list + kept >= lists) return;
     Entry* left = entries + list * wanted;
@@ -52,24 +60,29 @@ __global__ void merge_in_private_memory(Entry* entries, std::size_t lists, std::
     unsigned l = 0;
     unsigned r = 0;
     // l + r < wanted: neither list can run out before the merged one is full.
-    for (unsigned i = 0; i < wanted; ++i) merged[i] = comes_before(right[r], left[l]) ? right[r++] : left[l++];
+    for (unsigned i = 0; i < wanted; ++i)
+        merged[i] = comes_before(right[r], left[l]) ? right[r++] : left[l++];
     for (unsigned i = 0; i < wanted; ++i) left[i] = merged[i];
 }
 
 }  // namespace
 
-Status first_merge(ListsIn where, Entry* entries, std::size_t lists, std::size_t wanted, const cuda::Stream& stream) {
-    const auto kernel = where == ListsIn::global_memory ? first_merge_in_global_memory : first_merge_in_private_memory;
-    return launch("first_merge", kernel, blocks_for(lists), 0, stream, entries, lists, static_cast<unsigned>(wanted));
+Status first_merge(ListsIn where, Entry* entries, std::size_t lists, std::size_t wanted,
+                   const cuda::Stream& stream) {
+    const auto kernel = where == ListsIn::global_memory ? first_merge_in_global_memory
+                                                        : first_merge_in_private_memory;
+    return launch("first_merge", kernel, blocks_for(lists), 0, stream, entries, lists,
+                  static_cast<unsigned>(wanted));
 }
 
-Status botched_merge_sort(ListsIn where, Entry* entries, std::size_t lists, std::size_t wanted, bool wait_each_round,
-                          const cuda::Stream& stream) {
-    const auto kernel = where == ListsIn::global_memory ? merge_in_global_memory : merge_in_private_memory;
+Status botched_merge_sort(ListsIn where, Entry* entries, std::size_t lists, std::size_t wanted,
+                          bool wait_each_round, const cuda::Stream& stream) {
+    const auto kernel =
+        where == ListsIn::global_memory ? merge_in_global_memory : merge_in_private_memory;
     while (lists > 1) {
         const std::size_t kept = (lists + 1) / 2;
-        if (Status done = launch("botched_merge_sort", kernel, blocks_for(lists - kept), 0, stream, entries, lists,
-                                 kept, static_cast<unsigned>(wanted));
+        if (Status done = launch("botched_merge_sort", kernel, blocks_for(lists - kept), 0, stream,
+                                 entries, lists, kept, static_cast<unsigned>(wanted));
             !done) {
             return done.error();
         }

@@ -1,13 +1,15 @@
 // The selection of v1 to v4: FirstMerge, then BotchedMergeSort. With N = the number of hits wanted:
 //
 //   FirstMerge         one thread sorts one chunk of N entries, by insertion.
-//   BotchedMergeSort   rounds: one thread merges two sorted lists of N and keeps the N best, so that half of the lists are
-//                      left; until one is. «Botched», since a merge sort that throws half away at every merge sorts nothing.
+//   BotchedMergeSort   rounds: one thread merges two sorted lists of N and keeps the N best, until
+//                      one list is left. «Botched», since a merge sort that throws half away at
+//                      every merge sorts nothing.
 //
-// Expected limit: FirstMerge reads and writes all entries once, 16 bytes a row (35 MB at 2.2 M rows: 12 µs on an H100), but a
-// thread's list is N · 8 bytes apart from its neighbour's, so a warp's access touches up to 32 sectors, and insertion into an
-// array indexed at run time lives in local memory. The rounds are log2(rows / N) launches (18 for N = 10); the last dozen have
-// less work than a launch costs. Larger N: fewer rounds, but N² / 4 moves a chunk.
+// Expected limit: FirstMerge reads and writes all entries once, 16 bytes a row (35 MB at 2.2 M
+// rows: 12 µs on an H100), but a thread's list is N · 8 bytes apart from its neighbour's, so a
+// warp's access touches up to 32 sectors, and insertion into an array indexed at run time lives in
+// local memory. The rounds are log2(rows / N) launches (18 for N = 10); the last dozen have less
+// work than a launch costs. Larger N: fewer rounds, but N² / 4 moves a chunk.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +22,24 @@ namespace gloved::kernels::ladder {
 /// Where a thread keeps its list while it works on it.
 enum class ListsIn {
     global_memory,   ///< v1: every comparison and move goes to the entries themselves
-    private_memory,  ///< v2 on: in an array of the thread's own (registers or local memory), written back once
+    private_memory,  ///< v2 on: in an array of the thread's own (registers or local memory),
+                     ///< written back once
 };
 
-/// Chunks of `wanted` entries (1 to kMaxLadderHits) that hold `rows` rows; the last one is filled up with default entries.
-inline std::size_t lists_for(std::size_t rows, std::size_t wanted) { return (rows + wanted - 1) / wanted; }
+/// Chunks of `wanted` entries (1 to kMaxLadderHits) that hold `rows` rows; the last one is filled
+/// up with default entries.
+inline std::size_t lists_for(std::size_t rows, std::size_t wanted) {
+    return (rows + wanted - 1) / wanted;
+}
 
-/// Sorts each of `lists` chunks of `entries`, shape (lists, wanted), device memory. Enqueues on `stream`, does not wait.
-Status first_merge(ListsIn where, Entry* entries, std::size_t lists, std::size_t wanted, const cuda::Stream& stream);
+/// Sorts each of `lists` chunks of `entries`, shape (lists, wanted), device memory. Enqueues on
+/// `stream`, does not wait.
+Status first_merge(ListsIn where, Entry* entries, std::size_t lists, std::size_t wanted,
+                   const cuda::Stream& stream);
 
-/// Leaves the `wanted` best of `lists` sorted lists in the first one, in order. Enqueues every round on `stream`; with
-/// `wait_each_round` it waits for one before it launches the next.
-Status botched_merge_sort(ListsIn where, Entry* entries, std::size_t lists, std::size_t wanted, bool wait_each_round,
-                          const cuda::Stream& stream);
+/// Leaves the `wanted` best of `lists` sorted lists in the first one, in order. Enqueues every
+/// round on `stream`; with `wait_each_round` it waits for one before it launches the next.
+Status botched_merge_sort(ListsIn where, Entry* entries, std::size_t lists, std::size_t wanted,
+                          bool wait_each_round, const cuda::Stream& stream);
 
 }  // namespace gloved::kernels::ladder

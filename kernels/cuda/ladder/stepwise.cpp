@@ -7,8 +7,9 @@
 
 namespace gloved::kernels::ladder {
 
-Result<std::vector<Hit>> run_stepwise(const StepwiseSearch& search, const QueryVector& query, std::size_t k,
-                                      const cuda::Stream& stream, Phases& phases, RungTimes* times) {
+Result<std::vector<Hit>> run_stepwise(const StepwiseSearch& search, const QueryVector& query,
+                                      std::size_t k, const cuda::Stream& stream, Phases& phases,
+                                      RungTimes* times) {
     assert(k >= 1 && k <= kMaxLadderHits && query.values.size() == search.dim);
     const std::size_t wanted = std::min(k, search.rows);
     const std::size_t lists = lists_for(search.rows, wanted);
@@ -20,7 +21,9 @@ Result<std::vector<Hit>> run_stepwise(const StepwiseSearch& search, const QueryV
     if (!device_query) return device_query.error();
     auto entries = cuda::DeviceBuffer<Entry>::allocate(lists * wanted);
     if (!entries) return entries.error();
-    if (Status done = cuda::copy_async<float>(device_query->data(), scaled.data(), search.dim, stream); !done) {
+    if (Status done =
+            cuda::copy_async<float>(device_query->data(), scaled.data(), search.dim, stream);
+        !done) {
         return done.error();
     }
     if (Status done = stream.synchronize(); !done) return done.error();
@@ -39,18 +42,22 @@ Result<std::vector<Hit>> run_stepwise(const StepwiseSearch& search, const QueryV
     if (Status done = phases.mark(Phases::kDotEnds, stream); !done) return done.error();
     if (Status done = stream.synchronize(); !done) return done.error();
 
-    if (Status done = first_merge(search.lists_in, entries->data(), lists, wanted, stream); !done) return done.error();
+    if (Status done = first_merge(search.lists_in, entries->data(), lists, wanted, stream); !done)
+        return done.error();
     if (Status done = phases.mark(Phases::kFirstMergeEnds, stream); !done) return done.error();
     if (Status done = stream.synchronize(); !done) return done.error();
 
-    if (Status done = botched_merge_sort(search.lists_in, entries->data(), lists, wanted, true, stream); !done) {
+    if (Status done =
+            botched_merge_sort(search.lists_in, entries->data(), lists, wanted, true, stream);
+        !done) {
         return done.error();
     }
     if (Status done = phases.mark(Phases::kMergeSortEnds, stream); !done) return done.error();
     if (Status done = stream.synchronize(); !done) return done.error();
 
     std::vector<Entry> best(wanted);
-    if (Status done = cuda::copy_async<Entry>(best.data(), entries->data(), wanted, stream); !done) return done.error();
+    if (Status done = cuda::copy_async<Entry>(best.data(), entries->data(), wanted, stream); !done)
+        return done.error();
     if (Status done = stream.synchronize(); !done) return done.error();
     if (times != nullptr) {
         if (Status done = phases.read(*times); !done) return done.error();

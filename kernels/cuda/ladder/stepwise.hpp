@@ -1,6 +1,6 @@
-// One search in the way that v1 to v3 have in common: DotProduct writes an entry for every row, FirstMerge and
-// BotchedMergeSort select from them; every query allocates what it needs and gives it back, and the host waits after every
-// step. v4 is what remains without the last two.
+// One search in the way that v1 to v3 have in common: DotProduct writes an entry for every row,
+// FirstMerge and BotchedMergeSort select from them; every query allocates what it needs and gives
+// it back, and the host waits after every step. v4 is what remains without the last two.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,15 @@
 
 namespace gloved::kernels::ladder {
 
-/// The launch signature that the DotProduct kernels of v1 to v4 share. All pointers are device memory.
+/// The launch signature that the DotProduct kernels of v1 to v4 share. All pointers are device
+/// memory.
 struct DotArguments {
-    const float* vectors = nullptr;  ///< (rows, dim), 256-byte aligned; single rows are only 4-byte aligned
+    const float* vectors = nullptr;  ///< (rows, dim), 256-byte aligned; single rows are only 4-byte
+                                     ///< aligned
     const float* norms = nullptr;    ///< (rows)
     const float* query = nullptr;    ///< (dim), scaled
-    Entry* entries = nullptr;        ///< (slots) written: a row's score, or a default entry from `rows` on
+    Entry* entries = nullptr;  ///< (slots) written: a row's score, or a default entry from `rows`
+                               ///< on
     std::size_t rows = 0;
     std::size_t slots = 0;  ///< rows rounded up to whole lists
     std::uint32_t dim = 0;
@@ -40,7 +43,8 @@ struct StepwiseSearch {
 };
 
 /// `times`, where given, gets the three phases; `total` is the caller's. Errors: device.
-Result<std::vector<Hit>> run_stepwise(const StepwiseSearch& search, const QueryVector& query, std::size_t k,
-                                      const cuda::Stream& stream, Phases& phases, RungTimes* times);
+Result<std::vector<Hit>> run_stepwise(const StepwiseSearch& search, const QueryVector& query,
+                                      std::size_t k, const cuda::Stream& stream, Phases& phases,
+                                      RungTimes* times);
 
 }  // namespace gloved::kernels::ladder

@@ -1,12 +1,15 @@
-// v0: one thread of the processor scores row after row, then inserts every score into a list of the best.
+// v0: one thread of the processor scores row after row, then inserts every score into a list of the
+// best.
 //
 // The original's sequential search, what its GPU versions were checked against and compared with.
 //
-// Expected limit: one dependent addition an element, since float32 sums may not be reordered: two to four cycles each, 658.8 M
-// of them at 2,196,016 x 300, some tenths of a second; not the memory, which one thread reads at 10 GB/s and more. (The cpu engine
-// is what this becomes with vector instructions and all cores.)
+// Expected limit: one dependent addition an element, since float32 sums may not be reordered: two
+// to four cycles each, 658.8 M of them at 2,196,016 x 300, some tenths of a second; not the memory,
+// which one thread reads at 10 GB/s and more. (The cpu engine is what this becomes with vector
+// instructions and all cores.)
 //
-// Score: products and sum in order of elements, each rounded: n roundings at most, the bound of score.hpp.
+// Score: products and sum in order of elements, each rounded: n roundings at most, the bound of
+// score.hpp.
 
 #include <algorithm>
 #include <cassert>
@@ -22,11 +25,13 @@ namespace {
 
 class V0 final : public Rung {
   public:
-    explicit V0(const format::Model& model) : model_(model), scaled_(model.dim()), scores_(model.rows()) {}
+    explicit V0(const format::Model& model)
+        : model_(model), scaled_(model.dim()), scores_(model.rows()) {}
 
     const RungInfo& info() const override { return kV0; }
 
-    Result<std::vector<Hit>> search(const QueryVector& query, std::size_t k, RungTimes* times) override {
+    Result<std::vector<Hit>> search(const QueryVector& query, std::size_t k,
+                                    RungTimes* times) override {
         assert(k >= 1 && k <= kMaxLadderHits && query.values.size() == model_.dim());
         const auto start = Clock::now();
         const float query_norm = scale_query(query, scaled_);
@@ -58,7 +63,8 @@ class V0 final : public Rung {
             const Entry entry{scores_[r], static_cast<std::uint32_t>(r)};
             if (!comes_before(entry, best.back())) continue;
             std::size_t place = wanted - 1;
-            for (; place > 0 && comes_before(entry, best[place - 1]); --place) best[place] = best[place - 1];
+            for (; place > 0 && comes_before(entry, best[place - 1]); --place)
+                best[place] = best[place - 1];
             best[place] = entry;
         }
         return best;
@@ -73,7 +79,8 @@ class V0 final : public Rung {
 
 constinit const RungInfo kV0 = {
     "v0",
-    "One thread of the processor scores row after row, then inserts every score into a list of the best.",
+    "One thread of the processor scores row after row, then inserts every score into a list of the "
+    "best.",
     "One dependent float32 addition an element: 4 processor cycles each.",
     false,
     false,

@@ -1,12 +1,15 @@
-// v2: the model stays on the device; the kernel finds its pointers in constant memory, and lists are merged in private memory.
+// v2: the model stays on the device; the kernel finds its pointers in constant memory, and lists
+// are merged in private memory.
 //
-// Expected limit: the same strided reads as v1's, now all that is left beside allocation and waiting.
+// Expected limit: the same strided reads as v1's, now all that is left beside allocation and
+// waiting.
 //
-// Constant memory for pointers gains nothing by itself: a kernel's parameters already lie in a constant bank. What the
-// rung shows is the resident model.
+// Constant memory for pointers gains nothing by itself: a kernel's parameters already lie in a
+// constant bank. What the rung shows is the resident model.
 //
-// The constant block is one for the whole process, and several rungs may exist at once; so every search writes it anew,
-// which its stream orders before the kernel. Searches of two v2 rungs must not overlap.
+// The constant block is one for the whole process, and several rungs may exist at once; so every
+// search writes it anew, which its stream orders before the kernel. Searches of two v2 rungs must
+// not overlap.
 //
 // Layout, shared memory and score as v1's.
 
@@ -33,7 +36,8 @@ __constant__ ConstantArguments constant_arguments;
 
 __global__ void dot_product() {
     extern __shared__ float query[];
-    for (unsigned i = threadIdx.x; i < constant_arguments.dim; i += blockDim.x) query[i] = constant_arguments.query[i];
+    for (unsigned i = threadIdx.x; i < constant_arguments.dim; i += blockDim.x)
+        query[i] = constant_arguments.query[i];
     __syncthreads();
 
     const std::size_t slot = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -45,33 +49,40 @@ __global__ void dot_product() {
     const float* row = constant_arguments.vectors + slot * constant_arguments.dim;
     float dot = 0;
     for (unsigned i = 0; i < constant_arguments.dim; ++i) dot = fmaf(query[i], row[i], dot);
-    const float score = float_score(dot, constant_arguments.query_norm, constant_arguments.norms[slot]);
+    const float score =
+        float_score(dot, constant_arguments.query_norm, constant_arguments.norms[slot]);
     constant_arguments.entries[slot] = Entry{score, static_cast<std::uint32_t>(slot)};
 }
 
 Status launch_dot(const DotArguments& arguments, const cuda::Stream& stream) {
-    const ConstantArguments constant{arguments.vectors, arguments.norms, arguments.query, arguments.entries,
-                                     arguments.rows,    arguments.slots, arguments.dim,   arguments.query_norm};
+    const ConstantArguments constant{arguments.vectors, arguments.norms,     arguments.query,
+                                     arguments.entries, arguments.rows,      arguments.slots,
+                                     arguments.dim,     arguments.query_norm};
     // From pageable memory: has left `constant` when the call returns.
-    if (Status done = cuda::check(cudaMemcpyToSymbolAsync(constant_arguments, &constant, sizeof(constant), 0,
-                                                          cudaMemcpyHostToDevice, stream.get()),
-                                  "cudaMemcpyToSymbolAsync");
+    if (Status done =
+            cuda::check(cudaMemcpyToSymbolAsync(constant_arguments, &constant, sizeof(constant), 0,
+                                                cudaMemcpyHostToDevice, stream.get()),
+                        "cudaMemcpyToSymbolAsync");
         !done) {
         return done.error();
     }
-    return launch("v2 dot_product", dot_product, blocks_for(arguments.slots), arguments.dim * sizeof(float), stream);
+    return launch("v2 dot_product", dot_product, blocks_for(arguments.slots),
+                  arguments.dim * sizeof(float), stream);
 }
 
 }  // namespace
 
-constinit const RungInfo kV2 = {
-    "v2",
-    "The model stays on the device; pointers lie in constant memory, and lists are merged in private memory.",
-    "Reads a row apart from thread to thread: 32 sectors a load, kept for use only where the L1 cache is large enough.",
-    false,
-    true,
-    ladder_score_bound};
+constinit const RungInfo kV2 = {"v2",
+                                "The model stays on the device; pointers lie in constant memory, "
+                                "and lists are merged in private memory.",
+                                "Reads a row apart from thread to thread: 32 sectors a load, kept "
+                                "for use only where the L1 cache is large enough.",
+                                false,
+                                true,
+                                ladder_score_bound};
 
-Result<std::unique_ptr<Rung>> make_v2(const RungParts& parts) { return ResidentRung::create(kV2, launch_dot, parts); }
+Result<std::unique_ptr<Rung>> make_v2(const RungParts& parts) {
+    return ResidentRung::create(kV2, launch_dot, parts);
+}
 
 }  // namespace gloved::kernels::ladder

@@ -1,23 +1,26 @@
 // v4: v3's eight threads add up by __shfl_down_sync, and a query allocates nothing and waits once.
 //
-// Expected limit: one read of the model by 4-byte loads (dot_product, writing 8 bytes a row), then the selection's launches:
-// one for FirstMerge and one a round, each a few microseconds for next to no work.
+// Expected limit: one read of the model by 4-byte loads (dot_product, writing 8 bytes a row), then
+// the selection's launches: one for FirstMerge and one a round, each a few microseconds for next to
+// no work.
 //
-// Shuffles need no shared memory and no barrier: they exchange registers and are themselves the point where the named threads
-// meet. The mask names the whole warp, and the whole warp arrives, since threads whose row does not exist take part too.
+// Shuffles need no shared memory and no barrier: they exchange registers and are themselves the
+// point where the named threads meet. The mask names the whole warp, and the whole warp arrives,
+// since threads whose row does not exist take part too.
 //
-// Discarded: the implicit warp-synchronous reduction, that is v3's sum over `volatile` shared memory without __syncwarp(),
-// or shuffles without a mask. It relied on the 32 threads of a warp running in lockstep, which the programming model never
-// promised and which ended with Volta (compute capability 7.0): each thread has a program counter of its own, the
-// scheduler may run one side of a branch far ahead of the other, and the compiler may reorder or duplicate code on that
-// assumption. A thread may then read its neighbour's partial sum before it is written, or after the next step has
-// overwritten it: results that are right on one compiler, block size or card and silently wrong on the next. `volatile` forces
-// the accesses to memory but orders nothing between threads. Shuffles without a mask no longer compile for 7.0 and up.
-// It saved one instruction a step; hence no rung of it.
+// Discarded: the implicit warp-synchronous reduction, that is v3's sum over `volatile` shared
+// memory without __syncwarp(), or shuffles without a mask. It relied on the 32 threads of a warp
+// running in lockstep, which the programming model never promised and which ended with Volta
+// (compute capability 7.0): each thread has a program counter of its own, the scheduler may run one
+// side of a branch far ahead of the other, and the compiler may reorder or duplicate code on that
+// assumption. A thread may then read its neighbour's partial sum before it is written, or after the
+// next step has overwritten it: results that are right on one compiler, block size or card and
+// silently wrong on the next. `volatile` forces the accesses to memory but orders nothing between
+// threads. Shuffles without a mask no longer compile for 7.0 and up. It saved one instruction a
+// step; hence no rung of it.
 //
-// Layout as v3's. Shared memory: 4 dim bytes. One stream; waits once, at the end. The score is valid in the first thread of
-// a group.
-// Score: the sum's order is v3's, and so is the bound.
+// Layout as v3's. Shared memory: 4 dim bytes. One stream; waits once, at the end. The score is
+// valid in the first thread of a group. Score: the sum's order is v3's, and so is the bound.
 
 #include <algorithm>
 #include <cassert>
@@ -37,15 +40,18 @@ constexpr unsigned kWholeWarp = 0xFFFFFFFFU;
 
 __global__ void dot_product(const DotArguments arguments) {
     extern __shared__ float query[];
-    for (unsigned i = threadIdx.x; i < arguments.dim; i += kBlockThreads) query[i] = arguments.query[i];
+    for (unsigned i = threadIdx.x; i < arguments.dim; i += kBlockThreads)
+        query[i] = arguments.query[i];
     __syncthreads();
 
-    const std::size_t slot = (static_cast<std::size_t>(blockIdx.x) * kBlockThreads + threadIdx.x) / kThreadsARow;
+    const std::size_t slot =
+        (static_cast<std::size_t>(blockIdx.x) * kBlockThreads + threadIdx.x) / kThreadsARow;
     const unsigned part = threadIdx.x % kThreadsARow;
     float sum = 0;
     if (slot < arguments.rows) {
         const float* row = arguments.vectors + slot * arguments.dim;
-        for (unsigned i = part; i < arguments.dim; i += kThreadsARow) sum = fmaf(query[i], row[i], sum);
+        for (unsigned i = part; i < arguments.dim; i += kThreadsARow)
+            sum = fmaf(query[i], row[i], sum);
     }
     for (int offset = kThreadsARow / 2; offset > 0; offset /= 2) {
         sum += __shfl_down_sync(kWholeWarp, sum, static_cast<unsigned>(offset), kThreadsARow);
@@ -69,7 +75,8 @@ class V4 final : public Rung {
 
     const RungInfo& info() const override { return kV4; }
 
-    Result<std::vector<Hit>> search(const QueryVector& query, std::size_t k, RungTimes* times) override {
+    Result<std::vector<Hit>> search(const QueryVector& query, std::size_t k,
+                                    RungTimes* times) override {
         assert(k >= 1 && k <= kMaxLadderHits && query.values.size() == model_->dim);
         if (times != nullptr) *times = {};
         const auto start = Clock::now();
@@ -127,21 +134,28 @@ class V4 final : public Rung {
         arguments.dim = static_cast<std::uint32_t>(model_->dim);
         arguments.query_norm = scale_query(query, scaled_.span());
 
-        if (Status done = cuda::copy_async<float>(query_.data(), scaled_.data(), model_->dim, stream_); !done) {
+        if (Status done =
+                cuda::copy_async<float>(query_.data(), scaled_.data(), model_->dim, stream_);
+            !done) {
             return done.error();
         }
         if (Status done = phases_.mark(Phases::kDotBegins, stream_); !done) return done.error();
-        if (Status done = launch("v4 dot_product", dot_product, blocks_for(arguments.slots * kThreadsARow),
-                                 arguments.dim * sizeof(float), stream_, arguments);
+        if (Status done =
+                launch("v4 dot_product", dot_product, blocks_for(arguments.slots * kThreadsARow),
+                       arguments.dim * sizeof(float), stream_, arguments);
             !done) {
             return done.error();
         }
         if (Status done = phases_.mark(Phases::kDotEnds, stream_); !done) return done.error();
-        if (Status done = first_merge(ListsIn::private_memory, entries_.data(), lists, wanted, stream_); !done) {
+        if (Status done =
+                first_merge(ListsIn::private_memory, entries_.data(), lists, wanted, stream_);
+            !done) {
             return done.error();
         }
-        if (Status done = phases_.mark(Phases::kFirstMergeEnds, stream_); !done) return done.error();
-        if (Status done = botched_merge_sort(ListsIn::private_memory, entries_.data(), lists, wanted, false, stream_);
+        if (Status done = phases_.mark(Phases::kFirstMergeEnds, stream_); !done)
+            return done.error();
+        if (Status done = botched_merge_sort(ListsIn::private_memory, entries_.data(), lists,
+                                             wanted, false, stream_);
             !done) {
             return done.error();
         }

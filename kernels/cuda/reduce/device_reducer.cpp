@@ -21,7 +21,8 @@ using reduce::Reducer;
 using reduce::ReducerOptions;
 using reduce::ReduceTimes;
 
-/// Large enough that its calls cost nothing beside the copy, small enough that filling the next one overlaps with it.
+/// Large enough that its calls cost nothing beside the copy, small enough that filling the next one
+/// overlaps with it.
 constexpr std::size_t kSlotBytes = std::size_t{16} << 20;
 constexpr std::size_t kSlots = 3;
 /// Left to the driver, and to others on the device.
@@ -50,7 +51,8 @@ class Stopwatch {
         running_ = true;
         return end_.record(stream);
     }
-    /// Waits for the work between start and stop, and adds its time to `sum_ms`; nothing where that was done already.
+    /// Waits for the work between start and stop, and adds its time to `sum_ms`; nothing where that
+    /// was done already.
     Status collect(double& sum_ms) {
         if (!running_) return {};
         if (Status done = end_.synchronize(); !done) return done;
@@ -76,9 +78,11 @@ struct Slot {
 template <class T>
 class DeviceReducer final : public Reducer<T> {
   public:
-    static Result<std::unique_ptr<Reducer<T>>> create(Way way, const ReducerOptions& options, std::size_t most_bytes) {
+    static Result<std::unique_ptr<Reducer<T>>> create(Way way, const ReducerOptions& options,
+                                                      std::size_t most_bytes) {
         assert(options.width > 0);
-        std::unique_ptr<DeviceReducer> reducer(new DeviceReducer(way, options.width, options.device));
+        std::unique_ptr<DeviceReducer> reducer(
+            new DeviceReducer(way, options.width, options.device));
         if (Status made = reducer->allocate(options.count, most_bytes); !made) return made.error();
         return std::unique_ptr<Reducer<T>>(std::move(reducer));
     }
@@ -100,10 +104,13 @@ class DeviceReducer final : public Reducer<T> {
             Slot<T>& slot = slots_[next_slot_];
             next_slot_ = (next_slot_ + 1) % kSlots;
             if (Status done = slot.copy.collect(times_.transfer_ms); !done) return done;
-            const std::size_t count = std::min({values.size(), slot.buffer.size(), landing_.size() - landed_});
+            const std::size_t count =
+                std::min({values.size(), slot.buffer.size(), landing_.size() - landed_});
             std::memcpy(slot.buffer.data(), values.data(), count * sizeof(T));
             if (Status done = slot.copy.start(stream_); !done) return done;
-            if (Status done = copy_async(landing_.data() + landed_, slot.buffer.data(), count, stream_); !done) {
+            if (Status done =
+                    copy_async(landing_.data() + landed_, slot.buffer.data(), count, stream_);
+                !done) {
                 return done;
             }
             if (Status done = slot.copy.stop(stream_); !done) return done;
@@ -131,15 +138,18 @@ class DeviceReducer final : public Reducer<T> {
         if (reductions_ == 0) return MinMax<T>(width_);
         std::vector<T> low(width_);
         std::vector<T> high(width_);
-        if (Status done = copy_async(low.data(), result_.low, width_, stream_); !done) return done.error();
-        if (Status done = copy_async(high.data(), result_.high, width_, stream_); !done) return done.error();
+        if (Status done = copy_async(low.data(), result_.low, width_, stream_); !done)
+            return done.error();
+        if (Status done = copy_async(high.data(), result_.high, width_, stream_); !done)
+            return done.error();
         if (Status done = stream_.synchronize(); !done) return done.error();
         return MinMax<T>(low, high);
     }
 
     Result<double> time_again() override {
         if (!finished_ || reductions_ != 1) {
-            return Error{ErrorCode::unavailable, "the device did not keep all values: nothing is left to measure"};
+            return Error{ErrorCode::unavailable,
+                         "the device did not keep all values: nothing is left to measure"};
         }
         if (Status used = use_device(device_); !used) return used.error();
         double ms = 0;
@@ -150,24 +160,29 @@ class DeviceReducer final : public Reducer<T> {
     ReduceTimes times() const override { return times_; }
 
   private:
-    DeviceReducer(Way way, std::size_t width, int device) : way_(way), width_(width), device_(device) {}
+    DeviceReducer(Way way, std::size_t width, int device)
+        : way_(way), width_(width), device_(device) {}
 
     Status allocate(std::uint64_t announced, std::size_t most_bytes) {
         int devices = 0;
-        if (Status counted = check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount"); !counted) return counted;
+        if (Status counted = check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount"); !counted)
+            return counted;
         if (device_ < 0 || device_ >= devices) {
-            return Error{ErrorCode::unavailable, fmt::format("there is no device {}: there are {}", device_, devices)};
+            return Error{ErrorCode::unavailable,
+                         fmt::format("there is no device {}: there are {}", device_, devices)};
         }
         if (Status used = use_device(device_); !used) return used;
         int processors = 0;
-        if (Status got = check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device_),
-                               "cudaDeviceGetAttribute");
+        if (Status got =
+                check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device_),
+                      "cudaDeviceGetAttribute");
             !got) {
             return got;
         }
         std::size_t free_bytes = 0;
         std::size_t all_bytes = 0;
-        if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got) return got;
+        if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got)
+            return got;
         auto stream = Stream::create();
         if (!stream) return stream.error();
         stream_ = *std::move(stream);
@@ -178,30 +193,37 @@ class DeviceReducer final : public Reducer<T> {
         if (!layout) return layout.error();
         layout_ = *std::move(layout);
 
-        // Matrices that there is room for. Beside values there are results, and what the kernels leave for each other.
+        // Matrices that there is room for. Beside values there are results, and what the kernels
+        // leave for each other.
         const std::size_t matrix_bytes = width_ * sizeof(T);
         std::size_t room = free_bytes > kReserveBytes ? free_bytes - kReserveBytes : 0;
         const std::size_t landing_bytes =
-            way_ == Way::original ? std::max(std::min(kLandingBytes, most_bytes / 4), matrix_bytes) : 0;
+            way_ == Way::original ? std::max(std::min(kLandingBytes, most_bytes / 4), matrix_bytes)
+                                  : 0;
         const std::size_t beside = landing_bytes + partial_bytes_bound(processors);
         room = room > beside ? room - beside : 0;
-        if (way_ == Way::original) room -= room / 256;  // for what is gathered: four numbers for each 2,048
+        if (way_ == Way::original)
+            room -= room / 256;  // for what is gathered: four numbers for each 2,048
         room = std::min(room, most_bytes) / matrix_bytes;
         if (room == 0) {
             return Error{ErrorCode::unavailable,
-                         fmt::format("device {} has {} MB free: too little for a matrix of {} numbers; free some, or "
+                         fmt::format("device {} has {} MB free: too little for a matrix of {} "
+                                     "numbers; free some, or "
                                      "say --engine cpu",
                                      device_, free_bytes / 1000000, width_)};
         }
-        const std::size_t wanted = announced != 0 ? static_cast<std::size_t>(announced)
-                                                  : std::max<std::size_t>(kUnknownBytes / matrix_bytes, 1);
+        const std::size_t wanted = announced != 0
+                                       ? static_cast<std::size_t>(announced)
+                                       : std::max<std::size_t>(kUnknownBytes / matrix_bytes, 1);
         std::size_t matrices = std::min(room, wanted);
         std::size_t landing_matrices = matrices;
         if (way_ == Way::original) {
-            // Values are laid out as often as the landing is full, and reduced after a whole number of times.
+            // Values are laid out as often as the landing is full, and reduced after a whole number
+            // of times.
             landing_matrices = std::clamp<std::size_t>(landing_bytes / matrix_bytes, 1, matrices);
-            const std::size_t times =
-                matrices < wanted ? matrices / landing_matrices : (matrices + landing_matrices - 1) / landing_matrices;
+            const std::size_t times = matrices < wanted
+                                          ? matrices / landing_matrices
+                                          : (matrices + landing_matrices - 1) / landing_matrices;
             matrices = landing_matrices * times;
         }
         capacity_ = matrices;
@@ -227,7 +249,8 @@ class DeviceReducer final : public Reducer<T> {
             result_.partial_low = scratch_.data();
             result_.partial_high = scratch_.data() + plan_.partial_rows * width_;
         }
-        const std::size_t slot_numbers = std::min(std::max<std::size_t>(kSlotBytes / sizeof(T), 1), landing_.size());
+        const std::size_t slot_numbers =
+            std::min(std::max<std::size_t>(kSlotBytes / sizeof(T), 1), landing_.size());
         for (Slot<T>& slot : slots_) {
             auto buffer = PinnedBuffer<T>::allocate(slot_numbers);
             if (!buffer) return buffer.error();
@@ -251,8 +274,9 @@ class DeviceReducer final : public Reducer<T> {
         if (way_ == Way::original) {
             if (Status done = layout_.collect(times_.transfer_ms); !done) return done;
             if (Status done = layout_.start(stream_); !done) return done;
-            const cudaError_t launched = launch_lay_out(landing_.data(), matrices, width_, resident_, capacity_,
-                                                        laid_out_.data(), stream_.get());
+            const cudaError_t launched =
+                launch_lay_out(landing_.data(), matrices, width_, resident_, capacity_,
+                               laid_out_.data(), stream_.get());
             if (Status done = check(launched, "launch of lay_out"); !done) return done;
             if (Status done = layout_.stop(stream_); !done) return done;
         }
@@ -271,10 +295,10 @@ class DeviceReducer final : public Reducer<T> {
     Status time_kernels(bool first, double& sum_ms) {
         if (Status done = watch_.start(stream_); !done) return done;
         const cudaError_t launched =
-            way_ == Way::original
-                ? launch_original(laid_out_.data(), resident_, width_, capacity_, first, scratch_.data(), result_,
-                                  stream_.get())
-                : launch_one_pass(plan_, landing_.data(), resident_ * width_, first, result_, stream_.get());
+            way_ == Way::original ? launch_original(laid_out_.data(), resident_, width_, capacity_,
+                                                    first, scratch_.data(), result_, stream_.get())
+                                  : launch_one_pass(plan_, landing_.data(), resident_ * width_,
+                                                    first, result_, stream_.get());
         if (Status done = check(launched, "launch of the reduction"); !done) return done;
         if (Status done = watch_.stop(stream_); !done) return done;
         return watch_.collect(sum_ms);
@@ -307,22 +331,28 @@ class DeviceReducer final : public Reducer<T> {
 }  // namespace
 
 template <class T>
-Result<std::unique_ptr<Reducer<T>>> make_device_reducer(const ReducerOptions& options, std::size_t most_bytes) {
+Result<std::unique_ptr<Reducer<T>>> make_device_reducer(const ReducerOptions& options,
+                                                        std::size_t most_bytes) {
     return DeviceReducer<T>::create(Way::one_pass, options, most_bytes);
 }
 
 template <class T>
-Result<std::unique_ptr<Reducer<T>>> make_original_reducer(const ReducerOptions& options, std::size_t most_bytes) {
+Result<std::unique_ptr<Reducer<T>>> make_original_reducer(const ReducerOptions& options,
+                                                          std::size_t most_bytes) {
     return DeviceReducer<T>::create(Way::original, options, most_bytes);
 }
 
-template Result<std::unique_ptr<Reducer<float>>> make_device_reducer<float>(const ReducerOptions&, std::size_t);
-template Result<std::unique_ptr<Reducer<double>>> make_device_reducer<double>(const ReducerOptions&, std::size_t);
-template Result<std::unique_ptr<Reducer<std::int32_t>>> make_device_reducer<std::int32_t>(const ReducerOptions&,
-                                                                                          std::size_t);
-template Result<std::unique_ptr<Reducer<float>>> make_original_reducer<float>(const ReducerOptions&, std::size_t);
-template Result<std::unique_ptr<Reducer<double>>> make_original_reducer<double>(const ReducerOptions&, std::size_t);
-template Result<std::unique_ptr<Reducer<std::int32_t>>> make_original_reducer<std::int32_t>(const ReducerOptions&,
-                                                                                            std::size_t);
+template Result<std::unique_ptr<Reducer<float>>> make_device_reducer<float>(const ReducerOptions&,
+                                                                            std::size_t);
+template Result<std::unique_ptr<Reducer<double>>> make_device_reducer<double>(const ReducerOptions&,
+                                                                              std::size_t);
+template Result<std::unique_ptr<Reducer<std::int32_t>>> make_device_reducer<std::int32_t>(
+    const ReducerOptions&, std::size_t);
+template Result<std::unique_ptr<Reducer<float>>> make_original_reducer<float>(const ReducerOptions&,
+                                                                              std::size_t);
+template Result<std::unique_ptr<Reducer<double>>> make_original_reducer<double>(
+    const ReducerOptions&, std::size_t);
+template Result<std::unique_ptr<Reducer<std::int32_t>>> make_original_reducer<std::int32_t>(
+    const ReducerOptions&, std::size_t);
 
 }  // namespace gloved::kernels::cuda

@@ -1,14 +1,17 @@
-// One kernel reads every number once, in the order of the file, and a small one folds what its blocks leave.
+// One kernel reads every number once, in the order of the file, and a small one folds what its
+// blocks leave.
 //
-// Expected limit: the memory's read bandwidth; 50,000,000 matrices of 3 x 3 doubles are 3.6 GB, 1.16 ms at 3.1 TB/s. What it writes is
-// nothing beside that: a row of `width` numbers a block, or for wide matrices some 256 loads a block.
+// Expected limit: the memory's read bandwidth; 50,000,000 matrices of 3 x 3 doubles are 3.6 GB,
+// 1.16 ms at 3.1 TB/s. What it writes is nothing beside that: a row of `width` numbers a block, or
+// for wide matrices some 256 loads a block.
 //
-// A thread takes 16 bytes at a time, eight loads under way at once. All its loads are a whole number of matrices apart, so that each
-// of its two or four running minima and maxima belongs to one element throughout, and there is neither a transposition nor a division
-// in the loop. Neighbouring blocks read neighbouring memory at about the same time.
+// A thread takes 16 bytes at a time, eight loads under way at once. All its loads are a whole
+// number of matrices apart, so that each of its two or four running minima and maxima belongs to
+// one element throughout, and there is neither a transposition nor a division in the loop.
+// Neighbouring blocks read neighbouring memory at about the same time.
 //
-// Numbers are compared as integers (order.cuh): some six instructions for each float, fifteen for each double, a third of what an H100
-// can issue in the time that the memory takes.
+// Numbers are compared as integers (order.cuh): some six instructions for each float, fifteen for
+// each double, a third of what an H100 can issue in the time that the memory takes.
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -24,10 +27,12 @@ constexpr unsigned kThreads = 256;
 constexpr unsigned kLoadBytes = 16;
 constexpr unsigned kLoadsUnderWay = 8;
 constexpr unsigned kBlocksPerProcessor = 8;
-/// Wide super-rows are some blocks wide at least, so that a last block that is nearly idle does not count.
+/// Wide super-rows are some blocks wide at least, so that a last block that is nearly idle does not
+/// count.
 constexpr std::size_t kLeastTiles = 16;
-/// Where an odd width would make super-rows of several matrices longer than this, threads load single numbers instead: the blocks'
-/// results, as long as a super-row, would take memory that the matrices need.
+/// Where an odd width would make super-rows of several matrices longer than this, threads load
+/// single numbers instead: the blocks' results, as long as a super-row, would take memory that the
+/// matrices need.
 constexpr std::size_t kLongestPeriod = std::size_t{1} << 22;
 constexpr unsigned kFoldThreads = 256;
 constexpr unsigned kFoldRows = 32;
@@ -35,7 +40,8 @@ constexpr unsigned kFoldRows = 32;
 template <class T>
 constexpr unsigned kWide = kLoadBytes / sizeof(T);
 
-/// kLoad neighbouring numbers, loaded at once. They are not read again, so that they may leave the caches first.
+/// kLoad neighbouring numbers, loaded at once. They are not read again, so that they may leave the
+/// caches first.
 template <class T, unsigned kLoad>
 struct Loaded {
     T numbers[kLoad];
@@ -56,7 +62,8 @@ struct Loaded {
 /// Block (tile, slice) takes kThreads * kLoad columns of the super-rows slice, slice + slices, …
 template <class T, unsigned kLoad, bool kFolded>
 __global__ void __launch_bounds__(kThreads)
-    pass(const T* values, std::size_t count, std::size_t period, std::size_t width, T* partial_low, T* partial_high) {
+    pass(const T* values, std::size_t count, std::size_t period, std::size_t width, T* partial_low,
+         T* partial_high) {
     using Key = typename Order<T>::Key;
     Extremes<T> extremes[kLoad];
     const std::size_t tile_begin = std::size_t{blockIdx.x} * kThreads * kLoad;
@@ -64,8 +71,10 @@ __global__ void __launch_bounds__(kThreads)
     const std::size_t slice = blockIdx.y;
     const std::size_t slices = gridDim.y;
     const bool mine = column < period;
-    // Super-rows that have all numbers of this column's load, and those of them that are this slice's.
-    const std::size_t rows = mine && column + kLoad <= count ? (count - kLoad - column) / period + 1 : 0;
+    // Super-rows that have all numbers of this column's load, and those of them that are this
+    // slice's.
+    const std::size_t rows =
+        mine && column + kLoad <= count ? (count - kLoad - column) / period + 1 : 0;
     std::size_t left = rows > slice ? (rows - slice + slices - 1) / slices : 0;
     const std::size_t step = slices * period;
     const T* at = values + slice * period + column;
@@ -73,7 +82,8 @@ __global__ void __launch_bounds__(kThreads)
     for (; left >= kLoadsUnderWay; left -= kLoadsUnderWay) {
         Loaded<T, kLoad> loaded[kLoadsUnderWay];
 #pragma unroll
-        for (unsigned l = 0; l < kLoadsUnderWay; ++l) loaded[l] = Loaded<T, kLoad>::from(at + l * step);
+        for (unsigned l = 0; l < kLoadsUnderWay; ++l)
+            loaded[l] = Loaded<T, kLoad>::from(at + l * step);
 #pragma unroll
         for (unsigned l = 0; l < kLoadsUnderWay; ++l) {
 #pragma unroll
@@ -106,7 +116,8 @@ __global__ void __launch_bounds__(kThreads)
     }
 
     if constexpr (kFolded) {
-        // Numbers a width apart are of the same element: the upper half of them is folded onto the lower until a row is left.
+        // Numbers a width apart are of the same element: the upper half of them is folded onto the
+        // lower until a row is left.
         __shared__ Key lows[kThreads * kLoad];
         __shared__ Key highs[kThreads * kLoad];
 #pragma unroll
@@ -141,10 +152,11 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// low[e], high[e] = those of column e of (rows, width), and of what they were unless `first`. Blocks of (x, y) threads take x columns.
+/// low[e], high[e] = those of column e of (rows, width), and of what they were unless `first`.
+/// Blocks of (x, y) threads take x columns.
 template <class T>
-__global__ void fold(const T* partial_low, const T* partial_high, std::size_t rows, std::size_t width, bool first,
-                     T* low, T* high) {
+__global__ void fold(const T* partial_low, const T* partial_high, std::size_t rows,
+                     std::size_t width, bool first, T* low, T* high) {
     using Key = typename Order<T>::Key;
     __shared__ Key lows[kFoldThreads * 4];
     __shared__ Key highs[kFoldThreads * 4];
@@ -191,10 +203,14 @@ ReducePlan plan_reduce(std::size_t width, std::size_t values, int processors) {
     }
     const std::size_t tile = std::size_t{kThreads} * plan.load;
     plan.tiles = static_cast<unsigned>((plan.period + tile - 1) / tile);
-    const std::size_t blocks = static_cast<std::size_t>(std::max(processors, 1)) * kBlocksPerProcessor;
-    const std::size_t super_rows = std::max<std::size_t>(1, (values + plan.period - 1) / plan.period);
-    plan.slices = static_cast<unsigned>(std::clamp<std::size_t>(blocks / plan.tiles, 1, super_rows));
-    plan.partial_rows = plan.folded ? std::size_t{plan.tiles} * plan.slices : plan.slices * (plan.period / width);
+    const std::size_t blocks =
+        static_cast<std::size_t>(std::max(processors, 1)) * kBlocksPerProcessor;
+    const std::size_t super_rows =
+        std::max<std::size_t>(1, (values + plan.period - 1) / plan.period);
+    plan.slices =
+        static_cast<unsigned>(std::clamp<std::size_t>(blocks / plan.tiles, 1, super_rows));
+    plan.partial_rows =
+        plan.folded ? std::size_t{plan.tiles} * plan.slices : plan.slices * (plan.period / width);
     return plan;
 }
 
@@ -204,23 +220,24 @@ cudaError_t launch_one_pass(const ReducePlan& plan, const T* values, std::size_t
     const auto kernel = plan.folded      ? pass<T, kWide<T>, true>
                         : plan.load == 1 ? pass<T, 1, false>
                                          : pass<T, kWide<T>, false>;
-    kernel<<<dim3(plan.tiles, plan.slices), kThreads, 0, stream>>>(values, count, plan.period, plan.width,
-                                                                   result.partial_low, result.partial_high);
+    kernel<<<dim3(plan.tiles, plan.slices), kThreads, 0, stream>>>(
+        values, count, plan.period, plan.width, result.partial_low, result.partial_high);
     if (const cudaError_t launched = cudaGetLastError(); launched != cudaSuccess) return launched;
     unsigned rows = 1;
     while (rows < kFoldRows && rows * 2 <= plan.partial_rows) rows *= 2;
     const unsigned columns = std::max(32U, kFoldThreads / rows);
     static_assert(kFoldRows * 32 == kFoldThreads * 4);
     const auto blocks = static_cast<unsigned>((plan.width + columns - 1) / columns);
-    fold<T><<<blocks, dim3(columns, rows), 0, stream>>>(result.partial_low, result.partial_high, plan.partial_rows,
-                                                        plan.width, first, result.low, result.high);
+    fold<T><<<blocks, dim3(columns, rows), 0, stream>>>(result.partial_low, result.partial_high,
+                                                        plan.partial_rows, plan.width, first,
+                                                        result.low, result.high);
     return cudaGetLastError();
 }
 
-#define GLOVED_INSTANCES(T)                                                                                         \
-    template ReducePlan plan_reduce<T>(std::size_t, std::size_t, int);                                              \
-    template cudaError_t launch_one_pass<T>(const ReducePlan&, const T*, std::size_t, bool, const ReduceResult<T>&, \
-                                            cudaStream_t)
+#define GLOVED_INSTANCES(T)                                                                 \
+    template ReducePlan plan_reduce<T>(std::size_t, std::size_t, int);                      \
+    template cudaError_t launch_one_pass<T>(const ReducePlan&, const T*, std::size_t, bool, \
+                                            const ReduceResult<T>&, cudaStream_t)
 GLOVED_INSTANCES(float);
 GLOVED_INSTANCES(double);
 GLOVED_INSTANCES(std::int32_t);

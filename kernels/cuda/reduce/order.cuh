@@ -1,4 +1,5 @@
-// Numbers as integers of the same order, so that −0 is below +0 and a comparison of integers is all that a minimum takes.
+// Numbers as integers of the same order, so that −0 is below +0 and a comparison of integers is all
+// that a minimum takes.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ struct Order<std::int32_t> {
     static constexpr Key kNoHigh = std::numeric_limits<std::int32_t>::min();
 };
 
-// The bits of a float grow with its size, so that those of negative numbers have to be turned round; the sign stays.
+// The bits of a float grow with its size, so that those of negative numbers have to be turned
+// round; the sign stays.
 template <>
 struct Order<float> {
     using Key = std::int32_t;
@@ -50,7 +52,8 @@ struct Extremes {
     Key high = Order<T>::kNoHigh;
 
     __device__ void take(T value) { take(value, value); }
-    /// What others have found. An element without any number is at its limits, which change nothing.
+    /// What others have found. An element without any number is at its limits, which change
+    /// nothing.
     __device__ void take(T other_low, T other_high) {
         if (Order<T>::is_number(other_low)) take_low(Order<T>::key(other_low));
         if (Order<T>::is_number(other_high)) take_high(Order<T>::key(other_high));

@@ -61,9 +61,11 @@ TEST_F(FakeCuda, MemoryKeepsWhatIsCopiedAndShowsWhatWasNot) {
     const cudaStream_t stream = make_stream();
     auto* const memory = static_cast<unsigned char*>(device_memory(100));
     std::vector<unsigned char> bytes(100, 1);
-    EXPECT_EQ(cudaMemcpyAsync(memory + 10, bytes.data(), 20, cudaMemcpyDefault, stream), cudaSuccess);
+    EXPECT_EQ(cudaMemcpyAsync(memory + 10, bytes.data(), 20, cudaMemcpyDefault, stream),
+              cudaSuccess);
     EXPECT_EQ(cudaMemsetAsync(memory + 99, 7, 1, stream), cudaSuccess);
-    EXPECT_EQ(cudaMemcpyAsync(bytes.data(), memory, 100, cudaMemcpyDeviceToHost, stream), cudaSuccess);
+    EXPECT_EQ(cudaMemcpyAsync(bytes.data(), memory, 100, cudaMemcpyDeviceToHost, stream),
+              cudaSuccess);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         EXPECT_EQ(bytes[i], i == 99 ? 7 : i >= 10 && i < 30 ? 1 : 0xA5) << i;
     }
@@ -81,11 +83,16 @@ TEST_F(FakeCuda, EndsWhoeverMisusesMemory) {
     std::vector<unsigned char> bytes(200);
     EXPECT_DEATH(bytes[0] = *memory, "");
     EXPECT_DEATH(*memory = 1, "");
-    EXPECT_DEATH((void)cudaMemcpyAsync(memory, bytes.data(), 101, cudaMemcpyDefault, stream), "101 bytes from byte 0");
-    EXPECT_DEATH((void)cudaMemcpyAsync(memory + 90, bytes.data(), 11, cudaMemcpyDefault, stream), "byte 90 .* of 100");
-    EXPECT_DEATH((void)cudaMemcpyAsync(bytes.data(), memory - 1, 2, cudaMemcpyDefault, stream), "not allocated");
-    EXPECT_DEATH((void)cudaMemcpyAsync(bytes.data(), memory, 2, cudaMemcpyHostToDevice, stream), "contradicts");
-    EXPECT_DEATH((void)cudaMemcpyAsync(memory, bytes.data(), 2, cudaMemcpyDefault, nullptr), "default stream");
+    EXPECT_DEATH((void)cudaMemcpyAsync(memory, bytes.data(), 101, cudaMemcpyDefault, stream),
+                 "101 bytes from byte 0");
+    EXPECT_DEATH((void)cudaMemcpyAsync(memory + 90, bytes.data(), 11, cudaMemcpyDefault, stream),
+                 "byte 90 .* of 100");
+    EXPECT_DEATH((void)cudaMemcpyAsync(bytes.data(), memory - 1, 2, cudaMemcpyDefault, stream),
+                 "not allocated");
+    EXPECT_DEATH((void)cudaMemcpyAsync(bytes.data(), memory, 2, cudaMemcpyHostToDevice, stream),
+                 "contradicts");
+    EXPECT_DEATH((void)cudaMemcpyAsync(memory, bytes.data(), 2, cudaMemcpyDefault, nullptr),
+                 "default stream");
     EXPECT_DEATH((void)cudaMemsetAsync(bytes.data(), 0, 2, stream), "address of the host");
     EXPECT_DEATH((void)cudaFree(memory + 1), "not the address");
     EXPECT_DEATH((void)cudaFree(bytes.data()), "not the address");
@@ -93,7 +100,8 @@ TEST_F(FakeCuda, EndsWhoeverMisusesMemory) {
     EXPECT_DEATH(fake_cuda::reset({}), "reset while there are 1 allocations \\(100 bytes\\)");
     EXPECT_EQ(cudaFree(memory), cudaSuccess);
     EXPECT_DEATH((void)cudaFree(memory), "freed twice");
-    EXPECT_DEATH((void)cudaMemcpyAsync(memory, bytes.data(), 1, cudaMemcpyDefault, stream), "not allocated");
+    EXPECT_DEATH((void)cudaMemcpyAsync(memory, bytes.data(), 1, cudaMemcpyDefault, stream),
+                 "not allocated");
     EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
     EXPECT_DEATH((void)cudaStreamDestroy(stream), "no such stream");
     EXPECT_DEATH((void)cudaStreamSynchronize(stream), "no such stream");
@@ -110,7 +118,8 @@ TEST_F(FakeCuda, EndsWhoeverMixesDevices) {
     EXPECT_DEATH((void)cudaMemcpyAsync(memory, &value, 4, cudaMemcpyDefault, first),
                  "device 1 on a stream of device 0");
     EXPECT_DEATH((void)cudaEventRecord(event, second), "event of device 0 on a stream of device 1");
-    EXPECT_DEATH((void)launch_pad_rows(memory, 1, 3, 4, memory + 4, first), "stream of device 0 while device 1");
+    EXPECT_DEATH((void)launch_pad_rows(memory, 1, 3, 4, memory + 4, first),
+                 "stream of device 0 while device 1");
     EXPECT_EQ(launch_pad_rows(memory, 1, 3, 4, memory + 4, second), cudaSuccess);
     // Each thread has a current device of its own.
     std::thread([&] {
@@ -121,7 +130,8 @@ TEST_F(FakeCuda, EndsWhoeverMixesDevices) {
     EXPECT_EQ(cudaSetDevice(2), cudaErrorInvalidDevice);
     EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice);
     EXPECT_EQ(cudaFree(memory), cudaSuccess);
-    for (const cudaStream_t stream : {first, second}) EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    for (const cudaStream_t stream : {first, second})
+        EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
     EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
 }
 
@@ -145,7 +155,8 @@ TEST_F(FakeCuda, HasOnlySoMuchMemory) {
 }
 
 TEST_F(FakeCuda, WithoutADeviceEverythingSaysSo) {
-    for (const auto& [devices, code] : {std::pair{0, cudaErrorNoDevice}, {-1, cudaErrorInsufficientDriver}}) {
+    for (const auto& [devices, code] :
+         {std::pair{0, cudaErrorNoDevice}, {-1, cudaErrorInsufficientDriver}}) {
         fake_cuda::reset(settings_with([&](Settings& settings) { settings.devices = devices; }));
         int count = 7;
         EXPECT_EQ(cudaGetDeviceCount(&count), code);
@@ -175,7 +186,8 @@ TEST_F(FakeCuda, FailsTheCallThatItIsTold) {
 }
 
 TEST_F(FakeCuda, AStickyErrorStays) {
-    for (const int code : {700, 710, 714, 715, 716, 717, 718, 719, 999}) EXPECT_TRUE(fake_cuda::is_sticky(code));
+    for (const int code : {700, 710, 714, 715, 716, 717, 718, 719, 999})
+        EXPECT_TRUE(fake_cuda::is_sticky(code));
     for (const int code : {1, 2, 100, 101, 801}) EXPECT_FALSE(fake_cuda::is_sticky(code));
     const cudaStream_t stream = make_stream();
     auto* const memory = static_cast<float*>(device_memory(100));
@@ -232,7 +244,8 @@ TEST_F(FakeCuda, RegistersWholeRangesOnce) {
     EXPECT_EQ(cudaHostRegister(bytes.data() + 4095, 10, cudaHostRegisterReadOnly),
               cudaErrorHostMemoryAlreadyRegistered);
     EXPECT_EQ(fake_cuda::live().registrations, 1U);
-    EXPECT_DEATH((void)cudaMemcpyAsync(memory, bytes.data(), 4097, cudaMemcpyDefault, stream), "page-locked in part");
+    EXPECT_DEATH((void)cudaMemcpyAsync(memory, bytes.data(), 4097, cudaMemcpyDefault, stream),
+                 "page-locked in part");
     EXPECT_EQ(cudaMemcpyAsync(memory, bytes.data(), 4096, cudaMemcpyDefault, stream), cudaSuccess);
     EXPECT_DEATH((void)cudaHostUnregister(bytes.data() + 1), "not the address of a registration");
     EXPECT_EQ(cudaHostUnregister(bytes.data()), cudaSuccess);
@@ -268,27 +281,33 @@ TEST_F(FakeCuda, LazyWorkIsDoneWhenSomebodyWaits) {
         // What page-locked memory holds when the copy gets to it; pageable memory, at the call.
         *from.data = 1;
         int pageable = 10;
-        EXPECT_EQ(cudaMemcpyAsync(memory, from.data, sizeof(int), cudaMemcpyDefault, writer), cudaSuccess);
+        EXPECT_EQ(cudaMemcpyAsync(memory, from.data, sizeof(int), cudaMemcpyDefault, writer),
+                  cudaSuccess);
         *from.data = 2;
         *to.data = 0;
-        EXPECT_EQ(cudaMemcpyAsync(to.data, memory, sizeof(int), cudaMemcpyDefault, writer), cudaSuccess);
+        EXPECT_EQ(cudaMemcpyAsync(to.data, memory, sizeof(int), cudaMemcpyDefault, writer),
+                  cudaSuccess);
         EXPECT_EQ(*to.data, 0);
         EXPECT_EQ(cudaStreamSynchronize(writer), cudaSuccess);
         EXPECT_EQ(*to.data, 2);
-        EXPECT_EQ(cudaMemcpyAsync(memory, &pageable, sizeof(int), cudaMemcpyDefault, writer), cudaSuccess);
+        EXPECT_EQ(cudaMemcpyAsync(memory, &pageable, sizeof(int), cudaMemcpyDefault, writer),
+                  cudaSuccess);
         pageable = 11;
         // Another stream sees it only if it waits for the event.
         EXPECT_EQ(cudaEventRecord(written, writer), cudaSuccess);
-        EXPECT_EQ(cudaMemcpyAsync(to.data, memory, sizeof(int), cudaMemcpyDefault, reader), cudaSuccess);
+        EXPECT_EQ(cudaMemcpyAsync(to.data, memory, sizeof(int), cudaMemcpyDefault, reader),
+                  cudaSuccess);
         EXPECT_EQ(cudaStreamSynchronize(reader), cudaSuccess);
         EXPECT_EQ(*to.data, 2);
         EXPECT_EQ(cudaStreamWaitEvent(reader, written, 0), cudaSuccess);
-        EXPECT_EQ(cudaMemcpyAsync(to.data, memory, sizeof(int), cudaMemcpyDefault, reader), cudaSuccess);
+        EXPECT_EQ(cudaMemcpyAsync(to.data, memory, sizeof(int), cudaMemcpyDefault, reader),
+                  cudaSuccess);
         EXPECT_EQ(cudaStreamSynchronize(reader), cudaSuccess);
         EXPECT_EQ(*to.data, 10);
         // Into pageable memory a copy is over when the call is.
         EXPECT_EQ(cudaMemsetAsync(memory, 0, sizeof(int), writer), cudaSuccess);
-        EXPECT_EQ(cudaMemcpyAsync(&pageable, memory, sizeof(int), cudaMemcpyDefault, writer), cudaSuccess);
+        EXPECT_EQ(cudaMemcpyAsync(&pageable, memory, sizeof(int), cudaMemcpyDefault, writer),
+                  cudaSuccess);
         EXPECT_EQ(pageable, 0);
         // Time passes for those who ask.
         EXPECT_EQ(cudaMemsetAsync(memory, 1, sizeof(int), writer), cudaSuccess);
@@ -301,7 +320,8 @@ TEST_F(FakeCuda, LazyWorkIsDoneWhenSomebodyWaits) {
         EXPECT_GT(ms, 0);
     }
     EXPECT_EQ(cudaFree(memory), cudaSuccess);
-    for (const cudaStream_t stream : {writer, reader}) EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    for (const cudaStream_t stream : {writer, reader})
+        EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
     EXPECT_EQ(cudaEventDestroy(written), cudaSuccess);
     EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{});
 }
@@ -324,7 +344,8 @@ class FakeLaunches : public FakeCuda {
         for (float& value : rows_) value = component(random);
         for (std::uint32_t row = 0; row < kRows; ++row) {
             // Every hundredth row is too small for the bound.
-            for (std::uint32_t i = 0; i < kDim && row % 100 == 50; ++i) rows_[row * kDim + i] *= 1e-30F;
+            for (std::uint32_t i = 0; i < kDim && row % 100 == 50; ++i)
+                rows_[row * kDim + i] *= 1e-30F;
             norms_.push_back(kernels::canonical_norm(&rows_[row * kDim], kDim));
             ranks_.push_back(kRows - 1 - row);
             if (!kernels::bound_covers(norms_.back())) uncovered_.push_back(row);
@@ -370,8 +391,8 @@ class FakeLaunches : public FakeCuda {
                   {},
                   {}};
         ASSERT_EQ(launch_pad_rows(packed, kRows, kDim, kStride, padded_, stream_), cudaSuccess);
-        ASSERT_EQ(launch_invert_norms(model_.norms, kRows, kGroups, kernels::kSmallestNorm, kernels::kLargestNorm,
-                                      inverse_, stream_),
+        ASSERT_EQ(launch_invert_norms(model_.norms, kRows, kGroups, kernels::kSmallestNorm,
+                                      kernels::kLargestNorm, inverse_, stream_),
                   cudaSuccess);
         device_queries_ = upload(asked_);
         queries_.queries = device_queries_;
@@ -388,7 +409,8 @@ class FakeLaunches : public FakeCuda {
         work_.found = static_cast<Found*>(allocate(kQueries * kFoundCapacity * sizeof(Found)));
         work_.scores = static_cast<double*>(allocate(kRows * sizeof(double)));
         work_.below = static_cast<double*>(allocate(kRows * sizeof(double)));
-        work_.answers = static_cast<DeviceAnswer*>(allocate_pinned(kQueries * sizeof(DeviceAnswer)));
+        work_.answers =
+            static_cast<DeviceAnswer*>(allocate_pinned(kQueries * sizeof(DeviceAnswer)));
         work_.hits = static_cast<Found*>(allocate_pinned(kQueries * kMaxHits * sizeof(Found)));
     }
 
@@ -408,24 +430,28 @@ class FakeLaunches : public FakeCuda {
     template <class T>
     T* upload(const std::vector<T>& values) {
         auto* const memory = static_cast<T*>(allocate(values.size() * sizeof(T)));
-        EXPECT_EQ(cudaMemcpyAsync(memory, values.data(), values.size() * sizeof(T), cudaMemcpyDefault, stream_),
+        EXPECT_EQ(cudaMemcpyAsync(memory, values.data(), values.size() * sizeof(T),
+                                  cudaMemcpyDefault, stream_),
                   cudaSuccess);
         return memory;
     }
     template <class T>
     std::vector<T> download(const T* memory, std::size_t count) {
         std::vector<T> values(count);
-        EXPECT_EQ(cudaMemcpyAsync(values.data(), memory, count * sizeof(T), cudaMemcpyDefault, stream_), cudaSuccess);
+        EXPECT_EQ(
+            cudaMemcpyAsync(values.data(), memory, count * sizeof(T), cudaMemcpyDefault, stream_),
+            cudaSuccess);
         return values;
     }
     void send_queries() {
-        ASSERT_EQ(cudaMemcpyAsync(device_queries_, asked_.data(), asked_.size() * sizeof(DeviceQuery),
-                                  cudaMemcpyDefault, stream_),
+        ASSERT_EQ(cudaMemcpyAsync(device_queries_, asked_.data(),
+                                  asked_.size() * sizeof(DeviceQuery), cudaMemcpyDefault, stream_),
                   cudaSuccess);
     }
 
     double score(std::uint32_t q, std::uint32_t row) const {
-        return kernels::canonical_score(&raw_[q * kStride], asked_[q].norm, &rows_[row * kDim], norms_[row], kDim);
+        return kernels::canonical_score(&raw_[q * kStride], asked_[q].norm, &rows_[row * kDim],
+                                        norms_[row], kDim);
     }
     bool is_excluded(std::uint32_t row) const {
         return std::find(excluded_.begin(), excluded_.end(), row) != excluded_.end();
@@ -435,10 +461,13 @@ class FakeLaunches : public FakeCuda {
         const DeviceQuery& query = asked_[q];
         std::vector<Found> rows;
         for (std::uint32_t row = query.first; row < query.last; ++row) {
-            if (is_excluded(row) || ranks_[row] >= query.rank_below || score(q, row) < query.min_score) continue;
+            if (is_excluded(row) || ranks_[row] >= query.rank_below ||
+                score(q, row) < query.min_score)
+                continue;
             rows.push_back({score(q, row), row, 0});
         }
-        std::sort(rows.begin(), rows.end(), [](const Found& a, const Found& b) { return a.score > b.score; });
+        std::sort(rows.begin(), rows.end(),
+                  [](const Found& a, const Found& b) { return a.score > b.score; });
         return rows;
     }
     void expect_hits(std::uint32_t q) const {
@@ -448,20 +477,25 @@ class FakeLaunches : public FakeCuda {
         ASSERT_GE(answer.found, answer.hits);
         ASSERT_GE(answer.rescored, answer.found);
         for (std::uint32_t i = 0; i < answer.hits; ++i) {
-            EXPECT_EQ(work_.hits[q * kMaxHits + i].row, wanted[i].row) << "query " << q << ", place " << i;
+            EXPECT_EQ(work_.hits[q * kMaxHits + i].row, wanted[i].row)
+                << "query " << q << ", place " << i;
             EXPECT_EQ(work_.hits[q * kMaxHits + i].score, wanted[i].score);
         }
-        const auto above = std::count_if(wanted.begin(), wanted.end(),
-                                         [&](const Found& found) { return found.score >= answer.floor; });
+        const auto above = std::count_if(wanted.begin(), wanted.end(), [&](const Found& found) {
+            return found.score >= answer.floor;
+        });
         EXPECT_LE(above, answer.rescored);
     }
     void scan_and_select() {
         std::uint32_t warps = 0;
         ASSERT_EQ(launch_scan(model_, queries_, work_, kShape, warps, stream_), cudaSuccess);
-        ASSERT_EQ(launch_select(model_, queries_, Estimates::warp_maxima, warps, work_, kShape, stream_), cudaSuccess);
+        ASSERT_EQ(
+            launch_select(model_, queries_, Estimates::warp_maxima, warps, work_, kShape, stream_),
+            cudaSuccess);
     }
     void select(Estimates estimates) {
-        ASSERT_EQ(launch_select(model_, queries_, estimates, 0, work_, kShape, stream_), cudaSuccess);
+        ASSERT_EQ(launch_select(model_, queries_, estimates, 0, work_, kShape, stream_),
+                  cudaSuccess);
     }
 
     cudaStream_t stream_ = nullptr;
@@ -510,9 +544,10 @@ TEST_F(FakeLaunches, MultiplyErrsWithinTheBoundAndTheAnswersHold) {
     for (std::uint32_t q = 0; q < kQueries; ++q) {
         for (std::uint32_t group = 0; group < kGroups; ++group) {
             double best = -std::numeric_limits<double>::infinity();
-            for (std::uint32_t row = group * kGroupRows; row < std::min(kRows, (group + 1) * kGroupRows); ++row) {
-                const bool takes_part = row % 100 != 50 && row >= asked_[q].first && row < asked_[q].last &&
-                                        ranks_[row] < asked_[q].rank_below;
+            for (std::uint32_t row = group * kGroupRows;
+                 row < std::min(kRows, (group + 1) * kGroupRows); ++row) {
+                const bool takes_part = row % 100 != 50 && row >= asked_[q].first &&
+                                        row < asked_[q].last && ranks_[row] < asked_[q].rank_below;
                 if (takes_part) best = std::max(best, score(q, row));
             }
             const double maximum = double{maxima[q * kGroups + group]};
@@ -529,7 +564,8 @@ TEST_F(FakeLaunches, MultiplyErrsWithinTheBoundAndTheAnswersHold) {
     select(Estimates::maxima);
     for (std::uint32_t q = 0; q < kQueries; ++q) {
         expect_hits(q);
-        // Rescored is who stands in a group that could reach the floor, or is not covered; and nobody else.
+        // Rescored is who stands in a group that could reach the floor, or is not covered; and
+        // nobody else.
         std::uint32_t rescored = 0;
         for (std::uint32_t row = asked_[q].first; row < asked_[q].last; ++row) {
             const double maximum = double{maxima[q * kGroups + row / kGroupRows]};
@@ -567,7 +603,8 @@ TEST_F(FakeLaunches, TakesAQueryThatTravelsFromTheHost) {
     std::vector<DeviceQuery> host_queries(asked_.begin(), asked_.begin() + 1);
     std::vector<float> raw(raw_.begin(), raw_.begin() + kStride);
     std::vector<float> unit;
-    for (const float value : raw) unit.push_back(static_cast<float>(double{value} / asked_[0].norm));
+    for (const float value : raw)
+        unit.push_back(static_cast<float>(double{value} / asked_[0].norm));
     std::vector<std::uint32_t> excluded = excluded_;
     queries_.host = {host_queries.data(), raw.data(), unit.data(), excluded.data()};
     ASSERT_TRUE(travels_with_launch(model_, queries_, shape));
@@ -575,22 +612,27 @@ TEST_F(FakeLaunches, TakesAQueryThatTravelsFromTheHost) {
     ASSERT_EQ(cudaMemsetAsync(device_queries_, 0, sizeof(DeviceQuery), stream_), cudaSuccess);
     std::uint32_t warps = 0;
     ASSERT_EQ(launch_scan(model_, queries_, work_, shape, warps, stream_), cudaSuccess);
-    ASSERT_EQ(launch_select(model_, queries_, Estimates::warp_maxima, warps, work_, shape, stream_), cudaSuccess);
+    ASSERT_EQ(launch_select(model_, queries_, Estimates::warp_maxima, warps, work_, shape, stream_),
+              cudaSuccess);
     expect_hits(0);
     host_queries[0].excluded_count = 1000;
     EXPECT_FALSE(travels_with_launch(model_, queries_, shape));
     EXPECT_FALSE(travels_with_launch(model_, queries_, kShape));
 }
 
-/// By a plane, and with vectors in page-locked memory of the host: the same answers, for those who may read there and for nobody else.
+/// By a plane, and with vectors in page-locked memory of the host: the same answers, for those who
+/// may read there and for nobody else.
 TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
     const kernels::planes::PlaneShape shape{kRows, kDim};
-    // No code tells anything: whatever the bytes, a residual that is all of the length keeps every bound at 1.
+    // No code tells anything: whatever the bytes, a residual that is all of the length keeps every
+    // bound at 1.
     std::vector<std::uint8_t> plane(shape.bytes() + 256, 0x55);
     for (std::uint32_t row = 0; row < kRows; ++row) {
-        const std::uint16_t bounds[2] = {0, static_cast<std::uint16_t>(row % 100 == 50 ? 0 : 65535)};
+        const std::uint16_t bounds[2] = {0,
+                                         static_cast<std::uint16_t>(row % 100 == 50 ? 0 : 65535)};
         for (std::size_t i = 0; i < 2; ++i) {
-            std::memcpy(&plane[row / 16 * shape.group_bytes() + shape.steps() * 64 + (16 * i + row % 16) * 2],
+            std::memcpy(&plane[row / 16 * shape.group_bytes() + shape.steps() * 64 +
+                               (16 * i + row % 16) * 2],
                         &bounds[i], 2);
         }
     }
@@ -625,7 +667,8 @@ TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
     }
 
     std::uint32_t warps = 0;
-    EXPECT_DEATH((void)launch_scan(model_, queries_, work_, kShape, warps, stream_), "stride is not|vectors is not");
+    EXPECT_DEATH((void)launch_scan(model_, queries_, work_, kShape, warps, stream_),
+                 "stride is not|vectors is not");
     EXPECT_DEATH((void)launch_build_fine(model_, stream_), "fine rows is not page-locked");
     const auto scan = [&](const DeviceModel& model) {
         return launch_plane_scan(model, queries_, work_, kShape, stream_);
@@ -642,10 +685,12 @@ TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
     model = model_;
     model.plane.bytes = nullptr;
     EXPECT_DEATH((void)scan(model), "plane_serves denies");
-    EXPECT_DEATH((void)launch_plane_pass(on_device, queries_, work_, kShape, stream_), "than plane_pass_capacity");
+    EXPECT_DEATH((void)launch_plane_pass(on_device, queries_, work_, kShape, stream_),
+                 "than plane_pass_capacity");
     DeviceShape integers = kShape;
     integers.integer_products = true;
-    EXPECT_DEATH((void)launch_plane_pass(on_device, queries_, work_, integers, stream_), "queries of some rows only");
+    EXPECT_DEATH((void)launch_plane_pass(on_device, queries_, work_, integers, stream_),
+                 "queries of some rows only");
     asked_[0].upper.centre = 15;
     send_queries();
     EXPECT_DEATH((void)scan(model_), "facts of other digits");
@@ -655,9 +700,14 @@ TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
 TEST_F(FakeLaunches, ScoresSelectAndCountExactly) {
     DeviceQueries product = queries_;
     product.count = 2;
-    ASSERT_EQ(launch_score(model_, product, ScorePart::multiply, true, 0, kRows, work_, kShape, stream_), cudaSuccess);
-    ASSERT_EQ(launch_score(model_, product, ScorePart::divide_by, true, 0, kRows, work_, kShape, stream_), cudaSuccess);
-    ASSERT_EQ(launch_score(model_, product, ScorePart::divide_by, false, 0, kRows, work_, kShape, stream_),
+    ASSERT_EQ(
+        launch_score(model_, product, ScorePart::multiply, true, 0, kRows, work_, kShape, stream_),
+        cudaSuccess);
+    ASSERT_EQ(
+        launch_score(model_, product, ScorePart::divide_by, true, 0, kRows, work_, kShape, stream_),
+        cudaSuccess);
+    ASSERT_EQ(launch_score(model_, product, ScorePart::divide_by, false, 0, kRows, work_, kShape,
+                           stream_),
               cudaSuccess);
     asked_[0].first = 33;
     asked_[0].min_score = 1;
@@ -668,8 +718,10 @@ TEST_F(FakeLaunches, ScoresSelectAndCountExactly) {
     const auto scores = download(work_.scores, kRows);
     std::vector<double> eligible;
     for (std::uint32_t row = 0; row < kRows; ++row) {
-        const double above = 1.0 * kernels::cosmul_part(score(0, row)) * kernels::cosmul_part(score(1, row));
-        const double below = above * kernels::cosmul_part(score(0, row)) * kernels::cosmul_part(score(1, row));
+        const double above =
+            1.0 * kernels::cosmul_part(score(0, row)) * kernels::cosmul_part(score(1, row));
+        const double below =
+            above * kernels::cosmul_part(score(0, row)) * kernels::cosmul_part(score(1, row));
         const double value = kernels::cosmul_score(above, below);
         if (row < 33 || value < 1) {
             ASSERT_TRUE(std::isnan(scores[row])) << row;
@@ -685,14 +737,17 @@ TEST_F(FakeLaunches, ScoresSelectAndCountExactly) {
 
     const std::uint32_t target = 200;
     const double limit = std::isnan(scores[target]) ? 2.0 : scores[target];
-    ASSERT_EQ(launch_count_before(model_, queries_, model_.first_row + target, limit, work_, kShape, stream_),
+    ASSERT_EQ(launch_count_before(model_, queries_, model_.first_row + target, limit, work_, kShape,
+                                  stream_),
               cudaSuccess);
-    const auto before = std::count_if(eligible.begin(), eligible.end(), [&](double value) { return value > limit; });
+    const auto before = std::count_if(eligible.begin(), eligible.end(),
+                                      [&](double value) { return value > limit; });
     EXPECT_EQ(work_.answers[0].found, static_cast<std::uint64_t>(before));
 }
 
 TEST_F(FakeLaunches, CountsBeyondTheCapacityAndWritesUpToIt) {
-    // All rows score, as nothing is kept back; the shard is made larger than the list by pretending.
+    // All rows score, as nothing is kept back; the shard is made larger than the list by
+    // pretending.
     constexpr std::uint32_t kMany = 10000;
     constexpr std::uint32_t kManyGroups = (kMany + kGroupRows - 1) / kGroupRows;
     const std::vector<float> vectors(kMany * kStride, 1.0F);
@@ -702,7 +757,8 @@ TEST_F(FakeLaunches, CountsBeyondTheCapacityAndWritesUpToIt) {
     auto* const inverse = static_cast<float*>(allocate(kManyGroups * kGroupRows * sizeof(float)));
     model = {upload(vectors), upload(norms), inverse, upload(ranks), nullptr, kMany, 0, kDim,
              kStride,         kManyGroups,   0,       false,         {},      {}};
-    ASSERT_EQ(launch_invert_norms(model.norms, kMany, kManyGroups, 1, 10, inverse, stream_), cudaSuccess);
+    ASSERT_EQ(launch_invert_norms(model.norms, kMany, kManyGroups, 1, 10, inverse, stream_),
+              cudaSuccess);
     Workspace work = work_;
     work.maxima = static_cast<float*>(allocate(kManyGroups * sizeof(float)));
     work.found = static_cast<Found*>(allocate(kFoundCapacity * sizeof(Found)));
@@ -712,7 +768,8 @@ TEST_F(FakeLaunches, CountsBeyondTheCapacityAndWritesUpToIt) {
     work_.hits[0].row = 4711;
     std::uint32_t warps = 0;
     ASSERT_EQ(launch_scan(model, queries_, work, kShape, warps, stream_), cudaSuccess);
-    ASSERT_EQ(launch_select(model, queries_, Estimates::warp_maxima, warps, work, kShape, stream_), cudaSuccess);
+    ASSERT_EQ(launch_select(model, queries_, Estimates::warp_maxima, warps, work, kShape, stream_),
+              cudaSuccess);
     EXPECT_EQ(work_.answers[0].found, kMany - 3);
     EXPECT_EQ(work_.answers[0].hits, 0U);
     EXPECT_EQ(work_.hits[0].row, 4711U);
@@ -720,7 +777,8 @@ TEST_F(FakeLaunches, CountsBeyondTheCapacityAndWritesUpToIt) {
 
 TEST_F(FakeLaunches, EndsWhoeverContradictsTheHeader) {
     std::uint32_t warps = 0;
-    const auto scan = [&](const DeviceModel& model, const DeviceQueries& queries, const DeviceShape& shape) {
+    const auto scan = [&](const DeviceModel& model, const DeviceQueries& queries,
+                          const DeviceShape& shape) {
         return launch_scan(model, queries, work_, shape, warps, stream_);
     };
     const auto select_with = [&](const Workspace& work) {
@@ -746,10 +804,12 @@ TEST_F(FakeLaunches, EndsWhoeverContradictsTheHeader) {
     work.answers = nullptr;
     EXPECT_DEATH((void)select_with(work), "answers is not page-locked");
     work = work_;
-    work.counters = static_cast<std::uint32_t*>(allocate(kCounters * kQueries * sizeof(std::uint32_t)));
+    work.counters =
+        static_cast<std::uint32_t*>(allocate(kCounters * kQueries * sizeof(std::uint32_t)));
     EXPECT_DEATH((void)select_with(work), "counters are not 0");
-    EXPECT_DEATH((void)launch_select(model_, queries_, Estimates::warp_maxima, 0, work_, kShape, stream_),
-                 "of no launch_scan");
+    EXPECT_DEATH(
+        (void)launch_select(model_, queries_, Estimates::warp_maxima, 0, work_, kShape, stream_),
+        "of no launch_scan");
     asked_[0].error = kernels::device_error_bound(kDim) / 2;
     send_queries();
     EXPECT_DEATH((void)scan(model_, queries_, kShape), "smaller error");

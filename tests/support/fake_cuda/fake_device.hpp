@@ -15,7 +15,8 @@ namespace gloved::tests::fake_cuda {
 /// Ends the program: the code under test has done what a GPU would not forgive.
 [[noreturn]] void misuse(const std::string& what);
 
-/// A call of a launch function, from its beginning to what it enqueues. Construction counts it and decides whether it fails.
+/// A call of a launch function, from its beginning to what it enqueues. Construction counts it and
+/// decides whether it fails.
 class Launch {
   public:
     /// Aborts unless `stream` is alive and of the calling thread's current device.
@@ -24,8 +25,9 @@ class Launch {
     bool failed() const { return code_ != cudaSuccess; }
     cudaError_t code() const { return code_; }
 
-    /// The storage behind `count` or more elements of device memory at `address`, to the end of their allocation. Empty for no
-    /// elements at nullptr. Aborts when they are not all of one allocation on the stream's device.
+    /// The storage behind `count` or more elements of device memory at `address`, to the end of
+    /// their allocation. Empty for no elements at nullptr. Aborts when they are not all of one
+    /// allocation on the stream's device.
     template <class T>
     std::span<T> device(T* address, std::size_t count, const char* what) const {
         std::size_t bytes = 0;
@@ -46,8 +48,8 @@ class Launch {
     void require(bool holds, const char* what) const;
 
   private:
-    void* resolve_device(const volatile void* address, std::size_t bytes, std::size_t alignment, const char* what,
-                         std::size_t& available) const;
+    void* resolve_device(const volatile void* address, std::size_t bytes, std::size_t alignment,
+                         const char* what, std::size_t& available) const;
     void check_pinned(const void* address, std::size_t bytes, const char* what) const;
 
     const char* name_;

@@ -1,6 +1,7 @@
-// The kernels of launches.hpp, plainly: what they read and write, and nothing of how a GPU would. What the header leaves open is done
-// in the way that is hardest on the host: multiply's estimates are off by up to 0.9 of the error that is allowed, hits are found
-// from the last row to the first, and fields that no description mentions are left as they were.
+// The kernels of launches.hpp, plainly: what they read and write, and nothing of how a GPU would.
+// What the header leaves open is done in the way that is hardest on the host: multiply's estimates
+// are off by up to 0.9 of the error that is allowed, hits are found from the last row to the first,
+// and fields that no description mentions are left as they were.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -36,9 +37,11 @@ constexpr std::uint32_t kInlineExcluded = 3;
 /// Warps for each wanted row, at least, for the fake select to go by warps.
 constexpr std::uint32_t kWarpsForAWant = 2;
 
-/// Warps for each group of rows in the fake plane_scan: its grid is made of whole blocks, so that some warps have no row.
+/// Warps for each group of rows in the fake plane_scan: its grid is made of whole blocks, so that
+/// some warps have no row.
 constexpr std::uint32_t kPlaneBlockWarps = 8;
-/// Steps of a query that travels with a launch, at most, and components of a row in a pass over the plane.
+/// Steps of a query that travels with a launch, at most, and components of a row in a pass over the
+/// plane.
 constexpr std::uint32_t kInlineSteps = 38;
 constexpr std::uint32_t kMostPlanePassDim = 320;
 /// The largest code of a fine row.
@@ -60,18 +63,23 @@ struct Shard {
         : model(of),
           vectors(vectors_of(launch, of, where)),
           norms(launch.device(of.norms, of.rows, "norms")),
-          inverse_norms(launch.device(of.inverse_norms, std::size_t{of.groups} * kGroupRows, "inverse_norms")),
+          inverse_norms(launch.device(of.inverse_norms, std::size_t{of.groups} * kGroupRows,
+                                      "inverse_norms")),
           ranks(launch.device(of.ranks, of.rows, "ranks")),
           uncovered(launch.device(of.uncovered, of.uncovered_count, "uncovered")) {
         launch.require(of.rows > 0, "a shard without rows");
-        launch.require(of.groups == (of.rows - 1) / kGroupRows + 1, "groups is not rows / kGroupRows rounded up");
+        launch.require(of.groups == (of.rows - 1) / kGroupRows + 1,
+                       "groups is not rows / kGroupRows rounded up");
     }
 
-    const float* row(std::uint32_t at) const { return vectors.data() + std::size_t{at} * model.stride; }
+    const float* row(std::uint32_t at) const {
+        return vectors.data() + std::size_t{at} * model.stride;
+    }
     bool covered(std::uint32_t row) const { return !std::isnan(inverse_norms[row]); }
 
   private:
-    static std::span<const float> vectors_of(const Launch& launch, const DeviceModel& of, Vectors where) {
+    static std::span<const float> vectors_of(const Launch& launch, const DeviceModel& of,
+                                             Vectors where) {
         const std::size_t floats = std::size_t{of.rows} * of.stride;
         launch.require(of.dim > 0, "rows without components");
         if (where == Vectors::anywhere && of.vectors_are_far) {
@@ -80,7 +88,8 @@ struct Shard {
         }
         launch.require(of.stride == (of.dim + kStrideFloats - 1) / kStrideFloats * kStrideFloats,
                        "stride is not dim rounded up");
-        launch.require(reinterpret_cast<std::uintptr_t>(of.vectors) % kVectorAlignment == 0, "vectors are not aligned");
+        launch.require(reinterpret_cast<std::uintptr_t>(of.vectors) % kVectorAlignment == 0,
+                       "vectors are not aligned");
         return launch.device(of.vectors, floats, "vectors");
     }
 };
@@ -88,8 +97,8 @@ struct Shard {
 /// What a launch reads of its queries' vectors.
 enum class Reads { raw, raw_and_unit, raw_and_digits };
 
-/// The queries of a pass as the fake reads them: on the device, when the work is done, for their content may arrive by an earlier
-/// copy; or on the host, at once.
+/// The queries of a pass as the fake reads them: on the device, when the work is done, for their
+/// content may arrive by an earlier copy; or on the host, at once.
 struct Asked {
     std::uint32_t count;
     std::uint32_t stride;
@@ -102,9 +111,13 @@ struct Asked {
     std::span<const std::int8_t> digits;
     std::span<const std::uint32_t> excluded;  // to the end of its allocation
 
-    Asked(const Launch& launch, const DeviceQueries& of, const DeviceModel& model, bool from_host = false,
-          Reads reads = Reads::raw_and_unit, std::uint32_t most = kMaxPass)
-        : count(of.count), stride(model.stride), any_rank(of.any_rank), max_want(of.max_want), all_rows(of.all_rows) {
+    Asked(const Launch& launch, const DeviceQueries& of, const DeviceModel& model,
+          bool from_host = false, Reads reads = Reads::raw_and_unit, std::uint32_t most = kMaxPass)
+        : count(of.count),
+          stride(model.stride),
+          any_rank(of.any_rank),
+          max_want(of.max_want),
+          all_rows(of.all_rows) {
         launch.require(of.count <= most, "more queries than a pass takes");
         const std::size_t floats = std::size_t{of.count} * model.stride;
         const std::size_t digit_bytes = reads == Reads::raw_and_digits ? digit_bytes_of(model) : 0;
@@ -115,21 +128,25 @@ struct Asked {
         queries = launch.device(of.queries, of.count, "queries");
         raw = launch.device(of.raw, floats, "raw");
         if (reads == Reads::raw_and_unit) unit = launch.device(of.unit, floats, "unit");
-        if (reads == Reads::raw_and_digits) digits = launch.device(of.digits, digit_bytes, "digits").first(digit_bytes);
+        if (reads == Reads::raw_and_digits)
+            digits = launch.device(of.digits, digit_bytes, "digits").first(digit_bytes);
         if (of.excluded != nullptr) excluded = launch.device(of.excluded, 0, "excluded");
-        launch.require(
-            is_aligned(of.raw) && (unit.empty() || is_aligned(of.unit)) && (digits.empty() || is_aligned(of.digits)),
-            "query vectors are not aligned");
+        launch.require(is_aligned(of.raw) && (unit.empty() || is_aligned(of.unit)) &&
+                           (digits.empty() || is_aligned(of.digits)),
+                       "query vectors are not aligned");
     }
 
-    const float* raw_of(std::uint32_t query) const { return raw.data() + std::size_t{query} * stride; }
+    const float* raw_of(std::uint32_t query) const {
+        return raw.data() + std::size_t{query} * stride;
+    }
 
     /// Of the one query, (steps * 8), zeros behind dim.
     std::vector<std::int32_t> whole_digits() const {
         std::vector<std::int32_t> whole;
         for (std::size_t i = 0; i < digits.size() / 2; ++i) {
-            const std::int8_t* const step =
-                digits.data() + i / planes::kStepDims * 2 * planes::kStepDims + i % planes::kStepDims;
+            const std::int8_t* const step = digits.data() +
+                                            i / planes::kStepDims * 2 * planes::kStepDims +
+                                            i % planes::kStepDims;
             whole.push_back(128 * step[0] + step[planes::kStepDims]);
         }
         return whole;
@@ -148,10 +165,12 @@ struct Asked {
     /// What no query may be, whatever is asked of it.
     void check(const Shard& shard) const {
         std::uint32_t largest = 0;
-        for (const DeviceQuery& query : queries.first(count)) largest = std::max(largest, query.want);
+        for (const DeviceQuery& query : queries.first(count))
+            largest = std::max(largest, query.want);
         if (count == 0) misuse("a pass without queries");
         if (largest != max_want) misuse("max_want is not the largest want");
-        if (all_rows && std::any_of(queries.begin(), queries.begin() + count, [&](const DeviceQuery& query) {
+        if (all_rows &&
+            std::any_of(queries.begin(), queries.begin() + count, [&](const DeviceQuery& query) {
                 return query.first != 0 || query.last != shard.model.rows;
             })) {
             misuse("all_rows is true, and a query leaves rows out");
@@ -162,7 +181,8 @@ struct Asked {
             if (std::isnan(query.min_score)) misuse("min_score is NaN");
             if (query.want < query.k) misuse("want is less than k");
             if (any_rank || query.rank_below == kAllRanks) continue;
-            if (*std::max_element(shard.ranks.begin(), shard.ranks.begin() + shard.model.rows) >= query.rank_below) {
+            if (*std::max_element(shard.ranks.begin(), shard.ranks.begin() + shard.model.rows) >=
+                query.rank_below) {
                 misuse("any_rank is false, and a query leaves ranks out");
             }
         }
@@ -178,7 +198,8 @@ struct Asked {
     /// The real kernel may be off by `bound`.
     void check_error(double bound) const {
         for (const DeviceQuery& query : queries.first(count)) {
-            if (!(query.error >= bound)) misuse("a query is told of a smaller error than the kernel's bound");
+            if (!(query.error >= bound))
+                misuse("a query is told of a smaller error than the kernel's bound");
         }
     }
 
@@ -200,12 +221,14 @@ struct Asked {
     }
 
     /// Copies what the host may overwrite as soon as the launch has returned.
-    void take(const DeviceQueries::Host& host, std::size_t floats, Reads reads, std::size_t digit_bytes) {
+    void take(const DeviceQueries::Host& host, std::size_t floats, Reads reads,
+              std::size_t digit_bytes) {
         auto copies = std::make_shared<Copies>();
         copies->queries.assign(host.queries, host.queries + count);
         copies->raw.assign(host.raw, host.raw + floats);
         if (reads == Reads::raw_and_unit) copies->unit.assign(host.unit, host.unit + floats);
-        if (reads == Reads::raw_and_digits) copies->digits.assign(host.digits, host.digits + digit_bytes);
+        if (reads == Reads::raw_and_digits)
+            copies->digits.assign(host.digits, host.digits + digit_bytes);
         std::size_t rows = 0;
         for (const DeviceQuery& query : copies->queries) {
             rows = std::max(rows, std::size_t{query.excluded_begin} + query.excluded_count);
@@ -222,7 +245,8 @@ struct Asked {
     std::shared_ptr<const Copies> copies_;
 };
 
-/// Whether the query lets the row take part, as far as that depends neither on its score nor on the excluded rows.
+/// Whether the query lets the row take part, as far as that depends neither on its score nor on the
+/// excluded rows.
 bool admits(const DeviceQuery& query, const Shard& shard, std::uint32_t row) {
     return row >= query.first && row < query.last &&
            (query.rank_below == kAllRanks || shard.ranks[row] < query.rank_below);
@@ -240,7 +264,8 @@ float rounded_down(double value) {
 
 /// From -1 to 1, for one of four rows an end of it: the same for the same row and query.
 double wobble(std::uint32_t row, const float* unit) {
-    std::uint64_t mixed = row + 1 + static_cast<std::uint64_t>(std::fabs(unit[0]) * 1e6F) * 0x9E3779B97F4A7C15U;
+    std::uint64_t mixed =
+        row + 1 + static_cast<std::uint64_t>(std::fabs(unit[0]) * 1e6F) * 0x9E3779B97F4A7C15U;
     mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9U;
     mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBU;
     mixed ^= mixed >> 31;
@@ -251,14 +276,16 @@ double wobble(std::uint32_t row, const float* unit) {
 
 /// maxima of all queries, from an estimate of (query index, row).
 template <class Estimate>
-void write_maxima(const Shard& shard, const Asked& asked, std::span<float> maxima, Estimate estimate) {
+void write_maxima(const Shard& shard, const Asked& asked, std::span<float> maxima,
+                  Estimate estimate) {
     const std::uint32_t groups = shard.model.groups;
     for (std::uint32_t q = 0; q < asked.count; ++q) {
         for (std::uint32_t group = 0; group < groups; ++group) {
             float best = kNone;
             const std::uint32_t end = std::min((group + 1) * kGroupRows, shard.model.rows);
             for (std::uint32_t row = group * kGroupRows; row < end; ++row) {
-                if (std::isnan(shard.inverse_norms[row]) || !admits(asked.queries[q], shard, row)) continue;
+                if (std::isnan(shard.inverse_norms[row]) || !admits(asked.queries[q], shard, row))
+                    continue;
                 const float value = estimate(q, row);
                 if (std::isnan(value)) continue;  // a damaged row's: fmaxf leaves it out
                 if (!std::isfinite(value)) misuse("an estimate that is not finite");
@@ -274,24 +301,27 @@ double floor_of(const DeviceQuery& query, std::span<const float> values) {
     std::vector<float> sorted(values.begin(), values.end());
     std::sort(sorted.begin(), sorted.end(), std::greater<>());
     const bool reached = query.want <= sorted.size() && sorted[query.want - 1] != kNone;
-    const double floor =
-        reached ? static_cast<double>(sorted[query.want - 1]) - query.error : -std::numeric_limits<double>::infinity();
+    const double floor = reached ? static_cast<double>(sorted[query.want - 1]) - query.error
+                                 : -std::numeric_limits<double>::infinity();
     return std::max(floor, query.min_score);
 }
 
 /// The k best of what was found, none after an overflow.
-void rank(const DeviceQuery& query, std::span<const Found> found, DeviceAnswer& answer, std::span<Found> hits) {
+void rank(const DeviceQuery& query, std::span<const Found> found, DeviceAnswer& answer,
+          std::span<Found> hits) {
     answer.hits = 0;
     if (answer.found > found.size()) return;
     std::vector<Found> sorted(found.begin(), found.begin() + answer.found);
-    std::sort(sorted.begin(), sorted.end(),
-              [](const Found& a, const Found& b) { return a.score != b.score ? a.score > b.score : a.row < b.row; });
+    std::sort(sorted.begin(), sorted.end(), [](const Found& a, const Found& b) {
+        return a.score != b.score ? a.score > b.score : a.row < b.row;
+    });
     answer.hits = std::min(query.k, answer.found);
     std::copy_n(sorted.begin(), answer.hits, hits.begin());
 }
 
 void check_idle(std::span<const std::uint32_t> counters) {
-    if (std::any_of(counters.begin(), counters.end(), [](std::uint32_t value) { return value != 0; })) {
+    if (std::any_of(counters.begin(), counters.end(),
+                    [](std::uint32_t value) { return value != 0; })) {
         misuse("counters are not 0 between passes");
     }
 }
@@ -314,10 +344,13 @@ struct PlaneRows {
     int code(std::uint32_t row, std::size_t i) const {
         const std::size_t lane = row % planes::kGroupRows * sizeof(std::uint32_t);
         const std::size_t half = planes::kStepDims / 2;
-        const std::uint8_t pair = group_of(row)[i / planes::kStepDims * planes::kStepBytes + lane + i % half];
+        const std::uint8_t pair =
+            group_of(row)[i / planes::kStepDims * planes::kStepBytes + lane + i % half];
         return i % planes::kStepDims < half ? pair & 15 : pair >> 4;
     }
-    std::uint16_t projection(std::uint32_t row) const { return bound(row, row % planes::kGroupRows); }
+    std::uint16_t projection(std::uint32_t row) const {
+        return bound(row, row % planes::kGroupRows);
+    }
     std::uint16_t residual(std::uint32_t row) const {
         return bound(row, planes::kGroupRows + row % planes::kGroupRows);
     }
@@ -336,7 +369,8 @@ struct PlaneRows {
     }
     std::uint16_t bound(std::uint32_t row, std::size_t at) const {
         std::uint16_t value = 0;
-        std::memcpy(&value, group_of(row) + shape.steps() * planes::kStepBytes + at * sizeof value, sizeof value);
+        std::memcpy(&value, group_of(row) + shape.steps() * planes::kStepBytes + at * sizeof value,
+                    sizeof value);
         return value;
     }
 };
@@ -348,13 +382,14 @@ struct Digits {
 
     Digits(const float* raw, double norm, std::size_t dim, int largest) {
         double longest = 0;
-        for (std::size_t i = 0; i < dim; ++i) longest = std::max(longest, std::fabs(double{raw[i]}));
+        for (std::size_t i = 0; i < dim; ++i)
+            longest = std::max(longest, std::fabs(double{raw[i]}));
         facts.scale = longest / norm / largest;
         double squares = 0;
         for (std::size_t i = 0; i < dim; ++i) {
             const double component = double{raw[i]} / norm;
-            const auto digit =
-                static_cast<std::int32_t>(std::clamp<long>(std::lrint(component / facts.scale), -largest, largest));
+            const auto digit = static_cast<std::int32_t>(
+                std::clamp<long>(std::lrint(component / facts.scale), -largest, largest));
             const double left = component - facts.scale * digit;
             squares += left * left;
             facts.sum += digit;
@@ -377,18 +412,19 @@ double floor_of_candidates(const Shard& shard, const DeviceQuery& query, const f
     std::vector<double> scores;
     for (const Candidate& candidate : candidates) {
         if (candidate.estimate == kNone) continue;
-        const double score =
-            canonical_score(raw, query.norm, shard.row(candidate.row), shard.norms[candidate.row], shard.model.dim);
+        const double score = canonical_score(raw, query.norm, shard.row(candidate.row),
+                                             shard.norms[candidate.row], shard.model.dim);
         if (!std::isnan(score)) scores.push_back(score);  // a damaged row's is
     }
     std::sort(scores.begin(), scores.end(), std::greater<>());
-    const double reached =
-        query.want <= scores.size() ? scores[query.want - 1] : -std::numeric_limits<double>::infinity();
+    const double reached = query.want <= scores.size() ? scores[query.want - 1]
+                                                       : -std::numeric_limits<double>::infinity();
     return std::max(reached, query.min_score);
 }
 
 std::uint32_t plane_warps(const DeviceModel& model) {
-    return (std::min(model.groups, kMaxWarps) + kPlaneBlockWarps - 1) / kPlaneBlockWarps * kPlaneBlockWarps;
+    return (std::min(model.groups, kMaxWarps) + kPlaneBlockWarps - 1) / kPlaneBlockWarps *
+           kPlaneBlockWarps;
 }
 
 /// A shard's rows in one byte a component.
@@ -398,7 +434,8 @@ struct FineRows {
     std::span<std::int8_t> bytes;
 
     FineRows() = default;
-    FineRows(const Launch& launch, const DeviceModel& model) : dim(model.dim), stride(model.fine.stride) {
+    FineRows(const Launch& launch, const DeviceModel& model)
+        : dim(model.dim), stride(model.fine.stride) {
         const std::size_t count = std::size_t{model.rows} * stride;
         bytes = model.vectors_are_far ? launch.pinned(model.fine.rows, count, "fine rows")
                                       : launch.device(model.fine.rows, count, "fine rows");
@@ -417,7 +454,8 @@ struct FineRows {
     void set_bounds(std::uint32_t at, planes::FineBounds bounds) const {
         std::memcpy(bounds_at(at), &bounds, sizeof bounds);
     }
-    bool rules_out(std::uint32_t at, std::span<const std::int32_t> digits, const planes::FineCut& cut) const {
+    bool rules_out(std::uint32_t at, std::span<const std::int32_t> digits,
+                   const planes::FineCut& cut) const {
         std::int32_t sum = 0;
         for (std::uint32_t i = 0; i < dim; ++i) sum += row(at)[i] * digits[i];
         planes::FineBounds bounds;
@@ -427,8 +465,9 @@ struct FineRows {
 };
 
 void check_shape(const Launch& launch, const DeviceShape& shape) {
-    launch.require(shape.processors > 0 && shape.shared_bytes > 0 && shape.shared_bytes_processor > 0,
-                   "a device without processors or shared memory");
+    launch.require(
+        shape.processors > 0 && shape.shared_bytes > 0 && shape.shared_bytes_processor > 0,
+        "a device without processors or shared memory");
 }
 
 }  // namespace
@@ -437,13 +476,15 @@ cudaError_t load_kernels() { return tests::fake_cuda::load(); }
 
 bool stream_is_built() { return true; }
 
-bool travels_with_launch(const DeviceModel& model, const DeviceQueries& queries, const DeviceShape& shape) {
-    return shape.bulk_copies && queries.count == 1 && queries.all_rows && model.dim <= kInlineFloats &&
-           queries.host.queries[0].excluded_count <= kInlineExcluded;
+bool travels_with_launch(const DeviceModel& model, const DeviceQueries& queries,
+                         const DeviceShape& shape) {
+    return shape.bulk_copies && queries.count == 1 && queries.all_rows &&
+           model.dim <= kInlineFloats && queries.host.queries[0].excluded_count <= kInlineExcluded;
 }
 
-cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
-                        const DeviceShape& shape, std::uint32_t& warps, cudaStream_t stream) {
+cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries,
+                        const Workspace& work, const DeviceShape& shape, std::uint32_t& warps,
+                        cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     launch.require(queries.count == 1, "takes one query");
@@ -459,7 +500,8 @@ cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries, 
         asked.check_error(device_error_bound(shard.model.dim));
         write_maxima(shard, asked, maxima, [&](std::uint32_t, std::uint32_t row) {
             float sum = 0;
-            for (std::uint32_t i = 0; i < shard.model.stride; ++i) sum += asked.unit[i] * shard.row(row)[i];
+            for (std::uint32_t i = 0; i < shard.model.stride; ++i)
+                sum += asked.unit[i] * shard.row(row)[i];
             return sum * shard.inverse_norms[row];
         });
         std::fill_n(warp_maxima.begin(), count, kNone);
@@ -480,22 +522,25 @@ std::uint32_t multiply_capacity(std::uint32_t stride, const DeviceShape& shape) 
     return fits(kMaxPass) ? kMaxPass : fits(kMaxPass / 2) ? kMaxPass / 2 : 0;
 }
 
-cudaError_t launch_multiply(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
-                            const DeviceShape& shape, cudaStream_t stream) {
+cudaError_t launch_multiply(const DeviceModel& model, const DeviceQueries& queries,
+                            const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
-    launch.require(queries.count <= multiply_capacity(model.stride, shape), "more queries than multiply_capacity");
+    launch.require(queries.count <= multiply_capacity(model.stride, shape),
+                   "more queries than multiply_capacity");
     check_shape(launch, shape);
     const Shard shard(launch, model);
     const Asked asked(launch, queries, model);
-    const auto maxima = launch.device(work.maxima, std::size_t{queries.count} * model.groups, "maxima");
+    const auto maxima =
+        launch.device(work.maxima, std::size_t{queries.count} * model.groups, "maxima");
     return launch.run([=] {
         asked.check(shard);
         asked.check_error(half_error_bound(shard.model.dim));
         write_maxima(shard, asked, maxima, [&](std::uint32_t q, std::uint32_t row) {
             const DeviceQuery& query = asked.queries[q];
-            const double score = canonical_score(asked.raw.data() + std::size_t{q} * asked.stride, query.norm,
-                                                 shard.row(row), shard.norms[row], shard.model.dim);
+            const double score =
+                canonical_score(asked.raw.data() + std::size_t{q} * asked.stride, query.norm,
+                                shard.row(row), shard.norms[row], shard.model.dim);
             const float* const unit = asked.unit.data() + std::size_t{q} * asked.stride;
             return static_cast<float>(score + kErrorShare * query.error * wobble(row, unit));
         });
@@ -511,17 +556,20 @@ bool plane_travels(const DeviceModel& model, const DeviceQueries& queries) {
            queries.host.queries[0].excluded_count <= kInlineExcluded;
 }
 
-cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
-                              const DeviceShape& shape, cudaStream_t stream) {
+cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& queries,
+                              const Workspace& work, const DeviceShape& shape,
+                              cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     launch.require(queries.count == 1, "takes one query");
-    launch.require(plane_serves(model, queries.max_want, shape), "a query that plane_serves denies");
+    launch.require(plane_serves(model, queries.max_want, shape),
+                   "a query that plane_serves denies");
     check_shape(launch, shape);
     const Shard shard(launch, model, Vectors::anywhere);
     const PlaneRows plane(launch, model);
     const Asked asked(launch, queries, model, plane_travels(model, queries), Reads::raw_and_digits);
-    const auto uppers = launch.device(work.uppers, std::size_t{model.groups} * kGroupRows, "uppers");
+    const auto uppers =
+        launch.device(work.uppers, std::size_t{model.groups} * kGroupRows, "uppers");
     const auto floors = launch.device(work.floors, 1, "floors");
     const auto warp_maxima = launch.device(work.warp_maxima, kMaxWarps, "warp_maxima");
     const auto warp_rows = launch.device(work.warp_rows, kMaxWarps, "warp_rows");
@@ -534,16 +582,18 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
             centre += planes::kTopLevel * digits[i];
             if (i >= shard.model.dim && digits[i] != 0) misuse("digits are not padded with zeros");
         }
-        if (centre != query.upper.centre || !(query.upper.per_unit > 0) || !(query.upper.remainder >= 0)) {
+        if (centre != query.upper.centre || !(query.upper.per_unit > 0) ||
+            !(query.upper.remainder >= 0)) {
             misuse("facts of other digits");
         }
         std::vector<Candidate> best(plane_warps(shard.model));
         for (std::uint32_t row = 0; row < shard.model.groups * kGroupRows; ++row) {
             uppers[row] = kNone;
-            if (row >= shard.model.rows || !plane.covers(row) || !admits(query, shard, row)) continue;
+            if (row >= shard.model.rows || !plane.covers(row) || !admits(query, shard, row))
+                continue;
             float estimate = 0;
-            uppers[row] = planes::row_upper(plane.sum(row, digits), plane.projection(row), plane.residual(row),
-                                            query.upper, estimate);
+            uppers[row] = planes::row_upper(plane.sum(row, digits), plane.projection(row),
+                                            plane.residual(row), query.upper, estimate);
             if (!std::isfinite(uppers[row])) misuse("a bound that is not finite");
             Candidate& of_warp = best[row / kGroupRows % best.size()];
             if (estimate > of_warp.estimate) of_warp = {estimate, row};
@@ -574,13 +624,15 @@ cudaError_t launch_build_fine(const DeviceModel& model, cudaStream_t stream) {
             if (!shard.covered(row)) continue;
             const float* const values = shard.row(row);
             float largest = 0;
-            for (std::uint32_t i = 0; i < dim; ++i) largest = std::max(largest, std::fabs(values[i]));
+            for (std::uint32_t i = 0; i < dim; ++i)
+                largest = std::max(largest, std::fabs(values[i]));
             double product = 0;
             double squares = 0;
             for (std::uint32_t i = 0; i < dim; ++i) {
                 const float code = std::rint(values[i] * (kFineTop / largest));
-                codes[i] =
-                    std::isnan(code) ? std::int8_t{0} : static_cast<std::int8_t>(std::clamp(code, -kFineTop, kFineTop));
+                codes[i] = std::isnan(code)
+                               ? std::int8_t{0}
+                               : static_cast<std::int8_t>(std::clamp(code, -kFineTop, kFineTop));
                 product += double{values[i]} * codes[i];
                 squares += codes[i] * codes[i];
             }
@@ -589,8 +641,9 @@ cudaError_t launch_build_fine(const DeviceModel& model, cudaStream_t stream) {
     });
 }
 
-cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
-                              const DeviceShape& shape, cudaStream_t stream) {
+cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& queries,
+                              const Workspace& work, const DeviceShape& shape,
+                              cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     check_shape(launch, shape);
@@ -608,14 +661,16 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
     (void)launch.device(own.digits, count * digit_stride, "digits of a pass");
     (void)launch.device(own.facts, count, "facts");
     (void)launch.device(own.cuts, count, "cuts");
-    (void)launch.device(own.keys, count * ((plane.shape.groups() + kPlaneSample - 1) / kPlaneSample), "keys");
+    (void)launch.device(own.keys,
+                        count * ((plane.shape.groups() + kPlaneSample - 1) / kPlaneSample), "keys");
     (void)launch.device(own.counters, count * kPlaneCounters, "counters of a pass");
     if (with_fine) {
         (void)launch.device(own.fine_digits, count * 2 * fine.stride, "fine digits");
         (void)launch.device(own.fine_facts, count, "fine facts");
     }
     const auto floors = launch.device(own.floors, count, "floors of a pass");
-    const auto all_survivors = launch.device(own.survivors, count * kPlanePassSurvivors, "survivors");
+    const auto all_survivors =
+        launch.device(own.survivors, count * kPlanePassSurvivors, "survivors");
     const auto all_found = launch.device(work.found, count * kPlanePassFound, "found");
     const auto answers = launch.pinned(work.answers, count, "answers");
     const auto all_hits = launch.pinned(work.hits, count * kMaxPlanePassHits, "hits");
@@ -624,8 +679,10 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
         const std::uint32_t dim = shard.model.dim;
         for (std::uint32_t q = 0; q < asked.count; ++q) {
             const DeviceQuery& query = asked.queries[q];
-            if (query.k == 0 || query.k > kMaxPlanePassHits) misuse("k is 0 or beyond kMaxPlanePassHits");
-            if (query.want > kMaxPlanePassWant) misuse("k and excluded rows are beyond kMaxPlanePassWant");
+            if (query.k == 0 || query.k > kMaxPlanePassHits)
+                misuse("k is 0 or beyond kMaxPlanePassHits");
+            if (query.want > kMaxPlanePassWant)
+                misuse("k and excluded rows are beyond kMaxPlanePassWant");
             const float* const raw = asked.raw_of(q);
             const Digits coarse(raw, query.norm, dim, planes::kOneByteDigit);
             const Digits precise(raw, query.norm, dim, planes::kTwoByteDigit);
@@ -647,7 +704,8 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
 
             const planes::PlaneCut cut = planes::plane_cut(coarse.facts, floor, dim);
             const planes::FineCut fine_cut = planes::fine_cut(precise.facts, floor, dim);
-            const auto survivors = all_survivors.subspan(std::size_t{q} * kPlanePassSurvivors, kPlanePassSurvivors);
+            const auto survivors =
+                all_survivors.subspan(std::size_t{q} * kPlanePassSurvivors, kPlanePassSurvivors);
             const auto found = all_found.subspan(std::size_t{q} * kPlanePassFound, kPlanePassFound);
             const auto excluded = asked.excluded_by(query);
             DeviceAnswer& answer = answers[q];
@@ -657,7 +715,8 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
             const auto consider = [&](std::uint32_t row) {
                 ++answer.rescored;
                 ++answer.survivors;
-                const double score = canonical_score(raw, query.norm, shard.row(row), shard.norms[row], dim);
+                const double score =
+                    canonical_score(raw, query.norm, shard.row(row), shard.norms[row], dim);
                 if (!(score >= floor) || contains(excluded, row)) return;
                 const std::uint32_t at = answer.found++;
                 if (at < found.size()) found[at] = {score, row, 0};
@@ -665,8 +724,8 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
             std::size_t through = 0;
             for (std::uint32_t row = shard.model.rows; row-- > 0;) {
                 if (!shard.covered(row) || !admits(query, shard, row)) continue;
-                const float least =
-                    plane.projection(row) * cut.of_projection - plane.residual(row) * cut.of_residual + cut.constant;
+                const float least = plane.projection(row) * cut.of_projection -
+                                    plane.residual(row) * cut.of_residual + cut.constant;
                 if (static_cast<float>(sums[row]) < least) continue;
                 if (through < survivors.size()) survivors[through] = row;
                 ++through;
@@ -679,7 +738,8 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
             for (std::uint32_t i = 0; i < shard.model.uncovered_count; ++i) {
                 if (admits(query, shard, shard.uncovered[i])) consider(shard.uncovered[i]);
             }
-            rank(query, found, answer, all_hits.subspan(std::size_t{q} * kMaxPlanePassHits, kMaxPlanePassHits));
+            rank(query, found, answer,
+                 all_hits.subspan(std::size_t{q} * kMaxPlanePassHits, kMaxPlanePassHits));
             // However many: more than fit are an overflow for whoever reads the answer.
             if (answer.found > kPlanePassFound || through > kPlanePassSurvivors) {
                 answer.hits = 0;
@@ -689,26 +749,30 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
     });
 }
 
-cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries, ScorePart part, bool first,
-                         std::uint32_t first_row, std::uint32_t last_row, const Workspace& work,
-                         const DeviceShape& shape, cudaStream_t stream) {
+cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries, ScorePart part,
+                         bool first, std::uint32_t first_row, std::uint32_t last_row,
+                         const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     check_shape(launch, shape);
     const Shard shard(launch, model, Vectors::anywhere);
     const Asked asked(launch, queries, model);
-    launch.require(first_row <= last_row && last_row <= model.rows, "rows that the shard does not have");
-    launch.require(part != ScorePart::cosine || queries.count == 1, "the cosine of more than one vector");
+    launch.require(first_row <= last_row && last_row <= model.rows,
+                   "rows that the shard does not have");
+    launch.require(part != ScorePart::cosine || queries.count == 1,
+                   "the cosine of more than one vector");
     const bool above = part != ScorePart::divide_by;
-    const auto values = launch.device(above ? work.scores : work.below, model.rows, above ? "scores" : "below");
+    const auto values =
+        launch.device(above ? work.scores : work.below, model.rows, above ? "scores" : "below");
     return launch.run([=] {
         for (std::uint32_t row = first_row; row < last_row; ++row) {
             double value = first ? 1.0 : values[row];
             for (std::uint32_t v = 0; v < asked.count; ++v) {
                 const double norm = asked.queries[v].norm;
                 if (!(norm > 0) || !std::isfinite(norm)) misuse("a vector without a norm");
-                const double cosine = canonical_score(asked.raw.data() + std::size_t{v} * asked.stride, norm,
-                                                      shard.row(row), shard.norms[row], shard.model.dim);
+                const double cosine =
+                    canonical_score(asked.raw.data() + std::size_t{v} * asked.stride, norm,
+                                    shard.row(row), shard.norms[row], shard.model.dim);
                 value = part == ScorePart::cosine ? cosine : value * cosmul_part(cosine);
             }
             values[row] = value;
@@ -716,8 +780,9 @@ cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
     });
 }
 
-cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& queries, bool divide,
-                                 const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
+cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& queries,
+                                 bool divide, const Workspace& work, const DeviceShape& shape,
+                                 cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     launch.require(queries.count > 0, "no query");
@@ -725,7 +790,8 @@ cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& 
     const Shard shard(launch, model, Vectors::anywhere);
     const Asked asked(launch, queries, model);
     const auto scores = launch.device(work.scores, model.rows, "scores");
-    const auto below = divide ? launch.device(work.below, model.rows, "below") : std::span<double>();
+    const auto below =
+        divide ? launch.device(work.below, model.rows, "below") : std::span<double>();
     const auto maxima = launch.device(work.maxima, model.groups, "maxima");
     return launch.run([=] {
         const DeviceQuery& query = asked.queries[0];
@@ -735,7 +801,8 @@ cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& 
             for (std::uint32_t row = group * kGroupRows; row < end; ++row) {
                 double value = std::numeric_limits<double>::quiet_NaN();
                 if (admits(query, shard, row)) {
-                    const double score = divide ? cosmul_score(scores[row], below[row]) : scores[row];
+                    const double score =
+                        divide ? cosmul_score(scores[row], below[row]) : scores[row];
                     if (score >= query.min_score) value = score;
                 }
                 scores[row] = value;
@@ -746,16 +813,18 @@ cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& 
     });
 }
 
-cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries, Estimates estimates,
-                          std::uint32_t warps, const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
+cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries,
+                          Estimates estimates, std::uint32_t warps, const Workspace& work,
+                          const DeviceShape& shape, cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     check_shape(launch, shape);
     const Shard shard(launch, model, Vectors::anywhere);
     const bool stored = estimates == Estimates::stored_scores;
     const bool by_row = estimates == Estimates::uppers;
-    const bool travels = by_row ? plane_travels(model, queries)
-                                : estimates == Estimates::warp_maxima && travels_with_launch(model, queries, shape);
+    const bool travels =
+        by_row ? plane_travels(model, queries)
+               : estimates == Estimates::warp_maxima && travels_with_launch(model, queries, shape);
     const bool by_fine = by_row && model.vectors_are_far && model.fine.rows != nullptr;
     const FineRows fine = by_fine ? FineRows(launch, model) : FineRows();
     const Asked asked(launch, queries, model, travels,
@@ -764,18 +833,25 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
                                : Reads::raw_and_unit);
     launch.require(queries.count == 1 || estimates == Estimates::maxima,
                    "warp_maxima, uppers and stored scores are of one query");
-    launch.require(warps <= kMaxWarps && (estimates != Estimates::warp_maxima || warps > 0), "warps of no launch_scan");
-    const auto maxima = launch.device(work.maxima, std::size_t{queries.count} * model.groups, "maxima");
+    launch.require(warps <= kMaxWarps && (estimates != Estimates::warp_maxima || warps > 0),
+                   "warps of no launch_scan");
+    const auto maxima =
+        launch.device(work.maxima, std::size_t{queries.count} * model.groups, "maxima");
     const auto warp_maxima = launch.device(work.warp_maxima, kMaxWarps, "warp_maxima");
     const auto uppers =
-        by_row ? launch.device(work.uppers, std::size_t{model.groups} * kGroupRows, "uppers") : std::span<float>();
+        by_row ? launch.device(work.uppers, std::size_t{model.groups} * kGroupRows, "uppers")
+               : std::span<float>();
     const auto floors = launch.device(work.floors, queries.count, "floors");
-    const auto counters = launch.device(work.counters, std::size_t{kCounters} * queries.count, "counters");
-    const auto all_found = launch.device(work.found, std::size_t{queries.count} * kFoundCapacity, "found");
-    const auto scores = stored ? launch.device(work.scores, model.rows, "scores") : std::span<double>();
+    const auto counters =
+        launch.device(work.counters, std::size_t{kCounters} * queries.count, "counters");
+    const auto all_found =
+        launch.device(work.found, std::size_t{queries.count} * kFoundCapacity, "found");
+    const auto scores =
+        stored ? launch.device(work.scores, model.rows, "scores") : std::span<double>();
     const auto answers = launch.pinned(work.answers, queries.count, "answers");
     const auto all_hits = launch.pinned(work.hits, std::size_t{queries.count} * kMaxHits, "hits");
-    const bool by_warps = estimates == Estimates::warp_maxima && queries.max_want * kWarpsForAWant <= warps;
+    const bool by_warps =
+        estimates == Estimates::warp_maxima && queries.max_want * kWarpsForAWant <= warps;
     return launch.run([=] {
         asked.check(shard);
         check_idle(counters.first(std::size_t{kCounters} * asked.count));
@@ -783,8 +859,11 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
             const DeviceQuery& query = asked.queries[q];
             if (query.k == 0 || query.k > kMaxHits) misuse("k is 0 or beyond kMaxHits");
             if (query.want > kMaxWant) misuse("k and excluded rows are beyond kMaxWant");
-            const auto of_groups = maxima.subspan(std::size_t{q} * shard.model.groups, shard.model.groups);
-            const double floor = by_row ? floors[q] : floor_of(query, by_warps ? warp_maxima.first(warps) : of_groups);
+            const auto of_groups =
+                maxima.subspan(std::size_t{q} * shard.model.groups, shard.model.groups);
+            const double floor =
+                by_row ? floors[q]
+                       : floor_of(query, by_warps ? warp_maxima.first(warps) : of_groups);
             if (std::isnan(floor)) misuse("a floor that is no number");
             floors[q] = floor;
             const auto found = all_found.subspan(std::size_t{q} * kFoundCapacity, kFoundCapacity);
@@ -794,10 +873,11 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
             const auto excluded = asked.excluded_by(query);
             const auto consider = [&](std::uint32_t row) {
                 if (!admits(query, shard, row) || contains(excluded, row)) return;
-                const double score = stored
-                                         ? scores[row]
-                                         : canonical_score(asked.raw.data() + std::size_t{q} * asked.stride, query.norm,
-                                                           shard.row(row), shard.norms[row], shard.model.dim);
+                const double score =
+                    stored ? scores[row]
+                           : canonical_score(asked.raw.data() + std::size_t{q} * asked.stride,
+                                             query.norm, shard.row(row), shard.norms[row],
+                                             shard.model.dim);
                 ++answers[q].rescored;
                 ++answers[q].survivors;
                 if (!(score >= floor)) return;
@@ -806,7 +886,8 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
             };
             const planes::FineCut fine_cut = planes::fine_cut(query.digits, floor, shard.model.dim);
             const std::vector<std::int32_t> digits = asked.whole_digits();
-            // As the maxima of stored scores are rounded: what they are compared with must not be above it.
+            // As the maxima of stored scores are rounded: what they are compared with must not be
+            // above it.
             const float cut = rounded_down(by_row ? floor : floor - query.error);
             for (std::uint32_t row = shard.model.rows; row-- > 0;) {
                 const float maximum = by_row ? uppers[row] : of_groups[row / kGroupRows];
@@ -820,8 +901,10 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
             }
             for (std::uint32_t i = 0; i < shard.model.uncovered_count && !stored; ++i) {
                 const std::uint32_t row = shard.uncovered[i];
-                if (row >= shard.model.rows) misuse("an uncovered row that the shard does not have");
-                if (!std::isnan(shard.inverse_norms[row])) misuse("an uncovered row that takes part in estimates");
+                if (row >= shard.model.rows)
+                    misuse("an uncovered row that the shard does not have");
+                if (!std::isnan(shard.inverse_norms[row]))
+                    misuse("an uncovered row that takes part in estimates");
                 consider(row);
             }
             rank(query, found, answers[q], all_hits.subspan(std::size_t{q} * kMaxHits, kMaxHits));
@@ -829,8 +912,9 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
     });
 }
 
-cudaError_t launch_count_before(const DeviceModel& model, const DeviceQueries& queries, std::uint32_t target_row,
-                                double target_score, const Workspace& work, const DeviceShape& shape,
+cudaError_t launch_count_before(const DeviceModel& model, const DeviceQueries& queries,
+                                std::uint32_t target_row, double target_score,
+                                const Workspace& work, const DeviceShape& shape,
                                 cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
@@ -849,14 +933,16 @@ cudaError_t launch_count_before(const DeviceModel& model, const DeviceQueries& q
             const std::uint32_t of_model = shard.model.first_row + row;
             if (of_model == target_row || contains(excluded, row)) continue;
             // NaN, which is never before anything, where a row is not eligible.
-            if (scores[row] > target_score || (scores[row] == target_score && of_model < target_row)) ++count;
+            if (scores[row] > target_score ||
+                (scores[row] == target_score && of_model < target_row))
+                ++count;
         }
         answers[0].found = count;
     });
 }
 
-cudaError_t launch_pad_rows(const float* packed, std::uint32_t rows, std::uint32_t dim, std::uint32_t stride,
-                            float* padded, cudaStream_t stream) {
+cudaError_t launch_pad_rows(const float* packed, std::uint32_t rows, std::uint32_t dim,
+                            std::uint32_t stride, float* padded, cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     launch.require(rows > 0 && dim > 0 && dim <= stride, "a shape that has nothing to pad");
@@ -864,16 +950,19 @@ cudaError_t launch_pad_rows(const float* packed, std::uint32_t rows, std::uint32
     const auto to = launch.device(padded, std::size_t{rows} * stride, "padded");
     return launch.run([=] {
         for (std::size_t row = 0; row < rows; ++row) {
-            for (std::size_t i = 0; i < stride; ++i) to[row * stride + i] = i < dim ? from[row * dim + i] : 0.0F;
+            for (std::size_t i = 0; i < stride; ++i)
+                to[row * stride + i] = i < dim ? from[row * dim + i] : 0.0F;
         }
     });
 }
 
-cudaError_t launch_invert_norms(const double* norms, std::uint32_t rows, std::uint32_t groups, double smallest,
-                                double largest, float* inverse_norms, cudaStream_t stream) {
+cudaError_t launch_invert_norms(const double* norms, std::uint32_t rows, std::uint32_t groups,
+                                double smallest, double largest, float* inverse_norms,
+                                cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
-    launch.require(rows > 0 && groups == (rows - 1) / kGroupRows + 1, "groups is not rows / kGroupRows rounded up");
+    launch.require(rows > 0 && groups == (rows - 1) / kGroupRows + 1,
+                   "groups is not rows / kGroupRows rounded up");
     const auto from = launch.device(norms, rows, "norms");
     const auto to = launch.device(inverse_norms, std::size_t{groups} * kGroupRows, "inverse_norms");
     return launch.run([=] {

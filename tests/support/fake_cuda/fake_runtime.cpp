@@ -1,4 +1,5 @@
-// The functions of the CUDA runtime that the cuda engine's host code may use. A function that is missing here does not link: add it.
+// The functions of the CUDA runtime that the cuda engine's host code may use. A function that is
+// missing here does not link: add it.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -100,7 +101,8 @@ Fault fault_from(const char* name) {
     if (text.empty()) return {};
     const auto colon = text.find(':');
     if (colon == std::string::npos) misuse(fmt::format("{}={} is not «number:code»", name, text));
-    return {number_from(name, text.substr(0, colon)), static_cast<int>(number_from(name, text.substr(colon + 1)))};
+    return {number_from(name, text.substr(0, colon)),
+            static_cast<int>(number_from(name, text.substr(colon + 1)))};
 }
 
 struct State {
@@ -128,8 +130,8 @@ struct State {
     std::map<std::uintptr_t, Event> events;
 
     State() {
-        void* const reserved =
-            ::mmap(nullptr, kArenaBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void* const reserved = ::mmap(nullptr, kArenaBytes, PROT_NONE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (reserved == MAP_FAILED) misuse("cannot reserve addresses");
         arena = reinterpret_cast<std::uintptr_t>(reserved);
 
@@ -138,13 +140,15 @@ struct State {
         if (const auto text = variable(kDevices); !text.empty()) {
             settings.devices = text == "-1" ? -1 : static_cast<int>(number_from(kDevices, text));
         }
-        if (const auto text = variable(kMemory); !text.empty()) settings.memory_bytes = number_from(kMemory, text);
+        if (const auto text = variable(kMemory); !text.empty())
+            settings.memory_bytes = number_from(kMemory, text);
         settings.refuse_pin = variable("GLOVED_FAKE_CUDA_REFUSE_PIN") == "1";
         settings.lazy = variable("GLOVED_FAKE_CUDA_LAZY") == "1";
         settings.call = fault_from("GLOVED_FAKE_CUDA_FAIL");
         settings.launch = fault_from("GLOVED_FAKE_CUDA_FAIL_LAUNCH");
         constexpr const char* kHang = "GLOVED_FAKE_CUDA_HANG";
-        if (const auto text = variable(kHang); !text.empty()) settings.hang_at = number_from(kHang, text);
+        if (const auto text = variable(kHang); !text.empty())
+            settings.hang_at = number_from(kHang, text);
         arm_path = variable("GLOVED_FAKE_CUDA_ARM");
         announce = settings.call.at != 0 || settings.launch.at != 0 || settings.hang_at != 0;
     }
@@ -156,8 +160,10 @@ struct State {
     }
 
     Live live() const {
-        Live now{allocations.size(), 0, pinned.size(), registrations.size(), streams.size(), events.size()};
-        for (const auto& [address, allocation] : allocations) now.device_bytes += allocation.storage->size;
+        Live now{allocations.size(), 0, pinned.size(), registrations.size(), streams.size(),
+                 events.size()};
+        for (const auto& [address, allocation] : allocations)
+            now.device_bytes += allocation.storage->size;
         return now;
     }
 
@@ -169,9 +175,12 @@ struct State {
         return bytes;
     }
 
-    bool in_arena(std::uintptr_t address) const { return address >= arena && address < arena + kArenaBytes; }
+    bool in_arena(std::uintptr_t address) const {
+        return address >= arena && address < arena + kArenaBytes;
+    }
 
-    /// Enqueues; or, where nothing is put off, leaves it to the caller to do the work without the lock.
+    /// Enqueues; or, where nothing is put off, leaves it to the caller to do the work without the
+    /// lock.
     bool put_off(Stream& stream, Step step) {
         ++stream.enqueued;
         if (settings.lazy) {
@@ -182,7 +191,8 @@ struct State {
         return false;
     }
 
-    /// Does a stream's work up to a number of steps. Waits lead to steps that were enqueued before them, so it ends.
+    /// Does a stream's work up to a number of steps. Waits lead to steps that were enqueued before
+    /// them, so it ends.
     void finish(Stream& stream, std::uint64_t steps) {
         while (stream.done < steps && !stream.pending.empty()) {
             const Step step = std::move(stream.pending.front());
@@ -218,13 +228,15 @@ class Call {
   public:
     Call(const char* name, Kind kind) : name_(name), shared_(state()), lock_(shared_.mutex) {
         ++shared_.counts[name];
-        // Whether there is a device and a driver, every call would say; only sticky errors keep releasing calls from success.
+        // Whether there is a device and a driver, every call would say; only sticky errors keep
+        // releasing calls from success.
         if (kind != Kind::asks && shared_.settings.devices <= 0) {
             fail(shared_.settings.devices < 0 ? cudaErrorInsufficientDriver : cudaErrorNoDevice);
             return;
         }
         const bool counted = kind == Kind::can_fail || kind == Kind::launch;
-        const bool armed = shared_.arm_path.empty() || ::access(shared_.arm_path.c_str(), F_OK) == 0;
+        const bool armed =
+            shared_.arm_path.empty() || ::access(shared_.arm_path.c_str(), F_OK) == 0;
         if (counted && armed) {
             ++shared_.calls;
             if (kind == Kind::launch) ++shared_.launches;
@@ -250,11 +262,14 @@ class Call {
         shared_.thread().last_error = code;
         return code;
     }
-    [[noreturn]] void misused(const std::string& how) const { misuse(fmt::format("{}: {}", name_, how)); }
+    [[noreturn]] void misused(const std::string& how) const {
+        misuse(fmt::format("{}: {}", name_, how));
+    }
     void unlock() { lock_.unlock(); }
 
     void check_device(int device) const {
-        if (device < 0 || device >= shared_.settings.devices) misused(fmt::format("there is no device {}", device));
+        if (device < 0 || device >= shared_.settings.devices)
+            misused(fmt::format("there is no device {}", device));
     }
 
     std::shared_ptr<Stream> stream_of(cudaStream_t handle) const {
@@ -271,7 +286,8 @@ class Call {
     }
 
     /// Where `bytes` at a device address are kept, or nullptr for an address of the host.
-    void* storage_of(std::uintptr_t address, std::size_t bytes, int device, std::size_t* available = nullptr) const {
+    void* storage_of(std::uintptr_t address, std::size_t bytes, int device,
+                     std::size_t* available = nullptr) const {
         if (!shared_.in_arena(address)) return nullptr;
         auto at = shared_.allocations.upper_bound(address);
         if (at == shared_.allocations.begin()) misused("device memory that is not allocated");
@@ -283,25 +299,31 @@ class Call {
         if (offset >= size && !(bytes == 0 && offset == size))
             misused("device memory that is not allocated, or no more");
         if (bytes > size - offset) {
-            misused(fmt::format("{} bytes from byte {} of an allocation of {}", bytes, offset, size));
+            misused(
+                fmt::format("{} bytes from byte {} of an allocation of {}", bytes, offset, size));
         }
         if (allocation.device != device) {
-            misused(fmt::format("memory of device {} on a stream of device {}", allocation.device, device));
+            misused(fmt::format("memory of device {} on a stream of device {}", allocation.device,
+                                device));
         }
         if (available != nullptr) *available = size - offset;
         return static_cast<std::byte*>(allocation.storage->data) + offset;
     }
 
-    /// Whether the whole range is page-locked. Aborts where only a part is, which the driver refuses.
+    /// Whether the whole range is page-locked. Aborts where only a part is, which the driver
+    /// refuses.
     bool page_locked(std::uintptr_t address, std::size_t bytes) const {
         const auto inside = [&](std::uintptr_t base, std::size_t size) {
             if (address >= base + size || address + bytes <= base) return false;
-            if (address < base || address + bytes > base + size) misused("host memory that is page-locked in part");
+            if (address < base || address + bytes > base + size)
+                misused("host memory that is page-locked in part");
             return true;
         };
         bool locked = false;
-        for (const auto& [base, storage] : shared_.pinned) locked = inside(base, storage->size) || locked;
-        for (const auto& [base, size] : shared_.registrations) locked = inside(base, size) || locked;
+        for (const auto& [base, storage] : shared_.pinned)
+            locked = inside(base, storage->size) || locked;
+        for (const auto& [base, size] : shared_.registrations)
+            locked = inside(base, size) || locked;
         return locked;
     }
 
@@ -312,14 +334,16 @@ class Call {
             std::fprintf(stderr, "fake cuda: call %" PRIu64 " (%s) hangs\n", shared_.calls, name_);
         }
         ++shared_.hanging;
-        shared_.released.wait(lock_, [this, before = shared_.releases] { return shared_.releases > before; });
+        shared_.released.wait(
+            lock_, [this, before = shared_.releases] { return shared_.releases > before; });
         --shared_.hanging;
     }
 
     void inject(int code) {
         shared_.injected = name_;
         if (shared_.announce) {
-            std::fprintf(stderr, "fake cuda: call %" PRIu64 " (%s) returns %d\n", shared_.calls, name_, code);
+            std::fprintf(stderr, "fake cuda: call %" PRIu64 " (%s) returns %d\n", shared_.calls,
+                         name_, code);
         }
         if (is_sticky(code)) {
             shared_.break_down(static_cast<cudaError_t>(code));
@@ -347,20 +371,23 @@ constexpr ErrorText kErrors[] = {
     {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
     {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
      "CUDA driver version is insufficient for CUDA runtime version"},
-    {cudaErrorDevicesUnavailable, "cudaErrorDevicesUnavailable", "CUDA-capable device(s) is/are busy or unavailable"},
+    {cudaErrorDevicesUnavailable, "cudaErrorDevicesUnavailable",
+     "CUDA-capable device(s) is/are busy or unavailable"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
      "no kernel image is available for execution on the device"},
     {cudaErrorECCUncorrectable, "cudaErrorECCUncorrectable", "uncorrectable ECC error encountered"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
-    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
+     "an illegal memory access was encountered"},
     {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
     {cudaErrorAssert, "cudaErrorAssert", "device-side assert triggered"},
     {cudaErrorHostMemoryAlreadyRegistered, "cudaErrorHostMemoryAlreadyRegistered",
      "part or all of the requested memory range is already mapped"},
     {cudaErrorHardwareStackError, "cudaErrorHardwareStackError", "hardware stack error"},
-    {cudaErrorIllegalInstruction, "cudaErrorIllegalInstruction", "an illegal instruction was encountered"},
+    {cudaErrorIllegalInstruction, "cudaErrorIllegalInstruction",
+     "an illegal instruction was encountered"},
     {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress", "misaligned address"},
     {cudaErrorInvalidAddressSpace, "cudaErrorInvalidAddressSpace",
      "operation not supported on global/shared address space"},
@@ -376,7 +403,8 @@ const ErrorText* text_of(cudaError_t code) {
     return at == std::end(kErrors) ? nullptr : at;
 }
 
-/// A device of no make in particular. Some figures are those of large ones, so that nothing is left out for want of room.
+/// A device of no make in particular. Some figures are those of large ones, so that nothing is left
+/// out for want of room.
 constexpr int kProcessors = 4;
 constexpr int kSharedBytes = 227 * 1024;
 constexpr int kSharedBytesProcessor = 228 * 1024;
@@ -447,7 +475,8 @@ bool is_sticky(int code) {
 void reset(const Settings& settings) {
     State& shared = state();
     const std::lock_guard lock(shared.mutex);
-    if (const Live now = shared.live(); !(now == Live{})) misuse("reset while there are " + describe(now));
+    if (const Live now = shared.live(); !(now == Live{}))
+        misuse("reset while there are " + describe(now));
     if (shared.hanging > 0) misuse("reset while a call hangs");
     shared.settings = settings;
     shared.announce = false;
@@ -516,8 +545,11 @@ Live live() {
 }
 
 std::string describe(const Live& live) {
-    return fmt::format("{} allocations ({} bytes), {} page-locked buffers, {} registrations, {} streams, {} events",
-                       live.allocations, live.device_bytes, live.pinned, live.registrations, live.streams, live.events);
+    return fmt::format(
+        "{} allocations ({} bytes), {} page-locked buffers, {} registrations, {} streams, {} "
+        "events",
+        live.allocations, live.device_bytes, live.pinned, live.registrations, live.streams,
+        live.events);
 }
 
 std::uint32_t forced_multiply_capacity() {
@@ -533,7 +565,8 @@ std::uint32_t plane_pass_capacity() {
 cudaError_t load() {
     Call call("load_kernels", Kind::can_fail);
     if (call.failed()) return call.code();
-    return call.shared().settings.has_code ? cudaSuccess : call.fail(cudaErrorNoKernelImageForDevice);
+    return call.shared().settings.has_code ? cudaSuccess
+                                           : call.fail(cudaErrorNoKernelImageForDevice);
 }
 
 Launch::Launch(const char* name, cudaStream_t stream) : name_(name), stream_(stream) {
@@ -542,12 +575,13 @@ Launch::Launch(const char* name, cudaStream_t stream) : name_(name), stream_(str
     if (failed()) return;
     device_ = call.stream_of(stream)->device;
     if (device_ != call.thread().device) {
-        call.misused(fmt::format("a stream of device {} while device {} is current", device_, call.thread().device));
+        call.misused(fmt::format("a stream of device {} while device {} is current", device_,
+                                 call.thread().device));
     }
 }
 
-void* Launch::resolve_device(const volatile void* address, std::size_t bytes, std::size_t alignment, const char* what,
-                             std::size_t& available) const {
+void* Launch::resolve_device(const volatile void* address, std::size_t bytes, std::size_t alignment,
+                             const char* what, std::size_t& available) const {
     if (bytes == 0 && address == nullptr) return nullptr;
     Call call(what, Kind::asks);
     const auto at = reinterpret_cast<std::uintptr_t>(address);
@@ -592,7 +626,8 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaSetDevice(int device) {
     Call call(__func__, Kind::can_fail);
     if (call.failed()) return call.code();
-    if (device < 0 || device >= call.shared().settings.devices) return call.fail(cudaErrorInvalidDevice);
+    if (device < 0 || device >= call.shared().settings.devices)
+        return call.fail(cudaErrorInvalidDevice);
     call.thread().device = device;
     return cudaSuccess;
 }
@@ -666,7 +701,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
             *value = cudaComputeModeDefault;
             break;
         default:
-            call.misused(fmt::format("the fake has no attribute {} yet", static_cast<int>(attribute)));
+            call.misused(
+                fmt::format("the fake has no attribute {} yet", static_cast<int>(attribute)));
     }
     return cudaSuccess;
 }
@@ -699,7 +735,8 @@ cudaError_t cudaDeviceGetPCIBusId(char* name, int size, int device) {
     Call call(__func__, Kind::can_fail);
     if (call.failed()) return call.code();
     call.check_device(device);
-    std::snprintf(name, static_cast<std::size_t>(size), "0000:%02x:00.0", static_cast<unsigned>(device + 1));
+    std::snprintf(name, static_cast<std::size_t>(size), "0000:%02x:00.0",
+                  static_cast<unsigned>(device + 1));
     return cudaSuccess;
 }
 
@@ -718,11 +755,13 @@ cudaError_t cudaMalloc(void** address, std::size_t bytes) {
     *address = nullptr;
     if (bytes == 0) return cudaSuccess;
     const int device = call.thread().device;
-    if (bytes > shared.settings.memory_bytes - shared.used_bytes(device)) return call.fail(cudaErrorMemoryAllocation);
+    if (bytes > shared.settings.memory_bytes - shared.used_bytes(device))
+        return call.fail(cudaErrorMemoryAllocation);
     const std::size_t at = shared.arena_used;
     if (bytes > kArenaBytes - 2 * kAlignment - at) call.misused("the fake has no addresses left");
     shared.arena_used += (bytes + 2 * kAlignment - 1) / kAlignment * kAlignment;
-    shared.allocations.emplace(shared.arena + at, Allocation{device, std::make_unique<Storage>(bytes)});
+    shared.allocations.emplace(shared.arena + at,
+                               Allocation{device, std::make_unique<Storage>(bytes)});
     *address = reinterpret_cast<void*>(shared.arena + at);
     return cudaSuccess;
 }
@@ -761,7 +800,8 @@ cudaError_t cudaFreeHost(void* address) {
 cudaError_t cudaHostGetDevicePointer(void** device_address, void* address, unsigned) {
     Call call(__func__, Kind::can_fail);
     if (call.failed()) return call.code();
-    if (!call.page_locked(reinterpret_cast<std::uintptr_t>(address), 1)) call.misused("memory that is not page-locked");
+    if (!call.page_locked(reinterpret_cast<std::uintptr_t>(address), 1))
+        call.misused("memory that is not page-locked");
     *device_address = address;
     return cudaSuccess;
 }
@@ -773,7 +813,8 @@ cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned) {
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
     if (address == nullptr || bytes == 0) call.misused("an empty range");
     for (const auto& [base, size] : call.shared().registrations) {
-        if (begin < base + size && base < begin + bytes) return call.fail(cudaErrorHostMemoryAlreadyRegistered);
+        if (begin < base + size && base < begin + bytes)
+            return call.fail(cudaErrorHostMemoryAlreadyRegistered);
     }
     call.shared().registrations.emplace(begin, bytes);
     return cudaSuccess;
@@ -788,7 +829,8 @@ cudaError_t cudaHostUnregister(void* address) {
     return call.code();
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t handle) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t handle) {
     Call call(__func__, Kind::can_fail);
     if (call.failed()) return call.code();
     const auto stream = call.stream_of(handle);
@@ -797,11 +839,13 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     const auto from_address = reinterpret_cast<std::uintptr_t>(from);
     void* const to_device = call.storage_of(to_address, bytes, stream->device);
     void* const from_device = call.storage_of(from_address, bytes, stream->device);
-    const cudaMemcpyKind actual = to_device != nullptr
-                                      ? from_device != nullptr ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice
-                                  : from_device != nullptr ? cudaMemcpyDeviceToHost
-                                                           : cudaMemcpyHostToHost;
-    if (kind != cudaMemcpyDefault && kind != actual) call.misused("a kind that contradicts the addresses");
+    const cudaMemcpyKind actual =
+        to_device != nullptr
+            ? from_device != nullptr ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice
+        : from_device != nullptr ? cudaMemcpyDeviceToHost
+                                 : cudaMemcpyHostToHost;
+    if (kind != cudaMemcpyDefault && kind != actual)
+        call.misused("a kind that contradicts the addresses");
 
     if (actual == cudaMemcpyHostToDevice && !call.page_locked(from_address, bytes)) {
         // The host may reuse pageable memory at once: the driver has copied it by then.
@@ -824,7 +868,8 @@ cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStr
     if (call.failed()) return call.code();
     const auto stream = call.stream_of(handle);
     if (bytes == 0) return cudaSuccess;
-    void* const storage = call.storage_of(reinterpret_cast<std::uintptr_t>(address), bytes, stream->device);
+    void* const storage =
+        call.storage_of(reinterpret_cast<std::uintptr_t>(address), bytes, stream->device);
     if (storage == nullptr) call.misused("an address of the host");
     enqueue(call, *stream, [=] { std::memset(storage, value, bytes); });
     return cudaSuccess;
@@ -833,7 +878,8 @@ cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStr
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* handle, unsigned flags) {
     Call call(__func__, Kind::can_fail);
     if (call.failed()) return call.code();
-    if ((flags & cudaStreamNonBlocking) == 0) call.misused("a stream that waits for the default stream");
+    if ((flags & cudaStreamNonBlocking) == 0)
+        call.misused("a stream that waits for the default stream");
     auto stream = std::make_shared<Stream>();
     stream->device = call.thread().device;
     const std::uintptr_t number = call.shared().next_handle++;
@@ -871,7 +917,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event_handle, u
     const auto stream = call.stream_of(handle);
     const Event& event = call.event_of(event_handle);
     if (!event.stream) call.misused("an event that was never recorded: nothing would wait");
-    if (event.stream != stream) (void)call.shared().put_off(*stream, {nullptr, event.stream, event.steps});
+    if (event.stream != stream)
+        (void)call.shared().put_off(*stream, {nullptr, event.stream, event.steps});
     return cudaSuccess;
 }
 
@@ -879,7 +926,9 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* handle, unsigned flags) {
     return create_event(__func__, handle, flags);
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t* handle) { return create_event(__func__, handle, cudaEventDefault); }
+cudaError_t cudaEventCreate(cudaEvent_t* handle) {
+    return create_event(__func__, handle, cudaEventDefault);
+}
 
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
     Call call(__func__, Kind::releases);
@@ -894,7 +943,8 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
     const auto stream = call.stream_of(stream_handle);
     Event& event = call.event_of(handle);
     if (event.device != stream->device) {
-        call.misused(fmt::format("an event of device {} on a stream of device {}", event.device, stream->device));
+        call.misused(fmt::format("an event of device {} on a stream of device {}", event.device,
+                                 stream->device));
     }
     event.stream = stream;
     const auto happened = std::make_shared<std::optional<Clock::time_point>>();
@@ -930,7 +980,8 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from_handle, cudaEvent_t
     if (!from.stream || !to.stream) call.misused("an event that was never recorded");
     if (!happened(from) || !happened(to)) return call.fail(cudaErrorNotReady);
     // What happened took some time, whatever the clock's resolution.
-    *ms = std::max(std::chrono::duration<float, std::milli>(**to.happened - **from.happened).count(), 0.0005F);
+    *ms = std::max(
+        std::chrono::duration<float, std::milli>(**to.happened - **from.happened).count(), 0.0005F);
     return cudaSuccess;
 }
 
