@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 /// Short enough not to be noticed beside a daemon's start, long enough not to be work for it.
 constexpr auto kFirstPause = 20ms;
-constexpr auto kLongestPause = 1000ms;
+constexpr auto kMaxPause = 1000ms;
 
 Error state_refused(std::string_view request, const wire::StatusLine& status) {
     return {ErrorCode::bad_request,
@@ -72,7 +72,7 @@ bool PatientConnection::wait_and_drop() {
     if (left <= 0ms) return false;
     drop();
     std::this_thread::sleep_for(std::min(pause_, left));
-    pause_ = std::min<std::chrono::milliseconds>(pause_ * 3 / 2, kLongestPause);
+    pause_ = std::min<std::chrono::milliseconds>(pause_ * 3 / 2, kMaxPause);
     return true;
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr double kLeastTimeoutSeconds = 0.001;
+constexpr double kMinTimeoutSeconds = 0.001;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void PeerOptions::add_to(po::options_description& options) {
 Result<PeerSettings> PeerOptions::settings(bool json, const std::string& timeout_by_default) const {
     if (socket_ && socket_->empty()) return Error{ErrorCode::bad_request, "--socket needs a path"};
     const auto timeout =
-        parse_seconds("--timeout", timeout_.value_or(timeout_by_default), kLeastTimeoutSeconds);
+        parse_seconds("--timeout", timeout_.value_or(timeout_by_default), kMinTimeoutSeconds);
     if (!timeout) return timeout.error();
     const auto retry = parse_seconds("--retry", retry_.value_or("0"), 0);
     if (!retry) return retry.error();

@@ -162,13 +162,15 @@ requires(sizeof(T) < sizeof(std::int64_t)) Number<T> parse_number(const char* fi
     const char* const unsigned_first = p;
     // The largest magnitude is that of the most negative number. What is beyond it grows no
     // further.
-    constexpr std::int64_t kMost = -static_cast<std::int64_t>(std::numeric_limits<T>::min());
+    constexpr std::int64_t kMaxMagnitude =
+        -static_cast<std::int64_t>(std::numeric_limits<T>::min());
     std::int64_t value = 0;
     for (; p != last && detail::digit(*p); ++p) {
-        if (value <= kMost) value = value * 10 + (*p - '0');
+        if (value <= kMaxMagnitude) value = value * 10 + (*p - '0');
     }
     if (p == unsigned_first) return {0, first, NumberFault::malformed};
-    if (value > kMost - static_cast<std::int64_t>(!negative)) return {0, p, NumberFault::overflow};
+    if (value > kMaxMagnitude - static_cast<std::int64_t>(!negative))
+        return {0, p, NumberFault::overflow};
     return {static_cast<T>(negative ? -value : value), p, NumberFault::none};
 }
 

@@ -53,7 +53,7 @@ struct Job {
 
 /// Where a single query takes microseconds, a batch of many takes several times that and still a
 /// fraction of theirs.
-inline constexpr double kLeastBudgetMs = 1;
+inline constexpr double kMinBudgetMs = 1;
 /// How many sizes of batches are told apart: 1, 2, 3–4, 5–8, … 129–256.
 inline constexpr std::size_t kBatchSizes = 9;
 
@@ -158,7 +158,7 @@ class Compute {
     void deliver(Job& job, const std::function<Reply()>& make_reply) noexcept;
     double budget_ms() const {
         return settings_.batch_ms > 0 ? settings_.batch_ms
-                                      : std::max(2 * costs_.single_ms(), kLeastBudgetMs);
+                                      : std::max(2 * costs_.single_ms(), kMinBudgetMs);
     }
 
     std::function<void(const Error&)> report_fault_;

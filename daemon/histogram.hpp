@@ -43,18 +43,18 @@ class Histogram {
         return sum;
     }
 
-    static constexpr unsigned kLargestPower = 32;
+    static constexpr unsigned kMaxPower = 32;
 
   private:
     static constexpr unsigned kSubBits = 4;
     static constexpr std::size_t kSub = std::size_t{1} << kSubBits;
     // Below 16 µs a bucket a microsecond; then sixteen an octave.
-    static constexpr std::size_t kBuckets = (kLargestPower - kSubBits + 1) * kSub;
+    static constexpr std::size_t kBuckets = (kMaxPower - kSubBits + 1) * kSub;
 
     static std::size_t bucket_of(std::uint64_t us) {
         if (us < kSub) return static_cast<std::size_t>(us);
         const auto octave = static_cast<unsigned>(std::bit_width(us)) - 1;
-        if (octave >= kLargestPower) return kBuckets - 1;
+        if (octave >= kMaxPower) return kBuckets - 1;
         const std::size_t sub = static_cast<std::size_t>(us >> (octave - kSubBits)) - kSub;
         return (octave - kSubBits + 1) * kSub + sub;
     }

@@ -34,7 +34,7 @@ namespace {
 [[gnu::noinline]] void* insist_on(std::size_t size) {
     using namespace gloved::daemon;
     if (!insists || size > kSmallPiece) throw std::bad_alloc();
-    const auto deadline = std::chrono::steady_clock::now() + kLongestWant;
+    const auto deadline = std::chrono::steady_clock::now() + kMaxMemoryWait;
     // Short waits first: most shortages are over when another thread has given up.
     for (std::chrono::microseconds pause{50}; std::chrono::steady_clock::now() < deadline;) {
         std::this_thread::sleep_for(pause);

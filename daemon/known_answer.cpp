@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kFewRows = 4096;
 /// Words of the same direction may stand before it; rounding stays far below this.
-constexpr double kLeastScore = 0.999999;
+constexpr double kMinScore = 0.999999;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ std::optional<kernels::Query> KnownAnswer::query(bool of_all_rows) const {
 }
 
 Status KnownAnswer::check(const kernels::Engine& engine, const kernels::Answer& answer) const {
-    if (!answer.hits.empty() && answer.hits[0].score > kLeastScore) return {};
+    if (!answer.hits.empty() && answer.hits[0].score > kMinScore) return {};
     return Error{ErrorCode::internal,
                  "engine " + engine.name() + " does not find " + printable(model_->key(*row_))};
 }

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t kLinesASecond = 10;
 /// For a reader that has stopped, at the end of the process.
-constexpr std::chrono::milliseconds kLongestFinish{200};
+constexpr std::chrono::milliseconds kMaxFinishTime{200};
 
 /// Whether standard error is a stream to journald: it says which device and inode that is
 /// (systemd.exec(5), JOURNAL_STREAM).
@@ -195,7 +195,7 @@ void tend_log() {
 void end_log() {
     tell_left_out(true);
     if (sink == nullptr) return;
-    sink->finish(kLongestFinish);
+    sink->finish(kMaxFinishTime);
     tell_lost();
 }
 

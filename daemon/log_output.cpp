@@ -17,7 +17,7 @@ namespace gloved::daemon {
 namespace {
 
 /// A pipe holds 64 KiB, and a reader takes that in some 50 µs.
-constexpr std::chrono::milliseconds kLongestCatchUp{5};
+constexpr std::chrono::milliseconds kMaxCatchUpTime{5};
 constexpr int kLastWordsPauseMs = 20;
 constexpr int kLastWordsTries = 5;
 
@@ -138,7 +138,7 @@ void LogOutput::flush() noexcept {
 
 void LogOutput::catch_up() noexcept {
     using Clock = std::chrono::steady_clock;
-    const auto end = Clock::now() + kLongestCatchUp;
+    const auto end = Clock::now() + kMaxCatchUpTime;
     for (std::size_t before = kept_.size(); before > 0; before = kept_.size()) {
         flush();
         if (kept_.empty() || kept_.size() == before || Clock::now() >= end) return;

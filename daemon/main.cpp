@@ -47,11 +47,11 @@ constexpr int kDone = 0;
 constexpr int kFault = 1;
 constexpr int kUsage = 2;
 
-constexpr std::int64_t kLargestCount = 0xFFFFFFFF;
-constexpr std::size_t kMostDevices = 64;
+constexpr std::int64_t kMaxCount = 0xFFFFFFFF;
+constexpr std::size_t kMaxDevices = 64;
 constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
 /// In seconds, of limits where no time at all would serve nobody.
-constexpr double kShortestTime = 0.001;
+constexpr double kMinSeconds = 0.001;
 
 constexpr const char* kIntroduction =
     "Usage: gloved --model [NAME=]DIR ... [options]\n"
@@ -128,8 +128,8 @@ void set_devices(const std::string& text, Settings& settings) {
         settings.devices.push_back(device);
         begin = end + 1;
     }
-    if (settings.devices.size() > kMostDevices)
-        throw po::error(fmt::format("--device takes at most {} numbers", kMostDevices));
+    if (settings.devices.size() > kMaxDevices)
+        throw po::error(fmt::format("--device takes at most {} numbers", kMaxDevices));
 }
 
 /// Reads the command line and the configuration file. Throws po::error for wrong usage. Nothing
@@ -147,25 +147,23 @@ std::optional<Arguments> parse(int argc, char** argv) {
     std::string access_log = "off";
     std::string log_level = "info";
     const auto seconds = [](const char* name, std::chrono::milliseconds& target,
-                            double smallest = kShortestTime) {
+                            double smallest = kMinSeconds) {
         return po::value<double>()
             ->default_value(std::chrono::duration<double>(target).count())
             ->value_name("S")
             ->notifier([name, &target, smallest](double value) {
                 // What is less than a millisecond would be cut to 0, which may mean «for ever».
                 const bool allowed =
-                    (value >= kShortestTime && value <= 1e9) || (smallest == 0 && value == 0);
+                    (value >= kMinSeconds && value <= 1e9) || (smallest == 0 && value == 0);
                 if (!allowed) {
                     throw po::error(fmt::format("--{} is {}from {} to 1e9 seconds, not {}", name,
-                                                smallest == 0 ? "0, or " : "", kShortestTime,
-                                                value));
+                                                smallest == 0 ? "0, or " : "", kMinSeconds, value));
                 }
                 target = std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
             });
     };
     // Read as signed: Boost would take -1 for the largest number there is.
-    const auto count = [](const char* name, std::size_t& target,
-                          std::int64_t largest = kLargestCount) {
+    const auto count = [](const char* name, std::size_t& target, std::int64_t largest = kMaxCount) {
         return po::value<std::int64_t>()
             ->default_value(static_cast<std::int64_t>(target))
             ->value_name("N")

@@ -19,7 +19,7 @@ namespace {
 
 /// Locked in pieces, so that stopping the daemon never waits for a whole model.
 constexpr std::size_t kPieceBytes = std::size_t{64} << 20;
-constexpr std::chrono::seconds kLongestWait{2};
+constexpr std::chrono::seconds kMaxWait{2};
 constexpr std::chrono::milliseconds kPoll{20};
 
 /// Calls `goes_on` before each piece, and returns early when it says no.
@@ -93,7 +93,7 @@ Pinning::~Pinning() {
 }
 
 void Pinning::wait_for_an_answer() const {
-    const auto deadline = Clock::now() + kLongestWait;
+    const auto deadline = Clock::now() + kMaxWait;
     while (!stop_ && batches_answered_ == 0 && Clock::now() < deadline)
         std::this_thread::sleep_for(kPoll);
 }

@@ -7,7 +7,7 @@ namespace {
 
 /// A word's suggestions take less; what takes longer, on a busy machine, ends with those found by
 /// then.
-constexpr std::chrono::milliseconds kLongestSuggesting{5};
+constexpr std::chrono::milliseconds kMaxSuggestTime{5};
 
 std::vector<std::unique_ptr<Compute>> computes_of(
     const std::string& name, const std::shared_ptr<const format::Model>& model,
@@ -41,7 +41,7 @@ Compute* Served::find_compute(const std::string& name) const {
 
 std::vector<std::string> Served::suggest(std::string_view word) {
     if (!spelling_) spelling_ = std::make_unique<SpellingIndex>(model_);
-    return spelling_->suggest(word, Clock::now() + kLongestSuggesting);
+    return spelling_->suggest(word, Clock::now() + kMaxSuggestTime);
 }
 
 void Served::stop() const {

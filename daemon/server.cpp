@@ -37,17 +37,17 @@ constexpr std::chrono::milliseconds kSpin{2};
 constexpr std::chrono::milliseconds kFaultTimeout{1000};
 constexpr std::chrono::microseconds kLastResort{1'800'000};
 /// For the engines' threads to end and give their memory back, when all is answered.
-constexpr std::chrono::microseconds kLongestEnding{5'000'000};
+constexpr std::chrono::microseconds kMaxStopTime{5'000'000};
 
 /// How long a new model waits for the one before it to give its last answers.
-constexpr std::chrono::seconds kLongestFarewell{10};
+constexpr std::chrono::seconds kMaxFarewell{10};
 /// How long connections that were cut may take to let go of it.
 constexpr std::chrono::seconds kMaxUnwinding{1};
 
 /// Suggestions may take a fifth of one processor, and a quarter of a second at once.
 constexpr int kAllowanceDivisor = 5;
-constexpr std::chrono::milliseconds kLargestAllowance{250};
-constexpr std::size_t kMostSuggestions = 64;
+constexpr std::chrono::milliseconds kMaxSuggestAllowance{250};
+constexpr std::size_t kMaxWaitingSuggestions = 64;
 
 /// The known query goes out so often within the time that the watchdog allows.
 constexpr int kProbesPerInterval = 4;
@@ -105,7 +105,7 @@ Server::Server(const Settings& settings, Loader load, ListeningSocket listening)
       tick_(loop_),
       watchdog_tick_(loop_),
       probed_(loop_.get_executor()),
-      suggesting_allowance_(kLargestAllowance) {
+      suggesting_allowance_(kMaxSuggestAllowance) {
     acceptor_.assign(asio::local::stream_protocol(), listening_.release_fd());
 }
 
@@ -157,7 +157,7 @@ bool Server::run(const std::function<void()>& on_ready) {
     }
     block_signals();  // what comes now would find nobody that handles it, and end the process
     end_log();
-    if (!fault_) end_at_the_latest_after(kLongestEnding);
+    if (!fault_) end_at_the_latest_after(kMaxStopTime);
     return !fault_;
 }
 
@@ -587,7 +587,7 @@ void Server::adopt(std::size_t index, std::shared_ptr<Served> loaded) {
         for (const auto& compute : loaded->computes()) compute->refuse(*fault_);
     }
     retired_.push_back(std::exchange(models_[index], std::move(loaded)));
-    load_anyway_at_ = Clock::now() + kLongestFarewell;
+    load_anyway_at_ = Clock::now() + kMaxFarewell;
     const Served& now = *models_[index];
     log_info("model {}: generation {} in place of {}", now.name(),
              format::hex(now.model().generation()),
@@ -642,9 +642,10 @@ bool Server::suggest(std::shared_ptr<Served> served, std::string word,
                      std::function<void(std::vector<std::string>)> done) {
     const auto now = Clock::now();
     suggesting_allowance_ = std::min<Clock::duration>(
-        kLargestAllowance, suggesting_allowance_ + (now - allowance_counted_) / kAllowanceDivisor);
+        kMaxSuggestAllowance,
+        suggesting_allowance_ + (now - allowance_counted_) / kAllowanceDivisor);
     allowance_counted_ = now;
-    if (suggestions_in_flight_ >= kMostSuggestions ||
+    if (suggestions_in_flight_ >= kMaxWaitingSuggestions ||
         suggesting_allowance_ <= Clock::duration::zero()) {
         ++not_suggested_;
         return false;

@@ -9,7 +9,7 @@
 // with |x| the stored norm and |q| the scaled query's canonical norm.
 //
 // Claim: |estimate − canonical score before clamping| <= score_error_bound(n), if 1 <= |q| < 2 and
-// 2^-60 <= |x| <= 2^60 (kSmallestNorm, kLargestNorm).
+// 2^-60 <= |x| <= 2^60 (kMinNorm, kMaxNorm).
 //
 //  1. Each product passes through at most n roundings (its own and n − 1 additions; fused
 //     operations round less often, and the zeros that fill a last vector add nothing), in any order
@@ -36,8 +36,8 @@
 namespace gloved::kernels {
 
 inline constexpr double kHalfUlp = 0x1p-24;  // u
-inline constexpr double kSmallestNorm = 0x1p-60;
-inline constexpr double kLargestNorm = 0x1p60;
+inline constexpr double kMinNorm = 0x1p-60;
+inline constexpr double kMaxNorm = 0x1p60;
 
 /// The bound of the claim above. dim <= 4096.
 inline double score_error_bound(std::size_t dim) {
@@ -46,7 +46,7 @@ inline double score_error_bound(std::size_t dim) {
 
 /// Whether the claim covers a row of that norm; others (zero, tiny, huge, damaged) are scored
 /// canonically at once.
-inline bool bound_covers(double norm) { return norm >= kSmallestNorm && norm <= kLargestNorm; }
+inline bool bound_covers(double norm) { return norm >= kMinNorm && norm <= kMaxNorm; }
 
 /// The cut that a dot product is compared with in float32: if a row's estimate + bound reaches
 /// `threshold`, then d >= fl32(cut · fl32(|x|)). Rounding the cut, the norm and their product moves

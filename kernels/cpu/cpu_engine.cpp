@@ -39,7 +39,7 @@ constexpr std::size_t kTilesOfRange = 8;
 /// Words of an answer that the plane is read for. The k-th score of more is so low that the plane
 /// leaves a good part of all rows, which are then read here and there: dearer than all of them in
 /// order (docs/performance.md).
-constexpr std::size_t kMostByPlane = 2048;
+constexpr std::size_t kMaxPlaneK = 2048;
 
 /// An interval that holds a canonical value.
 struct Bounds {
@@ -78,7 +78,7 @@ struct Task {
 /// rows it leaves.
 bool suits_plane(const Query& query) {
     const bool all_ranks = query.filter.rank_below == std::numeric_limits<std::uint32_t>::max();
-    return std::holds_alternative<Cosine>(query.kind) && (query.k <= kMostByPlane || !all_ranks);
+    return std::holds_alternative<Cosine>(query.kind) && (query.k <= kMaxPlaneK || !all_ranks);
 }
 
 class CpuEngine final : public Engine {

@@ -25,7 +25,7 @@ constexpr std::size_t kTilesOfRange = 4;
 /// Waiting rows that are worth a look through them: at first, when any threshold is much better
 /// than none, and at most.
 constexpr std::size_t kFirstWaiting = 512;
-constexpr std::size_t kMostWaiting = 16384;
+constexpr std::size_t kMaxWaitingRows = 16384;
 /// Vectors are asked for that many rows ahead of their use: they lie far apart.
 constexpr std::size_t kRowsAhead = 4;
 constexpr std::size_t kLineFloats = 16;
@@ -132,7 +132,7 @@ struct PlanePass::Waiting {
     std::uint64_t survivors = 0;
 
     explicit Waiting(std::size_t k)
-        : settle_at(std::clamp(2 * k, kFirstWaiting, kMostWaiting)), candidates(k) {}
+        : settle_at(std::clamp(2 * k, kFirstWaiting, kMaxWaitingRows)), candidates(k) {}
 };
 
 /// What one thread needs for a pass.
@@ -271,9 +271,9 @@ void PlanePass::settle(Lane& lane, Waiting& waiting) const {
     };
     leave_out();
     if (waiting.rows.size() <= waiting.settle_at / 2) return;
-    if (lane.threshold.get() > kNoThreshold && waiting.settle_at < kMostWaiting) {
+    if (lane.threshold.get() > kNoThreshold && waiting.settle_at < kMaxWaitingRows) {
         // They may well be left out unread by what is still to come.
-        waiting.settle_at = std::min(2 * waiting.settle_at, kMostWaiting);
+        waiting.settle_at = std::min(2 * waiting.settle_at, kMaxWaitingRows);
         return;
     }
     // As many as give a threshold, where there is none, and at least so many that the next time is

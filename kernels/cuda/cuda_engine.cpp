@@ -48,14 +48,14 @@ cudaError_t count_devices(int& count) {
 }
 
 /// Queries that are worth a pass over the plane together; fewer are answered one after the other.
-constexpr std::size_t kLeastPlanePass = 4;
+constexpr std::size_t kMinPlanePass = 4;
 /// A pass over a plane takes longer to begin and to end than one over vectors
 /// (docs/performance.md): from so many bytes of vectors on a device it is sooner for any number of
 /// queries, below that for so many.
-constexpr std::size_t kLeastPlaneBytes = std::size_t{128} << 20;
-constexpr std::size_t kLeastPlanePassOfFew = 512;
+constexpr std::size_t kMinPlaneBytes = std::size_t{128} << 20;
+constexpr std::size_t kMinPlanePassSmallModel = 512;
 /// Queries of a pass over the plane for which a device that is short of memory still makes room.
-constexpr std::uint32_t kLeastTogether = 16;
+constexpr std::uint32_t kMinMaxBatch = 16;
 
 constexpr std::string_view kPlane = "plane";
 
@@ -189,7 +189,7 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
             by_float16.push_back(i);
         }
     }
-    if (!prefers_plane_ && by_plane.size() < kLeastPlanePassOfFew) {
+    if (!prefers_plane_ && by_plane.size() < kMinPlanePassSmallModel) {
         by_float16.insert(by_float16.end(), by_plane.begin(), by_plane.end());
         by_plane.clear();
     }
@@ -207,7 +207,7 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
         }
         return {};
     };
-    Status done = in_passes(by_plane, kLeastPlanePass, plane_capacity_,
+    Status done = in_passes(by_plane, kMinPlanePass, plane_capacity_,
                             [&](auto pass) { return run_plane_pass(tasks, pass, answers, alone); });
     if (!done) return done;
     done = in_passes(by_float16, 2, pass_capacity_, [&](auto pass) {
@@ -532,7 +532,7 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
     if (!fits(holding) && options.planes) {
         holding.vectors = false;
         holding.fine = true;
-        while (!fits(holding) && holding.together > kLeastTogether) holding.together /= 2;
+        while (!fits(holding) && holding.together > kMinMaxBatch) holding.together /= 2;
         if (!fits(holding)) holding.fine = false;
     }
     // Said here, with what would help, rather than by the allocation that fails.
@@ -568,7 +568,7 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
                         memory_of(facts.front()) / 1000000));
     }
     engine->prefers_plane_ = !holding.vectors || options.planes_always ||
-                             model.vectors().size_bytes() / ranges.size() >= kLeastPlaneBytes;
+                             model.vectors().size_bytes() / ranges.size() >= kMinPlaneBytes;
     std::optional<planes::Plane> plane;
     double plane_ms = 0;
     if (holding.plane) {

@@ -70,7 +70,7 @@ inline constexpr std::uint32_t kMaxPlanePassHits = kMaxHits * kMaxPass / kMaxPla
 /// Bytes that a fine row is a multiple of.
 inline constexpr std::uint32_t kFineStep = 16;
 /// More components would not leave their sums in 32 bits (docs/certified-search.md, §8).
-inline constexpr std::uint32_t kMostFineDim = 1040;
+inline constexpr std::uint32_t kMaxFineDim = 1040;
 /// The first thresholds of such a pass come from every group of this number, a power of two.
 inline constexpr std::uint32_t kPlaneSample = 8;
 

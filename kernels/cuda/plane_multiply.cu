@@ -32,31 +32,31 @@ constexpr unsigned kBlocksPerProcessor = 2;
 /// survivors and of few.
 constexpr unsigned kRescoreBlocks = 64;
 /// More for one query would have too few rows each.
-constexpr unsigned kMostRescoreBlocks = 64;
+constexpr unsigned kMaxRescoreBlocks = 64;
 /// Fewer could not remember all rows that they may have to score.
-constexpr unsigned kLeastRescoreBlocks = 8;
+constexpr unsigned kMinRescoreBlocks = 8;
 constexpr unsigned kTileQueries = 8;  // of an instruction
 constexpr unsigned kTiles = 4;
 constexpr unsigned kWarpQueries = kTiles * kTileQueries;
 constexpr unsigned kBlockQueries = kWarps * kWarpQueries;
 /// Groups that a block holds in shared memory, twice: one lot is multiplied while the next comes
 /// in. As many as let two blocks share a processor.
-constexpr unsigned kMostTileGroups = 16;
-constexpr unsigned kLeastTileGroups = 4;
+constexpr unsigned kMaxTileGroups = 16;
+constexpr unsigned kMinTileGroups = 4;
 /// Hits that a warp can have in one group, and that its buffer holds.
 constexpr unsigned kHitsOfGroup = planes::kGroupRows * kWarpQueries;
 constexpr unsigned kHitsRoom = kHitsOfGroup + 96;
 /// So that a hit's group, row and query fit 32 bits.
-constexpr std::uint32_t kMostGroups = 1U << 23;
+constexpr std::uint32_t kMaxGroups = 1U << 23;
 constexpr std::uint32_t kCodeMask = 0x0F0F0F0FU;
 /// Below any estimate.
 constexpr float kNoKey = -3e38F;
 constexpr float kNoKeyAtMost = -1e38F;
 /// Low bits of a key that say which of a group's rows it is of.
 constexpr std::uint32_t kRowBits = planes::kGroupRows - 1;
-constexpr std::uint32_t kLeastTried = 64;
-constexpr std::uint32_t kTriedForAWant = 2;
-constexpr std::uint32_t kMostTried = 512;
+constexpr std::uint32_t kMinCandidates = 64;
+constexpr std::uint32_t kCandidatesPerHit = 2;
+constexpr std::uint32_t kMaxCandidates = 512;
 
 /// Every 2^shift-th group from `offset` on: `groups` in all.
 struct Part {
@@ -415,8 +415,8 @@ __device__ void score_rows(const DeviceModel& model, const DeviceQuery& ask, con
 /// One block a query: its first threshold.
 __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, DeviceQueries queries,
                                                         Part part, PlaneWorkspace work) {
-    __shared__ std::uint32_t rows[kMostTried];
-    __shared__ double scores[kMostTried];
+    __shared__ std::uint32_t rows[kMaxCandidates];
+    __shared__ double scores[kMaxCandidates];
     __shared__ std::uint32_t count;
     __shared__ double floor;
     const std::uint32_t q = blockIdx.x;
@@ -428,19 +428,20 @@ __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, Devic
         floor = static_cast<double>(minus_infinity());
     }
     __syncthreads();
-    const std::uint32_t tried = min(max(kLeastTried, kTriedForAWant * ask.want), kMostTried);
+    const std::uint32_t tried =
+        min(max(kMinCandidates, kCandidatesPerHit * ask.want), kMaxCandidates);
     const float least =
-        fmaxf(reached_by<kThreads, 8, kLeastBitOfGuess>(keys, part.groups, tried), kNoKeyAtMost);
+        fmaxf(reached_by<kThreads, 8, kMinGuessBit>(keys, part.groups, tried), kNoKeyAtMost);
     for (std::uint32_t i = threadIdx.x; i < part.groups; i += kThreads) {
         const float key = keys[i];
         if (!(key >= least)) continue;
         const std::uint32_t at = atomicAdd(&count, 1U);
-        if (at >= kMostTried) continue;
+        if (at >= kMaxCandidates) continue;
         const std::uint32_t in_group = static_cast<std::uint32_t>(__float_as_int(key)) & kRowBits;
         rows[at] = ((i << part.shift) + part.offset) * planes::kGroupRows + in_group;
     }
     __syncthreads();
-    const std::uint32_t candidates = min(count, kMostTried);
+    const std::uint32_t candidates = min(count, kMaxCandidates);
     score_rows(
         model, ask, raw, candidates, [&](std::uint32_t i) { return rows[i]; },
         [&](std::uint32_t i, std::uint32_t, double score) { scores[i] = score; });
@@ -497,7 +498,7 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
             survivors, [&](std::uint32_t i) { return rows[i]; }, keep);
     } else if (blockIdx.x * size < survivors) {
         // One byte a component rules out nearly all of them; what is left is scored many together.
-        __shared__ std::uint32_t left[kPlanePassSurvivors / kLeastRescoreBlocks];
+        __shared__ std::uint32_t left[kPlanePassSurvivors / kMinRescoreBlocks];
         __shared__ std::uint32_t left_count;
         const std::uint32_t begin = blockIdx.x * size;
         const std::uint32_t end = min(begin + size, survivors);
@@ -602,8 +603,8 @@ cudaError_t run_multiply(const DeviceModel& model, const DeviceQueries& queries,
     const auto shared_for = [&](unsigned groups) {
         return std::size_t{kTileBuffers} * tile_bytes(model.plane.steps, kProducts, groups);
     };
-    unsigned tile_groups = kMostTileGroups;
-    while (tile_groups > kLeastTileGroups &&
+    unsigned tile_groups = kMaxTileGroups;
+    while (tile_groups > kMinTileGroups &&
            kBlocksPerProcessor * (shared_for(tile_groups) + kStatic) >
                shape.shared_bytes_processor) {
         tile_groups /= 2;
@@ -658,7 +659,7 @@ cudaError_t load_plane_multiply_kernels() {
 
 std::uint32_t plane_pass_capacity(std::size_t rows, std::uint32_t dim, const DeviceShape& shape) {
     const bool fits =
-        dim <= kMaxProducts * kDigitStep && rows <= std::size_t{kMostGroups} * planes::kGroupRows;
+        dim <= kMaxProducts * kDigitStep && rows <= std::size_t{kMaxGroups} * planes::kGroupRows;
     return shape.integer_products && fits ? kMaxPlanePass : 0;
 }
 
@@ -700,7 +701,7 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
         }
         const unsigned blocks =
             std::clamp(static_cast<unsigned>(shape.processors) * kRescoreBlocks / queries.count,
-                       kLeastRescoreBlocks, kMostRescoreBlocks);
+                       kMinRescoreBlocks, kMaxRescoreBlocks);
         rescore<<<dim3(blocks, queries.count), kThreads, 0, stream>>>(model, queries, first, work);
         if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
         settle<<<queries.count, kThreads, 0, stream>>>(model, queries, first, last, work);

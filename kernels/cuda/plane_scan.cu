@@ -25,9 +25,9 @@ constexpr std::uint32_t kCodeMask = 0x0F0F0F0FU;
 constexpr unsigned kAnySteps = 0;
 /// Rows whose canonical scores make the threshold, at least; and so many times the wanted ones.
 /// What the plane thinks of them is not certain, so that more are tried than are wanted.
-constexpr std::uint32_t kLeastTried = 64;
-constexpr std::uint32_t kTriedForAWant = 2;
-constexpr std::uint32_t kMostTried = 2048;
+constexpr std::uint32_t kMinCandidates = 64;
+constexpr std::uint32_t kCandidatesPerHit = 2;
+constexpr std::uint32_t kMaxCandidates = 2048;
 /// A query of that many steps or fewer travels with the launch.
 constexpr unsigned kInlineSteps = 38;
 constexpr unsigned kInlineFloats = kInlineSteps * planes::kStepDims;
@@ -206,8 +206,8 @@ __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model,
                                                              std::uint32_t warps, Workspace work) {
     constexpr unsigned kTeams = kFloorThreads / kCanonicalLanes;
     __shared__ float shared_raw[kInlineFloats];
-    __shared__ std::uint32_t rows[kMostTried];
-    __shared__ double scores[kMostTried];
+    __shared__ std::uint32_t rows[kMaxCandidates];
+    __shared__ double scores[kMaxCandidates];
     __shared__ std::uint32_t count;
     let_next_start();
     if (inlined.usable) {
@@ -219,18 +219,19 @@ __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model,
     wait_for_previous();
     const DeviceQuery ask = inlined.usable ? inlined.ask : queries.queries[0];
     const float* const raw = inlined.usable ? shared_raw : queries.raw;
-    const std::uint32_t tried = min(max(kLeastTried, kTriedForAWant * ask.want), kMostTried);
+    const std::uint32_t tried =
+        min(max(kMinCandidates, kCandidatesPerHit * ask.want), kMaxCandidates);
     const float least =
-        reached_by<kFloorThreads, 4, kLeastBitOfGuess>(work.warp_maxima, warps, min(tried, warps));
+        reached_by<kFloorThreads, 4, kMinGuessBit>(work.warp_maxima, warps, min(tried, warps));
     for (std::uint32_t i = threadIdx.x; i < warps; i += kFloorThreads) {
         const float estimate = work.warp_maxima[i];
         if (!(estimate >= least) || estimate == minus_infinity()) continue;
         const std::uint32_t at = atomicAdd(&count, 1U);
         // Beyond it are equal estimates, of which any will do.
-        if (at < kMostTried) rows[at] = work.warp_rows[i];
+        if (at < kMaxCandidates) rows[at] = work.warp_rows[i];
     }
     __syncthreads();
-    const std::uint32_t candidates = min(count, kMostTried);
+    const std::uint32_t candidates = min(count, kMaxCandidates);
     const unsigned part = threadIdx.x % kCanonicalLanes;
     for (std::uint32_t base = 0; base < candidates; base += kTeams) {
         const std::uint32_t i = base + threadIdx.x / kCanonicalLanes;
@@ -289,8 +290,8 @@ std::uint32_t plane_warps(const DeviceModel& model, const DeviceShape& shape) {
 }  // namespace
 
 bool plane_serves(const DeviceModel& model, std::uint32_t want, const DeviceShape& shape) {
-    return model.plane.bytes != nullptr && want * kTriedForAWant <= kMostTried &&
-           want * kTriedForAWant <= plane_warps(model, shape);
+    return model.plane.bytes != nullptr && want * kCandidatesPerHit <= kMaxCandidates &&
+           want * kCandidatesPerHit <= plane_warps(model, shape);
 }
 
 cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& queries,

@@ -9,8 +9,8 @@ namespace gloved::kernels::cuda {
 
 /// A threshold is sought by its leading bits: what is left out lowers it by less than 2^-11 of
 /// itself. Where it is a first guess only, 2^-5 will do.
-inline constexpr int kLeastBit = 12;
-inline constexpr int kLeastBitOfGuess = 18;
+inline constexpr int kMinBit = 12;
+inline constexpr int kMinGuessBit = 18;
 
 /// float32 as unsigned integers in the same order, -infinity at the lower end.
 __device__ inline std::uint32_t ordered(float value) {
@@ -26,7 +26,7 @@ __device__ inline float from_ordered(std::uint32_t key) {
 /// where fewer than `want` are above that. The whole block of kThreads threads calls it and gets
 /// it. Each thread keeps the largest values of its shares, then the want-th largest of those is
 /// found bit by bit, by counting.
-template <unsigned kThreads, unsigned kKept, int kLast = kLeastBit>
+template <unsigned kThreads, unsigned kKept, int kLast = kMinBit>
 __device__ float reached_by(const float* __restrict__ values, std::uint32_t count,
                             std::uint32_t want) {
     float best[kKept];

@@ -21,13 +21,13 @@ constexpr unsigned kInlineFloats = 300;
 constexpr unsigned kInlineExcluded = 16;
 constexpr unsigned kInlineSteps = (kInlineFloats + planes::kStepDims - 1) / planes::kStepDims;
 /// Steps of digits that meet a fine row, those of zeros that meet its bounds among them.
-constexpr unsigned kMostFineSteps = fine_stride(kMostFineDim) / planes::kStepDims;
+constexpr unsigned kMaxFineSteps = fine_stride(kMaxFineDim) / planes::kStepDims;
 /// Maxima that the threads of a block keep apart in all. Enough for kMaxWant of them to be hardly
 /// below the maxima of single groups.
 constexpr unsigned kMaximaApart = 8192;
 /// Where select finds its own threshold, at most so many rows are wanted of so many warps' maxima:
 /// few wanted rows share a warp.
-constexpr unsigned kMostWantedOfWarps = 4;
+constexpr unsigned kMaxWantPerWarp = 4;
 /// Upper bounds that a thread looks at together.
 constexpr unsigned kRowsOfThread = 16;
 
@@ -84,7 +84,7 @@ __device__ void rank(const DeviceQuery& ask, std::uint32_t q, double floor, cons
 
 /// Whether select finds the threshold from warp_maxima.
 bool goes_by_warps(const DeviceQueries& queries, std::uint32_t warps) {
-    return queries.max_want * kMostWantedOfWarps <= warps;
+    return queries.max_want * kMaxWantPerWarp <= warps;
 }
 
 /// Whether fine codes are asked before a row is read for a single query.
@@ -148,7 +148,7 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     std::uint32_t scored = 0;
     std::uint32_t ruled_out = 0;
 
-    __shared__ uint4 digits[kByRow ? kMostFineSteps : 1];
+    __shared__ uint4 digits[kByRow ? kMaxFineSteps : 1];
     planes::FineCut fine_cut;
     if (by_fine) {
         const auto* const on_device = reinterpret_cast<const uint4*>(queries.digits);

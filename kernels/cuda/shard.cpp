@@ -14,7 +14,7 @@ namespace {
 constexpr int kOldestCapability = 75;
 constexpr std::size_t kAlignment = 16;
 /// Excluded rows that a pass can carry even where it takes few queries.
-constexpr std::size_t kLeastExcluded = std::size_t{1} << 16;
+constexpr std::size_t kMinExcluded = std::size_t{1} << 16;
 
 constexpr std::size_t aligned(std::size_t bytes) {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -65,14 +65,14 @@ struct Sizes {
           found(std::max(pass * kFoundCapacity, plane_pass * kPlanePassFound)),
           answers(std::max(pass, plane_pass)),
           hits(std::max(pass * kMaxHits, plane_pass * kMaxPlanePassHits)),
-          excluded(std::max({pass * kMaxWant, plane_pass * kMaxPlanePassWant, kLeastExcluded})),
+          excluded(std::max({pass * kMaxWant, plane_pass * kMaxPlanePassWant, kMinExcluded})),
           input(std::max(
               InputLayout(pass, pass, 0, stride, excluded).end,
               InputLayout(std::max<std::size_t>(plane_pass, 1), 0, digit_bytes(), stride, excluded)
                   .end)) {}
 
     static bool far_fine(std::size_t dim, Holding holding) {
-        return holding.fine && !holding.vectors && dim <= kMostFineDim;
+        return holding.fine && !holding.vectors && dim <= kMaxFineDim;
     }
 
     /// Of one query for launch_plane_scan.
@@ -321,7 +321,7 @@ Status Shard::fill(const format::Model& model, const float* vectors) {
             return done;
     }
     const cudaError_t launched =
-        launch_invert_norms(norms_.data(), model_.rows, model_.groups, kSmallestNorm, kLargestNorm,
+        launch_invert_norms(norms_.data(), model_.rows, model_.groups, kMinNorm, kMaxNorm,
                             inverse_norms_.data(), stream_.get());
     if (Status done = check(launched, "launch of invert_norms"); !done) return done;
     if (model_.fine.rows != nullptr) {

@@ -278,7 +278,7 @@ Result with_vectors(const DeviceModel& model, Result otherwise, const Use& use) 
     }
 }
 
-constexpr std::size_t kMostShared =
+constexpr std::size_t kMaxShared =
     std::max({kTileBytes<7> * Cut<7>::kStages, kTileBytes<13>* Cut<13>::kStages,
               kTileBytes<25>* Cut<25>::kStages, kTileBytes<50>* Cut<50>::kStages,
               kTileBytes<75>* Cut<75>::kStages});
@@ -301,7 +301,7 @@ bool can_stream(const DeviceModel& model, const DeviceQueries& queries, const De
     constexpr std::size_t kStatic = 1024;
     const bool width = with_vectors(model, false, [](auto) { return true; });
     return shape.bulk_copies && width && queries.all_rows &&
-           kMostShared + kStatic <= shape.shared_bytes;
+           kMaxShared + kStatic <= shape.shared_bytes;
 }
 
 std::uint32_t stream_warps(const DeviceModel& model, const DeviceShape& shape) {

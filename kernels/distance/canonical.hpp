@@ -14,8 +14,8 @@
 // long rows small, and a processor that stores its sums between blocks computes what one does that
 // keeps them in registers.
 //
-// Claim: let u = 2^-24 and s = Σ (x[k] − y[k])² of the float32 points. If dim <= kMostDim and norms
-// are at most kLargestNorm,
+// Claim: let u = 2^-24 and s = Σ (x[k] − y[k])² of the float32 points. If dim <= kMaxDim and norms
+// are at most kMaxNorm,
 //
 //     |sum − s| <= relative_bound(dim) · s + underflow_bound(dim),
 //     relative_bound = (min(dim, 512) + ceil(dim / 512) + 3) u,   underflow_bound = dim · 2^-149.
@@ -55,8 +55,8 @@
 namespace gloved::kernels::distance {
 
 inline constexpr std::size_t kBlock = 512;
-inline constexpr std::size_t kMostDim = std::size_t{1} << 21;
-inline constexpr double kLargestNorm = 0x1p62;
+inline constexpr std::size_t kMaxDim = std::size_t{1} << 21;
+inline constexpr double kMaxNorm = 0x1p62;
 
 /// The canonical sum of two rows of `dim` float32. Slow where the processor has no fused operation,
 /// and right all the same.

@@ -17,9 +17,9 @@ namespace {
 
 /// Rows and columns of a tile, which is one thread's work at a time: its sums and its points of
 /// kDepth components stay in the second-level cache. A multiple of every kernel's columns, as are
-/// its halves down to kSmallestTile.
+/// its halves down to kMinTile.
 constexpr std::size_t kTile = 192;
-constexpr std::size_t kSmallestTile = 48;
+constexpr std::size_t kMinTile = 48;
 /// Components at a time: a panel of them stays in the first-level cache while it meets all rows of
 /// a tile.
 constexpr std::size_t kDepth = 128;
@@ -126,8 +126,8 @@ void Cpu::pack(PointsView points) {
 
 /// A tile may begin and end within a panel, or within the rows that a kernel takes at once: it is
 /// computed with the rest of them, zeros behind the last point among them.
-constexpr std::size_t kMostColumns = 48;  // of any kernel
-constexpr std::size_t kTileStride = kTile + 2 * kMostColumns;
+constexpr std::size_t kMaxColumns = 48;  // of any kernel
+constexpr std::size_t kTileStride = kTile + 2 * kMaxColumns;
 
 const float* Cpu::tile(Range rows, Range columns, Scratch& scratch) const {
     const std::size_t first_row = rows.begin / kernel_.rows * kernel_.rows;
@@ -188,7 +188,7 @@ Status Cpu::run(const Rectangle& rectangle, float* out, std::size_t stride, floa
         return ((rectangle.rows + step - 1) / step) * ((rectangle.columns + step - 1) / step) /
                (half ? 2 : 1);
     };
-    while (pool_.size() > 1 && step > kSmallestTile && tiles() < enough) step /= 2;
+    while (pool_.size() > 1 && step > kMinTile && tiles() < enough) step /= 2;
 
     const auto rows = cut(rectangle.first_row, rectangle.first_row + rectangle.rows, step);
     const auto columns =

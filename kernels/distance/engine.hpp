@@ -16,7 +16,7 @@ enum class Metric {
 };
 
 /// float32, shape (rows, dim), row-major. Not owned. At least one row and one column; every value
-/// finite, and of norms at most kLargestNorm (prepare.hpp sees to both).
+/// finite, and of norms at most kMaxNorm (prepare.hpp sees to both).
 struct PointsView {
     const float* data = nullptr;
     std::size_t rows = 0;

@@ -106,7 +106,7 @@ class Preparation {
                 if (to != nullptr) to[row * dim_ + k] = static_cast<float>(value);
             }
             // Written so that a mean which is not finite is a fault too.
-            if (!(std::sqrt(squares) <= kLargestNorm)) fault.report(row);
+            if (!(std::sqrt(squares) <= kMaxNorm)) fault.report(row);
         });
         if (!fault.row()) return {};
         return Error{ErrorCode::bad_source,
@@ -114,7 +114,7 @@ class Preparation {
                                  "float32 (a row may be {:.1e} "
                                  "long); divide the whole matrix by one number, by which distances "
                                  "shrink, or take --metric cosine",
-                                 name_(*fault.row()), kLargestNorm)};
+                                 name_(*fault.row()), kMaxNorm)};
     }
 
     Status normalize(float* to) const {
@@ -204,12 +204,12 @@ Result<Points> prepare(ThreadPool& pool, std::span<const T> values, std::size_t 
 
 Result<Points> prepare(ThreadPool& pool, Values values, std::size_t rows, std::size_t dim,
                        Metric metric, const RowName& name) {
-    if (dim > kMostDim) {
+    if (dim > kMaxDim) {
         return Error{
             ErrorCode::bad_source,
             fmt::format(
                 "{}: it has {} numbers, and a row has {} at most; the error bound ends there",
-                name(0), dim, kMostDim)};
+                name(0), dim, kMaxDim)};
     }
     return std::visit([&](auto span) { return prepare(pool, span, rows, dim, metric, name); },
                       values);

@@ -29,7 +29,7 @@ namespace {
 
 using Random = std::mt19937_64;
 
-constexpr std::uint32_t kLargestFloatBits = 0x7F7FFFFF;
+constexpr std::uint32_t kMaxFloatBits = 0x7F7FFFFF;
 
 /// Adds one unit of the last place, or takes one away, to the digits of a decimal «d.dddd»: carries
 /// run through the point. Nothing is taken from a zero.
@@ -55,7 +55,7 @@ std::string random_digits(Random& random, std::size_t count) {
 /// A positive float below the largest, every exponent and the denormals as likely as their share of
 /// the bit patterns.
 float random_float(Random& random) {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(random() % kLargestFloatBits));
+    return std::bit_cast<float>(static_cast<std::uint32_t>(random() % kMaxFloatBits));
 }
 
 /// The point between `low` and the float above it: exact in float64, and in 2^-150 · integer.

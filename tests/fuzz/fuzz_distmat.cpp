@@ -136,7 +136,7 @@ void check_text(const Result<distmat::Matrix>& read, std::string_view text,
 
 /// What prepare takes has finite distances, symmetric and 0 to itself.
 void check_distances(const distmat::Matrix& matrix, const std::string& path) {
-    constexpr std::size_t kMostRows = 8;
+    constexpr std::size_t kMaxRows = 8;
     static kernels::ThreadPool pool(1);
     for (const Metric metric : {Metric::sqeuclidean, Metric::euclidean, Metric::cosine}) {
         const auto points =
@@ -147,7 +147,7 @@ void check_distances(const distmat::Matrix& matrix, const std::string& path) {
             continue;
         }
         const auto& view = points->view;
-        for (std::size_t i = 0; i < std::min(view.rows, kMostRows); ++i) {
+        for (std::size_t i = 0; i < std::min(view.rows, kMaxRows); ++i) {
             for (std::size_t j = 0; j <= i; ++j) {
                 const auto distance = [&](std::size_t a, std::size_t b) {
                     return distance_from_sum(metric, kernels::distance::canonical_sum(

@@ -46,7 +46,7 @@ class MemoryFile {
 struct Reading {
     std::string error;  ///< empty: it was accepted
     bool packed = false;
-    bool broken_off = false;  ///< there was more than kMostLines
+    bool broken_off = false;  ///< there was more than kMaxLines
     convert::SourceSummary summary;
     std::vector<std::string> keys;
     std::vector<float> values;
@@ -54,7 +54,7 @@ struct Reading {
 };
 
 /// A few bytes of gzip can be a million lines.
-inline constexpr std::uint64_t kMostLines = 5'000;
+inline constexpr std::uint64_t kMaxLines = 5'000;
 
 /// Reads the file to its end, and checks what is promised of every source: rows that a model can
 /// take, or a message that names the file on one line.
@@ -104,7 +104,7 @@ inline Reading read_download(const std::string& path, const convert::SourceOptio
                                  [](float value) { return std::isfinite(value); }));
         reading.values.insert(reading.values.end(), values.begin(), values.end());
         lines += batch.lines;
-        reading.broken_off = lines > kMostLines;
+        reading.broken_off = lines > kMaxLines;
         return reading.broken_off ? Status(Error{ErrorCode::interrupted, "enough"}) : Status();
     };
     auto summary = convert::read_source(*input, options, sink);

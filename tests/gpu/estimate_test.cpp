@@ -101,7 +101,7 @@ void check_passes(std::size_t rows, std::size_t dim) {
                         static_cast<std::uint32_t>(dim), stride, vectors->data(), stream.get()),
         cudaSuccess);
     ASSERT_EQ(launch_invert_norms(norms_device.data(), static_cast<std::uint32_t>(rows), groups,
-                                  kSmallestNorm, kLargestNorm, inverse->data(), stream.get()),
+                                  kMinNorm, kMaxNorm, inverse->data(), stream.get()),
               cudaSuccess);
     const auto ranks = on_device(std::vector<std::uint32_t>(rows, 0), stream);
 

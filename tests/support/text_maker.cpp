@@ -171,13 +171,13 @@ class Maker {
         : shape_(shape), numbers_(make_numbers(shape.seed)), picks_(shape.dim) {}
 
     std::size_t most_row_bytes() const {
-        return kMostWordBytes + (shape_.dim + 2) * Decimal::kBytes;
+        return kMaxWordBytes + (shape_.dim + 2) * Decimal::kBytes;
     }
 
     /// Writes one row and returns its end. There is room for most_row_bytes().
     char* write_row(std::uint64_t row, char* out) {
         const std::string word = made_word(shape_, row);
-        assert(word.size() < kMostWordBytes);
+        assert(word.size() < kMaxWordBytes);
         std::memcpy(out, word.data(), word.size());
         out += word.size();
         *out++ = ' ';
@@ -213,7 +213,7 @@ class Maker {
     }
 
   private:
-    static constexpr std::size_t kMostWordBytes = 64;
+    static constexpr std::size_t kMaxWordBytes = 64;
 
     TextShape shape_;
     Numbers numbers_;

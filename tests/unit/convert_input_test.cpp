@@ -194,12 +194,12 @@ TEST(Zip, NoticesDamageAndCuts) {
 }
 
 TEST(Zip, RefusesADirectoryThatIsTooLargeToHold) {
-    constexpr std::uint64_t kMostMembers = (4 << 20) / 52;
+    constexpr std::uint64_t kMaxMembers = (4 << 20) / 52;
     for (const bool zip64 : {false, true}) {
-        const auto fits = read_zip(tests::zip_of_empty_members(kMostMembers, zip64), "000007");
+        const auto fits = read_zip(tests::zip_of_empty_members(kMaxMembers, zip64), "000007");
         ASSERT_TRUE(fits) << fits.error().message;
         EXPECT_EQ(*fits, "");
-        const auto large = read_zip(tests::zip_of_empty_members(kMostMembers + 1, zip64), "000007");
+        const auto large = read_zip(tests::zip_of_empty_members(kMaxMembers + 1, zip64), "000007");
         ASSERT_FALSE(large);
         EXPECT_EQ(large.error().code, ErrorCode::bad_source);
         EXPECT_NE(

@@ -204,7 +204,7 @@ TEST(Histogram, TakesWhatIsNegativeOrBeyondAllBounds) {
     histogram.add(std::chrono::hours(100));
     EXPECT_EQ(histogram.count(), 2U);
     EXPECT_EQ(histogram.percentile_us(0.5), 0U);
-    EXPECT_EQ(histogram.percentile_us(1), (std::uint64_t{1} << Histogram::kLargestPower) - 1);
+    EXPECT_EQ(histogram.percentile_us(1), (std::uint64_t{1} << Histogram::kMaxPower) - 1);
     EXPECT_EQ(histogram.below_power(31), 1U);
 }
 

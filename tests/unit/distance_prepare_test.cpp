@@ -188,9 +188,9 @@ TEST(DistancePrepare, RefusesNumbersWhoseSquaresMayOverflow) {
 }
 
 TEST(DistancePrepare, RefusesMoreColumnsThanTheBoundCovers) {
-    expect_refused(std::vector<float>(kMostDim + 1, 1.0F), kMostDim + 1, Metric::sqeuclidean,
+    expect_refused(std::vector<float>(kMaxDim + 1, 1.0F), kMaxDim + 1, Metric::sqeuclidean,
                    "2097152 at most");
-    EXPECT_TRUE(prepared(std::vector<float>(kMostDim, 1.0F), kMostDim));
+    EXPECT_TRUE(prepared(std::vector<float>(kMaxDim, 1.0F), kMaxDim));
 }
 
 }  // namespace

@@ -38,11 +38,11 @@ constexpr std::array<const char*, 7> kRungs = {"sequential", "cpu",      "global
                                                "shared16",   "shared32", "cuda"};
 constexpr Metric kMetric = Metric::sqeuclidean;
 constexpr std::uint64_t kMaxRows = 1'000'000;
-constexpr std::uint64_t kMaxDim = kernels::distance::kMostDim;
+constexpr std::uint64_t kMaxDim = kernels::distance::kMaxDim;
 constexpr std::uint64_t kMaxRepeat = 100'000;
 constexpr std::uint64_t kMaxSeconds = 100'000;
 /// Of more rows a few are checked, and not all.
-constexpr std::size_t kMostCheckedRows = 4096;
+constexpr std::size_t kMaxCheckedRows = 4096;
 /// Of those, and of each end of the others.
 constexpr std::size_t kSampledRows = 33;
 
@@ -139,11 +139,11 @@ class Sample {
         std::mt19937_64 random(settings.seed);
         std::normal_distribution<float> normal;
         for (float& value : values_) value = normal(random);
-        if (rows_ <= kMostCheckedRows) {
+        if (rows_ <= kMaxCheckedRows) {
             checked_ = {{0, rows_, 0, rows_}};
             // A 31st of many rows: whatever squares a rung computes, each of 32 rows or more has
             // one of them.
-            if (rows_ > kMostCheckedRows / 4) step_ = 31;
+            if (rows_ > kMaxCheckedRows / 4) step_ = 31;
         } else {
             for (const std::size_t first : {std::size_t{0}, rows_ / 2 + 1, rows_ - kSampledRows}) {
                 checked_.push_back({first, kSampledRows, 0, rows_});

@@ -35,7 +35,7 @@ using kernels::ladder::RungTimes;
 constexpr std::string_view kHostRung = "v0";
 constexpr std::size_t kRounds = 10;
 /// A standard error needs two.
-constexpr std::size_t kLeastRounds = 2;
+constexpr std::size_t kMinRounds = 2;
 
 /// A word of the original's tables, and the rank that stands for it in a model without it.
 struct Asked {
@@ -198,7 +198,7 @@ Status print_rungs(const format::Model& model, const Settings& settings,
     print_note(
         settings.format,
         fmt::format("rungs    up to {} rounds, but no more than {} after {:.0f} s of one; k={}",
-                    rounds, kLeastRounds, settings.rung_seconds, settings.k));
+                    rounds, kMinRounds, settings.rung_seconds, settings.k));
     print_note(settings.format, !by_rank ? "words    those of the original's tables"
                                          : "words    this model lacks words of the original's "
                                            "tables; these, by rank, stand for them:");
@@ -248,7 +248,7 @@ Status print_rungs(const format::Model& model, const Settings& settings,
         host_reads.push_back(time_ms([&] { read_all(pool, std::as_bytes(model.vectors())); }));
         for (std::size_t i = 0; i < climbers.size(); ++i) {
             Climber& climber = climbers[(i + round) % climbers.size()];
-            if (round >= kLeastRounds && climber.spent_ms > settings.rung_seconds * 1000) continue;
+            if (round >= kMinRounds && climber.spent_ms > settings.rung_seconds * 1000) continue;
             Status timed;
             climber.spent_ms += time_ms([&] {
                 auto times = time_words(*climber.rung, *queries, settings.k,

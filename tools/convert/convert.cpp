@@ -91,7 +91,7 @@ std::uint64_t memory_allowed() {
 std::uint64_t default_memory() {
     const auto pages = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 0L));
     const auto page_bytes = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PAGE_SIZE), 0L));
-    return std::max(std::min(pages * page_bytes, memory_allowed()) / 4, kLeastMemory);
+    return std::max(std::min(pages * page_bytes, memory_allowed()) / 4, kMinMemory);
 }
 
 /// Half for what is read and not yet in its place, a quarter for what threads work on (text and

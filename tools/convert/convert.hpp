@@ -19,7 +19,7 @@ struct ConvertOptions {
     std::string model_dir;
     SourceOptions source;
     Duplicates duplicates = Duplicates::first;
-    /// The memory that a conversion may take; 0: a quarter of the machine's, and kLeastMemory at
+    /// The memory that a conversion may take; 0: a quarter of the machine's, and kMinMemory at
     /// least.
     std::uint64_t memory_bytes = 0;
     /// What of that holds numbers before the spool file takes them; absent: half of it.
@@ -27,7 +27,7 @@ struct ConvertOptions {
     bool planes = true;  ///< write the planes file too
 };
 
-inline constexpr std::uint64_t kLeastMemory = std::uint64_t{256} << 20;
+inline constexpr std::uint64_t kMinMemory = std::uint64_t{256} << 20;
 
 /// Converts options.input to a model and publishes it as options.model_dir, with progress on a
 /// terminal. `say` is told, on the calling thread, what was found and what looks odd.

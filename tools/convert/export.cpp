@@ -30,13 +30,13 @@ using format::Model;
 using format::Row;
 using Say = std::function<void(const std::string&)>;
 
-constexpr unsigned kMostThreads = 8;          // more wait for the one that writes
+constexpr unsigned kMaxThreads = 8;           // more wait for the one that writes
 constexpr std::size_t kBlockBytes = 1 << 20;  // of values; three to four times that as decimals
 constexpr std::size_t kShownKeys = 3;
 constexpr const char* kWordsSuffix = ".words";
 /// «-1.17549435e-38»: std::to_chars takes the shorter of two notations, and 9 digits tell any
 /// float32 from its neighbours.
-constexpr std::size_t kLongestNumber = 16;
+constexpr std::size_t kMaxNumberBytes = 16;
 
 Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
 
@@ -153,17 +153,17 @@ Status write_rows(const Model& model, std::span<const Row> by_rank, OutputFile& 
         progress.update(done * row_bytes);
         return output.write(block.text);
     };
-    const std::size_t threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
+    const std::size_t threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMaxThreads);
     return run_ordered<Block>(threads, produce, fill, write);
 }
 
 void append_decimals(std::string& text, std::string_view key, std::span<const float> vector) {
     const std::size_t before = text.size();
-    text.resize(before + key.size() + vector.size() * (1 + kLongestNumber) + 1);
+    text.resize(before + key.size() + vector.size() * (1 + kMaxNumberBytes) + 1);
     char* at = std::copy(key.begin(), key.end(), text.data() + before);
     for (const float value : vector) {
         *at++ = ' ';
-        at = std::to_chars(at, at + kLongestNumber, value).ptr;
+        at = std::to_chars(at, at + kMaxNumberBytes, value).ptr;
     }
     *at++ = '\n';
     text.resize(static_cast<std::size_t>(at - text.data()));

@@ -188,7 +188,7 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     if (given("spool-memory")) options.spool_bytes = values["spool-memory"].as<std::uint64_t>();
     if (given("memory")) {
         const auto bytes = byte_count_from(memory);
-        if (!bytes || *bytes < convert::kLeastMemory)
+        if (!bytes || *bytes < convert::kMinMemory)
             return kProgram.wrong_usage("--memory is 256M or more: 300000000, 512M, 4G");
         options.memory_bytes = *bytes;
     }

@@ -44,9 +44,9 @@ constexpr std::size_t kStripRows = 192;  // whole tiles
 /// Of rows that one thread prints or ranks at a time, as distances.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 18;
 /// «1.17549435e-38» is the longest kind of a distance, which has no sign.
-constexpr std::size_t kLongestNumber = 16;
+constexpr std::size_t kMaxNumberBytes = 16;
 /// Rows whose distances, and a header, are less than 2^63 bytes.
-constexpr std::size_t kMostRows = 1'500'000'000;
+constexpr std::size_t kMaxRows = 1'500'000'000;
 constexpr ProgressUnit kDistances = {"M distances", 1'000'000};
 
 Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
@@ -64,7 +64,7 @@ std::string_view name_of(Metric metric) {
 }
 
 void append_number(std::string& text, float number) {
-    char digits[kLongestNumber];
+    char digits[kMaxNumberBytes];
     text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
@@ -154,10 +154,10 @@ class Writer {
         return for_strips([&](std::size_t, std::span<const float> row, std::string& text,
                               std::vector<Neighbour>&) {
             const std::size_t before = text.size();
-            text.resize(before + row.size() * (kLongestNumber + 1));
+            text.resize(before + row.size() * (kMaxNumberBytes + 1));
             char* at = text.data() + before;
             for (const float distance : row) {
-                at = std::to_chars(at, at + kLongestNumber, distance).ptr;
+                at = std::to_chars(at, at + kMaxNumberBytes, distance).ptr;
                 *at++ = ' ';
             }
             at[-1] = '\n';
@@ -291,7 +291,7 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
     }();
     if (!matrix) return matrix.error();
     const std::size_t rows = matrix->rows();
-    if (rows > kMostRows) {
+    if (rows > kMaxRows) {
         const auto many = static_cast<double>(rows);
         return Error{ErrorCode::bad_source,
                      fmt::format("{}: all distances of {} rows would take {:.1f} EB, more than a "

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 /// So that numbers of all matrices can be counted, and bytes of them.
-constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 56;
+constexpr std::uint64_t kMaxNumbers = std::uint64_t{1} << 56;
 
 /// Reads one block more behind what `buffer` holds, or as much as it holds already: so what is
 /// looked through again does not add up. Whether there may be more.
@@ -214,7 +214,7 @@ Result<Reading<T>> read_text(convert::Input& input, std::string head, const Read
     }
     const Shape shape = beginning->shape;
     const std::uint64_t announced = beginning->count;
-    if (announced > kMostNumbers / shape.numbers()) {
+    if (announced > kMaxNumbers / shape.numbers()) {
         return bad_line(input, beginning->count_line,
                         fmt::format("{} matrices of {} × {} are too many; correct the count",
                                     announced, shape.rows, shape.columns));

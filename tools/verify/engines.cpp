@@ -31,9 +31,9 @@ using kernels::Query;
 using kernels::Row;
 
 /// Threads that draw questions while an engine answers others.
-constexpr std::size_t kMostDrawing = 4;
+constexpr std::size_t kMaxDrawing = 4;
 /// Answers that differ and are told.
-constexpr std::size_t kMostTold = 3;
+constexpr std::size_t kMaxReported = 3;
 /// The first questions hold every kind; the plain search answers them, whatever else it answers.
 constexpr std::size_t kOfEveryKind = 3;
 
@@ -156,7 +156,7 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Asking& asking,
             const std::size_t number = batch.first + i;
             const auto found =
                 difference(asking.model, {answer.hits, answer.count}, wanted->at(number));
-            if (!found || tally.differing++ >= kMostTold) continue;
+            if (!found || tally.differing++ >= kMaxReported) continue;
             tally.first.push_back(fault_name(
                 asking, number,
                 fmt::format(", one of {} together, by {}", got->size(), answer.certificate.pass),
@@ -166,7 +166,7 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Asking& asking,
         progress.update(tally.answers);
         return {};
     };
-    const std::size_t threads = std::min(asking.threads, kMostDrawing);
+    const std::size_t threads = std::min(asking.threads, kMaxDrawing);
     if (Status asked = convert::run_ordered<Batch>(threads, produce, draw, take); !asked)
         return asked.error();
     return tally;
@@ -255,7 +255,7 @@ Result<Tally> compare_with_plain(const Asking& asking, const Answers& answers,
     };
     const auto note = [&](Item& item) -> Status {
         progress.update(++tally.answers);
-        if (!item.fault || tally.differing++ >= kMostTold) return {};
+        if (!item.fault || tally.differing++ >= kMaxReported) return {};
         tally.first.push_back(fault_name(asking, item.number, "", *item.fault));
         return {};
     };

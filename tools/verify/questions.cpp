@@ -26,8 +26,8 @@ using kernels::Query;
 using kernels::QueryVector;
 using kernels::Row;
 
-constexpr std::size_t kMostTogether = 1024;
-constexpr std::size_t kMostExcluded = 1000;
+constexpr std::size_t kMaxBatch = 1024;
+constexpr std::size_t kMaxExcluded = 1000;
 /// Numbers of the questions that are a 3CosMul and a count whatever chance says.
 constexpr std::size_t kProductNumber = 1;
 constexpr std::size_t kCountNumber = 2;
@@ -287,7 +287,7 @@ class Drawing {
         // left out.
         const bool neighbours = chance_.one_in(2);
         std::size_t at = near_.value_or(row());
-        for (std::size_t left = chance_.magnitude(kMostExcluded); left > 0; --left) {
+        for (std::size_t left = chance_.magnitude(kMaxExcluded); left > 0; --left) {
             excluded.push_back(neighbours ? static_cast<Row>(at++ % model_.rows()) : row());
         }
     }
@@ -360,7 +360,7 @@ std::vector<std::size_t> batch_sizes(std::size_t questions, std::uint64_t seed) 
         const std::size_t size = of_sixteen < 12    ? 1
                                  : of_sixteen < 14  ? 2 + chance.below(15)
                                  : of_sixteen == 14 ? 17 + chance.below(112)
-                                                    : 129 + chance.below(kMostTogether - 128);
+                                                    : 129 + chance.below(kMaxBatch - 128);
         sizes.push_back(std::min(size, left));
     }
     return sizes;

@@ -29,11 +29,11 @@ constexpr unsigned kLoadsUnderWay = 8;
 constexpr unsigned kBlocksPerProcessor = 8;
 /// Wide super-rows are some blocks wide at least, so that a last block that is nearly idle does not
 /// count.
-constexpr std::size_t kLeastTiles = 16;
+constexpr std::size_t kMinTiles = 16;
 /// Where an odd width would make super-rows of several matrices longer than this, threads load
 /// single numbers instead: the blocks' results, as long as a super-row, would take memory that the
 /// matrices need.
-constexpr std::size_t kLongestPeriod = std::size_t{1} << 22;
+constexpr std::size_t kMaxPeriod = std::size_t{1} << 22;
 constexpr unsigned kFoldThreads = 256;
 constexpr unsigned kFoldRows = 32;
 
@@ -195,11 +195,11 @@ ReducePlan plan_reduce(std::size_t width, std::size_t values, int processors) {
         plan.period = std::lcm(width, block_numbers);
     } else {
         plan.period = std::lcm(width, std::size_t{plan.load});
-        if (plan.period > kLongestPeriod && plan.period != width) {
+        if (plan.period > kMaxPeriod && plan.period != width) {
             plan.load = 1;
             plan.period = width;
         }
-        plan.period *= std::max<std::size_t>(1, kLeastTiles * block_numbers / plan.period);
+        plan.period *= std::max<std::size_t>(1, kMinTiles * block_numbers / plan.period);
     }
     const std::size_t tile = std::size_t{kThreads} * plan.load;
     plan.tiles = static_cast<unsigned>((plan.period + tile - 1) / tile);

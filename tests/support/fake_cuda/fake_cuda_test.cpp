@@ -391,8 +391,8 @@ class FakeLaunches : public FakeCuda {
                   {},
                   {}};
         ASSERT_EQ(launch_pad_rows(packed, kRows, kDim, kStride, padded_, stream_), cudaSuccess);
-        ASSERT_EQ(launch_invert_norms(model_.norms, kRows, kGroups, kernels::kSmallestNorm,
-                                      kernels::kLargestNorm, inverse_, stream_),
+        ASSERT_EQ(launch_invert_norms(model_.norms, kRows, kGroups, kernels::kMinNorm,
+                                      kernels::kMaxNorm, inverse_, stream_),
                   cudaSuccess);
         device_queries_ = upload(asked_);
         queries_.queries = device_queries_;

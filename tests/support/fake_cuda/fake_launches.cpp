@@ -43,7 +43,7 @@ constexpr std::uint32_t kPlaneBlockWarps = 8;
 /// Steps of a query that travels with a launch, at most, and components of a row in a pass over the
 /// plane.
 constexpr std::uint32_t kInlineSteps = 38;
-constexpr std::uint32_t kMostPlanePassDim = 320;
+constexpr std::uint32_t kMaxPlanePassDim = 320;
 /// The largest code of a fine row.
 constexpr float kFineTop = 127;
 
@@ -442,7 +442,7 @@ struct FineRows {
         launch.require(stride % kFineStep == 0 && stride >= dim + sizeof(planes::FineBounds) &&
                            stride < dim + sizeof(planes::FineBounds) + kFineStep,
                        "stride of fine rows is not dim and bounds rounded up");
-        launch.require(dim <= kMostFineDim, "fine rows too wide for 32 bits");
+        launch.require(dim <= kMaxFineDim, "fine rows too wide for 32 bits");
         launch.require(reinterpret_cast<std::uintptr_t>(model.fine.rows) % kVectorAlignment == 0,
                        "fine rows are not aligned");
     }
@@ -607,7 +607,7 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
 }
 
 std::uint32_t plane_pass_capacity(std::size_t, std::uint32_t dim, const DeviceShape& shape) {
-    if (!shape.integer_products || dim > kMostPlanePassDim) return 0;
+    if (!shape.integer_products || dim > kMaxPlanePassDim) return 0;
     return std::min(tests::fake_cuda::plane_pass_capacity(), kMaxPlanePass);
 }
 
