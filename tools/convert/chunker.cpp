@@ -14,7 +14,8 @@ namespace {
 
 class LineChunker : public Chunker {
   public:
-    LineChunker(Input& input, Cut cut) : Chunker(input, std::move(cut)), lines_left_(cut_.limit) {}
+    LineChunker(Input& input, ChunkerOptions options)
+        : Chunker(input, std::move(options)), lines_left_(options_.limit) {}
 
     Result<bool> next(Batch& batch) override {
         if (!begin(batch)) return false;
@@ -44,7 +45,7 @@ class LineChunker : public Chunker {
         carry_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end),
                       buffer.begin() + static_cast<std::ptrdiff_t>(*filled));
         batch.text_bytes = end;
-        if (cut_.limit != 0) cut_at_limit(batch);
+        if (options_.limit != 0) cut_at_limit(batch);
         offset_ += batch.text_bytes;
         return batch.text_bytes != 0;
     }
@@ -55,7 +56,7 @@ class LineChunker : public Chunker {
     Result<bool> pass_over(Batch& batch, std::size_t filled) {
         batch.too_long = true;
         carry_.clear();
-        if (!cut_.discard_too_long) {
+        if (!options_.discard_too_long) {
             ended_ = true;
             return true;
         }
@@ -78,7 +79,7 @@ class LineChunker : public Chunker {
             if (!more) return more.error();
             filled = *more;
         }
-        if (cut_.limit != 0 && --lines_left_ == 0) {
+        if (options_.limit != 0 && --lines_left_ == 0) {
             stopped_at_limit_ = anything_left();
             ended_ = true;
         }
@@ -115,10 +116,10 @@ class LineChunker : public Chunker {
 
 class RecordChunker : public Chunker {
   public:
-    RecordChunker(Input& input, Cut cut)
-        : Chunker(input, std::move(cut)), records_left_(*cut_.detected.header_rows) {
-        if (cut_.limit != 0 && cut_.limit < records_left_) {
-            records_left_ = cut_.limit;
+    RecordChunker(Input& input, ChunkerOptions options)
+        : Chunker(input, std::move(options)), records_left_(*options_.detected.header_rows) {
+        if (options_.limit != 0 && options_.limit < records_left_) {
+            records_left_ = options_.limit;
             limited_ = true;
         }
     }
@@ -131,7 +132,7 @@ class RecordChunker : public Chunker {
         std::size_t at = 0;
         Record record;
         while (records_left_ > 0) {
-            record = find_record(bytes.substr(at), cut_.detected.dim);
+            record = find_record(bytes.substr(at), options_.detected.dim);
             if (record.state == Record::State::whole) {
                 at += record.bytes;
                 ++records_;
@@ -163,7 +164,7 @@ class RecordChunker : public Chunker {
                         "{}: word {} (byte {}): no blank ends the word within {} KiB; the file is "
                         "damaged, or holds other than {} numbers a word; fetch it again",
                         input_.name(), records_ + 1, offset_, kMaxWordBytes >> 10,
-                        cut_.detected.dim)};
+                        options_.detected.dim)};
             }
             carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end());
         } else if (input_ended_) {
@@ -199,7 +200,7 @@ class RecordChunker : public Chunker {
             }
             if (input_ended_) return {};
             buffer_offset += buffer.size();
-            buffer.resize(cut_.chunk_bytes);
+            buffer.resize(options_.chunk_bytes);
             auto got = read_on(buffer, 0);
             if (!got) return got.error();
             buffer.resize(*got);
@@ -213,20 +214,20 @@ class RecordChunker : public Chunker {
 
 }  // namespace
 
-Chunker::Chunker(Input& input, Cut cut)
+Chunker::Chunker(Input& input, ChunkerOptions options)
     : input_(input),
-      cut_(std::move(cut)),
-      carry_(cut_.head.begin() + static_cast<std::ptrdiff_t>(cut_.detected.body_offset),
-             cut_.head.end()),
-      offset_(cut_.detected.body_offset),
-      input_ended_(cut_.head_is_all) {
-    cut_.head = {};
+      options_(std::move(options)),
+      carry_(options_.head.begin() + static_cast<std::ptrdiff_t>(options_.detected.body_offset),
+             options_.head.end()),
+      offset_(options_.detected.body_offset),
+      input_ended_(options_.head_is_all) {
+    options_.head = {};
 }
 
-std::unique_ptr<Chunker> Chunker::create(Input& input, Cut cut) {
-    if (cut.detected.format == SourceFormat::word2vec_bin)
-        return std::make_unique<RecordChunker>(input, std::move(cut));
-    return std::make_unique<LineChunker>(input, std::move(cut));
+std::unique_ptr<Chunker> Chunker::create(Input& input, ChunkerOptions options) {
+    if (options.detected.format == SourceFormat::word2vec_bin)
+        return std::make_unique<RecordChunker>(input, std::move(options));
+    return std::make_unique<LineChunker>(input, std::move(options));
 }
 
 bool Chunker::begin(Batch& batch) const {
@@ -239,8 +240,8 @@ bool Chunker::begin(Batch& batch) const {
 
 Result<std::size_t> Chunker::fill(Batch& batch) {
     // A long line's room is given back with the next batch.
-    if (batch.buffer.size() > 2 * cut_.chunk_bytes) batch.buffer = {};
-    batch.buffer.resize(std::max({batch.buffer.size(), cut_.chunk_bytes, carry_.size()}));
+    if (batch.buffer.size() > 2 * options_.chunk_bytes) batch.buffer = {};
+    batch.buffer.resize(std::max({batch.buffer.size(), options_.chunk_bytes, carry_.size()}));
     std::copy(carry_.begin(), carry_.end(), batch.buffer.begin());
     return read_on(batch.buffer, carry_.size());
 }

@@ -19,7 +19,7 @@ inline constexpr std::size_t kChunkBytes = 4 << 20;
 inline constexpr std::size_t kMaxBatchRows = std::size_t{1} << 18;
 
 /// What of SourceOptions and of the source matters for cutting it.
-struct Cut {
+struct ChunkerOptions {
     std::vector<char> head;  ///< the first bytes of the input, already read from it
     bool head_is_all = false;
     Detected detected;
@@ -33,13 +33,13 @@ class Chunker {
   public:
     /// A chunker for lines, or for records where the format is word2vec_bin. It starts behind the
     /// header.
-    static std::unique_ptr<Chunker> create(Input& input, Cut cut);
+    static std::unique_ptr<Chunker> create(Input& input, ChunkerOptions options);
     virtual ~Chunker() = default;
 
     /// Fills the reader's part of `batch`, or returns false at the end. A line of more than
-    /// kMaxLineBytes makes a batch of its own (`too_long`); with Cut::discard_too_long it is passed
-    /// over without being held in memory, otherwise the source ends for us there. Errors: those of
-    /// Input::read; bad_source for a record that is none.
+    /// kMaxLineBytes makes a batch of its own (`too_long`); with ChunkerOptions::discard_too_long
+    /// it is passed over without being held in memory, otherwise the source ends for us there.
+    /// Errors: those of Input::read; bad_source for a record that is none.
     virtual Result<bool> next(Batch& batch) = 0;
 
     /// Whether the limit left something unread.
@@ -51,7 +51,7 @@ class Chunker {
     std::optional<std::uint64_t> surplus_offset() const { return surplus_offset_; }
 
   protected:
-    Chunker(Input& input, Cut cut);
+    Chunker(Input& input, ChunkerOptions options);
 
     /// Makes a batch that was used before one of the place where reading is now; false when all was
     /// handed out.
@@ -64,7 +64,7 @@ class Chunker {
     Result<std::size_t> read_on(std::vector<char>& buffer, std::size_t filled);
 
     Input& input_;
-    Cut cut_;
+    ChunkerOptions options_;
     std::vector<char> carry_;
     std::uint64_t offset_;
     bool input_ended_;

@@ -176,21 +176,22 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options,
         if (sink.say) sink.say(fmt::format("warning: {}: {}", input.name(), message));
     };
 
-    Cut cut;
-    cut.head.resize(options.head_bytes);
-    auto head_bytes = input.read(cut.head);
+    ChunkerOptions chunking;
+    chunking.head.resize(options.head_bytes);
+    auto head_bytes = input.read(chunking.head);
     if (!head_bytes) return head_bytes.error();
-    cut.head_is_all = *head_bytes < cut.head.size();
-    cut.head.resize(*head_bytes);
-    const auto detected = detect(std::string_view(cut.head.data(), cut.head.size()),
-                                 cut.head_is_all, options.format, options.dim, input.compression());
+    chunking.head_is_all = *head_bytes < chunking.head.size();
+    chunking.head.resize(*head_bytes);
+    const auto detected =
+        detect(std::string_view(chunking.head.data(), chunking.head.size()), chunking.head_is_all,
+               options.format, options.dim, input.compression());
     if (!detected) return bad_source(detected.error().message);
-    cut.detected = *detected;
-    cut.limit = options.limit;
-    cut.discard_too_long = options.on_error == OnError::skip;
+    chunking.detected = *detected;
+    chunking.limit = options.limit;
+    chunking.discard_too_long = options.on_error == OnError::skip;
     // A row takes some sixty bytes while its batch is worked on, however short its text is.
     const std::size_t shortest_row = 2 * detected->dim + 2;
-    cut.chunk_bytes = std::min(options.chunk_bytes, kMaxBatchRows * shortest_row);
+    chunking.chunk_bytes = std::min(options.chunk_bytes, kMaxBatchRows * shortest_row);
 
     SourceSummary summary;
     summary.format = detected->format;
@@ -209,7 +210,7 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options,
     }
 
     const Reading reading{summary.format, summary.dim, options.on_error};
-    const auto chunker = Chunker::create(input, std::move(cut));
+    const auto chunker = Chunker::create(input, std::move(chunking));
     std::uint64_t batches = 0;
     bool last_line_taken = true;
     const auto produce = [&](Batch& batch) -> Result<bool> {

@@ -149,13 +149,13 @@ class TextReader {
     TextReader(Input& input, Matrix& matrix) : input_(input), matrix_(matrix) {}
 
     Status read(const std::string& head, bool head_is_all, const ReadOptions& options) {
-        convert::Cut cut;
-        cut.head.assign(head.begin(), head.end());
-        cut.head_is_all = head_is_all;
-        cut.chunk_bytes = options.chunk_bytes;
-        cut.detected.bom = head.starts_with(kByteOrderMark);
-        cut.detected.body_offset = cut.detected.bom ? kByteOrderMark.size() : 0;
-        const auto chunker = convert::Chunker::create(input_, std::move(cut));
+        convert::ChunkerOptions chunking;
+        chunking.head.assign(head.begin(), head.end());
+        chunking.head_is_all = head_is_all;
+        chunking.chunk_bytes = options.chunk_bytes;
+        chunking.detected.bom = head.starts_with(kByteOrderMark);
+        chunking.detected.body_offset = chunking.detected.bom ? kByteOrderMark.size() : 0;
+        const auto chunker = convert::Chunker::create(input_, std::move(chunking));
         struct Piece {
             convert::Batch batch;
             TextRows rows;

@@ -15,7 +15,7 @@
 #include "common/progress.hpp"
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
-#include "kernels/planes/cut.hpp"
+#include "kernels/planes/cutoff.hpp"
 #include "tools/convert/ordered_pipeline.hpp"
 
 namespace gloved::verify {
