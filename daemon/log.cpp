@@ -144,7 +144,7 @@ void write_log_always(spdlog::level::level_enum level, const std::string& line) 
 namespace {
 
 /// Tells how many lines were left out, where a second is over; `at_the_end`: all of them.
-void tell_left_out(bool at_the_end) {
+void log_suppressed(bool at_the_end) {
     using Clock = LogLimiter<Place>::Clock;
     const auto now = at_the_end ? Clock::time_point::max() : Clock::now();
     std::uint64_t left_out = 0;
@@ -186,14 +186,14 @@ void tell_lost() {
 }  // namespace
 
 void tend_log() {
-    tell_left_out(false);
+    log_suppressed(false);
     if (sink == nullptr) return;
     sink->flush();
     tell_lost();
 }
 
 void end_log() {
-    tell_left_out(true);
+    log_suppressed(true);
     if (sink == nullptr) return;
     sink->finish(kMaxFinishTime);
     tell_lost();

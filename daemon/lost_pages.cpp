@@ -148,7 +148,7 @@ void on_bus_error(int number, siginfo_t* info, void* /*context*/) {
 
 }  // namespace
 
-void name_lost_pages() {
+void install_sigbus_handler() {
     prefix = log_prefix_of_errors();
     struct sigaction action {};
     action.sa_sigaction = on_bus_error;

@@ -357,8 +357,8 @@ Result<Opened> open(const daemon::ModelSetting& setting, const Settings& setting
 
 /// A model with the engine that was asked for and, beside a GPU, the cpu engine for those who ask
 /// for it.
-Result<std::shared_ptr<daemon::Served>> load(const daemon::ModelSetting& setting,
-                                             const Settings& settings, bool verified) {
+Result<std::shared_ptr<daemon::LoadedModel>> load(const daemon::ModelSetting& setting,
+                                                  const Settings& settings, bool verified) {
     auto opened = open(setting, settings, verified);
     if (!opened) return opened.error();
     auto& [model, engine] = *opened;
@@ -377,8 +377,8 @@ Result<std::shared_ptr<daemon::Served>> load(const daemon::ModelSetting& setting
         log_info("engine cpu, for requests that name it: {}", (*cpu)->description());
         engines.push_back(*std::move(cpu));
     }
-    return std::make_shared<daemon::Served>(setting.name, std::move(model), std::move(engines),
-                                            settings);
+    return std::make_shared<daemon::LoadedModel>(setting.name, std::move(model), std::move(engines),
+                                                 settings);
 }
 
 /// Why auto takes none that it would prefer to the cpu; empty where it need not say.
@@ -462,7 +462,7 @@ int run_program(int argc, char** argv) {
     }
     if (!arguments) return kDone;
     daemon::start_log(arguments->log_level);
-    daemon::name_lost_pages();
+    daemon::install_sigbus_handler();
     ::signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
     // Nothing is to be cleaned up after a check.

@@ -125,9 +125,9 @@ Server::~Server() {
     loop_.poll();
 }
 
-void Server::watch_engines(const Served& served) {
-    for (const auto& compute : served.computes()) {
-        compute->on_fault([this](const Error& error) {
+void Server::watch_engines(const LoadedModel& served) {
+    for (const auto& worker : served.workers()) {
+        worker->on_fault([this](const Error& error) {
             asio::post(loop_, [this, error] { handle_fault(error); });
         });
     }
@@ -228,8 +228,8 @@ asio::awaitable<void> Server::feed_watchdog(std::chrono::microseconds interval) 
 
 void Server::probe_engines() {
     for (const auto& served : models_) {
-        for (const auto& compute : served->computes()) {
-            const bool asked = compute->probe([this](bool right) {
+        for (const auto& worker : served->workers()) {
+            const bool asked = worker->probe([this](bool right) {
                 post_surely(loop_, [this, right] {
                     probes_right_ = probes_right_ && right;
                     if (--probes_due_ == 0) probed_.notify();
@@ -352,7 +352,7 @@ asio::awaitable<void> Server::keep_deadlines() {
         tick_.expires_after(kTick);
         co_await tick_.async_wait(ignoring(error));
         try {
-            keep_house();
+            on_tick();
         } catch (const std::bad_alloc&) {
             // At the next tick, then.
         }
@@ -360,7 +360,7 @@ asio::awaitable<void> Server::keep_deadlines() {
 }
 
 /// What is to be done now and then.
-void Server::keep_house() {
+void Server::on_tick() {
     tend_log();
     manager_.send_kept();
     if (!is_serving()) return;
@@ -425,7 +425,7 @@ void Server::handle_fault(const Error& error) {
     manager_.status(fmt::format("out of service: {}", error.message));
     for (const auto* models : {&models_, &retired_}) {
         for (const auto& served : *models) {
-            for (const auto& compute : served->computes()) compute->refuse(error);
+            for (const auto& worker : served->workers()) worker->refuse(error);
         }
     }
     end_at_the_latest_after(kLastResort);
@@ -452,8 +452,8 @@ void Server::begin_drain(std::chrono::milliseconds timeout) {
     probed_.notify();
 }
 
-void Server::count_submitted(const Compute& compute) {
-    if (!compute.worth_spinning()) return;
+void Server::count_submitted(const EngineWorker& worker) {
+    if (!worker.worth_spinning()) return;
     ++quick_in_flight_;
     spin_until_ = Clock::now() + kSpin;
 }
@@ -489,16 +489,16 @@ void Server::forget_refused(std::uint64_t id) {
     if (is_drained()) tick_.cancel();
 }
 
-Status Server::check(const wire::Request& request, const Served& served) const {
+Status Server::check(const wire::Request& request, const LoadedModel& served) const {
     const wire::Options& options = request.options;
     if (options.k > settings_.limits.max_k) {
         return Error{ErrorCode::bad_request, fmt::format("k= is at most {} here, not {}",
                                                          settings_.limits.max_k, options.k)};
     }
-    if (served.find_compute(options.engine) == nullptr) {
+    if (served.find_worker(options.engine) == nullptr) {
         std::string names;
-        for (const auto& compute : served.computes())
-            names += (names.empty() ? "" : ", ") + compute->engine().name();
+        for (const auto& worker : served.workers())
+            names += (names.empty() ? "" : ", ") + worker->engine().name();
         return Error{ErrorCode::bad_request, fmt::format("no engine {} here: there is {}",
                                                          printable(options.engine), names)};
     }
@@ -578,17 +578,17 @@ void Server::take_loaded(const Loaded& loaded) {
     go_on_reloading();
 }
 
-void Server::adopt(std::size_t index, std::shared_ptr<Served> loaded) {
+void Server::adopt(std::size_t index, std::shared_ptr<LoadedModel> loaded) {
     retired_.reserve(retired_.size() + 1);  // so that what follows cannot stop halfway
     ++reloads_;
     refused_reloads_.erase(loaded->name());
     watch_engines(*loaded);
     if (fault_) {
-        for (const auto& compute : loaded->computes()) compute->refuse(*fault_);
+        for (const auto& worker : loaded->workers()) worker->refuse(*fault_);
     }
     retired_.push_back(std::exchange(models_[index], std::move(loaded)));
     load_anyway_at_ = Clock::now() + kMaxFarewell;
-    const Served& now = *models_[index];
+    const LoadedModel& now = *models_[index];
     log_info("model {}: generation {} in place of {}", now.name(),
              format::hex(now.model().generation()),
              format::hex(retired_.back()->model().generation()));
@@ -599,7 +599,7 @@ void Server::cut_readers_of_retired() {
     for (const auto& [id, session] : sessions_) {
         const auto alive = session.lock();
         if (!alive || !alive->takes_answers_of(retired_)) continue;
-        count_cut(Cut::unread);
+        count_closed(CloseReason::unread);
         alive->close();
     }
 }
@@ -610,7 +610,7 @@ void Server::free_retired() {
     const auto first = std::partition(retired_.begin(), retired_.end(),
                                       [](const auto& served) { return served.use_count() > 1; });
     for (auto left = retired_.end() - first; left > 0; --left) {
-        const auto last = std::make_shared<std::shared_ptr<Served>>();
+        const auto last = std::make_shared<std::shared_ptr<LoadedModel>>();
         *last = std::move(retired_.back());
         retired_.pop_back();
         ++freeing_;
@@ -626,7 +626,7 @@ void Server::free_retired() {
     }
 }
 
-void Server::prepare_suggestions(const std::shared_ptr<Served>& served) {
+void Server::prepare_suggestions(const std::shared_ptr<LoadedModel>& served) {
     post_surely(suggesting_, [loaded = std::weak_ptr(served)] {
         try {
             // Unless it is replaced by now.
@@ -638,7 +638,7 @@ void Server::prepare_suggestions(const std::shared_ptr<Served>& served) {
     });
 }
 
-bool Server::suggest(std::shared_ptr<Served> served, std::string word,
+bool Server::suggest(std::shared_ptr<LoadedModel> served, std::string word,
                      std::function<void(std::vector<std::string>)> done) {
     const auto now = Clock::now();
     suggesting_allowance_ = std::min<Clock::duration>(
@@ -652,7 +652,7 @@ bool Server::suggest(std::shared_ptr<Served> served, std::string word,
     }
     // Made here, where a want of memory does no harm.
     struct Search {
-        std::shared_ptr<Served> served;
+        std::shared_ptr<LoadedModel> served;
         std::string word;
         std::function<void(std::vector<std::string>)> done;
         std::vector<std::string> found;

@@ -17,8 +17,8 @@
 #include "common/result.hpp"
 #include "common/wire/request.hpp"
 #include "daemon/asio.hpp"
-#include "daemon/compute.hpp"
-#include "daemon/served.hpp"
+#include "daemon/engine_worker.hpp"
+#include "daemon/loaded_model.hpp"
 #include "daemon/service_manager.hpp"
 #include "daemon/session.hpp"
 #include "daemon/settings.hpp"
@@ -48,7 +48,7 @@ class Server {
     const Settings& settings() const { return settings_; }
     /// All models, the default first, as they are loaded now; all that `settings` names, once a
     /// session asks.
-    const std::vector<std::shared_ptr<Served>>& models() const { return models_; }
+    const std::vector<std::shared_ptr<LoadedModel>>& models() const { return models_; }
     /// The places of all models.
     std::vector<std::size_t> all_models() const;
     /// The place of a name among the models. Error: unknown_model.
@@ -59,12 +59,12 @@ class Server {
     std::array<char, 65536>& read_buffer() { return read_buffer_; }
 
     /// What can be refused without looking at the model: bounds, names. Error: bad_request.
-    Status check(const wire::Request& request, const Served& served) const;
+    Status check(const wire::Request& request, const LoadedModel& served) const;
     /// The reply to MODELS or RELOAD about these models.
     std::string list_models(wire::Form form, wire::Verb verb,
                             const std::vector<std::size_t>& which) const;
     /// The reply to STATS, with what is said of one model about `served`.
-    std::string stats(wire::Form form, const Served& served) const;
+    std::string stats(wire::Form form, const LoadedModel& served) const;
     /// The reply to STATS prometheus: the text exposition format, with all models.
     std::string prometheus_stats(wire::Form form) const;
 
@@ -75,18 +75,18 @@ class Server {
     void reload(std::vector<std::size_t> models, std::function<void(const Status&)> done);
     /// Looks for near spellings on a thread of its own and calls `done` on the loop; false, and
     /// never, when more is asked than one may spend on that.
-    bool suggest(std::shared_ptr<Served> served, std::string word,
+    bool suggest(std::shared_ptr<LoadedModel> served, std::string word,
                  std::function<void(std::vector<std::string>)> done);
 
     /// An answer has been written, or its connection was lost meanwhile.
     void count_answer(const Peer& peer, std::optional<wire::Verb> verb,
                       std::optional<ErrorCode> error, Clock::duration took);
-    void count_cut(Cut cut) { ++cuts_[static_cast<std::size_t>(cut)]; }
+    void count_closed(CloseReason reason) { ++closed_[static_cast<std::size_t>(reason)]; }
     Statistics& statistics() { return statistics_; }
     /// A request went to an engine, and its answer came back.
-    void count_submitted(const Compute& compute);
-    void count_answered(const Compute& compute) {
-        if (compute.worth_spinning()) --quick_in_flight_;
+    void count_submitted(const EngineWorker& worker);
+    void count_answered(const EngineWorker& worker) {
+        if (worker.worth_spinning()) --quick_in_flight_;
     }
     /// A session is gone.
     void forget(std::uint64_t id, const Peer& peer);
@@ -108,7 +108,9 @@ class Server {
     void refuse(Socket& socket, const Peer& peer, const Error& reason);
     /// Connections open, without those that are being refused.
     std::size_t open_connections() const { return sessions_.size() - refused_sessions_; }
-    std::uint64_t count_of(Cut cut) const { return cuts_[static_cast<std::size_t>(cut)]; }
+    std::uint64_t count_of(CloseReason reason) const {
+        return closed_[static_cast<std::size_t>(reason)];
+    }
     /// Why a connection of this peer is one too many.
     std::optional<Error> refusal(const Peer& peer);
     asio::awaitable<void> feed_watchdog(std::chrono::microseconds interval);
@@ -116,9 +118,9 @@ class Server {
     /// What `systemctl status` shows.
     std::string describe_state() const;
     /// Why the service is not what it should be, though it answers; empty while all is well.
-    std::string troubles() const;
+    std::string degraded_reason() const;
     asio::awaitable<void> keep_deadlines();
-    void keep_house();
+    void on_tick();
     asio::awaitable<void> handle_signals();
     void reload_for_hangup();
     bool is_serving() const { return models_.size() == settings_.models.size(); }
@@ -126,22 +128,22 @@ class Server {
     bool is_drained() const { return draining_ && !accepting_ && sessions_.empty(); }
     void begin_drain(std::chrono::milliseconds timeout);
     void handle_fault(const Error& error);
-    void watch_engines(const Served& served);
+    void watch_engines(const LoadedModel& served);
     /// Loads the next model that is waited for, if it may be loaded now.
     void go_on_reloading();
     void take_loaded(const Loaded& loaded);
     /// A model that was loaded anew takes its place.
-    void adopt(std::size_t index, std::shared_ptr<Served> loaded);
+    void adopt(std::size_t index, std::shared_ptr<LoadedModel> loaded);
     /// Closes connections that still take answers of models that were replaced.
     void cut_readers_of_retired();
     /// Frees models that were replaced and answer nothing any more.
     void free_retired();
-    void prepare_suggestions(const std::shared_ptr<Served>& served);
+    void prepare_suggestions(const std::shared_ptr<LoadedModel>& served);
     std::size_t waiting() const;
 
     const Settings& settings_;
-    std::vector<std::shared_ptr<Served>> models_;
-    std::vector<std::shared_ptr<Served>> retired_;  // replaced, but with answers still to give
+    std::vector<std::shared_ptr<LoadedModel>> models_;
+    std::vector<std::shared_ptr<LoadedModel>> retired_;  // replaced, but with answers still to give
     const Loader load_;
     std::function<void()> on_ready_;
     std::optional<Error> fault_;
@@ -181,7 +183,7 @@ class Server {
     std::uint64_t admitted_connections_ = 0;
     std::uint64_t refused_connections_ = 0;
     std::uint64_t refused_uid_share_ = 0;  // of them, for their user had too many
-    std::array<std::uint64_t, kCuts> cuts_{};
+    std::array<std::uint64_t, kCloseReasons> closed_{};
     std::map<std::string, std::string> refused_reloads_;  // model to message, until one succeeds
     std::uint64_t reloads_ = 0;
     std::uint64_t failed_reloads_ = 0;

@@ -71,7 +71,7 @@ double seconds_in(std::chrono::milliseconds time) {
 }
 
 /// «1:20 2:5 4:3»: how many batches there were of one query, of up to two, of up to four, …
-std::string sizes_of(const ComputeCounts& counts) {
+std::string sizes_of(const WorkerCounts& counts) {
     std::string text;
     for (std::size_t i = 0; i < kBatchSizes; ++i) {
         const std::uint64_t count = counts.batches_of[i];
@@ -128,16 +128,16 @@ void expose_times(Exposition& out, const Statistics& statistics) {
 }
 
 /// Of what an engine does for a model.
-std::string labels_of(const Served& served, const Compute& compute) {
-    return fmt::format("model=\"{}\",engine=\"{}\"", served.name(), compute.engine().name());
+std::string labels_of(const LoadedModel& served, const EngineWorker& worker) {
+    return fmt::format("model=\"{}\",engine=\"{}\"", served.name(), worker.engine().name());
 }
 
-void expose_batches(Exposition& out, const std::vector<std::shared_ptr<Served>>& models) {
+void expose_batches(Exposition& out, const std::vector<std::shared_ptr<LoadedModel>>& models) {
     out.metric("batch_size", "histogram", "Queries that were scanned together.");
     for (const auto& served : models) {
-        for (const auto& compute : served->computes()) {
-            const std::string labels = labels_of(*served, *compute);
-            const ComputeCounts& counts = compute->counts();
+        for (const auto& worker : served->workers()) {
+            const std::string labels = labels_of(*served, *worker);
+            const WorkerCounts& counts = worker->counts();
             // The scans go on meanwhile: the count is that of the buckets, so that the two agree.
             std::uint64_t sum = 0;
             for (std::size_t i = 0; i < kBatchSizes; ++i) {
@@ -152,21 +152,21 @@ void expose_batches(Exposition& out, const std::vector<std::shared_ptr<Served>>&
     }
 }
 
-void expose_passes(Exposition& out, const std::vector<std::shared_ptr<Served>>& models) {
+void expose_passes(Exposition& out, const std::vector<std::shared_ptr<LoadedModel>>& models) {
     out.metric("answers_total", "counter", "Scanned queries by the pass that led to their answer.");
     for (const auto& served : models) {
-        for (const auto& compute : served->computes()) {
+        for (const auto& worker : served->workers()) {
             for (std::size_t i = 0; i < kPasses.size(); ++i) {
-                out.sample(fmt::format("{},pass=\"{}\"", labels_of(*served, *compute), kPasses[i]),
-                           compute->counts().answers_by[i].load());
+                out.sample(fmt::format("{},pass=\"{}\"", labels_of(*served, *worker), kPasses[i]),
+                           worker->counts().answers_by[i].load());
             }
         }
     }
     out.metric("plane_unselective_total", "counter",
                "Answers for which a plane left more than a tenth of the rows, or was given up.");
     for (const auto& served : models) {
-        for (const auto& compute : served->computes()) {
-            out.sample(labels_of(*served, *compute), compute->counts().plane_unselective.load());
+        for (const auto& worker : served->workers()) {
+            out.sample(labels_of(*served, *worker), worker->counts().plane_unselective.load());
         }
     }
 }
@@ -179,13 +179,13 @@ std::string Server::list_models(wire::Form form, wire::Verb verb,
     wire::append_head(reply, form, verb, which.size());
     wire::LineWriter line(reply, form, true);
     for (const std::size_t index : which) {
-        const Served& served = *models_[index];
+        const LoadedModel& served = *models_[index];
         line.begin();
         line.text("model", served.name());
         line.count("rows", served.model().rows());
         line.count("dim", served.model().dim());
         line.text("generation", format::hex(served.model().generation()));
-        line.text("engine", served.first_compute().engine().name());
+        line.text("engine", served.first_worker().engine().name());
         line.end();
     }
     wire::append_tail(reply, form);
@@ -195,12 +195,12 @@ std::string Server::list_models(wire::Form form, wire::Verb verb,
 std::size_t Server::waiting() const {
     std::size_t waiting = 0;
     for (const auto& served : models_) {
-        for (const auto& compute : served->computes()) waiting += compute->waiting();
+        for (const auto& worker : served->workers()) waiting += worker->waiting();
     }
     return waiting;
 }
 
-std::string Server::troubles() const {
+std::string Server::degraded_reason() const {
     std::string text;
     for (const auto& [model, message] : refused_reloads_)
         text += (text.empty() ? "" : "; ") + message;
@@ -208,8 +208,8 @@ std::string Server::troubles() const {
 }
 
 std::string Server::describe_state() const {
-    const Served& first = *models_.front();
-    const kernels::Engine& engine = first.first_compute().engine();
+    const LoadedModel& first = *models_.front();
+    const kernels::Engine& engine = first.first_worker().engine();
     std::string text =
         fmt::format("serving {}: {} words x {}, engine {} ({})", first.name(), first.model().rows(),
                     first.model().dim(), engine.name(), engine.description());
@@ -220,32 +220,33 @@ std::string Server::describe_state() const {
     if (pinned == "on") text += "; memory locked";
     if (pinned == "refused")
         text += fmt::format("; memory not locked (the limit is {})", describe(memlock_limit()));
-    if (const std::string troubles = this->troubles(); !troubles.empty())
-        text += "; DEGRADED: " + troubles;
+    if (const std::string degraded_reason = this->degraded_reason(); !degraded_reason.empty())
+        text += "; DEGRADED: " + degraded_reason;
     return text;
 }
 
-std::string Server::stats(wire::Form form, const Served& served) const {
+std::string Server::stats(wire::Form form, const LoadedModel& served) const {
     const format::Model& model = served.model();
-    const Compute& first = served.first_compute();
+    const EngineWorker& first = served.first_worker();
     std::string engines;
     std::uint64_t queries = 0;
     std::uint64_t batches = 0;
     std::uint64_t largest_batch = 0;
     std::array<std::uint64_t, kPasses.size()> answers_by{};
     std::uint64_t plane_unselective = 0;
-    for (const auto& compute : served.computes()) {
-        engines += (engines.empty() ? "" : " ") + compute->engine().name();
-        queries += compute->counts().queries;
-        batches += compute->counts().batches;
-        largest_batch = std::max(largest_batch, compute->counts().largest_batch.load());
+    for (const auto& worker : served.workers()) {
+        engines += (engines.empty() ? "" : " ") + worker->engine().name();
+        queries += worker->counts().queries;
+        batches += worker->counts().batches;
+        largest_batch = std::max(largest_batch, worker->counts().largest_batch.load());
         for (std::size_t i = 0; i < kPasses.size(); ++i)
-            answers_by[i] += compute->counts().answers_by[i];
-        plane_unselective += compute->counts().plane_unselective;
+            answers_by[i] += worker->counts().answers_by[i];
+        plane_unselective += worker->counts().plane_unselective;
     }
-    const std::string troubles = this->troubles();
-    std::vector<Fact> facts = {{"health", std::string(troubles.empty() ? "serving" : "degraded")}};
-    if (!troubles.empty()) facts.push_back({"health_reason", troubles});
+    const std::string degraded_reason = this->degraded_reason();
+    std::vector<Fact> facts = {
+        {"health", std::string(degraded_reason.empty() ? "serving" : "degraded")}};
+    if (!degraded_reason.empty()) facts.push_back({"health_reason", degraded_reason});
     const std::vector<Fact> of_the_model = {
         {"version", std::string(kProgramVersion)},
         {"uptime_s", seconds_of(Clock::now() - started_)},
@@ -284,9 +285,9 @@ std::string Server::stats(wire::Form form, const Served& served) const {
         {"connections_total", admitted_connections_},
         {"refused_connections", refused_connections_},
         {"refused_uid_share", refused_uid_share_},
-        {"cut_line_timeout", count_of(Cut::slow_line)},
-        {"cut_idle_timeout", count_of(Cut::idle)},
-        {"cut_write_timeout", count_of(Cut::unread)},
+        {"cut_line_timeout", count_of(CloseReason::slow_line)},
+        {"cut_idle_timeout", count_of(CloseReason::idle)},
+        {"cut_write_timeout", count_of(CloseReason::unread)},
         {"max_connections", limits.max_connections},
         {"uid_share", limits.uid_share},
         {"max_k", limits.max_k},
@@ -341,12 +342,12 @@ std::string Server::prometheus_stats(wire::Form form) const {
     out.single("uptime_seconds", "gauge", "Since the start.", seconds_of(Clock::now() - started_));
     out.single("degraded", "gauge",
                "1 when something is wrong though requests are answered: STATS has health_reason.",
-               troubles().empty() ? 0 : 1);
+               degraded_reason().empty() ? 0 : 1);
     out.metric("model_info", "gauge", "The models that are served, the default first.");
     for (const auto& served : models_) {
         out.sample(fmt::format("model=\"{}\",generation=\"{}\",engine=\"{}\",pinned=\"{}\"",
                                served->name(), format::hex(served->model().generation()),
-                               served->first_compute().engine().name(), served->pinned()),
+                               served->first_worker().engine().name(), served->pinned()),
                    1);
     }
     out.metric("model_rows", "gauge", "Words of a model.");
@@ -364,8 +365,8 @@ std::string Server::prometheus_stats(wire::Form form) const {
     expose_passes(out, models_);
     out.metric("queue_depth", "gauge", "Requests that wait for an engine.");
     for (const auto& served : models_) {
-        for (const auto& compute : served->computes()) {
-            out.sample(labels_of(*served, *compute), compute->waiting());
+        for (const auto& worker : served->workers()) {
+            out.sample(labels_of(*served, *worker), worker->waiting());
         }
     }
     out.single("queue_length", "gauge", "How many may wait for an engine.",
@@ -381,13 +382,13 @@ std::string Server::prometheus_stats(wire::Form form) const {
     out.sample("limit=\"uid_share\"", refused_uid_share_);
     out.metric("cut_connections_total", "counter",
                "Connections ended because their peer was too slow.");
-    out.sample("limit=\"line_timeout\"", count_of(Cut::slow_line));
-    out.sample("limit=\"idle_timeout\"", count_of(Cut::idle));
-    out.sample("limit=\"write_timeout\"", count_of(Cut::unread));
+    out.sample("limit=\"line_timeout\"", count_of(CloseReason::slow_line));
+    out.sample("limit=\"idle_timeout\"", count_of(CloseReason::idle));
+    out.sample("limit=\"write_timeout\"", count_of(CloseReason::unread));
     out.single("own_memory_bytes", "gauge", "Memory beside the mapped models.", own_memory_bytes());
     out.metric("gpu_memory_bytes", "gauge", "Device memory that a model's engine holds.");
     for (const auto& served : models_) {
-        for (const auto& [key, value] : served->first_compute().engine().facts()) {
+        for (const auto& [key, value] : served->first_worker().engine().facts()) {
             if (key == "gpu_memory_bytes")
                 out.sample(fmt::format("model=\"{}\"", served->name()), value);
         }

@@ -250,7 +250,7 @@ void Session::answer_error(std::optional<wire::Verb> verb, Error error) {
     answer_now(verb, Reply(form_, std::move(error)));
 }
 
-Result<std::shared_ptr<Served>> Session::served_for(const wire::Request& request) const {
+Result<std::shared_ptr<LoadedModel>> Session::served_for(const wire::Request& request) const {
     if (request.options.model.empty()) return server_.models()[model_];
     const auto index = server_.find_model(request.options.model);
     if (!index) return index.error();
@@ -261,7 +261,7 @@ void Session::use(const wire::Request& request) {
     const auto index = server_.find_model(request.words[0]);
     if (!index) return answer_error(request.verb, index.error());
     model_ = *index;
-    const Served& served = *server_.models()[model_];
+    const LoadedModel& served = *server_.models()[model_];
     answer_now(request.verb, Reply(wire::empty_reply(
                                  form_, request.verb,
                                  {{"rows", served.model().rows()},
@@ -319,7 +319,7 @@ void Session::submit(wire::Request request, std::string_view line) {
     }
     auto slot = make_slot(request.verb);
     slot->served = *std::move(served);
-    slot->compute = slot->served->find_compute(request.options.engine);
+    slot->worker = slot->served->find_worker(request.options.engine);
     const std::size_t parsed = parsed_bytes(request);
     const bool is_large = parsed > std::max(kMaxParsedBytes, line.size());
     slot->held_bytes = kRequestBytes + (is_large ? line.size() : parsed) +
@@ -333,8 +333,8 @@ void Session::submit(wire::Request request, std::string_view line) {
     // First the place in line, so that a request that was taken on always has one.
     slots_.push_back(slot);
     held_bytes_ += slot->held_bytes;
-    if (slot->compute->submit(std::move(job), slot->held_bytes)) {
-        server_.count_submitted(*slot->compute);
+    if (slot->worker->submit(std::move(job), slot->held_bytes)) {
+        server_.count_submitted(*slot->worker);
     } else {
         slot->reply =
             Reply(slot->form, Error{ErrorCode::busy, "too many requests are waiting; try again"});
@@ -358,7 +358,7 @@ Job Session::job_for(const std::shared_ptr<Slot>& slot) {
         if (!slot->begun) slot->times.taken = times.taken;
         slot->times.computed = times.computed;
         asio::post(executor, [slot, session, server] {
-            server->count_answered(*slot->compute);
+            server->count_answered(*slot->worker);
             if (const auto self = session.lock()) self->take_answer(slot);
         });
     };
@@ -391,13 +391,13 @@ void Session::mark_ready(const std::shared_ptr<Slot>& slot) {
     answered_.notify();
 }
 
-void Session::go_on(const std::shared_ptr<Slot>& slot) {
+void Session::request_next_piece(const std::shared_ptr<Slot>& slot) {
     Job job = job_for(slot);
     job.goes_on = true;
     job.begun = std::exchange(slot->reply, Reply());
     slot->ready = false;
-    if (slot->compute->submit(std::move(job), 0)) {
-        server_.count_submitted(*slot->compute);
+    if (slot->worker->submit(std::move(job), 0)) {
+        server_.count_submitted(*slot->worker);
     } else {
         slot->reply = Reply::broken();  // the engine is being stopped
         slot->ready = true;
@@ -429,7 +429,7 @@ asio::awaitable<void> Session::write_answers() {
             slot.reply.append_to(chunk, kPieceBytes);
             // Words are read from the model's file as they become text. What was read of one that
             // is cut short by now does not go out.
-            if (slot.compute != nullptr && !slot.compute->files_are_whole()) {
+            if (slot.worker != nullptr && !slot.worker->files_are_whole()) {
                 chunk.resize(bytes_before);
                 slot.reply = slot.begun ? Reply::broken() : Reply(slot.form, stopped_answer());
                 slot.reply.append_to(chunk, kPieceBytes);
@@ -440,7 +440,7 @@ asio::awaitable<void> Session::write_answers() {
                 break;
             }
             if (slot.reply.is_costly()) {
-                go_on(slots_.front());
+                request_next_piece(slots_.front());
                 break;
             }
             if (!slot.reply.finished()) break;
@@ -489,7 +489,7 @@ asio::awaitable<error_code> Session::send(std::string_view bytes) {
         } else if (error != asio::error::would_block) {
             break;
         } else if (Clock::now() >= write_deadline_) {
-            server_.count_cut(Cut::unread);
+            server_.count_closed(CloseReason::unread);
             error = asio::error::timed_out;
             break;
         } else {
@@ -563,7 +563,7 @@ void Session::enforce_deadlines(Clock::time_point now) {
     if (reading_ended_) return close();  // lingering
     if (draining_) return cut_input();
     const bool idle = lines_.partial().empty();
-    server_.count_cut(idle ? Cut::idle : Cut::slow_line);
+    server_.count_closed(idle ? CloseReason::idle : CloseReason::slow_line);
     // The code tells a client that this line answers none of its requests, though they may cross.
     end_with(idle ? Error{ErrorCode::idle, "idle for too long; closing"}
                   : Error{ErrorCode::timeout, "the line did not end in time; closing"});
@@ -573,7 +573,7 @@ void Session::begin_drain() {
     draining_ = true;
     if (server_.fault()) {
         // A model that is being loaded is not waited for.
-        for (const auto& slot : slots_) slot->ready = slot->ready || slot->compute == nullptr;
+        for (const auto& slot : slots_) slot->ready = slot->ready || slot->worker == nullptr;
         answered_.notify();
     }
     if (reading_ended_) return;
@@ -592,7 +592,7 @@ void Session::cut_input() {
     socket_.shutdown(Socket::shutdown_receive, ignored);
 }
 
-bool Session::takes_answers_of(const std::vector<std::shared_ptr<Served>>& models) const {
+bool Session::takes_answers_of(const std::vector<std::shared_ptr<LoadedModel>>& models) const {
     return std::any_of(slots_.begin(), slots_.end(), [&](const std::shared_ptr<Slot>& slot) {
         return std::find(models.begin(), models.end(), slot->served) != models.end();
     });

@@ -13,9 +13,9 @@
 
 #include "common/wire/line_splitter.hpp"
 #include "daemon/asio.hpp"
-#include "daemon/compute.hpp"
+#include "daemon/engine_worker.hpp"
+#include "daemon/loaded_model.hpp"
 #include "daemon/reply.hpp"
-#include "daemon/served.hpp"
 #include "daemon/settings.hpp"
 
 namespace gloved::daemon {
@@ -23,8 +23,8 @@ namespace gloved::daemon {
 class Server;
 
 /// Why a connection was ended for want of progress.
-enum class Cut { slow_line, idle, unread };
-inline constexpr std::size_t kCuts = 3;
+enum class CloseReason { slow_line, idle, unread };
+inline constexpr std::size_t kCloseReasons = 3;
 
 /// Who is at the other end of a connection, as the kernel says. Unknown users are all one.
 struct Peer {
@@ -55,7 +55,7 @@ class Session : public std::enable_shared_from_this<Session> {
     /// Closes at once.
     void close();
     /// Whether an answer of one of these models is owed.
-    bool takes_answers_of(const std::vector<std::shared_ptr<Served>>& models) const;
+    bool takes_answers_of(const std::vector<std::shared_ptr<LoadedModel>>& models) const;
 
   private:
     /// A request's place in the line of answers.
@@ -63,9 +63,9 @@ class Session : public std::enable_shared_from_this<Session> {
         std::optional<wire::Verb> verb;  // none where the line could not be parsed
         wire::Form form = wire::Form::text;
         Reply reply;
-        std::shared_ptr<Served> served;  // whose engine answers it
-        Compute* compute = nullptr;      // that engine
-        Times times;                     // `arrived` alone, but for an answer from an engine
+        std::shared_ptr<LoadedModel> served;  // whose engine answers it
+        EngineWorker* worker = nullptr;       // that engine
+        Times times;                          // `arrived` alone, but for an answer from an engine
         bool ready = false;
         bool begun = false;  // some of it is written
         std::size_t held_bytes = 0;
@@ -94,7 +94,7 @@ class Session : public std::enable_shared_from_this<Session> {
     void submit(wire::Request request, std::string_view line);
     /// The model that a request is about: the one that it names, else the connection's. Error:
     /// unknown_model.
-    Result<std::shared_ptr<Served>> served_for(const wire::Request& request) const;
+    Result<std::shared_ptr<LoadedModel>> served_for(const wire::Request& request) const;
     void use(const wire::Request& request);
     void list_models();
     void show_statistics(const wire::Request& request);
@@ -103,7 +103,7 @@ class Session : public std::enable_shared_from_this<Session> {
     void take_answer(const std::shared_ptr<Slot>& slot);
     void mark_ready(const std::shared_ptr<Slot>& slot);
     /// Has the rest of an answer made, of which a part was taken.
-    void go_on(const std::shared_ptr<Slot>& slot);
+    void request_next_piece(const std::shared_ptr<Slot>& slot);
     Job job_for(const std::shared_ptr<Slot>& slot);
     void set_read_deadline();
     /// Whether another request may be taken on.

@@ -166,14 +166,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (size < 1) return 0;
     const auto variation = static_cast<unsigned>(static_cast<std::uint8_t>(data[0] - '0'));
     const std::string_view content(reinterpret_cast<const char*>(data) + 1, size - 1);
-    static const std::atomic<bool> go_on{false};
+    static const std::atomic<bool> never_stop{false};
     static fuzz::MemoryFile file;
     const std::string& path = file.path();
     file.write(content);
     constexpr std::size_t kPieces[] = {4, 7, 64, 1 << 14};
     // Starting threads takes longer than all the rest, so that few inputs pay for it.
     distmat::ReadOptions options{variation / 4 % 16 == 1 ? 2U : 0U, kPieces[variation % 4]};
-    const auto read = distmat::read_matrix(path, options, go_on);
+    const auto read = distmat::read_matrix(path, options, never_stop);
     if (!read) check_message(read.error(), path);
     // A packing of its own: what is inside, the plain parser does not know.
     if (content.starts_with("\x1f\x8b") || content.starts_with("PK")) return 0;
@@ -183,7 +183,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if ((variation & 64) == 0) return 0;
     static fuzz::MemoryFile packed;
     packed.write(tests::gzip(std::string(content)));
-    const auto streamed = distmat::read_matrix(packed.path(), options, go_on);
+    const auto streamed = distmat::read_matrix(packed.path(), options, never_stop);
     GLOVED_CHECK(static_cast<bool>(read) == static_cast<bool>(streamed));
     if (read) GLOVED_CHECK(same_values(*read, *streamed));
     if (!streamed) check_message(streamed.error(), packed.path());

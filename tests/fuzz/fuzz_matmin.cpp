@@ -59,7 +59,7 @@ bool same(const Outcome<T>& a, const Outcome<T>& b) {
 
 template <class T>
 Outcome<T> read(const std::string& path, std::size_t block_bytes, std::size_t threads) {
-    static const std::atomic<bool> go_on{false};
+    static const std::atomic<bool> never_stop{false};
     Outcome<T> outcome;
     const auto refused = [&](const Error& error) {
         GLOVED_CHECK(error.code == ErrorCode::bad_source || error.code == ErrorCode::damaged ||
@@ -69,7 +69,7 @@ Outcome<T> read(const std::string& path, std::size_t block_bytes, std::size_t th
         outcome.error = error.message;
         return outcome;
     };
-    auto input = convert::Input::open(path, go_on, {}, kInputBytes);
+    auto input = convert::Input::open(path, never_stop, {}, kInputBytes);
     GLOVED_CHECK(input);
     std::string head(8, '\0');
     head.resize(*input->read(head));

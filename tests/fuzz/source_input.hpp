@@ -60,7 +60,7 @@ inline constexpr std::uint64_t kMaxLines = 5'000;
 /// take, or a message that names the file on one line.
 inline Reading read_download(const std::string& path, const convert::SourceOptions& options,
                              const std::string& member, std::size_t block_bytes) {
-    static const std::atomic<bool> go_on{false};
+    static const std::atomic<bool> never_stop{false};
     Reading reading;
     const auto refused = [&](const Error& error) {
         if (reading.broken_off) return reading;
@@ -70,7 +70,7 @@ inline Reading read_download(const std::string& path, const convert::SourceOptio
         reading.error = error.message;
         return reading;
     };
-    auto input = convert::Input::open(path, go_on, member, block_bytes);
+    auto input = convert::Input::open(path, never_stop, member, block_bytes);
     if (!input) return refused(input.error());
     reading.packed = input->compression() != "none";
 

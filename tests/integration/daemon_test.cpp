@@ -504,7 +504,7 @@ TEST(Daemon, HoldsLittleForPeersThatNeverRead) {
     EXPECT_EQ(Connection(daemon.socket_path()).ask("PING").status, "OK 0");
 }
 
-// ---- Same bytes, whatever computes them
+// ---- Same bytes, whatever workers them
 
 /// The answers to many requests, without us=: asked one by one, or all at once.
 std::string answers_of(const std::string& model, const std::vector<std::string>& options,

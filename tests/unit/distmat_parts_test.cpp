@@ -20,7 +20,7 @@
 namespace gloved::distmat {
 namespace {
 
-const std::atomic<bool> go_on{false};
+const std::atomic<bool> never_stop{false};
 
 TextRows parsed(std::string_view text) {
     TextRows rows;
@@ -101,7 +101,7 @@ TEST(Matrix, ReadsTextOfManyPiecesInOrder) {
     ASSERT_GT(text.size(), std::size_t{9} << 20);
     const tests::TempDir dir;
     for (const std::size_t threads : {0U, 1U, 3U}) {
-        const auto matrix = read_matrix(file_with(dir, text), {threads}, go_on);
+        const auto matrix = read_matrix(file_with(dir, text), {threads}, never_stop);
         ASSERT_TRUE(matrix) << matrix.error().message;
         ASSERT_EQ(matrix->rows(), kRows);
         EXPECT_EQ(matrix->dim(), 3U);
@@ -111,18 +111,18 @@ TEST(Matrix, ReadsTextOfManyPiecesInOrder) {
         }
     }
     // A fault in a later piece is told with the line of the whole, and by the first row's length.
-    const auto ragged = read_matrix(file_with(dir, text + "1 2\n"), {2}, go_on);
+    const auto ragged = read_matrix(file_with(dir, text + "1 2\n"), {2}, never_stop);
     ASSERT_FALSE(ragged);
     EXPECT_EQ(ragged.error().message,
               dir / "m" + ": line " + std::to_string(line + 1) +
                   " has 2 numbers, and line 1 has 3; a matrix has the same in every row");
-    const auto word = read_matrix(file_with(dir, text + "\n1 2 three\n"), {2}, go_on);
+    const auto word = read_matrix(file_with(dir, text + "\n1 2 three\n"), {2}, never_stop);
     ASSERT_FALSE(word);
     EXPECT_NE(word.error().message.find("line " + std::to_string(line + 2) + ": \"three\""),
               std::string::npos);
     // The first row of a later piece has another length.
-    const auto cut =
-        read_matrix(file_with(dir, "1 2\n" + std::string(5 << 20, '\n') + "1 2 3\n"), {2}, go_on);
+    const auto cut = read_matrix(file_with(dir, "1 2\n" + std::string(5 << 20, '\n') + "1 2 3\n"),
+                                 {2}, never_stop);
     ASSERT_FALSE(cut);
     EXPECT_NE(cut.error().message.find(": line 5242882 has 3 numbers, and line 1 has 2"),
               std::string::npos)
@@ -134,7 +134,7 @@ TEST(Matrix, ReadsPackedTextAndAByteOrderMark) {
     for (const std::string& content : {std::string("\xEF\xBB\xBF"
                                                    "1 2\n3 4\n"),
                                        tests::gzip("1 2\n3 4\n")}) {
-        const auto matrix = read_matrix(file_with(dir, content), {2}, go_on);
+        const auto matrix = read_matrix(file_with(dir, content), {2}, never_stop);
         ASSERT_TRUE(matrix) << matrix.error().message;
         EXPECT_EQ(doubles(*matrix), (std::vector<double>{1, 2, 3, 4}));
     }
@@ -144,20 +144,20 @@ TEST(Matrix, TakesWordsOfAModel) {
     const tests::TempDir dir;
     const auto model =
         tests::make_model(dir / "model", {{"the", {1, 2}}, {"of", {3, 4}}, {"New York", {5, 6}}});
-    const auto matrix = read_words(file_with(dir, "New York\r\n\nthe\nthe"), model, go_on);
+    const auto matrix = read_words(file_with(dir, "New York\r\n\nthe\nthe"), model, never_stop);
     ASSERT_TRUE(matrix) << matrix.error().message;
     const auto values = std::get<std::span<const float>>(matrix->values());
     EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
               (std::vector<float>{5, 6, 1, 2, 1, 2}));
     EXPECT_EQ(matrix->words(), (std::vector<std::string>{"New York", "the", "the"}));
     EXPECT_EQ(matrix->row_name(1), dir / "m" + ": line 3 (\"the\")");
-    const auto unknown = read_words(file_with(dir, "the\n\nbarca\n"), model, go_on);
+    const auto unknown = read_words(file_with(dir, "the\n\nbarca\n"), model, never_stop);
     ASSERT_FALSE(unknown);
     EXPECT_EQ(unknown.error().code, ErrorCode::unknown_word);
     EXPECT_EQ(unknown.error().subject, "barca");
     EXPECT_NE(unknown.error().message.find(": line 3: \"barca\" is not in the model"),
               std::string::npos);
-    EXPECT_FALSE(read_words(file_with(dir, "\n\r\n"), model, go_on));
+    EXPECT_FALSE(read_words(file_with(dir, "\n\r\n"), model, never_stop));
 }
 
 TEST(Nearest, SortsByDistanceThenIndexAndLeavesItselfOut) {

@@ -1,4 +1,4 @@
-#include "daemon/compute.hpp"
+#include "daemon/engine_worker.hpp"
 
 #include <fmt/format.h>
 
@@ -73,8 +73,8 @@ double milliseconds(Clock::duration duration) {
 
 }  // namespace
 
-Compute::Compute(std::string name, std::shared_ptr<const format::Model> model,
-                 std::unique_ptr<kernels::Engine> engine, const Settings& settings)
+EngineWorker::EngineWorker(std::string name, std::shared_ptr<const format::Model> model,
+                           std::unique_ptr<kernels::Engine> engine, const Settings& settings)
     : name_(std::move(name)),
       model_(std::move(model)),
       known_(model_),
@@ -88,12 +88,12 @@ Compute::Compute(std::string name, std::shared_ptr<const format::Model> model,
     thread_ = std::thread([this] { loop(); });
 }
 
-void Compute::stop() {
+void EngineWorker::stop() {
     queue_.close();
     if (thread_.joinable()) thread_.join();
 }
 
-void Compute::loop() {
+void EngineWorker::loop() {
     insist_on_small_pieces();
     Batch& batch = batch_;
     while (auto job = queue_.pop(worth_spinning_ ? kSpin : std::chrono::microseconds{})) {
@@ -130,7 +130,7 @@ void Compute::loop() {
     }
 }
 
-void Compute::prepare(Job& job, Batch& batch) {
+void EngineWorker::prepare(Job& job, Batch& batch) {
     job.times.taken = Clock::now();
     if (job.abandoned->load(std::memory_order_relaxed)) return deliver(job, [] { return Reply(); });
     if (const auto lost = refusal()) return fail(job, *lost);
@@ -178,7 +178,7 @@ void Compute::prepare(Job& job, Batch& batch) {
     batch.scans.push_back({std::move(job), *std::move(query)});
 }
 
-void Compute::answer(Batch& batch) {
+void EngineWorker::answer(Batch& batch) {
     std::vector<kernels::Query> queries;
     for (Scan& scan : batch.scans) queries.push_back(std::move(scan.query));
     const auto begun = Clock::now();
@@ -246,7 +246,7 @@ void Compute::answer(Batch& batch) {
     }
 }
 
-void Compute::count(const kernels::Certificate& certificate) {
+void EngineWorker::count(const kernels::Certificate& certificate) {
     for (std::size_t i = 0; i < kPasses.size(); ++i) {
         if (kPasses[i] == certificate.pass) ++counts_.answers_by[i];
     }
@@ -255,7 +255,7 @@ void Compute::count(const kernels::Certificate& certificate) {
     if (wide || certificate.plane_overflowed) ++counts_.plane_unselective;
 }
 
-std::vector<wire::StatusField> Compute::status_of(const Job& job, bool scanned) const {
+std::vector<wire::StatusField> EngineWorker::status_of(const Job& job, bool scanned) const {
     const auto us =
         std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - job.times.arrived)
             .count();
@@ -271,7 +271,7 @@ std::vector<wire::StatusField> Compute::status_of(const Job& job, bool scanned) 
 /// What a faulty device says is not to be believed, so nothing is answered after this; the process
 /// ends, and a supervisor starts it anew. Reported before anything else is delivered: what was
 /// answered by then, but not written, is not to be written any more.
-void Compute::give_up(const Error& error) noexcept {
+void EngineWorker::give_up(const Error& error) noexcept {
     insist([&] {
         log_critical("model {}: {}; nothing is answered any more, stopping", name_, error.message);
         refuse(error);
@@ -279,7 +279,7 @@ void Compute::give_up(const Error& error) noexcept {
     });
 }
 
-void Compute::refuse(const Error& error) {
+void EngineWorker::refuse(const Error& error) {
     const std::lock_guard lock(lost_mutex_);
     if (!lost_)
         lost_ = Error{ErrorCode::unavailable,
@@ -287,20 +287,20 @@ void Compute::refuse(const Error& error) {
     is_lost_ = true;
 }
 
-std::optional<Error> Compute::refusal() const {
+std::optional<Error> EngineWorker::refusal() const {
     if (!is_lost_) return std::nullopt;
     const std::lock_guard lock(lost_mutex_);
     return lost_;
 }
 
-bool Compute::files_are_whole() noexcept {
+bool EngineWorker::files_are_whole() noexcept {
     const auto changed = model_->verify_sizes();
     if (changed) return true;
     if (!is_lost_) give_up(changed.error());
     return false;
 }
 
-bool Compute::probe(std::function<void(bool)> done) {
+bool EngineWorker::probe(std::function<void(bool)> done) {
     Job job;
     job.is_probe = true;
     job.times.arrived = Clock::now();
@@ -311,7 +311,7 @@ bool Compute::probe(std::function<void(bool)> done) {
     return queue_.push(kProbes, std::move(job), 0, true, true);
 }
 
-void Compute::answer_directly(Job& job) {
+void EngineWorker::answer_directly(Job& job) {
     auto lines = daemon::answer_directly(job.request, model_, job.form);
     if (!lines) return fail(job, lines.error());
     Reply reply = reply_of(job, *std::move(lines), status_of(job, false));
@@ -322,13 +322,13 @@ void Compute::answer_directly(Job& job) {
     deliver(job, [&] { return std::move(reply); });
 }
 
-void Compute::fail(Job& job, const Error& error) {
+void EngineWorker::fail(Job& job, const Error& error) {
     // In the middle of an answer an ERR line would be taken for one of its lines.
     deliver(job, [&] { return job.goes_on ? Reply::broken() : Reply(job.form, error); });
 }
 
 /// An answer that is not delivered leaves its connection waiting for ever.
-void Compute::deliver(Job& job, const std::function<Reply()>& make_reply) noexcept {
+void EngineWorker::deliver(Job& job, const std::function<Reply()>& make_reply) noexcept {
     std::optional<Reply> reply;
     insist([&] {
         if (!reply) reply = make_reply();

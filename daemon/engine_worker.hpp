@@ -29,7 +29,7 @@ namespace gloved::daemon {
 /// When a request reached each stage on its way.
 struct Times {
     Clock::time_point arrived;   ///< read from its connection
-    Clock::time_point taken;     ///< from the queue, by the compute thread
+    Clock::time_point taken;     ///< from the queue, by the worker thread
     Clock::time_point computed;  ///< and its answer made
 };
 
@@ -46,7 +46,7 @@ struct Job {
     Times times;
     /// True when nobody waits any more.
     std::shared_ptr<const std::atomic<bool>> abandoned;
-    /// Takes the answer out of the reply, on the compute thread. May throw std::bad_alloc: to be
+    /// Takes the answer out of the reply, on the worker thread. May throw std::bad_alloc: to be
     /// called again then, with the same reply, whether or not its content is gone.
     std::function<void(Reply&, const Times&)> done;
 };
@@ -62,7 +62,7 @@ inline constexpr std::array<std::string_view, 4> kPasses = {"plane", "float16", 
                                                             "float64"};
 
 /// Counters that any thread may read.
-struct ComputeCounts {
+struct WorkerCounts {
     std::atomic<std::uint64_t> queries = 0;
     std::atomic<std::uint64_t> scanned = 0;  ///< queries that were part of a batch
     std::atomic<std::uint64_t> batches = 0;
@@ -79,20 +79,20 @@ struct ComputeCounts {
 /// Answers jobs in batches: those that wait together are scanned together, taken round-robin by
 /// connection until the batch's predicted cost passes the budget. A lone query never waits for
 /// company.
-class Compute {
+class EngineWorker {
   public:
     /// `name` is the model's, for status lines. `settings` outlives it.
-    Compute(std::string name, std::shared_ptr<const format::Model> model,
-            std::unique_ptr<kernels::Engine> engine, const Settings& settings);
+    EngineWorker(std::string name, std::shared_ptr<const format::Model> model,
+                 std::unique_ptr<kernels::Engine> engine, const Settings& settings);
     /// `report_fault` is called when the engine is lost or the model's files are not what they
     /// were, on the thread that finds it out: before what is in flight or waits gets its ERR line,
     /// and nothing is answered any more. To be set before the first job.
     void on_fault(std::function<void(const Error&)> report_fault) {
         report_fault_ = std::move(report_fault);
     }
-    Compute(const Compute&) = delete;
-    Compute& operator=(const Compute&) = delete;
-    ~Compute() { stop(); }
+    EngineWorker(const EngineWorker&) = delete;
+    EngineWorker& operator=(const EngineWorker&) = delete;
+    ~EngineWorker() { stop(); }
 
     /// From now on every request gets an ERR line that tells of `error`, another engine's loss. Any
     /// thread; a batch that is being scanned is refused when it is done.
@@ -109,7 +109,7 @@ class Compute {
         return queue_.push(connection, std::move(job), bytes, goes_on);
     }
 
-    /// Asks for the known answer, before whatever waits; `done` is called on the compute thread,
+    /// Asks for the known answer, before whatever waits; `done` is called on the worker thread,
     /// with whether it has come and is right. A wrong one is a lost engine. False, and never, when
     /// the thread is being ended.
     bool probe(std::function<void(bool right)> done);
@@ -122,7 +122,7 @@ class Compute {
     /// Whether threads should wait for this engine without sleeping for a moment: it answers sooner
     /// than they wake up, its work is done elsewhere, and there are processors to spare.
     bool worth_spinning() const { return worth_spinning_; }
-    const ComputeCounts& counts() const { return counts_; }
+    const WorkerCounts& counts() const { return counts_; }
     std::size_t waiting() const { return queue_.size(); }
 
   private:
@@ -172,7 +172,7 @@ class Compute {
     const Settings& settings_;
     const bool worth_spinning_;
     CostModel costs_;
-    ComputeCounts counts_;
+    WorkerCounts counts_;
     FairQueue<Job> queue_;
     /// Made beforehand: when it is needed there is no memory to make it.
     const Error out_of_memory_{ErrorCode::unavailable, "out of memory; try a smaller k"};

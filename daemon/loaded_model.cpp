@@ -1,0 +1,52 @@
+#include "daemon/loaded_model.hpp"
+
+#include <algorithm>
+
+namespace gloved::daemon {
+namespace {
+
+/// A word's suggestions take less; what takes longer, on a busy machine, ends with those found by
+/// then.
+constexpr std::chrono::milliseconds kMaxSuggestTime{5};
+
+std::vector<std::unique_ptr<EngineWorker>> workers_of(
+    const std::string& name, const std::shared_ptr<const format::Model>& model,
+    std::vector<std::unique_ptr<kernels::Engine>> engines, const Settings& settings) {
+    std::vector<std::unique_ptr<EngineWorker>> workers;
+    workers.reserve(engines.size());
+    for (auto& engine : engines) {
+        workers.push_back(std::make_unique<EngineWorker>(name, model, std::move(engine), settings));
+    }
+    return workers;
+}
+
+}  // namespace
+
+LoadedModel::LoadedModel(std::string name, std::shared_ptr<const format::Model> model,
+                         std::vector<std::unique_ptr<kernels::Engine>> engines,
+                         const Settings& settings)
+    : name_(std::move(name)),
+      model_(std::move(model)),
+      workers_(workers_of(name_, model_, std::move(engines), settings)),
+      // Rows that are scanned on a GPU are read on the host only where a word is looked up.
+      pinning_(model_, workers_.front()->engine().name() == "cpu" ? settings.pin : Pin::off,
+               workers_.front()->counts().batches) {}
+
+EngineWorker* LoadedModel::find_worker(const std::string& name) const {
+    if (name.empty() || name == "auto") return workers_.front().get();
+    const auto found = std::find_if(workers_.begin(), workers_.end(), [&](const auto& worker) {
+        return worker->engine().name() == name;
+    });
+    return found == workers_.end() ? nullptr : found->get();
+}
+
+std::vector<std::string> LoadedModel::suggest(std::string_view word) {
+    if (!spelling_) spelling_ = std::make_unique<SpellingIndex>(model_);
+    return spelling_->suggest(word, Clock::now() + kMaxSuggestTime);
+}
+
+void LoadedModel::stop() const {
+    for (const auto& worker : workers_) worker->stop();
+}
+
+}  // namespace gloved::daemon
