@@ -48,11 +48,11 @@ inline double score_error_bound(std::size_t dim) {
 /// canonically at once.
 inline bool bound_covers(double norm) { return norm >= kMinNorm && norm <= kMaxNorm; }
 
-/// The cut that a dot product is compared with in float32: if a row's estimate + bound reaches
-/// `threshold`, then d >= fl32(cut · fl32(|x|)). Rounding the cut, the norm and their product moves
-/// the right side by less than 3.01 u |q| |x| (thresholds are at most 1 + bound in size), which the
-/// 4 u pay for. An infinite threshold gives an infinite cut.
-inline float float_cut(double threshold, double bound, double query_norm) {
+/// The cutoff that a dot product is compared with in float32: if a row's estimate + bound reaches
+/// `threshold`, then d >= fl32(cutoff · fl32(|x|)). Rounding the cutoff, the norm and their product
+/// moves the right side by less than 3.01 u |q| |x| (thresholds are at most 1 + bound in size),
+/// which the 4 u pay for. An infinite threshold gives an infinite cutoff.
+inline float float_cutoff(double threshold, double bound, double query_norm) {
     return static_cast<float>((threshold - bound - 4.0 * kHalfUlp) * query_norm);
 }
 
@@ -71,9 +71,10 @@ inline double device_error_bound(std::size_t dim) { return score_error_bound(dim
 ///     <= 2 ε + ε².
 ///  2. A product of two float16 is exact in float32. NVIDIA promises sums of «at least single
 ///     precision» and leaves their rounding open; the hardware that was looked at aligns the K + 1
-///     terms of an instruction to the largest and cuts them off there (Fasi et al. 2021, «Numerical
-///     behavior of NVIDIA tensor cores»). Each term, and each sum when it becomes a float32 again,
-///     then loses at most 2^-23 of S = Σ|g_i h_i| <= (1 + ε)²: for K >= 4, a whole sum at most (n'
+///     terms of an instruction to the largest and cuts them off there (Fasi et al. 2021,
+///     «Numerical behavior of NVIDIA tensor cores»). Each term, and each sum when it becomes a
+///     float32 again, then loses at most 2^-23 of S = Σ|g_i h_i| <= (1 + ε)²: for K >= 4, a whole
+///     sum at most (n'
 ///     + 2 n'/4) 2^-23 S where n' is n rounded up to the instruction's K <= 16. The bound takes 2
 ///     (n + 16) 2^-23.
 ///

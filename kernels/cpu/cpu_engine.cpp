@@ -161,7 +161,7 @@ struct CpuEngine::Worker {
     std::vector<float> dots;   // of a tile: (lanes, rows) where lanes go one by one, (rows, padded
                                // lanes) where packed
     std::vector<float> norms;  // of a tile, NaN where the bound does not cover the row
-    std::vector<float> cuts;   // one a padded lane
+    std::vector<float> cutoffs;  // one a padded lane
     std::vector<Pick> picks;
     std::vector<std::size_t> uncovered;
 
@@ -170,7 +170,7 @@ struct CpuEngine::Worker {
           rescored(pass.tasks.size()),
           dots(pass.padded_lanes * tile_rows),
           norms(tile_rows),
-          cuts(pass.padded_lanes, kNever),
+          cutoffs(pass.padded_lanes, kNever),
           picks(pass.padded_lanes * tile_rows) {
         for (const Task& task : pass.tasks) lists.emplace_back(task.query->k);
     }
@@ -340,15 +340,15 @@ void CpuEngine::scan_tile(Pass& pass, Worker& worker, std::size_t first_row,
     }
 }
 
-/// Cosine queries: compares every dot product with the cut of its lane in float32, and looks closer
-/// at the few that reach it.
+/// Cosine queries: compares every dot product with the cutoff of its lane in float32, and looks
+/// closer at the few that reach it.
 void CpuEngine::pick_candidates(Pass& pass, Worker& worker, std::size_t first_row,
                                 std::size_t rows) const {
     for (std::size_t lane = 0; lane < pass.lanes.size(); ++lane) {
         const Task& task = pass.tasks[pass.lanes[lane].query];
         if (task.is_cosine())
-            worker.cuts[lane] =
-                float_cut(task.threshold.get(), bound_, pass.lanes[lane].scaled_norm);
+            worker.cutoffs[lane] =
+                float_cutoff(task.threshold.get(), bound_, pass.lanes[lane].scaled_norm);
     }
     const auto take = [&](std::size_t count) {
         for (std::size_t p = 0; p < count; ++p) {
@@ -359,20 +359,20 @@ void CpuEngine::pick_candidates(Pass& pass, Worker& worker, std::size_t first_ro
         }
     };
     for (const Group& group : pass.groups) {
-        take(kernels_.pick_packed(worker.dots.data() + group.first_lane, pass.padded_lanes,
-                                  worker.norms.data(), rows, worker.cuts.data() + group.first_lane,
-                                  group.width, static_cast<std::uint32_t>(group.first_lane),
-                                  worker.picks.data()));
+        take(kernels_.pick_packed(
+            worker.dots.data() + group.first_lane, pass.padded_lanes, worker.norms.data(), rows,
+            worker.cutoffs.data() + group.first_lane, group.width,
+            static_cast<std::uint32_t>(group.first_lane), worker.picks.data()));
     }
     if (!pass.groups.empty()) return;
     for (std::size_t lane = 0; lane < pass.lanes.size(); ++lane) {
         take(kernels_.pick_rows(worker.dots.data() + lane * tile_rows_, worker.norms.data(), rows,
-                                worker.cuts[lane], static_cast<std::uint32_t>(lane),
+                                worker.cutoffs[lane], static_cast<std::uint32_t>(lane),
                                 worker.picks.data()));
     }
 }
 
-/// The other kinds have no single cut: bounds for every row that the float32 bound covers.
+/// The other kinds have no single cutoff: bounds for every row that the float32 bound covers.
 void CpuEngine::bound_every_row(Pass& pass, Worker& worker, std::size_t task, std::size_t first_row,
                                 std::size_t rows) const {
     for (std::size_t r = 0; r < rows; ++r) {

@@ -35,11 +35,11 @@ constexpr std::size_t kReadGrain = 64;
 constexpr double kNoThreshold = -std::numeric_limits<double>::infinity();
 
 /// The comparison of the loops, for one row.
-bool reaches(const Passed& row, const planes::PlaneCut& cut) {
+bool reaches(const Passed& row, const planes::PlaneCutoff& cutoff) {
     const auto projection = static_cast<float>(row.projection);
     const auto residual = static_cast<float>(row.residual);
     return !(static_cast<float>(row.sum) <
-             projection * cut.of_projection + (cut.constant - residual * cut.of_residual));
+             projection * cutoff.of_projection + (cutoff.constant - residual * cutoff.of_residual));
 }
 
 /// The k largest lower bounds that any thread has found: k eligible rows reach the least of them.
@@ -92,11 +92,11 @@ class PlanePass::Lane {
     const float* scaled() const { return scaled_.data(); }
     double scaled_norm() const { return scaled_norm_; }
 
-    planes::PlaneCut cut(double least) const {
-        return planes::plane_cut(digits.facts, least, dim_);
+    planes::PlaneCutoff cutoff(double least) const {
+        return planes::plane_cutoff(digits.facts, least, dim_);
     }
-    planes::PlaneCut cut_of_highs(double least) const {
-        return planes::plane_cut(digits.of_highs, least, dim_);
+    planes::PlaneCutoff coarse_cutoff(double least) const {
+        return planes::plane_cutoff(digits.of_highs, least, dim_);
     }
 
     /// What the row's score probably is: for the order of reading, and nothing else.
@@ -125,7 +125,7 @@ class PlanePass::Lane {
 
 /// What one thread keeps of a lane.
 struct PlanePass::Waiting {
-    std::vector<Passed> rows;  // let through by some cut and not read; their row numbers are the
+    std::vector<Passed> rows;  // let through by some cutoff and not read; their row numbers are the
                                // model's
     std::size_t settle_at = 0;
     CandidateList candidates;  // rows that have been read
@@ -137,10 +137,10 @@ struct PlanePass::Waiting {
 
 /// What one thread needs for a pass.
 struct PlanePass::Worker {
-    std::vector<Waiting> waiting;                 // one a lane
-    std::vector<double> thresholds;               // that the cuts were made for: one a lane
-    std::vector<planes::PlaneCut> cuts_of_highs;  // one a lane, those that fill blocks too
-    std::vector<planes::PlaneCut> cuts;
+    std::vector<Waiting> waiting;                     // one a lane
+    std::vector<double> thresholds;                   // that the cutoffs were made for: one a lane
+    std::vector<planes::PlaneCutoff> coarse_cutoffs;  // one a lane, those that fill blocks too
+    std::vector<planes::PlaneCutoff> cutoffs;
     std::vector<Passed> passed;  // of a tile and a block
 };
 
@@ -170,8 +170,8 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
     for (Worker& worker : workers) {
         for (const Lane& lane : lanes) worker.waiting.emplace_back(lane.query().k);
         worker.thresholds.assign(lanes.size(), std::numeric_limits<double>::quiet_NaN());
-        worker.cuts_of_highs.assign(blocks.size() * width, kNothingPasses);
-        worker.cuts.assign(blocks.size() * width, kNothingPasses);
+        worker.coarse_cutoffs.assign(blocks.size() * width, kNothingPasses);
+        worker.cutoffs.assign(blocks.size() * width, kNothingPasses);
         worker.passed.resize(tile_groups_ * planes::kGroupRows * width);
     }
 
@@ -226,17 +226,17 @@ void PlanePass::sift(Lanes& lanes, const std::vector<LaneBlock>& blocks, Worker&
         std::size_t first_lane = 0;
         for (const LaneBlock& block : blocks) {
             for (std::size_t l = first_lane; l < first_lane + block.used(); ++l) {
-                // A threshold rises seldom, and a cut has a square root in it.
+                // A threshold rises seldom, and a cutoff has a square root in it.
                 const double threshold = lanes[l].threshold.get();
                 if (threshold == worker.thresholds[l]) continue;
                 worker.thresholds[l] = threshold;
-                worker.cuts_of_highs[l] = lanes[l].cut_of_highs(threshold);
-                worker.cuts[l] = lanes[l].cut(threshold);
+                worker.coarse_cutoffs[l] = lanes[l].coarse_cutoff(threshold);
+                worker.cutoffs[l] = lanes[l].cutoff(threshold);
             }
             const std::size_t count =
                 plane_kernel_.sift(plane_.group(group), groups, plane_.shape().steps(),
-                                   block.view(worker.cuts_of_highs.data() + first_lane,
-                                              worker.cuts.data() + first_lane),
+                                   block.view(worker.coarse_cutoffs.data() + first_lane,
+                                              worker.cutoffs.data() + first_lane),
                                    worker.passed.data());
             for (std::size_t p = 0; p < count; ++p) {
                 Passed& passed = worker.passed[p];
@@ -266,8 +266,8 @@ void PlanePass::take(Lane& lane, Waiting& waiting, const Passed& row) const {
 /// Makes room among the rows that wait.
 void PlanePass::settle(Lane& lane, Waiting& waiting) const {
     const auto leave_out = [&] {
-        const planes::PlaneCut cut = lane.cut(lane.threshold.get());
-        std::erase_if(waiting.rows, [&](const Passed& row) { return !reaches(row, cut); });
+        const planes::PlaneCutoff cutoff = lane.cutoff(lane.threshold.get());
+        std::erase_if(waiting.rows, [&](const Passed& row) { return !reaches(row, cutoff); });
     };
     leave_out();
     if (waiting.rows.size() <= waiting.settle_at / 2) return;
@@ -293,7 +293,7 @@ void PlanePass::settle(Lane& lane, Waiting& waiting) const {
 void PlanePass::read(Lane& lane, Waiting& waiting, std::span<const Passed> rows) const {
     const std::size_t dim = model_.dim();
     double threshold = lane.threshold.get();
-    planes::PlaneCut cut = lane.cut(threshold);
+    planes::PlaneCutoff cutoff = lane.cutoff(threshold);
     for (std::size_t i = 0; i < rows.size(); ++i) {
         if (i + kRowsAhead < rows.size()) {
             const float* const ahead = model_.vector(rows[i + kRowsAhead].row).data();
@@ -301,9 +301,9 @@ void PlanePass::read(Lane& lane, Waiting& waiting, std::span<const Passed> rows)
         }
         if (lane.threshold.get() != threshold) {
             threshold = lane.threshold.get();
-            cut = lane.cut(threshold);
+            cutoff = lane.cutoff(threshold);
         }
-        if (!reaches(rows[i], cut)) continue;
+        if (!reaches(rows[i], cutoff)) continue;
         const std::size_t row = rows[i].row;
         float dot = 0;
         kernels_.dots(lane.scaled(), model_.vector(row).data(), 1, dim, &dot);
@@ -348,11 +348,11 @@ void PlanePass::finish(Lanes& lanes, std::vector<Worker>& workers) {
     std::vector<Left> left(lanes.size());
     pool_.for_ranges(lanes.size(), 1, [&](std::size_t l, std::size_t) {
         const Lane& lane = lanes[l];
-        const planes::PlaneCut cut = lane.cut(lane.threshold.get());
+        const planes::PlaneCutoff cutoff = lane.cutoff(lane.threshold.get());
         std::vector<double> estimates;
         for (Worker& worker : workers) {
             std::vector<Passed>& rows = worker.waiting[l].rows;
-            std::erase_if(rows, [&](const Passed& row) { return !reaches(row, cut); });
+            std::erase_if(rows, [&](const Passed& row) { return !reaches(row, cutoff); });
             for (const Passed& row : rows) estimates.push_back(lane.estimate(row));
         }
         if (estimates.empty()) return;

@@ -20,8 +20,8 @@ namespace gloved::kernels::cpu {
 /// The plane of a model and the way to its answers. A row that the plane lets through is not read
 /// at once: the threshold that let it pass is of the rows so far, and the final one will leave most
 /// of them out. What is read at once are rows whose estimate beats the threshold, since they raise
-/// it; the others wait, and meet later cuts before they are read. The order in which rows are read
-/// is a matter of speed alone.
+/// it; the others wait, and meet later cutoffs before they are read. The order in which rows are
+/// read is a matter of speed alone.
 class PlanePass {
   public:
     /// Makes the plane. Model, kernels and pool must outlive it. Throws std::bad_alloc.

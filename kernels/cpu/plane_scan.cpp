@@ -46,20 +46,22 @@ inline __m512 load(const std::byte* from) {
                     kAll16, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
 }
 
-/// The rows whose sums are not below the cut.
+/// The rows whose sums are not below the cutoff.
 inline __mmask16 reach(__m512i sums, __m512 projections, __m512 residuals,
-                       const planes::PlaneCut& cut) {
-    const __m512 least = _mm512_fmadd_ps(
-        projections, _mm512_set1_ps(cut.of_projection),
-        _mm512_fnmadd_ps(residuals, _mm512_set1_ps(cut.of_residual), _mm512_set1_ps(cut.constant)));
+                       const planes::PlaneCutoff& cutoff) {
+    const __m512 least =
+        _mm512_fmadd_ps(projections, _mm512_set1_ps(cutoff.of_projection),
+                        _mm512_fnmadd_ps(residuals, _mm512_set1_ps(cutoff.of_residual),
+                                         _mm512_set1_ps(cutoff.constant)));
     return _mm512_cmp_ps_mask(_mm512_maskz_cvtepi32_ps(kAll16, sums), least, _CMP_NLT_UQ);
 }
 
 /// Adds the lows' sums of one lane to `highs`, and lists the rows that still pass. Seldom called,
 /// so not to be inlined; four sums, as nothing else hides the latency of its products.
 __attribute__((noinline)) std::size_t list(const std::byte* group, std::size_t steps,
-                                           const std::int8_t* digits, const planes::PlaneCut& cut,
-                                           __m512i highs, __mmask16 of, std::uint32_t first_row,
+                                           const std::int8_t* digits,
+                                           const planes::PlaneCutoff& cutoff, __m512i highs,
+                                           __mmask16 of, std::uint32_t first_row,
                                            std::uint32_t lane, Passed* passed) {
     const __m512i mask = _mm512_set1_epi8(kCodeMask);
     __m512i sums[2][2] = {{_mm512_maskz_slli_epi32(kAll16, highs, kHighShift)}};
@@ -81,7 +83,7 @@ __attribute__((noinline)) std::size_t list(const std::byte* group, std::size_t s
     const __m512i whole = _mm512_add_epi32(_mm512_add_epi32(sums[0][0], sums[0][1]),
                                            _mm512_add_epi32(sums[1][0], sums[1][1]));
     const std::byte* const bounds = group + steps * kStepBytes;
-    unsigned left = of & reach(whole, load(bounds), load(bounds + 2 * kGroupRows), cut);
+    unsigned left = of & reach(whole, load(bounds), load(bounds + 2 * kGroupRows), cutoff);
     std::int32_t of_rows[kGroupRows];
     _mm512_storeu_si512(of_rows, whole);
     std::size_t count = 0;
@@ -146,10 +148,10 @@ inline std::size_t sift_groups(const std::byte* at, std::size_t steps, const Lan
             __m512i sum = sums[lane][g][0];
             if (kSums == 2) sum = _mm512_add_epi32(sum, sums[lane][g][kSums - 1]);
             const __mmask16 of =
-                reach(sum, projections[g], residuals[g], block.cuts_of_highs[lane]);
+                reach(sum, projections[g], residuals[g], block.coarse_cutoffs[lane]);
             if (__builtin_expect(of != 0, 0)) {
-                count += list(at + g * group_bytes, steps, block.bytes[lane], block.cuts[lane], sum,
-                              of, first_row + static_cast<std::uint32_t>(g * kGroupRows),
+                count += list(at + g * group_bytes, steps, block.bytes[lane], block.cutoffs[lane],
+                              sum, of, first_row + static_cast<std::uint32_t>(g * kGroupRows),
                               static_cast<std::uint32_t>(lane), passed + count);
             }
         }
@@ -208,10 +210,11 @@ inline __m256 load(const std::byte* from) {
 }
 
 inline unsigned reach(__m256i sums, __m256 projections, __m256 residuals,
-                      const planes::PlaneCut& cut) {
-    const __m256 least = _mm256_fmadd_ps(
-        projections, _mm256_set1_ps(cut.of_projection),
-        _mm256_fnmadd_ps(residuals, _mm256_set1_ps(cut.of_residual), _mm256_set1_ps(cut.constant)));
+                      const planes::PlaneCutoff& cutoff) {
+    const __m256 least =
+        _mm256_fmadd_ps(projections, _mm256_set1_ps(cutoff.of_projection),
+                        _mm256_fnmadd_ps(residuals, _mm256_set1_ps(cutoff.of_residual),
+                                         _mm256_set1_ps(cutoff.constant)));
     return static_cast<unsigned>(
         _mm256_movemask_ps(_mm256_cmp_ps(_mm256_cvtepi32_ps(sums), least, _CMP_NLT_UQ)));
 }
@@ -253,15 +256,15 @@ inline void sum_rows(const std::byte* at, std::size_t steps, const std::int8_t* 
 /// As with AVX-512.
 __attribute__((noinline)) std::size_t list(const std::byte* group, std::size_t part,
                                            std::size_t steps, const std::int8_t* digits,
-                                           const planes::PlaneCut& cut, __m256i highs, unsigned of,
-                                           std::uint32_t first_row, std::uint32_t lane,
+                                           const planes::PlaneCutoff& cutoff, __m256i highs,
+                                           unsigned of, std::uint32_t first_row, std::uint32_t lane,
                                            Passed* passed) {
     __m256i lows[1] = {_mm256_setzero_si256()};
     sum_rows<1, false>(group + 4 * part, steps, digits + kStepDims, 2 * kStepDims, lows);
     const __m256i whole = _mm256_add_epi32(_mm256_slli_epi32(highs, kHighShift), lows[0]);
     const std::byte* const projections = group + steps * kStepBytes + 2 * part;
     const std::byte* const residuals = projections + 2 * kGroupRows;
-    unsigned left = of & reach(whole, load(projections), load(residuals), cut);
+    unsigned left = of & reach(whole, load(projections), load(residuals), cutoff);
     std::int32_t of_rows[kRows];
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(of_rows), whole);
     std::size_t count = 0;
@@ -294,11 +297,12 @@ std::size_t sift_lanes(const std::byte* bytes, std::size_t groups, std::size_t s
 #pragma GCC unroll 4
             for (std::size_t lane = 0; lane < Width; ++lane) {
                 const unsigned of =
-                    reach(sums[lane], projections, residuals, block.cuts_of_highs[lane]);
+                    reach(sums[lane], projections, residuals, block.coarse_cutoffs[lane]);
                 if (__builtin_expect(of != 0, 0)) {
-                    count += list(at, part, steps, block.bytes[lane], block.cuts[lane], sums[lane],
-                                  of, static_cast<std::uint32_t>(group * kGroupRows + part),
-                                  static_cast<std::uint32_t>(lane), passed + count);
+                    count +=
+                        list(at, part, steps, block.bytes[lane], block.cutoffs[lane], sums[lane],
+                             of, static_cast<std::uint32_t>(group * kGroupRows + part),
+                             static_cast<std::uint32_t>(lane), passed + count);
                 }
             }
         }
@@ -379,13 +383,13 @@ std::size_t sift_lanes(const std::byte* bytes, std::size_t groups, std::size_t s
             __m128i sums[Width];
             sum_rows<Width>(at + 4 * part, steps, block, sums);
             for (std::size_t lane = 0; lane < Width; ++lane) {
-                const planes::PlaneCut& cut = block.cuts[lane];
+                const planes::PlaneCutoff& cutoff = block.cutoffs[lane];
                 const __m128 of_projection =
-                    _mm_mul_ps(load(projections), _mm_set1_ps(cut.of_projection));
+                    _mm_mul_ps(load(projections), _mm_set1_ps(cutoff.of_projection));
                 const __m128 of_residual =
-                    _mm_mul_ps(load(residuals), _mm_set1_ps(cut.of_residual));
-                const __m128 least =
-                    _mm_add_ps(of_projection, _mm_sub_ps(_mm_set1_ps(cut.constant), of_residual));
+                    _mm_mul_ps(load(residuals), _mm_set1_ps(cutoff.of_residual));
+                const __m128 least = _mm_add_ps(
+                    of_projection, _mm_sub_ps(_mm_set1_ps(cutoff.constant), of_residual));
                 auto left = static_cast<unsigned>(
                     _mm_movemask_ps(_mm_cmpnlt_ps(_mm_cvtepi32_ps(sums[lane]), least)));
                 if (left == 0) continue;

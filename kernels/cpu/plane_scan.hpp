@@ -1,7 +1,7 @@
-// The loops that hold a plane's rows against a cut, one set for each instruction set, chosen at run
-// time. What they compute is exact but for a last comparison in float32 (docs/certified-search.md),
-// so that all of them let nearly the same rows through, and none that may belong to an answer is
-// lost.
+// The loops that hold a plane's rows against a cutoff, one set for each instruction set, chosen at
+// run time. What they compute is exact but for a last comparison in float32
+// (docs/certified-search.md), so that all of them let nearly the same rows through, and none that
+// may belong to an answer is lost.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@
 
 namespace gloved::kernels::cpu {
 
-/// A row that a plane lets through, with what it takes to hold it against a later cut.
+/// A row that a plane lets through, with what it takes to hold it against a later cutoff.
 struct Passed {
     std::uint32_t row = 0;   ///< counted from the first row of the call
     std::uint32_t lane = 0;  ///< of the block
@@ -32,14 +32,14 @@ struct LaneView {
     std::size_t width = 0;               ///< lanes, those that only fill the block among them
     std::size_t used = 0;                ///< the lanes that do not
     const std::int8_t* highs = nullptr;  ///< (steps, width, 8), 0 in lanes that fill
-    const std::int8_t* const* bytes = nullptr;        ///< (used), each as PlaneQuery has it
-    const std::int16_t* const* digits = nullptr;      ///< likewise
-    const planes::PlaneCut* cuts_of_highs = nullptr;  ///< (width); nothing passes those of lanes
-                                                      ///< that fill
-    const planes::PlaneCut* cuts = nullptr;           ///< likewise
+    const std::int8_t* const* bytes = nullptr;            ///< (used), each as PlaneQuery has it
+    const std::int16_t* const* digits = nullptr;          ///< likewise
+    const planes::PlaneCutoff* coarse_cutoffs = nullptr;  ///< (width); nothing passes those of
+                                                          ///< lanes that fill
+    const planes::PlaneCutoff* cutoffs = nullptr;  ///< likewise
 };
 
-/// What a LaneView looks at, but for the cuts, of which each thread has its own.
+/// What a LaneView looks at, but for the cutoffs, of which each thread has its own.
 class LaneBlock {
   public:
     /// At least one query and at most `width`. The queries must outlive it.
@@ -47,9 +47,11 @@ class LaneBlock {
 
     std::size_t width() const { return width_; }
     std::size_t used() const { return bytes_.size(); }
-    /// `cuts_of_highs` and `cuts`: (width) each.
-    LaneView view(const planes::PlaneCut* cuts_of_highs, const planes::PlaneCut* cuts) const {
-        return {width_, used(), highs_.data(), bytes_.data(), digits_.data(), cuts_of_highs, cuts};
+    /// `coarse_cutoffs` and `cutoffs`: (width) each.
+    LaneView view(const planes::PlaneCutoff* coarse_cutoffs,
+                  const planes::PlaneCutoff* cutoffs) const {
+        return {width_,         used(),         highs_.data(), bytes_.data(),
+                digits_.data(), coarse_cutoffs, cutoffs};
     }
 
   private:
@@ -59,8 +61,8 @@ class LaneBlock {
     std::vector<const std::int16_t*> digits_;
 };
 
-/// A cut that no row reaches.
-inline constexpr planes::PlaneCut kNothingPasses = {0, 0, HUGE_VALF};
+/// A cutoff that no row reaches.
+inline constexpr planes::PlaneCutoff kNothingPasses = {0, 0, HUGE_VALF};
 
 struct PlaneKernel {
     std::string_view name;
@@ -68,12 +70,12 @@ struct PlaneKernel {
     bool (*supported)();
     /// How many lanes `sift` takes beside 1: as many as registers hold.
     std::size_t width;
-    /// Whether highs come first. If not, the cuts of whole digits alone decide.
+    /// Whether highs come first. If not, the cutoffs of whole digits alone decide.
     bool highs_first;
-    /// Lists what of `groups` groups from `bytes` on may reach the cut of a lane, rows of one lane
-    /// ascending; returns how many. `passed` has room for all rows in all lanes. `block.width` is 1
-    /// or `width`. Asks for memory that lies behind the groups ahead of its use. Does not allocate;
-    /// any thread.
+    /// Lists what of `groups` groups from `bytes` on may reach the cutoff of a lane, rows of one
+    /// lane ascending; returns how many. `passed` has room for all rows in all lanes. `block.width`
+    /// is 1 or `width`. Asks for memory that lies behind the groups ahead of its use. Does not
+    /// allocate; any thread.
     std::size_t (*sift)(const std::byte* bytes, std::size_t groups, std::size_t steps,
                         const LaneView& block, Passed* passed);
 };

@@ -8,7 +8,7 @@
 
 namespace gloved::kernels::cpu {
 
-/// A (row, lane) of a block whose dot product reached its lane's cut.
+/// A (row, lane) of a block whose dot product reached its lane's cutoff.
 struct Pick {
     std::uint32_t row = 0;
     std::uint32_t lane = 0;
@@ -32,14 +32,14 @@ struct ScanKernels {
     /// element i of all queries stands side by side. `width` is one of `widths`.
     void (*dots_packed)(const float* packed, std::size_t width, const float* block,
                         std::size_t rows, std::size_t dim, float* out, std::size_t out_stride);
-    /// Lists each r with dots[r] >= cut * norms[r] (never true for NaN) as {r, lane}; returns how
-    /// many. `picks` has room for `rows`.
-    std::size_t (*pick_rows)(const float* dots, const float* norms, std::size_t rows, float cut,
+    /// Lists each r with dots[r] >= cutoff * norms[r] (never true for NaN) as {r, lane}; returns
+    /// how many. `picks` has room for `rows`.
+    std::size_t (*pick_rows)(const float* dots, const float* norms, std::size_t rows, float cutoff,
                              std::uint32_t lane, Pick* picks);
-    /// Lists each (r, l) with dots[r * stride + l] >= cuts[l] * norms[r] as {r, first_lane + l};
+    /// Lists each (r, l) with dots[r * stride + l] >= cutoffs[l] * norms[r] as {r, first_lane + l};
     /// returns how many. `picks` has room for rows * width.
     std::size_t (*pick_packed)(const float* dots, std::size_t stride, const float* norms,
-                               std::size_t rows, const float* cuts, std::size_t width,
+                               std::size_t rows, const float* cutoffs, std::size_t width,
                                std::uint32_t first_lane, Pick* picks);
 };
 

@@ -73,8 +73,8 @@ struct Task {
         excluded.erase(std::unique(excluded.begin(), excluded.end()), excluded.end());
     }
     const Cosine* cosine() const { return std::get_if<Cosine>(&query->kind); }
-    std::size_t want() const { return k + excluded.size(); }
-    bool fits_device() const { return k <= kMaxHits && want() <= kMaxWant; }
+    std::size_t k_plus_excluded() const { return k + excluded.size(); }
+    bool fits_device() const { return k <= kMaxHits && k_plus_excluded() <= kMaxKPlusExcluded; }
     bool leaves_out(std::size_t row) const {
         return std::binary_search(excluded.begin(), excluded.end(), static_cast<Row>(row));
     }
@@ -130,8 +130,9 @@ class CudaEngine final : public Engine {
     void note_reading(bool by_plane, bool many, Certificate& certificate) const;
     bool plane_serves(const Task& task) const {
         return prefers_plane_ &&
-               std::all_of(shards_.begin(), shards_.end(),
-                           [&](const auto& shard) { return shard->plane_serves(task.want()); });
+               std::all_of(shards_.begin(), shards_.end(), [&](const auto& shard) {
+                   return shard->plane_serves(task.k_plus_excluded());
+               });
     }
     bool holds_vectors() const { return shards_.front()->holds_vectors(); }
     Status run_scored(const Task& task, Answer& answer);
@@ -154,7 +155,7 @@ class CudaEngine final : public Engine {
     std::uint32_t pass_capacity_ = 0;
     std::uint32_t plane_capacity_ = 0;
     bool prefers_plane_ = false;
-    bool holds_fine_ = false;
+    bool holds_int8_codes_ = false;
     std::string description_;
     std::vector<std::pair<std::string, std::string>> facts_;
     bool broken_ = false;
@@ -183,7 +184,8 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
             scored.push_back(i);
         } else if (queries[i].filter.rows) {
             alone.push_back(i);  // few rows as a rule: a pass of its own over just these
-        } else if (plane_capacity_ > 0 && tasks[i].want() <= kMaxPlanePassWant) {
+        } else if (plane_capacity_ > 0 &&
+                   tasks[i].k_plus_excluded() <= kMaxPlanePassKPlusExcluded) {
             by_plane.push_back(i);
         } else {
             by_float16.push_back(i);
@@ -444,7 +446,7 @@ void CudaEngine::note_reading(bool by_plane, bool many, Certificate& certificate
     certificate.read_bytes =
         planes::PlaneShape{static_cast<std::size_t>(certificate.scanned), model_.dim()}.bytes() +
         certificate.rescored * row_bytes;
-    if (holds_fine_ && (many || !holds_vectors()))
+    if (holds_int8_codes_ && (many || !holds_vectors()))
         certificate.read_bytes += certificate.survivors * model_.dim();
 }
 
@@ -528,12 +530,12 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
     };
     const Holding all{true, options.planes, options.planes};
     Holding holding = all;
-    if (!fits(holding)) holding.fine = false;
+    if (!fits(holding)) holding.int8_codes = false;
     if (!fits(holding) && options.planes) {
         holding.vectors = false;
-        holding.fine = true;
+        holding.int8_codes = true;
         while (!fits(holding) && holding.together > kMinMaxBatch) holding.together /= 2;
-        if (!fits(holding)) holding.fine = false;
+        if (!fits(holding)) holding.int8_codes = false;
     }
     // Said here, with what would help, rather than by the allocation that fails.
     for (const DeviceFacts& device : facts) {
@@ -588,12 +590,12 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
         return shards;
     };
     auto shards = make_shards();
-    if (!shards && !holding.vectors && holding.fine) {
+    if (!shards && !holding.vectors && holding.int8_codes) {
         log(
             fmt::format("there is no page-locked memory for one byte a component ({}): more "
                         "vectors are read, answers take longer",
                         shards.error().message));
-        holding.fine = false;
+        holding.int8_codes = false;
         shards = make_shards();
     }
     if (!shards) return shards.error();
@@ -602,13 +604,13 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
     std::size_t far_bytes = 0;
     engine->pass_capacity_ = kMaxPass;
     engine->plane_capacity_ = kMaxPlanePass;
-    engine->holds_fine_ = true;
+    engine->holds_int8_codes_ = true;
     for (const auto& shard : engine->shards_) {
         bytes += shard->device_bytes();
         far_bytes += shard->far_bytes();
         engine->plane_capacity_ = std::min(engine->plane_capacity_, shard->plane_capacity());
         engine->pass_capacity_ = std::min(engine->pass_capacity_, shard->pass_capacity());
-        engine->holds_fine_ = engine->holds_fine_ && shard->holds_fine();
+        engine->holds_int8_codes_ = engine->holds_int8_codes_ && shard->holds_int8_codes();
     }
     const double allocate_ms = ms_since(allocating);
     UploadFacts upload;

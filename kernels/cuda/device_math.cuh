@@ -118,7 +118,7 @@ __device__ inline double far_team_dot(const float* __restrict__ a, const float* 
 __device__ inline double row_dot(const DeviceModel& model, const float* __restrict__ vector,
                                  std::uint32_t row, unsigned lane, bool active) {
     const float* const values = row_of(model, row);
-    if (model.vectors_are_far && model.dim % 4 == 0)
+    if (model.vectors_on_host && model.dim % 4 == 0)
         return far_team_dot(vector, values, model.dim, lane, active);
     return team_dot(vector, values, model.dim, lane, active);
 }

@@ -22,7 +22,7 @@
 // With a 4-bit plane of the model (docs/certified-search.md) there are two more ways, which read an
 // eighth of the bytes. For one query `plane_scan` writes an upper bound of every row and finds the
 // floor from canonical scores; select collects rows by their bounds. For many `plane_pass` does it
-// all, part after part of the plane, with cuts that rise in between.
+// all, part after part of the plane, with cutoffs that rise in between.
 //
 // A fake of these functions and of the runtime, for tests without a GPU, is
 // tests/support/fake_cuda.
@@ -34,7 +34,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/plane_tiles.hpp"
-#include "kernels/planes/cut.hpp"
+#include "kernels/planes/cutoff.hpp"
 
 namespace gloved::kernels::cuda {
 
@@ -52,7 +52,7 @@ inline constexpr std::uint32_t kStrideFloats = 4;
 /// k at most, for the device to select; more is selected on the host.
 inline constexpr std::uint32_t kMaxHits = 1024;
 /// k and the number of excluded rows together, likewise.
-inline constexpr std::uint32_t kMaxWant = 2048;
+inline constexpr std::uint32_t kMaxKPlusExcluded = 2048;
 /// Rows that `collect` may find for one query. More (many ties) overflow, and the query is answered
 /// another way.
 inline constexpr std::uint32_t kFoundCapacity = 8192;
@@ -61,16 +61,16 @@ inline constexpr std::uint32_t kMaxPass = 128;
 /// Queries of one pass over the plane.
 inline constexpr std::uint32_t kMaxPlanePass = 1024;
 /// k and the number of excluded rows together, of a query in such a pass.
-inline constexpr std::uint32_t kMaxPlanePassWant = 128;
+inline constexpr std::uint32_t kMaxPlanePassKPlusExcluded = 128;
 /// Rows that such a pass may find for one query, and that it may let through in one of its parts.
 /// More overflow.
 inline constexpr std::uint32_t kPlanePassFound = kMaxPass * kFoundCapacity / kMaxPlanePass;
 inline constexpr std::uint32_t kPlanePassSurvivors = 32768;
 inline constexpr std::uint32_t kMaxPlanePassHits = kMaxHits * kMaxPass / kMaxPlanePass;
-/// Bytes that a fine row is a multiple of.
-inline constexpr std::uint32_t kFineStep = 16;
+/// Bytes that an int8 row is a multiple of.
+inline constexpr std::uint32_t kInt8Step = 16;
 /// More components would not leave their sums in 32 bits (docs/certified-search.md, §8).
-inline constexpr std::uint32_t kMaxFineDim = 1040;
+inline constexpr std::uint32_t kMaxInt8Dim = 1040;
 /// The first thresholds of such a pass come from every group of this number, a power of two.
 inline constexpr std::uint32_t kPlaneSample = 8;
 
@@ -83,17 +83,17 @@ struct DevicePlane {
 
 /// One byte a component of every row, scaled to its largest (docs/certified-search.md, §8). Where
 /// the vectors are, or in page-locked host memory beside vectors in host memory.
-struct DeviceFine {
-    /// (rows, stride), 16-byte aligned: dim codes, zeros, and FineBounds in the last bytes.
+struct DeviceInt8Codes {
+    /// (rows, stride), 16-byte aligned: dim codes, zeros, and Int8Bounds in the last bytes.
     /// nullptr: there are none.
     std::int8_t* rows = nullptr;
     std::uint32_t stride = 0;
 };
 
-/// What a row takes of a fine plane.
-constexpr std::uint32_t fine_stride(std::uint32_t dim) {
-    return (dim + static_cast<std::uint32_t>(sizeof(planes::FineBounds)) + kFineStep - 1) /
-           kFineStep * kFineStep;
+/// What a row takes of an int8 plane.
+constexpr std::uint32_t int8_stride(std::uint32_t dim) {
+    return (dim + static_cast<std::uint32_t>(sizeof(planes::Int8Bounds)) + kInt8Step - 1) /
+           kInt8Step * kInt8Step;
 }
 
 /// A shard: consecutive rows of the model on one device. All pointers are device memory.
@@ -115,9 +115,9 @@ struct DeviceModel {
     std::uint32_t stride = 0;  ///< dim rounded up to kStrideFloats; of rows in host memory, dim
     std::uint32_t groups = 0;  ///< rows / kGroupRows, rounded up
     std::uint32_t uncovered_count = 0;
-    bool vectors_are_far = false;  ///< in host memory
+    bool vectors_on_host = false;  ///< in host memory
     DevicePlane plane;
-    DeviceFine fine;
+    DeviceInt8Codes int8_codes;
 };
 
 /// What a query asks of one shard, beside its vectors.
@@ -125,7 +125,7 @@ struct DeviceQuery {
     double norm = 0;                    ///< canonical norm of the raw vector
     double min_score = 0;               ///< may be -infinity
     double error = 0;                   ///< |estimate - canonical score| is at most this
-    std::uint32_t want = 0;             ///< k + excluded rows: that many rows must reach the floor
+    std::uint32_t k_plus_excluded = 0;  ///< k + excluded rows: that many rows must reach the floor
     std::uint32_t k = 0;                ///< hits to return
     std::uint32_t rank_below = 0;       ///< eligible: rank < rank_below; 2^32 - 1: all
     std::uint32_t first = 0, last = 0;  ///< eligible: first <= local row < last
@@ -145,9 +145,9 @@ struct DeviceQueries {
     const std::int8_t* digits = nullptr;      ///< launch_plane_scan: (steps, 16) of the one query
                                               ///< (planes::PlaneQuery::bytes)
     std::uint32_t count = 0;
-    bool any_rank = false;       ///< whether any rank_below leaves rows out
-    std::uint32_t max_want = 0;  ///< the largest `want`
-    bool all_rows = true;        ///< whether every query's range is the whole shard
+    bool any_rank = false;                  ///< whether any rank_below leaves rows out
+    std::uint32_t max_k_plus_excluded = 0;  ///< the largest `k_plus_excluded`
+    bool all_rows = true;                   ///< whether every query's range is the whole shard
     /// The same in host memory, read by a launch before it returns.
     struct Host {
         const DeviceQuery* queries = nullptr;
@@ -159,7 +159,7 @@ struct DeviceQueries {
 };
 
 /// Counters of a query in Workspace::counters: rows found, rows rescored, blocks that are done,
-/// rows that fine codes ruled out.
+/// rows that int8 codes ruled out.
 inline constexpr std::uint32_t kCounters = 4;
 /// Warps that `scan` starts, at most.
 inline constexpr std::uint32_t kMaxWarps = 1U << 14;
@@ -178,17 +178,17 @@ struct DeviceAnswer {
     std::uint32_t found = 0;      ///< more than kFoundCapacity: overflow
     std::uint32_t rescored = 0;   ///< canonical scores computed
     std::uint32_t survivors = 0;  ///< rows that the estimates let through; more than were rescored
-                                  ///< where fine codes ruled some out
+                                  ///< where int8 codes ruled some out
 };
 
 /// Where a pass over the plane keeps its intermediate results. Device memory.
 struct PlaneWorkspace {
     std::int8_t* digits = nullptr;        ///< (kMaxPlanePass, dim rounded up to kDigitStep)
     planes::DigitFacts* facts = nullptr;  ///< (kMaxPlanePass)
-    std::int8_t* fine_digits = nullptr;   ///< (kMaxPlanePass, 2, fine.stride): two bytes each, a
-                                          ///< query's high ones, then its low ones
-    planes::DigitFacts* fine_facts = nullptr;  ///< (kMaxPlanePass)
-    planes::PlaneCut* cuts = nullptr;          ///< (kMaxPlanePass)
+    std::int8_t* int8_digits = nullptr;  ///< (kMaxPlanePass, 2, int8_codes.stride): two bytes each,
+                                         ///< a query's high ones, then its low ones
+    planes::DigitFacts* int8_facts = nullptr;  ///< (kMaxPlanePass)
+    planes::PlaneCutoff* cutoffs = nullptr;    ///< (kMaxPlanePass)
     double* floors = nullptr;                  ///< (kMaxPlanePass)
     float* keys = nullptr;  ///< (kMaxPlanePass, plane.groups / kPlaneSample, rounded up)
     std::uint32_t* survivors = nullptr;  ///< (kMaxPlanePass, kPlanePassSurvivors) local rows
@@ -265,14 +265,15 @@ cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries,
                         cudaStream_t stream);
 
 /// Whether launch_plane_scan can find the floor of a query that wants so many rows
-/// (DeviceQuery::want): the shard has a plane, and more warps than rows are wanted.
-bool plane_serves(const DeviceModel& model, std::uint32_t want, const DeviceShape& shape);
+/// (DeviceQuery::k_plus_excluded): the shard has a plane, and more warps than rows are wanted.
+bool plane_serves(const DeviceModel& model, std::uint32_t k_plus_excluded,
+                  const DeviceShape& shape);
 
 /// As travels_with_launch, for launch_plane_scan and the launch_select after it.
 bool plane_travels(const DeviceModel& model, const DeviceQueries& queries);
 
-/// uppers for one query that plane_serves, and floors[0]: a canonical score that `want` eligible
-/// rows reach, or min_score where that is more; -infinity where fewer were found.
+/// uppers for one query that plane_serves, and floors[0]: a canonical score that `k_plus_excluded`
+/// eligible rows reach, or min_score where that is more; -infinity where fewer were found.
 cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& queries,
                               const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
 
@@ -280,12 +281,12 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
 /// device.
 std::uint32_t plane_pass_capacity(std::size_t rows, std::uint32_t dim, const DeviceShape& shape);
 
-/// Codes every row into `model.fine`.
-cudaError_t launch_build_fine(const DeviceModel& model, cudaStream_t stream);
+/// Codes every row into `model.int8_codes`.
+cudaError_t launch_build_int8_codes(const DeviceModel& model, cudaStream_t stream);
 
 /// Whole answers of up to kMaxPlanePass queries over all rows of a shard with a plane, each of
-/// which wants kMaxPlanePassWant at most: answers, and kMaxPlanePassHits hits a query. What is read
-/// of `queries` is queries, raw and excluded.
+/// which wants kMaxPlanePassKPlusExcluded at most: answers, and kMaxPlanePassHits hits a query.
+/// What is read of `queries` is queries, raw and excluded.
 cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& queries,
                               const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
 
@@ -328,8 +329,9 @@ enum class Estimates : std::uint32_t {
 };
 
 /// answers and hits from maxima:
-///  - floor = max(min_score, m - error), m being the want-th largest of the maxima (or a little
-///    less), -infinity where fewer than `want` are above -infinity;
+///  - floor = max(min_score, m - error), m being the k_plus_excluded-th largest of the maxima (or a
+///  little
+///    less), -infinity where fewer than `k_plus_excluded` are above -infinity;
 ///  - found are the eligible rows of canonical score >= floor among those of every group with
 ///    maximum >= floor - error and, unless scores are stored, among the uncovered ones; all of
 ///    these are rescored;

@@ -1,5 +1,5 @@
 // Many queries by the 4-bit plane: an integer matrix product on tensor cores whose results are held
-// against cuts in registers.
+// against cutoffs in registers.
 //
 // Nothing but rows that may belong to an answer leaves a processor. The plane is taken in parts,
 // each as large as all before it together, but for the first: between two of them the canonical
@@ -15,11 +15,11 @@
 #include <algorithm>
 
 #include "kernels/cuda/device_math.cuh"
-#include "kernels/cuda/fine.cuh"
+#include "kernels/cuda/int8_codes.cuh"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/plane_tiles.hpp"
-#include "kernels/cuda/reached_by.cuh"
-#include "kernels/planes/cut.hpp"
+#include "kernels/cuda/radix_select.cuh"
+#include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
 
 namespace gloved::kernels::cuda {
@@ -77,7 +77,7 @@ __device__ inline void multiply_add(int (&sums)[4], const std::uint32_t (&rows)[
 #endif
 }
 
-/// One warp a query: its digits of one byte each, and of two where there is a fine plane, as
+/// One warp a query: its digits of one byte each, and of two where there is an int8 plane, as
 /// make_plane_query has them.
 __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQueries queries,
                                                     PlaneWorkspace plane) {
@@ -123,10 +123,10 @@ __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQue
     std::int8_t* const digits = plane.digits + static_cast<std::size_t>(q) * width;
     digits_of(planes::kOneByteDigit, width, plane.facts,
               [&](unsigned i, int digit) { digits[i] = static_cast<std::int8_t>(digit); });
-    if (model.fine.rows != nullptr) {
-        const std::uint32_t stride = model.fine.stride;
-        std::int8_t* const high = plane.fine_digits + static_cast<std::size_t>(q) * 2 * stride;
-        digits_of(planes::kTwoByteDigit, stride, plane.fine_facts, [&](unsigned i, int digit) {
+    if (model.int8_codes.rows != nullptr) {
+        const std::uint32_t stride = model.int8_codes.stride;
+        std::int8_t* const high = plane.int8_digits + static_cast<std::size_t>(q) * 2 * stride;
+        digits_of(planes::kTwoByteDigit, stride, plane.int8_facts, [&](unsigned i, int digit) {
             const int upper = (digit + 64) >> 7;
             high[i] = static_cast<std::int8_t>(upper);
             high[stride + i] = static_cast<std::int8_t>(digit - 128 * upper);
@@ -136,15 +136,16 @@ __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQue
 }
 
 /// One warp a row at a time.
-__global__ __launch_bounds__(kThreads) void build_fine(DeviceModel model) {
+__global__ __launch_bounds__(kThreads) void build_int8_codes(DeviceModel model) {
     const unsigned lane = threadIdx.x % kWarp;
-    const DeviceFine& fine = model.fine;
+    const DeviceInt8Codes& int8_codes = model.int8_codes;
     for (std::uint32_t row = blockIdx.x * kWarps + threadIdx.x / kWarp; row < model.rows;
          row += gridDim.x * kWarps) {
         const float* const values = row_of(model, row);
-        std::int8_t* const codes = fine.rows + static_cast<std::size_t>(row) * fine.stride;
+        std::int8_t* const codes =
+            int8_codes.rows + static_cast<std::size_t>(row) * int8_codes.stride;
         const std::uint32_t width =
-            fine.stride - static_cast<std::uint32_t>(sizeof(planes::FineBounds));
+            int8_codes.stride - static_cast<std::uint32_t>(sizeof(planes::Int8Bounds));
         float longest = 0;
         for (unsigned i = lane; i < model.dim; i += kWarp)
             longest = fmaxf(longest, fabsf(values[i]));
@@ -166,15 +167,15 @@ __global__ __launch_bounds__(kThreads) void build_fine(DeviceModel model) {
             squares += __shfl_xor_sync(kWholeWarp, squares, distance);
         }
         if (lane == 0) {
-            *reinterpret_cast<planes::FineBounds*>(codes + width) =
-                covered ? planes::fine_bounds(product, squares, model.norms[row])
-                        : planes::FineBounds{};
+            *reinterpret_cast<planes::Int8Bounds*>(codes + width) =
+                covered ? planes::int8_bounds(product, squares, model.norms[row])
+                        : planes::Int8Bounds{};
         }
     }
 }
 
 /// kProducts: instructions along a row. kKeys: writes the largest estimate of each group, with the
-/// row in its low bits, to keys; otherwise appends the rows that reach their query's cut to
+/// row in its low bits, to keys; otherwise appends the rows that reach their query's cutoff to
 /// survivors. A warp's queries are those of column warp % columns; the warps of a column share a
 /// tile's groups.
 template <unsigned kProducts, bool kKeys>
@@ -184,9 +185,9 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
     extern __shared__ __align__(16) std::uint8_t tiles[];  // (kTileBuffers, tile_bytes)
     __shared__ std::uint32_t hits[kKeys ? 1 : kWarps * kHitsRoom];
     __shared__ unsigned pending[kWarps];
-    __shared__ float cut_projection[kBlockQueries];  // kKeys: the centre
-    __shared__ float cut_residual[kBlockQueries];
-    __shared__ float cut_constant[kBlockQueries];
+    __shared__ float cutoff_projection[kBlockQueries];  // kKeys: the centre
+    __shared__ float cutoff_residual[kBlockQueries];
+    __shared__ float cutoff_constant[kBlockQueries];
     const DevicePlane& plane = model.plane;
     const std::uint32_t group_bytes = tile_group_bytes(plane.steps);
     const std::uint32_t buffer_bytes = tile_bytes(plane.steps, kProducts, tile_groups);
@@ -202,15 +203,15 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
     for (unsigned i = threadIdx.x; i < kBlockQueries; i += kThreads) {
         const std::uint32_t q = block_query + i;
         if (kKeys) {
-            cut_projection[i] =
+            cutoff_projection[i] =
                 q < queries.count ? static_cast<float>(planes::kTopLevel * work.facts[q].sum) : 0;
         } else {
             // What no sum reaches, where there is no query.
-            const planes::PlaneCut none{0, 0, __int_as_float(0x7F800000)};
-            const planes::PlaneCut cut = q < queries.count ? work.cuts[q] : none;
-            cut_projection[i] = cut.of_projection;
-            cut_residual[i] = cut.of_residual;
-            cut_constant[i] = cut.constant;
+            const planes::PlaneCutoff none{0, 0, __int_as_float(0x7F800000)};
+            const planes::PlaneCutoff cutoff = q < queries.count ? work.cutoffs[q] : none;
+            cutoff_projection[i] = cutoff.of_projection;
+            cutoff_residual[i] = cutoff.of_residual;
+            cutoff_constant[i] = cutoff.constant;
         }
     }
     uint2 digits[kTiles][kProducts];
@@ -254,7 +255,7 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
             const std::uint32_t row =
                 (((hit / kHitsOfGroup) << part.shift) + part.offset) * planes::kGroupRows +
                 hit / kWarpQueries % planes::kGroupRows;
-            // Rows that the bounds do not cover have zeros in the plane, which some cuts let
+            // Rows that the bounds do not cover have zeros in the plane, which some cutoffs let
             // through; they are scored once, for themselves.
             if (row >= model.rows || isnan(model.inverse_norms[row])) continue;
             if (queries.any_rank && !admits(queries.queries[q], model, row)) continue;
@@ -333,7 +334,7 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
 #pragma unroll
                         for (unsigned s = 0; s < 2; ++s) {
                             const float estimate = (2.0F * static_cast<float>(sums[t][2 * s + c]) -
-                                                    cut_projection[in_block]) *
+                                                    cutoff_projection[in_block]) *
                                                    weight[s];
                             if (rank[s] >= below && below != ~std::uint32_t{0}) continue;
                             if (!(estimate > kNoKeyAtMost)) continue;
@@ -350,19 +351,19 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
                     }
                 }
             } else {
-                // Bit 4 t + 2 s + c: the row r + 8 s reaches the cut of query 8 t + 2 (lane % 4) +
-                // c.
+                // Bit 4 t + 2 s + c: the row r + 8 s reaches the cutoff of query 8 t + 2 (lane % 4)
+                // + c.
                 unsigned reached = 0;
 #pragma unroll
                 for (unsigned t = 0; t < kTiles; ++t) {
                     const unsigned in_block =
                         column * kWarpQueries + t * kTileQueries + lane % 4 * 2;
                     const float2 of_projection =
-                        *reinterpret_cast<const float2*>(cut_projection + in_block);
+                        *reinterpret_cast<const float2*>(cutoff_projection + in_block);
                     const float2 of_residual =
-                        *reinterpret_cast<const float2*>(cut_residual + in_block);
+                        *reinterpret_cast<const float2*>(cutoff_residual + in_block);
                     const float2 constant =
-                        *reinterpret_cast<const float2*>(cut_constant + in_block);
+                        *reinterpret_cast<const float2*>(cutoff_constant + in_block);
 #pragma unroll
                     for (unsigned s = 0; s < 2; ++s) {
                         const float x = __fmaf_rn(p[s], of_projection.x,
@@ -429,9 +430,9 @@ __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, Devic
     }
     __syncthreads();
     const std::uint32_t tried =
-        min(max(kMinCandidates, kCandidatesPerHit * ask.want), kMaxCandidates);
-    const float least =
-        fmaxf(reached_by<kThreads, 8, kMinGuessBit>(keys, part.groups, tried), kNoKeyAtMost);
+        min(max(kMinCandidates, kCandidatesPerHit * ask.k_plus_excluded), kMaxCandidates);
+    const float least = fmaxf(
+        kth_largest_lower_bound<kThreads, 8, kMinGuessBit>(keys, part.groups, tried), kNoKeyAtMost);
     for (std::uint32_t i = threadIdx.x; i < part.groups; i += kThreads) {
         const float key = keys[i];
         if (!(key >= least)) continue;
@@ -453,13 +454,13 @@ __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, Devic
         for (std::uint32_t j = 0; j < candidates; ++j) {
             place += scores[j] > scores[i] || (scores[j] == scores[i] && j < i) ? 1 : 0;
         }
-        if (place == ask.want - 1) floor = scores[i];
+        if (place == ask.k_plus_excluded - 1) floor = scores[i];
     }
     __syncthreads();
     if (threadIdx.x > 0) return;
     const double from = fmax(floor, ask.min_score);
     work.floors[q] = from;
-    work.cuts[q] = planes::plane_cut(work.facts[q], from, model.dim);
+    work.cutoffs[q] = planes::plane_cutoff(work.facts[q], from, model.dim);
 }
 
 /// blockIdx.y: the query, whose blocks share what a part let through: its canonical scores; those
@@ -493,7 +494,7 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
         work.survivors + static_cast<std::size_t>(q) * kPlanePassSurvivors;
     // Few survivors are the work of few blocks.
     const std::uint32_t size = max((survivors + gridDim.x - 1) / gridDim.x, kThreads);
-    if (model.fine.rows == nullptr) {
+    if (model.int8_codes.rows == nullptr) {
         share(
             survivors, [&](std::uint32_t i) { return rows[i]; }, keep);
     } else if (blockIdx.x * size < survivors) {
@@ -502,17 +503,17 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
         __shared__ std::uint32_t left_count;
         const std::uint32_t begin = blockIdx.x * size;
         const std::uint32_t end = min(begin + size, survivors);
-        const planes::FineCut cut = planes::fine_cut(work.fine_facts[q], floor, model.dim);
-        const std::uint32_t vectors = model.fine.stride / kFineStep;
+        const planes::Int8Cutoff cutoff = planes::int8_cutoff(work.int8_facts[q], floor, model.dim);
+        const std::uint32_t vectors = model.int8_codes.stride / kInt8Step;
         const auto* const digits = reinterpret_cast<const uint4*>(
-            work.fine_digits + static_cast<std::size_t>(q) * 2 * model.fine.stride);
+            work.int8_digits + static_cast<std::size_t>(q) * 2 * model.int8_codes.stride);
         constexpr unsigned kTeams = kThreads / kCanonicalLanes;
         constexpr unsigned kRowsOfTeam = kThreads / kTeams;
-        static_assert(kMaxProducts * kDigitStep <= kFineDimsAtOnce);
+        static_assert(kMaxProducts * kDigitStep <= kInt8DimsAtOnce);
         const unsigned part = threadIdx.x % kCanonicalLanes;
-        FineDigits own[kFineLoads];
+        Int8Digits own[kInt8Loads];
 #pragma unroll
-        for (unsigned j = 0; j < kFineLoads; ++j) {
+        for (unsigned j = 0; j < kInt8Loads; ++j) {
             const unsigned v = part + j * kCanonicalLanes;
             if (v < vectors) own[j] = {digits[v], digits[vectors + v]};
         }
@@ -523,8 +524,9 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
             for (unsigned r = 0; r < kRowsOfTeam; ++r) {
                 const std::uint32_t i = lot + r * kTeams + threadIdx.x / kCanonicalLanes;
                 const std::uint32_t row = rows[min(i, end - 1)];
-                const bool out = fine_rules_out<true>(
-                    model.fine, row, part, cut, [&](std::uint32_t, unsigned j) { return own[j]; });
+                const bool out =
+                    int8_rules_out<true>(model.int8_codes, row, part, cutoff,
+                                         [&](std::uint32_t, unsigned j) { return own[j]; });
                 if (part == 0 && i < end && !out) {
                     left[atomicAdd(&left_count, 1U)] = row;
                 }
@@ -556,7 +558,8 @@ __global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQuer
         counters[3] != 0 || counters[0] > kPlanePassSurvivors || count > kPlanePassFound;
     const std::uint32_t here = overflow ? 0 : count;
     const std::uint32_t survivors = counters[4] + counters[0] + (first ? model.uncovered_count : 0);
-    const std::uint32_t rescored = counters[2] + (model.fine.rows == nullptr ? counters[0] : 0) +
+    const std::uint32_t rescored = counters[2] +
+                                   (model.int8_codes.rows == nullptr ? counters[0] : 0) +
                                    (first ? model.uncovered_count : 0);
     const DeviceQuery ask = queries.queries[q];
     Found* const found = all.found + static_cast<std::size_t>(q) * kPlanePassFound;
@@ -591,7 +594,8 @@ __global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQuer
                           rescored, survivors};
     } else {
         // What has overflowed is answered another way: nothing more need come through.
-        work.cuts[q] = planes::plane_cut(work.facts[q], overflow ? 2.0 : next_floor, model.dim);
+        work.cutoffs[q] =
+            planes::plane_cutoff(work.facts[q], overflow ? 2.0 : next_floor, model.dim);
     }
 }
 
@@ -650,11 +654,11 @@ cudaError_t multiply(const DeviceModel& model, const DeviceQueries& queries, con
 }  // namespace
 
 cudaError_t load_plane_multiply_kernels() {
-    return load_each(prepare, build_fine, first_floor, rescore, settle, plane_multiply<1, true>,
-                     plane_multiply<2, true>, plane_multiply<4, true>, plane_multiply<7, true>,
-                     plane_multiply<kMaxProducts, true>, plane_multiply<1, false>,
-                     plane_multiply<2, false>, plane_multiply<4, false>, plane_multiply<7, false>,
-                     plane_multiply<kMaxProducts, false>);
+    return load_each(prepare, build_int8_codes, first_floor, rescore, settle,
+                     plane_multiply<1, true>, plane_multiply<2, true>, plane_multiply<4, true>,
+                     plane_multiply<7, true>, plane_multiply<kMaxProducts, true>,
+                     plane_multiply<1, false>, plane_multiply<2, false>, plane_multiply<4, false>,
+                     plane_multiply<7, false>, plane_multiply<kMaxProducts, false>);
 }
 
 std::uint32_t plane_pass_capacity(std::size_t rows, std::uint32_t dim, const DeviceShape& shape) {
@@ -663,10 +667,10 @@ std::uint32_t plane_pass_capacity(std::size_t rows, std::uint32_t dim, const Dev
     return shape.integer_products && fits ? kMaxPlanePass : 0;
 }
 
-cudaError_t launch_build_fine(const DeviceModel& model, cudaStream_t stream) {
+cudaError_t launch_build_int8_codes(const DeviceModel& model, cudaStream_t stream) {
     const unsigned blocks =
         blocks_of_rounds(min((model.rows + kWarps - 1) / kWarps, 1U << 16), kWarps);
-    build_fine<<<blocks, kThreads, 0, stream>>>(model);
+    build_int8_codes<<<blocks, kThreads, 0, stream>>>(model);
     return cudaGetLastError();
 }
 

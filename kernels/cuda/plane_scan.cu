@@ -9,8 +9,8 @@
 
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/launches.hpp"
-#include "kernels/cuda/reached_by.cuh"
-#include "kernels/planes/cut.hpp"
+#include "kernels/cuda/radix_select.cuh"
+#include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
 
 namespace gloved::kernels::cuda {
@@ -198,8 +198,8 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(
     }
 }
 
-/// One block: the canonical scores of the rows that look best among those of warp_rows; the want-th
-/// of them is a score that `want` eligible rows reach.
+/// One block: the canonical scores of the rows that look best among those of warp_rows; the
+/// k_plus_excluded-th of them is a score that `k_plus_excluded` eligible rows reach.
 __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model,
                                                              DeviceQueries queries,
                                                              FloorQuery inlined,
@@ -220,9 +220,9 @@ __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model,
     const DeviceQuery ask = inlined.usable ? inlined.ask : queries.queries[0];
     const float* const raw = inlined.usable ? shared_raw : queries.raw;
     const std::uint32_t tried =
-        min(max(kMinCandidates, kCandidatesPerHit * ask.want), kMaxCandidates);
-    const float least =
-        reached_by<kFloorThreads, 4, kMinGuessBit>(work.warp_maxima, warps, min(tried, warps));
+        min(max(kMinCandidates, kCandidatesPerHit * ask.k_plus_excluded), kMaxCandidates);
+    const float least = kth_largest_lower_bound<kFloorThreads, 4, kMinGuessBit>(
+        work.warp_maxima, warps, min(tried, warps));
     for (std::uint32_t i = threadIdx.x; i < warps; i += kFloorThreads) {
         const float estimate = work.warp_maxima[i];
         if (!(estimate >= least) || estimate == minus_infinity()) continue;
@@ -241,8 +241,8 @@ __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model,
         const double dot = row_dot(model, raw, row, part, active);
         if (active && part == 0) scores[i] = score_from_dot(dot, ask.norm, norm);
     }
-    // Fewer than `want` candidates may have a score that is a number, and then no place below is
-    // the want-th. What the query before left here must not stay.
+    // Fewer than `k_plus_excluded` candidates may have a score that is a number, and then no place
+    // below is the k_plus_excluded-th. What the query before left here must not stay.
     if (threadIdx.x == 0)
         work.floors[0] = fmax(static_cast<double>(minus_infinity()), ask.min_score);
     __syncthreads();
@@ -255,7 +255,7 @@ __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model,
         for (std::uint32_t j = lane; j < candidates; j += kWarp) {
             before += scores[j] > mine || (scores[j] == mine && j < i) ? 1 : 0;
         }
-        if (warp_sum(before) == ask.want - 1 && lane == 0)
+        if (warp_sum(before) == ask.k_plus_excluded - 1 && lane == 0)
             work.floors[0] = fmax(mine, ask.min_score);
     }
 }
@@ -289,9 +289,10 @@ std::uint32_t plane_warps(const DeviceModel& model, const DeviceShape& shape) {
 
 }  // namespace
 
-bool plane_serves(const DeviceModel& model, std::uint32_t want, const DeviceShape& shape) {
-    return model.plane.bytes != nullptr && want * kCandidatesPerHit <= kMaxCandidates &&
-           want * kCandidatesPerHit <= plane_warps(model, shape);
+bool plane_serves(const DeviceModel& model, std::uint32_t k_plus_excluded,
+                  const DeviceShape& shape) {
+    return model.plane.bytes != nullptr && k_plus_excluded * kCandidatesPerHit <= kMaxCandidates &&
+           k_plus_excluded * kCandidatesPerHit <= plane_warps(model, shape);
 }
 
 cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& queries,

@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "kernels/cuda/device_math.cuh"
-#include "kernels/cuda/fine.cuh"
+#include "kernels/cuda/int8_codes.cuh"
 #include "kernels/cuda/launches.hpp"
-#include "kernels/cuda/reached_by.cuh"
+#include "kernels/cuda/radix_select.cuh"
 #include "kernels/cuda/stream.cuh"
 #include "kernels/planes/shape.hpp"
 
@@ -20,14 +20,14 @@ constexpr unsigned kTeamsPerWarp = kWarp / kCanonicalLanes;
 constexpr unsigned kInlineFloats = 300;
 constexpr unsigned kInlineExcluded = 16;
 constexpr unsigned kInlineSteps = (kInlineFloats + planes::kStepDims - 1) / planes::kStepDims;
-/// Steps of digits that meet a fine row, those of zeros that meet its bounds among them.
-constexpr unsigned kMaxFineSteps = fine_stride(kMaxFineDim) / planes::kStepDims;
-/// Maxima that the threads of a block keep apart in all. Enough for kMaxWant of them to be hardly
-/// below the maxima of single groups.
+/// Steps of digits that meet an int8 row, those of zeros that meet its bounds among them.
+constexpr unsigned kMaxInt8Steps = int8_stride(kMaxInt8Dim) / planes::kStepDims;
+/// Maxima that the threads of a block keep apart in all. Enough for kMaxKPlusExcluded of them to be
+/// hardly below the maxima of single groups.
 constexpr unsigned kMaximaApart = 8192;
 /// Where select finds its own threshold, at most so many rows are wanted of so many warps' maxima:
 /// few wanted rows share a warp.
-constexpr unsigned kMaxWantPerWarp = 4;
+constexpr unsigned kMaxKPerWarp = 4;
 /// Upper bounds that a thread looks at together.
 constexpr unsigned kRowsOfThread = 16;
 
@@ -44,8 +44,9 @@ __global__ __launch_bounds__(kThresholdThreads) void threshold(
     const DeviceQuery* __restrict__ queries, const float* __restrict__ maxima, std::uint32_t groups,
     double* __restrict__ floors) {
     const DeviceQuery ask = queries[blockIdx.x];
-    const float reached = reached_by<kThresholdThreads, kMaximaApart / kThresholdThreads>(
-        maxima + static_cast<std::size_t>(blockIdx.x) * groups, groups, ask.want);
+    const float reached =
+        kth_largest_lower_bound<kThresholdThreads, kMaximaApart / kThresholdThreads>(
+            maxima + static_cast<std::size_t>(blockIdx.x) * groups, groups, ask.k_plus_excluded);
     if (threadIdx.x == 0) floors[blockIdx.x] = floor_of(ask, reached);
 }
 
@@ -83,13 +84,13 @@ __device__ void rank(const DeviceQuery& ask, std::uint32_t q, double floor, cons
 }
 
 /// Whether select finds the threshold from warp_maxima.
-bool goes_by_warps(const DeviceQueries& queries, std::uint32_t warps) {
-    return queries.max_want * kMaxWantPerWarp <= warps;
+bool threshold_from_warps(const DeviceQueries& queries, std::uint32_t warps) {
+    return queries.max_k_plus_excluded * kMaxKPerWarp <= warps;
 }
 
-/// Whether fine codes are asked before a row is read for a single query.
-GLOVED_HOST_DEVICE bool asks_fine(const DeviceModel& model) {
-    return model.vectors_are_far && model.fine.rows != nullptr;
+/// Whether int8 codes are asked before a row is read for a single query.
+GLOVED_HOST_DEVICE bool asks_int8(const DeviceModel& model) {
+    return model.vectors_on_host && model.int8_codes.rows != nullptr;
 }
 
 /// A single query that comes with the launch, as a parameter; `usable`, or the queries are on the
@@ -98,7 +99,7 @@ struct SelectQuery {
     DeviceQuery ask;
     std::uint32_t excluded[kInlineExcluded];
     float raw[kInlineFloats];
-    uint4 digits[kInlineSteps];  // where fine codes are asked
+    uint4 digits[kInlineSteps];  // where int8 codes are asked
     bool usable = false;
 };
 
@@ -112,8 +113,8 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
                                                            Workspace work) {
     constexpr bool kStored = kEstimates == Estimates::stored_scores;
     constexpr bool kByRow = kEstimates == Estimates::uppers;
-    // Rows that lie far away are asked for only where fine codes leave them in.
-    const bool by_fine = kByRow && asks_fine(model);
+    // Rows that lie far away are asked for only where int8 codes leave them in.
+    const bool by_int8 = kByRow && asks_int8(model);
     const std::uint32_t q = blockIdx.y;
     __shared__ float shared_raw[kInlineFloats];
     __shared__ std::uint32_t shared_excluded[kInlineExcluded];
@@ -132,11 +133,12 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     const std::uint32_t* const excluded = inlined.usable ? shared_excluded : queries.excluded;
     double floor;
     if (!kByRow && warps > 0) {
-        floor = floor_of(ask, reached_by<kCollectThreads, 8>(work.warp_maxima, warps, ask.want));
+        floor = floor_of(ask, kth_largest_lower_bound<kCollectThreads, 8>(work.warp_maxima, warps,
+                                                                          ask.k_plus_excluded));
     } else {
         floor = work.floors[q];
     }
-    const float cut = __double2float_rd(kByRow ? floor : floor - ask.error);
+    const float cutoff = __double2float_rd(kByRow ? floor : floor - ask.error);
     const float* maxima = work.maxima + static_cast<std::size_t>(q) * model.groups;
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
@@ -148,21 +150,21 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     std::uint32_t scored = 0;
     std::uint32_t ruled_out = 0;
 
-    __shared__ uint4 digits[kByRow ? kMaxFineSteps : 1];
-    planes::FineCut fine_cut;
-    if (by_fine) {
+    __shared__ uint4 digits[kByRow ? kMaxInt8Steps : 1];
+    planes::Int8Cutoff int8_cutoff;
+    if (by_int8) {
         const auto* const on_device = reinterpret_cast<const uint4*>(queries.digits);
-        for (unsigned i = threadIdx.x; i < model.fine.stride / planes::kStepDims;
+        for (unsigned i = threadIdx.x; i < model.int8_codes.stride / planes::kStepDims;
              i += kCollectThreads) {
             const bool there = i < model.plane.steps;
             digits[i] = !there           ? uint4{0, 0, 0, 0}
                         : inlined.usable ? inlined.digits[i]
                                          : on_device[i];
         }
-        fine_cut = planes::fine_cut(ask.digits, floor, model.dim);
+        int8_cutoff = planes::int8_cutoff(ask.digits, floor, model.dim);
         __syncthreads();
     }
-    /// Moves those of the hot rows that fine codes leave in to the front. The whole block calls it.
+    /// Moves those of the hot rows that int8 codes leave in to the front. The whole block calls it.
     const auto sift_hot = [&] {
         __shared__ std::uint32_t left;
         const std::uint32_t count = hot_count;
@@ -172,12 +174,12 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
             const std::uint32_t i = base + threadIdx.x / kCanonicalLanes;
             const std::uint32_t row = hot[min(i, count - 1)];
             // 16 bytes of a row meet two steps.
-            const bool out = fine_rules_out<false>(
-                model.fine, row, part, fine_cut, [&](std::uint32_t v, unsigned) {
-                    if (v >= model.fine.stride / kFineStep) return FineDigits{};
+            const bool out = int8_rules_out<false>(
+                model.int8_codes, row, part, int8_cutoff, [&](std::uint32_t v, unsigned) {
+                    if (v >= model.int8_codes.stride / kInt8Step) return Int8Digits{};
                     const uint4 one = digits[2 * v];
                     const uint4 two = digits[2 * v + 1];
-                    return FineDigits{{one.x, one.y, two.x, two.y}, {one.z, one.w, two.z, two.w}};
+                    return Int8Digits{{one.x, one.y, two.x, two.y}, {one.z, one.w, two.z, two.w}};
                 });
             __syncthreads();  // what is moved here has been read
             if (part == 0 && i < count && !out) hot[atomicAdd(&left, 1U)] = row;
@@ -249,12 +251,12 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
                 const float of_rows[4] = {values[j].x, values[j].y, values[j].z, values[j].w};
 #pragma unroll
                 for (unsigned r = 0; r < 4; ++r) {
-                    if (of_rows[r] >= cut && of_rows[r] != minus_infinity())
+                    if (of_rows[r] >= cutoff && of_rows[r] != minus_infinity())
                         hot[atomicAdd(&hot_count, 1U)] = row + r;
                 }
             }
             __syncthreads();
-            if (by_fine && hot_count > 0) sift_hot();
+            if (by_int8 && hot_count > 0) sift_hot();
             score_rows(hot_count, true, [&](std::uint32_t i) { return hot[i]; });
             __syncthreads();
         }
@@ -266,7 +268,7 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
             const std::uint32_t group = begin + threadIdx.x;
             const float maximum = group < model.groups ? maxima[group] : minus_infinity();
             // -infinity: no row of the group takes part, even where the floor is -infinity too.
-            if (maximum >= cut && maximum != minus_infinity())
+            if (maximum >= cutoff && maximum != minus_infinity())
                 hot[atomicAdd(&hot_count, 1U)] = group;
             __syncthreads();
             score_rows(hot_count * kGroupRows, true, [&](std::uint32_t i) {
@@ -329,7 +331,7 @@ bool travels_with_launch(const DeviceModel& model, const DeviceQueries& queries,
                          const DeviceShape& shape) {
     return queries.count == 1 && can_stream(model, queries, shape) && model.dim <= kInlineFloats &&
            queries.host.queries[0].excluded_count <= kInlineExcluded &&
-           goes_by_warps(queries, stream_warps(model, shape));
+           threshold_from_warps(queries, stream_warps(model, shape));
 }
 
 bool plane_travels(const DeviceModel& model, const DeviceQueries& queries) {
@@ -346,7 +348,8 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
                           Estimates estimates, std::uint32_t warps, const Workspace& work,
                           const DeviceShape& shape, cudaStream_t stream) {
     const bool by_row = estimates == Estimates::uppers;
-    const bool by_warps = estimates == Estimates::warp_maxima && goes_by_warps(queries, warps);
+    const bool by_warps =
+        estimates == Estimates::warp_maxima && threshold_from_warps(queries, warps);
     SelectQuery inlined;
     if (by_row
             ? plane_travels(model, queries)
@@ -355,7 +358,7 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
         inlined.ask.excluded_begin = 0;
         std::copy_n(queries.host.excluded, inlined.ask.excluded_count, inlined.excluded);
         std::copy_n(queries.host.raw, model.dim, inlined.raw);
-        if (by_row && asks_fine(model)) {
+        if (by_row && asks_int8(model)) {
             std::memcpy(inlined.digits, queries.host.digits, model.plane.steps * sizeof(uint4));
         }
         inlined.usable = true;

@@ -40,8 +40,8 @@ struct InputLayout {
 /// How many elements each buffer of a shard has.
 struct Sizes {
     planes::PlaneShape plane;
-    std::size_t stride, groups, pass, plane_pass, digit_stride, fine, keys, found, answers, hits,
-        excluded, input;
+    std::size_t stride, groups, pass, plane_pass, digit_stride, int8_codes, keys, found, answers,
+        hits, excluded, input;
 
     Sizes(std::size_t rows, std::size_t dim, const DeviceShape& shape, Holding holding)
         : plane{holding.plane ? rows : 0, dim},
@@ -50,29 +50,31 @@ struct Sizes {
           pass(holding.vectors
                    ? std::max(multiply_capacity(static_cast<std::uint32_t>(stride), shape), 1U)
                    : 1),
-          // Without fine codes, what such a pass lets through takes longer to read from the host
+          // Without int8 codes, what such a pass lets through takes longer to read from the host
           // than queries take one by one.
           plane_pass(
-              holding.plane && (holding.vectors || far_fine(dim, holding))
+              holding.plane && (holding.vectors || int8_codes_on_host(dim, holding))
                   ? std::min(plane_pass_capacity(rows, static_cast<std::uint32_t>(dim), shape),
                              holding.together)
                   : 0),
           digit_stride((dim + kDigitStep - 1) / kDigitStep * kDigitStep),
-          fine(far_fine(dim, holding) || (holding.vectors && holding.fine && plane_pass > 0)
-                   ? fine_stride(static_cast<std::uint32_t>(dim))
-                   : 0),
+          int8_codes(int8_codes_on_host(dim, holding) ||
+                             (holding.vectors && holding.int8_codes && plane_pass > 0)
+                         ? int8_stride(static_cast<std::uint32_t>(dim))
+                         : 0),
           keys((plane.groups() + kPlaneSample - 1) / kPlaneSample),
           found(std::max(pass * kFoundCapacity, plane_pass * kPlanePassFound)),
           answers(std::max(pass, plane_pass)),
           hits(std::max(pass * kMaxHits, plane_pass * kMaxPlanePassHits)),
-          excluded(std::max({pass * kMaxWant, plane_pass * kMaxPlanePassWant, kMinExcluded})),
+          excluded(std::max(
+              {pass * kMaxKPlusExcluded, plane_pass * kMaxPlanePassKPlusExcluded, kMinExcluded})),
           input(std::max(
               InputLayout(pass, pass, 0, stride, excluded).end,
               InputLayout(std::max<std::size_t>(plane_pass, 1), 0, digit_bytes(), stride, excluded)
                   .end)) {}
 
-    static bool far_fine(std::size_t dim, Holding holding) {
-        return holding.fine && !holding.vectors && dim <= kMaxFineDim;
+    static bool int8_codes_on_host(std::size_t dim, Holding holding) {
+        return holding.int8_codes && !holding.vectors && dim <= kMaxInt8Dim;
     }
 
     /// Of one query for launch_plane_scan.
@@ -163,14 +165,15 @@ std::size_t Shard::bytes_needed(std::size_t rows, std::size_t dim, const DeviceS
                         kMaxWarps * sizeof(float) + sizes.input;
     if (holding.plane) {
         const std::size_t a_plane_query =
-            sizes.digit_stride + sizeof(planes::DigitFacts) + sizeof(planes::PlaneCut) +
+            sizes.digit_stride + sizeof(planes::DigitFacts) + sizeof(planes::PlaneCutoff) +
             sizeof(double) + sizes.keys * sizeof(float) +
             (kPlanePassSurvivors + kPlaneCounters) * sizeof(std::uint32_t);
         bytes += sizes.plane_bytes() + sizes.groups * kGroupRows * sizeof(float) +
                  kMaxWarps * sizeof(std::uint32_t) + sizes.plane_pass * a_plane_query;
     }
-    if (holding.vectors) bytes += rows * sizes.fine;
-    if (sizes.fine > 0) bytes += sizes.plane_pass * (2 * sizes.fine + sizeof(planes::DigitFacts));
+    if (holding.vectors) bytes += rows * sizes.int8_codes;
+    if (sizes.int8_codes > 0)
+        bytes += sizes.plane_pass * (2 * sizes.int8_codes + sizeof(planes::DigitFacts));
     return bytes;
 }
 
@@ -238,16 +241,16 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
         next(s.warp_rows_, kMaxWarps);
         next(s.plane_digits_, sizes.plane_pass * sizes.digit_stride);
         next(s.plane_facts_, sizes.plane_pass);
-        next(s.plane_cuts_, sizes.plane_pass);
+        next(s.plane_cutoffs_, sizes.plane_pass);
         next(s.plane_floors_, sizes.plane_pass);
         next(s.plane_keys_, sizes.plane_pass * sizes.keys);
         next(s.plane_survivors_, sizes.plane_pass * kPlanePassSurvivors);
         next(s.plane_counters_, sizes.plane_pass * kPlaneCounters);
-        if (sizes.fine == 0) return done;
-        holding.vectors ? next(s.fine_rows_, rows.size() * sizes.fine)
-                        : next(s.far_fine_rows_, rows.size() * sizes.fine);
-        next(s.fine_digits_, sizes.plane_pass * 2 * sizes.fine);
-        next(s.fine_facts_, sizes.plane_pass);
+        if (sizes.int8_codes == 0) return done;
+        holding.vectors ? next(s.int8_rows_, rows.size() * sizes.int8_codes)
+                        : next(s.host_int8_rows_, rows.size() * sizes.int8_codes);
+        next(s.int8_digits_, sizes.plane_pass * 2 * sizes.int8_codes);
+        next(s.int8_facts_, sizes.plane_pass);
         return done;
     };
     if (Status done = try_all(); !done) return done.error();
@@ -258,10 +261,10 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
                       s.floors_.bytes() + s.counters_.bytes() + s.warp_maxima_.bytes() +
                       s.found_.bytes() + s.scores_.bytes() + s.below_.bytes() + s.input_.bytes() +
                       s.plane_.bytes() + s.uppers_.bytes() + s.warp_rows_.bytes() +
-                      s.plane_digits_.bytes() + s.plane_facts_.bytes() + s.plane_cuts_.bytes() +
+                      s.plane_digits_.bytes() + s.plane_facts_.bytes() + s.plane_cutoffs_.bytes() +
                       s.plane_floors_.bytes() + s.plane_keys_.bytes() + s.plane_survivors_.bytes() +
-                      s.plane_counters_.bytes() + s.fine_rows_.bytes() + s.fine_digits_.bytes() +
-                      s.fine_facts_.bytes();
+                      s.plane_counters_.bytes() + s.int8_rows_.bytes() + s.int8_digits_.bytes() +
+                      s.int8_facts_.bytes();
     s.model_ = {s.vectors_.data(),
                 s.norms_.data(),
                 s.inverse_norms_.data(),
@@ -275,8 +278,8 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
                 static_cast<std::uint32_t>(uncovered),
                 !holding.vectors,
                 {},
-                {holding.vectors ? s.fine_rows_.data() : s.far_fine_rows_.data(),
-                 static_cast<std::uint32_t>(sizes.fine)}};
+                {holding.vectors ? s.int8_rows_.data() : s.host_int8_rows_.data(),
+                 static_cast<std::uint32_t>(sizes.int8_codes)}};
     if (holding.plane) {
         s.model_.plane = {reinterpret_cast<const std::uint8_t*>(s.plane_.data()),
                           static_cast<std::uint32_t>(sizes.plane.groups()),
@@ -291,8 +294,8 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
                s.below_.data(),
                s.uppers_.data(),
                s.warp_rows_.data(),
-               {s.plane_digits_.data(), s.plane_facts_.data(), s.fine_digits_.data(),
-                s.fine_facts_.data(), s.plane_cuts_.data(), s.plane_floors_.data(),
+               {s.plane_digits_.data(), s.plane_facts_.data(), s.int8_digits_.data(),
+                s.int8_facts_.data(), s.plane_cutoffs_.data(), s.plane_floors_.data(),
                 s.plane_keys_.data(), s.plane_survivors_.data(), s.plane_counters_.data()},
                s.answers_.data(),
                s.hits_.data()};
@@ -324,8 +327,9 @@ Status Shard::fill(const format::Model& model, const float* vectors) {
         launch_invert_norms(norms_.data(), model_.rows, model_.groups, kMinNorm, kMaxNorm,
                             inverse_norms_.data(), stream_.get());
     if (Status done = check(launched, "launch of invert_norms"); !done) return done;
-    if (model_.fine.rows != nullptr) {
-        if (Status done = check(launch_build_fine(model_, stream_.get()), "launch of build_fine");
+    if (model_.int8_codes.rows != nullptr) {
+        if (Status done =
+                check(launch_build_int8_codes(model_, stream_.get()), "launch of build_int8_codes");
             !done)
             return done;
     }
@@ -364,7 +368,7 @@ DeviceQuery Shard::describe(const PassQuery& query, std::vector<std::uint32_t>& 
         excluded.push_back(*at - static_cast<std::uint32_t>(rows_.first));
     out.min_score = filter.min_score;
     out.k = static_cast<std::uint32_t>(std::min<std::size_t>(query.k, kMaxHits));
-    out.want = out.k + out.excluded_count;
+    out.k_plus_excluded = out.k + out.excluded_count;
     out.rank_below = filter.rank_below;
     out.first = static_cast<std::uint32_t>(range.first);
     out.last = static_cast<std::uint32_t>(range.last);
@@ -433,8 +437,9 @@ Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
     const bool any_rank =
         std::any_of(described.begin(), described.end(),
                     [](const DeviceQuery& query) { return query.rank_below != ~std::uint32_t{0}; });
-    std::uint32_t max_want = 0;
-    for (const DeviceQuery& query : described) max_want = std::max(max_want, query.want);
+    std::uint32_t max_k_plus_excluded = 0;
+    for (const DeviceQuery& query : described)
+        max_k_plus_excluded = std::max(max_k_plus_excluded, query.k_plus_excluded);
     const bool all_rows = std::all_of(
         described.begin(), described.end(),
         [&](const DeviceQuery& query) { return query.first == 0 && query.last == rows_.size(); });
@@ -446,7 +451,7 @@ Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
                 reinterpret_cast<const std::int8_t*>(device + layout.digits),
                 static_cast<std::uint32_t>(queries.size()),
                 any_rank,
-                max_want,
+                max_k_plus_excluded,
                 all_rows,
                 {reinterpret_cast<const DeviceQuery*>(host),
                  reinterpret_cast<const float*>(host + layout.raw),

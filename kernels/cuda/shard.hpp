@@ -58,7 +58,7 @@ struct Holding {
     /// Beside a plane: one byte a component too, which rules out most of the rows that the plane
     /// lets through for many queries, and for one where vectors are far. It lies where the vectors
     /// do.
-    bool fine = false;
+    bool int8_codes = false;
     std::uint32_t together = kMaxPlanePass;  ///< queries of a pass over the plane, at most
 };
 
@@ -86,9 +86,9 @@ class Shard {
     /// Queries of one pass over the plane at most; 0: there is no such pass.
     std::uint32_t plane_capacity() const { return plane_capacity_; }
     /// Whether Estimate::plane can serve a query that wants so many rows.
-    bool plane_serves(std::size_t want) const {
-        return want <= kMaxWant &&
-               cuda::plane_serves(model_, static_cast<std::uint32_t>(want), shape_);
+    bool plane_serves(std::size_t k_plus_excluded) const {
+        return k_plus_excluded <= kMaxKPlusExcluded &&
+               cuda::plane_serves(model_, static_cast<std::uint32_t>(k_plus_excluded), shape_);
     }
 
     /// Copies norms and ranks and prepares what follows from them. Where the device holds no
@@ -97,9 +97,9 @@ class Shard {
     /// Copies this shard's groups of the model's plane. Waits.
     Status fill_plane(const planes::Plane& plane);
     bool holds_vectors() const { return vectors_.size() > 0; }
-    bool holds_fine() const { return model_.fine.rows != nullptr; }
+    bool holds_int8_codes() const { return model_.int8_codes.rows != nullptr; }
     /// Host memory that is page-locked for one byte a component.
-    std::size_t far_bytes() const { return far_fine_rows_.bytes(); }
+    std::size_t far_bytes() const { return host_int8_rows_.bytes(); }
     /// Where row `row` of the model belongs: (stride) floats of device memory.
     float* vector_at(std::size_t row) const {
         return vectors_.data() + (row - rows_.first) * model_.stride;
@@ -108,8 +108,8 @@ class Shard {
 
     /// Hits of all queries; float32 and plane take one at a time.
     Status start_bounded(std::span<const PassQuery> queries, Estimate estimate);
-    /// Hits of up to plane_capacity queries of all rows, each of which wants kMaxPlanePassWant at
-    /// most.
+    /// Hits of up to plane_capacity queries of all rows, each of which wants
+    /// kMaxPlanePassKPlusExcluded at most.
     Status start_plane_pass(std::span<const PassQuery> queries);
     /// The canonical values of a part of a query (launches.hpp), for the rows of `range` that are
     /// here.
@@ -182,15 +182,15 @@ class Shard {
     DeviceBuffer<double> scores_;
     DeviceBuffer<double> below_;
     DeviceBuffer<std::byte> plane_;
-    DeviceBuffer<std::int8_t> fine_rows_;
-    PinnedBuffer<std::int8_t> far_fine_rows_;
-    DeviceBuffer<std::int8_t> fine_digits_;
-    DeviceBuffer<planes::DigitFacts> fine_facts_;
+    DeviceBuffer<std::int8_t> int8_rows_;
+    PinnedBuffer<std::int8_t> host_int8_rows_;
+    DeviceBuffer<std::int8_t> int8_digits_;
+    DeviceBuffer<planes::DigitFacts> int8_facts_;
     DeviceBuffer<float> uppers_;
     DeviceBuffer<std::uint32_t> warp_rows_;
     DeviceBuffer<std::int8_t> plane_digits_;
     DeviceBuffer<planes::DigitFacts> plane_facts_;
-    DeviceBuffer<planes::PlaneCut> plane_cuts_;
+    DeviceBuffer<planes::PlaneCutoff> plane_cutoffs_;
     DeviceBuffer<double> plane_floors_;
     DeviceBuffer<float> plane_keys_;
     DeviceBuffer<std::uint32_t> plane_survivors_;

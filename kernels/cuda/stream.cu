@@ -25,30 +25,30 @@ constexpr unsigned kTeams = kWarp / kLanes;
 /// How a width is cut: a tile has kBlocks * kBlockRows rows, kStages of them are on their way or
 /// being read.
 template <unsigned kVectors>
-struct Cut;
+struct TileShape;
 template <>
-struct Cut<7> {
+struct TileShape<7> {
     static constexpr unsigned kBlocks = 8, kStages = 3;
 };
 template <>
-struct Cut<13> {
+struct TileShape<13> {
     static constexpr unsigned kBlocks = 4, kStages = 3;
 };
 template <>
-struct Cut<25> {
+struct TileShape<25> {
     static constexpr unsigned kBlocks = 3, kStages = 2;
 };
 template <>
-struct Cut<50> {
+struct TileShape<50> {
     static constexpr unsigned kBlocks = 1, kStages = 3;
 };
 template <>
-struct Cut<75> {
+struct TileShape<75> {
     static constexpr unsigned kBlocks = 1, kStages = 2;
 };
 
 template <unsigned kVectors>
-constexpr unsigned kTileRows = Cut<kVectors>::kBlocks* kBlockRows;
+constexpr unsigned kTileRows = TileShape<kVectors>::kBlocks* kBlockRows;
 template <unsigned kVectors>
 constexpr std::size_t kTileBytes = std::size_t{kTileRows<kVectors>} * kVectors * sizeof(float4);
 
@@ -116,8 +116,8 @@ __global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model,
                                                       float* __restrict__ maxima,
                                                       float* __restrict__ warp_maxima) {
 #if __CUDA_ARCH__ >= 900
-    constexpr unsigned kStages = Cut<kVectors>::kStages;
-    constexpr unsigned kBlocks = Cut<kVectors>::kBlocks;
+    constexpr unsigned kStages = TileShape<kVectors>::kStages;
+    constexpr unsigned kBlocks = TileShape<kVectors>::kBlocks;
     constexpr unsigned kLoads = (kVectors + kLanes - 1) / kLanes;
     extern __shared__ __align__(128) float4 tiles[];  // (kStages, rows of a tile, kVectors)
     __shared__ std::uint64_t full[kStages];
@@ -241,7 +241,7 @@ std::uint32_t warps_of(const DeviceModel& model, const DeviceShape& shape) {
 template <unsigned kVectors>
 cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
                 const DeviceShape& shape, std::uint32_t& warps, cudaStream_t on) {
-    constexpr std::size_t kShared = kTileBytes<kVectors> * Cut<kVectors>::kStages;
+    constexpr std::size_t kShared = kTileBytes<kVectors> * TileShape<kVectors>::kStages;
     // Per device, and cheap enough to say each time.
     if (const auto error =
             cudaFuncSetAttribute(stream<kVectors>, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -259,7 +259,7 @@ cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const Wo
 }
 
 /// Calls `use` with the number of 16-byte vectors in a row as a constant; `otherwise` for a width
-/// that has no Cut.
+/// that has no TileShape.
 template <typename Result, typename Use>
 Result with_vectors(const DeviceModel& model, Result otherwise, const Use& use) {
     switch (model.stride / 4) {
@@ -279,9 +279,9 @@ Result with_vectors(const DeviceModel& model, Result otherwise, const Use& use) 
 }
 
 constexpr std::size_t kMaxShared =
-    std::max({kTileBytes<7> * Cut<7>::kStages, kTileBytes<13>* Cut<13>::kStages,
-              kTileBytes<25>* Cut<25>::kStages, kTileBytes<50>* Cut<50>::kStages,
-              kTileBytes<75>* Cut<75>::kStages});
+    std::max({kTileBytes<7> * TileShape<7>::kStages, kTileBytes<13>* TileShape<13>::kStages,
+              kTileBytes<25>* TileShape<25>::kStages, kTileBytes<50>* TileShape<50>::kStages,
+              kTileBytes<75>* TileShape<75>::kStages});
 
 }  // namespace
 

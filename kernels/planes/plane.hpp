@@ -12,7 +12,7 @@
 
 #include "common/format/model.hpp"
 #include "kernels/engine.hpp"
-#include "kernels/planes/cut.hpp"
+#include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/encode.hpp"
 #include "kernels/planes/shape.hpp"
 #include "kernels/thread_pool.hpp"

@@ -249,7 +249,7 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 3U);
     EXPECT_EQ(fake_cuda::count_of("launch_multiply"), 0U);
     // What wants more than such a pass gives shares one in float16.
-    queries.assign(10, nearest(model, 5, kernels::cuda::kMaxPlanePassWant));
+    queries.assign(10, nearest(model, 5, kernels::cuda::kMaxPlanePassKPlusExcluded));
     for (std::size_t i = 0; i < queries.size(); i += 2) queries[i].excluded = {7};
     const auto answers = run_all(*engine, queries);
     for (std::size_t i = 0; i < queries.size(); ++i) {
@@ -283,12 +283,13 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
     struct Case {
         std::vector<int> devices;
         std::size_t bytes;
-        bool fine;
+        bool int8_codes;
     };
-    for (const auto& [devices, device_bytes, fine] : {Case{{0}, kPlaneAloneBytes, true},
-                                                      {{0, 1, 0}, 3 * kPlaneAloneBytes, true},
-                                                      {{0}, kBarePlaneBytes, false},
-                                                      {{0, 1, 0}, 3 * kBarePlaneBytes, false}}) {
+    for (const auto& [devices, device_bytes, int8_codes] :
+         {Case{{0}, kPlaneAloneBytes, true},
+          {{0, 1, 0}, 3 * kPlaneAloneBytes, true},
+          {{0}, kBarePlaneBytes, false},
+          {{0, 1, 0}, 3 * kBarePlaneBytes, false}}) {
         Settings settings;
         settings.lazy = true;
         settings.devices = 2;
@@ -307,10 +308,11 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
             EXPECT_LE(fake_cuda::live().device_bytes, 2 * options.gpu_memory_bytes);
             EXPECT_EQ(fact_of(*engine, "gpu_memory_bytes"),
                       std::to_string(fake_cuda::live().device_bytes));
-            const std::size_t fine_bytes = fine ? model.rows() * 48 : 0;  // 30 codes, 8 bytes of
-                                                                          // bounds, rounded up
+            const std::size_t int8_bytes = int8_codes ? model.rows() * 48 : 0;  // 30 codes, 8 bytes
+                                                                                // of bounds,
+                                                                                // rounded up
             EXPECT_EQ(fact_of(*engine, "gpu_host_bytes"),
-                      std::to_string(model.vectors().size_bytes() + fine_bytes));
+                      std::to_string(model.vectors().size_bytes() + int8_bytes));
             const auto said = [&](const char* words) {
                 return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
                     return line.find(words) != std::string::npos;
@@ -324,9 +326,9 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
                 expect_identical(answer.hits, oracle_nearest(model, 5, 3), "the plane alone");
             }
             // Together where one byte a component keeps what comes through from being read.
-            EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), fine ? devices.size() : 0);
+            EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), int8_codes ? devices.size() : 0);
             EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"),
-                      fine ? 0 : queries.size() * devices.size());
+                      int8_codes ? 0 : queries.size() * devices.size());
             const format::PlaneShape plane{model.rows(), model.dim()};
             bool ruled_out = false;
             for (Row row = 0; row < model.rows(); row += 49) {
@@ -337,10 +339,10 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
                 const kernels::Certificate& certificate = alone.certificate;
                 ruled_out = ruled_out || certificate.rescored < certificate.survivors;
                 EXPECT_EQ(certificate.read_bytes,
-                          plane.bytes() + (fine ? certificate.survivors * model.dim() : 0) +
+                          plane.bytes() + (int8_codes ? certificate.survivors * model.dim() : 0) +
                               certificate.rescored * model.dim() * sizeof(float));
             }
-            EXPECT_EQ(ruled_out, fine);
+            EXPECT_EQ(ruled_out, int8_codes);
             EXPECT_EQ(fake_cuda::live().registrations, 1U);
         }
         expect_no_leaks();
@@ -349,7 +351,7 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
 
 /// Whatever of the start fails for want of memory: the engine is not made, or serves without one
 /// byte a component.
-TEST_F(CudaHost, ThePlaneAloneDoesWithoutFineRows) {
+TEST_F(CudaHost, ThePlaneAloneDoesWithoutInt8Rows) {
     const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
     EngineOptions options;
     options.gpu_memory_bytes = kPlaneAloneBytes;

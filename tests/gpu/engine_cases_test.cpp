@@ -19,11 +19,11 @@ enum class By {
 
 /// What a device needs for a model's plane alone, with passes of 64 queries or of one, so that
 /// nothing is left for vectors.
-std::size_t plane_alone_bytes(const format::Model& model, bool fine) {
+std::size_t plane_alone_bytes(const format::Model& model, bool int8_codes) {
     const auto device = kernels::cuda::read_device(0);
     if (!device) throw std::runtime_error(device.error().message);
     return kernels::cuda::Shard::bytes_needed(model.rows(), model.dim(), device->shape,
-                                              {false, true, fine, 64});
+                                              {false, true, int8_codes, 64});
 }
 
 EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By::size) {

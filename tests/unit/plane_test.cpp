@@ -1,4 +1,4 @@
-// The plane's stored bounds against exact arithmetic, and its cuts against canonical scores, on
+// The plane's stored bounds against exact arithmetic, and its cutoffs against canonical scores, on
 // rows made to hurt. Sections (§) are of docs/certified-search.md.
 #include "kernels/planes/plane.hpp"
 
@@ -251,18 +251,18 @@ std::int64_t sum_of_highs(const kernels::planes::RowCode& code,
 
 /// Whether the comparison of §5 rejects a sum: fused or not.
 bool rejects(const kernels::planes::RowCode& code, std::int64_t sum,
-             const kernels::planes::PlaneCut& cut, bool fused) {
+             const kernels::planes::PlaneCutoff& cutoff, bool fused) {
     const auto p = static_cast<float>(code.projection);
     const auto h = static_cast<float>(code.residual);
     const float least =
-        fused ? std::fma(p, cut.of_projection, std::fma(-h, cut.of_residual, cut.constant))
-              : p * cut.of_projection + (cut.constant - h * cut.of_residual);
+        fused ? std::fma(p, cutoff.of_projection, std::fma(-h, cutoff.of_residual, cutoff.constant))
+              : p * cutoff.of_projection + (cutoff.constant - h * cutoff.of_residual);
     return static_cast<float>(sum) < least;
 }
 
 bool rejects(const kernels::planes::RowCode& code, const kernels::planes::PlaneQuery& query,
-             const kernels::planes::PlaneCut& cut, bool fused) {
-    return rejects(code, sum_of(code, query), cut, fused);
+             const kernels::planes::PlaneCutoff& cutoff, bool fused) {
+    return rejects(code, sum_of(code, query), cutoff, fused);
 }
 
 // A row whose canonical score reaches the threshold is never left out; one that is far below it
@@ -288,25 +288,26 @@ TEST(Plane, CutsKeepEveryRowThatReachesTheThreshold) {
                                                                   row.data(), norm_of(row), dim);
                     const auto code = kernels::planes::encode_row(row, norm_of(row));
                     const auto digits = kernels::planes::make_plane_query(*query);
-                    const auto cut = kernels::planes::plane_cut(digits.facts, score, dim);
-                    const auto cut_of_highs =
-                        kernels::planes::plane_cut(digits.of_highs, score, dim);
+                    const auto cutoff = kernels::planes::plane_cutoff(digits.facts, score, dim);
+                    const auto coarse_cutoff =
+                        kernels::planes::plane_cutoff(digits.of_highs, score, dim);
                     for (const bool fused : {false, true}) {
-                        ASSERT_FALSE(rejects(code, digits, cut, fused))
+                        ASSERT_FALSE(rejects(code, digits, cutoff, fused))
                             << row_name << " of " << dim << ", asked " << query_name << ": score "
                             << score;
-                        ASSERT_FALSE(rejects(code, sum_of_highs(code, digits), cut_of_highs, fused))
+                        ASSERT_FALSE(
+                            rejects(code, sum_of_highs(code, digits), coarse_cutoff, fused))
                             << row_name << " of " << dim << ", asked " << query_name << ": score "
                             << score;
                     }
-                    const auto none = kernels::planes::plane_cut(digits.facts, -1, dim);
+                    const auto none = kernels::planes::plane_cutoff(digits.facts, -1, dim);
                     ASSERT_FALSE(rejects(code, digits, none, false));
                     if (row_name != "normal" || query_name != "normal" || dim < 100 ||
                         std::abs(score) > 0.3)
                         continue;
                     ++far;
                     far_rejected +=
-                        rejects(code, digits, kernels::planes::plane_cut(digits.facts, 0.6, dim),
+                        rejects(code, digits, kernels::planes::plane_cutoff(digits.facts, 0.6, dim),
                                 false)
                             ? 1U
                             : 0U;
@@ -490,8 +491,8 @@ TEST(Plane, UpperBoundsRoundByLessThanIsAdded) {
     EXPECT_GT(least, static_cast<long double>(kernels::planes::kUpperSlack) - 1e-6L);
 }
 
-/// One byte a component, as launch_build_fine makes it (§8).
-std::vector<std::int8_t> fine_codes(const Vector& row) {
+/// One byte a component, as launch_build_int8_codes makes it (§8).
+std::vector<std::int8_t> int8_codes(const Vector& row) {
     float largest = 0;
     for (const float value : row) largest = std::max(largest, std::abs(value));
     std::vector<std::int8_t> codes;
@@ -502,12 +503,12 @@ std::vector<std::int8_t> fine_codes(const Vector& row) {
     return codes;
 }
 
-std::vector<double> fine_levels(const Vector& row) {
-    const auto codes = fine_codes(row);
+std::vector<double> int8_levels(const Vector& row) {
+    const auto codes = int8_codes(row);
     return {codes.begin(), codes.end()};
 }
 
-kernels::planes::FineBounds fine_bounds_of(const Vector& row,
+kernels::planes::Int8Bounds int8_bounds_of(const Vector& row,
                                            const std::vector<std::int8_t>& codes) {
     double product = 0;
     double squares = 0;
@@ -515,17 +516,17 @@ kernels::planes::FineBounds fine_bounds_of(const Vector& row,
         product += static_cast<double>(row[i]) * codes[i];
         squares += codes[i] * codes[i];
     }
-    return kernels::planes::fine_bounds(product, squares, norm_of(row));
+    return kernels::planes::int8_bounds(product, squares, norm_of(row));
 }
 
-TEST(Plane, FineBoundsHoldInExactArithmetic) {
+TEST(Plane, Int8BoundsHoldInExactArithmetic) {
     Random random(6);
     for (const auto& [name, draw] : kDraws) {
         for (const std::size_t dim : kDims) {
             for (int i = 0; i < 20; ++i) {
                 const Vector row = draw(random, dim);
-                const auto codes = fine_codes(row);
-                const auto bounds = fine_bounds_of(row, codes);
+                const auto codes = int8_codes(row);
+                const auto bounds = int8_bounds_of(row, codes);
                 cpp_rational row_squares = 0;
                 cpp_rational code_squares = 0;
                 cpp_rational product = 0;
@@ -546,26 +547,26 @@ TEST(Plane, FineBoundsHoldInExactArithmetic) {
     }
 }
 
-// As with the plane's own cuts, for those of one byte a component.
-TEST(Plane, FineCutsKeepEveryRowThatReachesTheThreshold) {
+// As with the plane's own cutoffs, for those of one byte a component.
+TEST(Plane, Int8CutsKeepEveryRowThatReachesTheThreshold) {
     std::uint64_t far_rows = 0;
     std::uint64_t far_rejected = 0;
     std::uint64_t below_rejected = 0;
     std::uint64_t below = 0;
-    for_hard_pairs(7, fine_levels,
+    for_hard_pairs(7, int8_levels,
                    [&](const Vector& row, const kernels::QueryVector& query, bool far,
                        const std::string& what) {
                        const std::size_t dim = row.size();
-                       const auto codes = fine_codes(row);
-                       const auto bounds = fine_bounds_of(row, codes);
+                       const auto codes = int8_codes(row);
+                       const auto bounds = int8_bounds_of(row, codes);
                        const auto digits = kernels::planes::make_plane_query(query);
                        std::int64_t sum = 0;
                        for (std::size_t i = 0; i < dim; ++i) sum += codes[i] * digits.digits[i];
                        ASSERT_EQ(static_cast<std::int32_t>(sum), sum) << what;
                        const auto rejected = [&](double threshold) {
-                           return kernels::planes::fine_rejects(
+                           return kernels::planes::int8_rejects(
                                static_cast<std::int32_t>(sum), bounds,
-                               kernels::planes::fine_cut(digits.facts, threshold, dim));
+                               kernels::planes::int8_cutoff(digits.facts, threshold, dim));
                        };
                        const double score = kernels::canonical_score(
                            query.values.data(), query.norm, row.data(), norm_of(row), dim);
@@ -606,13 +607,15 @@ TEST(Plane, CutsOfBothKindsOfDigitsKeepEveryRowOfAHardPair) {
                 const double score = kernels::canonical_score(query.values.data(), query.norm,
                                                               row.data(), norm_of(row), dim);
                 for (const bool fused : {false, true}) {
-                    const auto cut = kernels::planes::plane_cut(digits.facts, score, dim);
-                    ASSERT_FALSE(rejects(code, digits, cut, fused)) << what << ": score " << score;
+                    const auto cutoff = kernels::planes::plane_cutoff(digits.facts, score, dim);
+                    ASSERT_FALSE(rejects(code, digits, cutoff, fused))
+                        << what << ": score " << score;
                 }
                 if (!far || std::abs(score) > 0.3) return;
                 ++far_rows;
                 far_rejected +=
-                    rejects(code, digits, kernels::planes::plane_cut(digits.facts, 0.6, dim), false)
+                    rejects(code, digits, kernels::planes::plane_cutoff(digits.facts, 0.6, dim),
+                            false)
                         ? 1U
                         : 0U;
             });
@@ -628,9 +631,9 @@ TEST(Plane, NoThresholdIsReachedByNobodyAndMinusInfinityByAll) {
     const auto code =
         kernels::planes::encode_row(Vector{1.0F, -2.0F, 0.5F}, norm_of({1.0F, -2.0F, 0.5F}));
     EXPECT_FALSE(
-        rejects(code, digits, kernels::planes::plane_cut(digits.facts, -INFINITY, 3), false));
-    EXPECT_FALSE(rejects(code, digits, kernels::planes::plane_cut(digits.facts, 1, 3), false));
-    EXPECT_TRUE(rejects(code, digits, kernels::planes::plane_cut(digits.facts, 1.5, 3), false));
+        rejects(code, digits, kernels::planes::plane_cutoff(digits.facts, -INFINITY, 3), false));
+    EXPECT_FALSE(rejects(code, digits, kernels::planes::plane_cutoff(digits.facts, 1, 3), false));
+    EXPECT_TRUE(rejects(code, digits, kernels::planes::plane_cutoff(digits.facts, 1.5, 3), false));
 }
 
 // What every instruction set lets through is what the definition lets through, in float32 fused or
@@ -653,9 +656,10 @@ TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
             for (std::size_t used = 0; used <= kernel->width; ++used) {
                 const std::size_t width = used == 0 ? 1 : kernel->width;
                 std::vector<kernels::planes::PlaneQuery> queries;
-                std::vector<kernels::planes::PlaneCut> cuts_of_highs(width,
-                                                                     kernels::cpu::kNothingPasses);
-                std::vector<kernels::planes::PlaneCut> cuts(width, kernels::cpu::kNothingPasses);
+                std::vector<kernels::planes::PlaneCutoff> coarse_cutoffs(
+                    width, kernels::cpu::kNothingPasses);
+                std::vector<kernels::planes::PlaneCutoff> cutoffs(width,
+                                                                  kernels::cpu::kNothingPasses);
                 for (std::size_t lane = 0; lane < std::max<std::size_t>(1, used); ++lane) {
                     const auto values = model.vector(random() % model.rows());
                     const auto query =
@@ -666,9 +670,10 @@ TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
                     queries.push_back(kernels::planes::make_plane_query(*query));
                     const double threshold =
                         lane == 1 ? -1 : static_cast<double>(random() % 100) / 100;
-                    cuts_of_highs[lane] =
-                        kernels::planes::plane_cut(queries[lane].of_highs, threshold, dim);
-                    cuts[lane] = kernels::planes::plane_cut(queries[lane].facts, threshold, dim);
+                    coarse_cutoffs[lane] =
+                        kernels::planes::plane_cutoff(queries[lane].of_highs, threshold, dim);
+                    cutoffs[lane] =
+                        kernels::planes::plane_cutoff(queries[lane].facts, threshold, dim);
                 }
                 std::vector<const kernels::planes::PlaneQuery*> of;
                 for (const auto& query : queries) of.push_back(&query);
@@ -676,7 +681,7 @@ TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
                 std::vector<kernels::cpu::Passed> passed(shape.groups() *
                                                          kernels::planes::kGroupRows * width);
                 passed.resize(kernel->sift(plane.group(0), shape.groups(), shape.steps(),
-                                           block.view(cuts_of_highs.data(), cuts.data()),
+                                           block.view(coarse_cutoffs.data(), cutoffs.data()),
                                            passed.data()));
                 for (std::uint32_t lane = 0; lane < queries.size(); ++lane) {
                     auto at = passed.begin();
@@ -699,9 +704,9 @@ TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
                         }
                         const std::int64_t of_highs = sum_of_highs(code, queries[lane]);
                         const auto rejected = [&](bool fused) {
-                            return rejects(code, queries[lane], cuts[lane], fused) ||
+                            return rejects(code, queries[lane], cutoffs[lane], fused) ||
                                    (kernel->highs_first &&
-                                    rejects(code, of_highs, cuts_of_highs[lane], fused));
+                                    rejects(code, of_highs, coarse_cutoffs[lane], fused));
                         };
                         if (rejected(false) == rejected(true)) {
                             ASSERT_EQ(picked, !rejected(true))

@@ -363,7 +363,7 @@ class FakeLaunches : public FakeCuda {
             query.norm = norm;
             query.min_score = -std::numeric_limits<double>::infinity();
             query.error = kernels::half_error_bound(kDim);
-            query.want = 8;
+            query.k_plus_excluded = 8;
             query.k = 5;
             query.rank_below = ~std::uint32_t{0};
             query.last = kRows;
@@ -400,7 +400,7 @@ class FakeLaunches : public FakeCuda {
         queries_.unit = upload(unit);
         queries_.excluded = upload(excluded_);
         queries_.count = kQueries;
-        queries_.max_want = asked_[0].want;
+        queries_.max_k_plus_excluded = asked_[0].k_plus_excluded;
         queries_.all_rows = false;
         work_.maxima = static_cast<float*>(allocate(kQueries * kGroups * sizeof(float)));
         work_.floors = static_cast<double*>(allocate(kQueries * sizeof(double)));
@@ -586,7 +586,7 @@ TEST_F(FakeLaunches, ScanAnswersOneQuery) {
     EXPECT_LT(work_.answers[0].rescored, kRows / 2);
     // More than there are groups: no floor, and every row is looked at.
     asked_[0].k = 100;
-    asked_[0].want = queries_.max_want = 103;
+    asked_[0].k_plus_excluded = queries_.max_k_plus_excluded = 103;
     send_queries();
     scan_and_select();
     expect_hits(0);
@@ -641,7 +641,7 @@ TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
     ASSERT_EQ(cudaHostRegister(rows_.data(), rows_.size() * sizeof(float), 0), cudaSuccess);
     const DeviceModel on_device = model_;
     model_.vectors = rows_.data();
-    model_.vectors_are_far = true;
+    model_.vectors_on_host = true;
     model_.stride = kDim;
     std::vector<float> packed(raw_.begin(), raw_.begin() + kDim);
     queries_.count = 1;
@@ -655,7 +655,7 @@ TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
     send_queries();
     work_.uppers = static_cast<float*>(allocate(kGroups * kGroupRows * sizeof(float)));
     work_.warp_rows = static_cast<std::uint32_t*>(allocate(kMaxWarps * sizeof(std::uint32_t)));
-    ASSERT_TRUE(plane_serves(model_, asked_[0].want, kShape));
+    ASSERT_TRUE(plane_serves(model_, asked_[0].k_plus_excluded, kShape));
     EXPECT_FALSE(plane_serves(model_, kRows, kShape));
     ASSERT_EQ(launch_plane_scan(model_, queries_, work_, kShape, stream_), cudaSuccess);
     select(Estimates::uppers);
@@ -669,7 +669,7 @@ TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
     std::uint32_t warps = 0;
     EXPECT_DEATH((void)launch_scan(model_, queries_, work_, kShape, warps, stream_),
                  "stride is not|vectors is not");
-    EXPECT_DEATH((void)launch_build_fine(model_, stream_), "fine rows is not page-locked");
+    EXPECT_DEATH((void)launch_build_int8_codes(model_, stream_), "int8 rows is not page-locked");
     const auto scan = [&](const DeviceModel& model) {
         return launch_plane_scan(model, queries_, work_, kShape, stream_);
     };
@@ -821,9 +821,9 @@ TEST_F(FakeLaunches, EndsWhoeverContradictsTheHeader) {
     asked_[0].excluded_count = 4;
     send_queries();
     EXPECT_DEATH((void)select_with(work_), "beyond their allocation");
-    asked_[0].want = 10;
+    asked_[0].k_plus_excluded = 10;
     send_queries();
-    EXPECT_DEATH((void)select_with(work_), "max_want");
+    EXPECT_DEATH((void)select_with(work_), "max_k_plus_excluded");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/launches.hpp"
-#include "kernels/planes/cut.hpp"
+#include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
 #include "tests/support/fake_cuda/fake_device.hpp"
 
@@ -44,8 +44,8 @@ constexpr std::uint32_t kPlaneBlockWarps = 8;
 /// plane.
 constexpr std::uint32_t kInlineSteps = 38;
 constexpr std::uint32_t kMaxPlanePassDim = 320;
-/// The largest code of a fine row.
-constexpr float kFineTop = 127;
+/// The largest code of an int8 row.
+constexpr float kInt8Top = 127;
 
 /// Where a shard's vectors may be.
 enum class Vectors { on_device, anywhere };
@@ -82,7 +82,7 @@ struct Shard {
                                              Vectors where) {
         const std::size_t floats = std::size_t{of.rows} * of.stride;
         launch.require(of.dim > 0, "rows without components");
-        if (where == Vectors::anywhere && of.vectors_are_far) {
+        if (where == Vectors::anywhere && of.vectors_on_host) {
             launch.require(of.stride == of.dim, "rows in host memory with padding");
             return launch.pinned(of.vectors, floats, "vectors");
         }
@@ -103,7 +103,7 @@ struct Asked {
     std::uint32_t count;
     std::uint32_t stride;
     bool any_rank;
-    std::uint32_t max_want;
+    std::uint32_t max_k_plus_excluded;
     bool all_rows;
     std::span<const DeviceQuery> queries;
     std::span<const float> raw;
@@ -116,7 +116,7 @@ struct Asked {
         : count(of.count),
           stride(model.stride),
           any_rank(of.any_rank),
-          max_want(of.max_want),
+          max_k_plus_excluded(of.max_k_plus_excluded),
           all_rows(of.all_rows) {
         launch.require(of.count <= most, "more queries than a pass takes");
         const std::size_t floats = std::size_t{of.count} * model.stride;
@@ -166,9 +166,10 @@ struct Asked {
     void check(const Shard& shard) const {
         std::uint32_t largest = 0;
         for (const DeviceQuery& query : queries.first(count))
-            largest = std::max(largest, query.want);
+            largest = std::max(largest, query.k_plus_excluded);
         if (count == 0) misuse("a pass without queries");
-        if (largest != max_want) misuse("max_want is not the largest want");
+        if (largest != max_k_plus_excluded)
+            misuse("max_k_plus_excluded is not the largest k_plus_excluded");
         if (all_rows &&
             std::any_of(queries.begin(), queries.begin() + count, [&](const DeviceQuery& query) {
                 return query.first != 0 || query.last != shard.model.rows;
@@ -179,7 +180,7 @@ struct Asked {
             if (!(query.norm > 0) || !std::isfinite(query.norm)) misuse("a query without a norm");
             if (!(query.error >= 0)) misuse("a query without an error");
             if (std::isnan(query.min_score)) misuse("min_score is NaN");
-            if (query.want < query.k) misuse("want is less than k");
+            if (query.k_plus_excluded < query.k) misuse("k_plus_excluded is less than k");
             if (any_rank || query.rank_below == kAllRanks) continue;
             if (*std::max_element(shard.ranks.begin(), shard.ranks.begin() + shard.model.rows) >=
                 query.rank_below) {
@@ -296,13 +297,15 @@ void write_maxima(const Shard& shard, const Asked& asked, std::span<float> maxim
     }
 }
 
-/// max(min_score, m - error), m being the want-th largest value.
+/// max(min_score, m - error), m being the k_plus_excluded-th largest value.
 double floor_of(const DeviceQuery& query, std::span<const float> values) {
     std::vector<float> sorted(values.begin(), values.end());
     std::sort(sorted.begin(), sorted.end(), std::greater<>());
-    const bool reached = query.want <= sorted.size() && sorted[query.want - 1] != kNone;
-    const double floor = reached ? static_cast<double>(sorted[query.want - 1]) - query.error
-                                 : -std::numeric_limits<double>::infinity();
+    const bool reached =
+        query.k_plus_excluded <= sorted.size() && sorted[query.k_plus_excluded - 1] != kNone;
+    const double floor = reached
+                             ? static_cast<double>(sorted[query.k_plus_excluded - 1]) - query.error
+                             : -std::numeric_limits<double>::infinity();
     return std::max(floor, query.min_score);
 }
 
@@ -406,7 +409,8 @@ struct Candidate {
     std::uint32_t row = 0;
 };
 
-/// A canonical score that `want` of the candidates reach, or min_score where that is more.
+/// A canonical score that `k_plus_excluded` of the candidates reach, or min_score where that is
+/// more.
 double floor_of_candidates(const Shard& shard, const DeviceQuery& query, const float* raw,
                            std::span<const Candidate> candidates) {
     std::vector<double> scores;
@@ -417,8 +421,9 @@ double floor_of_candidates(const Shard& shard, const DeviceQuery& query, const f
         if (!std::isnan(score)) scores.push_back(score);  // a damaged row's is
     }
     std::sort(scores.begin(), scores.end(), std::greater<>());
-    const double reached = query.want <= scores.size() ? scores[query.want - 1]
-                                                       : -std::numeric_limits<double>::infinity();
+    const double reached = query.k_plus_excluded <= scores.size()
+                               ? scores[query.k_plus_excluded - 1]
+                               : -std::numeric_limits<double>::infinity();
     return std::max(reached, query.min_score);
 }
 
@@ -428,39 +433,40 @@ std::uint32_t plane_warps(const DeviceModel& model) {
 }
 
 /// A shard's rows in one byte a component.
-struct FineRows {
+struct Int8Rows {
     std::uint32_t dim = 0;
     std::uint32_t stride = 0;
     std::span<std::int8_t> bytes;
 
-    FineRows() = default;
-    FineRows(const Launch& launch, const DeviceModel& model)
-        : dim(model.dim), stride(model.fine.stride) {
+    Int8Rows() = default;
+    Int8Rows(const Launch& launch, const DeviceModel& model)
+        : dim(model.dim), stride(model.int8_codes.stride) {
         const std::size_t count = std::size_t{model.rows} * stride;
-        bytes = model.vectors_are_far ? launch.pinned(model.fine.rows, count, "fine rows")
-                                      : launch.device(model.fine.rows, count, "fine rows");
-        launch.require(stride % kFineStep == 0 && stride >= dim + sizeof(planes::FineBounds) &&
-                           stride < dim + sizeof(planes::FineBounds) + kFineStep,
-                       "stride of fine rows is not dim and bounds rounded up");
-        launch.require(dim <= kMaxFineDim, "fine rows too wide for 32 bits");
-        launch.require(reinterpret_cast<std::uintptr_t>(model.fine.rows) % kVectorAlignment == 0,
-                       "fine rows are not aligned");
+        bytes = model.vectors_on_host ? launch.pinned(model.int8_codes.rows, count, "int8 rows")
+                                      : launch.device(model.int8_codes.rows, count, "int8 rows");
+        launch.require(stride % kInt8Step == 0 && stride >= dim + sizeof(planes::Int8Bounds) &&
+                           stride < dim + sizeof(planes::Int8Bounds) + kInt8Step,
+                       "stride of int8 rows is not dim and bounds rounded up");
+        launch.require(dim <= kMaxInt8Dim, "int8 rows too wide for 32 bits");
+        launch.require(
+            reinterpret_cast<std::uintptr_t>(model.int8_codes.rows) % kVectorAlignment == 0,
+            "int8 rows are not aligned");
     }
 
     std::int8_t* row(std::uint32_t at) const { return bytes.data() + std::size_t{at} * stride; }
     std::byte* bounds_at(std::uint32_t at) const {
-        return reinterpret_cast<std::byte*>(row(at) + stride) - sizeof(planes::FineBounds);
+        return reinterpret_cast<std::byte*>(row(at) + stride) - sizeof(planes::Int8Bounds);
     }
-    void set_bounds(std::uint32_t at, planes::FineBounds bounds) const {
+    void set_bounds(std::uint32_t at, planes::Int8Bounds bounds) const {
         std::memcpy(bounds_at(at), &bounds, sizeof bounds);
     }
     bool rules_out(std::uint32_t at, std::span<const std::int32_t> digits,
-                   const planes::FineCut& cut) const {
+                   const planes::Int8Cutoff& cutoff) const {
         std::int32_t sum = 0;
         for (std::uint32_t i = 0; i < dim; ++i) sum += row(at)[i] * digits[i];
-        planes::FineBounds bounds;
+        planes::Int8Bounds bounds;
         std::memcpy(&bounds, bounds_at(at), sizeof bounds);
-        return planes::fine_rejects(sum, bounds, cut);
+        return planes::int8_rejects(sum, bounds, cutoff);
     }
 };
 
@@ -547,8 +553,8 @@ cudaError_t launch_multiply(const DeviceModel& model, const DeviceQueries& queri
     });
 }
 
-bool plane_serves(const DeviceModel& model, std::uint32_t want, const DeviceShape&) {
-    return model.plane.bytes != nullptr && want < plane_warps(model);
+bool plane_serves(const DeviceModel& model, std::uint32_t k_plus_excluded, const DeviceShape&) {
+    return model.plane.bytes != nullptr && k_plus_excluded < plane_warps(model);
 }
 
 bool plane_travels(const DeviceModel& model, const DeviceQueries& queries) {
@@ -562,7 +568,7 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     launch.require(queries.count == 1, "takes one query");
-    launch.require(plane_serves(model, queries.max_want, shape),
+    launch.require(plane_serves(model, queries.max_k_plus_excluded, shape),
                    "a query that plane_serves denies");
     check_shape(launch, shape);
     const Shard shard(launch, model, Vectors::anywhere);
@@ -611,16 +617,16 @@ std::uint32_t plane_pass_capacity(std::size_t, std::uint32_t dim, const DeviceSh
     return std::min(tests::fake_cuda::plane_pass_capacity(), kMaxPlanePass);
 }
 
-cudaError_t launch_build_fine(const DeviceModel& model, cudaStream_t stream) {
+cudaError_t launch_build_int8_codes(const DeviceModel& model, cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     const Shard shard(launch, model, Vectors::anywhere);
-    const FineRows fine(launch, model);
+    const Int8Rows int8_codes(launch, model);
     return launch.run([=] {
         const std::uint32_t dim = shard.model.dim;
         for (std::uint32_t row = 0; row < shard.model.rows; ++row) {
-            std::int8_t* const codes = fine.row(row);
-            std::fill_n(codes, fine.stride, std::int8_t{0});
+            std::int8_t* const codes = int8_codes.row(row);
+            std::fill_n(codes, int8_codes.stride, std::int8_t{0});
             if (!shard.covered(row)) continue;
             const float* const values = shard.row(row);
             float largest = 0;
@@ -629,14 +635,14 @@ cudaError_t launch_build_fine(const DeviceModel& model, cudaStream_t stream) {
             double product = 0;
             double squares = 0;
             for (std::uint32_t i = 0; i < dim; ++i) {
-                const float code = std::rint(values[i] * (kFineTop / largest));
+                const float code = std::rint(values[i] * (kInt8Top / largest));
                 codes[i] = std::isnan(code)
                                ? std::int8_t{0}
-                               : static_cast<std::int8_t>(std::clamp(code, -kFineTop, kFineTop));
+                               : static_cast<std::int8_t>(std::clamp(code, -kInt8Top, kInt8Top));
                 product += double{values[i]} * codes[i];
                 squares += codes[i] * codes[i];
             }
-            fine.set_bounds(row, planes::fine_bounds(product, squares, shard.norms[row]));
+            int8_codes.set_bounds(row, planes::int8_bounds(product, squares, shard.norms[row]));
         }
     });
 }
@@ -652,21 +658,21 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
     launch.require(queries.all_rows, "queries of some rows only");
     const Shard shard(launch, model, Vectors::anywhere);
     const PlaneRows plane(launch, model);
-    const bool with_fine = model.fine.rows != nullptr;
-    const FineRows fine = with_fine ? FineRows(launch, model) : FineRows();
+    const bool with_int8 = model.int8_codes.rows != nullptr;
+    const Int8Rows int8_codes = with_int8 ? Int8Rows(launch, model) : Int8Rows();
     const Asked asked(launch, queries, model, false, Reads::raw, kMaxPlanePass);
     const std::size_t count = queries.count;
     const PlaneWorkspace& own = work.plane;
     const std::size_t digit_stride = (model.dim + kDigitStep - 1) / kDigitStep * kDigitStep;
     (void)launch.device(own.digits, count * digit_stride, "digits of a pass");
     (void)launch.device(own.facts, count, "facts");
-    (void)launch.device(own.cuts, count, "cuts");
+    (void)launch.device(own.cutoffs, count, "cutoffs");
     (void)launch.device(own.keys,
                         count * ((plane.shape.groups() + kPlaneSample - 1) / kPlaneSample), "keys");
     (void)launch.device(own.counters, count * kPlaneCounters, "counters of a pass");
-    if (with_fine) {
-        (void)launch.device(own.fine_digits, count * 2 * fine.stride, "fine digits");
-        (void)launch.device(own.fine_facts, count, "fine facts");
+    if (with_int8) {
+        (void)launch.device(own.int8_digits, count * 2 * int8_codes.stride, "int8 digits");
+        (void)launch.device(own.int8_facts, count, "int8 facts");
     }
     const auto floors = launch.device(own.floors, count, "floors of a pass");
     const auto all_survivors =
@@ -681,8 +687,8 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
             const DeviceQuery& query = asked.queries[q];
             if (query.k == 0 || query.k > kMaxPlanePassHits)
                 misuse("k is 0 or beyond kMaxPlanePassHits");
-            if (query.want > kMaxPlanePassWant)
-                misuse("k and excluded rows are beyond kMaxPlanePassWant");
+            if (query.k_plus_excluded > kMaxPlanePassKPlusExcluded)
+                misuse("k and excluded rows are beyond kMaxPlanePassKPlusExcluded");
             const float* const raw = asked.raw_of(q);
             const Digits coarse(raw, query.norm, dim, planes::kOneByteDigit);
             const Digits precise(raw, query.norm, dim, planes::kTwoByteDigit);
@@ -702,8 +708,8 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
             const double floor = floor_of_candidates(shard, query, raw, best);
             floors[q] = floor;
 
-            const planes::PlaneCut cut = planes::plane_cut(coarse.facts, floor, dim);
-            const planes::FineCut fine_cut = planes::fine_cut(precise.facts, floor, dim);
+            const planes::PlaneCutoff cutoff = planes::plane_cutoff(coarse.facts, floor, dim);
+            const planes::Int8Cutoff int8_cutoff = planes::int8_cutoff(precise.facts, floor, dim);
             const auto survivors =
                 all_survivors.subspan(std::size_t{q} * kPlanePassSurvivors, kPlanePassSurvivors);
             const auto found = all_found.subspan(std::size_t{q} * kPlanePassFound, kPlanePassFound);
@@ -724,12 +730,12 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
             std::size_t through = 0;
             for (std::uint32_t row = shard.model.rows; row-- > 0;) {
                 if (!shard.covered(row) || !admits(query, shard, row)) continue;
-                const float least = plane.projection(row) * cut.of_projection -
-                                    plane.residual(row) * cut.of_residual + cut.constant;
+                const float least = plane.projection(row) * cutoff.of_projection -
+                                    plane.residual(row) * cutoff.of_residual + cutoff.constant;
                 if (static_cast<float>(sums[row]) < least) continue;
                 if (through < survivors.size()) survivors[through] = row;
                 ++through;
-                if (with_fine && fine.rules_out(row, precise.values, fine_cut)) {
+                if (with_int8 && int8_codes.rules_out(row, precise.values, int8_cutoff)) {
                     ++answer.survivors;
                     continue;
                 }
@@ -825,10 +831,10 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
     const bool travels =
         by_row ? plane_travels(model, queries)
                : estimates == Estimates::warp_maxima && travels_with_launch(model, queries, shape);
-    const bool by_fine = by_row && model.vectors_are_far && model.fine.rows != nullptr;
-    const FineRows fine = by_fine ? FineRows(launch, model) : FineRows();
+    const bool by_int8 = by_row && model.vectors_on_host && model.int8_codes.rows != nullptr;
+    const Int8Rows int8_codes = by_int8 ? Int8Rows(launch, model) : Int8Rows();
     const Asked asked(launch, queries, model, travels,
-                      by_fine  ? Reads::raw_and_digits
+                      by_int8  ? Reads::raw_and_digits
                       : by_row ? Reads::raw
                                : Reads::raw_and_unit);
     launch.require(queries.count == 1 || estimates == Estimates::maxima,
@@ -850,15 +856,16 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
         stored ? launch.device(work.scores, model.rows, "scores") : std::span<double>();
     const auto answers = launch.pinned(work.answers, queries.count, "answers");
     const auto all_hits = launch.pinned(work.hits, std::size_t{queries.count} * kMaxHits, "hits");
-    const bool by_warps =
-        estimates == Estimates::warp_maxima && queries.max_want * kWarpsForAWant <= warps;
+    const bool by_warps = estimates == Estimates::warp_maxima &&
+                          queries.max_k_plus_excluded * kWarpsForAWant <= warps;
     return launch.run([=] {
         asked.check(shard);
         check_idle(counters.first(std::size_t{kCounters} * asked.count));
         for (std::uint32_t q = 0; q < asked.count; ++q) {
             const DeviceQuery& query = asked.queries[q];
             if (query.k == 0 || query.k > kMaxHits) misuse("k is 0 or beyond kMaxHits");
-            if (query.want > kMaxWant) misuse("k and excluded rows are beyond kMaxWant");
+            if (query.k_plus_excluded > kMaxKPlusExcluded)
+                misuse("k and excluded rows are beyond kMaxKPlusExcluded");
             const auto of_groups =
                 maxima.subspan(std::size_t{q} * shard.model.groups, shard.model.groups);
             const double floor =
@@ -884,16 +891,17 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
                 const std::uint32_t at = answers[q].found++;
                 if (at < kFoundCapacity) found[at] = {score, row, 0};
             };
-            const planes::FineCut fine_cut = planes::fine_cut(query.digits, floor, shard.model.dim);
+            const planes::Int8Cutoff int8_cutoff =
+                planes::int8_cutoff(query.digits, floor, shard.model.dim);
             const std::vector<std::int32_t> digits = asked.whole_digits();
             // As the maxima of stored scores are rounded: what they are compared with must not be
             // above it.
-            const float cut = rounded_down(by_row ? floor : floor - query.error);
+            const float cutoff = rounded_down(by_row ? floor : floor - query.error);
             for (std::uint32_t row = shard.model.rows; row-- > 0;) {
                 const float maximum = by_row ? uppers[row] : of_groups[row / kGroupRows];
                 const bool covered = stored || shard.covered(row);
-                if (!covered || !(maximum >= cut) || maximum == kNone) continue;
-                if (by_fine && fine.rules_out(row, digits, fine_cut)) {
+                if (!covered || !(maximum >= cutoff) || maximum == kNone) continue;
+                if (by_int8 && int8_codes.rules_out(row, digits, int8_cutoff)) {
                     ++answers[q].survivors;
                     continue;
                 }

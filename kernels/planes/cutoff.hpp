@@ -48,7 +48,7 @@ GLOVED_HOST_DEVICE inline double remainder_bound(double squares) {
 /// A row may reach the threshold unless
 ///     float(Σ a Q) < projection · of_projection − residual · of_residual + constant,
 /// each operation rounded to float32, or fused (§5).
-struct PlaneCut {
+struct PlaneCutoff {
     float of_projection = 0;
     float of_residual = 0;
     float constant = 0;
@@ -59,9 +59,9 @@ GLOVED_HOST_DEVICE inline double score_slack(std::size_t dim) {
     return 8.0 * (static_cast<double>(dim) + 8.0) * 0x1p-53;
 }
 
-/// The cut for rows of canonical score `threshold` or more. −infinity lets all rows pass.
-GLOVED_HOST_DEVICE inline PlaneCut plane_cut(const DigitFacts& digits, double threshold,
-                                             std::size_t dim) {
+/// The cutoff for rows of canonical score `threshold` or more. −infinity lets all rows pass.
+GLOVED_HOST_DEVICE inline PlaneCutoff plane_cutoff(const DigitFacts& digits, double threshold,
+                                                   std::size_t dim) {
     const double cosine = threshold - score_slack(dim);
     // The bound proves nothing then (§1).
     if (!(cosine >= 0)) return {0, 0, -HUGE_VALF};
@@ -81,13 +81,13 @@ GLOVED_HOST_DEVICE inline PlaneCut plane_cut(const DigitFacts& digits, double th
 }
 
 /// The code of a row in one byte a component: its two parts, in units of levels (§8).
-struct FineBounds {
+struct Int8Bounds {
     float projection = 0;  ///< rounded down
     float residual = 0;    ///< rounded up
 };
 
 /// From Σ x c in float64 (each product exact, summed in any order), Σ c² and the row's norm.
-GLOVED_HOST_DEVICE inline FineBounds fine_bounds(double product, double squares, double norm) {
+GLOVED_HOST_DEVICE inline Int8Bounds int8_bounds(double product, double squares, double norm) {
     const double projection = product / norm;
     const double left = squares - projection * projection;
     const double residual = sqrt((left > 0 ? left : 0) + 8e-12 * squares);
@@ -95,16 +95,16 @@ GLOVED_HOST_DEVICE inline FineBounds fine_bounds(double product, double squares,
             static_cast<float>(residual * (1 + 0x1p-20))};
 }
 
-/// What fine codes are held against.
-struct FineCut {
+/// What int8 codes are held against.
+struct Int8Cutoff {
     double of_projection = 0;
     double of_residual = 0;
     double scale = 0;
 };
 
-/// The cut for rows of canonical score `threshold` or more, and a query of two-byte digits (§8).
-GLOVED_HOST_DEVICE inline FineCut fine_cut(const DigitFacts& digits, double threshold,
-                                           std::size_t dim) {
+/// The cutoff for rows of canonical score `threshold` or more, and a query of two-byte digits (§8).
+GLOVED_HOST_DEVICE inline Int8Cutoff int8_cutoff(const DigitFacts& digits, double threshold,
+                                                 std::size_t dim) {
     const double cosine = threshold - score_slack(dim);
     if (!(cosine >= 0)) return {-HUGE_VAL, HUGE_VAL, digits.scale};
     if (cosine >= 1) return {HUGE_VAL, 0, digits.scale};
@@ -113,10 +113,11 @@ GLOVED_HOST_DEVICE inline FineCut fine_cut(const DigitFacts& digits, double thre
     return {cosine - remainder * (1 + 0x1p-18), sine + remainder, digits.scale};
 }
 
-/// Whether a row whose codes and digits have that sum Σ c Q cannot reach the cut (§8).
-GLOVED_HOST_DEVICE inline bool fine_rejects(std::int32_t sum, const FineBounds& row,
-                                            const FineCut& cut) {
-    return cut.scale * sum < cut.of_projection * row.projection - cut.of_residual * row.residual;
+/// Whether a row whose codes and digits have that sum Σ c Q cannot reach the cutoff (§8).
+GLOVED_HOST_DEVICE inline bool int8_rejects(std::int32_t sum, const Int8Bounds& row,
+                                            const Int8Cutoff& cutoff) {
+    return cutoff.scale * sum <
+           cutoff.of_projection * row.projection - cutoff.of_residual * row.residual;
 }
 
 /// What `row_upper` needs of a query: for passes that know no threshold yet.

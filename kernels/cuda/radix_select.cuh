@@ -27,8 +27,8 @@ __device__ inline float from_ordered(std::uint32_t key) {
 /// it. Each thread keeps the largest values of its shares, then the want-th largest of those is
 /// found bit by bit, by counting.
 template <unsigned kThreads, unsigned kKept, int kLast = kMinBit>
-__device__ float reached_by(const float* __restrict__ values, std::uint32_t count,
-                            std::uint32_t want) {
+__device__ float kth_largest_lower_bound(const float* __restrict__ values, std::uint32_t count,
+                                         std::uint32_t want) {
     float best[kKept];
 #pragma unroll
     for (float& value : best) value = minus_infinity();

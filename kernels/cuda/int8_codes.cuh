@@ -6,19 +6,19 @@
 
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/launches.hpp"
-#include "kernels/planes/cut.hpp"
+#include "kernels/planes/cutoff.hpp"
 
 namespace gloved::kernels::cuda {
 
 /// Vectors of 16 bytes that a thread of a team asks for at once.
-inline constexpr unsigned kFineLoads = 3;
+inline constexpr unsigned kInt8Loads = 3;
 /// Components of rows that a team has in one go.
-inline constexpr std::uint32_t kFineDimsAtOnce =
-    kFineLoads * kCanonicalLanes * kFineStep -
-    static_cast<std::uint32_t>(sizeof(planes::FineBounds));
+inline constexpr std::uint32_t kInt8DimsAtOnce =
+    kInt8Loads * kCanonicalLanes * kInt8Step -
+    static_cast<std::uint32_t>(sizeof(planes::Int8Bounds));
 
 /// The digits that meet 16 codes.
-struct FineDigits {
+struct Int8Digits {
     uint4 high{0, 0, 0, 0};
     uint4 low{0, 0, 0, 0};
 };
@@ -31,31 +31,32 @@ __device__ inline int dot16(uint4 a, uint4 b, int sum) {
     return __dp4a(static_cast<int>(a.w), static_cast<int>(b.w), sum);
 }
 
-/// Whether the row cannot reach the cut, by the kCanonicalLanes neighbouring threads of a team, the
-/// same in each of them; `lane` is the thread's place. The whole warp calls it. `digits_of(v, j)`
-/// are those of the row's v-th 16 bytes, the thread's j-th, and 0 where the row has no codes.
-/// kOneGo: dim is at most kFineDimsAtOnce.
+/// Whether the row cannot reach the cutoff, by the kCanonicalLanes neighbouring threads of a team,
+/// the same in each of them; `lane` is the thread's place. The whole warp calls it. `digits_of(v,
+/// j)` are those of the row's v-th 16 bytes, the thread's j-th, and 0 where the row has no codes.
+/// kOneGo: dim is at most kInt8DimsAtOnce.
 template <bool kOneGo, class DigitsOf>
-__device__ inline bool fine_rules_out(const DeviceFine& fine, std::uint32_t row, unsigned lane,
-                                      const planes::FineCut& cut, const DigitsOf& digits_of) {
-    static_assert(sizeof(planes::FineBounds) == 8);
-    const std::uint32_t count = fine.stride / kFineStep;
-    const auto* const from =
-        reinterpret_cast<const uint4*>(fine.rows + static_cast<std::size_t>(row) * fine.stride);
+__device__ inline bool int8_rules_out(const DeviceInt8Codes& int8_codes, std::uint32_t row,
+                                      unsigned lane, const planes::Int8Cutoff& cutoff,
+                                      const DigitsOf& digits_of) {
+    static_assert(sizeof(planes::Int8Bounds) == 8);
+    const std::uint32_t count = int8_codes.stride / kInt8Step;
+    const auto* const from = reinterpret_cast<const uint4*>(
+        int8_codes.rows + static_cast<std::size_t>(row) * int8_codes.stride);
     int high = 0;
     int low = 0;
-    planes::FineBounds bounds;
+    planes::Int8Bounds bounds;
     const auto go = [&](std::uint32_t begin) {
-        uint4 codes[kFineLoads];
+        uint4 codes[kInt8Loads];
 #pragma unroll
-        for (unsigned j = 0; j < kFineLoads; ++j) {
+        for (unsigned j = 0; j < kInt8Loads; ++j) {
             const std::uint32_t v = begin + j * kCanonicalLanes + lane;
             codes[j] = v < count ? from[v] : uint4{0, 0, 0, 0};
         }
 #pragma unroll
-        for (unsigned j = 0; j < kFineLoads; ++j) {
+        for (unsigned j = 0; j < kInt8Loads; ++j) {
             const std::uint32_t v = begin + j * kCanonicalLanes + lane;
-            const FineDigits digits = digits_of(v, j);
+            const Int8Digits digits = digits_of(v, j);
             high = dot16(codes[j], digits.high, high);
             low = dot16(codes[j], digits.low, low);
             // The bounds stand where digits are 0.
@@ -68,7 +69,7 @@ __device__ inline bool fine_rules_out(const DeviceFine& fine, std::uint32_t row,
     if constexpr (kOneGo) {
         go(0);
     } else {
-        for (std::uint32_t begin = 0; begin < count; begin += kFineLoads * kCanonicalLanes)
+        for (std::uint32_t begin = 0; begin < count; begin += kInt8Loads * kCanonicalLanes)
             go(begin);
     }
     int sum = 128 * high + low;
@@ -78,7 +79,7 @@ __device__ inline bool fine_rules_out(const DeviceFine& fine, std::uint32_t row,
     const unsigned holder = (count - 1) % kCanonicalLanes;
     bounds = {__shfl_sync(kWholeWarp, bounds.projection, holder, kCanonicalLanes),
               __shfl_sync(kWholeWarp, bounds.residual, holder, kCanonicalLanes)};
-    return planes::fine_rejects(sum, bounds, cut);
+    return planes::int8_rejects(sum, bounds, cutoff);
 }
 
 }  // namespace gloved::kernels::cuda
