@@ -76,7 +76,7 @@ struct LogOutput::Handed {
     }
 };
 
-LogOutput::LogOutput(int fd) : fd_(fd) {
+LogOutput::LogOutput(int fd, const std::string& descriptors) : fd_(fd) {
     // No memory is asked for later. Pages that are never written cost nothing.
     kept_.reserve(kMaxKeptBytes);
     struct stat status {};
@@ -84,7 +84,7 @@ LogOutput::LogOutput(int fd) : fd_(fd) {
     if (S_ISSOCK(status.st_mode)) {
         way_ = Way::message;
     } else if (S_ISFIFO(status.st_mode) || ::isatty(fd) == 1) {
-        const std::string path = "/proc/self/fd/" + std::to_string(fd);
+        const std::string path = descriptors + "/" + std::to_string(fd);
         own_ = UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
         if (own_) {
             fd_ = own_.get();

@@ -24,8 +24,8 @@ class LogOutput {
     /// `fd` stays the caller's. The flags of what it is open to are shared with other processes, so
     /// they stay as they are: a pipe or terminal is opened once more, to be written without
     /// waiting. One that cannot be, another user's for example, is written by a thread that may
-    /// wait.
-    explicit LogOutput(int fd);
+    /// wait. `descriptors`: the directory where the process's descriptors can be opened again.
+    explicit LogOutput(int fd, const std::string& descriptors = "/proc/self/fd");
 
     /// `line` ends with LF.
     void write(std::string_view line) noexcept;
