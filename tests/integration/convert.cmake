@@ -1,15 +1,20 @@
 # gloved-convert and gloved-verify, run as a user would.
-gloved_add_test(convert_integration_test
+gloved_add_test(convert_integration_test SHARDS 2
   LABELS integration
   SOURCES
     ${CMAKE_CURRENT_LIST_DIR}/convert_kill_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/convert_odd_inputs_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/convert_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/made_text_test.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/odd_files.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/odd_files_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/purge_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/verify_damage_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/verify_source_test.cpp
   LIBRARIES gloved_common ZLIB::ZLIB gloved_libzip nlohmann_json::nlohmann_json
   NEEDS gloved-convert gloved-make-text gloved-verify)
+
+# Hundreds of small conversions, each a line of odd_files.tsv.
+gloved_add_test(odd_files_test
+  LABELS integration
+  SOURCES ${CMAKE_CURRENT_LIST_DIR}/odd_files.cpp ${CMAKE_CURRENT_LIST_DIR}/odd_files_test.cpp
+  LIBRARIES gloved_common ZLIB::ZLIB gloved_libzip nlohmann_json::nlohmann_json
+  NEEDS gloved-convert gloved-verify)
