@@ -1,0 +1,69 @@
+# shellcheck shell=bash
+# Steps of a run: what each took, and one table at the end, however the run ends. Sourced by the scripts of this folder.
+
+steps=()
+step_begun=$SECONDS
+
+# step NAME: what follows, until the next step, belongs to it.
+step() {
+    end_step
+    step_name=$*
+    step_begun=$SECONDS
+    printf '\n==== %s\n' "$step_name"
+}
+
+end_step() {
+    [[ -z ${step_name-} ]] || steps+=("$(printf '%6d s  %s' $((SECONDS - step_begun)) "$step_name")")
+    step_name=
+}
+
+print_steps() {
+    local status=$?
+    ((status == 0)) || step_name+=": FAILED"
+    end_step
+    printf '\n%s\n' "${steps[@]}"
+    printf '%6d s  in all\n' "$SECONDS"
+}
+trap print_steps EXIT
+
+# tidy FILE...: clang-tidy on sources of the build dev. Left out, because clang 14 cannot read them: scan.cpp and tile.cpp (g++'s target
+# pragmas) and what includes Asio (libstdc++'s coroutines). The analyzer looks less deep than it could: it would think for minutes
+# about a few large functions.
+tidy() {
+    printf '%s\n' "$@" | grep -vE '^(kernels/cpu/scan|kernels/distance/tile|daemon/(session|server|server_stats|main)|tests/.*)\.cpp$' |
+        xargs -r -P "$(nproc)" -n 1 clang-tidy -p build/dev --quiet \
+            --extra-arg=-Xclang --extra-arg=-analyzer-config --extra-arg=-Xclang --extra-arg=mode=shallow \
+            2> >(grep -vE '^[0-9]+ warnings? generated\.$' >&2)
+}
+
+# compiled_sources: the sources of the build dev, each once.
+compiled_sources() {
+    sed -n "s|^ *\"file\": \"$PWD/\(.*\.cpp\)\",*$|\1|p" build/dev/compile_commands.json | sort -u
+}
+
+# compiled_from FILE...: of these, the sources that are among FILE... or include one of them.
+compiled_from() {
+    ninja -C build/dev -t deps | awk -v root="$PWD/" -v changed="$(printf '%s\n' "$@")" '
+        BEGIN { count = split(changed, names, "\n"); for (i = 1; i <= count; ++i) wanted[names[i]] = 1 }
+        /^[^ ]/ { source = "" }
+        /^ / {
+            name = $1
+            sub("^(\\.\\./)+", "", name)
+            if (index(name, root) == 1) name = substr(name, length(root) + 1)
+            if (source == "") source = name
+            if (name in wanted) found[source] = 1
+        }
+        END { for (source in found) print source }' | grep -xF -f <(compiled_sources) || true
+}
+
+# sanitized PRESET [CTEST-ARG...]: builds a preset and tests it.
+sanitized() {
+    local preset=$1 status=0
+    shift
+    cmake --preset "$preset" > /dev/null
+    cmake --build --preset "$preset"
+    ctest --preset "$preset" -j "$(nproc)" --progress --output-junit "$PWD/build/$preset/tests.xml" --test-output-size-passed 1000000 "$@" ||
+        status=$?
+    tests/summary "build/$preset/tests.xml"
+    return "$status"
+}
