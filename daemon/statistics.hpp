@@ -23,7 +23,7 @@ class Statistics {
   public:
     /// The stages of a request that an engine's thread answers.
     struct Stage {
-        std::string_view name;  ///< «wait», «worker», «deliver», «total»
+        std::string_view name;  ///< «wait», «compute», «deliver», «total»
         Histogram times;
     };
 
@@ -55,7 +55,8 @@ class Statistics {
 
     // By verb, the last one for lines that are none; by outcome, the first one for answers.
     std::array<std::array<std::uint64_t, kOutcomes>, kVerbs + 1> counts_{};
-    std::array<Stage, 4> stages_ = {{{"wait", {}}, {"worker", {}}, {"deliver", {}}, {"total", {}}}};
+    std::array<Stage, 4> stages_ = {
+        {{"wait", {}}, {"compute", {}}, {"deliver", {}}, {"total", {}}}};
 };
 
 }  // namespace gloved::daemon
