@@ -1,14 +1,15 @@
-# Part of postrm, which CMake puts it into: removes the models in a directory, and what is left of conversions that were
-# cut short. A file is gloved's by its content, as common/format/own_files.hpp has it; everything else stays, and is
-# named. POSIX sh and Debian's essential packages only: gloved's programs are gone by now.
+# Removes the models in a directory, and the remains of interrupted conversions. CMake inserts it into
+# postrm. Recognises gloved's files by their content, as common/format/own_files.hpp does; prints the
+# names of all other files, and keeps them. Uses only POSIX sh and Debian's essential packages,
+# because gloved's programs are already removed.
 
-# begins_with FILE HEX: whether it is a regular file, no link, that begins with these bytes.
+# begins_with FILE HEX: whether FILE is a regular file, not a link, that begins with these bytes.
 begins_with() {
     if [ ! -f "$1" ] || [ -L "$1" ]; then return 1; fi
     [ "$(head -c $((${#2} / 2)) "$1" | od -A n -t x1 | tr -d ' \n')" = "$2" ]
 }
 
-# is_empty FILE: whether it is a regular file without content, which is no loss.
+# is_empty FILE: whether FILE is a regular file without content.
 is_empty() {
     [ -f "$1" ] && [ ! -L "$1" ] && [ ! -s "$1" ]
 }
@@ -17,13 +18,13 @@ values_magic=8e474c560d0a1a0a
 planes_magic=8e474c500d0a1a0a
 report_beginning=7b0a202022746f6f6c223a2022676c6f7665642d # {, a line feed,   "tool": "gloved-
 
-# remove_own_files: removes gloved's files from the working directory. The values go last: they tell that keys, plain
-# text, are a model's. Fails where there are none.
+# remove_own_files: removes gloved's files from the working directory. It removes `values` last, which
+# proves that `keys`, plain text, belongs to a model. Fails if there are none.
 remove_own_files() {
     if begins_with ./values "$values_magic"; then
         [ ! -f ./keys ] || [ -L ./keys ] || rm -f ./keys
     else
-        # What a conversion was writing: .NAME.gloved-PID-N.
+        # A conversion's directory: .NAME.gloved-PID-N.
         case ${PWD##*/} in
             .*.gloved-[0-9]*) ;;
             *) return 1 ;;
@@ -43,8 +44,9 @@ remove_own_files() {
     ! begins_with ./values "$values_magic" || rm -f ./values
 }
 
-# remove_models_below: those in the directories of the working directory. Links are not followed, and other disks are
-# left alone. Whoever may write there could put a link in a directory's place: where we have arrived is compared.
+# remove_models_below: removes models in the directories below the working directory. Does not follow
+# links or enter other disks. Somebody could replace a directory by a link meanwhile, so it compares
+# the path after cd.
 remove_models_below() (
     here=${PWD%/}
     for directory in ./* ./.[!.]* ./..?*; do
@@ -58,10 +60,10 @@ remove_models_below() (
     done
 )
 
-# remove_models DIRECTORY: and names what stays.
+# remove_models DIRECTORY: removes its models, and prints the names of what stays.
 remove_models() {
     (cd -P "$1" && remove_models_below) || true
-    # It may be where a disk is mounted.
+    # DIRECTORY may be a mount point.
     rmdir "$1" 2> /dev/null && return
     echo "gloved: $1 stays; it is a mount point, or holds files that gloved did not make:" >&2
     find -H "$1" -xdev -mindepth 1 \( ! -type d -o -empty -o -exec mountpoint -q {} \; \) -exec ls -1bd {} + |
