@@ -1,7 +1,7 @@
-# Removes the models in a directory, and the remains of interrupted conversions. CMake inserts it into
-# postrm. Recognises gloved's files by their content, as common/format/own_files.hpp does; prints the
-# names of all other files, and keeps them. Uses only POSIX sh and Debian's essential packages,
-# because gloved's programs are already removed.
+# Removes the models in a directory, and the remains of interrupted conversions. CMake inserts it
+# into postrm. Recognises gloved's files by their content, as common/format/own_files.hpp does;
+# prints the names of all other files, and keeps them. Uses only POSIX sh and Debian's essential
+# packages, because gloved's programs are already removed.
 
 # begins_with FILE HEX: whether FILE is a regular file, not a link, that begins with these bytes.
 begins_with() {
@@ -18,8 +18,8 @@ values_magic=8e474c560d0a1a0a
 planes_magic=8e474c500d0a1a0a
 report_beginning=7b0a202022746f6f6c223a2022676c6f7665642d # {, a line feed,   "tool": "gloved-
 
-# remove_own_files: removes gloved's files from the working directory. It removes `values` last, which
-# proves that `keys`, plain text, belongs to a model. Fails if there are none.
+# remove_own_files: removes gloved's files from the working directory. It removes `values` last,
+# which proves that `keys`, plain text, belongs to a model. Fails if there are none.
 remove_own_files() {
     if begins_with ./values "$values_magic"; then
         [ ! -f ./keys ] || [ -L ./keys ] || rm -f ./keys
@@ -44,9 +44,9 @@ remove_own_files() {
     ! begins_with ./values "$values_magic" || rm -f ./values
 }
 
-# remove_models_below: removes models in the directories below the working directory. Does not follow
-# links or enter other disks. Somebody could replace a directory by a link meanwhile, so it compares
-# the path after cd.
+# remove_models_below: removes models in the directories below the working directory. Does not
+# follow links or enter other disks. Somebody could replace a directory by a link meanwhile, so it
+# compares the path after cd.
 remove_models_below() (
     here=${PWD%/}
     for directory in ./* ./.[!.]* ./..?*; do
