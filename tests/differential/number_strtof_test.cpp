@@ -22,9 +22,9 @@
 #include "common/expr/expression.hpp"
 #include "common/number.hpp"
 #include "tests/support/temp_dir.hpp"
-#include "tools/convert/input.hpp"
+#include "tools/source/input.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 using Random = std::mt19937_64;
@@ -392,4 +392,4 @@ TEST(NumberAgainstStrtof, AgreesOnEveryNumberOfADownload) {
 }
 
 }  // namespace
-}  // namespace gloved::convert
+}  // namespace gloved::source

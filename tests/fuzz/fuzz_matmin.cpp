@@ -69,7 +69,7 @@ Outcome<T> read(const std::string& path, std::size_t block_bytes, std::size_t th
         outcome.error = error.message;
         return outcome;
     };
-    auto input = convert::Input::open(path, never_stop, {}, kInputBytes);
+    auto input = source::Input::open(path, never_stop, {}, kInputBytes);
     GLOVED_CHECK(input);
     std::string head(8, '\0');
     head.resize(*input->read(head));

@@ -23,7 +23,7 @@
 #include "tests/fuzz/check.hpp"
 #include "tests/fuzz/source_input.hpp"
 #include "tests/support/gzip.hpp"
-#include "tools/convert/line.hpp"
+#include "tools/source/line.hpp"
 
 using namespace gloved;
 
@@ -55,9 +55,9 @@ void check_written_back(const fuzz::Reading& reading) {
             line += ' ';
             line.append(number, std::to_chars(number, number + sizeof number, values[i]).ptr);
         }
-        GLOVED_CHECK(convert::trim_line_end(line) == line);
+        GLOVED_CHECK(source::trim_line_end(line) == line);
         std::string_view key;
-        GLOVED_CHECK(!convert::parse_line(line, dim, key, again.data()));
+        GLOVED_CHECK(!source::parse_line(line, dim, key, again.data()));
         GLOVED_CHECK(key == reading.keys[row]);
         const auto same = [](float a, float b) {
             return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
@@ -76,10 +76,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view text(reinterpret_cast<const char*>(data) + kOptionBytes,
                                 size - kOptionBytes);
     const unsigned flags = option(2);
-    convert::SourceOptions options;
-    options.format = static_cast<convert::SourceFormat>(option(0) % 6);
+    source::SourceOptions options;
+    options.format = static_cast<source::SourceFormat>(option(0) % 6);
     options.dim = option(1) % 8;
-    if ((flags & 1) != 0) options.on_error = convert::OnError::skip;
+    if ((flags & 1) != 0) options.on_error = source::OnError::skip;
     if ((flags & 2) != 0) options.limit = 3;
 
     static fuzz::MemoryFile file;

@@ -18,16 +18,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return static_cast<unsigned>(static_cast<std::uint8_t>(data[i] - '0'));
     };
     const std::string_view content(reinterpret_cast<const char*>(data) + 2, size - 2);
-    convert::SourceOptions options;
-    if ((option(0) & 1) != 0) options.on_error = convert::OnError::skip;
+    source::SourceOptions options;
+    if ((option(0) & 1) != 0) options.on_error = source::OnError::skip;
     if ((option(0) & 2) != 0) options.limit = 2;
-    if ((option(0) & 4) == 0) options.format = convert::SourceFormat::word2vec_bin;
+    if ((option(0) & 4) == 0) options.format = source::SourceFormat::word2vec_bin;
 
     static fuzz::MemoryFile file;
     file.write(content);
     const fuzz::Reading reading = fuzz::read_in_several_ways(file.path(), options, option(1));
     if (!reading.error.empty() || reading.broken_off || reading.packed) return 0;
-    if (reading.summary.format != convert::SourceFormat::word2vec_bin) return 0;
+    if (reading.summary.format != source::SourceFormat::word2vec_bin) return 0;
     std::size_t at = 0;
     for (std::size_t row = 0; row < reading.keys.size(); ++row) {
         GLOVED_CHECK(reading.keys[row].find(' ') == std::string::npos);

@@ -15,8 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto option = [&](std::size_t i) {
         return static_cast<unsigned>(static_cast<std::uint8_t>(data[i] - '0'));
     };
-    convert::SourceOptions options;
-    if ((option(0) & 1) != 0) options.on_error = convert::OnError::skip;
+    source::SourceOptions options;
+    if ((option(0) & 1) != 0) options.on_error = source::OnError::skip;
     static fuzz::MemoryFile file;
     file.write({reinterpret_cast<const char*>(data) + 2, size - 2});
     (void)fuzz::read_in_several_ways(file.path(), options, option(1),

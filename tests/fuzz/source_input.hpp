@@ -18,8 +18,8 @@
 
 #include "common/files.hpp"
 #include "tests/fuzz/check.hpp"
-#include "tools/convert/input.hpp"
-#include "tools/convert/source.hpp"
+#include "tools/source/input.hpp"
+#include "tools/source/source.hpp"
 
 namespace gloved::fuzz {
 
@@ -47,7 +47,7 @@ struct Reading {
     std::string error;  ///< empty: it was accepted
     bool packed = false;
     bool broken_off = false;  ///< there was more than kMaxLines
-    convert::SourceSummary summary;
+    source::SourceSummary summary;
     std::vector<std::string> keys;
     std::vector<float> values;
     std::string said;
@@ -58,7 +58,7 @@ inline constexpr std::uint64_t kMaxLines = 5'000;
 
 /// Reads the file to its end, and checks what is promised of every source: rows that a model can
 /// take, or a message that names the file on one line.
-inline Reading read_download(const std::string& path, const convert::SourceOptions& options,
+inline Reading read_download(const std::string& path, const source::SourceOptions& options,
                              const std::string& member, std::size_t block_bytes) {
     static const std::atomic<bool> never_stop{false};
     Reading reading;
@@ -70,25 +70,25 @@ inline Reading read_download(const std::string& path, const convert::SourceOptio
         reading.error = error.message;
         return reading;
     };
-    auto input = convert::Input::open(path, never_stop, member, block_bytes);
+    auto input = source::Input::open(path, never_stop, member, block_bytes);
     if (!input) return refused(input.error());
     reading.packed = input->compression() != "none";
 
     std::size_t dim = 0;
     std::uint64_t lines = 0;
-    convert::SourceSink sink;
+    source::SourceSink sink;
     sink.say = [&](const std::string& message) {
         GLOVED_CHECK(message.find('\n') == std::string::npos);
         reading.said += message + "\n";
     };
-    sink.begin = [&](const convert::SourceSummary& found) -> Status {
-        GLOVED_CHECK(found.format != convert::SourceFormat::automatic);
+    sink.begin = [&](const source::SourceSummary& found) -> Status {
+        GLOVED_CHECK(found.format != source::SourceFormat::automatic);
         GLOVED_CHECK(found.dim >= 1 && found.dim <= format::kMaxDim);
         GLOVED_CHECK(options.dim == 0 || found.dim == options.dim);
         dim = found.dim;
         return {};
     };
-    sink.commit = [&](convert::Batch& batch) -> Status {
+    sink.commit = [&](source::Batch& batch) -> Status {
         GLOVED_CHECK(batch.rows() <= batch.lines && batch.line_numbers.size() == batch.rows());
         GLOVED_CHECK(batch.values.size() >= batch.rows() * dim);
         for (std::size_t row = 0; row < batch.rows(); ++row) {
@@ -98,7 +98,7 @@ inline Reading read_download(const std::string& path, const convert::SourceOptio
             GLOVED_CHECK(batch.line_numbers[row] < batch.lines);
             reading.keys.emplace_back(key);
         }
-        GLOVED_CHECK(batch.skipped.size() <= convert::kShownProblems);
+        GLOVED_CHECK(batch.skipped.size() <= source::kShownProblems);
         const auto values = std::span(batch.values).first(batch.rows() * dim);
         GLOVED_CHECK(std::all_of(values.begin(), values.end(),
                                  [](float value) { return std::isfinite(value); }));
@@ -107,13 +107,12 @@ inline Reading read_download(const std::string& path, const convert::SourceOptio
         reading.broken_off = lines > kMaxLines;
         return reading.broken_off ? Status(Error{ErrorCode::interrupted, "enough"}) : Status();
     };
-    auto summary = convert::read_source(*input, options, sink);
+    auto summary = source::read_source(*input, options, sink);
     if (!summary) return refused(summary.error());
     reading.summary = *std::move(summary);
     GLOVED_CHECK(reading.summary.rows == reading.keys.size() && reading.summary.rows > 0);
     GLOVED_CHECK(reading.summary.rows + reading.summary.skipped_lines() <= reading.summary.lines);
-    GLOVED_CHECK(options.on_error == convert::OnError::skip ||
-                 reading.summary.skipped_lines() == 0);
+    GLOVED_CHECK(options.on_error == source::OnError::skip || reading.summary.skipped_lines() == 0);
     GLOVED_CHECK(options.limit == 0 || reading.summary.rows <= options.limit);
     GLOVED_CHECK(!reading.said.empty() || options.dim != 0);
     return reading;
@@ -136,8 +135,8 @@ inline void check_same(const Reading& one, const Reading& two, bool limited, boo
     GLOVED_CHECK(one.values.size() == two.values.size());
     GLOVED_CHECK(one.values.empty() || std::memcmp(one.values.data(), two.values.data(),
                                                    one.values.size() * sizeof(float)) == 0);
-    const convert::SourceSummary& a = one.summary;
-    const convert::SourceSummary& b = two.summary;
+    const source::SourceSummary& a = one.summary;
+    const source::SourceSummary& b = two.summary;
     GLOVED_CHECK(a.format == b.format && a.dim == b.dim && a.header_rows == b.header_rows &&
                  a.bom == b.bom);
     GLOVED_CHECK(a.lines == b.lines && a.rows == b.rows && a.text_bytes == b.text_bytes &&
@@ -148,7 +147,7 @@ inline void check_same(const Reading& one, const Reading& two, bool limited, boo
 
 /// Reads the file with `options`, and again in other pieces by other threads. `variation` chooses
 /// the pieces.
-inline Reading read_in_several_ways(const std::string& path, convert::SourceOptions options,
+inline Reading read_in_several_ways(const std::string& path, source::SourceOptions options,
                                     unsigned variation, const std::string& member = {}) {
     constexpr std::size_t kHeads[] = {64, 300, 1024, 1 << 16};
     constexpr std::size_t kPieces[] = {4, 7, 64, 1000};

@@ -28,10 +28,10 @@ std::vector<float> vector_of(std::uint64_t line) {
 }
 
 /// A source of these keys, one a line but for the last lines of each batch.
-std::vector<Batch> batches_of(const std::vector<std::string>& keys) {
-    std::vector<Batch> batches;
+std::vector<source::Batch> batches_of(const std::vector<std::string>& keys) {
+    std::vector<source::Batch> batches;
     for (std::size_t at = 0; at < keys.size(); at += kBatchRows) {
-        Batch batch;
+        source::Batch batch;
         batch.sequence = batches.size();
         batch.first_line = batches.size() * kBatchLines;
         batch.lines = kBatchLines;
@@ -62,7 +62,7 @@ struct Settings {
     std::size_t bucket_bytes = 1 << 16;
     std::uint64_t index_bytes = 1 << 20;
     std::uint64_t resident_bytes = 1 << 20;
-    Duplicates rule = Duplicates::first;
+    source::Duplicates rule = source::Duplicates::first;
     bool backwards = false;  // the last batch is added first
     std::size_t threads = 1;
 };
@@ -88,7 +88,7 @@ Outcome put_in_order(const std::vector<std::string>& keys, const Settings& setti
             });
         }
     }
-    for (const Batch& batch : batches) EXPECT_TRUE(buckets.commit(batch));
+    for (const source::Batch& batch : batches) EXPECT_TRUE(buckets.commit(batch));
     const std::atomic<bool> stop = false;
     EXPECT_TRUE(buckets.seal(stop));
     EXPECT_EQ(buckets.rows(), keys.size());
@@ -124,7 +124,8 @@ Outcome put_in_order(const std::vector<std::string>& keys, const Settings& setti
 }
 
 /// What must come out, by a way that shares nothing with the other.
-void expect_order(const Outcome& outcome, const std::vector<std::string>& keys, Duplicates rule) {
+void expect_order(const Outcome& outcome, const std::vector<std::string>& keys,
+                  source::Duplicates rule) {
     std::map<std::string, std::vector<std::uint64_t>> lines;
     for (std::size_t i = 0; i < keys.size(); ++i)
         lines[keys[i]].push_back(i / kBatchRows * kBatchLines + i % kBatchRows);
@@ -133,7 +134,7 @@ void expect_order(const Outcome& outcome, const std::vector<std::string>& keys, 
     std::set<std::pair<std::uint64_t, std::uint64_t>> dropped;
     for (const auto& [key, of_key] : lines) {
         sorted.push_back(key);
-        kept.push_back(rule == Duplicates::last ? of_key.back() : of_key.front());
+        kept.push_back(rule == source::Duplicates::last ? of_key.back() : of_key.front());
         for (const std::uint64_t line : of_key) {
             if (line != kept.back()) dropped.insert({line, kept.back()});
         }
@@ -143,7 +144,7 @@ void expect_order(const Outcome& outcome, const std::vector<std::string>& keys, 
     EXPECT_EQ(outcome.dropped_count, dropped.size());
     // A bucket lists its first ones.
     for (const auto& row : outcome.dropped) EXPECT_TRUE(dropped.contains(row));
-    if (dropped.size() <= kListedDuplicates) {
+    if (dropped.size() <= source::kListedDuplicates) {
         EXPECT_EQ(outcome.dropped, dropped);
     }
 }
@@ -158,7 +159,7 @@ std::vector<std::string> random_keys(std::size_t count, std::size_t distinct) {
 
 TEST(RowBuckets, RandomKeysWithDuplicates) {
     const auto keys = random_keys(20000, 15000);
-    for (const Duplicates rule : {Duplicates::first, Duplicates::last}) {
+    for (const source::Duplicates rule : {source::Duplicates::first, source::Duplicates::last}) {
         const Outcome outcome = put_in_order(keys, {.rule = rule});
         expect_order(outcome, keys, rule);
         EXPECT_GT(outcome.buckets, 10U);
@@ -167,16 +168,16 @@ TEST(RowBuckets, RandomKeysWithDuplicates) {
 
 TEST(RowBuckets, FromSeveralThreadsAndInAnyOrder) {
     const auto keys = random_keys(20000, 15000);
-    expect_order(put_in_order(keys, {.threads = 4}), keys, Duplicates::first);
-    expect_order(put_in_order(keys, {.backwards = true}), keys, Duplicates::first);
+    expect_order(put_in_order(keys, {.threads = 4}), keys, source::Duplicates::first);
+    expect_order(put_in_order(keys, {.backwards = true}), keys, source::Duplicates::first);
 }
 
 TEST(RowBuckets, FromTheFileAloneAndFromMemoryAlone) {
     const auto keys = random_keys(20000, 15000);
     const Outcome from_file = put_in_order(keys, {.resident_bytes = 4096});
     const Outcome from_memory = put_in_order(keys, {.resident_bytes = 64 << 20});
-    expect_order(from_file, keys, Duplicates::first);
-    expect_order(from_memory, keys, Duplicates::first);
+    expect_order(from_file, keys, source::Duplicates::first);
+    expect_order(from_memory, keys, source::Duplicates::first);
     EXPECT_GT(from_file.file_bytes, keys.size() * kDim * sizeof(float));
     EXPECT_EQ(from_memory.file_bytes, 0U);
 }
@@ -185,7 +186,7 @@ TEST(RowBuckets, AscendingKeysAreDividedAgain) {
     std::vector<std::string> keys;
     for (int i = 0; i < 20000; ++i) keys.push_back("w" + std::to_string(100000 + i));
     const Outcome outcome = put_in_order(keys, {});
-    expect_order(outcome, keys, Duplicates::first);
+    expect_order(outcome, keys, source::Duplicates::first);
     // 65,536 bytes at 3 numbers, 56 bytes and a key of 7 a row: 873 rows, or what one batch brings.
     EXPECT_LE(outcome.largest_bucket, 874U);
     EXPECT_GT(outcome.buckets, 20U);
@@ -195,11 +196,11 @@ TEST(RowBuckets, OneKeyOverAndOverEnds) {
     std::vector<std::string> keys(20000, "same");
     keys[7] = "before";
     keys[19999] = "zzz";
-    for (const Duplicates rule : {Duplicates::first, Duplicates::last}) {
+    for (const source::Duplicates rule : {source::Duplicates::first, source::Duplicates::last}) {
         const Outcome outcome = put_in_order(keys, {.rule = rule});
         expect_order(outcome, keys, rule);
         EXPECT_EQ(outcome.dropped_count, 19997U);
-        EXPECT_EQ(outcome.dropped.size(), kListedDuplicates);
+        EXPECT_EQ(outcome.dropped.size(), source::kListedDuplicates);
         // Its rows are not held: what is loaded does not grow with their number.
         EXPECT_LE(outcome.largest_bucket, 874U);
     }
@@ -210,7 +211,7 @@ TEST(RowBuckets, LongKeysAreDividedAgain) {
     for (int i = 0; i < 2000; ++i)
         keys.push_back(std::to_string(100000 + i) + std::string(3000, 'x'));
     const Outcome outcome = put_in_order(keys, {.resident_bytes = 64 << 20});
-    expect_order(outcome, keys, Duplicates::first);
+    expect_order(outcome, keys, source::Duplicates::first);
     EXPECT_LE(outcome.largest_bucket, 500U);  // what one batch brings
 }
 
@@ -239,18 +240,20 @@ TEST(RowBuckets, OneKeyThatFillsLittleMoreThanABucketEnds) {
     for (std::size_t rows = 600; rows <= 3000; rows += 200) {
         const std::vector<std::string> keys(rows, "same");
         const Outcome outcome = put_in_order(keys, {});
-        expect_order(outcome, keys, Duplicates::first);
+        expect_order(outcome, keys, source::Duplicates::first);
     }
 }
 
 TEST(RowBuckets, FewBucketsAtFirstWhereTheIndexIsSmall) {
     const auto keys = random_keys(20000, 15000);
     const Outcome outcome = put_in_order(keys, {.index_bytes = 2000});
-    expect_order(outcome, keys, Duplicates::first);
+    expect_order(outcome, keys, source::Duplicates::first);
     EXPECT_LE(outcome.largest_bucket, 900U);
 }
 
-TEST(RowBuckets, OneRow) { expect_order(put_in_order({"only"}, {}), {"only"}, Duplicates::first); }
+TEST(RowBuckets, OneRow) {
+    expect_order(put_in_order({"only"}, {}), {"only"}, source::Duplicates::first);
+}
 
 }  // namespace
 }  // namespace gloved::convert

@@ -38,7 +38,7 @@ class MatminText : public testing::Test {
                  std::size_t head_bytes = 8) {
         const std::string path = dir_ / "text";
         if (text != written_) tests::write_file(path, written_ = text);
-        auto input = convert::Input::open(path, go_on_);
+        auto input = source::Input::open(path, go_on_);
         EXPECT_TRUE(input);
         std::string head(head_bytes, '\0');
         head.resize(*input->read(head));

@@ -18,8 +18,8 @@
 #include "tools/bench/interrupt.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/table.hpp"
-#include "tools/convert/input.hpp"
-#include "tools/convert/source.hpp"
+#include "tools/source/input.hpp"
+#include "tools/source/source.hpp"
 
 namespace gloved::bench {
 namespace {
@@ -53,15 +53,15 @@ Result<Sample> write_sample(const format::Model& model, const std::string& path)
 }
 
 Status read_sample(const Sample& sample, const Settings& settings, std::size_t dim) {
-    auto input = convert::Input::open(sample.path, stop_flag());
+    auto input = source::Input::open(sample.path, stop_flag());
     if (!input) return input.error();
-    convert::SourceOptions options;
+    source::SourceOptions options;
     // A generated word may look like anything.
-    options.format = convert::SourceFormat::glove;
-    options.on_error = convert::OnError::skip;
+    options.format = source::SourceFormat::glove;
+    options.on_error = source::OnError::skip;
     options.dim = dim;
     options.threads = settings.threads;
-    const auto summary = convert::read_source(*input, options, {});
+    const auto summary = source::read_source(*input, options, {});
     if (!summary) return summary.error();
     if (summary->rows < summary->lines / 2) {
         return Error{ErrorCode::internal, fmt::format("{} of {} lines of the sample were read",

@@ -27,11 +27,11 @@
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "kernels/canonical.hpp"
-#include "tools/convert/input.hpp"
-#include "tools/convert/ordered_pipeline.hpp"
 #include "tools/convert/planes.hpp"
 #include "tools/convert/row_buckets.hpp"
 #include "tools/convert/spool.hpp"
+#include "tools/source/input.hpp"
+#include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::convert {
 namespace {
@@ -58,7 +58,7 @@ class Stopwatch {
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-std::uint64_t expected_text_bytes(const Input& input) {
+std::uint64_t expected_text_bytes(const source::Input& input) {
     if (input.total_bytes() == 0) return kUsualTextBytes;
     return input.compression() == "none" ? input.total_bytes() : input.total_bytes() * kPackedRatio;
 }
@@ -156,7 +156,8 @@ struct Census {
 /// Goes through all keys, notes duplicates in the report, and says which rows are kept. The vectors
 /// stay where they are.
 Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& options,
-                           const MemoryPlan& plan, const std::atomic<bool>& stop, Report& report) {
+                           const MemoryPlan& plan, const std::atomic<bool>& stop,
+                           source::Report& report) {
     struct Item {
         std::size_t bucket = 0;
         Result<BucketKeys> loaded = BucketKeys();
@@ -180,7 +181,8 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
         dropped.add(std::move(item.dropped));
         return {};
     };
-    if (Status done = run_ordered<Item>(plan.threads, in_turn(buckets, stop), load, count); !done)
+    if (Status done = source::run_ordered<Item>(plan.threads, in_turn(buckets, stop), load, count);
+        !done)
         return done.error();
     census.kept.count();
     report.duplicates = dropped.count();
@@ -188,9 +190,9 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
         report.duplicate_examples.push_back({row.kept_line + 1, row.line + 1, row.key});
     }
     report.rows_kept = census.rows;
-    if (options.duplicates == Duplicates::error && report.duplicates != 0) {
-        const Duplicate& duplicate = report.duplicate_examples.front();
-        const std::string_view unit = unit_of(report.source.format);
+    if (options.duplicates == source::Duplicates::error && report.duplicates != 0) {
+        const source::Duplicate& duplicate = report.duplicate_examples.front();
+        const std::string_view unit = source::unit_of(report.source.format);
         return Error{ErrorCode::bad_source,
                      fmt::format("{}: {} {}: the word {} stands on {} {} already ({} such {}{}); "
                                  "--duplicates first or last takes "
@@ -252,7 +254,8 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
         progress.update(written_bytes += item.vectors.size() * sizeof(float));
         return {};
     };
-    if (Status written = run_ordered<Item>(plan.threads, in_turn(buckets, stop), place, append);
+    if (Status written =
+            source::run_ordered<Item>(plan.threads, in_turn(buckets, stop), place, append);
         !written)
         return written.error();
     return writer->finish();
@@ -302,7 +305,7 @@ double beyond_spool(double model, double planes, double spool) {
     return std::max(model, model + planes - spool);
 }
 
-bool ascending(const Batch& batch) {
+bool ascending(const source::Batch& batch) {
     for (std::size_t i = 1; i < batch.rows(); ++i) {
         if (batch.key(i) < batch.key(i - 1)) return false;
     }
@@ -310,8 +313,9 @@ bool ascending(const Batch& batch) {
 }
 
 /// From the first lines of a source whose size is known: early, but only what is certain to fail.
-Status check_space_early(const format::Staging& staging, const Input& input, const Batch& first,
-                         std::size_t dim, const MemoryPlan& plan, const ConvertOptions& options) {
+Status check_space_early(const format::Staging& staging, const source::Input& input,
+                         const source::Batch& first, std::size_t dim, const MemoryPlan& plan,
+                         const ConvertOptions& options) {
     if (input.total_bytes() == 0 || first.rows() == 0) return {};
     // Packed bytes are as good as text here: what is packed may hardly be smaller than its text.
     const double batches =
@@ -331,11 +335,11 @@ Status check_space_early(const format::Staging& staging, const Input& input, con
                        kCertain, options);
 }
 
-Status write_report(const format::Staging& staging, const Report& report) {
+Status write_report(const format::Staging& staging, const source::Report& report) {
     const std::string path = staging.path() + "/" + format::kReportFile;
     auto fd = format::create_model_file(staging.directory_fd(), format::kReportFile, path);
     if (!fd) return fd.error();
-    const std::string json = to_json(report);
+    const std::string json = source::to_json(report);
     if (Status written = write_all_at(fd->get(), std::as_bytes(std::span(json)), 0, path); !written)
         return written;
     return format::seal_model_file(fd->get(), path);
@@ -343,13 +347,13 @@ Status write_report(const format::Staging& staging, const Report& report) {
 
 }  // namespace
 
-Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& stop,
-                       const std::function<void(const std::string&)>& say) {
+Result<source::Report> convert(const ConvertOptions& options, const std::atomic<bool>& stop,
+                               const std::function<void(const std::string&)>& say) {
     // Before the input, which may be a pipe that somebody has yet to fill.
     if (Status possible = format::Staging::check(options.model_dir); !possible)
         return possible.error();
     // The input before the directory: a mistyped name should not cost one.
-    auto input = Input::open(options.input, stop, options.member);
+    auto input = source::Input::open(options.input, stop, options.member);
     if (!input) return input.error();
     if (Status used = input->check_member(options.member); !used) return used.error();
     auto staging = format::Staging::create(options.model_dir);
@@ -358,27 +362,27 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
     // Large buffers go back to the system when they are freed. By default the allocator keeps such
     // room, a heap for each thread.
     ::mallopt(M_MMAP_THRESHOLD, kLargeAllocation);
-    SourceOptions source_options = options.source;
+    source::SourceOptions source_options = options.source;
     source_options.threads = plan.threads;
     Spool spool(staging->directory_fd(), format::kSpoolFile, staging->path(), plan.spool_bytes);
     if (Status opened = spool.open(); !opened) return opened.error();
     RowBuckets buckets(spool, plan.bucket_bytes, plan.index_bytes, expected_text_bytes(*input),
                        2 * plan.index_bytes);
 
-    Report report;
+    source::Report report;
     Stopwatch watch;
     std::size_t dim = 0;
     {
         Progress progress("reading", input->total_bytes());
-        SourceSink sink;
+        source::SourceSink sink;
         sink.say = say;
-        sink.begin = [&](const SourceSummary& summary) -> Status {
+        sink.begin = [&](const source::SourceSummary& summary) -> Status {
             dim = summary.dim;
             buckets.set_dim(dim);
             return {};
         };
-        sink.inspect = [&](Batch& batch) { buckets.add(batch); };
-        sink.commit = [&](Batch& batch) -> Status {
+        sink.inspect = [&](source::Batch& batch) { buckets.add(batch); };
+        sink.commit = [&](source::Batch& batch) -> Status {
             if (buckets.rows() + batch.rows() > format::kMaxRows) {
                 return Error{ErrorCode::bad_source, fmt::format("{}: more than {} words",
                                                                 options.input, format::kMaxRows)};
@@ -391,7 +395,7 @@ Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& s
             }
             return buckets.commit(batch);
         };
-        auto summary = read_source(*input, source_options, sink);
+        auto summary = source::read_source(*input, source_options, sink);
         if (!summary) return summary.error();
         report.source = *std::move(summary);
     }

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "common/result.hpp"
-#include "tools/convert/report.hpp"
-#include "tools/convert/source.hpp"
+#include "tools/source/report.hpp"
+#include "tools/source/source.hpp"
 
 namespace gloved::convert {
 
@@ -17,8 +17,8 @@ struct ConvertOptions {
     std::string input;   ///< a path, or «-» for stdin
     std::string member;  ///< of a zip archive; empty: the only one
     std::string model_dir;
-    SourceOptions source;
-    Duplicates duplicates = Duplicates::first;
+    source::SourceOptions source;
+    source::Duplicates duplicates = source::Duplicates::first;
     /// The memory that a conversion may take; 0: a quarter of the machine's, and kMinMemory at
     /// least.
     std::uint64_t memory_bytes = 0;
@@ -40,7 +40,7 @@ inline constexpr std::uint64_t kMinMemory = std::uint64_t{256} << 20;
 ///
 /// Errors: bad_source, conflict, io; interrupted once `stop` is set. After any of them, and after
 /// an exception, what was at options.model_dir is as it was, and no file of the attempt is left.
-Result<Report> convert(const ConvertOptions& options, const std::atomic<bool>& stop,
-                       const std::function<void(const std::string&)>& say);
+Result<source::Report> convert(const ConvertOptions& options, const std::atomic<bool>& stop,
+                               const std::function<void(const std::string&)>& say);
 
 }  // namespace gloved::convert

@@ -20,8 +20,8 @@
 #include "common/output_file.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
-#include "tools/convert/line.hpp"
-#include "tools/convert/ordered_pipeline.hpp"
+#include "tools/source/line.hpp"
+#include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::convert {
 namespace {
@@ -73,7 +73,7 @@ bool reads_back(std::string_view key) {
     const std::string line = std::string(key) + " 0";
     std::string_view read;
     float value = 0;
-    return !parse_line(line, 1, read, &value) && read == key;
+    return !source::parse_line(line, 1, read, &value) && read == key;
 }
 
 /// How many keys are of a kind, and the first few by rank.
@@ -154,7 +154,7 @@ Status write_rows(const Model& model, std::span<const Row> by_rank, OutputFile& 
         return output.write(block.text);
     };
     const std::size_t threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMaxThreads);
-    return run_ordered<Block>(threads, produce, fill, write);
+    return source::run_ordered<Block>(threads, produce, fill, write);
 }
 
 void append_decimals(std::string& text, std::string_view key, std::span<const float> vector) {

@@ -17,7 +17,7 @@
 #include "common/format/layout.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
-#include "tools/convert/bus_error.hpp"
+#include "tools/bus_error.hpp"
 #include "tools/convert/convert.hpp"
 #include "tools/convert/export.hpp"
 #include "tools/convert/planes.hpp"
@@ -176,7 +176,7 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     options.input = first;
     options.model_dir = second;
 
-    const auto source_format = convert::source_format_from(format);
+    const auto source_format = source::source_format_from(format);
     if (!source_format)
         return kProgram.wrong_usage(
             "--format is auto, glove, norms, word2vec, word2vec-bin or fasttext");
@@ -192,9 +192,9 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
             return kProgram.wrong_usage("--memory is 256M or more: 300000000, 512M, 4G");
         options.memory_bytes = *bytes;
     }
-    const auto duplicates_rule = convert::duplicates_from(duplicates);
+    const auto duplicates_rule = source::duplicates_from(duplicates);
     if (!duplicates_rule) return kProgram.wrong_usage("--duplicates is first, last or error");
-    const auto on_error_rule = convert::on_error_from(on_error);
+    const auto on_error_rule = source::on_error_from(on_error);
     if (!on_error_rule) return kProgram.wrong_usage("--on-error is stop or skip");
     if (planes != "4" && planes != "none") return kProgram.wrong_usage("--planes is 4 or none");
 
@@ -208,22 +208,22 @@ int parse(int argc, char** argv, std::optional<Task>& parsed) {
     return kDone;
 }
 
-void summarize(const convert::ConvertOptions& options, const convert::Report& report) {
+void summarize(const convert::ConvertOptions& options, const source::Report& report) {
     const auto& source = report.source;
-    const std::string_view unit = convert::unit_of(source.format);
+    const std::string_view unit = source::unit_of(source.format);
     for (const std::string& skipped : source.skipped_examples)
         kProgram.say(fmt::format("skipped: {}: {}", options.input, skipped));
     if (source.skipped_lines() != 0) {
         std::string reasons;
-        for (std::size_t i = 0; i < convert::kLineFaults; ++i) {
+        for (std::size_t i = 0; i < source::kLineFaults; ++i) {
             if (source.skipped[i] == 0) continue;
             reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", source.skipped[i],
-                                   convert::kLineFaultNames[i]);
+                                   source::kLineFaultNames[i]);
         }
         kProgram.say(fmt::format("{}: {} {}(s) skipped: {}", options.input, source.skipped_lines(),
                                  unit, reasons));
     }
-    const std::size_t shown = std::min(report.duplicate_examples.size(), convert::kShownProblems);
+    const std::size_t shown = std::min(report.duplicate_examples.size(), source::kShownProblems);
     for (std::size_t i = 0; i < shown; ++i) {
         const auto& [kept, dropped, key] = report.duplicate_examples[i];
         kProgram.say(fmt::format("{}: {} {}: the word {} stands on {} {} too, which is kept",
@@ -256,13 +256,13 @@ int run_program(int argc, char** argv) {
         return kFault;
     };
     if (task->exporting) {
-        convert::explain_bus_errors(
+        tools::explain_bus_errors(
             "gloved-convert: the model was truncated while it was read, or its disk fails\n");
         const Status exported = convert::export_model(*task->exporting, stop, say);
         return exported ? kDone : failed(exported.error(), task->exporting->output);
     }
     if (task->planes_of) {
-        convert::explain_bus_errors(
+        tools::explain_bus_errors(
             "gloved-convert: the model was truncated while it was read, or its disk fails\n");
         const auto added =
             convert::add_planes(*task->planes_of, task->conversion.source.threads, stop);

@@ -13,7 +13,7 @@
 #include "common/format/writer.hpp"
 #include "common/progress.hpp"
 #include "kernels/planes/plane.hpp"
-#include "tools/convert/ordered_pipeline.hpp"
+#include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::convert {
 namespace {
@@ -86,7 +86,7 @@ Status write_planes(int directory_fd, const std::string& path, UniqueFd file, co
         progress.update(std::min(piece.last * format::kGroupRows, shape.rows) * row_bytes);
         return {};
     };
-    if (Status made = run_ordered<Piece>(threads, produce, work, take); !made) return made;
+    if (Status made = source::run_ordered<Piece>(threads, produce, work, take); !made) return made;
     return writer->finish();
 }
 

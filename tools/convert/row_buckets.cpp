@@ -33,7 +33,7 @@ std::string shown_part(std::string_view key) { return std::string(key.substr(0, 
 void DroppedRows::add(DroppedRow row) {
     ++count_;
     listed_.push_back(std::move(row));
-    if (listed_.size() >= 2 * kListedDuplicates) trim();
+    if (listed_.size() >= 2 * source::kListedDuplicates) trim();
 }
 
 void DroppedRows::add(DroppedRows&& others) {
@@ -45,7 +45,7 @@ void DroppedRows::add(DroppedRows&& others) {
 void DroppedRows::trim() {
     std::sort(listed_.begin(), listed_.end(),
               [](const DroppedRow& a, const DroppedRow& b) { return a.line < b.line; });
-    if (listed_.size() > kListedDuplicates) listed_.resize(kListedDuplicates);
+    if (listed_.size() > source::kListedDuplicates) listed_.resize(source::kListedDuplicates);
 }
 
 std::uint64_t RowBuckets::bytes_of(std::uint64_t rows, std::uint64_t key_bytes) const {
@@ -165,7 +165,7 @@ void RowBuckets::enter(const std::vector<Slice>& slices, std::vector<Bucket>& bu
     }
 }
 
-void RowBuckets::add(const Batch& batch) {
+void RowBuckets::add(const source::Batch& batch) {
     if (batch.rows() == 0) return;
     const KeyView keys{batch.keys, batch.key_ends};
     {
@@ -199,7 +199,7 @@ void RowBuckets::add(const Batch& batch) {
     }
 }
 
-Status RowBuckets::commit(const Batch& batch) {
+Status RowBuckets::commit(const source::Batch& batch) {
     assert(batch.sequence == first_lines_.size());
     first_lines_.push_back(batch.first_line);
     first_rows_.push_back(rows_);
@@ -336,12 +336,12 @@ Status RowBuckets::seal(const std::atomic<bool>& stop) {
 }
 
 /// As `load`, but never holds more than a slice: there may be any number of rows.
-Result<BucketKeys> RowBuckets::load_one_key(const Bucket& bucket, Duplicates rule,
+Result<BucketKeys> RowBuckets::load_one_key(const Bucket& bucket, source::Duplicates rule,
                                             DroppedRows* dropped) const {
     BucketKeys loaded;
     std::size_t rows_before = 0;
     // The row that is kept comes first, as the others are told beside it.
-    const bool last = rule == Duplicates::last;
+    const bool last = rule == source::Duplicates::last;
     const auto keep = [&](const Slice& slice, std::size_t before) -> Status {
         BucketKeys of_slice;
         if (Status read = load_slice(slice, of_slice); !read) return read;
@@ -375,7 +375,7 @@ Result<BucketKeys> RowBuckets::load_one_key(const Bucket& bucket, Duplicates rul
     return loaded;
 }
 
-Result<BucketKeys> RowBuckets::load(std::size_t bucket, Duplicates rule,
+Result<BucketKeys> RowBuckets::load(std::size_t bucket, source::Duplicates rule,
                                     DroppedRows* dropped) const {
     if (buckets_[bucket].one_key) return load_one_key(buckets_[bucket], rule, dropped);
     BucketKeys loaded;
@@ -400,7 +400,7 @@ Result<BucketKeys> RowBuckets::load(std::size_t bucket, Duplicates rule,
         std::size_t last = first + 1;
         while (last < order.size() && loaded.keys[order[last]] == key) ++last;
         // Slices are in the source's order, and so are equal keys.
-        const std::size_t winner = rule == Duplicates::last ? last - 1 : first;
+        const std::size_t winner = rule == source::Duplicates::last ? last - 1 : first;
         for (std::size_t i = first; i < last && dropped != nullptr; ++i) {
             if (i != winner)
                 dropped->add(

@@ -14,9 +14,9 @@
 
 #include "common/result.hpp"
 #include "tools/convert/key_sort.hpp"
-#include "tools/convert/report.hpp"
-#include "tools/convert/source.hpp"
 #include "tools/convert/spool.hpp"
+#include "tools/source/report.hpp"
+#include "tools/source/source.hpp"
 
 namespace gloved::convert {
 
@@ -87,10 +87,10 @@ class RowBuckets {
 
     void set_dim(std::size_t dim) { dim_ = dim; }
     /// Any thread, batches in any order. What goes wrong is told by `commit`.
-    void add(const Batch& batch);
+    void add(const source::Batch& batch);
     /// For every batch, in the order of the source, after `add`; it takes the number of lines
     /// before the batch. Errors: io; bad_source for a source that is too large for the memory.
-    Status commit(const Batch& batch);
+    Status commit(const source::Batch& batch);
     /// Divides what is too large. Errors: io, interrupted; bad_source as for `commit`.
     Status seal(const std::atomic<bool>& stop);
 
@@ -102,7 +102,8 @@ class RowBuckets {
     std::uint64_t bytes_to_divide() const;
     /// The keys of a bucket in order, one of each. `dropped`, where given, is told of the others.
     /// Any thread. Errors: io.
-    Result<BucketKeys> load(std::size_t bucket, Duplicates rule, DroppedRows* dropped) const;
+    Result<BucketKeys> load(std::size_t bucket, source::Duplicates rule,
+                            DroppedRows* dropped) const;
     /// Puts the vectors of keys.kept, in that order, into `vectors`, shape (kept, dim). Any thread.
     /// Errors: io.
     Status gather(std::size_t bucket, const BucketKeys& keys, std::span<float> vectors) const;
@@ -148,7 +149,7 @@ class RowBuckets {
                                            const Borders& borders);
     void enter(const std::vector<Slice>& slices, std::vector<Bucket>& buckets);
     Status load_slice(const Slice& slice, BucketKeys& loaded) const;
-    Result<BucketKeys> load_one_key(const Bucket& bucket, Duplicates rule,
+    Result<BucketKeys> load_one_key(const Bucket& bucket, source::Duplicates rule,
                                     DroppedRows* dropped) const;
     Result<std::vector<Bucket>> divide(const Bucket& bucket, const std::atomic<bool>& stop);
     Status check_index() const;

@@ -21,9 +21,9 @@
 #include "kernels/distance/prepare.hpp"
 #include "kernels/distance/registry.hpp"
 #include "kernels/thread_pool.hpp"
-#include "tools/convert/ordered_pipeline.hpp"
 #include "tools/distmat/matrix.hpp"
 #include "tools/distmat/nearest.hpp"
+#include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::distmat {
 namespace {
@@ -241,7 +241,7 @@ class Writer {
                 progress.update(piece.last * rows_);
                 return output_.write(piece.text);
             };
-            if (Status done = convert::run_ordered<Piece>(options_.threads, produce, fill, write);
+            if (Status done = source::run_ordered<Piece>(options_.threads, produce, fill, write);
                 !done)
                 return done;
         }

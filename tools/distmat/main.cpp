@@ -13,7 +13,7 @@
 #include "kernels/distance/cpu.hpp"
 #include "kernels/distance/registry.hpp"
 #include "kernels/thread_pool.hpp"
-#include "tools/convert/bus_error.hpp"
+#include "tools/bus_error.hpp"
 #include "tools/distmat/distmat.hpp"
 #include "tools/program.hpp"
 
@@ -136,7 +136,7 @@ int run_program(int argc, char** argv) {
     if (const int status = parse(argc, argv, options); !options) return status;
     const auto& stop = tools::stop_on_signals(tools::SecondSignal::waits_too);
     tools::let_writes_fail();
-    convert::explain_bus_errors(
+    tools::explain_bus_errors(
         "gloved-distmat: a file became shorter while it was read or written, or its disk fails\n");
     const Status done =
         distmat::distmat(*options, stop, [](const std::string& message) { kProgram.say(message); });

@@ -13,16 +13,16 @@
 #include "common/npy.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
-#include "tools/convert/chunker.hpp"
-#include "tools/convert/input.hpp"
-#include "tools/convert/ordered_pipeline.hpp"
 #include "tools/distmat/text_rows.hpp"
+#include "tools/source/chunker.hpp"
+#include "tools/source/input.hpp"
+#include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::distmat {
 namespace {
 
-using convert::Input;
 using kernels::distance::Values;
+using source::Input;
 
 /// Of an array that comes as a stream: memory is taken as it comes, since a header may say
 /// anything.
@@ -125,7 +125,7 @@ std::vector<T> copy_of(const MappedFile& file, const npy::Header& header) {
 
 Result<std::string> read_all(Input& input, std::string text) {
     for (std::size_t have = text.size();;) {
-        const std::size_t wanted = std::max(have, convert::kBlockBytes);
+        const std::size_t wanted = std::max(have, source::kBlockBytes);
         text.resize(have + wanted);
         const auto got = input.read({text.data() + have, wanted});
         if (!got) return got.error();
@@ -149,15 +149,15 @@ class TextReader {
     TextReader(Input& input, Matrix& matrix) : input_(input), matrix_(matrix) {}
 
     Status read(const std::string& head, bool head_is_all, const ReadOptions& options) {
-        convert::ChunkerOptions chunking;
+        source::ChunkerOptions chunking;
         chunking.head.assign(head.begin(), head.end());
         chunking.head_is_all = head_is_all;
         chunking.chunk_bytes = options.chunk_bytes;
         chunking.detected.bom = head.starts_with(kByteOrderMark);
         chunking.detected.body_offset = chunking.detected.bom ? kByteOrderMark.size() : 0;
-        const auto chunker = convert::Chunker::create(input_, std::move(chunking));
+        const auto chunker = source::Chunker::create(input_, std::move(chunking));
         struct Piece {
-            convert::Batch batch;
+            source::Batch batch;
             TextRows rows;
         };
         Progress progress("reading", input_.total_bytes());
@@ -172,11 +172,11 @@ class TextReader {
                 return bad_source(
                     matrix_.name_,
                     fmt::format("line {}: it is longer than {} MiB; give so wide a matrix as .npy",
-                                lines_ + 1, convert::kMaxLineBytes >> 20));
+                                lines_ + 1, source::kMaxLineBytes >> 20));
             }
             return add(piece.rows, piece.batch.text_bytes);
         };
-        if (Status done = convert::run_ordered<Piece>(options.threads, produce, parse, take); !done)
+        if (Status done = source::run_ordered<Piece>(options.threads, produce, parse, take); !done)
             return done;
         if (matrix_.rows_ == 0) {
             return bad_source(matrix_.name_,

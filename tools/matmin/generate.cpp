@@ -9,7 +9,7 @@
 #include <span>
 
 #include "common/files.hpp"
-#include "tools/convert/ordered_pipeline.hpp"
+#include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::matmin {
 namespace {
@@ -118,7 +118,7 @@ Result<Generated> generate(const GenerateOptions& options, int fd, const std::st
         }
         return append(block.text);
     };
-    if (Status made = convert::run_ordered<Block>(options.threads, produce, work, consume); !made)
+    if (Status made = source::run_ordered<Block>(options.threads, produce, work, consume); !made)
         return made.error();
     return generated;
 }

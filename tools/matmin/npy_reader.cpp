@@ -12,7 +12,7 @@
 
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
-#include "tools/convert/ordered_pipeline.hpp"
+#include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::matmin {
 namespace {
@@ -137,7 +137,7 @@ std::optional<NanFault> append_as(npy::Type type, std::string_view bytes, std::s
 }  // namespace
 
 template <class T>
-Result<Reading<T>> read_npy(convert::Input& input, std::string head, const npy::Header& header,
+Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::Header& header,
                             const ReadOptions& options, const Begin<T>& begin) {
     const auto started = std::chrono::steady_clock::now();
     const auto bad_source = [&](const std::string& message) {
@@ -205,7 +205,7 @@ Result<Reading<T>> read_npy(convert::Input& input, std::string head, const npy::
         reading.bytes += part.bytes.size();
         return {};
     };
-    if (Status read = convert::run_ordered<Part<T>>(options.threads, produce, work, consume); !read)
+    if (Status read = source::run_ordered<Part<T>>(options.threads, produce, work, consume); !read)
         return read.error();
     char byte = 0;
     const auto surplus = input.read({&byte, 1});
@@ -220,11 +220,11 @@ Result<Reading<T>> read_npy(convert::Input& input, std::string head, const npy::
     return reading;
 }
 
-template Result<Reading<float>> read_npy(convert::Input&, std::string, const npy::Header&,
+template Result<Reading<float>> read_npy(source::Input&, std::string, const npy::Header&,
                                          const ReadOptions&, const Begin<float>&);
-template Result<Reading<double>> read_npy(convert::Input&, std::string, const npy::Header&,
+template Result<Reading<double>> read_npy(source::Input&, std::string, const npy::Header&,
                                           const ReadOptions&, const Begin<double>&);
-template Result<Reading<std::int32_t>> read_npy(convert::Input&, std::string, const npy::Header&,
+template Result<Reading<std::int32_t>> read_npy(source::Input&, std::string, const npy::Header&,
                                                 const ReadOptions&, const Begin<std::int32_t>&);
 
 }  // namespace gloved::matmin

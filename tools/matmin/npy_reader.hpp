@@ -5,8 +5,8 @@
 
 #include "common/npy.hpp"
 #include "common/result.hpp"
-#include "tools/convert/input.hpp"
 #include "tools/matmin/matrices.hpp"
+#include "tools/source/input.hpp"
 
 namespace gloved::matmin {
 
@@ -16,7 +16,7 @@ namespace gloved::matmin {
 /// another shape or type, for one with NaN, and where there are fewer or more bytes than the header
 /// says, with a remedy.
 template <class T>
-Result<Reading<T>> read_npy(convert::Input& input, std::string head, const npy::Header& header,
+Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::Header& header,
                             const ReadOptions& options, const Begin<T>& begin);
 
 }  // namespace gloved::matmin

@@ -14,7 +14,7 @@ constexpr std::size_t kMagicBytes = 8;
 
 Result<Source> Source::open(const std::string& path, const std::atomic<bool>& stop,
                             const std::string& member) {
-    auto input = convert::Input::open(path, stop, member);
+    auto input = source::Input::open(path, stop, member);
     if (!input) return input.error();
     if (Status used = input->check_member(member); !used) return used.error();
     Source source(*std::move(input));

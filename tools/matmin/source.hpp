@@ -8,16 +8,16 @@
 
 #include "common/npy.hpp"
 #include "common/result.hpp"
-#include "tools/convert/input.hpp"
 #include "tools/matmin/matrices.hpp"
+#include "tools/source/input.hpp"
 
 namespace gloved::matmin {
 
 /// Read once, from the beginning to the end.
 class Source {
   public:
-    /// Opens `path`, or stdin for «-»; see convert::Input::open for `stop` and `member`. Errors:
-    /// those of convert::Input, of npy::parse_header.
+    /// Opens `path`, or stdin for «-»; see source::Input::open for `stop` and `member`. Errors:
+    /// those of source::Input, of npy::parse_header.
     static Result<Source> open(const std::string& path, const std::atomic<bool>& stop,
                                const std::string& member = {});
 
@@ -30,9 +30,9 @@ class Source {
     Result<Reading<T>> read(const ReadOptions& options, const Begin<T>& begin);
 
   private:
-    explicit Source(convert::Input input) : input_(std::move(input)) {}
+    explicit Source(source::Input input) : input_(std::move(input)) {}
 
-    convert::Input input_;
+    source::Input input_;
     std::string head_;  // read, not yet handed on
     std::optional<npy::Header> header_;
 };

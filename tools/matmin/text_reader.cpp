@@ -12,8 +12,8 @@
 
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
-#include "tools/convert/ordered_pipeline.hpp"
 #include "tools/matmin/text_part.hpp"
+#include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::matmin {
 namespace {
@@ -24,7 +24,7 @@ constexpr std::uint64_t kMaxNumbers = std::uint64_t{1} << 56;
 
 /// Reads one block more behind what `buffer` holds, or as much as it holds already: so what is
 /// looked through again does not add up. Whether there may be more.
-Result<bool> read_more(convert::Input& input, std::size_t block_bytes, std::string& buffer) {
+Result<bool> read_more(source::Input& input, std::size_t block_bytes, std::string& buffer) {
     const std::size_t held = buffer.size();
     buffer.resize(held + std::max(block_bytes, held));
     auto got = input.read(std::span(buffer).subspan(held));
@@ -44,15 +44,15 @@ struct Beginning {
     Shape shape;
 };
 
-Error bad_source(const convert::Input& input, const std::string& message) {
+Error bad_source(const source::Input& input, const std::string& message) {
     return {ErrorCode::bad_source, fmt::format("{}: {}", input.name(), message)};
 }
-Error bad_line(const convert::Input& input, std::uint64_t line, const std::string& message) {
+Error bad_line(const source::Input& input, std::uint64_t line, const std::string& message) {
     return bad_source(input, fmt::format("line {}: {}", line + 1, message));
 }
 
 /// Reads the line that ought to hold the count.
-Result<std::uint64_t> parse_count(const convert::Input& input, std::string_view trimmed,
+Result<std::uint64_t> parse_count(const source::Input& input, std::string_view trimmed,
                                   std::uint64_t line) {
     const auto fault = [&](const std::string& message) { return bad_line(input, line, message); };
     constexpr const char* kRemedy = "put the number of matrices on a line of its own before them";
@@ -76,7 +76,7 @@ Result<std::uint64_t> parse_count(const convert::Input& input, std::string_view 
 
 /// Looks through the beginning of the text. nullopt where `text`, which is not all, ends within the
 /// first matrix.
-Result<std::optional<Beginning>> look(const convert::Input& input, std::string_view text,
+Result<std::optional<Beginning>> look(const source::Input& input, std::string_view text,
                                       bool is_all) {
     Beginning found;
     bool counted = false;
@@ -122,7 +122,7 @@ Result<std::optional<Beginning>> look(const convert::Input& input, std::string_v
     return std::optional(found);
 }
 
-Status check_matrix_bytes(const convert::Input& input, const ReadOptions& options,
+Status check_matrix_bytes(const source::Input& input, const ReadOptions& options,
                           std::string_view matrix) {
     if (matrix.size() <= options.matrix_bytes) return {};
     return bad_source(
@@ -164,7 +164,7 @@ struct Part {
 /// Cuts the text into parts, each of which ends behind a separator, but for the last.
 class Cutter {
   public:
-    Cutter(convert::Input& input, const ReadOptions& options, std::string begun, bool ended)
+    Cutter(source::Input& input, const ReadOptions& options, std::string begun, bool ended)
         : input_(input), options_(options), carried_(std::move(begun)), ended_(ended) {}
 
     /// Whether there is another. `text` becomes the part, ended by LF.
@@ -188,7 +188,7 @@ class Cutter {
     }
 
   private:
-    convert::Input& input_;
+    source::Input& input_;
     const ReadOptions& options_;
     std::string carried_;
     bool ended_;
@@ -197,7 +197,7 @@ class Cutter {
 }  // namespace
 
 template <class T>
-Result<Reading<T>> read_text(convert::Input& input, std::string head, const ReadOptions& options,
+Result<Reading<T>> read_text(source::Input& input, std::string head, const ReadOptions& options,
                              const Begin<T>& begin) {
     const auto started = std::chrono::steady_clock::now();
     bool ended = false;
@@ -253,7 +253,7 @@ Result<Reading<T>> read_text(convert::Input& input, std::string head, const Read
         line += part.lines;
         return {};
     };
-    if (Status read = convert::run_ordered<Part<T>>(options.threads, produce, work, consume); !read)
+    if (Status read = source::run_ordered<Part<T>>(options.threads, produce, work, consume); !read)
         return read.error();
     if (surplus_line) {
         return bad_line(
@@ -279,11 +279,11 @@ Result<Reading<T>> read_text(convert::Input& input, std::string head, const Read
     return reading;
 }
 
-template Result<Reading<float>> read_text(convert::Input&, std::string, const ReadOptions&,
+template Result<Reading<float>> read_text(source::Input&, std::string, const ReadOptions&,
                                           const Begin<float>&);
-template Result<Reading<double>> read_text(convert::Input&, std::string, const ReadOptions&,
+template Result<Reading<double>> read_text(source::Input&, std::string, const ReadOptions&,
                                            const Begin<double>&);
-template Result<Reading<std::int32_t>> read_text(convert::Input&, std::string, const ReadOptions&,
+template Result<Reading<std::int32_t>> read_text(source::Input&, std::string, const ReadOptions&,
                                                  const Begin<std::int32_t>&);
 
 }  // namespace gloved::matmin

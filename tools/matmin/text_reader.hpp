@@ -4,8 +4,8 @@
 #include <string>
 
 #include "common/result.hpp"
-#include "tools/convert/input.hpp"
 #include "tools/matmin/matrices.hpp"
+#include "tools/source/input.hpp"
 
 namespace gloved::matmin {
 
@@ -21,7 +21,7 @@ namespace gloved::matmin {
 /// Input::read, of `begin` and of the reducer; bad_source for text that is anything else, with its
 /// line and a remedy, always the same one, whatever the number of threads.
 template <class T>
-Result<Reading<T>> read_text(convert::Input& input, std::string head, const ReadOptions& options,
+Result<Reading<T>> read_text(source::Input& input, std::string head, const ReadOptions& options,
                              const Begin<T>& begin);
 
 }  // namespace gloved::matmin

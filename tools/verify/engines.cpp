@@ -16,7 +16,7 @@
 
 #include "common/progress.hpp"
 #include "kernels/registry.hpp"
-#include "tools/convert/ordered_pipeline.hpp"
+#include "tools/source/ordered_pipeline.hpp"
 #include "tools/verify/oracle.hpp"
 #include "tools/verify/questions.hpp"
 
@@ -167,7 +167,7 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Asking& asking,
         return {};
     };
     const std::size_t threads = std::min(asking.threads, kMaxDrawing);
-    if (Status asked = convert::run_ordered<Batch>(threads, produce, draw, take); !asked)
+    if (Status asked = source::run_ordered<Batch>(threads, produce, draw, take); !asked)
         return asked.error();
     return tally;
 }
@@ -259,7 +259,7 @@ Result<Tally> compare_with_plain(const Asking& asking, const Answers& answers,
         tally.first.push_back(fault_name(asking, item.number, "", *item.fault));
         return {};
     };
-    if (Status searched = convert::run_ordered<Item>(asking.threads, produce, search, note);
+    if (Status searched = source::run_ordered<Item>(asking.threads, produce, search, note);
         !searched) {
         return searched.error();
     }

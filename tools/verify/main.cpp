@@ -14,7 +14,7 @@
 #include "common/format/layout.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
-#include "tools/convert/bus_error.hpp"
+#include "tools/bus_error.hpp"
 #include "tools/program.hpp"
 #include "tools/verify/verify.hpp"
 
@@ -138,7 +138,7 @@ int run_program(int argc, char** argv) {
     // say. Nothing is left.
     const auto& stop = tools::stop_on_signals(tools::SecondSignal::ends_at_once);
 
-    convert::explain_bus_errors(
+    tools::explain_bus_errors(
         "gloved-verify: a file of the model became shorter while it was read, or its disk cannot "
         "be read\n");
 

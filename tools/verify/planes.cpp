@@ -16,7 +16,7 @@
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/planes/cutoff.hpp"
-#include "tools/convert/ordered_pipeline.hpp"
+#include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::verify {
 namespace {
@@ -177,7 +177,7 @@ Status check_planes(const Model& model, std::size_t threads, const std::atomic<b
         progress->update(piece.last * shape.group_bytes());
         return {};
     };
-    if (Status scanned = convert::run_ordered<Piece>(threads, produce, work, take); !scanned)
+    if (Status scanned = source::run_ordered<Piece>(threads, produce, work, take); !scanned)
         return scanned;
     progress.reset();  // wipes its line before others are written
 

@@ -17,7 +17,7 @@
 
 #include "common/progress.hpp"
 #include "kernels/canonical.hpp"
-#include "tools/convert/ordered_pipeline.hpp"
+#include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::verify {
 namespace {
@@ -203,7 +203,7 @@ Result<ComponentRanges> check_values(const Model& model, std::size_t threads,
         return {};
     };
     const auto work = [&](Block& block) { scan(model, block); };
-    if (Status scanned = convert::run_ordered<Block>(threads, produce, work, merge); !scanned)
+    if (Status scanned = source::run_ordered<Block>(threads, produce, work, merge); !scanned)
         return scanned.error();
     progress.reset();  // wipes its line before others are written
 

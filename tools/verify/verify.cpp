@@ -12,9 +12,9 @@
 #include "common/format/model.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
-#include "tools/convert/input.hpp"
-#include "tools/convert/report.hpp"
-#include "tools/convert/source.hpp"
+#include "tools/source/input.hpp"
+#include "tools/source/report.hpp"
+#include "tools/source/source.hpp"
 #include "tools/verify/engines.hpp"
 #include "tools/verify/planes.hpp"
 #include "tools/verify/values.hpp"
@@ -22,8 +22,8 @@
 namespace gloved::verify {
 namespace {
 
-using convert::ReadingRules;
 using format::Model;
+using source::ReadingRules;
 
 /// Parsing takes up to twenty times as much memory as the text has bytes.
 constexpr std::size_t kMaxReportBytes = std::size_t{64} << 20;
@@ -67,7 +67,7 @@ ReadingRules check_report(const Model& model, const Reporter& report) {
                             mapped->size_bytes(), kMaxReportBytes)});
         return {};
     }
-    auto rules = convert::read_rules(mapped->text());
+    auto rules = source::read_rules(mapped->text());
     if (!rules) {
         report({"report", false, fmt::format("{}: {}", path, rules.error().message)});
         return {};
@@ -80,7 +80,7 @@ ReadingRules check_report(const Model& model, const Reporter& report) {
     const bool agrees = rules->generation == generation && rules->rows == model.rows();
     report({"report", agrees,
             agrees ? fmt::format("belongs to this model; duplicates: {}",
-                                 convert::name_of(rules->duplicates))
+                                 source::name_of(rules->duplicates))
                    : fmt::format(
                          "{}: of another model: {} rows, generation {}; this one has {} and {}",
                          path, rules->rows, rules->generation, model.rows(), generation)});
@@ -117,11 +117,11 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
         report({"source", false, error.message});
         return {};
     };
-    auto input = convert::Input::open(options.source, stop, rules.member);
+    auto input = source::Input::open(options.source, stop, rules.member);
     if (!input) return failed(input.error());
     Progress progress("comparing", input->total_bytes());
 
-    convert::SourceOptions source_options;
+    source::SourceOptions source_options;
     source_options.format = rules.format;
     source_options.dim = model.dim();
     source_options.limit = rules.limit;
@@ -134,11 +134,11 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
     std::vector<bool> equal(model.rows(), false);
     std::uint64_t unknown = 0;
     std::string first_unknown;
-    const std::string_view unit = convert::unit_of(rules.format);
+    const std::string_view unit = source::unit_of(rules.format);
 
     constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
-    convert::SourceSink sink;
-    sink.inspect = [&](convert::Batch& batch) {
+    source::SourceSink sink;
+    sink.inspect = [&](source::Batch& batch) {
         batch.scratch.clear();
         for (std::size_t i = 0; i < batch.rows(); ++i) {
             const auto row = model.find(batch.key(i));
@@ -148,7 +148,7 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
             batch.scratch.push_back(row ? 2 * std::uint64_t{*row} + (same ? 1 : 0) : kUnknown);
         }
     };
-    sink.commit = [&](convert::Batch& batch) -> Status {
+    sink.commit = [&](source::Batch& batch) -> Status {
         for (std::size_t i = 0; i < batch.rows(); ++i) {
             const std::uint64_t line = batch.first_line + batch.line_numbers[i] + 1;
             if (batch.scratch[i] == kUnknown) {
@@ -157,14 +157,14 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
                 continue;
             }
             const std::size_t row = batch.scratch[i] / 2;
-            if (line_of[row] != 0 && rules.duplicates != convert::Duplicates::last) continue;
+            if (line_of[row] != 0 && rules.duplicates != source::Duplicates::last) continue;
             line_of[row] = line;
             equal[row] = batch.scratch[i] % 2 == 1;
         }
         progress.update(input->source_bytes());
         return {};
     };
-    const auto summary = convert::read_source(*input, source_options, sink);
+    const auto summary = source::read_source(*input, source_options, sink);
     if (!summary) return failed(summary.error());
 
     const auto missing = std::find(line_of.begin(), line_of.end(), 0);

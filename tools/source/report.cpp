@@ -1,4 +1,4 @@
-#include "tools/convert/report.hpp"
+#include "tools/source/report.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "common/version.hpp"
 #include "common/wire/json_string.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 constexpr std::string_view kDuplicatesNames[] = {"first", "last", "error"};
@@ -128,4 +128,4 @@ Result<ReadingRules> read_rules(std::string_view text) {
     }
 }
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

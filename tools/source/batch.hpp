@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/convert/line.hpp"
+#include "tools/source/line.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 
 /// How many lines that were not taken are told with their place and reason.
 inline constexpr std::size_t kShownProblems = 20;
@@ -56,4 +56,4 @@ struct Batch {
 /// batch takes.
 inline constexpr std::size_t kMaxLineBytes = std::size_t{16} << 20;
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -14,9 +14,9 @@
 #include "common/files.hpp"
 #include "common/format/layout.hpp"
 #include "common/result.hpp"
-#include "tools/convert/zip_member.hpp"
+#include "tools/source/zip_member.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 
 inline constexpr std::size_t kBlockBytes = 1 << 18;
 
@@ -92,4 +92,4 @@ class Input {
     std::optional<ZipMember> zip_;
 };
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -1,4 +1,4 @@
-#include "tools/convert/ordered_pipeline.hpp"
+#include "tools/source/ordered_pipeline.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 struct Item {
@@ -96,4 +96,4 @@ TEST(OrderedPipeline, PassesExceptionsOn) {
 }
 
 }  // namespace
-}  // namespace gloved::convert
+}  // namespace gloved::source

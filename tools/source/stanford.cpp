@@ -1,9 +1,9 @@
-#include "tools/convert/stanford.hpp"
+#include "tools/source/stanford.hpp"
 
 #include <algorithm>
 #include <array>
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 // https://nlp.stanford.edu/projects/glove/. Some copies of glove.6B carry one line more, «<unk>».
@@ -60,4 +60,4 @@ std::string with_commas(std::uint64_t number) {
     return text;
 }
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

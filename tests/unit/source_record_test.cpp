@@ -1,4 +1,4 @@
-#include "tools/convert/record.hpp"
+#include "tools/source/record.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "tests/support/word2vec.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 using tests::record;
@@ -64,4 +64,4 @@ TEST(Record, RefusesNumbersThatAreNotFiniteAndForbiddenKeys) {
 }
 
 }  // namespace
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -1,8 +1,8 @@
-#include "tools/convert/stanford.hpp"
+#include "tools/source/stanford.hpp"
 
 #include <gtest/gtest.h>
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 TEST(Stanford, KnowsItsFilesByLinesAndWidth) {
@@ -33,4 +33,4 @@ TEST(Stanford, GroupsDigits) {
 }
 
 }  // namespace
-}  // namespace gloved::convert
+}  // namespace gloved::source

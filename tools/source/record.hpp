@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
-#include "tools/convert/line.hpp"
+#include "tools/source/line.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 
 struct Record {
     enum class State {
@@ -29,4 +29,4 @@ Record find_record(std::string_view bytes, std::size_t dim);
 /// of LineFault's not_finite and bad_key. Safe for concurrent use.
 std::optional<LineProblem> parse_record(const Record& record, std::size_t dim, float* values);
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "common/result.hpp"
-#include "tools/convert/source.hpp"
+#include "tools/source/source.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 
 /// Which line wins when several have one key.
 enum class Duplicates { first, last, error };
@@ -75,4 +75,4 @@ struct ReadingRules {
 /// Reads the rules from a report's text. Error: damaged.
 Result<ReadingRules> read_rules(std::string_view json);
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-namespace gloved::convert {
+namespace gloved::tools {
 
 namespace detail {
 inline const char* bus_error_message = nullptr;
@@ -30,4 +30,4 @@ inline void explain_bus_errors(const char* message) {
     ::sigaction(SIGBUS, &action, nullptr);
 }
 
-}  // namespace gloved::convert
+}  // namespace gloved::tools

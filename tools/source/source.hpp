@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "common/result.hpp"
-#include "tools/convert/batch.hpp"
-#include "tools/convert/chunker.hpp"
-#include "tools/convert/detect.hpp"
-#include "tools/convert/input.hpp"
-#include "tools/convert/line.hpp"
+#include "tools/source/batch.hpp"
+#include "tools/source/chunker.hpp"
+#include "tools/source/detect.hpp"
+#include "tools/source/input.hpp"
+#include "tools/source/line.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 
 enum class OnError { stop, skip };
 
@@ -78,4 +78,4 @@ struct SourceSink {
 Result<SourceSummary> read_source(Input& input, const SourceOptions& options,
                                   const SourceSink& sink);
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

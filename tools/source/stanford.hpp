@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace gloved::convert {
+namespace gloved::source {
 
 struct KnownFile {
     std::string_view name;
@@ -29,4 +29,4 @@ std::optional<KnownFile> maybe_truncated(std::string_view name, std::uint64_t li
 /// 2196017 as «2,196,017».
 std::string with_commas(std::uint64_t number);
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -1,4 +1,4 @@
-#include "tools/convert/source.hpp"
+#include "tools/source/source.hpp"
 
 #include <fmt/format.h>
 
@@ -7,11 +7,11 @@
 #include <numeric>
 #include <utility>
 
-#include "tools/convert/ordered_pipeline.hpp"
-#include "tools/convert/record.hpp"
-#include "tools/convert/stanford.hpp"
+#include "tools/source/ordered_pipeline.hpp"
+#include "tools/source/record.hpp"
+#include "tools/source/stanford.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 /// How the lines of a source are to be read.
@@ -306,4 +306,4 @@ Result<SourceSummary> read_source(Input& input, const SourceOptions& options,
     return summary;
 }
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -9,7 +9,7 @@
 
 #include "common/result.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 
 /// `automatic` looks; the others are believed.
 enum class SourceFormat {
@@ -44,4 +44,4 @@ struct Detected {
 Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, std::size_t dim,
                         std::string_view packing);
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -1,4 +1,4 @@
-#include "tools/convert/chunker.hpp"
+#include "tools/source/chunker.hpp"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include "tools/convert/record.hpp"
+#include "tools/source/record.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 class LineChunker : public Chunker {
@@ -255,4 +255,4 @@ Result<std::size_t> Chunker::read_on(std::vector<char>& buffer, std::size_t fill
     return filled;
 }
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

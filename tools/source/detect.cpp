@@ -1,4 +1,4 @@
-#include "tools/convert/detect.hpp"
+#include "tools/source/detect.hpp"
 
 #include <fmt/format.h>
 
@@ -14,9 +14,9 @@
 #include "common/format/layout.hpp"
 #include "common/number.hpp"
 #include "common/quoting.hpp"
-#include "tools/convert/line.hpp"
+#include "tools/source/line.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 constexpr std::size_t kSampledLines = 64;
@@ -331,4 +331,4 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
     return detected;
 }
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -1,4 +1,4 @@
-#include "tools/convert/record.hpp"
+#include "tools/source/record.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "common/quoting.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 
 static_assert(std::endian::native == std::endian::little);
 
@@ -45,4 +45,4 @@ std::optional<LineProblem> parse_record(const Record& record, std::size_t dim, f
     return check_key(record.word);
 }
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

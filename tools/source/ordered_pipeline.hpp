@@ -10,7 +10,7 @@
 
 #include "common/result.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 
 /// Calls `produce(item)`, `work(item)` and `consume(item)` for each item of a stream.
 ///
@@ -116,4 +116,4 @@ Status run_ordered(std::size_t threads, Produce produce, Work work, Consume cons
     return last;
 }
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "common/result.hpp"
-#include "tools/convert/batch.hpp"
-#include "tools/convert/detect.hpp"
-#include "tools/convert/input.hpp"
+#include "tools/source/batch.hpp"
+#include "tools/source/detect.hpp"
+#include "tools/source/input.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 
 /// How much a chunk holds, unless a line or a record is longer.
 inline constexpr std::size_t kChunkBytes = 4 << 20;
@@ -73,4 +73,4 @@ class Chunker {
     std::optional<std::uint64_t> surplus_offset_;
 };
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

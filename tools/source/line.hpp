@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace gloved::convert {
+namespace gloved::source {
 
 /// Why a line, or a record of binary data, was not taken. Reports use these names.
 enum class LineFault {
@@ -69,4 +69,4 @@ inline constexpr std::size_t kMaxWordBytes = std::size_t{64} << 10;
 /// TAB, LF or CR.
 std::optional<LineProblem> check_key(std::string_view key);
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

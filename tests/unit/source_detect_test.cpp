@@ -1,4 +1,4 @@
-#include "tools/convert/detect.hpp"
+#include "tools/source/detect.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "tests/support/word2vec.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 using tests::record;
@@ -123,4 +123,4 @@ TEST(Detect, HasOneNameForEachFormat) {
 }
 
 }  // namespace
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -1,4 +1,4 @@
-#include "tools/convert/line.hpp"
+#include "tools/source/line.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "common/number.hpp"
 #include "common/quoting.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 /// Takes a line whose key holds no blank, which nearly every line is. False for any other, right or
@@ -171,4 +171,4 @@ std::optional<LineProblem> parse_line_with_norm(std::string_view line, std::size
             printable(token, 40), dim, norm, printable(key))};
 }
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -12,7 +12,7 @@
 struct zip;
 struct zip_file;
 
-namespace gloved::convert {
+namespace gloved::source {
 
 /// Reads a stored or deflated member, of any size (ZIP64), from its beginning to its end, once. Not
 /// safe for concurrent use.
@@ -62,4 +62,4 @@ class ZipMember {
     std::unique_ptr<zip_file, Close> file_;
 };
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

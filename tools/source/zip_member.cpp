@@ -1,4 +1,4 @@
-#include "tools/convert/zip_member.hpp"
+#include "tools/source/zip_member.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,7 +20,7 @@
 #include "common/files.hpp"
 #include "common/quoting.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 constexpr std::size_t kListedMembers = 20;
@@ -343,4 +343,4 @@ std::uint64_t ZipMember::packed_position() const {
                                       static_cast<double>(text_bytes_));
 }
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -1,10 +1,10 @@
-#include "tools/convert/report.hpp"
+#include "tools/source/report.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 TEST(Report, TellsHowToReadTheSourceAgain) {
@@ -59,4 +59,4 @@ TEST(Report, IsRefusedWhereItNamesAnUnknownFormat) {
 }
 
 }  // namespace
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -1,4 +1,4 @@
-#include "tools/convert/input.hpp"
+#include "tools/source/input.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/zip.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 const std::atomic<bool> kGoOn{false};
@@ -252,4 +252,4 @@ TEST(Input, NamesWhatCannotBeOpened) {
 }
 
 }  // namespace
-}  // namespace gloved::convert
+}  // namespace gloved::source

@@ -1,5 +1,5 @@
 // Reading a whole source: batches, dim found, limits, line numbers.
-#include "tools/convert/source.hpp"
+#include "tools/source/source.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/word2vec.hpp"
-#include "tools/convert/record.hpp"
+#include "tools/source/record.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 const std::atomic<bool> kGoOn{false};
@@ -434,4 +434,4 @@ TEST(BinarySource, StopsAtTheLimit) {
 }
 
 }  // namespace
-}  // namespace gloved::convert
+}  // namespace gloved::source

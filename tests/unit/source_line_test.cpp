@@ -1,11 +1,11 @@
-#include "tools/convert/line.hpp"
+#include "tools/source/line.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 struct Parsed {
@@ -145,4 +145,4 @@ TEST(LineWithNorm, NamesANormThatIsNone) {
 }
 
 }  // namespace
-}  // namespace gloved::convert
+}  // namespace gloved::source

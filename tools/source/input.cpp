@@ -1,4 +1,4 @@
-#include "tools/convert/input.hpp"
+#include "tools/source/input.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 
 #include "common/quoting.hpp"
 
-namespace gloved::convert {
+namespace gloved::source {
 namespace {
 
 constexpr int kPollMs = 200;
@@ -230,4 +230,4 @@ Result<std::size_t> Input::read(std::span<char> buffer) {
     return inflater_ == nullptr ? take(buffer) : inflate(buffer);
 }
 
-}  // namespace gloved::convert
+}  // namespace gloved::source

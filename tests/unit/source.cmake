@@ -1,0 +1,13 @@
+# Tests of tools/source: what reads downloads.
+gloved_add_test(source_unit_test
+  LABELS unit
+  SOURCES
+    ${CMAKE_CURRENT_LIST_DIR}/source_detect_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/source_input_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/source_line_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/source_pipeline_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/source_record_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/source_report_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/source_source_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/source_stanford_test.cpp
+  LIBRARIES gloved_source ZLIB::ZLIB gloved_libzip)
