@@ -100,13 +100,18 @@ Outcome put_in_order(const std::vector<std::string>& keys, const Settings& setti
     EXPECT_TRUE(std::filesystem::is_empty(directory.path())) << "the spool's file has a name";
     for (std::size_t i = 0; i < buckets.size(); ++i) {
         DroppedRows dropped;
-        const auto loaded = buckets.load(i, settings.rule, &dropped);
+        const auto sorted = buckets.sort(i, settings.rule, dropped);
+        EXPECT_TRUE(sorted);
+        const auto loaded = buckets.load(i);
         EXPECT_TRUE(loaded);
+        EXPECT_EQ(loaded->kept, sorted->kept);
+        EXPECT_EQ(loaded->keys.bytes, sorted->keys.bytes);
+        EXPECT_EQ(loaded->ordinals, sorted->ordinals);
         std::vector<float> vectors(loaded->kept.size() * kDim);
         EXPECT_TRUE(buckets.gather(i, *loaded, vectors));
-        outcome.largest_bucket = std::max(outcome.largest_bucket, loaded->lines.size());
+        outcome.largest_bucket = std::max(outcome.largest_bucket, loaded->ordinals.size());
         for (std::size_t row = 0; row < loaded->kept.size(); ++row) {
-            const std::uint64_t line = loaded->lines[loaded->kept[row]];
+            const auto line = static_cast<std::uint64_t>(vectors[row * kDim]);
             outcome.keys.emplace_back(loaded->keys[loaded->kept[row]]);
             outcome.lines.push_back(line);
             const std::uint32_t ordinal = loaded->ordinals[loaded->kept[row]];

@@ -155,7 +155,7 @@ struct Census {
 
 /// Goes through all keys, notes duplicates in the report, and says which rows are kept. The vectors
 /// stay where they are.
-Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& options,
+Result<Census> take_census(RowBuckets& buckets, const ConvertOptions& options,
                            const MemoryPlan& plan, const std::atomic<bool>& stop,
                            source::Report& report) {
     struct Item {
@@ -168,7 +168,7 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
     const auto load = [&](Item& item) {
         item.dropped = {};
         item.loaded = BucketKeys();  // gives back what it held before as much again is taken
-        item.loaded = buckets.load(item.bucket, options.duplicates, &item.dropped);
+        item.loaded = buckets.sort(item.bucket, options.duplicates, item.dropped);
     };
     const auto count = [&](Item& item) -> Status {
         if (!item.loaded) return item.loaded.error();
@@ -206,8 +206,7 @@ Result<Census> take_census(const RowBuckets& buckets, const ConvertOptions& opti
 
 /// Writes keys and values, bucket after bucket.
 Result<format::Header> write_model(const format::Staging& staging, const RowBuckets& buckets,
-                                   const Census& census, const ConvertOptions& options,
-                                   std::size_t dim, const MemoryPlan& plan,
+                                   const Census& census, std::size_t dim, const MemoryPlan& plan,
                                    const std::atomic<bool>& stop) {
     auto writer = format::ModelWriter::create(staging.directory_fd(), staging.path(), census.rows,
                                               static_cast<std::uint32_t>(dim));
@@ -224,7 +223,7 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
     };
     const auto place = [&](Item& item) {
         item.keys = {};
-        auto loaded = buckets.load(item.bucket, options.duplicates, nullptr);
+        auto loaded = buckets.load(item.bucket);
         if (!loaded) {
             item.done = loaded.error();
             return;
@@ -437,7 +436,7 @@ Result<source::Report> convert(const ConvertOptions& options, const std::atomic<
                                          static_cast<double>(spool.file_bytes()));
         if (Status enough = check_space(*staging, more, 1, options); !enough) return enough.error();
     }
-    auto header = write_model(*staging, buckets, *census, options, dim, plan, stop);
+    auto header = write_model(*staging, buckets, *census, dim, plan, stop);
     if (!header) return header.error();
     report.generation = header->generation;
     spool.clear();

@@ -24,6 +24,8 @@ constexpr std::size_t kSampledKeys = 4;
 constexpr std::size_t kSampledSlices = 64;
 constexpr std::size_t kListedKeyBytes = 255;
 constexpr std::size_t kSampledKeysOfSlice = 1024;
+/// The place of a row that is not kept.
+constexpr auto kDropped = std::numeric_limits<std::uint32_t>::max();
 
 /// Of a key that may have megabytes.
 std::string shown_part(std::string_view key) { return std::string(key.substr(0, kListedKeyBytes)); }
@@ -224,23 +226,25 @@ Status RowBuckets::check_index() const {
             rows_)};
 }
 
-/// Appends the slice to keys, lines and ordinals; both of these count in the batch.
-Status RowBuckets::load_slice(const Slice& slice, BucketKeys& loaded) const {
-    const std::size_t numbers = slice.rows * sizeof(std::uint32_t);
+/// Appends the slice's keys and ordinals to `loaded`, and to `numbers` its lines or, once sorted,
+/// its places. Lines and ordinals count in the batch.
+Status RowBuckets::load_slice(const Slice& slice, BucketKeys& loaded,
+                              std::vector<std::uint64_t>& numbers) const {
+    const std::size_t column = slice.rows * sizeof(std::uint32_t);
     std::vector<std::byte> facts(slice.rows * kFactBytes + slice.key_bytes);
     if (Status read = spool_.read(slice.block, slice.facts_offset, facts); !read) return read;
     const std::size_t keys_before = loaded.keys.bytes.size();
     for (std::size_t i = 0; i < slice.rows; ++i) {
         const auto fact = [&](std::size_t which) {
             std::uint32_t value = 0;
-            std::memcpy(&value, facts.data() + which * numbers + i * sizeof value, sizeof value);
+            std::memcpy(&value, facts.data() + which * column + i * sizeof value, sizeof value);
             return value;
         };
-        loaded.lines.push_back(fact(0));
+        numbers.push_back(fact(0));
         loaded.ordinals.push_back(fact(1));
         loaded.keys.ends.push_back(keys_before + fact(2));
     }
-    loaded.keys.bytes.append(reinterpret_cast<const char*>(facts.data()) + 3 * numbers,
+    loaded.keys.bytes.append(reinterpret_cast<const char*>(facts.data()) + 3 * column,
                              slice.key_bytes);
     return {};
 }
@@ -265,6 +269,7 @@ Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket,
                                                            const std::atomic<bool>& stop) {
     KeyList sample;
     BucketKeys rows;
+    std::vector<std::uint64_t> lines;
     // As much as a bucket may take, where keys are long.
     const std::uint64_t slice_bytes = bucket.key_bytes / bucket.slices.size() + 1;
     const std::size_t sampled = std::min(
@@ -273,7 +278,8 @@ Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket,
     for (std::size_t i = 0; i < sampled; ++i) {
         const Slice& slice = bucket.slices[i * bucket.slices.size() / sampled];
         rows = {};
-        if (Status loaded = load_slice(slice, rows); !loaded) return loaded.error();
+        lines.clear();
+        if (Status loaded = load_slice(slice, rows, lines); !loaded) return loaded.error();
         for (std::size_t at = 0; at < rows.keys.size();
              at += rows.keys.size() / kSampledKeysOfSlice + 1) {
             sample.bytes += rows.keys[at];
@@ -289,17 +295,17 @@ Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket,
         if (stop) return Error{ErrorCode::interrupted, "interrupted"};
         rows.keys.bytes.clear();
         rows.keys.ends.clear();
-        rows.lines.clear();
         rows.ordinals.clear();
+        lines.clear();
         vectors.resize(slice.rows * dim_);
-        if (Status loaded = load_slice(slice, rows); !loaded) return loaded.error();
+        if (Status loaded = load_slice(slice, rows, lines); !loaded) return loaded.error();
         if (Status read = spool_.read(slice.block, slice.vectors_offset,
                                       std::as_writable_bytes(std::span(vectors)));
             !read) {
             return read.error();
         }
-        auto slices = write_block({rows.keys, rows.lines, rows.ordinals, vectors.data()},
-                                  slice.batch, borders);
+        auto slices =
+            write_block({rows.keys, lines, rows.ordinals, vectors.data()}, slice.batch, borders);
         if (!slices) return slices.error();
         enter(*slices, divided);
         if (Status fits = check_index(); !fits) return fits.error();
@@ -335,79 +341,108 @@ Status RowBuckets::seal(const std::atomic<bool>& stop) {
     return {};
 }
 
-/// As `load`, but never holds more than a slice: there may be any number of rows.
-Result<BucketKeys> RowBuckets::load_one_key(const Bucket& bucket, source::Duplicates rule,
-                                            DroppedRows* dropped) const {
-    BucketKeys loaded;
-    std::size_t rows_before = 0;
-    // The row that is kept comes first, as the others are told beside it.
+/// Sorts a bucket of one key, which may hold any number of rows, without holding more than a slice.
+/// The slice of the row that is kept remains, the others are given up.
+Result<BucketKeys> RowBuckets::sort_one_key(Bucket& bucket, source::Duplicates rule,
+                                            DroppedRows& dropped) {
     const bool last = rule == source::Duplicates::last;
-    const auto keep = [&](const Slice& slice, std::size_t before) -> Status {
-        BucketKeys of_slice;
-        if (Status read = load_slice(slice, of_slice); !read) return read;
-        const std::size_t winner = last ? slice.rows - 1 : 0;
-        loaded.keys.bytes = of_slice.keys[winner];
-        loaded.keys.ends = {loaded.keys.bytes.size()};
-        loaded.lines = {of_slice.lines[winner] + first_lines_[slice.batch]};
-        loaded.ordinals = {of_slice.ordinals[winner] +
-                           static_cast<std::uint32_t>(first_rows_[slice.batch])};
-        loaded.kept = {0};
-        loaded.rows_before = before + winner;
-        return {};
-    };
-    const std::size_t before_last =
-        static_cast<std::size_t>(bucket.rows) - bucket.slices.back().rows;
-    if (Status kept =
-            last ? keep(bucket.slices.back(), before_last) : keep(bucket.slices.front(), 0);
-        !kept) {
-        return kept.error();
-    }
+    const Slice kept_slice = last ? bucket.slices.back() : bucket.slices.front();
+    BucketKeys kept;
+    std::vector<std::uint64_t> lines;
+    if (Status read = load_slice(kept_slice, kept, lines); !read) return read.error();
+    const std::uint32_t winner = last ? kept_slice.rows - 1 : 0;
+    const std::uint64_t kept_line = lines[winner] + first_lines_[kept_slice.batch];
+    for (std::uint32_t& ordinal : kept.ordinals)
+        ordinal += static_cast<std::uint32_t>(first_rows_[kept_slice.batch]);
+    kept.kept = {winner};
     for (const Slice& slice : bucket.slices) {
-        if (dropped == nullptr) break;
         BucketKeys of_slice;
-        if (Status read = load_slice(slice, of_slice); !read) return read.error();
-        for (std::size_t i = 0; i < of_slice.lines.size(); ++i, ++rows_before) {
-            if (rows_before == loaded.rows_before) continue;
-            dropped->add({of_slice.lines[i] + first_lines_[slice.batch], loaded.lines[0],
-                          shown_part(loaded.keys[0])});
+        lines.clear();
+        if (Status read = load_slice(slice, of_slice, lines); !read) return read.error();
+        for (const std::uint64_t line_in_batch : lines) {
+            const std::uint64_t line = line_in_batch + first_lines_[slice.batch];
+            if (line != kept_line) dropped.add({line, kept_line, shown_part(kept.keys[0])});
         }
+    }
+    std::vector<std::uint32_t> places(kept_slice.rows, kDropped);
+    places[winner] = 0;
+    bucket.slices = {kept_slice};
+    bucket.rows = kept_slice.rows;
+    bucket.key_bytes = kept_slice.key_bytes;
+    if (Status noted = note_places(bucket.slices, places); !noted) return noted.error();
+    return kept;
+}
+
+/// Writes the places of the slices' rows over their lines, which nobody needs any more.
+Status RowBuckets::note_places(std::span<const Slice> slices,
+                               std::span<const std::uint32_t> places) {
+    for (const Slice& slice : slices) {
+        Status written = spool_.overwrite(slice.block, slice.facts_offset,
+                                          std::as_bytes(places.first(slice.rows)));
+        if (!written) return written;
+        places = places.subspan(slice.rows);
+    }
+    return {};
+}
+
+Result<BucketKeys> RowBuckets::load_all(const Bucket& bucket,
+                                        std::vector<std::uint64_t>& numbers) const {
+    BucketKeys loaded;
+    // What grows by doubling would take twice what a bucket may.
+    const auto rows = static_cast<std::size_t>(bucket.rows);
+    loaded.keys.bytes.reserve(static_cast<std::size_t>(bucket.key_bytes));
+    loaded.keys.ends.reserve(rows);
+    loaded.ordinals.reserve(rows);
+    loaded.kept.reserve(rows);
+    numbers.reserve(rows);
+    for (const Slice& slice : bucket.slices) {
+        const std::size_t before = loaded.ordinals.size();
+        if (Status read = load_slice(slice, loaded, numbers); !read) return read.error();
+        for (std::size_t i = before; i < loaded.ordinals.size(); ++i)
+            loaded.ordinals[i] += static_cast<std::uint32_t>(first_rows_[slice.batch]);
     }
     return loaded;
 }
 
-Result<BucketKeys> RowBuckets::load(std::size_t bucket, source::Duplicates rule,
-                                    DroppedRows* dropped) const {
-    if (buckets_[bucket].one_key) return load_one_key(buckets_[bucket], rule, dropped);
-    BucketKeys loaded;
-    // What grows by doubling would take twice what a bucket may.
-    const auto rows = static_cast<std::size_t>(buckets_[bucket].rows);
-    loaded.keys.bytes.reserve(static_cast<std::size_t>(buckets_[bucket].key_bytes));
-    loaded.keys.ends.reserve(rows);
-    loaded.lines.reserve(rows);
-    loaded.ordinals.reserve(rows);
-    loaded.kept.reserve(rows);
-    for (const Slice& slice : buckets_[bucket].slices) {
-        const std::size_t before = loaded.lines.size();
-        if (Status read = load_slice(slice, loaded); !read) return read.error();
-        for (std::size_t i = before; i < loaded.lines.size(); ++i) {
-            loaded.lines[i] += first_lines_[slice.batch];
-            loaded.ordinals[i] += static_cast<std::uint32_t>(first_rows_[slice.batch]);
-        }
+Result<BucketKeys> RowBuckets::sort(std::size_t bucket, source::Duplicates rule,
+                                    DroppedRows& dropped) {
+    if (buckets_[bucket].one_key) return sort_one_key(buckets_[bucket], rule, dropped);
+    const std::vector<Slice>& slices = buckets_[bucket].slices;
+    std::vector<std::uint64_t> lines;
+    auto loaded = load_all(buckets_[bucket], lines);
+    if (!loaded) return loaded;
+    std::size_t row = 0;
+    for (const Slice& slice : slices) {
+        for (std::uint32_t i = 0; i < slice.rows; ++i) lines[row++] += first_lines_[slice.batch];
     }
-    const auto order = sort_keys(loaded.keys);
+    const auto order = sort_keys(loaded->keys);
+    std::vector<std::uint32_t> places(order.size(), kDropped);
     for (std::size_t first = 0; first < order.size();) {
-        const std::string_view key = loaded.keys[order[first]];
+        const std::string_view key = loaded->keys[order[first]];
         std::size_t last = first + 1;
-        while (last < order.size() && loaded.keys[order[last]] == key) ++last;
+        while (last < order.size() && loaded->keys[order[last]] == key) ++last;
         // Slices are in the source's order, and so are equal keys.
         const std::size_t winner = rule == source::Duplicates::last ? last - 1 : first;
-        for (std::size_t i = first; i < last && dropped != nullptr; ++i) {
-            if (i != winner)
-                dropped->add(
-                    {loaded.lines[order[i]], loaded.lines[order[winner]], shown_part(key)});
+        for (std::size_t i = first; i < last; ++i) {
+            if (i != winner) dropped.add({lines[order[i]], lines[order[winner]], shown_part(key)});
         }
-        loaded.kept.push_back(order[winner]);
+        places[order[winner]] = static_cast<std::uint32_t>(loaded->kept.size());
+        loaded->kept.push_back(order[winner]);
         first = last;
+    }
+    if (Status noted = note_places(slices, places); !noted) return noted.error();
+    return loaded;
+}
+
+Result<BucketKeys> RowBuckets::load(std::size_t bucket) const {
+    std::vector<std::uint64_t> places;
+    auto loaded = load_all(buckets_[bucket], places);
+    if (!loaded) return loaded;
+    const auto kept = std::count_if(places.begin(), places.end(),
+                                    [](std::uint64_t place) { return place != kDropped; });
+    loaded->kept.resize(static_cast<std::size_t>(kept));
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        if (places[i] != kDropped) loaded->kept[places[i]] = static_cast<std::uint32_t>(i);
     }
     return loaded;
 }
@@ -415,18 +450,7 @@ Result<BucketKeys> RowBuckets::load(std::size_t bucket, source::Duplicates rule,
 Status RowBuckets::gather(std::size_t bucket, const BucketKeys& keys,
                           std::span<float> vectors) const {
     assert(vectors.size() == keys.kept.size() * dim_);
-    if (buckets_[bucket].one_key) {
-        std::size_t row = keys.rows_before;
-        for (const Slice& slice : buckets_[bucket].slices) {
-            if (row < slice.rows) {
-                const std::size_t offset = slice.vectors_offset + row * dim_ * sizeof(float);
-                return spool_.read(slice.block, offset, std::as_writable_bytes(vectors));
-            }
-            row -= slice.rows;
-        }
-    }
-    constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
-    std::vector<std::uint32_t> place_of(keys.lines.size(), kNowhere);
+    std::vector<std::uint32_t> place_of(keys.ordinals.size(), kDropped);
     for (std::size_t i = 0; i < keys.kept.size(); ++i)
         place_of[keys.kept[i]] = static_cast<std::uint32_t>(i);
     std::vector<float> read;
@@ -436,7 +460,7 @@ Status RowBuckets::gather(std::size_t bucket, const BucketKeys& keys,
         const auto bytes = std::as_writable_bytes(std::span(read));
         if (Status got = spool_.read(slice.block, slice.vectors_offset, bytes); !got) return got;
         for (std::size_t i = 0; i < slice.rows; ++i, ++row) {
-            if (place_of[row] == kNowhere) continue;
+            if (place_of[row] == kDropped) continue;
             std::memcpy(vectors.data() + place_of[row] * dim_, read.data() + i * dim_,
                         dim_ * sizeof(float));
         }

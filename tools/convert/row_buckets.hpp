@@ -50,15 +50,11 @@ class DroppedRows {
     std::vector<DroppedRow> listed_;
 };
 
-/// The keys of a bucket. Of a bucket of one key, which may hold any number of rows, only the row
-/// that is kept.
+/// The keys of a bucket, as they lie in it and in byte order.
 struct BucketKeys {
     KeyList keys;                         ///< as they lie in the bucket
-    std::vector<std::uint64_t> lines;     ///< of each, from 0
     std::vector<std::uint32_t> ordinals;  ///< of each: how many rows stand before it in the source
-    std::vector<std::uint32_t> kept;      ///< in byte order, one a key
-    std::size_t rows_before = 0;  ///< rows of the bucket before `keys.front()`; 0 but for a bucket
-                                  ///< of one key
+    std::vector<std::uint32_t> kept;      ///< indices in `keys`, in byte order, one a key
 };
 
 /// Rows in buckets: each key of a bucket comes before each key of the next one. Every bucket is
@@ -69,7 +65,7 @@ struct BucketKeys {
 /// first keys were no good sample (a source in alphabetical order), buckets come out too large and
 /// are divided again, by `seal`.
 ///
-/// First `add` and `commit`, then `seal`, then the rest.
+/// First `add` and `commit`, then `seal`, then `sort` for every bucket, then `load` and `gather`.
 class RowBuckets {
   public:
     /// `bucket_bytes`: what a bucket may take in memory; `index_bytes`: what may be noted of where
@@ -100,17 +96,18 @@ class RowBuckets {
     std::uint64_t key_bytes() const;
     /// What `seal` lays aside once more at least.
     std::uint64_t bytes_to_divide() const;
-    /// The keys of a bucket in order, one of each. `dropped`, where given, is told of the others.
-    /// Any thread. Errors: io.
-    Result<BucketKeys> load(std::size_t bucket, source::Duplicates rule,
-                            DroppedRows* dropped) const;
+    /// Sorts the keys of a bucket, tells `dropped` which rows lose against another of the same key,
+    /// and notes each row's place in the spool. Once a bucket. Any thread. Errors: io.
+    Result<BucketKeys> sort(std::size_t bucket, source::Duplicates rule, DroppedRows& dropped);
+    /// The keys of a sorted bucket. Any thread. Errors: io.
+    Result<BucketKeys> load(std::size_t bucket) const;
     /// Puts the vectors of keys.kept, in that order, into `vectors`, shape (kept, dim). Any thread.
     /// Errors: io.
     Status gather(std::size_t bucket, const BucketKeys& keys, std::span<float> vectors) const;
 
   private:
-    /// A batch's rows of one bucket: line numbers, places in the batch and key ends (uint32 all),
-    /// keys; and elsewhere in the block their vectors.
+    /// A batch's rows of one bucket: line numbers (once sorted, places among the kept rows), places
+    /// in the batch and key ends (uint32 all), keys; and elsewhere in the block their vectors.
     struct Slice {
         std::uint32_t block = 0;
         std::uint32_t batch = 0;
@@ -148,9 +145,11 @@ class RowBuckets {
     Result<std::vector<Slice>> write_block(const Rows& rows, std::uint32_t batch,
                                            const Borders& borders);
     void enter(const std::vector<Slice>& slices, std::vector<Bucket>& buckets);
-    Status load_slice(const Slice& slice, BucketKeys& loaded) const;
-    Result<BucketKeys> load_one_key(const Bucket& bucket, source::Duplicates rule,
-                                    DroppedRows* dropped) const;
+    Status load_slice(const Slice& slice, BucketKeys& loaded,
+                      std::vector<std::uint64_t>& numbers) const;
+    Result<BucketKeys> load_all(const Bucket& bucket, std::vector<std::uint64_t>& numbers) const;
+    Result<BucketKeys> sort_one_key(Bucket& bucket, source::Duplicates rule, DroppedRows& dropped);
+    Status note_places(std::span<const Slice> slices, std::span<const std::uint32_t> places);
     Result<std::vector<Bucket>> divide(const Bucket& bucket, const std::atomic<bool>& stop);
     Status check_index() const;
 

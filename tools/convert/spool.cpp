@@ -71,12 +71,8 @@ Spool::Draft Spool::begin(std::size_t size) {
 
 Result<std::uint32_t> Spool::finish(Draft draft) {
     if (draft.buffer.empty()) return draft.number;
-    std::uint64_t offset = 0;
-    {
-        const std::lock_guard lock(mutex_);
-        offset = places_[draft.number].offset;
-    }
-    if (Status written = write_all_at(file_.get(), {draft.bytes, draft.size}, offset, path_);
+    if (Status written = write_all_at(file_.get(), {draft.bytes, draft.size},
+                                      place_of(draft.number).offset, path_);
         !written) {
         return written.error();
     }
@@ -85,19 +81,28 @@ Result<std::uint32_t> Spool::finish(Draft draft) {
     return draft.number;
 }
 
+Spool::Place Spool::place_of(std::uint32_t block) const {
+    const std::lock_guard lock(mutex_);
+    return places_[block];
+}
+
 Status Spool::read(std::uint32_t block, std::size_t offset, std::span<std::byte> to) const {
-    const Place* place = nullptr;
-    {
-        // The list may grow meanwhile; its elements stay where they are.
-        const std::lock_guard lock(mutex_);
-        place = &places_[block];
-    }
-    if (place->memory != nullptr) {
-        std::memcpy(to.data(), place->memory + offset, to.size());
+    const Place place = place_of(block);
+    if (place.memory != nullptr) {
+        std::memcpy(to.data(), place.memory + offset, to.size());
         return {};
     }
     // Not mapped: pages of a mapping count as the process's own memory.
-    return read_all_at(file_.get(), to, place->offset + offset, path_);
+    return read_all_at(file_.get(), to, place.offset + offset, path_);
+}
+
+Status Spool::overwrite(std::uint32_t block, std::size_t offset, std::span<const std::byte> with) {
+    const Place place = place_of(block);
+    if (place.memory != nullptr) {
+        std::memcpy(place.memory + offset, with.data(), with.size());
+        return {};
+    }
+    return write_all_at(file_.get(), with, place.offset + offset, path_);
 }
 
 }  // namespace gloved::convert

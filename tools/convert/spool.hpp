@@ -51,6 +51,10 @@ class Spool {
     /// thread. Errors: io.
     Status read(std::uint32_t block, std::size_t offset, std::span<std::byte> to) const;
 
+    /// Overwrites bytes of a finished block from `offset` on. Any thread, as long as no other
+    /// touches these bytes. Errors: io.
+    Status overwrite(std::uint32_t block, std::size_t offset, std::span<const std::byte> with);
+
     /// Forgets all blocks and gives memory and file back.
     void clear();
 
@@ -61,9 +65,11 @@ class Spool {
 
   private:
     struct Place {
-        const std::byte* memory = nullptr;  // null: in the file
+        std::byte* memory = nullptr;  // null: in the file
         std::uint64_t offset = 0;
     };
+
+    Place place_of(std::uint32_t block) const;
 
     int directory_fd_;
     const char* name_;
