@@ -36,16 +36,15 @@
 namespace gloved::convert {
 namespace {
 
-/// A batch of lines: text, numbers, and the block that they are written as.
+/// Memory of a batch: its text, its numbers, and the block that is written.
 constexpr std::uint64_t kBatchMemoryBytes = 16 << 20;
-/// Larger ones would gain nothing: their slices are read in pieces of some ten KiB and more
-/// already.
+/// Larger buckets gain nothing: slices have ten KiB and more already.
 constexpr std::uint64_t kMaxBucketBytes = 32 << 20;
-constexpr int kLargeAllocation = 1 << 20;
-/// What packing makes of decimals.
+constexpr int kMmapThresholdBytes = 1 << 20;
+/// Text bytes per packed byte of decimals, about.
 constexpr std::uint64_t kPackedRatio = 3;
-/// Of a source whose size nobody knows.
-constexpr std::uint64_t kUsualTextBytes = std::uint64_t{6} << 30;
+/// Assumed for a source of unknown size.
+constexpr std::uint64_t kTypicalTextBytes = std::uint64_t{6} << 30;
 
 class Stopwatch {
   public:
@@ -59,11 +58,11 @@ class Stopwatch {
 };
 
 std::uint64_t expected_text_bytes(const source::Input& input) {
-    if (input.total_bytes() == 0) return kUsualTextBytes;
+    if (input.total_bytes() == 0) return kTypicalTextBytes;
     return input.compression() == "none" ? input.total_bytes() : input.total_bytes() * kPackedRatio;
 }
 
-/// What may be held in memory, and where it goes.
+/// How a conversion divides its memory.
 struct MemoryPlan {
     std::size_t threads = 1;
     std::uint64_t spool_bytes = 0;
@@ -71,9 +70,9 @@ struct MemoryPlan {
     std::uint64_t index_bytes = 0;
 };
 
-/// The least that a control group around this process allows (memory.max of its group and all
-/// above); all there is without one.
-std::uint64_t memory_allowed() {
+/// The smallest memory.max of this process's control group and all above it; the maximum without
+/// one.
+std::uint64_t cgroup_memory_limit() {
     std::uint64_t allowed = std::numeric_limits<std::uint64_t>::max();
     std::ifstream groups("/proc/self/cgroup");
     for (std::string line; std::getline(groups, line);) {
@@ -81,7 +80,7 @@ std::uint64_t memory_allowed() {
         for (std::string path = line.substr(3);; path.resize(path.rfind('/'))) {
             std::ifstream file("/sys/fs/cgroup" + path + "/memory.max");
             std::uint64_t limit = 0;
-            if (file >> limit) allowed = std::min(allowed, limit);  // «max» is no number
+            if (file >> limit) allowed = std::min(allowed, limit);  // «max» does not parse
             if (path.find('/') == std::string::npos) break;
         }
     }
@@ -91,28 +90,28 @@ std::uint64_t memory_allowed() {
 std::uint64_t default_memory() {
     const auto pages = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 0L));
     const auto page_bytes = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PAGE_SIZE), 0L));
-    return std::max(std::min(pages * page_bytes, memory_allowed()) / 4, kMinMemory);
+    return std::max(std::min(pages * page_bytes, cgroup_memory_limit()) / 4, kMinMemory);
 }
 
-/// Half for what is read and not yet in its place, a quarter for what threads work on (text and
-/// numbers first, buckets later), and a quarter for all that grows with the number of words.
+/// Half for the spool, a quarter for what threads work on (batches, then buckets), and a quarter
+/// for all that grows with the number of rows.
 MemoryPlan plan_memory(const ConvertOptions& options) {
     const std::uint64_t memory =
         options.memory_bytes == 0 ? default_memory() : options.memory_bytes;
-    const std::uint64_t at_work = memory / 4;
+    const std::uint64_t worker_bytes = memory / 4;
     MemoryPlan plan;
     // run_ordered has two items more than threads.
-    const std::uint64_t most_threads = at_work / kBatchMemoryBytes;
+    const std::uint64_t max_threads = worker_bytes / kBatchMemoryBytes;
     plan.threads = static_cast<std::size_t>(std::clamp<std::uint64_t>(
-        options.source.threads, 1, std::max<std::uint64_t>(most_threads, 3) - 2));
+        options.source.threads, 1, std::max<std::uint64_t>(max_threads, 3) - 2));
     plan.index_bytes = memory / 8;
     plan.spool_bytes = options.spool_bytes.value_or(memory / 2);
     plan.bucket_bytes = static_cast<std::size_t>(
-        std::min<std::uint64_t>(at_work / (plan.threads + 2), kMaxBucketBytes));
+        std::min<std::uint64_t>(worker_bytes / (plan.threads + 2), kMaxBucketBytes));
     return plan;
 }
 
-/// Which rows of the source are kept, and how many before each: a bit and a half a row
+/// Ranks: which rows of the source are kept, and how many kept ones come before each
 /// (kIndexBitsOfRow).
 class KeptRows {
   public:
@@ -136,8 +135,8 @@ class KeptRows {
     std::vector<std::uint32_t> before_;
 };
 
-/// For run_ordered: gives an item the number of the next bucket, until there are no more.
-auto in_turn(const RowBuckets& buckets, const std::atomic<bool>& stop) {
+/// A `produce` for run_ordered: gives each item the number of the next bucket.
+auto next_bucket(const RowBuckets& buckets, const std::atomic<bool>& stop) {
     return [&buckets, &stop, next = std::size_t{0}](auto& item) mutable -> Result<bool> {
         if (stop) return Error{ErrorCode::interrupted, "interrupted"};
         item.bucket = next++;
@@ -145,51 +144,52 @@ auto in_turn(const RowBuckets& buckets, const std::atomic<bool>& stop) {
     };
 }
 
-/// What the keys alone tell.
-struct Census {
+/// What sorting the keys finds.
+struct SortedRows {
     std::uint64_t rows = 0;
     std::vector<std::uint64_t> first_rows;  // of each bucket
     std::uint64_t key_bytes = 0;
     KeptRows kept;
 };
 
-/// Goes through all keys, notes duplicates in the report, and says which rows are kept. The vectors
-/// stay where they are.
-Result<Census> take_census(RowBuckets& buckets, const ConvertOptions& options,
-                           const MemoryPlan& plan, const std::atomic<bool>& stop,
-                           source::Report& report) {
+/// Sorts the keys of all buckets, lists duplicates in the report, and finds which rows are kept.
+/// Vectors stay in the spool.
+Result<SortedRows> sort_buckets(RowBuckets& buckets, const ConvertOptions& options,
+                                const MemoryPlan& plan, const std::atomic<bool>& stop,
+                                source::Report& report) {
     struct Item {
         std::size_t bucket = 0;
         Result<BucketKeys> loaded = BucketKeys();
         DroppedRows dropped;
     };
-    Census census{0, {}, 0, KeptRows(buckets.rows())};
+    SortedRows sorted{0, {}, 0, KeptRows(buckets.rows())};
     DroppedRows dropped;
     const auto load = [&](Item& item) {
         item.dropped = {};
-        item.loaded = BucketKeys();  // gives back what it held before as much again is taken
+        item.loaded = BucketKeys();  // frees the last bucket before it loads the next
         item.loaded = buckets.sort(item.bucket, options.duplicates, item.dropped);
     };
     const auto count = [&](Item& item) -> Status {
         if (!item.loaded) return item.loaded.error();
         for (const std::uint32_t i : item.loaded->kept) {
-            census.kept.add(item.loaded->ordinals[i]);
-            census.key_bytes += item.loaded->keys[i].size();
+            sorted.kept.add(item.loaded->ordinals[i]);
+            sorted.key_bytes += item.loaded->keys[i].size();
         }
-        census.first_rows.push_back(census.rows);
-        census.rows += item.loaded->kept.size();
+        sorted.first_rows.push_back(sorted.rows);
+        sorted.rows += item.loaded->kept.size();
         dropped.add(std::move(item.dropped));
         return {};
     };
-    if (Status done = source::run_ordered<Item>(plan.threads, in_turn(buckets, stop), load, count);
+    if (Status done =
+            source::run_ordered<Item>(plan.threads, next_bucket(buckets, stop), load, count);
         !done)
         return done.error();
-    census.kept.count();
+    sorted.kept.count();
     report.duplicates = dropped.count();
     for (const DroppedRow& row : dropped.listed()) {
         report.duplicate_examples.push_back({row.kept_line + 1, row.line + 1, row.key});
     }
-    report.rows_kept = census.rows;
+    report.rows_kept = sorted.rows;
     if (options.duplicates == source::Duplicates::error && report.duplicates != 0) {
         const source::Duplicate& duplicate = report.duplicate_examples.front();
         const std::string_view unit = source::unit_of(report.source.format);
@@ -201,17 +201,17 @@ Result<Census> take_census(RowBuckets& buckets, const ConvertOptions& options,
                                  printable(duplicate.key), unit, duplicate.kept_line,
                                  report.duplicates, unit, report.duplicates == 1 ? "" : "s")};
     }
-    return census;
+    return sorted;
 }
 
-/// Writes keys and values, bucket after bucket.
+/// Writes the keys and values files, bucket after bucket.
 Result<format::Header> write_model(const format::Staging& staging, const RowBuckets& buckets,
-                                   const Census& census, std::size_t dim, const MemoryPlan& plan,
-                                   const std::atomic<bool>& stop) {
-    auto writer = format::ModelWriter::create(staging.directory_fd(), staging.path(), census.rows,
+                                   const SortedRows& sorted, std::size_t dim,
+                                   const MemoryPlan& plan, const std::atomic<bool>& stop) {
+    auto writer = format::ModelWriter::create(staging.directory_fd(), staging.path(), sorted.rows,
                                               static_cast<std::uint32_t>(dim));
     if (!writer) return writer.error();
-    Progress progress("writing", census.rows * dim * sizeof(float));
+    Progress progress("writing", sorted.rows * dim * sizeof(float));
 
     struct Item {
         std::size_t bucket = 0;
@@ -233,12 +233,12 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
         item.vectors.resize(rows * dim);
         item.done = buckets.gather(item.bucket, item.keys, item.vectors);
         if (item.done)
-            item.done = writer->write_vectors(census.first_rows[item.bucket], item.vectors);
+            item.done = writer->write_vectors(sorted.first_rows[item.bucket], item.vectors);
         item.norms.clear();
         item.ranks.clear();
         for (std::size_t row = 0; row < rows; ++row) {
             item.norms.push_back(kernels::canonical_norm(item.vectors.data() + row * dim, dim));
-            item.ranks.push_back(census.kept.rank(item.keys.ordinals[item.keys.kept[row]]));
+            item.ranks.push_back(sorted.kept.rank(item.keys.ordinals[item.keys.kept[row]]));
         }
     };
     std::uint64_t written_bytes = 0;
@@ -254,21 +254,20 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
         return {};
     };
     if (Status written =
-            source::run_ordered<Item>(plan.threads, in_turn(buckets, stop), place, append);
+            source::run_ordered<Item>(plan.threads, next_bucket(buckets, stop), place, append);
         !written)
         return written.error();
     return writer->finish();
 }
 
-/// What a check of room is sure of, of an estimate: duplicates may make a model smaller.
-constexpr double kCertain = 0.8;
+/// The part of an estimate that is surely needed: duplicates may make the model smaller.
+constexpr double kCertainShare = 0.8;
 
-/// Refuses to begin what cannot end: some `bytes` are needed, of which `sure` is certain, in the
-/// staging directory's filesystem.
+/// Checks that the staging directory's filesystem has room for the share `sure` of `bytes`.
 Status check_space(const format::Staging& staging, double bytes, double sure,
                    const ConvertOptions& options) {
     struct statvfs filesystem {};
-    // Where nobody knows, writing will tell.
+    // Unknown: a write fails if there is no room.
     if (::fstatvfs(staging.directory_fd(), &filesystem) != 0 || filesystem.f_blocks == 0) return {};
     const double free =
         static_cast<double>(filesystem.f_bavail) * static_cast<double>(filesystem.f_frsize);
@@ -282,8 +281,8 @@ Status check_space(const format::Staging& staging, double bytes, double sure,
             options.model_dir, sure < 1 ? "about " : "", bytes / 1e9, free / 1e9)};
 }
 
-/// Bytes of keys and values. The rows of a source take no more in the spool: there a row has 12
-/// bytes beside key and numbers, and here 13.
+/// Bytes of keys and values. In the spool they take no more: a row has 12 bytes beside key and
+/// numbers there, 13 here.
 double model_bytes(double rows, double key_bytes, std::size_t dim) {
     const double row_bytes =
         static_cast<double>(dim) * sizeof(float) + sizeof(double) + sizeof(std::uint32_t) + 1;
@@ -298,9 +297,9 @@ double planes_bytes(double rows, std::size_t dim, const ConvertOptions& options)
                                    .file_bytes());
 }
 
-/// What the model needs beyond `spool`, the bytes in the spool's file, which are free again when
-/// planes are made.
-double beyond_spool(double model, double planes, double spool) {
+/// Bytes that the model needs beside the spool's file of `spool` bytes, which is freed before
+/// planes are written.
+double bytes_beyond_spool(double model, double planes, double spool) {
     return std::max(model, model + planes - spool);
 }
 
@@ -311,12 +310,13 @@ bool ascending(const source::Batch& batch) {
     return true;
 }
 
-/// From the first lines of a source whose size is known: early, but only what is certain to fail.
+/// Estimates the space needed from the first batch, so that a conversion that surely fails does so
+/// at once.
 Status check_space_early(const format::Staging& staging, const source::Input& input,
                          const source::Batch& first, std::size_t dim, const MemoryPlan& plan,
                          const ConvertOptions& options) {
     if (input.total_bytes() == 0 || first.rows() == 0) return {};
-    // Packed bytes are as good as text here: what is packed may hardly be smaller than its text.
+    // Packed bytes count as text: packing may save hardly anything.
     const double batches =
         static_cast<double>(input.total_bytes()) / static_cast<double>(first.text_bytes);
     double rows = static_cast<double>(first.rows()) * batches;
@@ -324,14 +324,14 @@ Status check_space_early(const format::Staging& staging, const source::Input& in
     const auto key_bytes =
         static_cast<double>(first.keys.size()) * rows / static_cast<double>(first.rows());
     const double model = model_bytes(rows, key_bytes, dim);
-    // What comes in order falls into the last bucket, and is laid aside once more when that is
+    // Rows in key order all fall into the last bucket, and are written once more when it is
     // divided.
     const bool divided = ascending(first) && model > 2 * static_cast<double>(plan.bucket_bytes);
     const double copies = divided ? 2 : 1;
     const double spool = std::max(0.0, copies * model - static_cast<double>(plan.spool_bytes));
     return check_space(staging,
-                       spool + beyond_spool(model, planes_bytes(rows, dim, options), spool),
-                       kCertain, options);
+                       spool + bytes_beyond_spool(model, planes_bytes(rows, dim, options), spool),
+                       kCertainShare, options);
 }
 
 Status write_report(const format::Staging& staging, const source::Report& report) {
@@ -344,25 +344,104 @@ Status write_report(const format::Staging& staging, const source::Report& report
     return format::seal_model_file(fd->get(), path);
 }
 
+/// Reads the input into `buckets`.
+Result<source::SourceSummary> read_rows(source::Input& input, const format::Staging& staging,
+                                        const ConvertOptions& options, const MemoryPlan& plan,
+                                        RowBuckets& buckets,
+                                        const std::function<void(const std::string&)>& say) {
+    source::SourceOptions source_options = options.source;
+    source_options.threads = plan.threads;
+    Progress progress("reading", input.total_bytes());
+    std::size_t dim = 0;
+    source::SourceSink sink;
+    sink.say = say;
+    sink.begin = [&](const source::SourceSummary& summary) -> Status {
+        dim = summary.dim;
+        buckets.set_dim(dim);
+        return {};
+    };
+    sink.inspect = [&](source::Batch& batch) { buckets.add(batch); };
+    sink.commit = [&](source::Batch& batch) -> Status {
+        if (buckets.rows() + batch.rows() > format::kMaxRows) {
+            return Error{ErrorCode::bad_source,
+                         fmt::format("{}: more than {} words", options.input, format::kMaxRows)};
+        }
+        progress.update(input.source_bytes());
+        if (batch.sequence == 0) {
+            Status enough = check_space_early(staging, input, batch, dim, plan, options);
+            if (!enough) return enough;
+        }
+        return buckets.commit(batch);
+    };
+    return source::read_source(input, source_options, sink);
+}
+
+/// Fills the report with all that is known once the input is read.
+void describe_source(const source::Input& input, const ConvertOptions& options,
+                     source::SourceSummary summary, source::Report& report) {
+    report.source = std::move(summary);
+    report.source_name = options.input;
+    report.source_bytes = input.source_bytes();
+    if (report.source.whole) {
+        report.source_checksum = input.checksum();
+        report.source_crc32 = input.crc32();
+    }
+    report.member = input.member();
+    report.compression = input.compression();
+    report.duplicates_rule = options.duplicates;
+    report.on_error = options.source.on_error;
+    report.limit = options.source.limit;
+}
+
+/// Checks the space before `seal`, which may write all rows once more.
+Status check_space_to_sort(const format::Staging& staging, const RowBuckets& buckets,
+                           const Spool& spool, std::size_t dim, const ConvertOptions& options) {
+    const auto rows = static_cast<double>(buckets.rows());
+    const double model = model_bytes(rows, static_cast<double>(buckets.key_bytes()), dim);
+    const double copy = std::max(0.0, static_cast<double>(buckets.bytes_to_divide()) -
+                                          static_cast<double>(spool.resident_left()));
+    const double spool_file = static_cast<double>(spool.file_bytes()) + copy;
+    const double more =
+        copy + bytes_beyond_spool(model, planes_bytes(rows, dim, options), spool_file);
+    return check_space(staging, more, kCertainShare, options);
+}
+
+/// Checks the space for the model, whose size is now known exactly.
+Status check_space_to_write(const format::Staging& staging, const SortedRows& sorted,
+                            const Spool& spool, std::size_t dim, const ConvertOptions& options) {
+    const auto rows = static_cast<double>(sorted.rows);
+    const double model = model_bytes(rows, static_cast<double>(sorted.key_bytes), dim);
+    const double more = bytes_beyond_spool(model, planes_bytes(rows, dim, options),
+                                           static_cast<double>(spool.file_bytes()));
+    return check_space(staging, more, 1, options);
+}
+
+Status write_staged_planes(const format::Staging& staging, const format::Header& header,
+                           std::size_t threads, const std::atomic<bool>& stop) {
+    auto file = format::create_model_file(staging.directory_fd(), format::kPlanesFile,
+                                          staging.path() + "/" + format::kPlanesFile);
+    if (!file) return file.error();
+    return write_planes(staging.directory_fd(), staging.path(), *std::move(file),
+                        format::kPlanesFile, header, threads, stop);
+}
+
 }  // namespace
 
 Result<source::Report> convert(const ConvertOptions& options, const std::atomic<bool>& stop,
                                const std::function<void(const std::string&)>& say) {
-    // Before the input, which may be a pipe that somebody has yet to fill.
+    // Before the input: opening a pipe may wait for its writer.
     if (Status possible = format::Staging::check(options.model_dir); !possible)
         return possible.error();
-    // The input before the directory: a mistyped name should not cost one.
+    // The input before the directory: a mistyped name creates nothing.
     auto input = source::Input::open(options.input, stop, options.member);
     if (!input) return input.error();
     if (Status used = input->check_member(options.member); !used) return used.error();
     auto staging = format::Staging::create(options.model_dir);
     if (!staging) return staging.error();
     const MemoryPlan plan = plan_memory(options);
-    // Large buffers go back to the system when they are freed. By default the allocator keeps such
-    // room, a heap for each thread.
-    ::mallopt(M_MMAP_THRESHOLD, kLargeAllocation);
-    source::SourceOptions source_options = options.source;
-    source_options.threads = plan.threads;
+    // Makes free() return large buffers to the system; by default malloc keeps them, in a heap per
+    // thread.
+    ::mallopt(M_MMAP_THRESHOLD, kMmapThresholdBytes);
     Spool spool(staging->directory_fd(), format::kSpoolFile, staging->path(), plan.spool_bytes);
     if (Status opened = spool.open(); !opened) return opened.error();
     RowBuckets buckets(spool, plan.bucket_bytes, plan.index_bytes, expected_text_bytes(*input),
@@ -370,87 +449,29 @@ Result<source::Report> convert(const ConvertOptions& options, const std::atomic<
 
     source::Report report;
     Stopwatch watch;
-    std::size_t dim = 0;
-    {
-        Progress progress("reading", input->total_bytes());
-        source::SourceSink sink;
-        sink.say = say;
-        sink.begin = [&](const source::SourceSummary& summary) -> Status {
-            dim = summary.dim;
-            buckets.set_dim(dim);
-            return {};
-        };
-        sink.inspect = [&](source::Batch& batch) { buckets.add(batch); };
-        sink.commit = [&](source::Batch& batch) -> Status {
-            if (buckets.rows() + batch.rows() > format::kMaxRows) {
-                return Error{ErrorCode::bad_source, fmt::format("{}: more than {} words",
-                                                                options.input, format::kMaxRows)};
-            }
-            progress.update(input->source_bytes());
-            if (batch.sequence == 0) {
-                if (Status enough = check_space_early(*staging, *input, batch, dim, plan, options);
-                    !enough)
-                    return enough;
-            }
-            return buckets.commit(batch);
-        };
-        auto summary = source::read_source(*input, source_options, sink);
-        if (!summary) return summary.error();
-        report.source = *std::move(summary);
-    }
+    auto summary = read_rows(*input, *staging, options, plan, buckets, say);
+    if (!summary) return summary.error();
+    describe_source(*input, options, *std::move(summary), report);
+    const std::size_t dim = report.source.dim;
     report.seconds.emplace_back("read", watch.lap());
-    report.source_name = options.input;
-    report.source_bytes = input->source_bytes();
-    if (report.source.whole) {
-        report.source_checksum = input->checksum();
-        report.source_crc32 = input->crc32();
-    }
-    report.member = input->member();
-    report.compression = input->compression();
-    report.duplicates_rule = options.duplicates;
-    report.on_error = options.source.on_error;
-    report.limit = options.source.limit;
 
-    {
-        // Here, and not with the model: laying aside once more may take as much as all that was
-        // read.
-        const auto rows = static_cast<double>(buckets.rows());
-        const double model = model_bytes(rows, static_cast<double>(buckets.key_bytes()), dim);
-        const double copy = std::max(0.0, static_cast<double>(buckets.bytes_to_divide()) -
-                                              static_cast<double>(spool.resident_left()));
-        const double spool_file = static_cast<double>(spool.file_bytes()) + copy;
-        const double more =
-            copy + beyond_spool(model, planes_bytes(rows, dim, options), spool_file);
-        if (Status enough = check_space(*staging, more, kCertain, options); !enough)
-            return enough.error();
-    }
+    if (Status enough = check_space_to_sort(*staging, buckets, spool, dim, options); !enough)
+        return enough.error();
     if (Status sealed = buckets.seal(stop); !sealed) return sealed.error();
-    const auto census = take_census(buckets, options, plan, stop, report);
-    if (!census) return census.error();
+    const auto sorted = sort_buckets(buckets, options, plan, stop, report);
+    if (!sorted) return sorted.error();
     report.seconds.emplace_back("sort", watch.lap());
 
-    {
-        const auto rows = static_cast<double>(census->rows);
-        const double model = model_bytes(rows, static_cast<double>(census->key_bytes), dim);
-        const double more = beyond_spool(model, planes_bytes(rows, dim, options),
-                                         static_cast<double>(spool.file_bytes()));
-        if (Status enough = check_space(*staging, more, 1, options); !enough) return enough.error();
-    }
-    auto header = write_model(*staging, buckets, *census, dim, plan, stop);
+    if (Status enough = check_space_to_write(*staging, *sorted, spool, dim, options); !enough)
+        return enough.error();
+    auto header = write_model(*staging, buckets, *sorted, dim, plan, stop);
     if (!header) return header.error();
     report.generation = header->generation;
     spool.clear();
     report.seconds.emplace_back("write", watch.lap());
     if (options.planes) {
-        auto file = format::create_model_file(staging->directory_fd(), format::kPlanesFile,
-                                              staging->path() + "/" + format::kPlanesFile);
-        if (!file) return file.error();
-        if (Status written =
-                write_planes(staging->directory_fd(), staging->path(), *std::move(file),
-                             format::kPlanesFile, *header, plan.threads, stop);
-            !written) {
-            return written.error();
-        }
+        Status written = write_staged_planes(*staging, *header, plan.threads, stop);
+        if (!written) return written.error();
         report.seconds.emplace_back("planes", watch.lap());
     }
     report.planes = options.planes;

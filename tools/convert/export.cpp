@@ -30,7 +30,7 @@ using format::Model;
 using format::Row;
 using Say = std::function<void(const std::string&)>;
 
-constexpr unsigned kMaxThreads = 8;           // more wait for the one that writes
+constexpr unsigned kMaxThreads = 8;           // more would wait for the thread that writes
 constexpr std::size_t kBlockBytes = 1 << 20;  // of values; three to four times that as decimals
 constexpr std::size_t kShownKeys = 3;
 constexpr const char* kWordsSuffix = ".words";
@@ -67,7 +67,7 @@ bool is_utf8(std::string_view text) {
     return true;
 }
 
-/// Whether our own reader of text takes the key back. It refuses some that hold blanks.
+/// Whether parse_line reads the key back. It refuses some that hold blanks.
 bool reads_back(std::string_view key) {
     if (key.find(' ') == std::string_view::npos) return true;
     const std::string line = std::string(key) + " 0";
@@ -76,7 +76,7 @@ bool reads_back(std::string_view key) {
     return !source::parse_line(line, 1, read, &value) && read == key;
 }
 
-/// How many keys are of a kind, and the first few by rank.
+/// Counts keys of a kind and lists the first few by rank.
 struct KeyGroup {
     std::uint64_t count = 0;
     std::string examples;
@@ -125,8 +125,8 @@ Status tell_hard_keys(const Model& model, std::span<const Row> by_rank, ExportFo
     return {};
 }
 
-/// Writes what `append(std::string&, row)` makes of every row, in the order of their ranks; several
-/// threads append, each to a text of its own.
+/// Writes every row in the order of their ranks. Several threads call `append(std::string&, row)`,
+/// each with a text of its own.
 template <class Append>
 Status write_rows(const Model& model, std::span<const Row> by_rank, OutputFile& output,
                   Progress& progress, const std::atomic<bool>& stop, Append append) {
@@ -173,7 +173,7 @@ void append_bytes(std::string& text, std::span<const float> vector) {
     text.append(reinterpret_cast<const char*>(vector.data()), vector.size_bytes());
 }
 
-/// What stands before the rows.
+/// The file's header: what comes before the rows.
 std::string preamble(const Model& model, ExportFormat format) {
     switch (format) {
         case ExportFormat::glove:
@@ -223,7 +223,7 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
     }
     std::optional<Progress> progress(std::in_place, "writing", model->vectors().size_bytes());
     if (Status written = output->write(preamble(*model, options.format)); !written) return written;
-    // A row with a number that no reader of decimals takes, if there is any.
+    // A row with NaN or infinity, if there is any.
     constexpr auto kNone = std::numeric_limits<Row>::max();
     std::atomic<Row> not_finite{kNone};
     const auto append = [&](std::string& text, Row row) {

@@ -1,4 +1,4 @@
-// A model as a file that other programs read.
+// Exports a model to a file that other programs read.
 #pragma once
 
 #include <atomic>
@@ -9,12 +9,11 @@
 
 namespace gloved::convert {
 
-/// Rows stand in the order of their ranks in every format: the source's order, most frequent words
-/// first.
+/// Every format has the rows in the order of their ranks: the source's order, most frequent first.
 enum class ExportFormat {
     glove,         ///< lines of key and decimals, separated by one 0x20, ended by LF
-    word2vec,      ///< the same behind a line of rows and dim
-    word2vec_bin,  ///< a line of rows and dim, then for each row its key, 0x20, the float32
+    word2vec,      ///< a line «rows dim», then lines as in glove
+    word2vec_bin,  ///< a line «rows dim», then for each row its key, 0x20, the float32
                    ///< little-endian, LF
     npy,  ///< a NumPy array, version 1.0, «<f4» in C order, shape (rows, dim); OUTPUT.words: the
           ///< keys, one a line
@@ -29,15 +28,14 @@ struct ExportOptions {
 /// Writes the model `options.model_dir` to `options.output`. Decimals are the shortest that read
 /// back as the same float32, bit for bit, −0 and denormals included: the glove and the word2vec
 /// export convert again to the same keys and values, where the messages below name no exception.
-///
-/// `say` is told, before anything is written, which keys some readers cannot load: counts and the
-/// first few; and in the end what was written. What it is told are lines for people.
+/// Before it writes, it calls `say` with the keys that some readers cannot load: counts and the
+/// first few. At the end it calls `say` with what was written. These are lines for people.
 ///
 /// The file is written beside its place as .NAME.gloved-PID-N, made durable and renamed, so that a
 /// file of that name is replaced whole or not at all; of npy's two files the words come first.
 /// Errors: those of Model::open; conflict, when the output exists and is no regular file, or lies
 /// in a model's directory; damaged, when the ranks are no permutation or a number is not finite;
-/// io; interrupted, once `stop` is set. No file is left then, and none changed. The model is
+/// io; interrupted, once `stop` is set. After an error no file is new or changed. The model is
 /// mapped; beside it, memory takes 4 bytes a row and some 10 MB a thread.
 Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
                     const std::function<void(const std::string&)>& say);

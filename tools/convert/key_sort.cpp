@@ -16,8 +16,8 @@ struct Entry {
     std::uint32_t at;
 };
 
-/// Eight bytes from `depth` on, compared like memcmp as an integer. Padded with zeros: no key holds
-/// a NUL, so a shorter key comes before all that it begins.
+/// Eight bytes from `depth` on as an integer that compares like memcmp. Padded with zeros: no key
+/// holds a NUL, so a key comes before all longer keys that it begins.
 std::uint64_t piece_of(std::string_view key, std::size_t depth) {
     std::uint64_t piece = 0;
     if (depth < key.size())
@@ -32,7 +32,7 @@ std::vector<std::uint32_t> sort_keys(KeyView keys) {
     std::vector<Entry> entries(keys.size());
     for (std::size_t i = 0; i < entries.size(); ++i) entries[i].at = static_cast<std::uint32_t>(i);
 
-    // A list and not recursion: equal keys may be megabytes long.
+    // A stack and not recursion: equal keys may be 64 KiB long.
     struct Run {
         std::size_t first, last, depth;
     };
@@ -50,7 +50,7 @@ std::vector<std::uint32_t> sort_keys(KeyView keys) {
         for (std::size_t begin = first; begin < last;) {
             std::size_t end = begin + 1;
             while (end < last && entries[end].piece == entries[begin].piece) ++end;
-            // A zero at its end: these keys end here, and are equal.
+            // A zero byte at the end of the piece: these keys end here, and are equal.
             const bool goes_on = (entries[begin].piece & 0xFF) != 0;
             if (end - begin > 1 && goes_on) runs.push_back({begin, end, depth + kPiece});
             begin = end;

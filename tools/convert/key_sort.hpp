@@ -1,4 +1,4 @@
-// Sorting words that share prefixes.
+// Sorts keys that share prefixes.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace gloved::convert {
 
-/// Words one behind the other, without separators.
+/// A view of keys, stored back to back without separators.
 struct KeyView {
     std::string_view bytes;
     std::span<const std::size_t> ends;
@@ -22,7 +22,7 @@ struct KeyView {
     }
 };
 
-/// The same, with the memory.
+/// Owns the keys of a KeyView.
 struct KeyList {
     std::string bytes;
     std::vector<std::size_t> ends;
@@ -34,12 +34,11 @@ struct KeyList {
     std::string_view operator[](std::size_t i) const { return KeyView(*this)[i]; }
 };
 
-/// Positions in `keys` in unsigned byte order of the keys, those of equal keys ascending. At most
-/// 2^32 - 1 keys, none with a NUL. Takes 16 bytes a key beside the result.
-///
-/// Eight bytes of each key at a time, as one integer, lie beside its position: comparing them
-/// touches no key. Only keys that agree in all eight are looked at again, and then behind these:
-/// what words have in common is read once for each of them, not at every comparison.
+/// Returns the indices of `keys` in unsigned byte order of the keys; equal keys keep their order.
+/// At most 2^32 - 1 keys, none with a NUL. Takes 16 bytes a key beside the result. Compares eight
+/// bytes of each key at a time, as one integer stored beside its index. Keys that agree in all
+/// eight are then sorted by their next eight. So a shared prefix is read once per key, not once per
+/// comparison.
 std::vector<std::uint32_t> sort_keys(KeyView keys);
 
 }  // namespace gloved::convert

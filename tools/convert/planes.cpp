@@ -18,7 +18,7 @@
 namespace gloved::convert {
 namespace {
 
-/// Vectors that are read at once: several groups of the widest models.
+/// Vectors read at a time: several groups even of the widest models.
 constexpr std::size_t kPieceBytes = 4 << 20;
 
 Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }

@@ -12,23 +12,24 @@
 namespace gloved::convert {
 namespace {
 
-/// Beside key and vector: end, line, places in both orders, and what sorting takes.
+/// Memory of a row of a loaded bucket beside key and vector: end, line, ordinal, place, sort
+/// entries.
 constexpr std::size_t kRowBytes = 64;
-/// Of a row in a block, beside key and vector: line, place in the batch, end of the key.
-constexpr std::size_t kFactBytes = 3 * sizeof(std::uint32_t);
-/// A sample is no census.
-constexpr double kSpareBuckets = 1.3;
-/// Fewer keys of the sample a bucket would say little about where it should end.
-constexpr std::size_t kSampledKeys = 4;
+/// Bytes of a row in a block beside key and vector: line, ordinal in the batch, end of the key.
+constexpr std::size_t kRowFieldBytes = 3 * sizeof(std::uint32_t);
+/// Buckets made per bucket that the sample asks for: samples are inexact.
+constexpr double kBucketsPerEstimate = 1.3;
+/// With fewer sampled keys per bucket, borders would be arbitrary.
+constexpr std::size_t kMinSampledKeysPerBucket = 4;
 /// Slices that borders are sampled from when a bucket is divided.
 constexpr std::size_t kSampledSlices = 64;
 constexpr std::size_t kListedKeyBytes = 255;
-constexpr std::size_t kSampledKeysOfSlice = 1024;
+constexpr std::size_t kSampledKeysPerSlice = 1024;
 /// The place of a row that is not kept.
 constexpr auto kDropped = std::numeric_limits<std::uint32_t>::max();
 
-/// Of a key that may have megabytes.
-std::string shown_part(std::string_view key) { return std::string(key.substr(0, kListedKeyBytes)); }
+/// The part of a key that reports list: keys may be 64 KiB long.
+std::string listed_key(std::string_view key) { return std::string(key.substr(0, kListedKeyBytes)); }
 
 }  // namespace
 
@@ -50,18 +51,18 @@ void DroppedRows::trim() {
     if (listed_.size() > source::kListedDuplicates) listed_.resize(source::kListedDuplicates);
 }
 
-std::uint64_t RowBuckets::bytes_of(std::uint64_t rows, std::uint64_t key_bytes) const {
+std::uint64_t RowBuckets::memory_bytes(std::uint64_t rows, std::uint64_t key_bytes) const {
     return rows * (dim_ * sizeof(float) + kRowBytes) + key_bytes;
 }
 
-std::size_t RowBuckets::wanted_buckets(std::uint64_t rows, std::uint64_t key_bytes) const {
-    const double wanted =
-        static_cast<double>(bytes_of(rows, key_bytes)) / static_cast<double>(bucket_bytes_);
-    return wanted <= 1 ? 1 : static_cast<std::size_t>(wanted * kSpareBuckets) + 1;
+std::size_t RowBuckets::buckets_needed(std::uint64_t rows, std::uint64_t key_bytes) const {
+    const double needed =
+        static_cast<double>(memory_bytes(rows, key_bytes)) / static_cast<double>(bucket_bytes_);
+    return needed <= 1 ? 1 : static_cast<std::size_t>(needed * kBucketsPerEstimate) + 1;
 }
 
 RowBuckets::Borders RowBuckets::choose_borders(KeyView sample, std::size_t buckets) {
-    buckets = std::min(buckets, sample.size() / kSampledKeys);
+    buckets = std::min(buckets, sample.size() / kMinSampledKeysPerBucket);
     if (buckets <= 1) return {};
     const auto order = sort_keys(sample);
     const std::string_view smallest = sample[order.front()];
@@ -70,9 +71,8 @@ RowBuckets::Borders RowBuckets::choose_borders(KeyView sample, std::size_t bucke
         const std::string_view key = sample[order[i * order.size() / buckets]];
         const bool again = !borders.empty() && borders.back() == key;
         if (borders.empty() || borders.back() < key) borders.emplace_back(key);
-        // A key that fills buckets is shut in alone: no key holds a NUL, so this comes right behind
-        // it. So is the smallest, in front of which there may be nothing: a border there divides
-        // nothing by itself.
+        // A very frequent key gets a bucket of its own: [key, key + NUL). No key holds a NUL. So
+        // does the smallest key: a border before it alone would divide nothing.
         if (again || (borders.size() == 1 && key == smallest))
             borders.emplace_back(std::string(key) + '\0');
     }
@@ -108,8 +108,8 @@ Result<std::vector<RowBuckets::Slice>> RowBuckets::write_block(const Rows& rows,
     std::size_t size = 0;
     for (Slice& slice : slices) {
         slice.batch = batch;
-        slice.facts_offset = static_cast<std::uint32_t>(size);
-        size += slice.rows * kFactBytes + slice.key_bytes;
+        slice.fields_offset = static_cast<std::uint32_t>(size);
+        size += slice.rows * kRowFieldBytes + slice.key_bytes;
     }
     size = (size + alignof(float) - 1) / alignof(float) * alignof(float);
     for (Slice& slice : slices) {
@@ -129,13 +129,12 @@ Result<std::vector<RowBuckets::Slice>> RowBuckets::write_block(const Rows& rows,
     };
     std::vector<Cursor> cursors;
     for (const Slice& slice : slices) {
-        std::byte* const facts = block.bytes + slice.facts_offset;
+        std::byte* const fields = block.bytes + slice.fields_offset;
         const std::size_t numbers = slice.rows * sizeof(std::uint32_t);
-        cursors.push_back({facts, facts + numbers, facts + 2 * numbers, facts + 3 * numbers,
+        cursors.push_back({fields, fields + numbers, fields + 2 * numbers, fields + 3 * numbers,
                            block.bytes + slice.vectors_offset});
     }
-    // Keys stand before the numbers of the next slice, which may therefore lie anywhere: memcpy,
-    // not assignment.
+    // The fields of a slice follow the keys of another, so they are not aligned: memcpy.
     const auto put = [](std::byte*& to, const void* from, std::size_t bytes) {
         std::memcpy(to, from, bytes);
         to += bytes;
@@ -157,7 +156,7 @@ Result<std::vector<RowBuckets::Slice>> RowBuckets::write_block(const Rows& rows,
     return slices;
 }
 
-void RowBuckets::enter(const std::vector<Slice>& slices, std::vector<Bucket>& buckets) {
+void RowBuckets::append_slices(const std::vector<Slice>& slices, std::vector<Bucket>& buckets) {
     for (std::size_t i = 0; i < slices.size(); ++i) {
         if (slices[i].rows == 0) continue;
         buckets[i].slices.push_back(slices[i]);
@@ -173,8 +172,8 @@ void RowBuckets::add(const source::Batch& batch) {
     {
         const std::lock_guard lock(mutex_);
         if (!has_borders_) {
-            // The first to come here, not always the first of the source: which keys begin a bucket
-            // may differ from run to run.
+            // The batch that comes first is not always the first of the source: borders may differ
+            // from run to run, the model does not.
             const double batches =
                 std::max(1.0, static_cast<double>(expected_text_bytes_) /
                                   static_cast<double>(std::max<std::size_t>(batch.text_bytes, 1)));
@@ -183,8 +182,8 @@ void RowBuckets::add(const source::Batch& batch) {
             };
             const auto slices = static_cast<std::size_t>(static_cast<double>(index_bytes_) /
                                                          (sizeof(Slice) * batches));
-            const std::size_t wanted = wanted_buckets(all(batch.rows()), all(keys.bytes.size()));
-            borders_ = choose_borders(keys, std::min(wanted, std::max<std::size_t>(slices, 1)));
+            const std::size_t needed = buckets_needed(all(batch.rows()), all(keys.bytes.size()));
+            borders_ = choose_borders(keys, std::min(needed, std::max<std::size_t>(slices, 1)));
             buckets_ = make_buckets(borders_);
             has_borders_ = true;
         }
@@ -195,9 +194,9 @@ void RowBuckets::add(const source::Batch& batch) {
                               static_cast<std::uint32_t>(batch.sequence), borders_);
     const std::lock_guard lock(mutex_);
     if (slices) {
-        enter(*slices, buckets_);
-    } else if (failed_) {
-        failed_ = slices.error();
+        append_slices(*slices, buckets_);
+    } else if (status_) {
+        status_ = slices.error();
     }
 }
 
@@ -207,13 +206,12 @@ Status RowBuckets::commit(const source::Batch& batch) {
     first_rows_.push_back(rows_);
     rows_ += batch.rows();
     const std::lock_guard lock(mutex_);
-    if (!failed_) return failed_;
-    return check_index();
+    if (!status_) return status_;
+    return check_index_size();
 }
 
-/// The index is what grows with the source: places of slices, numbers of batches, and later a bit
-/// and a half for each row.
-Status RowBuckets::check_index() const {
+/// Checks the memory that grows with the source: slices, batches, and kIndexBitsOfRow a row.
+Status RowBuckets::check_index_size() const {
     const std::uint64_t bytes = slices_ * sizeof(Slice) +
                                 first_lines_.size() * 2 * sizeof(std::uint64_t) +
                                 rows_ * kIndexBitsOfRow / 8;
@@ -231,20 +229,20 @@ Status RowBuckets::check_index() const {
 Status RowBuckets::load_slice(const Slice& slice, BucketKeys& loaded,
                               std::vector<std::uint64_t>& numbers) const {
     const std::size_t column = slice.rows * sizeof(std::uint32_t);
-    std::vector<std::byte> facts(slice.rows * kFactBytes + slice.key_bytes);
-    if (Status read = spool_.read(slice.block, slice.facts_offset, facts); !read) return read;
+    std::vector<std::byte> fields(slice.rows * kRowFieldBytes + slice.key_bytes);
+    if (Status read = spool_.read(slice.block, slice.fields_offset, fields); !read) return read;
     const std::size_t keys_before = loaded.keys.bytes.size();
     for (std::size_t i = 0; i < slice.rows; ++i) {
-        const auto fact = [&](std::size_t which) {
+        const auto field = [&](std::size_t which) {
             std::uint32_t value = 0;
-            std::memcpy(&value, facts.data() + which * column + i * sizeof value, sizeof value);
+            std::memcpy(&value, fields.data() + which * column + i * sizeof value, sizeof value);
             return value;
         };
-        numbers.push_back(fact(0));
-        loaded.ordinals.push_back(fact(1));
-        loaded.keys.ends.push_back(keys_before + fact(2));
+        numbers.push_back(field(0));
+        loaded.ordinals.push_back(field(1));
+        loaded.keys.ends.push_back(keys_before + field(2));
     }
-    loaded.keys.bytes.append(reinterpret_cast<const char*>(facts.data()) + 3 * column,
+    loaded.keys.bytes.append(reinterpret_cast<const char*>(fields.data()) + 3 * column,
                              slice.key_bytes);
     return {};
 }
@@ -259,35 +257,36 @@ std::uint64_t RowBuckets::bytes_to_divide() const {
     std::uint64_t bytes = 0;
     for (const Bucket& bucket : buckets_) {
         if (too_large(bucket))
-            bytes += bucket.rows * (kFactBytes + dim_ * sizeof(float)) + bucket.key_bytes;
+            bytes += bucket.rows * (kRowFieldBytes + dim_ * sizeof(float)) + bucket.key_bytes;
     }
     return bytes;
 }
 
-/// The rows of a bucket in buckets of its own. What it was stays in the spool, unused.
+/// Divides a bucket into smaller ones. Its old blocks stay in the spool, unused.
 Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket,
                                                            const std::atomic<bool>& stop) {
     KeyList sample;
     BucketKeys rows;
     std::vector<std::uint64_t> lines;
-    // As much as a bucket may take, where keys are long.
+    // Sample at most a bucket's worth of bytes: keys may be long.
     const std::uint64_t slice_bytes = bucket.key_bytes / bucket.slices.size() + 1;
-    const std::size_t sampled = std::min(
-        bucket.slices.size(), static_cast<std::size_t>(std::clamp<std::uint64_t>(
-                                  bucket_bytes_ / slice_bytes, 2 * kSampledKeys, kSampledSlices)));
+    const std::size_t sampled =
+        std::min(bucket.slices.size(),
+                 static_cast<std::size_t>(std::clamp<std::uint64_t>(
+                     bucket_bytes_ / slice_bytes, 2 * kMinSampledKeysPerBucket, kSampledSlices)));
     for (std::size_t i = 0; i < sampled; ++i) {
         const Slice& slice = bucket.slices[i * bucket.slices.size() / sampled];
         rows = {};
         lines.clear();
         if (Status loaded = load_slice(slice, rows, lines); !loaded) return loaded.error();
         for (std::size_t at = 0; at < rows.keys.size();
-             at += rows.keys.size() / kSampledKeysOfSlice + 1) {
+             at += rows.keys.size() / kSampledKeysPerSlice + 1) {
             sample.bytes += rows.keys[at];
             sample.ends.push_back(sample.bytes.size());
         }
     }
     const Borders borders = choose_borders(
-        sample, std::max<std::size_t>(2, wanted_buckets(bucket.rows, bucket.key_bytes)));
+        sample, std::max<std::size_t>(2, buckets_needed(bucket.rows, bucket.key_bytes)));
     if (borders.empty()) return std::vector<Bucket>{bucket};
     std::vector<Bucket> divided = make_buckets(borders);
     std::vector<float> vectors;
@@ -307,8 +306,8 @@ Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket,
         auto slices =
             write_block({rows.keys, lines, rows.ordinals, vectors.data()}, slice.batch, borders);
         if (!slices) return slices.error();
-        enter(*slices, divided);
-        if (Status fits = check_index(); !fits) return fits.error();
+        append_slices(*slices, divided);
+        if (Status fits = check_index_size(); !fits) return fits.error();
     }
     slices_ -= bucket.slices.size();
     return divided;
@@ -316,7 +315,7 @@ Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket,
 
 Status RowBuckets::seal(const std::atomic<bool>& stop) {
     std::vector<Bucket> sealed;
-    // From the last to the first on a stack, so that the first comes out first.
+    // A stack with the first bucket on top.
     std::vector<Bucket> left(std::make_move_iterator(buckets_.rbegin()),
                              std::make_move_iterator(buckets_.rend()));
     while (!left.empty()) {
@@ -332,7 +331,7 @@ Status RowBuckets::seal(const std::atomic<bool>& stop) {
             }
             bucket = std::move(divided->front());
         }
-        // Threads came in any order.
+        // Threads added batches in any order.
         std::sort(bucket.slices.begin(), bucket.slices.end(),
                   [](const Slice& a, const Slice& b) { return a.batch < b.batch; });
         if (bucket.rows != 0) sealed.push_back(std::move(bucket));
@@ -361,7 +360,7 @@ Result<BucketKeys> RowBuckets::sort_one_key(Bucket& bucket, source::Duplicates r
         if (Status read = load_slice(slice, of_slice, lines); !read) return read.error();
         for (const std::uint64_t line_in_batch : lines) {
             const std::uint64_t line = line_in_batch + first_lines_[slice.batch];
-            if (line != kept_line) dropped.add({line, kept_line, shown_part(kept.keys[0])});
+            if (line != kept_line) dropped.add({line, kept_line, listed_key(kept.keys[0])});
         }
     }
     std::vector<std::uint32_t> places(kept_slice.rows, kDropped);
@@ -373,11 +372,11 @@ Result<BucketKeys> RowBuckets::sort_one_key(Bucket& bucket, source::Duplicates r
     return kept;
 }
 
-/// Writes the places of the slices' rows over their lines, which nobody needs any more.
+/// Writes each row's place among the kept rows over its line number, which is no longer needed.
 Status RowBuckets::note_places(std::span<const Slice> slices,
                                std::span<const std::uint32_t> places) {
     for (const Slice& slice : slices) {
-        Status written = spool_.overwrite(slice.block, slice.facts_offset,
+        Status written = spool_.overwrite(slice.block, slice.fields_offset,
                                           std::as_bytes(places.first(slice.rows)));
         if (!written) return written;
         places = places.subspan(slice.rows);
@@ -388,7 +387,7 @@ Status RowBuckets::note_places(std::span<const Slice> slices,
 Result<BucketKeys> RowBuckets::load_all(const Bucket& bucket,
                                         std::vector<std::uint64_t>& numbers) const {
     BucketKeys loaded;
-    // What grows by doubling would take twice what a bucket may.
+    // Reserved: growth by doubling would take twice a bucket's memory.
     const auto rows = static_cast<std::size_t>(bucket.rows);
     loaded.keys.bytes.reserve(static_cast<std::size_t>(bucket.key_bytes));
     loaded.keys.ends.reserve(rows);
@@ -421,10 +420,10 @@ Result<BucketKeys> RowBuckets::sort(std::size_t bucket, source::Duplicates rule,
         const std::string_view key = loaded->keys[order[first]];
         std::size_t last = first + 1;
         while (last < order.size() && loaded->keys[order[last]] == key) ++last;
-        // Slices are in the source's order, and so are equal keys.
+        // Slices are in the order of the source, and sort_keys is stable: so are equal keys.
         const std::size_t winner = rule == source::Duplicates::last ? last - 1 : first;
         for (std::size_t i = first; i < last; ++i) {
-            if (i != winner) dropped.add({lines[order[i]], lines[order[winner]], shown_part(key)});
+            if (i != winner) dropped.add({lines[order[i]], lines[order[winner]], listed_key(key)});
         }
         places[order[winner]] = static_cast<std::uint32_t>(loaded->kept.size());
         loaded->kept.push_back(order[winner]);

@@ -1,4 +1,4 @@
-// The rows of a source, put in order though they do not fit in memory.
+// External sort: the rows of a source in key order, though they do not fit in memory.
 #pragma once
 
 #include <atomic>
@@ -20,24 +20,23 @@
 
 namespace gloved::convert {
 
-/// What a conversion keeps of every row in memory: whether it is kept, and how many are before it.
+/// Bits of memory per row of the source: whether it is kept, and a count of kept rows before it.
 inline constexpr std::uint64_t kIndexBitsOfRow = 2;
 
-/// A row that lost against another of the same key. Lines count from 0.
+/// A row that is left out because another row has the same key. Lines count from 0.
 struct DroppedRow {
     std::uint64_t line = 0;
     std::uint64_t kept_line = 0;
     std::string key;  ///< its first 255 bytes
 };
 
-/// All that lost, counted, and the first kListedDuplicates of them: memory does not grow with their
-/// number.
+/// Counts dropped rows and lists the first kListedDuplicates of them, so that memory is bounded.
 class DroppedRows {
   public:
     void add(DroppedRow row);
     void add(DroppedRows&& others);
     std::uint64_t count() const { return count_; }
-    /// By line.
+    /// In the order of their lines.
     const std::vector<DroppedRow>& listed() {
         trim();
         return listed_;
@@ -57,21 +56,20 @@ struct BucketKeys {
     std::vector<std::uint32_t> kept;      ///< indices in `keys`, in byte order, one a key
 };
 
-/// Rows in buckets: each key of a bucket comes before each key of the next one. Every bucket is
-/// small enough to be sorted in memory, and is read in pieces as long as its rows of one batch are.
-///
-/// The keys of the batch that comes first say where one bucket ends and the next begins. Each batch
-/// is then grouped by bucket and written as one block, so that writing is sequential. Where the
-/// first keys were no good sample (a source in alphabetical order), buckets come out too large and
-/// are divided again, by `seal`.
+/// Divides rows into buckets: each key of a bucket comes before each key of the next. A bucket is
+/// small enough to be sorted in memory. It consists of slices, one for each batch with rows in it.
+/// The keys of the first batch determine the borders between buckets. Each batch is grouped by
+/// bucket and written to the spool as one block, so that writes are sequential. If the first keys
+/// were a bad sample (a source in alphabetical order), some buckets are too large; `seal` divides
+/// them.
 ///
 /// First `add` and `commit`, then `seal`, then `sort` for every bucket, then `load` and `gather`.
 class RowBuckets {
   public:
-    /// `bucket_bytes`: what a bucket may take in memory; `index_bytes`: what may be noted of where
-    /// rows lie (buckets are larger at first where that is little). `expected_text_bytes`: the
-    /// source's size, as far as it is known. A source that is so much larger that its index would
-    /// take more than `max_index_bytes` is refused.
+    /// `bucket_bytes`: memory limit of a bucket. `index_bytes`: memory planned for the list of
+    /// slices; a small value makes buckets larger at first. `expected_text_bytes`: the source's
+    /// size, or an estimate. A source whose list of slices would exceed `max_index_bytes` is
+    /// refused.
     RowBuckets(Spool& spool, std::size_t bucket_bytes, std::uint64_t index_bytes,
                std::uint64_t expected_text_bytes,
                std::uint64_t max_index_bytes = std::numeric_limits<std::uint64_t>::max())
@@ -82,19 +80,21 @@ class RowBuckets {
           expected_text_bytes_(expected_text_bytes) {}
 
     void set_dim(std::size_t dim) { dim_ = dim; }
-    /// Any thread, batches in any order. What goes wrong is told by `commit`.
+    /// Writes the batch's rows to the spool. Any thread, batches in any order. `commit` returns the
+    /// errors.
     void add(const source::Batch& batch);
-    /// For every batch, in the order of the source, after `add`; it takes the number of lines
-    /// before the batch. Errors: io; bad_source for a source that is too large for the memory.
+    /// Notes how many lines and rows come before the batch. Call it after `add`, in the order of
+    /// the source. Errors: io; bad_source for a source that is too large for the memory.
     Status commit(const source::Batch& batch);
-    /// Divides what is too large. Errors: io, interrupted; bad_source as for `commit`.
+    /// Divides buckets that are too large and removes empty ones. Errors: io, interrupted;
+    /// bad_source as for `commit`.
     Status seal(const std::atomic<bool>& stop);
 
     std::size_t size() const { return buckets_.size(); }
     std::uint64_t rows() const { return rows_; }
-    /// Of all keys, before `seal`.
+    /// Size of all keys, duplicates too. Call it before `seal`.
     std::uint64_t key_bytes() const;
-    /// What `seal` lays aside once more at least.
+    /// Bytes that `seal` writes to the spool again, at least.
     std::uint64_t bytes_to_divide() const;
     /// Sorts the keys of a bucket, tells `dropped` which rows lose against another of the same key,
     /// and notes each row's place in the spool. Once a bucket. Any thread. Errors: io.
@@ -113,7 +113,7 @@ class RowBuckets {
         std::uint32_t batch = 0;
         std::uint32_t rows = 0;
         std::uint32_t key_bytes = 0;
-        std::uint32_t facts_offset = 0;
+        std::uint32_t fields_offset = 0;
         std::uint32_t vectors_offset = 0;
     };
     struct Bucket {
@@ -122,7 +122,7 @@ class RowBuckets {
         std::uint64_t key_bytes = 0;
         bool one_key = false;  // there is nothing to divide
     };
-    /// Rows that lie in memory, to be grouped.
+    /// Rows in memory, to be grouped by bucket.
     struct Rows {
         KeyView keys;
         std::span<const std::uint64_t> lines;     // in the batch
@@ -133,25 +133,25 @@ class RowBuckets {
     using Borders = std::vector<std::string>;
 
     static Borders choose_borders(KeyView sample, std::size_t buckets);
-    std::size_t wanted_buckets(std::uint64_t rows, std::uint64_t key_bytes) const;
-    std::uint64_t bytes_of(std::uint64_t rows, std::uint64_t key_bytes) const;
-    /// A bucket of one slice came from one batch, whose size is bounded already.
+    std::size_t buckets_needed(std::uint64_t rows, std::uint64_t key_bytes) const;
+    std::uint64_t memory_bytes(std::uint64_t rows, std::uint64_t key_bytes) const;
+    /// A bucket of one slice is never too large: it comes from one batch, whose size is bounded.
     bool too_large(const Bucket& bucket) const {
         return !bucket.one_key && bucket.slices.size() > 1 &&
-               bytes_of(bucket.rows, bucket.key_bytes) > bucket_bytes_;
+               memory_bytes(bucket.rows, bucket.key_bytes) > bucket_bytes_;
     }
     static std::vector<Bucket> make_buckets(const Borders& borders);
-    /// Writes the rows as one block; a slice for each bucket (without rows where there are none).
+    /// Writes the rows as one block. Returns a slice for each bucket; some have no rows.
     Result<std::vector<Slice>> write_block(const Rows& rows, std::uint32_t batch,
                                            const Borders& borders);
-    void enter(const std::vector<Slice>& slices, std::vector<Bucket>& buckets);
+    void append_slices(const std::vector<Slice>& slices, std::vector<Bucket>& buckets);
     Status load_slice(const Slice& slice, BucketKeys& loaded,
                       std::vector<std::uint64_t>& numbers) const;
     Result<BucketKeys> load_all(const Bucket& bucket, std::vector<std::uint64_t>& numbers) const;
     Result<BucketKeys> sort_one_key(Bucket& bucket, source::Duplicates rule, DroppedRows& dropped);
     Status note_places(std::span<const Slice> slices, std::span<const std::uint32_t> places);
     Result<std::vector<Bucket>> divide(const Bucket& bucket, const std::atomic<bool>& stop);
-    Status check_index() const;
+    Status check_index_size() const;
 
     Spool& spool_;
     std::size_t bucket_bytes_;
@@ -163,7 +163,7 @@ class RowBuckets {
     bool has_borders_ = false;
     Borders borders_;
     std::vector<Bucket> buckets_;
-    Status failed_;
+    Status status_;
     std::uint64_t slices_ = 0;                // of all buckets
     std::vector<std::uint64_t> first_lines_;  // of each batch
     std::vector<std::uint64_t> first_rows_;   // of each batch

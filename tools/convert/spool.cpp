@@ -20,8 +20,8 @@ constexpr std::size_t kAlignment = 64;
 Spool::Spool(int directory_fd, const char* name, const std::string& path,
              std::uint64_t resident_bytes)
     : directory_fd_(directory_fd), name_(name), path_(path + "/" + name) {
-    // Address space, of which only what is used becomes memory; where there is a limit on it the
-    // file takes all. Large pages, because the first touch of every small one costs a fault.
+    // Reserves address space; only touched pages become memory. If it is refused, all blocks go to
+    // the file. Huge pages save a fault for every 4 KiB.
     void* const memory = ::mmap(nullptr, resident_bytes, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return;

@@ -1,4 +1,4 @@
-// What a conversion has read and not yet put in its place.
+// Temporary storage for rows that a conversion has read and not yet written to the model.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace gloved::convert {
 
-/// Blocks of bytes: in memory up to a bound, in a file beyond it. The file has no name from its
-/// first moment on: whatever ends the program, its room is free again.
+/// Stores blocks of bytes: in memory up to a limit, then in a file. The file's name is removed at
+/// once, so its space is free again however the program ends.
 class Spool {
   public:
-    /// A block to be filled, once.
+    /// A block that is being filled.
     struct Draft {
         std::byte* bytes = nullptr;
         std::size_t size = 0;
@@ -26,39 +26,39 @@ class Spool {
       private:
         friend Spool;
         std::uint32_t number = 0;
-        std::vector<std::byte> buffer;  // on its way to the file; empty: `bytes` is where the block
-                                        // stays
+        std::vector<std::byte> buffer;  // written to the file by `finish`; empty: the block is
+                                        // resident
     };
 
-    /// The file is `name` in `directory_fd`, which outlives the Spool; `path` is what messages call
-    /// the directory. Holds at most `resident_bytes` of blocks in memory, and none where the system
-    /// does not give it.
+    /// The file is `name` in `directory_fd`, which outlives the Spool; messages call the directory
+    /// `path`. Keeps at most `resident_bytes` of blocks in memory; none if the system refuses that
+    /// much address space.
     Spool(int directory_fd, const char* name, const std::string& path,
           std::uint64_t resident_bytes);
     Spool(const Spool&) = delete;
     Spool& operator=(const Spool&) = delete;
     ~Spool();
 
-    /// Makes the file. Before the first block. Errors: io.
+    /// Creates the file. Call it before the first block. Errors: io.
     Status open();
 
-    /// Any thread.
+    /// Reserves a block of `size` bytes, to be filled. Any thread.
     Draft begin(std::size_t size);
-    /// Takes the block in and returns its number. Any thread. Errors: io.
+    /// Stores the filled block and returns its number. Any thread. Errors: io.
     Result<std::uint32_t> finish(Draft draft);
 
-    /// Copies bytes of a block from `offset` on; the caller knows that there are so many. Any
-    /// thread. Errors: io.
+    /// Copies bytes of a block from `offset` on. The block must have that many. Any thread. Errors:
+    /// io.
     Status read(std::uint32_t block, std::size_t offset, std::span<std::byte> to) const;
 
     /// Overwrites bytes of a finished block from `offset` on. Any thread, as long as no other
     /// touches these bytes. Errors: io.
     Status overwrite(std::uint32_t block, std::size_t offset, std::span<const std::byte> with);
 
-    /// Forgets all blocks and gives memory and file back.
+    /// Drops all blocks and frees memory and file.
     void clear();
 
-    /// Bytes that further blocks find room for in memory.
+    /// Bytes of further blocks that still fit in memory.
     std::uint64_t resident_left() const { return resident_bytes_ - resident_used_; }
     /// Bytes in the file.
     std::uint64_t file_bytes() const { return file_bytes_; }
@@ -81,7 +81,7 @@ class Spool {
     UniqueFd file_;
     std::uint64_t file_bytes_ = 0;
     std::deque<Place> places_;
-    std::vector<std::vector<std::byte>> buffers_;  // to be used again
+    std::vector<std::vector<std::byte>> buffers_;  // for reuse
 };
 
 }  // namespace gloved::convert
