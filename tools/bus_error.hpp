@@ -1,4 +1,4 @@
-// What a tool says when a file that it has mapped goes away under it.
+// A SIGBUS handler for tools: prints a message when a mapped file is truncated.
 #pragma once
 
 #include <signal.h>
@@ -12,17 +12,16 @@ namespace detail {
 inline const char* bus_error_message = nullptr;
 
 extern "C" inline void gloved_on_bus_error(int) {
-    // Nothing but what is safe in a signal handler. The access cannot be gone on with, so neither
-    // can the program.
+    // Only async-signal-safe calls. The access cannot be retried, so the program ends.
     [[maybe_unused]] const auto written =
         ::write(STDERR_FILENO, bus_error_message, std::strlen(bus_error_message));
     ::_exit(1);
 }
 }  // namespace detail
 
-/// From now on SIGBUS (a mapped file was truncated, or its disk fails) prints `message`, which ends
-/// in a newline and lives for ever, and ends the program with status 1. For programs, not for
-/// libraries.
+/// Installs a handler of SIGBUS (a mapped file was truncated, or its disk fails) that prints
+/// `message` and ends the program with status 1. `message` is static and ends in a newline. For
+/// programs, not for libraries.
 inline void explain_bus_errors(const char* message) {
     detail::bus_error_message = message;
     struct sigaction action {};

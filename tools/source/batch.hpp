@@ -1,4 +1,4 @@
-// A piece of a source, on its way from the bytes to the rows.
+// A batch: a piece of a source, from its bytes to its parsed rows.
 #pragma once
 
 #include <array>
@@ -13,19 +13,19 @@
 
 namespace gloved::source {
 
-/// How many lines that were not taken are told with their place and reason.
+/// Skipped lines that are listed with their place and reason; all are counted.
 inline constexpr std::size_t kShownProblems = 20;
 
-/// The first group comes from the reader, the rest from the lines. «Line» means a record where the
-/// source is binary.
+/// The chunker fills the first group of members, parsing fills the others. «Line» means a record
+/// where the source is binary.
 struct Batch {
     std::uint64_t sequence = 0;  ///< 0, 1, 2 … in the order of the source
     std::vector<char> buffer;
     std::size_t text_bytes = 0;
     std::uint64_t text_offset = 0;  ///< of the first byte, in the unpacked source
     bool final_newline = true;
-    bool too_long = false;  ///< no text, but one line at text_offset of more than kMaxLineBytes,
-                            ///< which is not here
+    bool too_long = false;  ///< no text: stands for one line at text_offset that is longer than
+                            ///< kMaxLineBytes
 
     struct Skipped {
         LineProblem problem;
@@ -38,12 +38,11 @@ struct Batch {
     std::vector<std::size_t> key_ends;
     std::vector<std::uint64_t> line_numbers;          ///< one a row, in this batch, from 0
     std::vector<float> values;                        ///< shape (rows, dim)
-    std::array<std::uint64_t, kLineFaults> faults{};  ///< lines that were not taken, by LineFault
-    std::vector<Skipped> skipped;  ///< the first kShownProblems of them: a file may hold nothing
-                                   ///< else
+    std::array<std::uint64_t, kLineFaults> faults{};  ///< skipped lines, by LineFault
+    std::vector<Skipped> skipped;                     ///< the first kShownProblems of them
     bool last_line_taken = true;
-    std::uint64_t first_line = 0;  ///< number of lines before this batch; known from `commit` on
-    std::vector<std::uint64_t> scratch;  ///< one a row, for `inspect` to leave something in
+    std::uint64_t first_line = 0;        ///< lines before this batch; set before SourceSink::commit
+    std::vector<std::uint64_t> scratch;  ///< for SourceSink::inspect, which passes it to `commit`
 
     std::size_t rows() const { return key_ends.size(); }
     std::string_view key(std::size_t row) const {
@@ -52,8 +51,7 @@ struct Batch {
     }
 };
 
-/// A longer line is a fault of its own (LineFault::too_long): it is what bounds the memory that a
-/// batch takes.
+/// A longer line is skipped as LineFault::too_long: this bounds a batch's memory.
 inline constexpr std::size_t kMaxLineBytes = std::size_t{16} << 20;
 
 }  // namespace gloved::source

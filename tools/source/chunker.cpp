@@ -18,9 +18,9 @@ class LineChunker : public Chunker {
         : Chunker(input, std::move(options)), lines_left_(options_.limit) {}
 
     Result<bool> next(Batch& batch) override {
-        if (!begin(batch)) return false;
+        if (!start(batch)) return false;
         std::vector<char>& buffer = batch.buffer;
-        auto filled = fill(batch);
+        auto filled = fill_buffer(batch);
         if (!filled) return filled.error();
         std::size_t end = 0;
         for (std::size_t searched = 0;;) {
@@ -36,7 +36,7 @@ class LineChunker : public Chunker {
                 end = static_cast<std::size_t>(newline - buffer.data()) + 1;
                 break;
             }
-            if (*filled > kMaxLineBytes) return pass_over(batch, *filled);
+            if (*filled > kMaxLineBytes) return skip_long_line(batch, *filled);
             buffer.resize(std::min(2 * buffer.size(), kMaxLineBytes + 1));
             searched = *filled;
             filled = read_on(buffer, searched);
@@ -45,15 +45,14 @@ class LineChunker : public Chunker {
         carry_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end),
                       buffer.begin() + static_cast<std::ptrdiff_t>(*filled));
         batch.text_bytes = end;
-        if (options_.limit != 0) cut_at_limit(batch);
+        if (options_.limit != 0) truncate_at_limit(batch);
         offset_ += batch.text_bytes;
         return batch.text_bytes != 0;
     }
 
   private:
-    /// Makes `batch` stand for the line whose beginning fills its buffer, and drops that line up to
-    /// its end.
-    Result<bool> pass_over(Batch& batch, std::size_t filled) {
+    /// Makes `batch` stand for the line whose beginning fills its buffer, and discards that line.
+    Result<bool> skip_long_line(Batch& batch, std::size_t filled) {
         batch.too_long = true;
         carry_.clear();
         if (!options_.discard_too_long) {
@@ -80,22 +79,22 @@ class LineChunker : public Chunker {
             filled = *more;
         }
         if (options_.limit != 0 && --lines_left_ == 0) {
-            stopped_at_limit_ = anything_left();
+            stopped_at_limit_ = has_more();
             ended_ = true;
         }
         return true;
     }
 
-    /// Whether the source goes on behind what was handed out. What a read there fails for lies
-    /// behind the limit, and is no concern of ours.
-    bool anything_left() {
+    /// Whether the source goes on after what was returned. A failed read counts as yes: it is
+    /// beyond the limit.
+    bool has_more() {
         if (!carry_.empty() || input_ended_) return !carry_.empty();
         char next = 0;
         const auto got = input_.read({&next, 1});
         return !got || *got != 0;
     }
 
-    void cut_at_limit(Batch& batch) {
+    void truncate_at_limit(Batch& batch) {
         std::size_t at = 0;
         while (at < batch.text_bytes && lines_left_ > 0) {
             const auto* newline = static_cast<const char*>(
@@ -105,7 +104,7 @@ class LineChunker : public Chunker {
             --lines_left_;
         }
         if (lines_left_ > 0) return;
-        stopped_at_limit_ = at < batch.text_bytes || anything_left();
+        stopped_at_limit_ = at < batch.text_bytes || has_more();
         if (at < batch.text_bytes) batch.final_newline = true;
         batch.text_bytes = at;
         ended_ = true;
@@ -125,8 +124,8 @@ class RecordChunker : public Chunker {
     }
 
     Result<bool> next(Batch& batch) override {
-        if (!begin(batch)) return false;
-        auto filled = fill(batch);
+        if (!start(batch)) return false;
+        auto filled = fill_buffer(batch);
         if (!filled) return filled.error();
         std::string_view bytes(batch.buffer.data(), *filled);
         std::size_t at = 0;
@@ -138,7 +137,7 @@ class RecordChunker : public Chunker {
                 ++records_;
                 --records_left_;
             } else if (record.state == Record::State::incomplete && at == 0 && !input_ended_) {
-                // A record that is longer than a chunk.
+                // The record is longer than a chunk.
                 batch.buffer.resize(2 * batch.buffer.size());
                 filled = read_on(batch.buffer, *filled);
                 if (!filled) return filled.error();
@@ -153,10 +152,10 @@ class RecordChunker : public Chunker {
             ended_ = true;
             stopped_at_limit_ = limited_;
             if (!limited_) {
-                if (Status read = look_for_surplus(batch, at, *filled); !read) return read.error();
+                if (Status read = find_surplus(batch, at, *filled); !read) return read.error();
             }
         } else if (record.state == Record::State::no_blank) {
-            // What came before it is handed out first, so that a fault in that is the first.
+            // Records before it are returned first, so that a fault in them is reported first.
             if (at == 0) {
                 return Error{
                     ErrorCode::bad_source,
@@ -169,7 +168,7 @@ class RecordChunker : public Chunker {
             carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end());
         } else if (input_ended_) {
             ended_ = true;
-            // Behind the last record there may be an LF; anything else is a record that is cut.
+            // An LF may follow the last record; anything else is a cut record.
             const std::string_view rest = bytes.substr(at);
             if (!rest.empty() && rest != "\n") {
                 batch.text_bytes = *filled;
@@ -182,10 +181,10 @@ class RecordChunker : public Chunker {
     }
 
   private:
-    /// Reads to the input's end, and looks for anything but an LF and zeros, the padding of tapes
+    /// Reads to the input's end and looks for data other than an LF and zeros, the padding of tapes
     /// and block devices.
-    Status look_for_surplus(Batch& batch, std::size_t at, std::size_t filled) {
-        // Not into the batch's buffer, which holds what is handed out.
+    Status find_surplus(Batch& batch, std::size_t at, std::size_t filled) {
+        // A buffer of its own: the batch's holds the records to return.
         std::vector<char> buffer(batch.buffer.begin() + static_cast<std::ptrdiff_t>(at),
                                  batch.buffer.begin() + static_cast<std::ptrdiff_t>(filled));
         std::uint64_t buffer_offset = offset_;
@@ -230,7 +229,7 @@ std::unique_ptr<Chunker> Chunker::create(Input& input, ChunkerOptions options) {
     return std::make_unique<LineChunker>(input, std::move(options));
 }
 
-bool Chunker::begin(Batch& batch) const {
+bool Chunker::start(Batch& batch) const {
     batch.text_bytes = 0;
     batch.final_newline = true;
     batch.too_long = false;
@@ -238,8 +237,8 @@ bool Chunker::begin(Batch& batch) const {
     return !ended_;
 }
 
-Result<std::size_t> Chunker::fill(Batch& batch) {
-    // A long line's room is given back with the next batch.
+Result<std::size_t> Chunker::fill_buffer(Batch& batch) {
+    // Frees the memory of a long line.
     if (batch.buffer.size() > 2 * options_.chunk_bytes) batch.buffer = {};
     batch.buffer.resize(std::max({batch.buffer.size(), options_.chunk_bytes, carry_.size()}));
     std::copy(carry_.begin(), carry_.end(), batch.buffer.begin());

@@ -1,4 +1,4 @@
-// Cuts a source into batches, at the ends of lines or of binary records.
+// Divides a source into batches that end at the end of a line or of a binary record.
 #pragma once
 
 #include <cstdint>
@@ -13,54 +13,52 @@
 
 namespace gloved::source {
 
-/// How much a chunk holds, unless a line or a record is longer.
+/// Bytes of a chunk, unless one line or record is longer.
 inline constexpr std::size_t kChunkBytes = 4 << 20;
-/// Rows of a chunk, but for the first.
+/// Maximum of rows in a batch, but for the first.
 inline constexpr std::size_t kMaxBatchRows = std::size_t{1} << 18;
 
-/// What of SourceOptions and of the source matters for cutting it.
+/// How to divide a source: from SourceOptions and from what detect() found.
 struct ChunkerOptions {
     std::vector<char> head;  ///< the first bytes of the input, already read from it
     bool head_is_all = false;
     Detected detected;
-    std::uint64_t limit = 0;  ///< lines or records to hand out at most, the header's line not
-                              ///< counted; 0: all
+    std::uint64_t limit = 0;  ///< maximum of lines or records, the header's line not counted; 0:
+                              ///< all
     bool discard_too_long = false;
     std::size_t chunk_bytes = kChunkBytes;
 };
 
 class Chunker {
   public:
-    /// A chunker for lines, or for records where the format is word2vec_bin. It starts behind the
-    /// header.
+    /// Creates a chunker for lines, or for records where the format is word2vec_bin. It starts
+    /// after the header.
     static std::unique_ptr<Chunker> create(Input& input, ChunkerOptions options);
     virtual ~Chunker() = default;
 
-    /// Fills the reader's part of `batch`, or returns false at the end. A line of more than
-    /// kMaxLineBytes makes a batch of its own (`too_long`); with ChunkerOptions::discard_too_long
-    /// it is passed over without being held in memory, otherwise the source ends for us there.
-    /// Errors: those of Input::read; bad_source for a record that is none.
+    /// Fills the chunker's part of `batch`, or returns false at the end. A line of more than
+    /// kMaxLineBytes becomes a batch of its own (`too_long`): with discard_too_long it is skipped
+    /// in bounded memory, otherwise the source ends there. Errors: those of Input::read; bad_source
+    /// for a malformed record.
     virtual Result<bool> next(Batch& batch) = 0;
 
-    /// Whether the limit left something unread.
+    /// Whether the source goes on after the limit.
     bool stopped_at_limit() const { return stopped_at_limit_; }
-    /// Bytes handed out or passed over so far.
+    /// Bytes returned or skipped so far.
     std::uint64_t offset() const { return offset_; }
-    /// Where data follows the last record that the header promises, but an LF and zeros; known at
-    /// the end.
+    /// Offset of data after the last record that the header promises, an LF and zeros aside; known
+    /// at the end.
     std::optional<std::uint64_t> surplus_offset() const { return surplus_offset_; }
 
   protected:
     Chunker(Input& input, ChunkerOptions options);
 
-    /// Makes a batch that was used before one of the place where reading is now; false when all was
-    /// handed out.
-    bool begin(Batch& batch) const;
-    /// Fills `batch.buffer` with what was carried over and with as much of the input as fits;
-    /// returns how much that is. All there is, if it is less than the buffer: then input_ended_ is
-    /// set.
-    Result<std::size_t> fill(Batch& batch);
-    /// Reads on from `filled`, into the rest of the buffer. Returns how much is there then.
+    /// Resets `batch` for the current offset; false at the end.
+    bool start(Batch& batch) const;
+    /// Fills `batch.buffer` with carry_ and then from the input. Returns the bytes in it; fewer
+    /// than the buffer means that input_ended_ is set.
+    Result<std::size_t> fill_buffer(Batch& batch);
+    /// Reads into the buffer from `filled` on. Returns the bytes in it.
     Result<std::size_t> read_on(std::vector<char>& buffer, std::size_t filled);
 
     Input& input_;

@@ -50,7 +50,7 @@ constexpr Signature kSignatures[] = {
      "convert it: iconv -f UTF-16 -t UTF-8 FILE | gloved-convert - MODEL_DIR"},
 };
 
-bool starts_html(std::string_view text) {
+bool looks_like_html(std::string_view text) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n\xEF\xBB\xBF"), text.size()));
     std::string head(text.substr(0, 9));
     std::transform(head.begin(), head.end(), head.begin(),
@@ -59,8 +59,8 @@ bool starts_html(std::string_view text) {
            head.starts_with("<?xml");
 }
 
-/// What is certainly none of our formats, by its first bytes, and what to do about it.
-std::optional<std::string> foreign_content(std::string_view text, std::string_view packing) {
+/// Recognizes content that is none of our formats; returns what it is and what to do.
+std::optional<std::string> unsupported_content(std::string_view text, std::string_view packing) {
     if (text.empty())
         return "the source is empty: nothing was downloaded, or the command before the pipe failed";
     if (text.starts_with("\x1f\x8b")) {
@@ -79,7 +79,7 @@ std::optional<std::string> foreign_content(std::string_view text, std::string_vi
             return fmt::format("this is {}, not GloVe text; {}", signature.what, signature.remedy);
         }
     }
-    if (starts_html(text)) {
+    if (looks_like_html(text)) {
         return "this is an HTML or XML page, not GloVe text: an error page of the download's "
                "server, most likely; "
                "fetch the download again";
@@ -87,7 +87,7 @@ std::optional<std::string> foreign_content(std::string_view text, std::string_vi
     return std::nullopt;
 }
 
-/// The first lines, without what stands behind the last newline unless the text ends there.
+/// The first lines. A last line without newline counts only if the text ends there.
 std::vector<std::string_view> first_lines(std::string_view text, bool whole) {
     std::vector<std::string_view> lines;
     for (std::size_t at = 0; at < text.size() && lines.size() < kSampledLines;) {
@@ -102,7 +102,7 @@ std::vector<std::string_view> first_lines(std::string_view text, bool whole) {
     return lines;
 }
 
-bool holds_nul_early(std::string_view text) {
+bool has_nul_near_start(std::string_view text) {
     return text.substr(0, 512).find('\0') != std::string_view::npos;
 }
 
@@ -116,7 +116,7 @@ struct SizeHeader {
     std::uint64_t dim = 0;
 };
 
-/// «400000 300», and nothing else on the line.
+/// Parses a header line like «400000 300».
 std::optional<SizeHeader> size_header(std::string_view line) {
     const std::size_t blank = line.find(' ');
     if (blank == std::string_view::npos) return std::nullopt;
@@ -130,18 +130,17 @@ std::optional<SizeHeader> size_header(std::string_view line) {
     return header;
 }
 
-/// Whether line 1 is a header rather than a word and a number: two integers, and the next line is
-/// no such pair. A lone line is taken for a header, unless one number a line is asked for.
+/// Whether line 1 is a header rather than a word and a number: it has two integers, and line 2 is
+/// no such pair. A single line is taken for a header, unless `dim` is 1.
 bool starts_with_header(const std::vector<std::string_view>& lines, std::size_t dim) {
     if (lines.empty() || !size_header(lines[0])) return false;
     if (lines.size() == 1) return dim != 1;
-    // Of binary data, a «line» can be two fields too, by chance: then the second is no number.
+    // A «line» of binary data may have two fields by chance: then the second is no number.
     return count_fields(lines[1]) != 2 || !is_number(lines[1].substr(lines[1].find(' ') + 1));
 }
 
-/// Whether what follows a header is text. Any line that reads as one of that width proves it. Where
-/// none does, as in a file whose every line is wrong, control bytes tell binary data: 4 KiB of
-/// float32 are not without.
+/// Whether the content after a header is text. One line of that width proves it. If no line parses,
+/// control bytes mean binary data: 4 KiB of float32 always have some.
 bool body_is_text(std::string_view body, bool whole, std::size_t dim) {
     std::vector<float> values(dim);
     std::string_view key;
@@ -159,9 +158,9 @@ bool body_is_text(std::string_view body, bool whole, std::size_t dim) {
     return line.find(' ') == std::string_view::npos || is_number(line.substr(line.rfind(' ') + 1));
 }
 
-/// Whether at least half of the sampled lines of exactly `dim + 1` fields are a word and `dim`
-/// numbers.
-bool confirmed(const std::vector<std::string_view>& lines, std::size_t dim) {
+/// Whether at least half of the sampled lines with exactly `dim + 1` fields parse as a word and
+/// `dim` numbers.
+bool most_lines_parse(const std::vector<std::string_view>& lines, std::size_t dim) {
     std::vector<float> values(dim);
     std::string_view key;
     std::ptrdiff_t balance = 0;
@@ -172,12 +171,11 @@ bool confirmed(const std::vector<std::string_view>& lines, std::size_t dim) {
     return balance >= 0;
 }
 
-/// The numbers a line holds. Most lines have one field more than that; lines whose words hold
-/// blanks have more, cut ones fewer. So the widths are tried from the most frequent one on (of
-/// equally frequent ones the larger first), and the first that is confirmed is it: where words with
-/// blanks are in the majority, letters stand among what would be numbers. Without any, the most
-/// frequent: reading on then names the line that is wrong. 0 when no line holds two fields.
-std::size_t find_dim(const std::vector<std::string_view>& lines) {
+/// Guesses how many numbers a line has. Most lines have one field more; lines whose words hold
+/// blanks have more fields, cut lines fewer. Tries widths by frequency (of equally frequent ones
+/// the larger first) and takes the first that most lines confirm. If none is confirmed, returns the
+/// most frequent: the parser then names the wrong line. 0 if no line has two fields.
+std::size_t guess_dim(const std::vector<std::string_view>& lines) {
     std::map<std::size_t, std::size_t, std::greater<>> frequency;
     for (const std::string_view line : lines) {
         const std::size_t fields = count_fields(line);
@@ -187,13 +185,13 @@ std::size_t find_dim(const std::vector<std::string_view>& lines) {
     std::stable_sort(widths.begin(), widths.end(),
                      [](auto& a, auto& b) { return a.second > b.second; });
     for (const auto& [width, count] : widths) {
-        if (confirmed(lines, width)) return width;
+        if (most_lines_parse(lines, width)) return width;
     }
     return widths.empty() ? 0 : widths.front().first;
 }
 
-/// Whether in all sampled lines of `dim` numbers the first is the norm of the others. Rows of zeros
-/// prove nothing: two others are wanted.
+/// Whether in all sampled lines of `dim` numbers the first is the norm of the others. Needs two
+/// lines that are not all zeros.
 bool first_numbers_are_norms(const std::vector<std::string_view>& lines, std::size_t dim) {
     if (dim < 3) return false;
     std::vector<float> values(dim);
@@ -233,11 +231,12 @@ Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset)
              : "; this is no GloVe text, fetch the text file"));
 }
 
-/// Completes what is known of text without a header.
+/// Detects format and dim of text without a header.
 Status detect_plain(const std::vector<std::string_view>& lines, SourceFormat format,
                     Detected& detected) {
     const std::size_t given = detected.dim;
-    const std::size_t width = format != SourceFormat::automatic && given != 0 ? 0 : find_dim(lines);
+    const std::size_t width =
+        format != SourceFormat::automatic && given != 0 ? 0 : guess_dim(lines);
     if (format == SourceFormat::automatic) {
         const bool possible = given == 0 || width == given + 1;
         format = possible && first_numbers_are_norms(lines, width) ? SourceFormat::norms
@@ -256,7 +255,7 @@ Status detect_plain(const std::vector<std::string_view>& lines, SourceFormat for
     return {};
 }
 
-/// Reads the header line.
+/// Parses the header line.
 Status detect_header(std::string_view head, const std::vector<std::string_view>& lines,
                      Detected& detected) {
     const auto header = lines.empty() ? std::nullopt : size_header(lines[0]);
@@ -308,14 +307,15 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
     detected.bom = head.starts_with(kBom);
     if (detected.bom) detected.body_offset = kBom.size();
     const std::string_view text = head.substr(detected.body_offset);
-    if (auto foreign = foreign_content(text, packing)) return bad_source(*std::move(foreign));
+    if (auto unsupported = unsupported_content(text, packing))
+        return bad_source(*std::move(unsupported));
 
     const auto lines = first_lines(text, whole);
     const bool plain = format == SourceFormat::glove || format == SourceFormat::norms ||
                        (format == SourceFormat::automatic && !starts_with_header(lines, dim));
     if (plain) {
         if (Status done = detect_plain(lines, format, detected); !done) {
-            return holds_nul_early(text) ? binary_data() : done.error();
+            return has_nul_near_start(text) ? binary_data() : done.error();
         }
     } else {
         if (Status done = detect_header(head, lines, detected); !done) return done.error();
@@ -326,7 +326,7 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
         }
         detected.format = format;
     }
-    if (detected.format != SourceFormat::word2vec_bin && holds_nul_early(text))
+    if (detected.format != SourceFormat::word2vec_bin && has_nul_near_start(text))
         return binary_data();
     return detected;
 }

@@ -21,16 +21,14 @@ namespace {
 
 constexpr int kPollMs = 200;
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
-// The header of a first member, the end of an archive without any, and the mark of one that was
-// meant to be split.
+// A first member's header, the end record of an empty archive, and the marker of a split archive.
 constexpr std::string_view kZipMagics[] = {"PK\x03\x04", "PK\x05\x06", "PK\x07\x08"};
 
 }  // namespace
 
 struct Input::Inflater {
     Inflater() {
-        // 16: gzip only. zlib's automatic detection would also take zlib streams, which no download
-        // is.
+        // 16: gzip only. Automatic detection would also accept zlib streams, which no download is.
         if (::inflateInit2(&stream, 15 + 16) != Z_OK) throw std::bad_alloc();
     }
     Inflater(const Inflater&) = delete;
@@ -52,8 +50,7 @@ Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop
     Input input(path, stop, block_bytes);
     input.fd_ = STDIN_FILENO;
     if (path != "-") {
-        // A FIFO is welcome here, so no O_NONBLOCK: opening it waits for its writer, and a signal
-        // ends the wait.
+        // No O_NONBLOCK: opening a FIFO waits for its writer, and a signal ends the wait.
         input.owned_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
         if (!input.owned_) {
             if (errno == EINTR) return Error{ErrorCode::interrupted, "interrupted"};
@@ -70,7 +67,7 @@ Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop
         input.total_bytes_ = static_cast<std::uint64_t>(status->st_size);
         (void)::posix_fadvise(input.fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
     }
-    if (Status filled = input.refill(); !filled) return filled.error();
+    if (Status filled = input.refill_block(); !filled) return filled.error();
     if (input.block_.starts_with(kGzipMagic)) input.inflater_ = std::make_unique<Inflater>();
     const std::string_view head = input.block_;
     if (std::any_of(std::begin(kZipMagics), std::end(kZipMagics),
@@ -112,8 +109,8 @@ std::optional<std::uint32_t> Input::crc32() const {
 Result<std::size_t> Input::read_source(std::span<char> buffer) {
     std::size_t filled = 0;
     while (filled < buffer.size()) {
-        // poll with a deadline: a signal that comes between the look at the flag and read() would
-        // otherwise be noticed only when the pipe's writer says something.
+        // poll with a timeout: a signal between the check of the flag and read() would otherwise be
+        // noticed only when the pipe has data.
         pollfd waiting{fd_, POLLIN, 0};
         int ready = 0;
         do {
@@ -134,7 +131,7 @@ Result<std::size_t> Input::read_source(std::span<char> buffer) {
     return filled;
 }
 
-Status Input::refill() {
+Status Input::refill_block() {
     block_.resize(block_bytes_);
     block_used_ = 0;
     auto got = read_source(block_);
@@ -142,7 +139,7 @@ Status Input::refill() {
     return got ? Status() : Status(got.error());
 }
 
-Result<std::size_t> Input::take(std::span<char> buffer) {
+Result<std::size_t> Input::read_plain(std::span<char> buffer) {
     const std::size_t kept = std::min(buffer.size(), block_.size() - block_used_);
     std::memcpy(buffer.data(), block_.data() + block_used_, kept);
     block_used_ += kept;
@@ -157,7 +154,7 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
     std::size_t filled = 0;
     while (filled < buffer.size() && !inflater_->ended) {
         if (block_used_ == block_.size()) {
-            if (Status got = refill(); !got) return got.error();
+            if (Status got = refill_block(); !got) return got.error();
             if (block_.empty()) {
                 inflater_->ended = true;
                 if (inflater_->member_ended) break;
@@ -170,8 +167,7 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
         }
         const std::uint64_t at = source_bytes_ - (block_.size() - block_used_);
         if (inflater_->member_ended) {
-            // Further members are part of the text; zeros are the padding of tapes and block
-            // devices.
+            // Further gzip members continue the text; zeros are padding of tapes and block devices.
             if (block_[block_used_] == '\0') {
                 ++block_used_;
                 continue;
@@ -227,7 +223,7 @@ Result<std::size_t> Input::unzip(std::span<char> buffer) {
 
 Result<std::size_t> Input::read(std::span<char> buffer) {
     if (zip_) return unzip(buffer);
-    return inflater_ == nullptr ? take(buffer) : inflate(buffer);
+    return inflater_ == nullptr ? read_plain(buffer) : inflate(buffer);
 }
 
 }  // namespace gloved::source

@@ -12,8 +12,8 @@
 namespace gloved::source {
 namespace {
 
-/// Takes a line whose key holds no blank, which nearly every line is. False for any other, right or
-/// wrong.
+/// Fast path: parses a line whose key holds no blank, as nearly all do. False for any other line,
+/// valid or not.
 bool parse_plain_line(std::string_view line, std::size_t dim, std::string_view& key,
                       float* values) {
     const std::size_t blank = line.find(' ');
@@ -37,7 +37,7 @@ bool is_number(std::string_view text) {
     return number.fault != NumberFault::malformed && number.end == text.data() + text.size();
 }
 
-bool names_no_finite_value(std::string_view text) {
+bool is_inf_or_nan(std::string_view text) {
     if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
     std::string lower(text.substr(0, 9));
     std::transform(lower.begin(), lower.end(), lower.begin(),
@@ -53,7 +53,7 @@ LineProblem bad_field(std::string_view token, std::size_t field, std::size_t fie
     };
     if (token.empty())
         return problem(LineFault::bad_number, "where a number should be: two blanks in a row");
-    if (names_no_finite_value(token)) return problem(LineFault::not_finite, "which is not finite");
+    if (is_inf_or_nan(token)) return problem(LineFault::not_finite, "which is not finite");
     if (is_number(token)) return problem(LineFault::overflow, "which is too large for float32");
     return problem(LineFault::bad_number, "which is not a number");
 }
@@ -69,9 +69,9 @@ LineProblem too_few_fields(std::string_view line, std::size_t dim, std::size_t f
                      : "")};
 }
 
-/// The unit of the last decimal of a number as it is printed: 0.01 for «6.53», 1 for «7», 0.1 for
+/// The value of one unit in a printed number's last decimal: 0.01 for «6.53», 1 for «7», 0.1 for
 /// «1.25e1».
-double last_unit(std::string_view printed) {
+double last_decimal_unit(std::string_view printed) {
     const std::size_t mantissa_end = std::min(printed.find_first_of("eE"), printed.size());
     const std::size_t point = printed.substr(0, mantissa_end).find('.');
     const double decimals =
@@ -154,14 +154,15 @@ std::optional<LineProblem> parse_line_with_norm(std::string_view line, std::size
                                                 std::string_view& key, float* values) {
     if (auto problem = parse_line(line, dim + 1, key, values)) return problem;
     const double printed = values[0];
-    // Moved down rather than parsed elsewhere: the rows of a batch lie back to back.
+    // Moved in place: the rows of a batch are stored back to back.
     std::copy(values + 1, values + 1 + dim, values);
     double sum = 0;
     for (std::size_t i = 0; i < dim; ++i) sum += static_cast<double>(values[i]) * values[i];
     const double norm = std::sqrt(sum);
     const std::size_t first = key.size() + 1;
     const std::string_view token = line.substr(first, line.find(' ', first) - first);
-    const double tolerance = 1e-4 * norm + std::min(last_unit(token), std::max(0.01 * norm, 1e-6));
+    const double tolerance =
+        1e-4 * norm + std::min(last_decimal_unit(token), std::max(0.01 * norm, 1e-6));
     if (std::abs(printed - norm) <= tolerance) return std::nullopt;
     return LineProblem{
         LineFault::norm_mismatch,

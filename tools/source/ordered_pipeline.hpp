@@ -1,4 +1,5 @@
-// Work on a stream of items by several threads, with results in the order of the stream.
+// Parallel pipeline: several threads work on a stream of items, results come in the order of the
+// stream.
 #pragma once
 
 #include <condition_variable>
@@ -12,16 +13,14 @@
 
 namespace gloved::source {
 
-/// Calls `produce(item)`, `work(item)` and `consume(item)` for each item of a stream.
+/// Runs `produce(item)`, `work(item)` and `consume(item)` for each item of a stream.
 ///
 /// `Result<bool> produce(Item&)` fills an item, or returns false at the end; `Status
-/// consume(Item&)` takes the results in the order in which they were produced. Both run on the
-/// calling thread. `void work(Item&)` runs on one of `threads` workers, or on the calling thread
-/// too where there are none. Items live in a ring of threads + 2 and are used again and again, so
-/// that their buffers are allocated once and memory is bounded.
-///
-/// Ends early at the first fault in stream order: an error of `produce` is returned only after all
-/// that was produced before it has been consumed. What `work` throws is thrown again here.
+/// consume(Item&)` gets the results in the order in which they were produced. Both run on the
+/// calling thread. `void work(Item&)` runs on one of `threads` workers, or on the calling thread if
+/// `threads` is 0. Items are in a ring of threads + 2 and are reused, so that their buffers are
+/// allocated once and memory is bounded. Ends at the first error in stream order: an error of
+/// `produce` is returned after all items before it are consumed. Rethrows what `work` throws.
 template <class Item, class Produce, class Work, class Consume>
 Status run_ordered(std::size_t threads, Produce produce, Work work, Consume consume) {
     if (threads == 0) {
@@ -64,8 +63,8 @@ Status run_ordered(std::size_t threads, Produce produce, Work work, Consume cons
             to_caller.notify_one();
         }
     };
-    // Declared in this order: the door closes first, then the threads are joined, whatever way
-    // leads out of here.
+    // Declared in this order, so that on return the door closes first and then the threads are
+    // joined.
     std::vector<std::jthread> workers;
     struct Door {
         ~Door() {

@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little);
 Record find_record(std::string_view bytes, std::size_t dim) {
     Record record;
     const std::size_t first = bytes.starts_with('\n') ? 1 : 0;
-    // One byte more than the longest word: where its blank stands.
+    // One byte more than the longest word, for its blank.
     const std::string_view start = bytes.substr(first, kMaxWordBytes + 1);
     const std::size_t length = start.find(' ');
     if (length == std::string_view::npos) {

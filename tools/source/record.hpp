@@ -1,4 +1,5 @@
-// One record of word2vec's binary format: a word, the byte 0x20, and `dim` little-endian float32.
+// Parses one record of word2vec's binary format: a word, the byte 0x20, and `dim` little-endian
+// float32.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +22,12 @@ struct Record {
     const char* numbers = "";  ///< dim floats, not aligned
 };
 
-/// Finds the record that starts at the beginning of `bytes`. Looks at the word alone. Safe for
+/// Finds the end of the record at the beginning of `bytes`; does not check its numbers. Safe for
 /// concurrent use.
 Record find_record(std::string_view bytes, std::size_t dim);
 
-/// Copies the numbers of a whole record to `values` (shape (dim)), bit for bit. The problem is one
-/// of LineFault's not_finite and bad_key. Safe for concurrent use.
+/// Copies the numbers of a whole record to `values` (shape (dim)), bit for bit. Problems:
+/// not_finite, bad_key. Safe for concurrent use.
 std::optional<LineProblem> parse_record(const Record& record, std::size_t dim, float* values);
 
 }  // namespace gloved::source

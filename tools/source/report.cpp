@@ -23,7 +23,7 @@ std::optional<Enum> from_name(const std::string_view (&names)[n], std::string_vi
     return static_cast<Enum>(found - std::begin(names));
 }
 
-/// Bytes of any kind as a JSON string from which they can be read again (bytes_of_json_string).
+/// Any bytes as a JSON string that bytes_of_json_string decodes.
 nlohmann::ordered_json exact_string(std::string_view bytes) {
     std::string text;
     wire::append_json_string(text, bytes);

@@ -1,5 +1,4 @@
-// report.json: how a model came to be. For people and for gloved-verify; nothing that serves a
-// model reads it.
+// report.json: how a model was made. For people and for gloved-verify; the daemon does not read it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace gloved::source {
 
-/// Which line wins when several have one key.
+/// Which of several lines with the same key is kept.
 enum class Duplicates { first, last, error };
 
 std::string_view name_of(Duplicates rule);
@@ -22,20 +21,20 @@ std::string_view name_of(OnError rule);
 std::optional<Duplicates> duplicates_from(std::string_view name);
 std::optional<OnError> on_error_from(std::string_view name);
 
-/// A line that was left out for another with the same key. Line numbers count from 1.
+/// A line that was dropped because another has the same key. Line numbers count from 1.
 struct Duplicate {
     std::uint64_t kept_line = 0;
     std::uint64_t dropped_line = 0;
     std::string key;
 };
 
-/// Duplicates that a report lists; all are counted.
+/// How many duplicates a report lists; all are counted.
 inline constexpr std::size_t kListedDuplicates = 1000;
 
 struct Report {
     std::string source_name;
-    std::uint64_t source_bytes = 0;  ///< as they lie on disk; of a zip archive's member, packed
-    std::string member;              ///< of a zip archive; empty for other sources
+    std::uint64_t source_bytes = 0;                ///< on disk; of a zip archive's member, packed
+    std::string member;                            ///< of a zip archive; empty for other sources
     std::optional<std::uint64_t> source_checksum;  ///< absent for a zip archive, and when the
                                                    ///< source was not read to its end
     std::optional<std::uint32_t> source_crc32;  ///< of the member's text; absent without a member,
@@ -53,16 +52,15 @@ struct Report {
     std::vector<std::pair<std::string, double>> seconds;  ///< by stage, in order
 };
 
-/// The report as JSON text. Names of files and words may be any bytes: those that are not UTF-8 are
-/// written as in replies of the daemon (common/wire/json_string.hpp), so that read_rules reads
-/// them.
+/// Formats the report as JSON. Bytes that are not UTF-8 are escaped as in the daemon's replies
+/// (common/wire/json_string.hpp), so that read_rules restores them.
 std::string to_json(const Report& report);
 
-/// What of a report tells how to read its source again. What a report of an earlier version lacks
-/// has its default here.
+/// The part of a report that says how to read its source again. Fields that older reports lack have
+/// their defaults.
 struct ReadingRules {
-    bool generated = false;  ///< made by gloved-bench, not of a source: the rest has no meaning
-                             ///< then
+    bool generated = false;  ///< made by gloved-bench, not from a source: the other fields are
+                             ///< unset
     SourceFormat format = SourceFormat::glove;
     std::string member;
     Duplicates duplicates = Duplicates::first;

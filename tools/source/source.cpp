@@ -14,7 +14,7 @@
 namespace gloved::source {
 namespace {
 
-/// How the lines of a source are to be read.
+/// How to parse the lines of a source.
 struct Reading {
     SourceFormat format;
     std::size_t dim;
@@ -31,12 +31,11 @@ void clear_rows(Batch& batch) {
     batch.last_line_taken = true;
 }
 
-/// Room for one row more than there are, and for the norm that parse_line_with_norm reads before
-/// it.
-float* next_row(Batch& batch, std::size_t dim) {
+/// Makes room for one more row, and for the norm that parse_line_with_norm reads before it.
+float* room_for_row(Batch& batch, std::size_t dim) {
     const std::size_t used = batch.rows() * dim;
-    // Grown by doubling and kept for later batches: sized line by line, resize() would first write
-    // zeros under every row.
+    // Doubled, and kept for later batches: resize() for each line would write zeros under every
+    // row.
     if (batch.values.size() < used + dim + 1)
         batch.values.resize(std::max(used + dim + 1, 2 * batch.values.size()));
     return batch.values.data() + used;
@@ -56,7 +55,7 @@ void add_fault(Batch& batch, LineProblem&& problem, std::uint64_t offset) {
     batch.last_line_taken = false;
 }
 
-/// Parses the lines of a batch. With OnError::stop it ends at the first fault, which it leaves in
+/// Parses the lines of a batch. With OnError::stop it ends at the first fault, which is then in
 /// `skipped`.
 void parse_lines(Batch& batch, const Reading& reading) {
     const auto parse = reading.format == SourceFormat::norms ? parse_line_with_norm : parse_line;
@@ -66,7 +65,7 @@ void parse_lines(Batch& batch, const Reading& reading) {
             static_cast<const char*>(std::memchr(text.data() + at, '\n', text.size() - at));
         const std::size_t end =
             newline == nullptr ? text.size() : static_cast<std::size_t>(newline - text.data());
-        float* const values = next_row(batch, reading.dim);
+        float* const values = room_for_row(batch, reading.dim);
         std::string_view key;
         auto problem = parse(trim_line_end(text.substr(at, end - at)), reading.dim, key, values);
         if (problem) {
@@ -84,7 +83,7 @@ void parse_lines(Batch& batch, const Reading& reading) {
     }
 }
 
-/// As parse_lines, for binary records.
+/// Parses the binary records of a batch, as parse_lines does lines.
 void parse_records(Batch& batch, const Reading& reading) {
     const std::string_view bytes(batch.buffer.data(), batch.text_bytes);
     for (std::size_t at = 0; at < bytes.size(); ++batch.lines) {
@@ -99,7 +98,7 @@ void parse_records(Batch& batch, const Reading& reading) {
                     "download is not complete, fetch it again",
                     bytes.size() - at)};
         } else {
-            problem = parse_record(record, reading.dim, next_row(batch, reading.dim));
+            problem = parse_record(record, reading.dim, room_for_row(batch, reading.dim));
         }
         if (problem) {
             add_fault(batch, *std::move(problem), batch.text_offset + at);
@@ -148,11 +147,190 @@ std::string found_text(const SourceSummary& summary) {
                        summary.dim);
 }
 
-/// Whether --on-error skip is worth naming: not where the download is at fault, nor where the
-/// message does.
+/// Whether to recommend --on-error skip: not for a cut download, nor where the message does so
+/// itself.
 bool skipping_helps(LineFault fault) {
     return fault != LineFault::cut && fault != LineFault::too_many_fields;
 }
+
+/// One run of read_source.
+class SourceReader {
+  public:
+    SourceReader(Input& input, const SourceOptions& options, const SourceSink& sink)
+        : input_(input), options_(options), sink_(sink) {}
+
+    Result<SourceSummary> read() {
+        auto chunking = detect_format();
+        if (!chunking) return chunking.error();
+        if (sink_.begin) {
+            if (Status begun = sink_.begin(summary_); !begun) return begun.error();
+        }
+        const auto chunker = Chunker::create(input_, *std::move(chunking));
+        if (Status parsed = parse_batches(*chunker); !parsed) return parsed.error();
+        summary_.text_bytes = chunker->offset();
+        summary_.whole = !chunker->stopped_at_limit();
+        if (Status counted = check_count(chunker->surplus_offset()); !counted)
+            return counted.error();
+        if (summary_.rows == 0) return no_rows();
+        if (!summary_.final_newline && last_line_taken_) {
+            warn(
+                "no newline at the end of the last line; it has the right width, but its last "
+                "number may be cut");
+        }
+        if (summary_.whole) compare_with_known_files();
+        return std::move(summary_);
+    }
+
+  private:
+    Error bad_source(const std::string& message) const {
+        return {ErrorCode::bad_source, fmt::format("{}: {}", input_.name(), message)};
+    }
+    void say(const std::string& message) const {
+        if (sink_.say) sink_.say(fmt::format("{}: {}", input_.name(), message));
+    }
+    void warn(const std::string& message) const {
+        if (sink_.say) sink_.say(fmt::format("warning: {}: {}", input_.name(), message));
+    }
+    std::string_view unit() const { return unit_of(summary_.format); }
+    /// Lines without a text's header.
+    std::uint64_t body_lines() const { return summary_.lines - header_lines_; }
+
+    /// Reads the head, and begins the summary with what it shows.
+    Result<ChunkerOptions> detect_format() {
+        ChunkerOptions chunking;
+        chunking.head.resize(options_.head_bytes);
+        auto head_bytes = input_.read(chunking.head);
+        if (!head_bytes) return head_bytes.error();
+        chunking.head_is_all = *head_bytes < chunking.head.size();
+        chunking.head.resize(*head_bytes);
+        const auto detected =
+            detect(std::string_view(chunking.head.data(), chunking.head.size()),
+                   chunking.head_is_all, options_.format, options_.dim, input_.compression());
+        if (!detected) return bad_source(detected.error().message);
+        chunking.detected = *detected;
+        chunking.limit = options_.limit;
+        chunking.discard_too_long = options_.on_error == OnError::skip;
+        // Bounds memory: a row takes some sixty bytes while its batch is parsed, however short its
+        // text.
+        const std::size_t shortest_row = 2 * detected->dim + 2;
+        chunking.chunk_bytes = std::min(options_.chunk_bytes, kMaxBatchRows * shortest_row);
+
+        summary_.format = detected->format;
+        summary_.dim = detected->dim;
+        summary_.dim_found = options_.dim == 0;
+        summary_.bom = detected->bom;
+        summary_.header_rows = detected->header_rows;
+        header_lines_ =
+            summary_.header_rows && summary_.format != SourceFormat::word2vec_bin ? 1 : 0;
+        summary_.lines = header_lines_;
+        if (summary_.bom) say("the byte order mark (UTF-8) at its beginning is dropped");
+        if (options_.format == SourceFormat::automatic || summary_.dim_found)
+            say(found_text(summary_));
+        return chunking;
+    }
+
+    Status parse_batches(Chunker& chunker) {
+        const Reading reading{summary_.format, summary_.dim, options_.on_error};
+        std::uint64_t batches = 0;
+        const auto produce = [&](Batch& batch) -> Result<bool> {
+            batch.sequence = batches++;
+            return chunker.next(batch);
+        };
+        const auto work = [&](Batch& batch) {
+            parse_batch(batch, reading);
+            if (sink_.inspect) sink_.inspect(batch);
+        };
+        const auto consume = [&](Batch& batch) -> Status {
+            batch.first_line = summary_.lines;
+            if (Status noted = note_skipped(batch); !noted) return noted;
+            summary_.lines += batch.lines;
+            summary_.rows += batch.rows();
+            summary_.final_newline = batch.final_newline;
+            last_line_taken_ = batch.last_line_taken;
+            return sink_.commit ? sink_.commit(batch) : Status();
+        };
+        return run_ordered<Batch>(options_.threads, produce, work, consume);
+    }
+
+    /// Adds a batch's faults to the summary. With OnError::stop the first is the error.
+    Status note_skipped(const Batch& batch) {
+        for (const Batch::Skipped& skipped : batch.skipped) {
+            const std::string what =
+                fmt::format("{} {} (byte {}): {}", unit(), batch.first_line + skipped.line + 1,
+                            skipped.offset, skipped.problem.message);
+            if (options_.on_error == OnError::stop) {
+                if (!skipping_helps(skipped.problem.fault)) return bad_source(what);
+                return bad_source(
+                    fmt::format("{}; --on-error skip leaves such {}s out", what, unit()));
+            }
+            if (summary_.skipped_examples.size() < kShownProblems)
+                summary_.skipped_examples.push_back(what);
+        }
+        for (std::size_t fault = 0; fault < kLineFaults; ++fault)
+            summary_.skipped[fault] += batch.faults[fault];
+        return {};
+    }
+
+    /// Compares the words with the header's count, and looks at what follows the last of them.
+    Status check_count(std::optional<std::uint64_t> surplus_offset) const {
+        const auto skipped = [&](LineFault fault) {
+            return summary_.skipped[static_cast<std::size_t>(fault)];
+        };
+        const auto doubt = [&](const std::string& message) -> Status {
+            if (options_.on_error == OnError::stop) return bad_source(message);
+            warn(message);
+            return {};
+        };
+        const std::uint64_t words =
+            body_lines() - skipped(LineFault::blank) - skipped(LineFault::cut);
+        if (summary_.whole && summary_.header_rows && words != *summary_.header_rows) {
+            Status counted = doubt(fmt::format(
+                "the header promises {} words, {} are there; {}; --on-error skip takes what is "
+                "there",
+                *summary_.header_rows, words,
+                words < *summary_.header_rows ? "the download is not complete, fetch it again"
+                                              : "the header is wrong, or other data was appended"));
+            if (!counted) return counted;
+        }
+        if (!surplus_offset) return {};
+        return doubt(
+            fmt::format("other data follows the last of the {} words that the header promises, at "
+                        "byte {}; --on-error skip leaves it out",
+                        *summary_.header_rows, *surplus_offset));
+    }
+
+    Error no_rows() const {
+        return bad_source(summary_.skipped_examples.empty()
+                              ? "there are no words behind the header; the download is not "
+                                "complete, fetch it again"
+                              : fmt::format("none of {} {}s could be taken; the first: {}; give "
+                                            "--format or --dim if they are to be read in another "
+                                            "way",
+                                            body_lines(), unit(),
+                                            summary_.skipped_examples.front()));
+    }
+
+    void compare_with_known_files() const {
+        if (const auto known = known_file(body_lines(), summary_.dim))
+            say(fmt::format("this is {} ({} lines)", known->name, with_commas(known->lines)));
+        const auto longer = [&](std::string_view name) {
+            return maybe_truncated(name, body_lines(), summary_.dim);
+        };
+        const auto of_name = longer(input_.name());
+        if (const auto longer_file = of_name ? of_name : longer(input_.member())) {
+            warn(fmt::format(
+                "{} lines read; the nearest known file, {}, has {}: this one may be truncated",
+                with_commas(body_lines()), longer_file->name, with_commas(longer_file->lines)));
+        }
+    }
+
+    Input& input_;
+    const SourceOptions& options_;
+    const SourceSink& sink_;
+    SourceSummary summary_;
+    std::uint64_t header_lines_ = 0;
+    bool last_line_taken_ = true;
+};
 
 }  // namespace
 
@@ -166,144 +344,7 @@ std::string_view unit_of(SourceFormat format) {
 
 Result<SourceSummary> read_source(Input& input, const SourceOptions& options,
                                   const SourceSink& sink) {
-    const auto bad_source = [&](const std::string& message) {
-        return Error{ErrorCode::bad_source, fmt::format("{}: {}", input.name(), message)};
-    };
-    const auto say = [&](const std::string& message) {
-        if (sink.say) sink.say(fmt::format("{}: {}", input.name(), message));
-    };
-    const auto warn = [&](const std::string& message) {
-        if (sink.say) sink.say(fmt::format("warning: {}: {}", input.name(), message));
-    };
-
-    ChunkerOptions chunking;
-    chunking.head.resize(options.head_bytes);
-    auto head_bytes = input.read(chunking.head);
-    if (!head_bytes) return head_bytes.error();
-    chunking.head_is_all = *head_bytes < chunking.head.size();
-    chunking.head.resize(*head_bytes);
-    const auto detected =
-        detect(std::string_view(chunking.head.data(), chunking.head.size()), chunking.head_is_all,
-               options.format, options.dim, input.compression());
-    if (!detected) return bad_source(detected.error().message);
-    chunking.detected = *detected;
-    chunking.limit = options.limit;
-    chunking.discard_too_long = options.on_error == OnError::skip;
-    // A row takes some sixty bytes while its batch is worked on, however short its text is.
-    const std::size_t shortest_row = 2 * detected->dim + 2;
-    chunking.chunk_bytes = std::min(options.chunk_bytes, kMaxBatchRows * shortest_row);
-
-    SourceSummary summary;
-    summary.format = detected->format;
-    summary.dim = detected->dim;
-    summary.dim_found = options.dim == 0;
-    summary.bom = detected->bom;
-    summary.header_rows = detected->header_rows;
-    const std::string_view unit = unit_of(summary.format);
-    const std::uint64_t header_lines =
-        summary.header_rows && summary.format != SourceFormat::word2vec_bin ? 1 : 0;
-    summary.lines = header_lines;
-    if (summary.bom) say("the byte order mark (UTF-8) at its beginning is dropped");
-    if (options.format == SourceFormat::automatic || summary.dim_found) say(found_text(summary));
-    if (sink.begin) {
-        if (Status begun = sink.begin(summary); !begun) return begun.error();
-    }
-
-    const Reading reading{summary.format, summary.dim, options.on_error};
-    const auto chunker = Chunker::create(input, std::move(chunking));
-    std::uint64_t batches = 0;
-    bool last_line_taken = true;
-    const auto produce = [&](Batch& batch) -> Result<bool> {
-        batch.sequence = batches++;
-        return chunker->next(batch);
-    };
-    const auto work = [&](Batch& batch) {
-        parse_batch(batch, reading);
-        if (sink.inspect) sink.inspect(batch);
-    };
-    const auto consume = [&](Batch& batch) -> Status {
-        batch.first_line = summary.lines;
-        for (const Batch::Skipped& skipped : batch.skipped) {
-            const std::string what =
-                fmt::format("{} {} (byte {}): {}", unit, batch.first_line + skipped.line + 1,
-                            skipped.offset, skipped.problem.message);
-            if (options.on_error == OnError::stop) {
-                if (!skipping_helps(skipped.problem.fault)) return bad_source(what);
-                return bad_source(
-                    fmt::format("{}; --on-error skip leaves such {}s out", what, unit));
-            }
-            if (summary.skipped_examples.size() < kShownProblems)
-                summary.skipped_examples.push_back(what);
-        }
-        for (std::size_t fault = 0; fault < kLineFaults; ++fault)
-            summary.skipped[fault] += batch.faults[fault];
-        summary.lines += batch.lines;
-        summary.rows += batch.rows();
-        summary.final_newline = batch.final_newline;
-        last_line_taken = batch.last_line_taken;
-        return sink.commit ? sink.commit(batch) : Status();
-    };
-    if (Status read = run_ordered<Batch>(options.threads, produce, work, consume); !read)
-        return read.error();
-    summary.text_bytes = chunker->offset();
-    summary.whole = !chunker->stopped_at_limit();
-
-    const auto skipped = [&](LineFault fault) {
-        return summary.skipped[static_cast<std::size_t>(fault)];
-    };
-    const std::uint64_t words =
-        summary.lines - header_lines - skipped(LineFault::blank) - skipped(LineFault::cut);
-    const auto doubt = [&](const std::string& message) -> Status {
-        if (options.on_error == OnError::stop) return bad_source(message);
-        warn(message);
-        return {};
-    };
-    if (summary.whole && summary.header_rows && words != *summary.header_rows) {
-        const Status counted = doubt(fmt::format(
-            "the header promises {} words, {} are there; {}; --on-error skip takes what is there",
-            *summary.header_rows, words,
-            words < *summary.header_rows ? "the download is not complete, fetch it again"
-                                         : "the header is wrong, or other data was appended"));
-        if (!counted) return counted.error();
-    }
-    if (const auto surplus = chunker->surplus_offset()) {
-        const Status ended = doubt(
-            fmt::format("other data follows the last of the {} words that the header promises, at "
-                        "byte {}; --on-error skip leaves it out",
-                        *summary.header_rows, *surplus));
-        if (!ended) return ended.error();
-    }
-    if (summary.rows == 0) {
-        return bad_source(summary.skipped_examples.empty()
-                              ? "there are no words behind the header; the download is not "
-                                "complete, fetch it again"
-                              : fmt::format("none of {} {}s could be taken; the first: {}; give "
-                                            "--format or --dim if they are "
-                                            "to be read in another way",
-                                            summary.lines - header_lines, unit,
-                                            summary.skipped_examples.front()));
-    }
-    if (!summary.final_newline && last_line_taken) {
-        warn(
-            "no newline at the end of the last line; it has the right width, but its last number "
-            "may be cut");
-    }
-    if (summary.whole) {
-        if (const auto known = known_file(summary.lines - header_lines, summary.dim)) {
-            say(fmt::format("this is {} ({} lines)", known->name, with_commas(known->lines)));
-        }
-        const auto longer = [&](std::string_view name) {
-            return maybe_truncated(name, summary.lines - header_lines, summary.dim);
-        };
-        const auto of_name = longer(input.name());
-        if (const auto longer_file = of_name ? of_name : longer(input.member())) {
-            warn(fmt::format(
-                "{} lines read; the nearest known file, {}, has {}: this one may be truncated",
-                with_commas(summary.lines - header_lines), longer_file->name,
-                with_commas(longer_file->lines)));
-        }
-    }
-    return summary;
+    return SourceReader(input, options, sink).read();
 }
 
 }  // namespace gloved::source

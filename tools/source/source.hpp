@@ -1,4 +1,4 @@
-// A whole download, read in pieces by several threads and handed out in its own order.
+// Reads a whole download: several threads parse batches, which come out in the order of the source.
 #pragma once
 
 #include <array>
@@ -24,16 +24,15 @@ enum class OnError { stop, skip };
 struct SourceOptions {
     SourceFormat format = SourceFormat::automatic;
     std::size_t dim = 0;      ///< 0: found from the header or the first lines
-    std::uint64_t limit = 0;  ///< lines or records to read at most, a header not counted; 0: all
+    std::uint64_t limit = 0;  ///< maximum of lines or records, a header not counted; 0: all
     OnError on_error = OnError::stop;
-    std::size_t threads = 1;  ///< that parse; 0: the calling one does
-    // How much is read to find out what the source is, and how much at once afterwards. Smaller for
-    // tests, to which every boundary matters.
+    std::size_t threads = 1;  ///< that parse; 0: the calling thread parses
+    // Bytes read for detect(), and bytes of a batch. Tests set them small to meet every boundary.
     std::size_t head_bytes = kHeadBytes;
     std::size_t chunk_bytes = kChunkBytes;
 };
 
-/// What was found in a source, beside its rows. «Line» means a record where the source is binary.
+/// What a source contains beside its rows. «Line» means a record where the source is binary.
 struct SourceSummary {
     SourceFormat format = SourceFormat::glove;  ///< never automatic
     std::size_t dim = 0;
@@ -54,27 +53,24 @@ struct SourceSummary {
 /// «line», or «word» for a format without lines.
 std::string_view unit_of(SourceFormat format);
 
-/// What to do with a source's rows. All functions but `inspect` are called on the calling thread.
-/// Any may be empty.
+/// Callbacks of read_source. All but `inspect` run on the calling thread. Any may be empty.
 struct SourceSink {
-    /// Told what people should know: what was found, and what is doubtful («warning: …»). Each
-    /// starts with the input's name.
+    /// Gets messages for people: what was found, and doubts («warning: …»). Each names the input.
     std::function<void(const std::string&)> say;
-    /// Told format and dim once, before any rows; an error ends the reading.
+    /// Gets format and dim once, before any rows; an error ends the reading.
     std::function<Status(const SourceSummary&)> begin;
-    /// Called on worker threads, several at once, with a parsed batch.
+    /// Gets a parsed batch on a worker thread; several run at once.
     std::function<void(Batch&)> inspect;
-    /// Called in the order of the source.
+    /// Gets the batches in the order of the source.
     std::function<Status(Batch&)> commit;
 };
 
 /// Reads `input` to its end. Errors: those of Input::read and of the sink; bad_source for content
-/// that is of none of the formats, or contradicts the one that it is in, naming file, line, byte,
-/// token and remedy. Which fault is reported does not depend on the number of threads: the first.
-///
-/// A header's count is held against the words read (blank and cut lines are none): a difference is
-/// an error with OnError::stop and a warning with OnError::skip, and so is data behind the last
-/// record of binary data. Neither is looked for when the limit ended the reading.
+/// that is malformed or of none of the formats, naming file, line, byte, token and remedy. Always
+/// reports the first fault, whatever the number of threads. Compares a header's count with the
+/// words read (blank and cut lines do not count). A difference is an error with OnError::stop and a
+/// warning with OnError::skip; so is data after the last binary record. Checks neither if the limit
+/// ended the reading.
 Result<SourceSummary> read_source(Input& input, const SourceOptions& options,
                                   const SourceSink& sink);
 

@@ -25,7 +25,7 @@ constexpr std::array kKnownFiles = {
     KnownFile{"glove.2024.wikigiga.50d", 50, 1'291'147},
 };
 
-bool holds(std::string_view name, std::string_view lower_word) {
+bool contains_ignoring_case(std::string_view name, std::string_view lower_word) {
     const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; };
     return std::search(name.begin(), name.end(), lower_word.begin(), lower_word.end(), same) !=
            name.end();
@@ -44,7 +44,8 @@ std::optional<KnownFile> known_file(std::uint64_t lines, std::size_t dim) {
 std::optional<KnownFile> maybe_truncated(std::string_view name, std::uint64_t lines,
                                          std::size_t dim) {
     const std::string_view base = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
-    if (!holds(base, "glove") || holds(base, "sample") || known_file(lines, dim))
+    if (!contains_ignoring_case(base, "glove") || contains_ignoring_case(base, "sample") ||
+        known_file(lines, dim))
         return std::nullopt;
     std::optional<KnownFile> nearest;
     for (const KnownFile& file : kKnownFiles) {

@@ -1,4 +1,4 @@
-// The files that Stanford publishes, told by their lines and their width.
+// Recognizes the files that Stanford publishes by their number of lines and their dim.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,16 @@ struct KnownFile {
     std::uint64_t lines = 0;
 };
 
-/// The published file of that many lines and numbers a line; nullopt for any other.
+/// Finds the published file with that many lines and numbers a line.
 std::optional<KnownFile> known_file(std::uint64_t lines, std::size_t dim);
 
-/// The published file that a shorter one may be the beginning of: the one of `dim` numbers a line
-/// with the fewest lines beyond `lines`. nullopt when the source is a known file, when no known one
-/// has more lines, or when `name` (a path, or a zip archive's member) is not the name of a GloVe
-/// file: one that holds «glove», in capitals or not. Neither is one that holds «sample», such as
-/// the excerpt that comes with gloved.
+/// Finds the published file that may have been truncated to this one: of those with `dim` numbers a
+/// line and more than `lines` lines, the shortest. nullopt for a known file, and unless `name` (a
+/// path, or a zip archive's member) contains «glove» in any case and not «sample».
 std::optional<KnownFile> maybe_truncated(std::string_view name, std::uint64_t lines,
                                          std::size_t dim);
 
-/// 2196017 as «2,196,017».
+/// Formats 2196017 as «2,196,017».
 std::string with_commas(std::uint64_t number);
 
 }  // namespace gloved::source

@@ -24,18 +24,17 @@ namespace gloved::source {
 namespace {
 
 constexpr std::size_t kListedMembers = 20;
-constexpr std::uint64_t kMinMemberBytes = 46;  ///< that a member takes of the directory
-/// libzip holds all of an archive's directory, in about 400 bytes a member. So this takes 36 MB of
-/// memory at most: less than the part of the least --memory that conversions do not plan for.
+constexpr std::uint64_t kMinMemberBytes = 46;  ///< of a member's entry in the directory
+/// libzip keeps an archive's whole directory in memory, about 400 bytes a member: with this limit
+/// 36 MB at most, less than the part of --memory that conversions do not plan for.
 constexpr std::uint64_t kMaxZipDirectoryBytes = 4 << 20;
-/// Where several places look like the directory's end, libzip reads a directory for each of them.
-constexpr std::uint64_t kMaxBytesToOpen = 2 * kMaxZipDirectoryBytes;
+/// If several places look like the directory's end, libzip reads a directory for each.
+constexpr std::uint64_t kMaxReadBytesAtOpen = 2 * kMaxZipDirectoryBytes;
 
-/// A fault that libzip reports; `what` is the sentence for it when it is the archive's, not the
-/// system's.
+/// Makes an Error of libzip's. `what` is its text where the archive is at fault, not the system.
 Error zip_fault(const std::string& path, zip_error_t* error, const std::string& what) {
-    // Reading is ours. Other numbers of the system come from what the archive says: an offset that
-    // no file can have, say.
+    // Only reads fail by the system. Other errno values come from bad archives, e.g. from
+    // impossible offsets.
     const bool of_system =
         ::zip_error_code_zip(error) == ZIP_ER_READ && ::zip_error_code_system(error) != 0;
     if (of_system)
@@ -44,16 +43,16 @@ Error zip_fault(const std::string& path, zip_error_t* error, const std::string& 
                                                ::zip_error_strerror(error))};
 }
 
-/// The archive's bytes, as libzip asks for them. Instead of libzip's own reading through stdio,
-/// which takes 4 KiB at a time and gives up at EINTR.
-class ArchiveBytes {
+/// A libzip source that reads the archive. libzip's own reads 4 KiB at a time and fails at EINTR.
+class ArchiveReader {
   public:
-    /// An archive that owns the descriptor, or null with `error` set.
+    /// Opens the archive, which owns the descriptor; null with `error` set.
     static zip_t* open(UniqueFd fd, std::uint64_t size, zip_error_t* error) {
-        auto owned = std::unique_ptr<ArchiveBytes>(new ArchiveBytes(std::move(fd), size));
-        zip_source_t* const source = ::zip_source_function_create(answer, owned.get(), error);
+        auto owned = std::unique_ptr<ArchiveReader>(new ArchiveReader(std::move(fd), size));
+        zip_source_t* const source =
+            ::zip_source_function_create(handle_command, owned.get(), error);
         if (source == nullptr) return nullptr;
-        ArchiveBytes* const bytes = owned.release();  // freed by ZIP_SOURCE_FREE
+        ArchiveReader* const bytes = owned.release();  // freed by ZIP_SOURCE_FREE
         zip_t* const archive = ::zip_open_from_source(source, ZIP_RDONLY, error);
         if (archive == nullptr) {
             ::zip_source_free(source);
@@ -66,15 +65,15 @@ class ArchiveBytes {
   private:
     static constexpr std::size_t kBufferBytes = 1 << 18;
 
-    ArchiveBytes(UniqueFd fd, std::uint64_t size) : fd_(std::move(fd)), size_(size) {
+    ArchiveReader(UniqueFd fd, std::uint64_t size) : fd_(std::move(fd)), size_(size) {
         ::zip_error_init(&error_);
     }
-    ~ArchiveBytes() { ::zip_error_fini(&error_); }
-    friend std::default_delete<ArchiveBytes>;
+    ~ArchiveReader() { ::zip_error_fini(&error_); }
+    friend std::default_delete<ArchiveReader>;
 
-    static zip_int64_t answer(void* self, void* data, zip_uint64_t length,
-                              zip_source_cmd_t command) {
-        auto& bytes = *static_cast<ArchiveBytes*>(self);
+    static zip_int64_t handle_command(void* self, void* data, zip_uint64_t length,
+                                      zip_source_cmd_t command) {
+        auto& bytes = *static_cast<ArchiveReader*>(self);
         switch (command) {
             case ZIP_SOURCE_OPEN:
                 bytes.position_ = 0;
@@ -131,13 +130,13 @@ class ArchiveBytes {
             buffer_.resize(static_cast<std::size_t>(got));
             buffer_at_ = position_;
         }
-        // Fewer than wanted are no end: libzip asks on until there are none.
+        // A short read is not the end: libzip reads on until there are 0 bytes.
         const std::uint64_t at = position_ - buffer_at_;
         const std::uint64_t bytes = std::min<std::uint64_t>(wanted, buffer_.size() - at);
         std::memcpy(to, buffer_.data() + at, bytes);
         if (bytes > readable_) {
-            // The directory goes on behind the end that its end record states; libzip would hold
-            // all of that.
+            // The directory is longer than its end record says; libzip would keep all of it in
+            // memory.
             ::zip_error_set(&error_, ZIP_ER_INCONS, 0);
             return -1;
         }
@@ -149,15 +148,14 @@ class ArchiveBytes {
     UniqueFd fd_;
     std::uint64_t size_;
     std::uint64_t position_ = 0;
-    std::uint64_t readable_ = kMaxBytesToOpen;
+    std::uint64_t readable_ = kMaxReadBytesAtOpen;
     std::vector<char> buffer_;
     std::uint64_t buffer_at_ = 0;
     zip_error_t error_;
 };
 
-/// Refuses an archive with a directory too large to be held. Looks at all that libzip may take for
-/// an end of a directory; what is damaged there is left to libzip (APPNOTE.TXT 6.3.9, 4.3.14 to
-/// 4.3.16).
+/// Refuses an archive whose directory exceeds kMaxZipDirectoryBytes. Checks every place that libzip
+/// may take for a directory's end; libzip finds other damage (APPNOTE.TXT 6.3.9, 4.3.14 to 4.3.16).
 Status check_directory(int fd, std::uint64_t size, const std::string& path) {
     constexpr std::size_t kEndBytes = 22;
     constexpr std::size_t kLocatorBytes = 20;
@@ -209,7 +207,7 @@ struct Member {
     zip_stat_t status;
 };
 
-/// The files of an archive, without directories and without the companions that macOS adds to each.
+/// Lists the files of an archive, without directories and without the entries that macOS adds.
 Result<std::vector<Member>> files_of(zip_t* archive, const std::string& path) {
     std::vector<Member> files;
     const zip_int64_t entries = ::zip_get_num_entries(archive, 0);
@@ -238,8 +236,8 @@ std::string list_of(const std::vector<Member>& files) {
     return list;
 }
 
-Result<const Member*> choose(const std::vector<Member>& files, const std::string& path,
-                             const std::string& wanted) {
+Result<const Member*> choose_member(const std::vector<Member>& files, const std::string& path,
+                                    const std::string& wanted) {
     const auto bad_source = [&](const std::string& what) {
         return Error{ErrorCode::bad_source, fmt::format("{}: {}", path, what)};
     };
@@ -258,8 +256,8 @@ Result<const Member*> choose(const std::vector<Member>& files, const std::string
                                   printable(wanted, 255), list_of(files)));
 }
 
-/// Why a member cannot be read here, although it is whole.
-std::optional<std::string> obstacle(const zip_stat_t& status) {
+/// Why we cannot read a member although it is not damaged.
+std::optional<std::string> unsupported_reason(const zip_stat_t& status) {
     if (status.encryption_method != ZIP_EM_NONE) {
         return "is encrypted; unpack it with its password first, for stdin (-): unzip -p FILE "
                "MEMBER";
@@ -290,7 +288,7 @@ Result<ZipMember> ZipMember::open(int fd, const std::string& path, const std::st
     opened.path_ = path;
     zip_error_t error;
     ::zip_error_init(&error);
-    opened.archive_.reset(ArchiveBytes::open(std::move(own), size, &error));
+    opened.archive_.reset(ArchiveReader::open(std::move(own), size, &error));
     if (opened.archive_ == nullptr) {
         const Error fault = zip_fault(
             path, &error,
@@ -303,10 +301,10 @@ Result<ZipMember> ZipMember::open(int fd, const std::string& path, const std::st
 
     auto files = files_of(opened.archive_.get(), path);
     if (!files) return files.error();
-    const auto chosen = choose(*files, path, member);
+    const auto chosen = choose_member(*files, path, member);
     if (!chosen) return chosen.error();
     const auto& [index, name, status] = **chosen;
-    if (const auto refusal = obstacle(status)) {
+    if (const auto refusal = unsupported_reason(status)) {
         return Error{ErrorCode::bad_source,
                      fmt::format("{}: the member {} {}", path, printable(name, 255), *refusal)};
     }

@@ -1,4 +1,4 @@
-// One member of a zip archive, unpacked as it is read.
+// Reads one member of a zip archive and unpacks it.
 #pragma once
 
 #include <cstddef>
@@ -14,30 +14,29 @@ struct zip_file;
 
 namespace gloved::source {
 
-/// Reads a stored or deflated member, of any size (ZIP64), from its beginning to its end, once. Not
-/// safe for concurrent use.
+/// Reads a stored or deflated member of any size (ZIP64) once, from beginning to end. Not safe for
+/// concurrent use.
 class ZipMember {
   public:
-    /// Opens the member `member` of the archive that `fd` holds, which must be seekable; the
-    /// descriptor remains the caller's. An empty `member` stands for the only file there is;
-    /// directories do not count, nor does what macOS leaves below «__MACOSX/». `path` is what
-    /// messages call the archive. Errors: bad_source for an archive that is damaged or cut, or
-    /// whose directory is too large to be held; for a member that is not there, encrypted or packed
-    /// by another method; and for an archive of several files when none is named: the message lists
-    /// them; io.
+    /// Opens the member `member` of the archive in `fd`, a seekable file that the caller keeps. An
+    /// empty `member` stands for the only file; directories and entries below «__MACOSX/» do not
+    /// count. Messages call the archive `path`. Errors: io; bad_source for an archive that is
+    /// damaged or cut or has too large a directory; for a member that is missing, encrypted or
+    /// packed by another method; and for an archive of several files when none is named, with their
+    /// names.
     static Result<ZipMember> open(int fd, const std::string& path, const std::string& member);
 
     ZipMember(ZipMember&&) noexcept = default;
     ZipMember& operator=(ZipMember&&) = delete;
 
-    /// Fills `buffer` with the member's next bytes, at most; 0 is its end, and the checksum of all
-    /// of it is right then. Errors: bad_source for data that is damaged, naming the byte; io.
+    /// Reads the member's next bytes, at most a full `buffer`; 0 at its end, where its checksum is
+    /// verified. Errors: bad_source for data that is damaged, naming the byte; io.
     Result<std::size_t> read(std::span<char> buffer);
 
     const std::string& name() const { return name_; }
     std::uint64_t packed_bytes() const { return packed_bytes_; }
-    /// How much of the packed bytes is consumed. An estimate, by the share of the text that was
-    /// read: libzip does not tell. Exact at the beginning and at the end.
+    /// Packed bytes read so far: an estimate from the share of the text that was read, as libzip
+    /// does not say. Exact at the beginning and at the end.
     std::uint64_t packed_position() const;
     /// The CRC-32 that the archive's directory gives for the member's text.
     std::uint32_t crc32() const { return crc32_; }
