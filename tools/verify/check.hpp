@@ -1,4 +1,4 @@
-// What a check says, and how it names rows.
+// The outcome of a check, and how messages name rows.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,8 +12,7 @@
 
 namespace gloved::verify {
 
-/// The outcome of one check. `detail` says what was found: the fault where there is one, else
-/// figures.
+/// The outcome of one check. `detail` describes the fault, or gives figures if there is none.
 struct Check {
     std::string name;
     bool ok = true;

@@ -31,16 +31,16 @@ using kernels::Query;
 using kernels::Row;
 
 /// Threads that draw questions while an engine answers others.
-constexpr std::size_t kMaxDrawing = 4;
-/// Answers that differ and are told.
-constexpr std::size_t kMaxReported = 3;
-/// The first questions hold every kind; the plain search answers them, whatever else it answers.
-constexpr std::size_t kOfEveryKind = 3;
+constexpr std::size_t kMaxDrawingThreads = 4;
+/// Differing answers that are listed; all are counted.
+constexpr std::size_t kMaxListedFaults = 3;
+/// The first questions are one of each kind; the oracle always answers them.
+constexpr std::size_t kKindsOfQuestions = 3;
 
 Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
 
-/// What is asked of every way.
-struct Asking {
+/// What every way is asked.
+struct Round {
     const Model& model;
     Questions questions;
     std::vector<std::size_t> batches;
@@ -49,13 +49,13 @@ struct Asking {
     std::uint64_t seed = 0;
 };
 
-/// What is compared of an answer.
-struct Given {
+/// The parts of an answer that are compared.
+struct AnswerView {
     std::span<const Hit> hits;
     std::uint64_t count = 0;
 };
 
-/// The answers of a way, without an allocation for each.
+/// All answers of a way, in three arrays.
 class Answers {
   public:
     void add(const Answer& answer) {
@@ -63,7 +63,7 @@ class Answers {
         ends_.push_back(hits_.size());
         counts_.push_back(answer.count);
     }
-    Given at(std::size_t number) const {
+    AnswerView at(std::size_t number) const {
         const std::size_t begin = number == 0 ? 0 : ends_[number - 1];
         return {std::span(hits_).subspan(begin, ends_[number] - begin), counts_[number]};
     }
@@ -74,23 +74,24 @@ class Answers {
     std::vector<std::uint64_t> counts_;
 };
 
-/// How a way did.
+/// The result of asking a way.
 struct Tally {
     std::size_t answers = 0;
     double seconds = 0;
-    std::map<std::string_view, std::size_t> passes;  ///< how many answers each led to
+    std::map<std::string_view, std::size_t> passes;  ///< answers by pass
     std::size_t differing = 0;
-    std::vector<std::string> first;  ///< of those that differ
+    std::vector<std::string> first;  ///< descriptions of the first that differ
 };
 
 std::string hit_name(const Model& model, const Hit& hit) {
-    // Whatever a broken engine returns.
+    // A broken engine may return any row.
     if (hit.row >= model.rows()) return fmt::format("row {} (there are {})", hit.row, model.rows());
     return fmt::format("{} with {}", row_name(model, hit.row), hit.score);
 }
 
-/// Where two answers differ, by bits; nothing when they do not. What led to an answer may differ.
-std::optional<std::string> difference(const Model& model, const Given& got, const Given& wanted) {
+/// Describes where two answers differ by bits; nullopt if they do not. Their passes may differ.
+std::optional<std::string> difference(const Model& model, const AnswerView& got,
+                                      const AnswerView& wanted) {
     const auto same = [](const Hit& a, const Hit& b) {
         return a.row == b.row &&
                std::bit_cast<std::uint64_t>(a.score) == std::bit_cast<std::uint64_t>(b.score);
@@ -105,35 +106,36 @@ std::optional<std::string> difference(const Model& model, const Given& got, cons
     return fmt::format("{} words for {}", got.hits.size(), wanted.hits.size());
 }
 
-/// «query 17 of seed 1 (king, raw, k = 10): place 3 is …», so that a fault can be asked for again.
-std::string fault_name(const Asking& asking, std::size_t number, std::string_view how,
+/// «query 17 of seed 1 (king, raw, k = 10): place 3 is …», so that the fault can be reproduced.
+std::string fault_name(const Round& round, std::size_t number, std::string_view how,
                        const std::string& fault) {
-    return fmt::format("query {} of seed {}{} ({}): {}", number, asking.seed, how,
-                       describe(asking.model, asking.questions.at(number)), fault);
+    return fmt::format("query {} of seed {}{} ({}): {}", number, round.seed, how,
+                       describe(round.model, round.questions.at(number)), fault);
 }
 
-/// Asks all questions. The answers are compared with those `wanted`, or else kept in `kept`.
-Result<Tally> ask(Engine& engine, const std::string& name, const Asking& asking,
+/// Asks all questions. Compares the answers with `wanted`, or stores them in `kept` if that is
+/// null.
+Result<Tally> ask(Engine& engine, const std::string& name, const Round& round,
                   const Answers* wanted, Answers* kept, const std::atomic<bool>& stop) {
     struct Batch {
         std::size_t first = 0;
         std::vector<Query> queries;
     };
     Tally tally;
-    Progress progress("asking " + name, asking.answers, {"answers", 1});
+    Progress progress("asking " + name, round.answers, {"answers", 1});
     std::size_t next = 0;
     std::size_t first = 0;
     const auto produce = [&](Batch& batch) -> Result<bool> {
         if (stop) return interrupted();
-        if (next == asking.batches.size()) return false;
+        if (next == round.batches.size()) return false;
         batch.first = first;
-        batch.queries.resize(asking.batches[next]);
-        first += asking.batches[next++];
+        batch.queries.resize(round.batches[next]);
+        first += round.batches[next++];
         return true;
     };
-    const auto draw = [&](Batch& batch) {
+    const auto draw_batch = [&](Batch& batch) {
         for (std::size_t i = 0; i < batch.queries.size(); ++i) {
-            batch.queries[i] = asking.questions.at(batch.first + i).query;
+            batch.queries[i] = round.questions.at(batch.first + i).query;
         }
     };
     const auto take = [&](Batch& batch) -> Status {
@@ -155,10 +157,10 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Asking& asking,
             }
             const std::size_t number = batch.first + i;
             const auto found =
-                difference(asking.model, {answer.hits, answer.count}, wanted->at(number));
-            if (!found || tally.differing++ >= kMaxReported) continue;
+                difference(round.model, {answer.hits, answer.count}, wanted->at(number));
+            if (!found || tally.differing++ >= kMaxListedFaults) continue;
             tally.first.push_back(fault_name(
-                asking, number,
+                round, number,
                 fmt::format(", one of {} together, by {}", got->size(), answer.certificate.pass),
                 *found));
         }
@@ -166,13 +168,13 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Asking& asking,
         progress.update(tally.answers);
         return {};
     };
-    const std::size_t threads = std::min(asking.threads, kMaxDrawing);
-    if (Status asked = source::run_ordered<Batch>(threads, produce, draw, take); !asked)
+    const std::size_t threads = std::min(round.threads, kMaxDrawingThreads);
+    if (Status asked = source::run_ordered<Batch>(threads, produce, draw_batch, take); !asked)
         return asked.error();
     return tally;
 }
 
-Answer plain_answer(const Model& model, const Question& question) {
+Answer oracle_answer(const Model& model, const Question& question) {
     const Query& query = question.query;
     std::vector<const kernels::QueryVector*> asked;
     if (const auto* const product = std::get_if<kernels::CosMul>(&query.kind)) {
@@ -220,10 +222,10 @@ Answer plain_answer(const Model& model, const Question& question) {
     return answer;
 }
 
-/// `plain` of the questions' numbers: the first few, and others from all over.
+/// Chooses `plain` question numbers: the first few, and others evenly spaced.
 std::vector<std::size_t> sample(std::size_t answers, std::size_t plain) {
     plain = std::min(plain, answers);
-    const std::size_t few = std::min(plain, kOfEveryKind);
+    const std::size_t few = std::min(plain, kKindsOfQuestions);
     std::vector<std::size_t> numbers;
     for (std::size_t i = 0; i < few; ++i) numbers.push_back(i);
     for (std::size_t i = few; i < plain; ++i) {
@@ -232,10 +234,10 @@ std::vector<std::size_t> sample(std::size_t answers, std::size_t plain) {
     return numbers;
 }
 
-/// How the plain search does on those of `answers`: what differs is the answers' fault.
-Result<Tally> compare_with_plain(const Asking& asking, const Answers& answers,
-                                 std::span<const std::size_t> numbers,
-                                 const std::atomic<bool>& stop) {
+/// Compares the answers of these `numbers` with the oracle's; a difference is the answers' fault.
+Result<Tally> compare_with_oracle(const Round& round, const Answers& answers,
+                                  std::span<const std::size_t> numbers,
+                                  const std::atomic<bool>& stop) {
     struct Item {
         std::size_t number = 0;
         std::optional<std::string> fault;
@@ -250,16 +252,16 @@ Result<Tally> compare_with_plain(const Asking& asking, const Answers& answers,
         return true;
     };
     const auto search = [&](Item& item) {
-        const Answer plain = plain_answer(asking.model, asking.questions.at(item.number));
-        item.fault = difference(asking.model, answers.at(item.number), {plain.hits, plain.count});
+        const Answer plain = oracle_answer(round.model, round.questions.at(item.number));
+        item.fault = difference(round.model, answers.at(item.number), {plain.hits, plain.count});
     };
     const auto note = [&](Item& item) -> Status {
         progress.update(++tally.answers);
-        if (!item.fault || tally.differing++ >= kMaxReported) return {};
-        tally.first.push_back(fault_name(asking, item.number, "", *item.fault));
+        if (!item.fault || tally.differing++ >= kMaxListedFaults) return {};
+        tally.first.push_back(fault_name(round, item.number, "", *item.fault));
         return {};
     };
-    if (Status searched = source::run_ordered<Item>(asking.threads, produce, search, note);
+    if (Status searched = source::run_ordered<Item>(round.threads, produce, search, note);
         !searched) {
         return searched.error();
     }
@@ -280,8 +282,8 @@ std::string figures_of(const Tally& tally) {
     return fmt::format("{} answers in {:.1f} s by {}", tally.answers, tally.seconds, passes);
 }
 
-Way way_of(const Model& model, const kernels::EngineEntry& entry, const std::string& name,
-           const kernels::EngineOptions& options) {
+Way make_way(const Model& model, const kernels::EngineEntry& entry, const std::string& name,
+             const kernels::EngineOptions& options) {
     return {options.planes ? name + " plane" : name, [&model, entry, options] {
                 auto engine = kernels::make_engine(entry.name, model, options);
                 if (engine || engine.error().code != ErrorCode::unavailable) return engine;
@@ -302,7 +304,7 @@ std::vector<Way> all_ways(const Model& model, std::size_t threads) {
     for (options.planes = false;; options.planes = true) {
         for (const std::string& simd : kernels::simd_names()) {
             options.simd = simd;
-            ways.push_back(way_of(model, {"cpu", {}}, "cpu " + simd, options));
+            ways.push_back(make_way(model, {"cpu", {}}, "cpu " + simd, options));
         }
         if (options.planes) break;
     }
@@ -311,7 +313,7 @@ std::vector<Way> all_ways(const Model& model, std::size_t threads) {
         if (entry.name == "cpu") continue;
         for (const bool planes : {false, true}) {
             options.planes = planes;
-            ways.push_back(way_of(model, entry, entry.name, options));
+            ways.push_back(make_way(model, entry, entry.name, options));
         }
     }
     return ways;
@@ -355,12 +357,12 @@ Result<std::vector<Way>> choose_ways(std::vector<Way> ways, const EngineChecks& 
 
 Status check_engines(const Model& model, const std::vector<Way>& ways, const EngineChecks& checks,
                      const std::atomic<bool>& stop, const Reporter& report) {
-    const Asking asking{model,
-                        Questions(model, checks.seed),
-                        batch_sizes(checks.answers, checks.seed),
-                        checks.answers,
-                        checks.threads,
-                        checks.seed};
+    const Round round{model,
+                      Questions(model, checks.seed),
+                      batch_sizes(checks.answers, checks.seed),
+                      checks.answers,
+                      checks.threads,
+                      checks.seed};
     Answers reference;
     std::string reference_name;
     for (const Way& way : ways) {
@@ -378,8 +380,8 @@ Status check_engines(const Model& model, const std::vector<Way>& ways, const Eng
         const bool is_reference = reference_name.empty();
         Answers kept;
         const auto tally =
-            ask(**engine, way.name, asking, is_reference ? nullptr : &reference, &kept, stop);
-        engine->reset();  // its memory is needed again
+            ask(**engine, way.name, round, is_reference ? nullptr : &reference, &kept, stop);
+        engine->reset();  // frees its memory for the next
         if (!tally) {
             if (tally.error().code == ErrorCode::interrupted) return tally.error();
             outcome(false, tally.error().message);
@@ -395,7 +397,7 @@ Status check_engines(const Model& model, const std::vector<Way>& ways, const Eng
         reference = std::move(kept);
         reference_name = way.name;
         const auto plain =
-            compare_with_plain(asking, reference, sample(checks.answers, checks.plain), stop);
+            compare_with_oracle(round, reference, sample(checks.answers, checks.plain), stop);
         if (!plain) return plain.error();
         outcome(plain->differing == 0,
                 figures_of(*tally) +

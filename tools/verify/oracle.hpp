@@ -1,5 +1,5 @@
-// The oracle: nearest words by one plain float64 loop over all rows. It shares nothing with the
-// engines but the hit type.
+// The oracle: nearest words by a plain float64 loop over all rows. It shares only the hit type with
+// the engines.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace gloved::verify {
 
 /// (coefficient, row) pairs in order of appearance.
 using Weights = std::vector<std::pair<double, std::uint32_t>>;
-/// Whether a row takes part.
+/// Whether a row may be a hit.
 using Eligible = std::function<bool(std::uint32_t row, double score)>;
 
-/// The query vector of an expression, as the exactness contract words it.
+/// The query vector of an expression, as the exactness contract defines it.
 std::vector<float> oracle_query(const format::Model& model, const Weights& weights, bool unit);
 
 /// The cosine of `query` with every row, in row order; norms are computed here, not read. NaN for a
@@ -30,7 +30,7 @@ std::vector<double> oracle_cosmul(const format::Model& model,
                                   const std::vector<std::vector<float>>& positives,
                                   const std::vector<std::vector<float>>& negatives);
 
-/// The k best of `scores` among the eligible rows, ties by row. NaN is no score.
+/// The k best of `scores` among the eligible rows, ties by row. Skips NaN.
 std::vector<kernels::Hit> oracle_top(std::span<const double> scores, std::size_t k,
                                      const Eligible& eligible);
 

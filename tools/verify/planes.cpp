@@ -34,18 +34,18 @@ constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 // |c|, so that P² is by less than 2.1 · 10⁻¹² c·c, and the squares of what is stored by less than
 // 10⁻¹⁵ of themselves, which is at most 225 c·c. What passes with these allowances holds. What
 // gloved-convert stores stays a seventh of a unit within each limit, far more than they take.
-constexpr double kOfProjection = 2e-12;
-constexpr double kOfSquare = 3e-12;
+constexpr double kProjectionTolerance = 2e-12;
+constexpr double kSquareTolerance = 3e-12;
 
-/// What a row's place in its group holds.
-struct Stored {
+/// A row as its group stores it.
+struct StoredRow {
     std::array<std::uint8_t, format::kMaxDim + kStepDims> codes;  // (8 · steps)
     std::uint16_t projection = 0;
     std::uint16_t residual = 0;
 };
 
 void read_row(const PlaneShape& shape, std::span<const std::byte> groups, std::size_t row,
-              Stored& stored) {
+              StoredRow& stored) {
     const auto group = groups.subspan(row / kGroupRows * shape.group_bytes(), shape.group_bytes());
     const std::size_t lane = row % kGroupRows;
     for (std::size_t step = 0; step < shape.steps(); ++step) {
@@ -63,14 +63,14 @@ void read_row(const PlaneShape& shape, std::span<const std::byte> groups, std::s
                 sizeof stored.residual);
 }
 
-bool is_zero(const Stored& stored, std::size_t from, std::size_t to) {
+bool is_zero(const StoredRow& stored, std::size_t from, std::size_t to) {
     return std::all_of(stored.codes.begin() + static_cast<std::ptrdiff_t>(from),
                        stored.codes.begin() + static_cast<std::ptrdiff_t>(to),
                        [](std::uint8_t code) { return code == 0; });
 }
 
-/// What is wrong with a row's numbers, in words; empty where they hold.
-std::string fault_of(std::span<const float> vector, const Stored& stored) {
+/// Describes what is wrong with a row's projection or residual; empty if both are right.
+std::string fault_of(std::span<const float> vector, const StoredRow& stored) {
     double lanes[kernels::kCanonicalLanes] = {};
     double square = 0;
     for (std::size_t i = 0; i < vector.size(); ++i) {
@@ -81,8 +81,8 @@ std::string fault_of(std::span<const float> vector, const Stored& stored) {
     const double unit = kernels::planes::unit_of(vector.size());
     const double norm = kernels::canonical_norm(vector.data(), vector.size());
     const double projection = kernels::combine_lanes(lanes) / norm;
-    const double allowance = kOfProjection * std::sqrt(square);
-    // Every comparison so that NaN fails.
+    const double allowance = kProjectionTolerance * std::sqrt(square);
+    // Comparisons are written so that NaN fails.
     if (!(stored.projection * unit <= projection - allowance &&
           projection + allowance < (stored.projection + kernels::planes::kStoredWithin) * unit)) {
         return fmt::format(
@@ -93,8 +93,8 @@ std::string fault_of(std::span<const float> vector, const Stored& stored) {
     const double least = (stored.residual - kernels::planes::kStoredWithin) * unit;  // H lies
                                                                                      // between
     const double of_projection = projection * projection;
-    if (!(most * most + of_projection >= square * (1 + kOfSquare) &&
-          (least <= 0 || least * least + of_projection < square * (1 - kOfSquare)))) {
+    if (!(most * most + of_projection >= square * (1 + kSquareTolerance) &&
+          (least <= 0 || least * least + of_projection < square * (1 - kSquareTolerance)))) {
         return fmt::format(
             "its residual is stored as {} units, its codes and its vector give {:.6g}",
             stored.residual, std::sqrt(std::max(0.0, square - projection * projection)) / unit);
@@ -102,7 +102,7 @@ std::string fault_of(std::span<const float> vector, const Stored& stored) {
     return {};
 }
 
-/// Rows of which one is shown, the first.
+/// Counts faulty rows and keeps the first.
 struct Faults {
     std::size_t count = 0;
     std::size_t first = kNone;
@@ -130,7 +130,7 @@ void scan(const Model& model, std::span<const std::byte> groups, Piece& piece) {
     piece.not_zero = piece.wrong = {};
     piece.uncovered = 0;
     const std::size_t end = shape.steps() * kStepDims;
-    Stored stored;
+    StoredRow stored;
     for (std::size_t row = piece.first * kGroupRows; row < piece.last * kGroupRows; ++row) {
         read_row(shape, groups, row, stored);
         const bool covered = row < shape.rows && kernels::bound_covers(model.norms()[row]);
@@ -142,6 +142,34 @@ void scan(const Model& model, std::span<const std::byte> groups, Piece& piece) {
         }
         if (!is_zero(stored, shape.dim, end)) piece.not_zero.add(row);
         if (!fault_of(model.vector(row), stored).empty()) piece.wrong.add(row);
+    }
+}
+
+/// Reports whether all is zero that FORMAT.md has zero.
+void report_padding(const Model& model, const Faults& not_zero, std::size_t uncovered,
+                    const std::string& path, const Reporter& report) {
+    const std::size_t groups_bytes = model.planes()->size();
+    const auto behind = model.mapped_planes().subspan(format::kHeaderBytes + groups_bytes);
+    const auto byte = std::find_if(behind.begin(), behind.end(),
+                                   [](std::byte value) { return value != std::byte{0}; });
+    if (byte != behind.end()) {
+        report({"padding of planes", false,
+                fmt::format("{}: byte {} lies behind the groups and is not zero", path,
+                            format::kHeaderBytes + groups_bytes +
+                                static_cast<std::size_t>(byte - behind.begin()))});
+    } else if (not_zero.count != 0) {
+        const bool is_row = not_zero.first < model.rows();
+        report(
+            {"padding of planes", false,
+             fmt::format("{}: {} rows with codes or numbers where zeros belong; the first: {}",
+                         path, not_zero.count,
+                         is_row ? row_name(model, not_zero.first)
+                                : fmt::format("place {}, behind the last row", not_zero.first))});
+    } else {
+        report({"padding of planes", true,
+                fmt::format("zero behind dimensions and rows, and of {} rows whose norms no "
+                            "bound covers",
+                            uncovered)});
     }
 }
 
@@ -188,34 +216,12 @@ Status check_planes(const Model& model, std::size_t threads, const std::atomic<b
                 : fmt::format("{}: the checksum is {}, the bytes give {}", path,
                               format::hex(stored_checksum), format::hex(checksum.value()))});
 
-    const auto behind = model.mapped_planes().subspan(format::kHeaderBytes + groups.size());
-    const auto byte = std::find_if(behind.begin(), behind.end(),
-                                   [](std::byte value) { return value != std::byte{0}; });
-    if (byte != behind.end()) {
-        report({"padding of planes", false,
-                fmt::format("{}: byte {} lies behind the groups and is not zero", path,
-                            format::kHeaderBytes + groups.size() +
-                                static_cast<std::size_t>(byte - behind.begin()))});
-    } else if (not_zero.count != 0) {
-        const bool is_row = not_zero.first < model.rows();
-        report(
-            {"padding of planes", false,
-             fmt::format("{}: {} rows with codes or numbers where zeros belong; the first: {}",
-                         path, not_zero.count,
-                         is_row ? row_name(model, not_zero.first)
-                                : fmt::format("place {}, behind the last row", not_zero.first))});
-    } else {
-        report({"padding of planes", true,
-                fmt::format("zero behind dimensions and rows, and of {} rows whose norms no "
-                            "bound covers",
-                            uncovered)});
-    }
-
+    report_padding(model, not_zero, uncovered, path, report);
     if (wrong.count == 0) {
         report({"bounds of planes", true,
                 fmt::format("hold for all {} rows that they cover", model.rows() - uncovered)});
     } else {
-        Stored stored;
+        StoredRow stored;
         read_row(shape, groups, wrong.first, stored);
         report({"bounds of planes", false,
                 fmt::format("{}: {} rows' do not hold; the first: {}: {}", path, wrong.count,

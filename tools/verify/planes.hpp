@@ -1,4 +1,4 @@
-// Whether a search may believe a model's planes file.
+// Checks that a model's planes file is sound, so that searches may rely on it.
 #pragma once
 
 #include <atomic>
@@ -10,11 +10,11 @@
 
 namespace gloved::verify {
 
-/// Checks a planes file where there is one, in one pass over it and the vectors, by `threads`
-/// threads, and tells `report` each outcome: its checksum; that all is zero that FORMAT.md has
-/// zero; and, for each row, that what is stored of it is what its vector and its codes give,
-/// rounded to the safe side and no further than FORMAT.md allows. Not that the codes are those
-/// which gloved-convert chooses: any are right. Error: interrupted once `stop` is set.
+/// Checks the planes file, if there is one, in one pass over it and the vectors with `threads`
+/// threads. Calls `report` with each outcome: the checksum; that padding is zero as in FORMAT.md;
+/// and that each row's projection and residual follow from its vector and codes, rounded to the
+/// safe side and no further than FORMAT.md allows. Does not check that the codes are those of
+/// gloved-convert: any codes are valid. Error: interrupted once `stop` is set.
 Status check_planes(const format::Model& model, std::size_t threads, const std::atomic<bool>& stop,
                     const Reporter& report);
 

@@ -28,25 +28,25 @@ using kernels::Row;
 
 constexpr std::size_t kMaxBatch = 1024;
 constexpr std::size_t kMaxExcluded = 1000;
-/// Numbers of the questions that are a 3CosMul and a count whatever chance says.
-constexpr std::size_t kProductNumber = 1;
+/// The questions that are always a 3CosMul and a count.
+constexpr std::size_t kCosMulNumber = 1;
 constexpr std::size_t kCountNumber = 2;
 
-/// Only the generator's own numbers, whole-number arithmetic, and operations that IEEE 754 defines:
-/// the same with every library.
-class Chance {
+/// Random numbers that are the same with every library: integer arithmetic and operations that IEEE
+/// 754 defines.
+class Random {
   public:
-    explicit Chance(std::uint64_t seed) : random_(seed) {}
+    explicit Random(std::uint64_t seed) : random_(seed) {}
 
     std::size_t below(std::size_t limit) { return static_cast<std::size_t>(random_() % limit); }
     bool one_in(std::size_t many) { return below(many) == 0; }
     double sign() { return one_in(2) ? 1 : -1; }
-    /// In [1, limit], of every order of magnitude alike.
-    std::size_t magnitude(std::size_t limit) {
+    /// In [1, limit], log-uniform: each power of two is equally likely.
+    std::size_t log_uniform(std::size_t limit) {
         const std::size_t bits = 1 + below(std::bit_width(limit));
         return 1 + below(std::min(limit, std::size_t{1} << bits));
     }
-    /// Near-normal, of variance 1/3: the sum of four uniform numbers.
+    /// Nearly normal with variance 1/3: the sum of four uniform numbers.
     double bell() {
         const std::uint64_t bits = random_();
         const auto sum = static_cast<double>((bits & 0xFFFF) + (bits >> 16 & 0xFFFF) +
@@ -54,7 +54,7 @@ class Chance {
         return sum / 0xFFFF - 2;
     }
     /// 2^-most … 2^-least.
-    double small(int least, int most) {
+    double small_power(int least, int most) {
         return std::ldexp(
             1.0, -least - static_cast<int>(below(static_cast<std::size_t>(most - least) + 1)));
     }
@@ -63,17 +63,17 @@ class Chance {
     std::mt19937_64 random_;
 };
 
-/// One question on its way.
-class Drawing {
+/// Draws one question.
+class QuestionMaker {
   public:
-    Drawing(const Model& model, std::uint64_t seed, std::size_t number)
+    QuestionMaker(const Model& model, std::uint64_t seed, std::size_t number)
         : model_(model), chance_((seed + 1) * 0x9E3779B97F4A7C15 + number), number_(number) {}
 
     Question draw() {
         question_.unit = chance_.one_in(4);
-        // The two rarer kinds cost a pass over every row in float64 on some ways.
+        // These two are rare: some engines score every row in float64 for them.
         const bool product =
-            number_ == kProductNumber || (number_ > kCountNumber && chance_.one_in(200));
+            number_ == kCosMulNumber || (number_ > kCountNumber && chance_.one_in(200));
         const bool count =
             number_ == kCountNumber || (number_ > kCountNumber && chance_.one_in(200));
         if (product) {
@@ -95,7 +95,7 @@ class Drawing {
   private:
     Row row() { return static_cast<Row>(chance_.below(model_.rows())); }
 
-    /// A row that has a direction, if a few attempts find one.
+    /// A row that is not zero, if 100 attempts find one.
     Row row_with_direction() {
         for (int attempt = 0; attempt < 100; ++attempt) {
             if (const Row found = row(); kernels::bound_covers(model_.norms()[found])) return found;
@@ -104,8 +104,7 @@ class Drawing {
     }
 
     std::size_t draw_k() {
-        // Such an answer is as long as the model: as many of them as would let the others' length
-        // no more than double.
+        // Such an answer has all rows: so rare that it doubles the total of hits at most.
         if (chance_.one_in(std::max<std::size_t>(500, model_.rows() / 8)))
             return model_.rows() + chance_.below(100);
         const std::size_t of_hundred = chance_.below(100);
@@ -122,7 +121,7 @@ class Drawing {
                 return *std::move(words);
         }
         for (;;) {
-            near_.reset();
+            near_row_.reset();
             std::string recipe;
             std::vector<double> values = numbers(recipe);
             if (chance_.one_in(4)) {
@@ -140,8 +139,7 @@ class Drawing {
         }
     }
 
-    /// Nothing when a hundred of them in a row had no direction: there are hardly any rows but
-    /// zeros.
+    /// nullopt if 100 attempts gave zero vectors: nearly all rows are zeros.
     std::optional<QueryVector> expression(std::size_t words) {
         for (int attempt = 0; attempt < 100; ++attempt) {
             Weights weights;
@@ -152,14 +150,14 @@ class Drawing {
             }
             auto made = kernels::make_query_vector(model_, terms, question_.unit);
             if (!made) continue;
-            near_ = weights[0].second;
+            near_row_ = weights[0].second;
             question_.sources.push_back({std::move(weights)});
             return *std::move(made);
         }
         return std::nullopt;
     }
 
-    /// 1, −1, what is no short binary fraction, and what outweighs all others or nearly nothing.
+    /// 1, −1, a fraction that is inexact in binary, or a very large or very small power of two.
     double coefficient() {
         const double sign = chance_.sign();
         if (chance_.one_in(2)) return sign;
@@ -180,7 +178,7 @@ class Drawing {
             case 2: {
                 const bool opposite = chance_.one_in(3);
                 const Row of = row_with_direction();
-                const double noise = chance_.one_in(4) ? 0 : chance_.small(3, 26);
+                const double noise = chance_.one_in(4) ? 0 : chance_.small_power(3, 26);
                 recipe = fmt::format("{}{} and {:.1e} of noise", opposite ? "the opposite of " : "",
                                      row_name(model_, of), noise);
                 const double size =
@@ -189,7 +187,7 @@ class Drawing {
                     const double value = double{model_.vector(of)[i]} + size * chance_.bell();
                     values[i] = opposite ? -value : value;
                 }
-                if (!opposite) near_ = of;
+                if (!opposite) near_row_ = of;
                 break;
             }
             case 3:
@@ -205,12 +203,12 @@ class Drawing {
             }
             case 5:
                 recipe = "few components";
-                for (std::size_t left = chance_.magnitude(8); left > 0; --left)
+                for (std::size_t left = chance_.log_uniform(8); left > 0; --left)
                     values[chance_.below(dim)] = chance_.bell();
                 break;
             case 6:
                 recipe = "components far apart";
-                for (double& value : values) value = chance_.bell() * chance_.small(0, 150);
+                for (double& value : values) value = chance_.bell() * chance_.small_power(0, 150);
                 break;
             case 7:
                 recipe = "components on levels";
@@ -219,22 +217,22 @@ class Drawing {
                         static_cast<double>(2 * chance_.below(16)) - (chance_.one_in(8) ? 14 : 15);
                 break;
             default:
-                beyond_a_row(values, recipe);
+                tight_for_a_row(values, recipe);
                 break;
         }
         return values;
     }
 
-    /// Of a row's direction u and its code c: a vector in their plane, on u's far side from c.
-    /// There the plane's inequality is an equation (docs/certified-search.md, §1) for a threshold
-    /// that is the row's score: only what is rounded keeps the row in.
-    void beyond_a_row(std::vector<double>& values, std::string& recipe) {
+    /// Makes a vector in the plane of a row's direction u and its code c, on u's far side from c.
+    /// For it the plane's inequality is an equation (docs/certified-search.md, §1) if the threshold
+    /// is the row's score: only rounding keeps the row in.
+    void tight_for_a_row(std::vector<double>& values, std::string& recipe) {
         const Row of = row_with_direction();
         const auto row = model_.vector(of);
         const double norm = model_.norms()[of];
-        if (!kernels::bound_covers(norm)) return;  // zeros, which are drawn again
-        near_ = of;
-        const double far = chance_.one_in(8) ? 0 : 8 * chance_.small(0, 12);
+        if (!kernels::bound_covers(norm)) return;  // `values` is zero, so the caller draws again
+        near_row_ = of;
+        const double far = chance_.one_in(8) ? 0 : 8 * chance_.small_power(0, 12);
         recipe = fmt::format("{}, by {:.1e} away from its code", row_name(model_, of), far);
         const auto code = kernels::planes::encode_row(row, norm);
         double projection = 0;
@@ -258,8 +256,8 @@ class Drawing {
             largest = std::max(largest, std::abs(values[i]));
         }
         if (!(largest > 0)) return;
-        // Whole digits leave no remainder that would be added to the bound (§4); halves with the
-        // signs of the code's levels leave the one that the bound must make up for.
+        // Whole digits leave no remainder in the bound (§4). Halves with the signs of the code's
+        // levels leave the largest one.
         const std::size_t of_three = chance_.below(3);
         if (of_three == 0) return;
         const bool halves = of_three == 1;
@@ -268,7 +266,7 @@ class Drawing {
         const double digit = kernels::planes::kTwoByteDigit / largest;
         for (std::size_t i = 0; i < row.size(); ++i) {
             values[i] = std::rint(values[i] * digit);
-            // The largest one decides what a digit is.
+            // The largest component defines the digit.
             if (!halves || std::abs(values[i]) >= kernels::planes::kTwoByteDigit) continue;
             values[i] +=
                 2 * code.codes[i] > kernels::planes::kTopLevel ? kAlmostHalf : -kAlmostHalf;
@@ -283,11 +281,10 @@ class Drawing {
             }
         }
         if (!chance_.one_in(8)) return;
-        // Neighbours in the alphabet are near each other in some models: then the best rows are
-        // left out.
+        // In some models neighbours in the alphabet have high scores: this excludes the best rows.
         const bool neighbours = chance_.one_in(2);
-        std::size_t at = near_.value_or(row());
-        for (std::size_t left = chance_.magnitude(kMaxExcluded); left > 0; --left) {
+        std::size_t at = near_row_.value_or(row());
+        for (std::size_t left = chance_.log_uniform(kMaxExcluded); left > 0; --left) {
             excluded.push_back(neighbours ? static_cast<Row>(at++ % model_.rows()) : row());
         }
     }
@@ -296,21 +293,21 @@ class Drawing {
         kernels::Filter& filter = question_.query.filter;
         const std::size_t rows = model_.rows();
         if (chance_.one_in(6))
-            filter.rank_below = static_cast<std::uint32_t>(chance_.magnitude(rows));
+            filter.rank_below = static_cast<std::uint32_t>(chance_.log_uniform(rows));
         if (chance_.one_in(12)) {
             if (chance_.one_in(3)) {
                 filter.rows =
-                    model_.prefix_range(model_.key(row()).substr(0, chance_.magnitude(4)));
+                    model_.prefix_range(model_.key(row()).substr(0, chance_.log_uniform(4)));
             } else {
-                const std::size_t count = chance_.magnitude(rows);
+                const std::size_t count = chance_.log_uniform(rows);
                 const std::size_t first = chance_.below(rows - count + 1);
                 filter.rows =
                     kernels::RowRange{static_cast<Row>(first), static_cast<Row>(first + count)};
             }
         }
         const auto* const cosine = std::get_if<kernels::Cosine>(&question_.query.kind);
-        if (cosine != nullptr && near_ && chance_.one_in(3)) {
-            filter.min_score = score_of(*near_, cosine->vector);
+        if (cosine != nullptr && near_row_ && chance_.one_in(3)) {
+            filter.min_score = score_of(*near_row_, cosine->vector);
         } else if (cosine != nullptr && chance_.one_in(20)) {
             filter.min_score = score_of(row(), cosine->vector);
         } else if (chance_.one_in(8)) {
@@ -319,7 +316,7 @@ class Drawing {
         }
     }
 
-    /// The row's own score, mostly, or a neighbouring number.
+    /// The row's score, or sometimes the next float64 above or below.
     double score_of(Row row, const QueryVector& vector) {
         const double score =
             kernels::canonical_score(vector.values.data(), vector.norm, model_.vector(row).data(),
@@ -329,10 +326,10 @@ class Drawing {
     }
 
     const Model& model_;
-    Chance chance_;
+    Random chance_;
     const std::size_t number_;
     Question question_;
-    std::optional<Row> near_;  // the row that the last vector was made of
+    std::optional<Row> near_row_;  // the row near which the last vector lies
 };
 
 std::string name_of(const Model& model, const Question::Source& source) {
@@ -349,13 +346,15 @@ std::string name_of(const Model& model, const Question::Source& source) {
 
 }  // namespace
 
-Question Questions::at(std::size_t number) const { return Drawing(model_, seed_, number).draw(); }
+Question Questions::at(std::size_t number) const {
+    return QuestionMaker(model_, seed_, number).draw();
+}
 
 std::vector<std::size_t> batch_sizes(std::size_t questions, std::uint64_t seed) {
-    Chance chance(seed);
+    Random chance(seed);
     std::vector<std::size_t> sizes;
     for (std::size_t left = questions; left > 0; left -= sizes.back()) {
-        // Engines take another way for one query than for many, and for few than for very many.
+        // Engines choose different passes for one, few and many queries.
         const std::size_t of_sixteen = chance.below(16);
         const std::size_t size = of_sixteen < 12    ? 1
                                  : of_sixteen < 14  ? 2 + chance.below(15)

@@ -1,5 +1,5 @@
-// Random questions about a model: every kind, size and filter, and vectors that are made to be
-// hard.
+// Random queries for tests of engines: every kind, k and filter, and vectors that are hard to
+// answer.
 #pragma once
 
 #include <cstddef>
@@ -13,27 +13,26 @@
 
 namespace gloved::verify {
 
-/// A query, and what it was made of.
+/// A query and how it was made.
 struct Question {
-    /// One vector: an expression of words, or numbers of its own.
+    /// The origin of one vector: an expression of words, or numbers.
     struct Source {
-        Weights weights;  ///< empty where `recipe` says how the numbers came about
+        Weights weights;  ///< empty if `recipe` describes the numbers
         std::string recipe = {};
     };
 
     kernels::Query query;
     std::vector<Source> sources;  ///< one a vector, in the order of the query's
-    bool unit = false;            ///< whether words count with their directions
+    bool unit = false;            ///< whether words are normalized before they are added
 };
 
-/// Questions by number. Each depends on the model, the seed and its number alone, on any machine.
-/// Any thread may ask.
-///
-/// Two in five are words, one in four expressions, the others vectors: random, near to rows and
-/// opposite to them, of one component, of few, of equal ones, of such as are far apart, and such as
-/// meet the 4-bit plane's inequality with equality. k is mostly 10, else 1, 2, 100, 1,024 or more
-/// than there are rows. Filters leave one row or all of them, and smallest scores lie above, below
-/// and exactly on scores of rows. Among the first three are a 3CosMul and a count.
+/// Makes questions by number. A question depends on model, seed and number alone, on any machine.
+/// Safe for concurrent use. Two in five are words, one in four expressions, the others vectors:
+/// random; near or opposite to a row; with one, few or equal components, or components of very
+/// different size; and vectors for which the 4-bit plane's inequality is an equation. k is mostly
+/// 10, else 1, 2, 100, 1,024 or more than there are rows. Filters leave one row up to all.
+/// min_score is above, below and exactly at scores of rows. The first three include a 3CosMul and a
+/// count.
 class Questions {
   public:
     /// The model must outlive it.
@@ -46,8 +45,7 @@ class Questions {
     std::uint64_t seed_;
 };
 
-/// How many questions are asked together, one batch after the other: alone, and up to 1,024, in
-/// mixed order. Their sum is `questions`.
+/// Sizes of batches, 1 to 1,024 in mixed order, that add up to `questions`.
 std::vector<std::size_t> batch_sizes(std::size_t questions, std::uint64_t seed);
 
 /// «3CosMul of "king", "woman" (unit), k = 10, rank < 17, 3 excluded».

@@ -25,13 +25,13 @@ namespace {
 using format::Model;
 using format::Section;
 
-/// Small enough to be hashed from the cache that its scan has filled.
+/// Small enough that a block is still in the cache when it is hashed.
 constexpr std::size_t kBlockBytes = 1 << 20;
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
 Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
 
-/// A smallest and a largest norm, with the rows where they stand.
+/// The smallest and the largest norm, with their rows.
 struct NormRange {
     double low = std::numeric_limits<double>::infinity();
     double high = -std::numeric_limits<double>::infinity();
@@ -69,22 +69,22 @@ void scan(const Model& model, Block& block) {
             block.bad_norm = std::min(block.bad_norm, row);
             ++block.bad_norms;
         }
-        // Squares of finite float32 add up to far less than float64 holds, so this says it of all
-        // components.
+        // Sums of squares of finite float32 are far below the limit of float64: a finite norm means
+        // finite components.
         if (!std::isfinite(computed)) block.not_finite = std::min(block.not_finite, row);
         block.norms.add({stored, stored, row, row});
     }
     block.components->add(model.vector(block.first).data(), block.last - block.first);
 }
 
-/// The checksum of a section that is hashed as its rows pass.
-struct Passing {
+/// A section that is hashed in the pass over the rows.
+struct HashedSection {
     const Section* section;
     std::size_t row_bytes;
     format::Checksum checksum;
 };
 
-/// XXH3-64 of bytes of any length, or nothing once `stop` is set.
+/// XXH3-64 of `bytes`; nullopt once `stop` is set.
 std::optional<std::uint64_t> hash_all(std::span<const std::byte> bytes,
                                       const std::atomic<bool>& stop) {
     format::Checksum checksum;
@@ -107,7 +107,7 @@ void report_checksum(const Model& model, const Section& section, std::uint64_t c
                                format::hex(section.checksum), format::hex(computed))});
 }
 
-/// The bytes between sections belong to no checksum, so they have one value only.
+/// Checks that bytes between sections, which no checksum covers, are zero.
 void check_padding(const Model& model, const Reporter& report) {
     const auto bytes = model.mapped_values();
     std::uint64_t at = format::kHeaderBytes;
@@ -132,8 +132,8 @@ void check_padding(const Model& model, const Reporter& report) {
                 : fmt::format("{} bytes between sections, all zero", padding)});
 }
 
-/// «0.25 at row 17 ("the"), dimension 3»: the first component of the block's rows that is `value`,
-/// of zeros any.
+/// «0.25 at row 17 ("the"), dimension 3»: names the first component in [first, last) that equals
+/// `value`; −0 equals 0.
 std::string component_name(const Model& model, float value, std::size_t first, std::size_t last) {
     const auto components =
         model.vectors().subspan(first * model.dim(), (last - first) * model.dim());
@@ -149,79 +149,14 @@ std::string norm_name(const Model& model, double norm, std::size_t row) {
     return row == kNone ? "none" : fmt::format("{:.6g} at {}", norm, row_name(model, row));
 }
 
-}  // namespace
+/// The blocks with the least and the greatest component, to be searched for its place.
+struct ExtremeBlocks {
+    std::pair<std::size_t, std::size_t> least;
+    std::pair<std::size_t, std::size_t> greatest;
+};
 
-Result<ComponentRanges> check_values(const Model& model, std::size_t threads,
-                                     const std::atomic<bool>& stop, const Reporter& report) {
-    // Sections of one entry a row are hashed in the pass over the rows, others beside it.
-    std::vector<Passing> passing;
-    std::vector<std::pair<const Section*, std::future<std::optional<std::uint64_t>>>> beside;
-    for (const Section& section : model.header().sections) {
-        if (section.name == format::kNorms || section.name == format::kVectors ||
-            section.name == format::kRanks) {
-            passing.push_back(
-                {&section, static_cast<std::size_t>(section.bytes) / model.rows(), {}});
-        } else {
-            beside.emplace_back(
-                &section, std::async(std::launch::async, hash_all, model.section_bytes(section),
-                                     std::cref(stop)));
-        }
-    }
-
-    const std::size_t row_bytes = model.dim() * sizeof(float);
-    const std::size_t block_rows = std::max<std::size_t>(1, kBlockBytes / row_bytes);
-    std::optional<Progress> progress(std::in_place, "verifying", model.rows() * row_bytes);
-    Block all;
-    all.components.emplace(model.dim());
-    // Which block holds the least and the greatest component: it is looked through again for the
-    // place.
-    std::pair<std::size_t, std::size_t> least_in;
-    std::pair<std::size_t, std::size_t> greatest_in;
-    std::size_t next = 0;
-    const auto produce = [&](Block& block) -> Result<bool> {
-        if (stop) return interrupted();
-        block.first = next;
-        block.last = next = std::min(next + block_rows, model.rows());
-        return block.first != block.last;
-    };
-    const auto merge = [&](Block& block) -> Status {
-        for (Passing& hashed : passing) {
-            hashed.checksum.update(model.section_bytes(*hashed.section)
-                                       .subspan(block.first * hashed.row_bytes,
-                                                (block.last - block.first) * hashed.row_bytes));
-        }
-        all.bad_norm = std::min(all.bad_norm, block.bad_norm);
-        all.bad_norms += block.bad_norms;
-        all.not_finite = std::min(all.not_finite, block.not_finite);
-        all.norms.add(block.norms);
-        if (block.components->least() < all.components->least())
-            least_in = {block.first, block.last};
-        if (block.components->greatest() > all.components->greatest())
-            greatest_in = {block.first, block.last};
-        all.components->add(*block.components);
-        progress->update(block.last * row_bytes);
-        return {};
-    };
-    const auto work = [&](Block& block) { scan(model, block); };
-    if (Status scanned = source::run_ordered<Block>(threads, produce, work, merge); !scanned)
-        return scanned.error();
-    progress.reset();  // wipes its line before others are written
-
-    for (const Section& section : model.header().sections) {
-        const auto hashed = std::find_if(passing.begin(), passing.end(), [&](const Passing& entry) {
-            return entry.section == &section;
-        });
-        if (hashed != passing.end()) {
-            report_checksum(model, section, hashed->checksum.value(), report);
-            continue;
-        }
-        const auto other = std::find_if(beside.begin(), beside.end(),
-                                        [&](const auto& entry) { return entry.first == &section; });
-        const auto computed = other->second.get();
-        if (!computed) return interrupted();
-        report_checksum(model, section, *computed, report);
-    }
-    check_padding(model, report);
+void report_rows(const Model& model, const Block& all, const ExtremeBlocks& extremes,
+                 const Reporter& report) {
     if (all.bad_norm == kNone) {
         report({"norms", true, "equal to the canonical ones, bit for bit"});
     } else {
@@ -235,15 +170,89 @@ Result<ComponentRanges> check_values(const Model& model, std::size_t threads,
             all.not_finite == kNone
                 ? "no NaN, no infinity"
                 : row_name(model, all.not_finite) + " has a component that is not finite"});
-    report({"components", true,
-            fmt::format(
-                "{} to {}",
-                component_name(model, all.components->least(), least_in.first, least_in.second),
-                component_name(model, all.components->greatest(), greatest_in.first,
-                               greatest_in.second))});
+    const auto& [least, greatest] = extremes;
+    report(
+        {"components", true,
+         fmt::format(
+             "{} to {}", component_name(model, all.components->least(), least.first, least.second),
+             component_name(model, all.components->greatest(), greatest.first, greatest.second))});
     report({"range of norms", true,
             fmt::format("{} to {}", norm_name(model, all.norms.low, all.norms.low_row),
                         norm_name(model, all.norms.high, all.norms.high_row))});
+}
+
+}  // namespace
+
+Result<ComponentRanges> check_values(const Model& model, std::size_t threads,
+                                     const std::atomic<bool>& stop, const Reporter& report) {
+    // Sections of one entry a row are hashed in the pass over the rows, others on threads of their
+    // own.
+    std::vector<HashedSection> in_pass;
+    std::vector<std::pair<const Section*, std::future<std::optional<std::uint64_t>>>> beside;
+    for (const Section& section : model.header().sections) {
+        if (section.name == format::kNorms || section.name == format::kVectors ||
+            section.name == format::kRanks) {
+            in_pass.push_back(
+                {&section, static_cast<std::size_t>(section.bytes) / model.rows(), {}});
+        } else {
+            beside.emplace_back(
+                &section, std::async(std::launch::async, hash_all, model.section_bytes(section),
+                                     std::cref(stop)));
+        }
+    }
+
+    const std::size_t row_bytes = model.dim() * sizeof(float);
+    const std::size_t block_rows = std::max<std::size_t>(1, kBlockBytes / row_bytes);
+    std::optional<Progress> progress(std::in_place, "verifying", model.rows() * row_bytes);
+    Block all;
+    all.components.emplace(model.dim());
+    ExtremeBlocks extremes;
+    std::size_t next = 0;
+    const auto produce = [&](Block& block) -> Result<bool> {
+        if (stop) return interrupted();
+        block.first = next;
+        block.last = next = std::min(next + block_rows, model.rows());
+        return block.first != block.last;
+    };
+    const auto merge = [&](Block& block) -> Status {
+        for (HashedSection& hashed : in_pass) {
+            hashed.checksum.update(model.section_bytes(*hashed.section)
+                                       .subspan(block.first * hashed.row_bytes,
+                                                (block.last - block.first) * hashed.row_bytes));
+        }
+        all.bad_norm = std::min(all.bad_norm, block.bad_norm);
+        all.bad_norms += block.bad_norms;
+        all.not_finite = std::min(all.not_finite, block.not_finite);
+        all.norms.add(block.norms);
+        if (block.components->least() < all.components->least())
+            extremes.least = {block.first, block.last};
+        if (block.components->greatest() > all.components->greatest())
+            extremes.greatest = {block.first, block.last};
+        all.components->add(*block.components);
+        progress->update(block.last * row_bytes);
+        return {};
+    };
+    const auto work = [&](Block& block) { scan(model, block); };
+    if (Status scanned = source::run_ordered<Block>(threads, produce, work, merge); !scanned)
+        return scanned.error();
+    progress.reset();  // wipes its line before others are printed
+
+    for (const Section& section : model.header().sections) {
+        const auto hashed =
+            std::find_if(in_pass.begin(), in_pass.end(),
+                         [&](const HashedSection& entry) { return entry.section == &section; });
+        if (hashed != in_pass.end()) {
+            report_checksum(model, section, hashed->checksum.value(), report);
+            continue;
+        }
+        const auto other = std::find_if(beside.begin(), beside.end(),
+                                        [&](const auto& entry) { return entry.first == &section; });
+        const auto computed = other->second.get();
+        if (!computed) return interrupted();
+        report_checksum(model, section, *computed, report);
+    }
+    check_padding(model, report);
+    report_rows(model, all, extremes, report);
     return *std::move(all.components);
 }
 

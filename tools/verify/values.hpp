@@ -1,4 +1,4 @@
-// The content of a model's values file, in one pass over it.
+// Checks the content of a model's values file in one pass over it.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,9 @@ namespace gloved::verify {
 using ComponentRanges = kernels::reduce::MinMax<float>;
 
 /// Checks each section's checksum, the padding between them, every norm, and that every component
-/// is finite, and tells `report` each outcome and the ranges. Each row is read once: `threads`
-/// threads scan blocks of rows, and the calling thread hashes them in their order behind them.
-/// Gives the range of every dimension. Error: interrupted once `stop` is set.
+/// is finite. Calls `report` with each outcome and the ranges. Reads each row once: `threads`
+/// threads scan blocks of rows, and the calling thread hashes the blocks in order. Returns the
+/// range of every dimension. Error: interrupted once `stop` is set.
 Result<ComponentRanges> check_values(const format::Model& model, std::size_t threads,
                                      const std::atomic<bool>& stop, const Reporter& report);
 

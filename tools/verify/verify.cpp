@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -109,16 +110,20 @@ std::vector<format::Row> check_ranks(const Model& model, const Reporter& report)
     return by_rank;
 }
 
-Status check_source(const Model& model, const VerifyOptions& options, const ReadingRules& rules,
-                    const std::vector<format::Row>& by_rank, const std::atomic<bool>& stop,
-                    const Reporter& report) {
-    const auto failed = [&](const Error& error) -> Status {
-        if (error.code == ErrorCode::interrupted) return error;
-        report({"source", false, error.message});
-        return {};
-    };
+/// What a source says of a model's rows.
+struct Comparison {
+    std::vector<std::uint64_t> line_of;  ///< by row: the source line that counts, from 1; 0: none
+    std::vector<bool> equal;             ///< by row: whether that line's numbers are the model's
+    std::uint64_t unknown = 0;           ///< source lines whose words are not in the model
+    std::string first_unknown;
+    std::uint64_t lines = 0;
+};
+
+/// Reads the source and compares each row with the model's.
+Result<Comparison> compare_source(const Model& model, const VerifyOptions& options,
+                                  const ReadingRules& rules, const std::atomic<bool>& stop) {
     auto input = source::Input::open(options.source, stop, rules.member);
-    if (!input) return failed(input.error());
+    if (!input) return input.error();
     Progress progress("comparing", input->total_bytes());
 
     source::SourceOptions source_options;
@@ -128,14 +133,9 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
     source_options.on_error = rules.on_error;
     source_options.threads = options.threads;
 
-    // Of each model row: the source line that counts (from 1; 0: none yet), and whether its numbers
-    // are the model's.
-    std::vector<std::uint64_t> line_of(model.rows(), 0);
-    std::vector<bool> equal(model.rows(), false);
-    std::uint64_t unknown = 0;
-    std::string first_unknown;
-    const std::string_view unit = source::unit_of(rules.format);
-
+    Comparison found;
+    found.line_of.resize(model.rows());
+    found.equal.resize(model.rows());
     constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
     source::SourceSink sink;
     sink.inspect = [&](source::Batch& batch) {
@@ -152,64 +152,88 @@ Status check_source(const Model& model, const VerifyOptions& options, const Read
         for (std::size_t i = 0; i < batch.rows(); ++i) {
             const std::uint64_t line = batch.first_line + batch.line_numbers[i] + 1;
             if (batch.scratch[i] == kUnknown) {
-                if (unknown++ == 0)
-                    first_unknown = fmt::format("{} on {} {}", printable(batch.key(i)), unit, line);
+                if (found.unknown++ == 0) {
+                    found.first_unknown = fmt::format("{} on {} {}", printable(batch.key(i)),
+                                                      source::unit_of(rules.format), line);
+                }
                 continue;
             }
             const std::size_t row = batch.scratch[i] / 2;
-            if (line_of[row] != 0 && rules.duplicates != source::Duplicates::last) continue;
-            line_of[row] = line;
-            equal[row] = batch.scratch[i] % 2 == 1;
+            if (found.line_of[row] != 0 && rules.duplicates != source::Duplicates::last) continue;
+            found.line_of[row] = line;
+            found.equal[row] = batch.scratch[i] % 2 == 1;
         }
         progress.update(input->source_bytes());
         return {};
     };
     const auto summary = source::read_source(*input, source_options, sink);
-    if (!summary) return failed(summary.error());
+    if (!summary) return summary.error();
+    found.lines = summary->lines;
+    return found;
+}
 
-    const auto missing = std::find(line_of.begin(), line_of.end(), 0);
-    if (unknown != 0) {
+void report_source_keys(const Model& model, const Comparison& found, const std::string& source,
+                        const Reporter& report) {
+    const auto missing = std::find(found.line_of.begin(), found.line_of.end(), 0);
+    if (found.unknown != 0) {
         report({"source keys", false,
-                fmt::format("{} lines' words are not in the model; the first: {}", unknown,
-                            first_unknown)});
-    } else if (missing != line_of.end()) {
-        report({"source keys", false,
-                fmt::format("{} is not in {}",
-                            row_name(model, static_cast<std::size_t>(missing - line_of.begin())),
-                            input->name())});
+                fmt::format("{} lines' words are not in the model; the first: {}", found.unknown,
+                            found.first_unknown)});
+    } else if (missing != found.line_of.end()) {
+        const auto row = static_cast<std::size_t>(missing - found.line_of.begin());
+        report(
+            {"source keys", false, fmt::format("{} is not in {}", row_name(model, row), source)});
     } else {
         report({"source keys", true,
-                fmt::format("all {} words, from {} lines", model.rows(), summary->lines)});
+                fmt::format("all {} words, from {} lines", model.rows(), found.lines)});
     }
+}
 
-    // In the source's order, so that «the first» is the first of the file.
+void report_source_numbers(const Model& model, const Comparison& found, std::string_view unit,
+                           const Reporter& report) {
+    // In the order of the source, so that «the first» is the first of the file.
     std::uint64_t differing = 0;
-    std::size_t first_differing = kNone;
+    std::size_t first = kNone;
     for (std::size_t row = 0; row < model.rows(); ++row) {
-        if (line_of[row] == 0 || equal[row]) continue;
+        if (found.line_of[row] == 0 || found.equal[row]) continue;
         ++differing;
-        if (first_differing == kNone || line_of[row] < line_of[first_differing])
-            first_differing = row;
+        if (first == kNone || found.line_of[row] < found.line_of[first]) first = row;
     }
     report({"source numbers", differing == 0,
-            differing == 0
-                ? "equal bit for bit"
-                : fmt::format("{} rows differ; the first: {}, {} {}", differing,
-                              row_name(model, first_differing), unit, line_of[first_differing])});
+            differing == 0 ? "equal bit for bit"
+                           : fmt::format("{} rows differ; the first: {}, {} {}", differing,
+                                         row_name(model, first), unit, found.line_of[first])});
+}
 
-    // Ranks are those of the source if lines ascend with rank.
+/// Ranks are those of the source if lines ascend with rank.
+void report_source_ranks(const Model& model, const Comparison& found,
+                         const std::vector<format::Row>& by_rank, const Reporter& report) {
     for (std::size_t rank = 1; rank < by_rank.size(); ++rank) {
         const std::size_t before = by_rank[rank - 1];
         const std::size_t row = by_rank[rank];
-        if (line_of[before] < line_of[row]) continue;
+        if (found.line_of[before] < found.line_of[row]) continue;
         report({"source ranks", false,
                 fmt::format("{} has rank {} and line {}, {} has rank {} and line {}",
-                            row_name(model, before), rank - 1, line_of[before],
-                            row_name(model, row), rank, line_of[row])});
-        return {};
+                            row_name(model, before), rank - 1, found.line_of[before],
+                            row_name(model, row), rank, found.line_of[row])});
+        return;
     }
     report({"source ranks", !by_rank.empty(),
             by_rank.empty() ? "the ranks are no permutation" : "in the order of the source"});
+}
+
+Status check_source(const Model& model, const VerifyOptions& options, const ReadingRules& rules,
+                    const std::vector<format::Row>& by_rank, const std::atomic<bool>& stop,
+                    const Reporter& report) {
+    const auto found = compare_source(model, options, rules, stop);
+    if (!found) {
+        if (found.error().code == ErrorCode::interrupted) return found.error();
+        report({"source", false, found.error().message});
+        return {};
+    }
+    report_source_keys(model, *found, options.source, report);
+    report_source_numbers(model, *found, source::unit_of(rules.format), report);
+    report_source_ranks(model, *found, by_rank, report);
     return {};
 }
 
@@ -227,17 +251,17 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
     if (options.quick) return facts;
 
     bool sound = true;
-    const auto noted = [&](const Check& check) {
+    const auto report_and_note = [&](const Check& check) {
         sound = sound && check.ok;
         report(check);
     };
     const ReadingRules rules = check_report(*model, report);
-    auto ranges = check_values(*model, options.threads, stop, noted);
+    auto ranges = check_values(*model, options.threads, stop, report_and_note);
     if (!ranges) return ranges.error();
     facts.minimum.assign(ranges->minimum().begin(), ranges->minimum().end());
     facts.maximum.assign(ranges->maximum().begin(), ranges->maximum().end());
-    const auto by_rank = check_ranks(*model, noted);
-    if (Status checked = check_planes(*model, options.threads, stop, noted); !checked)
+    const auto by_rank = check_ranks(*model, report_and_note);
+    if (Status checked = check_planes(*model, options.threads, stop, report_and_note); !checked)
         return checked.error();
     if (options.engines && !sound) {
         report({"engines", false, "not asked: they take the values for sound"});

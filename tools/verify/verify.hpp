@@ -1,4 +1,4 @@
-// Whether a model is what it says it is, and what its download said.
+// Verifies a model: its files, its engines' answers, and its download.
 #pragma once
 
 #include <atomic>
@@ -16,30 +16,28 @@ namespace gloved::verify {
 struct VerifyOptions {
     std::string model_dir;
     std::string source;    ///< the download to compare with; «-» for stdin; empty for none
-    bool quick = false;    ///< only what a daemon checks when it opens a model
+    bool quick = false;    ///< only what the daemon checks when it opens a model
     bool engines = false;  ///< ask every engine too; not with `quick`
-    EngineChecks asked;    ///< how, but for the threads
+    EngineChecks asked;    ///< how to ask them; `threads` below counts, not its own
     std::size_t threads = 1;
 };
 
-/// The model, as far as it could be opened.
+/// Facts of the model; zero if it cannot be opened.
 struct ModelFacts {
     std::uint64_t rows = 0;
     std::size_t dim = 0;
     std::uint64_t generation = 0;
-    /// float32, shape (dim): the range of every dimension, see MinMax. Empty where the values were
-    /// not looked at.
+    /// Shape (dim): the range of every dimension, see MinMax. Empty if the values were not read.
     std::vector<float> minimum;
     std::vector<float> maximum;
 };
 
-/// Checks options.model_dir and tells `report` each outcome, on the calling thread and in an order
-/// that is always the same. A fault in one check does not keep the others from being made, unless
-/// the model cannot be opened at all. With `engines`, every engine answers questions (see
-/// engines.hpp), unless a check of the values has failed. With a source, each key, each bit of each
-/// number and each rank is compared, under the rules that the model's report.json names (without
-/// one: the first of several lines with one key counts). Nothing is changed on disk. Error:
-/// interrupted once `stop` is set.
+/// Checks options.model_dir and calls `report` with each outcome, on the calling thread and always
+/// in the same order. Continues after a fault, unless the model cannot be opened. With `engines`,
+/// every engine answers questions (engines.hpp), unless a check of the values fails. With a source,
+/// compares each key, each bit of each number and each rank, under the rules in the model's
+/// report.json (without one: the first of several lines with the same key counts). Changes nothing
+/// on disk. Error: interrupted once `stop` is set.
 Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>& stop,
                           const Reporter& report);
 
