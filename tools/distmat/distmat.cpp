@@ -32,20 +32,20 @@ using kernels::distance::Engine;
 using kernels::distance::Metric;
 using Clock = std::chrono::steady_clock;
 
-/// Of a block of a mapped output: 59 MB, and as much for its mirror. A multiple of what engines
-/// have as tiles.
-constexpr std::size_t kBlock = 3840;
-/// The plain loop takes long enough for these, and somebody may want to interrupt it.
-constexpr std::size_t kSequentialBlock = 480;
-constexpr std::size_t kSequentialRows = 8;
-/// Of whole rows of distances that are held in memory.
+/// Rows and columns of a block of a mapped output: 59 MB, and as much for its mirror. A multiple of
+/// the engines' tiles.
+constexpr std::size_t kBlockRows = 3840;
+/// Smaller for the sequential engine, which is slow, so that a signal interrupts it soon.
+constexpr std::size_t kSequentialBlockRows = 480;
+constexpr std::size_t kSequentialStripRows = 8;
+/// Memory of a strip: whole rows of distances.
 constexpr std::size_t kStripBytes = std::size_t{64} << 20;
 constexpr std::size_t kStripRows = 192;  // whole tiles
-/// Of rows that one thread prints or ranks at a time, as distances.
+/// Bytes of distances that a thread prints or ranks at a time.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 18;
-/// «1.17549435e-38» is the longest kind of a distance, which has no sign.
+/// Maximum of characters of a distance: «1.17549435e-38»; no sign.
 constexpr std::size_t kMaxNumberBytes = 16;
-/// Rows whose distances, and a header, are less than 2^63 bytes.
+/// With more rows, distances and header would exceed 2^63 bytes.
 constexpr std::size_t kMaxRows = 1'500'000'000;
 constexpr ProgressUnit kDistances = {"M distances", 1'000'000};
 
@@ -68,10 +68,10 @@ void append_number(std::string& text, float number) {
     text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
-/// How long a part of the work has taken so far.
+/// Adds up the time of a part of the work.
 class Stopwatch {
   public:
-    /// Counts as long as it lives.
+    /// Counts while it exists.
     class Running {
       public:
         explicit Running(Stopwatch& watch) : watch_(watch) {}
@@ -90,7 +90,7 @@ class Stopwatch {
     Clock::duration time_{};
 };
 
-/// What writes distances, in the order in which an engine gives them.
+/// Runs the engine and writes the distances.
 class Writer {
   public:
     Writer(const DistmatOptions& options, const Matrix& matrix, Engine& engine, OutputFile& output,
@@ -114,7 +114,7 @@ class Writer {
     bool is_sequential() const { return options_.engine == "sequential"; }
     bool is_npy() const { return std::string_view(options_.output).ends_with(".npy"); }
 
-    /// In blocks, each with its mirror, of the half on and above the diagonal.
+    /// Computes blocks on and above the diagonal, each with its mirror.
     Status write_array() {
         const std::size_t shape[] = {rows_, rows_};
         const std::string header = npy::make_header("<f4", shape);
@@ -123,8 +123,8 @@ class Writer {
         std::memcpy(mapped->data(), header.data(), header.size());
         auto* const out = reinterpret_cast<float*>(mapped->data() + header.size());
         const std::size_t block = options_.block != 0 ? options_.block
-                                  : is_sequential()   ? kSequentialBlock
-                                                      : kBlock;
+                                  : is_sequential()   ? kSequentialBlockRows
+                                                      : kBlockRows;
         const auto let_go = [&](std::size_t first, std::size_t count) {
             output_.let_go(header.size() + first * rows_ * sizeof(float),
                            count * rows_ * sizeof(float));
@@ -151,8 +151,8 @@ class Writer {
     }
 
     Status write_text() {
-        return for_strips([&](std::size_t, std::span<const float> row, std::string& text,
-                              std::vector<Neighbour>&) {
+        return for_each_row([&](std::size_t, std::span<const float> row, std::string& text,
+                                std::vector<Neighbour>&) {
             const std::size_t before = text.size();
             text.resize(before + row.size() * (kMaxNumberBytes + 1));
             char* at = text.data() + before;
@@ -181,8 +181,8 @@ class Writer {
                 text += words[row];
             }
         };
-        return for_strips([&](std::size_t row, std::span<const float> distances, std::string& text,
-                              std::vector<Neighbour>& nearest) {
+        return for_each_row([&](std::size_t row, std::span<const float> distances,
+                                std::string& text, std::vector<Neighbour>& nearest) {
             find_nearest(distances, row, count, nearest);
             for (const auto& [index, distance] : nearest) {
                 if (is_npy()) {
@@ -200,14 +200,14 @@ class Writer {
         });
     }
 
-    /// Writes what `append(row, its distances, text, a list to use)` makes of each row, in their
-    /// order. Whole rows in strips, so that of each pair both directions are computed, unless all
-    /// fits in one: printing or ranking a distance takes longer.
+    /// Calls `append(row, its distances, text, scratch list)` for each row and writes the texts in
+    /// order. Computes strips of whole rows, so both directions of a pair: printing or ranking a
+    /// distance takes longer than computing it.
     template <class Append>
-    Status for_strips(Append append) {
+    Status for_each_row(Append append) {
         std::size_t height = std::max<std::size_t>(1, kStripBytes / sizeof(float) / rows_);
         if (height > kStripRows) height = height / kStripRows * kStripRows;
-        if (is_sequential()) height = std::min(height, kSequentialRows);
+        if (is_sequential()) height = std::min(height, kSequentialStripRows);
         height = std::min(options_.block != 0 ? options_.block : height, rows_);
         std::vector<float> strip(height * rows_);
         const std::size_t piece_rows =
@@ -281,7 +281,7 @@ Result<Matrix> read(const DistmatOptions& options, const std::atomic<bool>& stop
 Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
                const std::function<void(const std::string&)>& say) {
     const auto begun = Clock::now();
-    // Before what may take long.
+    // First: its errors should not come after a long read.
     auto output = OutputFile::create(options.output, stop);
     if (!output) return output.error();
     Stopwatch reading;

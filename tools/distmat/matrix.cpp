@@ -24,8 +24,8 @@ namespace {
 using kernels::distance::Values;
 using source::Input;
 
-/// Of an array that comes as a stream: memory is taken as it comes, since a header may say
-/// anything.
+/// Bytes read at a time of an array that comes as a stream. Memory grows with the data: a header
+/// may claim any size.
 constexpr std::size_t kPieceBytes = std::size_t{16} << 20;
 
 Error bad_source(const std::string& name, std::string_view what) {
@@ -40,7 +40,7 @@ Result<Input> open_input(const std::string& path, const std::atomic<bool>& stop,
     return input;
 }
 
-/// The header of an array that is a matrix of numbers.
+/// Parses a header and checks that the array is a matrix of float32 or float64.
 Result<npy::Header> matrix_header(std::string_view prefix, const std::string& name) {
     auto header = npy::parse_header(prefix, name);
     if (!header) return header;
@@ -83,7 +83,7 @@ Error wrong_length(const std::string& name, const npy::Header& header, std::uint
                                             name, wanted)};
 }
 
-/// The rest of the input as numbers; `begun` is what of the array has been read.
+/// Reads the array; `begun` is the part of it that was read already.
 template <class T>
 Result<std::vector<T>> read_array(Input& input, const npy::Header& header, std::string_view begun) {
     std::vector<T> values;
@@ -137,13 +137,13 @@ Result<std::string> read_all(Input& input, std::string text) {
     }
 }
 
-/// What tells an array from text, and a text's byte order mark.
+/// Bytes that distinguish an array from text.
 constexpr std::size_t kMarkBytes = 8;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
 
-/// Puts the pieces of a text together.
+/// Reads a matrix from text.
 class TextReader {
   public:
     TextReader(Input& input, Matrix& matrix) : input_(input), matrix_(matrix) {}
@@ -201,7 +201,7 @@ class TextReader {
         if (piece.rows != 0) {
             if (matrix_.rows_ == 0) {
                 matrix_.dim_ = piece.dim;
-                // As many more as the rest of a plain file may hold, so that memory is taken once.
+                // Reserves memory for the whole of a plain file, by the share of its first piece.
                 if (input_.compression() == "none" && text_bytes != 0) {
                     const double pieces =
                         static_cast<double>(input_.total_bytes()) / static_cast<double>(text_bytes);

@@ -11,13 +11,13 @@ void find_nearest(std::span<const float> distances, std::size_t self, std::size_
     const auto before = [](const Neighbour& a, const Neighbour& b) {
         return a.distance != b.distance ? a.distance < b.distance : a.index < b.index;
     };
-    // What is not nearer than the farthest of `count` is none of them; the list is thinned out
+    // Skips what is not nearer than the farthest of the best `count`; reduces the list to these
     // whenever it is twice as long.
     const std::size_t most = 2 * count;
     bool full = false;
     float farthest = 0;
     for (std::size_t i = 0; i < distances.size(); ++i) {
-        // Indices ascend: one that is as far as the farthest comes behind it.
+        // Indices ascend: of equal distances the earlier is kept.
         if (i == self || (full && distances[i] >= farthest)) continue;
         nearest.push_back({static_cast<std::int64_t>(i), distances[i]});
         if (nearest.size() < most) continue;

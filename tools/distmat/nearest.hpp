@@ -1,4 +1,4 @@
-// The nearest of a row's distances.
+// Selects the nearest others of a row.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,8 @@ struct Neighbour {
     friend bool operator==(const Neighbour&, const Neighbour&) = default;
 };
 
-/// The `count` least of `distances`, that of `self` left out, in ascending order; of equal ones the
-/// lower index first. `count` is less than there are. `nearest` is filled anew, its memory used
-/// again.
+/// Selects the `count` least `distances` but that of `self`, in ascending order, ties by index.
+/// `count` is less than the number of distances. Overwrites `nearest`.
 void find_nearest(std::span<const float> distances, std::size_t self, std::size_t count,
                   std::vector<Neighbour>& nearest);
 

@@ -14,7 +14,7 @@ constexpr std::size_t kShownBytes = 40;
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-/// What is wrong with [first, last), where a number ought to be.
+/// Describes why [first, last) does not begin with a number.
 std::string what_is_wrong(const char* first, const char* last, NumberFault fault) {
     const char* end = first;
     while (end != last && !is_blank(*end)) ++end;

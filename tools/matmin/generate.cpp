@@ -14,9 +14,9 @@
 namespace gloved::matmin {
 namespace {
 
-/// Numbers that a thread makes at a time. The text is another if this is.
+/// Numbers that a thread makes at a time. The text depends on it.
 constexpr std::size_t kBlockNumbers = 1 << 16;
-/// No number has more bytes, with its blank.
+/// Maximum of bytes of a number with its blank.
 constexpr std::size_t kNumberBytes = 8;
 
 struct Block {
@@ -27,7 +27,7 @@ struct Block {
     std::vector<std::int64_t> maximum;
 };
 
-/// Draws and writes integers, or thousandths.
+/// Draws integers or thousandths and writes them as text.
 class Maker {
   public:
     explicit Maker(const GenerateOptions& options)
@@ -60,7 +60,7 @@ class Maker {
     }
 
   private:
-    /// Even but for one part in a million: what is left of 32 bits after a multiplication.
+    /// Draws a number uniformly, up to a bias of one in a million from scaling 32 bits.
     std::int64_t draw(std::size_t element, std::uint64_t random) const {
         const auto narrower = static_cast<std::int64_t>(element % 100);
         const std::int64_t least = (thousandths_ ? -most_ : 0) + narrower;

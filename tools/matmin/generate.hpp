@@ -1,4 +1,4 @@
-// Random matrices as text of any size, with their minimum and maximum, for measuring and for tests.
+// Generates text of random matrices with known minimum and maximum, for benchmarks and tests.
 #pragma once
 
 #include <cstddef>
@@ -21,19 +21,19 @@ struct GenerateOptions {
     std::size_t columns = 3;
     Numbers numbers = Numbers::integers;
     std::uint64_t seed = 1;
-    std::size_t threads = 0;  ///< beside the calling one, which writes
+    std::size_t threads = 0;  ///< beside the calling thread, which writes
 };
 
-/// Found by a plain loop over the numbers as they were drawn: no parser has a part in it.
+/// The expected result, from the numbers as they were drawn and not from their text.
 struct Generated {
     std::vector<double> minimum;  ///< shape (rows, columns)
     std::vector<double> maximum;
     std::uint64_t bytes = 0;
 };
 
-/// Writes the text to the regular file `fd`, from its beginning; `path` is what messages call it.
-/// Its bytes depend on the options but for `threads` alone. Each element has bounds of its own for
-/// a hundred elements, so that an answer with elements mixed up is seen as wrong. Error: io.
+/// Writes the text to the regular file `fd`, from its beginning; messages call it `path`. The bytes
+/// do not depend on `threads`. Up to a hundred elements have different bounds, so that a result
+/// with elements mixed up is wrong. Error: io.
 Result<Generated> generate(const GenerateOptions& options, int fd, const std::string& path);
 
 }  // namespace gloved::matmin

@@ -1,4 +1,4 @@
-// What the readers of matrices have in common.
+// What the readers of text and of NumPy's arrays share: options, results, and Intake.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace gloved::matmin {
 
-/// Of one matrix.
+/// Shape of one matrix.
 struct Shape {
     std::size_t rows = 0;
     std::size_t columns = 0;
@@ -25,37 +25,34 @@ struct Shape {
     std::size_t numbers() const { return rows * columns; }
 };
 
-/// As options and messages call it.
+/// Name of T in options and messages.
 template <class T>
 inline constexpr const char* kTypeName = std::is_same_v<T, double>  ? "float64"
                                          : std::is_same_v<T, float> ? "float32"
                                                                     : "int32";
 
 struct ReadOptions {
-    std::size_t threads = 0;  ///< that parse, beside the calling one, which reads; 0: that one does
+    std::size_t threads = 0;  ///< that parse, beside the calling thread, which reads; 0: it does
                               ///< both
-    std::size_t block_bytes = 1 << 20;   ///< that are read, and parsed by a thread, at a time: 1 or
-                                         ///< more
-    std::size_t matrix_bytes = 1 << 28;  ///< no matrix may have more text
+    std::size_t block_bytes = 1 << 20;   ///< that are read and parsed at a time: 1 or more
+    std::size_t matrix_bytes = 1 << 28;  ///< maximum of text of one matrix
 };
 
-/// What was read, and how long it took.
+/// The result of reading, and how long it took.
 template <class T>
 struct Reading {
     std::uint64_t count = 0;  ///< matrices
     Shape shape;
-    kernels::reduce::MinMax<T> range{1};  ///< of all matrices, shape (rows, columns); only where no
-                                          ///< reducer was fed
+    kernels::reduce::MinMax<T> range{1};  ///< of all matrices, shape (rows, columns); only if there
+                                          ///< is no reducer
     std::uint64_t bytes = 0;              ///< of text or .npy, unpacked
-    double wall_ms = 0;                   ///< in all, reducing included
-    /// Of that, what was spent on reducing: the threads' own share each, or what the reducer's add
-    /// took.
+    double wall_ms = 0;                   ///< total, with reducing
+    /// The part of wall_ms spent on reducing: the average of the threads, or the reducer's add.
     double reduce_ms = 0;
 };
 
-/// Told the announced count and the shape before any values; gives the reducer that is to be fed
-/// with them, or nullptr where each thread may reduce what it has parsed. An error ends the
-/// reading.
+/// Gets the announced count and the shape before any values. Returns the reducer that takes the
+/// values in order, or nullptr to let each thread reduce what it parsed. An error ends the reading.
 template <class T>
 using Begin = std::function<Result<kernels::reduce::Reducer<T>*>(std::uint64_t count, Shape shape)>;
 
@@ -65,12 +62,12 @@ inline double ms_since(std::chrono::steady_clock::time_point begin) {
         .count();
 }
 
-/// Numbers as they come off one thread: kept, or reduced as soon as there are enough of them and
-/// while they are in the cache. Made once and used again for every part of the source.
+/// Collects the numbers that one thread parses: keeps them, or reduces them every few thousand
+/// while they are in the cache. Reused for every part of the source.
 template <class T>
 class Intake {
   public:
-    /// For the next part of the source.
+    /// Starts the next part of the source.
     void begin(Shape shape, bool keep) {
         if (shape.numbers() != range_.width()) range_ = kernels::reduce::MinMax<T>(shape.numbers());
         range_.reset();
@@ -79,16 +76,16 @@ class Intake {
         matrices_ = 0;
         reduce_ms_ = 0;
     }
-    /// Room for `count` numbers more, to be filled.
+    /// Returns room for `count` more numbers.
     T* next(std::size_t count) {
-        // Doubled, and kept for later parts: memory that is used again costs nothing.
+        // Doubled, and kept for later parts.
         if (values_.size() < used_ + count)
             values_.resize(std::max(used_ + count, 2 * values_.size()));
         T* const room = values_.data() + used_;
         used_ += count;
         return room;
     }
-    /// `count` whole matrices are there.
+    /// Notes that `count` matrices are complete.
     void end_matrices(std::uint64_t count) {
         matrices_ += count;
         if (!keep_ && used_ >= kReduceNumbers) reduce();
@@ -98,14 +95,14 @@ class Intake {
     }
 
     std::uint64_t matrices() const { return matrices_; }
-    /// Of the whole part; only where they are kept.
+    /// Values of the whole part; only if they are kept.
     std::span<const T> values() const { return std::span(values_).first(used_); }
-    /// Of the whole part; only where they are not kept.
+    /// Minimum and maximum of the whole part; only if values are not kept.
     const kernels::reduce::MinMax<T>& range() const { return range_; }
     double reduce_ms() const { return reduce_ms_; }
 
   private:
-    /// A part of any processor's second cache.
+    /// 64 KiB of float64: fits the second cache of any processor.
     static constexpr std::size_t kReduceNumbers = 8192;
 
     void reduce() {
@@ -123,11 +120,11 @@ class Intake {
     double reduce_ms_ = 0;
 };
 
-/// Takes the first `count` matrices of a part into what was read before: by the reducer, or by the
-/// part's own result where there is none. Parts come in the order of the source.
+/// Merges the first `count` matrices of a part into `reading`: by the reducer, or by the part's
+/// range if there is none. Call it in the order of the source.
 template <class T>
-Status take_in(const Intake<T>& intake, std::uint64_t count, kernels::reduce::Reducer<T>* reducer,
-               Reading<T>& reading) {
+Status merge_part(const Intake<T>& intake, std::uint64_t count,
+                  kernels::reduce::Reducer<T>* reducer, Reading<T>& reading) {
     if (reducer == nullptr) {
         reading.range.add(intake.range());
         reading.reduce_ms += intake.reduce_ms();
@@ -139,8 +136,7 @@ Status take_in(const Intake<T>& intake, std::uint64_t count, kernels::reduce::Re
     return added;
 }
 
-/// At the end of a reading that began at `started`, and whose reduce_ms are the sum of what was
-/// measured.
+/// Sets wall_ms, and with `by_threads` divides the sum in reduce_ms by the threads.
 template <class T>
 void finish_times(std::chrono::steady_clock::time_point started, const ReadOptions& options,
                   bool by_threads, Reading<T>& reading) {

@@ -17,10 +17,10 @@
 namespace gloved::matmin {
 namespace {
 
-/// Numbers that are converted at a time: they stay in the cache until they are reduced.
+/// Numbers converted at a time: they are still in the cache when they are reduced.
 constexpr std::size_t kSliceNumbers = 8192;
 
-/// A NaN: the number's place in the part.
+/// The first NaN: its index in the part.
 struct NanFault {
     std::size_t index = 0;
 };
@@ -57,7 +57,7 @@ std::string shape_text(const std::vector<std::size_t>& shape) {
     return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 
-/// What is wrong with the array, whatever its numbers are; empty where nothing is.
+/// Describes what is wrong with the array's shape or type; empty if nothing is.
 template <class T>
 std::string header_fault(const npy::Header& header) {
     const auto& shape = header.shape;
@@ -97,7 +97,7 @@ std::string header_fault(const npy::Header& header) {
     return {};
 }
 
-/// Appends numbers that lie as F in the file, and looks for NaN. The place of the first one.
+/// Appends numbers that the file has as F. Returns the first NaN.
 template <class F, class T>
 std::optional<NanFault> append(std::string_view bytes, std::size_t width, Intake<T>& intake) {
     const std::size_t slice_matrices = std::max<std::size_t>(1, kSliceNumbers / width);
@@ -126,7 +126,7 @@ std::optional<NanFault> append(std::string_view bytes, std::size_t width, Intake
 template <class T>
 std::optional<NanFault> append_as(npy::Type type, std::string_view bytes, std::size_t width,
                                   Intake<T>& intake) {
-    // The header's check has left T itself, and what float64 holds exactly.
+    // header_fault lets pass only T, and for float64 what it holds exactly.
     if constexpr (std::is_same_v<T, double>) {
         if (type == npy::Type::float32) return append<float>(bytes, width, intake);
         if (type == npy::Type::int32) return append<std::int32_t>(bytes, width, intake);
@@ -174,8 +174,8 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
         const std::size_t there = from_head + *got;
         const bool is_all = there == part.bytes.size();
         present += there;
-        // Whole matrices are looked through all the same, so that the first fault is the same one
-        // for any size of blocks.
+        // Whole matrices before the end are checked too, so that the first fault is the same for
+        // any block size.
         part.bytes.resize(there - there % matrix_bytes);
         wanted -= part.bytes.size();
         if (!is_all && part.bytes.empty()) {
@@ -199,7 +199,8 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
                 "numpy.argwhere(numpy.isnan(array)) finds all",
                 reading.count + matrix, element / shape.columns, element % shape.columns));
         }
-        if (Status taken = take_in(part.intake, part.intake.matrices(), *reducer, reading); !taken)
+        if (Status taken = merge_part(part.intake, part.intake.matrices(), *reducer, reading);
+            !taken)
             return taken;
         reading.count += part.intake.matrices();
         reading.bytes += part.bytes.size();

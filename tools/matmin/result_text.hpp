@@ -1,4 +1,4 @@
-// The result, as text.
+// Formats the result as text.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace gloved::matmin {
 
-/// `numbers`, shape (rows, columns), a line for each row, with one blank between numbers: the
-/// shortest decimals that give the same T again, whatever the locale. −0 is «-0».
+/// Formats `numbers`, shape (rows, columns), a line for each row, with one blank between numbers:
+/// the shortest decimals that read back as the same T, in any locale. −0 is «-0».
 template <class T>
 std::string matrix_text(std::span<const T> numbers, Shape shape);
 

@@ -1,4 +1,4 @@
-// A file or pipe of matrices, text or .npy, whatever it is packed in.
+// Opens a file or pipe of matrices, text or .npy, packed or not.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace gloved::matmin {
 
-/// Read once, from the beginning to the end.
+/// A source of matrices. Reads it once, from beginning to end.
 class Source {
   public:
     /// Opens `path`, or stdin for «-»; see source::Input::open for `stop` and `member`. Errors:
@@ -21,11 +21,10 @@ class Source {
     static Result<Source> open(const std::string& path, const std::atomic<bool>& stop,
                                const std::string& member = {});
 
-    /// What its numbers are: for text, which does not say, Type::float64. Type::other is of no use
-    /// but for the message that read gives.
+    /// Type of its numbers: float64 for text, which does not say. `read` refuses Type::other.
     npy::Type type() const { return header_ ? header_->type : npy::Type::float64; }
 
-    /// See read_text and read_npy. Once.
+    /// Reads all matrices, see read_text and read_npy. Call it once.
     template <class T>
     Result<Reading<T>> read(const ReadOptions& options, const Begin<T>& begin);
 
@@ -33,7 +32,7 @@ class Source {
     explicit Source(source::Input input) : input_(std::move(input)) {}
 
     source::Input input_;
-    std::string head_;  // read, not yet handed on
+    std::string head_;  // read, not yet passed on
     std::optional<npy::Header> header_;
 };
 

@@ -21,14 +21,14 @@ const char* skip_blanks(const char* p) {
     return p;
 }
 
-/// Behind the LF if nothing but a line's end is at `p`; else nullptr.
+/// Returns what follows the LF if the line ends at `p`; else nullptr.
 const char* skip_line_end(const char* p) {
     p += static_cast<int>(*p == '\r');
     return *p == '\n' ? p + 1 : nullptr;
 }
 
-/// Reads `columns` numbers from `p`, which is no blank, to the end of the line, and gives what is
-/// behind its LF; nullptr where the line is anything else. `end` is the end of the text.
+/// Parses a row of `columns` numbers from `p`, which is no blank. Returns what follows its LF;
+/// nullptr for any other line. `end` is the end of the text.
 template <class T>
 const char* parse_row(const char* p, const char* end, std::size_t columns, T* out) {
     for (std::size_t column = 0;;) {
@@ -48,7 +48,7 @@ std::string lower_case(std::string_view word) {
     return lower;
 }
 
-/// What is wrong with a word that ought to be a T; empty where nothing is.
+/// Describes why a word is no T; empty if it is one.
 template <class T>
 std::string word_fault(std::string_view word) {
     const char* const end = word.data() + word.size();
@@ -83,8 +83,8 @@ std::string word_fault(std::string_view word) {
     return fmt::format("{} is no number; put one in its place", printable(word));
 }
 
-/// What is wrong with a line that parse_row does not take. The first wrong word, else how many
-/// words there are.
+/// Describes what is wrong with a line that parse_row refuses: the first wrong word, else the
+/// number of words.
 template <class T>
 std::string row_fault(std::string_view line, std::size_t columns) {
     std::size_t words = 0;

@@ -1,4 +1,4 @@
-// The text of some matrices, parsed.
+// Parses a part of the text: some whole matrices.
 #pragma once
 
 #include <cstddef>
@@ -11,27 +11,27 @@
 
 namespace gloved::matmin {
 
-/// What is wrong with a line.
+/// A line that cannot be parsed.
 struct TextFault {
     std::uint64_t line = 0;  ///< in the part, from 0
     std::string message;     ///< with the remedy
 };
 
-/// Parses matrices of `shape` into `intake`, up to the first fault. The part begins behind a
-/// separator, a line of ***, and ends with one or with the text; its last byte is LF. `lines`
-/// becomes the number of lines, where there is no fault.
+/// Parses matrices of `shape` into `intake`, up to the first fault. The part begins after a
+/// separator, a line of ***, and ends with one or with the text; its last byte is LF. Without a
+/// fault, sets `lines` to the number of lines.
 template <class T>
 std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T>& intake,
                                     std::uint64_t& lines);
 
-/// A line without its blanks and tabs at either end, and without CR at its end.
+/// Removes a CR at the end of the line and blanks and tabs at both ends.
 std::string_view trim(std::string_view line);
 /// Whether a trimmed line separates matrices.
 inline bool is_separator(std::string_view trimmed) { return trimmed == "***"; }
-/// The words of a trimmed line: what stands between blanks and tabs.
+/// Counts the words of a trimmed line, separated by blanks and tabs.
 std::size_t count_words(std::string_view trimmed);
-/// The line, from 0, of the first number of matrix `index`, from 0, of a part without faults that
-/// has that many.
+/// Finds the line of the first number of matrix `index`. Both count from 0. The part has no fault
+/// and more than `index` matrices.
 std::uint64_t line_of_matrix(std::string_view text, std::uint64_t index);
 
 }  // namespace gloved::matmin

@@ -19,11 +19,11 @@ namespace gloved::matmin {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-/// So that numbers of all matrices can be counted, and bytes of them.
+/// Keeps counts of numbers and of their bytes below 2^63.
 constexpr std::uint64_t kMaxNumbers = std::uint64_t{1} << 56;
 
-/// Reads one block more behind what `buffer` holds, or as much as it holds already: so what is
-/// looked through again does not add up. Whether there may be more.
+/// Appends a block to `buffer`, or doubles it if that is more, so that rescanning it stays linear.
+/// Returns whether there may be more.
 Result<bool> read_more(source::Input& input, std::size_t block_bytes, std::string& buffer) {
     const std::size_t held = buffer.size();
     buffer.resize(held + std::max(block_bytes, held));
@@ -34,11 +34,11 @@ Result<bool> read_more(source::Input& input, std::size_t block_bytes, std::strin
     return more;
 }
 
-/// What stands before the first matrix, and that one's shape.
+/// The text before the first matrix, and that matrix's shape.
 struct Beginning {
     std::uint64_t count = 0;
     std::uint64_t count_line = 0;  ///< from 0
-    std::size_t bytes = 0;    ///< up to and with the separator before the first matrix, if there is
+    std::size_t bytes = 0;    ///< to the end of the separator before the first matrix, if there is
                               ///< one
     std::uint64_t lines = 0;  ///< in these
     Shape shape;
@@ -51,7 +51,7 @@ Error bad_line(const source::Input& input, std::uint64_t line, const std::string
     return bad_source(input, fmt::format("line {}: {}", line + 1, message));
 }
 
-/// Reads the line that ought to hold the count.
+/// Parses the line of the count.
 Result<std::uint64_t> parse_count(const source::Input& input, std::string_view trimmed,
                                   std::uint64_t line) {
     const auto fault = [&](const std::string& message) { return bad_line(input, line, message); };
@@ -74,10 +74,9 @@ Result<std::uint64_t> parse_count(const source::Input& input, std::string_view t
     return count;
 }
 
-/// Looks through the beginning of the text. nullopt where `text`, which is not all, ends within the
-/// first matrix.
-Result<std::optional<Beginning>> look(const source::Input& input, std::string_view text,
-                                      bool is_all) {
+/// Parses the beginning of the text. nullopt if `text` is not all and ends within the first matrix.
+Result<std::optional<Beginning>> parse_beginning(const source::Input& input, std::string_view text,
+                                                 bool is_all) {
     Beginning found;
     bool counted = false;
     bool separated = false;
@@ -132,9 +131,9 @@ Status check_matrix_bytes(const source::Input& input, const ReadOptions& options
             options.matrix_bytes >> 20));
 }
 
-/// Behind the last whole line of *** in `text`, at or after `from`, where a line begins; 0 where
-/// there is none. `from` becomes where to look when there is more.
-std::size_t find_cut(std::string_view text, std::size_t& from) {
+/// Finds the end of the last whole line of *** in `text`; 0 if there is none. Searches from `from`,
+/// the begin of a line, and then moves it to where to search when there is more text.
+std::size_t find_part_end(std::string_view text, std::size_t& from) {
     const auto line_begin = [&](std::size_t at) {
         const std::size_t newline = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
         return newline == std::string_view::npos || newline < from ? from : newline + 1;
@@ -152,7 +151,7 @@ std::size_t find_cut(std::string_view text, std::size_t& from) {
     return 0;
 }
 
-/// A part of the text, from the thread that reads to the one that parses and back.
+/// A part of the text, read by the calling thread and parsed by a worker.
 template <class T>
 struct Part {
     std::string text;
@@ -161,19 +160,19 @@ struct Part {
     std::optional<TextFault> fault;
 };
 
-/// Cuts the text into parts, each of which ends behind a separator, but for the last.
-class Cutter {
+/// Reads the text in parts; each but the last ends with a separator.
+class PartReader {
   public:
-    Cutter(source::Input& input, const ReadOptions& options, std::string begun, bool ended)
+    PartReader(source::Input& input, const ReadOptions& options, std::string begun, bool ended)
         : input_(input), options_(options), carried_(std::move(begun)), ended_(ended) {}
 
-    /// Whether there is another. `text` becomes the part, ended by LF.
+    /// Reads the next part into `text`, ended by LF. False at the end.
     Result<bool> next(std::string& text) {
         text.swap(carried_);
         carried_.clear();
         std::size_t from = 0;
         std::size_t cut = 0;
-        while ((cut = find_cut(text, from)) == 0 && !ended_) {
+        while ((cut = find_part_end(text, from)) == 0 && !ended_) {
             if (Status sized = check_matrix_bytes(input_, options_, text); !sized)
                 return sized.error();
             auto more = read_more(input_, options_.block_bytes, text);
@@ -194,6 +193,34 @@ class Cutter {
     bool ended_;
 };
 
+/// Reads on until `text` holds the first matrix. `ended` says whether it is all there is.
+Result<Beginning> read_beginning(source::Input& input, const ReadOptions& options,
+                                 std::string& text, bool& ended) {
+    while (true) {
+        auto found = parse_beginning(input, text, ended);
+        if (!found) return found.error();
+        if (*found) return **found;
+        if (Status sized = check_matrix_bytes(input, options, text); !sized) return sized.error();
+        auto more = read_more(input, options.block_bytes, text);
+        if (!more) return more.error();
+        ended = !*more;
+    }
+}
+
+Error too_few_matrices(const source::Input& input, const Beginning& beginning, std::uint64_t count,
+                       std::uint64_t lines) {
+    const Shape& shape = beginning.shape;
+    const bool unseparated = count == 1 && shape.rows % beginning.count == 0;
+    return bad_line(
+        input, beginning.count_line,
+        fmt::format("the count is {}, but {} {} there, up to line {}; {}", beginning.count,
+                    count == 1 ? fmt::format("one matrix of {} × {}", shape.rows, shape.columns)
+                               : fmt::to_string(count),
+                    count == 1 ? "is" : "are", lines,
+                    unseparated ? "put lines of *** between matrices"
+                                : "correct the count, or complete the text"));
+}
+
 }  // namespace
 
 template <class T>
@@ -201,17 +228,8 @@ Result<Reading<T>> read_text(source::Input& input, std::string head, const ReadO
                              const Begin<T>& begin) {
     const auto started = std::chrono::steady_clock::now();
     bool ended = false;
-    std::optional<Beginning> beginning;
-    while (true) {
-        auto found = look(input, head, ended);
-        if (!found) return found.error();
-        beginning = *found;
-        if (beginning) break;
-        if (Status sized = check_matrix_bytes(input, options, head); !sized) return sized.error();
-        auto more = read_more(input, options.block_bytes, head);
-        if (!more) return more.error();
-        ended = !*more;
-    }
+    const auto beginning = read_beginning(input, options, head, ended);
+    if (!beginning) return beginning.error();
     const Shape shape = beginning->shape;
     const std::uint64_t announced = beginning->count;
     if (announced > kMaxNumbers / shape.numbers()) {
@@ -229,11 +247,11 @@ Result<Reading<T>> read_text(source::Input& input, std::string head, const ReadO
     std::uint64_t line = beginning->lines;  // where the next part begins, from 0
     std::optional<std::uint64_t> surplus_line;
     head.erase(0, beginning->bytes);
-    Cutter cutter(input, options, std::move(head), ended);
+    PartReader part_reader(input, options, std::move(head), ended);
     Progress progress("reading", input.total_bytes());
     const auto produce = [&](Part<T>& part) {
         progress.update(input.source_bytes());
-        return cutter.next(part.text);
+        return part_reader.next(part.text);
     };
     const auto work = [&](Part<T>& part) {
         part.intake.begin(shape, *reducer != nullptr);
@@ -241,13 +259,13 @@ Result<Reading<T>> read_text(source::Input& input, std::string head, const ReadO
     };
     const auto consume = [&](Part<T>& part) -> Status {
         if (part.fault) return bad_line(input, line + part.fault->line, part.fault->message);
-        // More than were announced are counted, for the message.
+        // Matrices beyond the count are counted for the message.
         const std::uint64_t matrices = part.intake.matrices();
         const std::uint64_t wanted =
             std::min(matrices, announced - std::min(announced, reading.count));
         if (wanted < matrices && !surplus_line)
             surplus_line = line + line_of_matrix(part.text, wanted);
-        if (Status taken = take_in(part.intake, wanted, *reducer, reading); !taken) return taken;
+        if (Status taken = merge_part(part.intake, wanted, *reducer, reading); !taken) return taken;
         reading.count += matrices;
         reading.bytes += part.text.size();
         line += part.lines;
@@ -263,18 +281,7 @@ Result<Reading<T>> read_text(source::Input& input, std::string head, const ReadO
                         "count, or remove what is too much",
                         announced + 1, beginning->count_line + 1, announced, reading.count));
     }
-    if (reading.count < announced) {
-        const bool unseparated = reading.count == 1 && shape.rows % announced == 0;
-        return bad_line(
-            input, beginning->count_line,
-            fmt::format("the count is {}, but {} {} there, up to line {}; {}", announced,
-                        reading.count == 1
-                            ? fmt::format("one matrix of {} × {}", shape.rows, shape.columns)
-                            : fmt::to_string(reading.count),
-                        reading.count == 1 ? "is" : "are", line,
-                        unseparated ? "put lines of *** between matrices"
-                                    : "correct the count, or complete the text"));
-    }
+    if (reading.count < announced) return too_few_matrices(input, *beginning, reading.count, line);
     finish_times(started, options, *reducer == nullptr, reading);
     return reading;
 }
