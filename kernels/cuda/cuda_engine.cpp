@@ -152,8 +152,8 @@ class CudaEngine final : public Engine {
     const format::Model& model_;
     Registration registration_;  // of the vectors, where devices read them in place
     std::vector<std::unique_ptr<Shard>> shards_;
-    std::uint32_t pass_capacity_ = 0;
-    std::uint32_t plane_capacity_ = 0;
+    std::size_t pass_capacity_ = 0;
+    std::size_t plane_capacity_ = 0;
     bool prefers_plane_ = false;
     bool holds_int8_codes_ = false;
     std::string description_;
@@ -509,12 +509,12 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
         if (Status few = check_shard_rows(range.size()); !few) return few.error();
     }
 
-    const auto bytes_on = [&](const DeviceFacts& device, Holding holding) {
+    const auto bytes_on = [&](const DeviceFacts& device, Residency residency) {
         std::size_t needed = 0;
         for (std::size_t i = 0; i < ranges.size(); ++i) {
             if (devices[i] != device.device) continue;
-            needed += Shard::bytes_needed(ranges[i].size(), model.dim(), device.shape, holding) +
-                      (holding.vectors ? upload_bytes_needed(ranges[i].size(), model.dim()) : 0);
+            needed += Shard::bytes_needed(ranges[i].size(), model.dim(), device.shape, residency) +
+                      (residency.vectors ? upload_bytes_needed(ranges[i].size(), model.dim()) : 0);
         }
         return needed;
     };
@@ -523,23 +523,23 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
                    ? device.free_bytes
                    : std::min(device.free_bytes, options.gpu_memory_bytes);
     };
-    const auto fits = [&](Holding holding) {
+    const auto fits = [&](Residency residency) {
         return std::all_of(facts.begin(), facts.end(), [&](const DeviceFacts& device) {
-            return bytes_on(device, holding) <= memory_of(device);
+            return bytes_on(device, residency) <= memory_of(device);
         });
     };
-    const Holding all{true, options.planes, options.planes};
-    Holding holding = all;
-    if (!fits(holding)) holding.int8_codes = false;
-    if (!fits(holding) && options.planes) {
-        holding.vectors = false;
-        holding.int8_codes = true;
-        while (!fits(holding) && holding.together > kMinMaxBatch) holding.together /= 2;
-        if (!fits(holding)) holding.int8_codes = false;
+    const Residency all{true, options.planes, options.planes};
+    Residency residency = all;
+    if (!fits(residency)) residency.int8_codes = false;
+    if (!fits(residency) && options.planes) {
+        residency.vectors = false;
+        residency.int8_codes = true;
+        while (!fits(residency) && residency.max_batch > kMinMaxBatch) residency.max_batch /= 2;
+        if (!fits(residency)) residency.int8_codes = false;
     }
     // Said here, with what would help, rather than by the allocation that fails.
     for (const DeviceFacts& device : facts) {
-        const std::size_t needed = bytes_on(device, holding);
+        const std::size_t needed = bytes_on(device, residency);
         if (needed <= memory_of(device)) continue;
         return Error{
             ErrorCode::unavailable,
@@ -550,7 +550,7 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
                         options.planes ? ", its vectors left out" : "", memory_of(device) / 1000000,
                         memory_of(device) < device.free_bytes ? "by --gpu-memory" : "free")};
     }
-    if (!holding.vectors) {
+    if (!residency.vectors) {
         auto locked = Registration::create(std::as_bytes(model.vectors()), true);
         if (!locked) {
             return Error{ErrorCode::unavailable,
@@ -569,11 +569,11 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
                         bytes_on(facts.front(), all) / 1000000, facts.front().device,
                         memory_of(facts.front()) / 1000000));
     }
-    engine->prefers_plane_ = !holding.vectors || options.planes_always ||
+    engine->prefers_plane_ = !residency.vectors || options.planes_always ||
                              model.vectors().size_bytes() / ranges.size() >= kMinPlaneBytes;
     std::optional<planes::Plane> plane;
     double plane_ms = 0;
-    if (holding.plane) {
+    if (residency.plane) {
         const auto building = Clock::now();
         ThreadPool pool(options.threads);
         plane.emplace(model, pool);
@@ -583,38 +583,38 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
     const auto make_shards = [&]() -> Result<std::vector<std::unique_ptr<Shard>>> {
         std::vector<std::unique_ptr<Shard>> shards;
         for (std::size_t i = 0; i < ranges.size(); ++i) {
-            auto shard = Shard::create(model, ranges[i], facts[i], holding, options.time_device);
+            auto shard = Shard::create(model, ranges[i], facts[i], residency, options.time_device);
             if (!shard) return shard.error();
             shards.push_back(*std::move(shard));
         }
         return shards;
     };
     auto shards = make_shards();
-    if (!shards && !holding.vectors && holding.int8_codes) {
+    if (!shards && !residency.vectors && residency.int8_codes) {
         log(
             fmt::format("there is no page-locked memory for one byte a component ({}): more "
                         "vectors are read, answers take longer",
                         shards.error().message));
-        holding.int8_codes = false;
+        residency.int8_codes = false;
         shards = make_shards();
     }
     if (!shards) return shards.error();
     engine->shards_ = *std::move(shards);
     std::size_t bytes = 0;
-    std::size_t far_bytes = 0;
+    std::size_t host_int8_bytes = 0;
     engine->pass_capacity_ = kMaxPass;
     engine->plane_capacity_ = kMaxPlanePass;
     engine->holds_int8_codes_ = true;
     for (const auto& shard : engine->shards_) {
         bytes += shard->device_bytes();
-        far_bytes += shard->far_bytes();
+        host_int8_bytes += shard->host_int8_bytes();
         engine->plane_capacity_ = std::min(engine->plane_capacity_, shard->plane_capacity());
         engine->pass_capacity_ = std::min(engine->pass_capacity_, shard->pass_capacity());
         engine->holds_int8_codes_ = engine->holds_int8_codes_ && shard->holds_int8_codes();
     }
     const double allocate_ms = ms_since(allocating);
     UploadFacts upload;
-    if (holding.vectors) {
+    if (residency.vectors) {
         auto uploaded = upload_vectors(model, engine->shards_, options.pin, options.log);
         if (!uploaded) return uploaded.error();
         upload = *uploaded;
@@ -622,7 +622,7 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
     const auto preparing = Clock::now();
     for (const auto& shard : engine->shards_) {
         const float* vectors = nullptr;
-        if (!holding.vectors) {
+        if (!residency.vectors) {
             if (Status used = use_device(shard->device()); !used) return used.error();
             const auto there = Registration::device_address(std::as_bytes(model.vectors()).data());
             if (!there) return there.error();
@@ -640,7 +640,7 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
     }
     engine->description_ = where;
     const double vectors_gb =
-        holding.vectors ? static_cast<double>(model.vectors().size_bytes()) / 1e9 : 0;
+        residency.vectors ? static_cast<double>(model.vectors().size_bytes()) / 1e9 : 0;
     log(fmt::format(
         "uploaded {:.3f} GB in {:.0f} ms ({:.1f} GB/s, {}): driver {:.0f} ms, context {:.0f}, "
         "allocation {:.0f}, "
@@ -653,12 +653,12 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
     engine->facts_ = {
         {"gpu_memory_bytes", std::to_string(bytes)},
         {"gpu_shards", std::to_string(engine->shards_.size())},
-        {"gpu_pass_queries", std::to_string(std::max(engine->pass_capacity_, 1U))},
+        {"gpu_pass_queries", std::to_string(std::max<std::size_t>(engine->pass_capacity_, 1))},
         {"gpu_plane_pass_queries", std::to_string(engine->plane_capacity_)},
         {"gpu_host_bytes",
-         std::to_string(holding.vectors ? 0 : model.vectors().size_bytes() + far_bytes)},
+         std::to_string(residency.vectors ? 0 : model.vectors().size_bytes() + host_int8_bytes)},
         {"gpu_holds",
-         holding.vectors ? (holding.plane ? "vectors and plane" : "vectors") : "plane"},
+         residency.vectors ? (residency.plane ? "vectors and plane" : "vectors") : "plane"},
         {"upload_pinned", upload.pinned ? "yes" : "no"},
         {"load_driver_ms", fmt::format("{:.3f}", driver_ms.load())},
         {"load_context_ms", fmt::format("{:.3f}", context_ms)},

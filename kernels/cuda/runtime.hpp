@@ -104,6 +104,7 @@ class Block {
 template <class T>
 class DeviceBuffer : public Block<T, cudaFree> {
   public:
+    static constexpr bool kOnDevice = true;
     DeviceBuffer() = default;
     /// `count` elements; none makes an empty buffer without a call.
     static Result<DeviceBuffer> allocate(std::size_t count) {
@@ -123,6 +124,7 @@ class DeviceBuffer : public Block<T, cudaFree> {
 template <class T>
 class PinnedBuffer : public Block<T, cudaFreeHost> {
   public:
+    static constexpr bool kOnDevice = false;
     PinnedBuffer() = default;
     static Result<PinnedBuffer> allocate(std::size_t count) {
         if (count == 0) return PinnedBuffer();

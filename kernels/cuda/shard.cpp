@@ -12,84 +12,6 @@ namespace gloved::kernels::cuda {
 namespace {
 
 constexpr int kOldestCapability = 75;
-constexpr std::size_t kAlignment = 16;
-/// Excluded rows that a pass can carry even where it takes few queries.
-constexpr std::size_t kMinExcluded = std::size_t{1} << 16;
-
-constexpr std::size_t aligned(std::size_t bytes) {
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-/// Where the parts of what is sent for a pass lie, from the start of the input buffer.
-struct InputLayout {
-    std::size_t raw = 0;
-    std::size_t unit = 0;
-    std::size_t digits = 0;
-    std::size_t excluded = 0;
-    std::size_t end = 0;
-
-    InputLayout(std::size_t raws, std::size_t units, std::size_t digit_bytes, std::size_t stride,
-                std::size_t excluded_rows)
-        : raw(aligned(raws * sizeof(DeviceQuery))),
-          unit(raw + aligned(raws * stride * sizeof(float))),
-          digits(unit + aligned(units * stride * sizeof(float))),
-          excluded(digits + aligned(digit_bytes)),
-          end(excluded + aligned(excluded_rows * sizeof(std::uint32_t))) {}
-};
-
-/// How many elements each buffer of a shard has.
-struct Sizes {
-    planes::PlaneShape plane;
-    std::size_t stride, groups, pass, plane_pass, digit_stride, int8_codes, keys, found, answers,
-        hits, excluded, input;
-
-    Sizes(std::size_t rows, std::size_t dim, const DeviceShape& shape, Holding holding)
-        : plane{holding.plane ? rows : 0, dim},
-          stride(holding.vectors ? (dim + kStrideFloats - 1) / kStrideFloats * kStrideFloats : dim),
-          groups((rows + kGroupRows - 1) / kGroupRows),
-          pass(holding.vectors
-                   ? std::max(multiply_capacity(static_cast<std::uint32_t>(stride), shape), 1U)
-                   : 1),
-          // Without int8 codes, what such a pass lets through takes longer to read from the host
-          // than queries take one by one.
-          plane_pass(
-              holding.plane && (holding.vectors || int8_codes_on_host(dim, holding))
-                  ? std::min(plane_pass_capacity(rows, static_cast<std::uint32_t>(dim), shape),
-                             holding.together)
-                  : 0),
-          digit_stride((dim + kDigitStep - 1) / kDigitStep * kDigitStep),
-          int8_codes(int8_codes_on_host(dim, holding) ||
-                             (holding.vectors && holding.int8_codes && plane_pass > 0)
-                         ? int8_stride(static_cast<std::uint32_t>(dim))
-                         : 0),
-          keys((plane.groups() + kPlaneSample - 1) / kPlaneSample),
-          found(std::max(pass * kFoundCapacity, plane_pass * kPlanePassFound)),
-          answers(std::max(pass, plane_pass)),
-          hits(std::max(pass * kMaxHits, plane_pass * kMaxPlanePassHits)),
-          excluded(std::max(
-              {pass * kMaxKPlusExcluded, plane_pass * kMaxPlanePassKPlusExcluded, kMinExcluded})),
-          input(std::max(
-              InputLayout(pass, pass, 0, stride, excluded).end,
-              InputLayout(std::max<std::size_t>(plane_pass, 1), 0, digit_bytes(), stride, excluded)
-                  .end)) {}
-
-    static bool int8_codes_on_host(std::size_t dim, Holding holding) {
-        return holding.int8_codes && !holding.vectors && dim <= kMaxInt8Dim;
-    }
-
-    /// Of one query for launch_plane_scan.
-    std::size_t digit_bytes() const { return plane.steps() * 2 * planes::kStepDims; }
-    std::size_t plane_bytes() const { return plane.rows > 0 ? plane.bytes() : 0; }
-};
-
-template <class Buffer>
-Status allocate(Buffer& buffer, std::size_t count) {
-    auto made = Buffer::allocate(count);
-    if (!made) return made.error();
-    buffer = *std::move(made);
-    return {};
-}
-
 }  // namespace
 
 Result<DeviceFacts> read_device(int device) {
@@ -153,49 +75,16 @@ Status check_shard_rows(std::size_t rows) {
             rows, kMaxShardRows)};
 }
 
-std::size_t Shard::bytes_needed(std::size_t rows, std::size_t dim, const DeviceShape& shape,
-                                Holding holding) {
-    const Sizes sizes(rows, dim, shape, holding);
-    const std::size_t a_row = (holding.vectors ? sizes.stride * sizeof(float) : 0) +
-                              3 * sizeof(double) + 2 * sizeof(std::uint32_t);
-    const std::size_t a_query =
-        sizes.groups * sizeof(float) + sizeof(double) + kCounters * sizeof(std::uint32_t);
-    std::size_t bytes = rows * a_row + sizes.groups * kGroupRows * sizeof(float) +
-                        sizes.pass * a_query + sizes.found * sizeof(Found) +
-                        kMaxWarps * sizeof(float) + sizes.input;
-    if (holding.plane) {
-        const std::size_t a_plane_query =
-            sizes.digit_stride + sizeof(planes::DigitFacts) + sizeof(planes::PlaneCutoff) +
-            sizeof(double) + sizes.keys * sizeof(float) +
-            (kPlanePassSurvivors + kPlaneCounters) * sizeof(std::uint32_t);
-        bytes += sizes.plane_bytes() + sizes.groups * kGroupRows * sizeof(float) +
-                 kMaxWarps * sizeof(std::uint32_t) + sizes.plane_pass * a_plane_query;
-    }
-    if (holding.vectors) bytes += rows * sizes.int8_codes;
-    if (sizes.int8_codes > 0)
-        bytes += sizes.plane_pass * (2 * sizes.int8_codes + sizeof(planes::DigitFacts));
-    return bytes;
-}
-
 Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRange rows,
-                                             const DeviceFacts& device, Holding holding,
+                                             const DeviceFacts& device, const Residency& residency,
                                              bool timed) {
     assert(rows.size() <= kMaxShardRows);
-    assert(holding.vectors || holding.plane);
-    assert(!holding.plane || rows.first % kGroupRows == 0);
-    std::unique_ptr<Shard> shard(new Shard);
-    shard->rows_ = rows;
-    shard->device_ = device.device;
-    shard->shape_ = device.shape;
-    shard->timed_ = timed;
-    const Sizes sizes(rows.size(), model.dim(), device.shape, holding);
-    if (holding.vectors) {
-        shard->float16_capacity_ =
-            multiply_capacity(static_cast<std::uint32_t>(sizes.stride), device.shape);
-    }
-    shard->plane_capacity_ = static_cast<std::uint32_t>(sizes.plane_pass);
-    shard->pass_limit_ = sizes.pass;
-    shard->max_excluded_ = sizes.excluded;
+    assert(residency.vectors || residency.plane);
+    assert(!residency.plane || rows.first % kGroupRows == 0);
+    const std::size_t uncovered =
+        planes::uncovered_rows(model.norms().subspan(rows.first, rows.size())).size();
+    const ShardSizes sizes(rows.size(), model.dim(), uncovered, device.shape, residency);
+    std::unique_ptr<Shard> shard(new Shard(rows, device, sizes, timed));
 
     if (Status used = use_device(device.device); !used) return used.error();
     auto stream = Stream::create();
@@ -208,98 +97,36 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
             *event = *std::move(made);
         }
     }
-    // Rows whose norm the bounds do not cover are scored canonically for every query.
-    const std::size_t uncovered =
-        planes::uncovered_rows(model.norms().subspan(rows.first, rows.size())).size();
-
-    const auto try_all = [&]() -> Status {
-        Shard& s = *shard;
-        Status done;
-        const auto next = [&](auto& buffer, std::size_t count) {
-            if (done) done = allocate(buffer, count);
-        };
-        if (holding.vectors) next(s.vectors_, rows.size() * sizes.stride);
-        next(s.norms_, rows.size());
-        next(s.inverse_norms_, sizes.groups * kGroupRows);
-        next(s.ranks_, rows.size());
-        next(s.uncovered_, uncovered);
-        next(s.maxima_, sizes.pass * sizes.groups);
-        next(s.floors_, sizes.pass);
-        next(s.counters_, kCounters * sizes.pass);
-        next(s.warp_maxima_, kMaxWarps);
-        next(s.found_, sizes.found);
-        next(s.scores_, rows.size());
-        next(s.below_, rows.size());
-        next(s.input_, sizes.input);
-        next(s.input_staging_, sizes.input);
-        next(s.answers_, sizes.answers);
-        next(s.hits_, sizes.hits);
-        next(s.host_scores_, rows.size());
-        if (!holding.plane) return done;
-        next(s.plane_, sizes.plane_bytes());
-        next(s.uppers_, sizes.groups * kGroupRows);
-        next(s.warp_rows_, kMaxWarps);
-        next(s.plane_digits_, sizes.plane_pass * sizes.digit_stride);
-        next(s.plane_facts_, sizes.plane_pass);
-        next(s.plane_cutoffs_, sizes.plane_pass);
-        next(s.plane_floors_, sizes.plane_pass);
-        next(s.plane_keys_, sizes.plane_pass * sizes.keys);
-        next(s.plane_survivors_, sizes.plane_pass * kPlanePassSurvivors);
-        next(s.plane_counters_, sizes.plane_pass * kPlaneCounters);
-        if (sizes.int8_codes == 0) return done;
-        holding.vectors ? next(s.int8_rows_, rows.size() * sizes.int8_codes)
-                        : next(s.host_int8_rows_, rows.size() * sizes.int8_codes);
-        next(s.int8_digits_, sizes.plane_pass * 2 * sizes.int8_codes);
-        next(s.int8_facts_, sizes.plane_pass);
-        return done;
-    };
-    if (Status done = try_all(); !done) return done.error();
-
-    Shard& s = *shard;
-    s.device_bytes_ = s.vectors_.bytes() + s.norms_.bytes() + s.inverse_norms_.bytes() +
-                      s.ranks_.bytes() + s.uncovered_.bytes() + s.maxima_.bytes() +
-                      s.floors_.bytes() + s.counters_.bytes() + s.warp_maxima_.bytes() +
-                      s.found_.bytes() + s.scores_.bytes() + s.below_.bytes() + s.input_.bytes() +
-                      s.plane_.bytes() + s.uppers_.bytes() + s.warp_rows_.bytes() +
-                      s.plane_digits_.bytes() + s.plane_facts_.bytes() + s.plane_cutoffs_.bytes() +
-                      s.plane_floors_.bytes() + s.plane_keys_.bytes() + s.plane_survivors_.bytes() +
-                      s.plane_counters_.bytes() + s.int8_rows_.bytes() + s.int8_digits_.bytes() +
-                      s.int8_facts_.bytes();
-    s.model_ = {s.vectors_.data(),
-                s.norms_.data(),
-                s.inverse_norms_.data(),
-                s.ranks_.data(),
-                s.uncovered_.data(),
-                static_cast<std::uint32_t>(rows.size()),
-                static_cast<std::uint32_t>(rows.first),
-                static_cast<std::uint32_t>(model.dim()),
-                static_cast<std::uint32_t>(sizes.stride),
-                static_cast<std::uint32_t>(sizes.groups),
-                static_cast<std::uint32_t>(uncovered),
-                !holding.vectors,
-                {},
-                {holding.vectors ? s.int8_rows_.data() : s.host_int8_rows_.data(),
-                 static_cast<std::uint32_t>(sizes.int8_codes)}};
-    if (holding.plane) {
-        s.model_.plane = {reinterpret_cast<const std::uint8_t*>(s.plane_.data()),
-                          static_cast<std::uint32_t>(sizes.plane.groups()),
-                          static_cast<std::uint32_t>(sizes.plane.steps())};
-    }
-    s.work_ = {s.maxima_.data(),
-               s.floors_.data(),
-               s.warp_maxima_.data(),
-               s.counters_.data(),
-               s.found_.data(),
-               s.scores_.data(),
-               s.below_.data(),
-               s.uppers_.data(),
-               s.warp_rows_.data(),
-               {s.plane_digits_.data(), s.plane_facts_.data(), s.int8_digits_.data(),
-                s.int8_facts_.data(), s.plane_cutoffs_.data(), s.plane_floors_.data(),
-                s.plane_keys_.data(), s.plane_survivors_.data(), s.plane_counters_.data()},
-               s.answers_.data(),
-               s.hits_.data()};
+    auto buffers = allocate_buffers(sizes);
+    if (!buffers) return buffers.error();
+    shard->buffers_ = *std::move(buffers);
+    shard->work_ = workspace_of(shard->buffers_);
+    shard->describe_model(model);
     return shard;
+}
+
+void Shard::describe_model(const format::Model& model) {
+    const ShardBuffers& b = buffers_;
+    model_ = {.vectors = b.vectors.data(),
+              .norms = b.norms.data(),
+              .inverse_norms = b.inverse_norms.data(),
+              .ranks = b.ranks.data(),
+              .uncovered = b.uncovered.data(),
+              .rows = static_cast<std::uint32_t>(rows_.size()),
+              .first_row = static_cast<std::uint32_t>(rows_.first),
+              .dim = static_cast<std::uint32_t>(model.dim()),
+              .stride = static_cast<std::uint32_t>(sizes_.stride),
+              .groups = static_cast<std::uint32_t>(sizes_.groups),
+              .uncovered_count = static_cast<std::uint32_t>(sizes_.uncovered),
+              .vectors_on_host = !sizes_.residency.vectors,
+              .plane = {},
+              .int8_codes = {
+                  .rows = sizes_.residency.vectors ? b.int8_codes.data() : b.host_int8_codes.data(),
+                  .stride = static_cast<std::uint32_t>(sizes_.int8_stride)}};
+    if (!sizes_.residency.plane) return;
+    model_.plane = {.bytes = reinterpret_cast<const std::uint8_t*>(b.plane.data()),
+                    .groups = static_cast<std::uint32_t>(sizes_.plane.groups()),
+                    .steps = static_cast<std::uint32_t>(sizes_.plane.steps())};
 }
 
 Status Shard::fill(const format::Model& model, const float* vectors) {
@@ -309,23 +136,23 @@ Status Shard::fill(const format::Model& model, const float* vectors) {
     const auto norms = model.norms().subspan(rows_.first, rows_.size());
     const auto ranks = model.ranks().subspan(rows_.first, rows_.size());
     const std::vector<Row> uncovered = planes::uncovered_rows(norms);
-    assert(uncovered.size() == uncovered_.size());
-    if (Status done = copy_async(norms_.data(), norms.data(), norms.size(), stream_); !done)
+    assert(uncovered.size() == buffers_.uncovered.size());
+    if (Status done = copy_async(buffers_.norms.data(), norms.data(), norms.size(), stream_); !done)
         return done;
-    if (Status done = copy_async(ranks_.data(), ranks.data(), ranks.size(), stream_); !done)
+    if (Status done = copy_async(buffers_.ranks.data(), ranks.data(), ranks.size(), stream_); !done)
         return done;
     const cudaError_t zeroed =
-        cudaMemsetAsync(counters_.data(), 0, counters_.bytes(), stream_.get());
+        cudaMemsetAsync(buffers_.counters.data(), 0, buffers_.counters.bytes(), stream_.get());
     if (Status done = check(zeroed, "cudaMemsetAsync"); !done) return done;
     if (!uncovered.empty()) {
         if (Status done =
-                copy_async(uncovered_.data(), uncovered.data(), uncovered.size(), stream_);
+                copy_async(buffers_.uncovered.data(), uncovered.data(), uncovered.size(), stream_);
             !done)
             return done;
     }
     const cudaError_t launched =
-        launch_invert_norms(norms_.data(), model_.rows, model_.groups, kMinNorm, kMaxNorm,
-                            inverse_norms_.data(), stream_.get());
+        launch_invert_norms(buffers_.norms.data(), model_.rows, model_.groups, kMinNorm, kMaxNorm,
+                            buffers_.inverse_norms.data(), stream_.get());
     if (Status done = check(launched, "launch of invert_norms"); !done) return done;
     if (model_.int8_codes.rows != nullptr) {
         if (Status done =
@@ -339,8 +166,9 @@ Status Shard::fill(const format::Model& model, const float* vectors) {
 Status Shard::fill_plane(const planes::Plane& plane) {
     if (Status used = use_device(device_); !used) return used;
     const planes::PlaneShape here{rows_.size(), model_.dim};
-    if (Status done = copy_async(plane_.data(), plane.group(rows_.first / planes::kGroupRows),
-                                 here.bytes(), stream_);
+    if (Status done =
+            copy_async(buffers_.plane.data(), plane.group(rows_.first / planes::kGroupRows),
+                       here.bytes(), stream_);
         !done) {
         return done;
     }
@@ -386,7 +214,7 @@ Status Shard::begin() {
 
 /// Everything about the queries in one copy: small copies cost the same, some microseconds each.
 Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
-    assert(queries.size() <= (sending == Sending::raw ? plane_capacity_ : pass_limit_));
+    assert(queries.size() <= (sending == Sending::raw ? sizes_.plane_pass : sizes_.pass));
     assert(sending != Sending::digits || queries.size() == 1);
     if (Status done = begin(); !done) return done;
     // What was sent before may still be on its way out of the same buffer.
@@ -401,7 +229,7 @@ Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
     std::vector<std::uint32_t> excluded;
     described.reserve(queries.size());
     for (const PassQuery& query : queries) described.push_back(describe(query, excluded));
-    assert(excluded.size() <= max_excluded_);
+    assert(excluded.size() <= sizes_.excluded);
     planes::PlaneQuery digits;
     if (sending == Sending::digits) {
         digits = planes::make_plane_query(*queries.front().vector);
@@ -412,7 +240,7 @@ Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
     const bool with_unit = sending == Sending::both || sending == Sending::travelling;
     const InputLayout layout(queries.size(), with_unit ? queries.size() : 0, digits.bytes.size(),
                              stride, excluded.size());
-    std::byte* const host = input_staging_.data();
+    std::byte* const host = buffers_.input_staging.data();
     std::memcpy(host, described.data(), described.size() * sizeof(DeviceQuery));
     if (!excluded.empty())
         std::memcpy(host + layout.excluded, excluded.data(),
@@ -443,7 +271,7 @@ Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
     const bool all_rows = std::all_of(
         described.begin(), described.end(),
         [&](const DeviceQuery& query) { return query.first == 0 && query.last == rows_.size(); });
-    const std::byte* const device = input_.data();
+    const std::byte* const device = buffers_.input.data();
     queries_ = {reinterpret_cast<const DeviceQuery*>(device),
                 reinterpret_cast<const float*>(device + layout.raw),
                 reinterpret_cast<const float*>(device + layout.unit),
@@ -461,7 +289,8 @@ Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
     if (sending == Sending::travelling && travels_with_launch(model_, queries_, shape_)) return {};
     if (sending == Sending::digits && plane_travels(model_, queries_)) return {};
     sent_ = true;
-    return copy_async(input_.data(), static_cast<const std::byte*>(host), layout.end, stream_);
+    return copy_async(buffers_.input.data(), static_cast<const std::byte*>(host), layout.end,
+                      stream_);
 }
 
 Status Shard::start_bounded(std::span<const PassQuery> queries, Estimate estimate) {
@@ -536,8 +365,8 @@ Status Shard::start_copy_scores(RowRange range) {
     if (Status done = begin(); !done) return done;
     const RowRange here = local(range);
     if (here.size() == 0) return {};
-    return copy_async(host_scores_.data() + here.first,
-                      static_cast<const double*>(scores_.data()) + here.first, here.size(),
+    return copy_async(buffers_.host_scores.data() + here.first,
+                      static_cast<const double*>(buffers_.scores.data()) + here.first, here.size(),
                       stream_);
 }
 
@@ -552,13 +381,15 @@ Status Shard::wait() {
 }
 
 ShardAnswer Shard::answer(std::size_t query) const {
-    const DeviceAnswer& facts = answers_.data()[query];
-    return {{hits_.data() + query * hits_stride_, facts.hits}, facts, facts.found > kFoundCapacity};
+    const DeviceAnswer& facts = buffers_.answers.data()[query];
+    return {{buffers_.hits.data() + query * hits_stride_, facts.hits},
+            facts,
+            facts.found > kFoundCapacity};
 }
 
 std::span<const double> Shard::scores(RowRange range) const {
     const RowRange here = local(range);
-    return {host_scores_.data() + here.first, here.size()};
+    return {buffers_.host_scores.data() + here.first, here.size()};
 }
 
 Result<double> Shard::device_ms() const {

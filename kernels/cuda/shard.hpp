@@ -13,6 +13,7 @@
 #include "common/result.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/runtime.hpp"
+#include "kernels/cuda/shard_buffers.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/planes/plane.hpp"
 
@@ -51,40 +52,31 @@ struct ShardAnswer {
 /// How a bounded pass estimates.
 enum class Estimate { float32, float16, plane };
 
-/// What a device holds of its rows, beside norms and ranks. One of vectors and plane at least.
-struct Holding {
-    bool vectors = true;  ///< without, they are read from page-locked host memory, row by row
-    bool plane = false;
-    /// Beside a plane: one byte a component too, which rules out most of the rows that the plane
-    /// lets through for many queries, and for one where vectors are far. It lies where the vectors
-    /// do.
-    bool int8_codes = false;
-    std::uint32_t together = kMaxPlanePass;  ///< queries of a pass over the plane, at most
-};
-
 /// Functions that begin with «start_» enqueue on the shard's stream; `wait` ends what was started.
 /// A shard is for one thread at a time. Errors: device; the shard is of no more use then.
 class Shard {
   public:
-    /// Device memory that a shard of `rows` rows takes, all in all.
+    /// Bytes of device memory that a shard of `rows` rows takes at most.
     static std::size_t bytes_needed(std::size_t rows, std::size_t dim, const DeviceShape& shape,
-                                    Holding holding);
+                                    const Residency& residency) {
+        return cuda::device_bytes(ShardSizes(rows, dim, rows, shape, residency));
+    }
 
     /// Allocates; `fill`, `fill_plane` and upload.hpp bring the model in. `timed`: measure what
     /// `device_ms` returns. With a plane, rows.first is a multiple of kGroupRows.
     static Result<std::unique_ptr<Shard>> create(const format::Model& model, RowRange rows,
-                                                 const DeviceFacts& device, Holding holding,
-                                                 bool timed);
+                                                 const DeviceFacts& device,
+                                                 const Residency& residency, bool timed);
 
     RowRange rows() const { return rows_; }
     int device() const { return device_; }
     const Stream& stream() const { return stream_; }
-    std::size_t device_bytes() const { return device_bytes_; }
+    std::size_t device_bytes() const { return cuda::device_bytes(sizes_); }
     /// Queries of one float16 pass at most; 0: there is no such pass for this dim on this device.
-    std::uint32_t pass_capacity() const { return float16_capacity_; }
+    std::size_t pass_capacity() const { return sizes_.float16_pass; }
 
     /// Queries of one pass over the plane at most; 0: there is no such pass.
-    std::uint32_t plane_capacity() const { return plane_capacity_; }
+    std::size_t plane_capacity() const { return sizes_.plane_pass; }
     /// Whether Estimate::plane can serve a query that wants so many rows.
     bool plane_serves(std::size_t k_plus_excluded) const {
         return k_plus_excluded <= kMaxKPlusExcluded &&
@@ -96,13 +88,13 @@ class Shard {
     Status fill(const format::Model& model, const float* vectors = nullptr);
     /// Copies this shard's groups of the model's plane. Waits.
     Status fill_plane(const planes::Plane& plane);
-    bool holds_vectors() const { return vectors_.size() > 0; }
-    bool holds_int8_codes() const { return model_.int8_codes.rows != nullptr; }
-    /// Host memory that is page-locked for one byte a component.
-    std::size_t far_bytes() const { return host_int8_rows_.bytes(); }
+    bool holds_vectors() const { return sizes_.residency.vectors; }
+    bool holds_int8_codes() const { return sizes_.int8_stride > 0; }
+    /// Bytes of int8 codes in page-locked host memory.
+    std::size_t host_int8_bytes() const { return buffers_.host_int8_codes.bytes(); }
     /// Where row `row` of the model belongs: (stride) floats of device memory.
     float* vector_at(std::size_t row) const {
-        return vectors_.data() + (row - rows_.first) * model_.stride;
+        return buffers_.vectors.data() + (row - rows_.first) * model_.stride;
     }
     std::uint32_t stride() const { return model_.stride; }
 
@@ -133,11 +125,14 @@ class Shard {
     /// From the first start after the last wait to its end, 0 where not timed. After `wait`.
     Result<double> device_ms() const;
     /// Vectors that one start_score takes, and excluded rows that one pass takes.
-    std::size_t max_vectors() const { return pass_limit_; }
-    std::size_t max_excluded() const { return max_excluded_; }
+    std::size_t max_vectors() const { return sizes_.pass; }
+    std::size_t max_excluded() const { return sizes_.excluded; }
 
   private:
-    Shard() = default;
+    Shard(RowRange rows, const DeviceFacts& device, const ShardSizes& sizes, bool timed)
+        : rows_(rows), device_(device.device), shape_(device.shape), sizes_(sizes), timed_(timed) {}
+    /// Points `model_` and `work_` to the buffers.
+    void describe_model(const format::Model& model);
     Status begin();
     /// What a pass needs of its queries' vectors.
     enum class Sending {
@@ -156,50 +151,16 @@ class Shard {
     RowRange rows_;
     int device_ = 0;
     DeviceShape shape_;
-    std::uint32_t float16_capacity_ = 0;
-    std::uint32_t plane_capacity_ = 0;
+    ShardSizes sizes_;
     std::size_t hits_stride_ = kMaxHits;  // of the pass that was started last
-    std::size_t pass_limit_ = 0;
-    std::size_t max_excluded_ = 0;
-    std::size_t device_bytes_ = 0;
     bool timed_ = false;
     bool begun_ = false;  // something was started since the last wait
-    bool sent_ = false;   // input_staging_ was used since the last wait
+    bool sent_ = false;   // the input staging buffer was used since the last wait
 
     Stream stream_;
     Event begin_;
     Event end_;
-    DeviceBuffer<float> vectors_;
-    DeviceBuffer<double> norms_;
-    DeviceBuffer<float> inverse_norms_;
-    DeviceBuffer<std::uint32_t> ranks_;
-    DeviceBuffer<std::uint32_t> uncovered_;
-    DeviceBuffer<float> maxima_;
-    DeviceBuffer<double> floors_;
-    DeviceBuffer<float> warp_maxima_;
-    DeviceBuffer<std::uint32_t> counters_;
-    DeviceBuffer<Found> found_;
-    DeviceBuffer<double> scores_;
-    DeviceBuffer<double> below_;
-    DeviceBuffer<std::byte> plane_;
-    DeviceBuffer<std::int8_t> int8_rows_;
-    PinnedBuffer<std::int8_t> host_int8_rows_;
-    DeviceBuffer<std::int8_t> int8_digits_;
-    DeviceBuffer<planes::DigitFacts> int8_facts_;
-    DeviceBuffer<float> uppers_;
-    DeviceBuffer<std::uint32_t> warp_rows_;
-    DeviceBuffer<std::int8_t> plane_digits_;
-    DeviceBuffer<planes::DigitFacts> plane_facts_;
-    DeviceBuffer<planes::PlaneCutoff> plane_cutoffs_;
-    DeviceBuffer<double> plane_floors_;
-    DeviceBuffer<float> plane_keys_;
-    DeviceBuffer<std::uint32_t> plane_survivors_;
-    DeviceBuffer<std::uint32_t> plane_counters_;
-    DeviceBuffer<std::byte> input_;
-    PinnedBuffer<std::byte> input_staging_;
-    PinnedBuffer<DeviceAnswer> answers_;
-    PinnedBuffer<Found> hits_;
-    PinnedBuffer<double> host_scores_;
+    ShardBuffers buffers_;
 
     DeviceModel model_;
     DeviceQueries queries_;  // as last sent

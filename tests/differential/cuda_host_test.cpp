@@ -176,6 +176,41 @@ TEST_F(CudaHost, MoreRowsThanADeviceTakesAreRefused) {
               "--device, or say --engine cpu");
 }
 
+/// On every kind of device, with every residency: only the list of uncovered rows may be shorter
+/// than what is needed says.
+TEST_F(CudaHost, AShardUsesNoMoreMemoryThanItNeeds) {
+    using namespace kernels::cuda;
+    for (const Shape& shape : {Shape{3000, 30}, {100, kMaxInt8Dim + 1}}) {
+        const auto model =
+            make_model(dir_ / std::to_string(shape.dim), awkward_entries(shape.rows, shape.dim, 3));
+        const std::size_t covered =
+            model.rows() - kernels::planes::uncovered_rows(model.norms()).size();
+        ASSERT_LT(covered, model.rows());
+        for (const std::uint32_t multiply : {0U, kMaxPass}) {
+            for (unsigned bits = 0; bits < 32; ++bits) {
+                const Residency residency{.vectors = (bits & 1) != 0,
+                                          .plane = (bits & 2) != 0,
+                                          .int8_codes = (bits & 4) != 0,
+                                          .max_batch = (bits & 8) != 0 ? 16 : kMaxPlanePass};
+                if (!residency.vectors && !residency.plane) continue;
+                Settings settings;
+                settings.multiply_capacity = multiply;
+                settings.capability = (bits & 16) != 0 ? 75 : 90;
+                fake_cuda::reset(settings);
+                const auto device = read_device(0);
+                ASSERT_TRUE(device);
+                const auto shard =
+                    Shard::create(model, {0, model.rows()}, *device, residency, false);
+                ASSERT_TRUE(shard) << bits;
+                EXPECT_EQ((*shard)->device_bytes(), fake_cuda::live().device_bytes) << bits;
+                EXPECT_EQ(Shard::bytes_needed(model.rows(), model.dim(), device->shape, residency),
+                          (*shard)->device_bytes() + covered * sizeof(std::uint32_t))
+                    << bits;
+            }
+        }
+    }
+}
+
 TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
     const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
     const auto engine = require_engine("cuda", model, {});

@@ -1,0 +1,147 @@
+#include "kernels/cuda/shard_buffers.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gloved::kernels::cuda {
+namespace {
+
+constexpr std::size_t kAlignment = 16;
+/// Excluded rows that a pass can carry even where it takes few queries.
+constexpr std::size_t kMinExcluded = std::size_t{1} << 16;
+
+constexpr std::size_t divided_up(std::size_t value, std::size_t by) {
+    return (value + by - 1) / by;
+}
+constexpr std::size_t rounded_up(std::size_t value, std::size_t to) {
+    return divided_up(value, to) * to;
+}
+
+/// The table: calls visit(buffer, elements) for each buffer of a shard. A buffer whose condition is
+/// false has no elements.
+template <class Visit>
+void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
+    const auto entry = [&](auto& buffer, std::size_t elements, bool condition = true) {
+        visit(buffer, condition ? elements : 0);
+    };
+    const bool vectors = n.residency.vectors;
+    const bool plane = n.residency.plane;
+    entry(b.vectors, n.rows * n.stride, vectors);
+    entry(b.norms, n.rows);
+    entry(b.inverse_norms, n.groups * kGroupRows);
+    entry(b.ranks, n.rows);
+    entry(b.uncovered, n.uncovered);
+    entry(b.plane, n.plane.bytes(), plane);
+    entry(b.int8_codes, n.rows * n.int8_stride, vectors);
+    entry(b.host_int8_codes, n.rows * n.int8_stride, !vectors);
+
+    entry(b.maxima, n.pass * n.groups);
+    entry(b.floors, n.pass);
+    entry(b.warp_maxima, kMaxWarps);
+    entry(b.counters, n.pass * kCounters);
+    entry(b.found, std::max(n.pass * kFoundCapacity, n.plane_pass * kPlanePassFound));
+    entry(b.scores, n.rows);
+    entry(b.below, n.rows);
+    entry(b.uppers, n.groups * kGroupRows, plane);
+    entry(b.warp_rows, kMaxWarps, plane);
+    entry(b.plane_digits, n.plane_pass * n.digit_stride);
+    entry(b.plane_facts, n.plane_pass);
+    entry(b.int8_digits, n.plane_pass * 2 * n.int8_stride);
+    entry(b.int8_facts, n.plane_pass, n.int8_stride > 0);
+    entry(b.plane_cutoffs, n.plane_pass);
+    entry(b.plane_floors, n.plane_pass);
+    entry(b.plane_keys, n.plane_pass * n.keys);
+    entry(b.plane_survivors, n.plane_pass * kPlanePassSurvivors);
+    entry(b.plane_counters, n.plane_pass * kPlaneCounters);
+    entry(b.input, n.input);
+
+    entry(b.input_staging, n.input);
+    entry(b.answers, std::max(n.pass, n.plane_pass));
+    entry(b.hits, std::max(n.pass * kMaxHits, n.plane_pass * kMaxPlanePassHits));
+    entry(b.host_scores, n.rows);
+}
+
+}  // namespace
+
+InputLayout::InputLayout(std::size_t raws, std::size_t units, std::size_t digit_bytes,
+                         std::size_t stride, std::size_t excluded_rows)
+    : raw(rounded_up(raws * sizeof(DeviceQuery), kAlignment)),
+      unit(raw + rounded_up(raws * stride * sizeof(float), kAlignment)),
+      digits(unit + rounded_up(units * stride * sizeof(float), kAlignment)),
+      excluded(digits + rounded_up(digit_bytes, kAlignment)),
+      end(excluded + rounded_up(excluded_rows * sizeof(std::uint32_t), kAlignment)) {}
+
+ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t uncovered_rows,
+                       const DeviceShape& shape, const Residency& held)
+    : residency(held), rows(shard_rows), uncovered(uncovered_rows), plane{shard_rows, dim} {
+    const auto width = static_cast<std::uint32_t>(dim);
+    stride = held.vectors ? rounded_up(dim, kStrideFloats) : dim;
+    groups = divided_up(rows, kGroupRows);
+    if (held.vectors) float16_pass = multiply_capacity(static_cast<std::uint32_t>(stride), shape);
+    pass = std::max<std::size_t>(float16_pass, 1);
+    const bool int8_on_host = held.int8_codes && !held.vectors && dim <= kMaxInt8Dim;
+    // Without int8 codes, reading from the host what such a pass lets through takes longer than
+    // answering query by query.
+    if (held.plane && (held.vectors || int8_on_host))
+        plane_pass = std::min(plane_pass_capacity(rows, width, shape), held.max_batch);
+    if (int8_on_host || (held.vectors && held.int8_codes && plane_pass > 0))
+        int8_stride = cuda::int8_stride(width);
+    digit_stride = rounded_up(dim, kDigitStep);
+    keys = divided_up(plane.groups(), kPlaneSample);
+    excluded =
+        std::max({pass * kMaxKPlusExcluded, plane_pass * kMaxPlanePassKPlusExcluded, kMinExcluded});
+    const std::size_t digit_bytes = plane.steps() * 2 * planes::kStepDims;
+    input = std::max(
+        InputLayout(pass, pass, 0, stride, excluded).end,
+        InputLayout(std::max<std::size_t>(plane_pass, 1), 0, digit_bytes, stride, excluded).end);
+}
+
+std::size_t device_bytes(const ShardSizes& sizes) {
+    ShardBuffers none;
+    std::size_t bytes = 0;
+    for_each_buffer(none, sizes, [&](const auto& buffer, std::size_t elements) {
+        if (buffer.kOnDevice) bytes += elements * sizeof(*buffer.data());
+    });
+    return bytes;
+}
+
+Result<ShardBuffers> allocate_buffers(const ShardSizes& sizes) {
+    ShardBuffers buffers;
+    Status done;
+    for_each_buffer(buffers, sizes, [&](auto& buffer, std::size_t elements) {
+        if (!done) return;
+        auto made = buffer.allocate(elements);
+        if (made) {
+            buffer = *std::move(made);
+        } else {
+            done = made.error();
+        }
+    });
+    if (!done) return done.error();
+    return buffers;
+}
+
+Workspace workspace_of(const ShardBuffers& b) {
+    return {.maxima = b.maxima.data(),
+            .floors = b.floors.data(),
+            .warp_maxima = b.warp_maxima.data(),
+            .counters = b.counters.data(),
+            .found = b.found.data(),
+            .scores = b.scores.data(),
+            .below = b.below.data(),
+            .uppers = b.uppers.data(),
+            .warp_rows = b.warp_rows.data(),
+            .plane = {.digits = b.plane_digits.data(),
+                      .facts = b.plane_facts.data(),
+                      .int8_digits = b.int8_digits.data(),
+                      .int8_facts = b.int8_facts.data(),
+                      .cutoffs = b.plane_cutoffs.data(),
+                      .floors = b.plane_floors.data(),
+                      .keys = b.plane_keys.data(),
+                      .survivors = b.plane_survivors.data(),
+                      .counters = b.plane_counters.data()},
+            .answers = b.answers.data(),
+            .hits = b.hits.data()};
+}
+
+}  // namespace gloved::kernels::cuda
