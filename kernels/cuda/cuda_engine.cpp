@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cassert>
 #include <chrono>
 #include <cmath>
@@ -14,6 +13,7 @@
 
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
+#include "kernels/cuda/engine_plan.hpp"
 #include "kernels/cuda/runtime.hpp"
 #include "kernels/cuda/shard.hpp"
 #include "kernels/cuda/upload.hpp"
@@ -22,29 +22,12 @@
 
 namespace gloved::kernels::cuda {
 
-#ifdef GLOVED_BAD_KERNEL
-// Of gloved-bad-kernel alone, a program of the tests (tests/gpu/bad_kernel.cu).
-cudaError_t launch_bad_kernel_when_due(std::size_t queries, cudaStream_t stream);
-#endif
-
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Milliseconds that the first call of the runtime took: it brings the driver up.
-std::atomic<double> driver_ms = 0;
-
 double ms_since(Clock::time_point begun) {
     return std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
-}
-
-/// cudaGetDeviceCount, timed.
-cudaError_t count_devices(int& count) {
-    const auto begun = Clock::now();
-    const cudaError_t code = cudaGetDeviceCount(&count);
-    const double ms = ms_since(begun);
-    if (ms > driver_ms) driver_ms = ms;
-    return code;
 }
 
 /// Queries that are worth a pass over the plane together; fewer are answered one after the other.
@@ -54,9 +37,6 @@ constexpr std::size_t kMinPlanePass = 4;
 /// queries, below that for so many.
 constexpr std::size_t kMinPlaneBytes = std::size_t{128} << 20;
 constexpr std::size_t kMinPlanePassSmallModel = 512;
-/// Queries of a pass over the plane for which a device that is short of memory still makes room.
-constexpr std::uint32_t kMinMaxBatch = 16;
-
 constexpr std::string_view kPlane = "plane";
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
@@ -93,8 +73,9 @@ std::vector<PassQuery> pass_of(std::span<const Task> tasks, std::span<const std:
 
 class CudaEngine final : public Engine {
   public:
+    /// Allocates and fills the shards of the plan.
     static Result<std::unique_ptr<Engine>> create(const format::Model& model,
-                                                  const EngineOptions& options);
+                                                  const EngineOptions& options, EnginePlan plan);
 
     std::string name() const override { return "cuda"; }
     std::string description() const override { return description_; }
@@ -111,7 +92,18 @@ class CudaEngine final : public Engine {
     }
 
   private:
-    explicit CudaEngine(const format::Model& model) : model_(model) {}
+    CudaEngine(const format::Model& model, const EngineOptions& options, EnginePlan plan)
+        : model_(model), plan_(std::move(plan)) {
+        prefers_plane_ = !plan_.residency.vectors || options.planes_always ||
+                         model.vectors().size_bytes() / plan_.parts.size() >= kMinPlaneBytes;
+    }
+
+    Status lock_vectors();
+    Status allocate(const EngineOptions& options);
+    Status create_shards(const EngineOptions& options);
+    Status fill(const planes::Plane* plane);
+    /// Sets what description() and facts() return, and logs how long loading took.
+    void describe(const EngineOptions& options);
 
     Status answer(std::span<const Query> queries, std::vector<Answer>& answers);
     /// Answers tasks[which[i]] where the pass was up to it and appends the others to `overflowed`.
@@ -134,7 +126,7 @@ class CudaEngine final : public Engine {
                    return shard->plane_serves(task.k_plus_excluded());
                });
     }
-    bool holds_vectors() const { return shards_.front()->holds_vectors(); }
+    bool holds_vectors() const { return plan_.residency.vectors; }
     Status run_scored(const Task& task, Answer& answer);
     Status score_parts(const Task& task, RowRange range);
     /// What CountBefore counts before; nothing for another kind of query.
@@ -149,7 +141,17 @@ class CudaEngine final : public Engine {
         return task.query->filter.rows.value_or(RowRange{0, model_.rows()});
     }
 
+    /// What loading took, beside the driver's start and the contexts.
+    struct LoadTimes {
+        double plane_ms = 0;
+        double allocate_ms = 0;
+        double prepare_ms = 0;
+        UploadFacts upload;
+    };
+
     const format::Model& model_;
+    EnginePlan plan_;
+    LoadTimes load_;
     Registration registration_;  // of the vectors, where devices read them in place
     std::vector<std::unique_ptr<Shard>> shards_;
     std::size_t pass_capacity_ = 0;
@@ -165,12 +167,6 @@ class CudaEngine final : public Engine {
 /// with others over the plane, or in float16; alone over the plane, or in float32; canonical scores
 /// of all rows.
 Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& answers) {
-#ifdef GLOVED_BAD_KERNEL
-    if (Status done = use_device(shards_.front()->device()); !done) return done;
-    const cudaError_t bad =
-        launch_bad_kernel_when_due(queries.size(), shards_.front()->stream().get());
-    if (Status done = check(bad, "launch of write_astray"); !done) return done;
-#endif
     std::vector<Task> tasks;
     tasks.reserve(queries.size());
     std::vector<std::size_t> by_plane;
@@ -459,214 +455,139 @@ Status CudaEngine::add_device_ms(Certificate& certificate) const {
     return {};
 }
 
-/// The rows of each device, in the order given; none of them empty, each beginning with a whole
-/// group.
-std::vector<RowRange> split_rows(std::size_t rows, std::size_t parts) {
-    std::vector<RowRange> ranges;
-    const auto bound = [&](std::size_t i) {
-        return i == parts ? rows : rows * i / parts / kGroupRows * kGroupRows;
-    };
-    for (std::size_t i = 0; i < parts; ++i) {
-        const RowRange range{bound(i), bound(i + 1)};
-        if (range.size() > 0) ranges.push_back(range);
-    }
-    return ranges;
-}
-
 Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
-                                                   const EngineOptions& options) {
-    const auto begun = Clock::now();
-    const auto log = [&](const std::string& line) {
-        if (options.log) options.log(line);
-    };
-    int present = 0;
-    if (Status done = check(count_devices(present), "cudaGetDeviceCount"); !done)
-        return done.error();
-    std::vector<int> devices = options.devices;
-    if (options.all_devices) {
-        devices.clear();
-        for (int device = 0; device < present; ++device) devices.push_back(device);
-    }
-    if (devices.empty()) return Error{ErrorCode::unavailable, "no device was named to run on"};
-    for (const int device : devices) {
-        if (device >= 0 && device < present) continue;
-        return Error{
-            ErrorCode::unavailable,
-            fmt::format("there is no device {}: the driver shows {}, counted from 0; say --device",
-                        device, present)};
-    }
-
-    std::unique_ptr<CudaEngine> engine(new CudaEngine(model));
-    const std::vector<RowRange> ranges = split_rows(model.rows(), devices.size());
-    std::vector<DeviceFacts> facts;
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
-        auto read = read_device(devices[i]);
-        if (!read) return read.error();
-        facts.push_back(*std::move(read));
-    }
-    const double context_ms = ms_since(begun);
-    for (const RowRange& range : ranges) {
-        if (Status few = check_shard_rows(range.size()); !few) return few.error();
-    }
-
-    const auto bytes_on = [&](const DeviceFacts& device, Residency residency) {
-        std::size_t needed = 0;
-        for (std::size_t i = 0; i < ranges.size(); ++i) {
-            if (devices[i] != device.device) continue;
-            needed += Shard::bytes_needed(ranges[i].size(), model.dim(), device.shape, residency) +
-                      (residency.vectors ? upload_bytes_needed(ranges[i].size(), model.dim()) : 0);
-        }
-        return needed;
-    };
-    const auto memory_of = [&](const DeviceFacts& device) {
-        return options.gpu_memory_bytes == 0
-                   ? device.free_bytes
-                   : std::min(device.free_bytes, options.gpu_memory_bytes);
-    };
-    const auto fits = [&](Residency residency) {
-        return std::all_of(facts.begin(), facts.end(), [&](const DeviceFacts& device) {
-            return bytes_on(device, residency) <= memory_of(device);
-        });
-    };
-    const Residency all{true, options.planes, options.planes};
-    Residency residency = all;
-    if (!fits(residency)) residency.int8_codes = false;
-    if (!fits(residency) && options.planes) {
-        residency.vectors = false;
-        residency.int8_codes = true;
-        while (!fits(residency) && residency.max_batch > kMinMaxBatch) residency.max_batch /= 2;
-        if (!fits(residency)) residency.int8_codes = false;
-    }
-    // Said here, with what would help, rather than by the allocation that fails.
-    for (const DeviceFacts& device : facts) {
-        const std::size_t needed = bytes_on(device, residency);
-        if (needed <= memory_of(device)) continue;
-        return Error{
-            ErrorCode::unavailable,
-            fmt::format("the model needs {} MB on device {} ({}){}, which has {} MB {}; free some, "
-                        "spread the "
-                        "model over several devices with --device, or say --engine cpu",
-                        needed / 1000000, device.device, device.name,
-                        options.planes ? ", its vectors left out" : "", memory_of(device) / 1000000,
-                        memory_of(device) < device.free_bytes ? "by --gpu-memory" : "free")};
-    }
-    if (!residency.vectors) {
-        auto locked = Registration::create(std::as_bytes(model.vectors()), true);
-        if (!locked) {
-            return Error{ErrorCode::unavailable,
-                         fmt::format("the model does not fit on the device, which would read its "
-                                     "vectors from page-locked "
-                                     "memory, but that is refused ({}); raise the limit on locked "
-                                     "memory, spread the model "
-                                     "over several devices with --device, or say --engine cpu",
-                                     locked.error().message)};
-        }
-        engine->registration_ = *std::move(locked);
-        log(
-            fmt::format("the model needs {} MB on device {}, which has {}: it holds the plane "
-                        "alone, and reads the vectors "
-                        "that matter from page-locked memory",
-                        bytes_on(facts.front(), all) / 1000000, facts.front().device,
-                        memory_of(facts.front()) / 1000000));
-    }
-    engine->prefers_plane_ = !residency.vectors || options.planes_always ||
-                             model.vectors().size_bytes() / ranges.size() >= kMinPlaneBytes;
+                                                   const EngineOptions& options, EnginePlan plan) {
+    std::unique_ptr<CudaEngine> engine(new CudaEngine(model, options, std::move(plan)));
+    if (Status done = engine->lock_vectors(); !done) return done.error();
     std::optional<planes::Plane> plane;
-    double plane_ms = 0;
-    if (residency.plane) {
+    if (engine->plan_.residency.plane) {
         const auto building = Clock::now();
         ThreadPool pool(options.threads);
         plane.emplace(model, pool);
-        plane_ms = ms_since(building);
+        engine->load_.plane_ms = ms_since(building);
     }
-    const auto allocating = Clock::now();
-    const auto make_shards = [&]() -> Result<std::vector<std::unique_ptr<Shard>>> {
-        std::vector<std::unique_ptr<Shard>> shards;
-        for (std::size_t i = 0; i < ranges.size(); ++i) {
-            auto shard = Shard::create(model, ranges[i], facts[i], residency, options.time_device);
-            if (!shard) return shard.error();
-            shards.push_back(*std::move(shard));
-        }
-        return shards;
-    };
-    auto shards = make_shards();
-    if (!shards && !residency.vectors && residency.int8_codes) {
-        log(
-            fmt::format("there is no page-locked memory for one byte a component ({}): more "
-                        "vectors are read, answers take longer",
-                        shards.error().message));
-        residency.int8_codes = false;
-        shards = make_shards();
-    }
-    if (!shards) return shards.error();
-    engine->shards_ = *std::move(shards);
-    std::size_t bytes = 0;
-    std::size_t host_int8_bytes = 0;
-    engine->pass_capacity_ = kMaxPass;
-    engine->plane_capacity_ = kMaxPlanePass;
-    engine->holds_int8_codes_ = true;
-    for (const auto& shard : engine->shards_) {
-        bytes += shard->device_bytes();
-        host_int8_bytes += shard->host_int8_bytes();
-        engine->plane_capacity_ = std::min(engine->plane_capacity_, shard->plane_capacity());
-        engine->pass_capacity_ = std::min(engine->pass_capacity_, shard->pass_capacity());
-        engine->holds_int8_codes_ = engine->holds_int8_codes_ && shard->holds_int8_codes();
-    }
-    const double allocate_ms = ms_since(allocating);
-    UploadFacts upload;
-    if (residency.vectors) {
-        auto uploaded = upload_vectors(model, engine->shards_, options.pin, options.log);
+    if (Status done = engine->allocate(options); !done) return done.error();
+    if (engine->holds_vectors()) {
+        const auto uploaded = upload_vectors(model, engine->shards_, options.pin, options.log);
         if (!uploaded) return uploaded.error();
-        upload = *uploaded;
+        engine->load_.upload = *uploaded;
     }
-    const auto preparing = Clock::now();
-    for (const auto& shard : engine->shards_) {
+    if (Status done = engine->fill(plane ? &*plane : nullptr); !done) return done.error();
+    engine->describe(options);
+    return std::unique_ptr<Engine>(std::move(engine));
+}
+
+/// Page-locks the vectors where devices read them in place.
+Status CudaEngine::lock_vectors() {
+    if (holds_vectors()) return {};
+    auto locked = Registration::create(std::as_bytes(model_.vectors()), true);
+    if (!locked) {
+        return Error{ErrorCode::unavailable,
+                     fmt::format("the model does not fit on the device, and its vectors cannot be "
+                                 "page-locked in host memory ({}); raise the limit on locked "
+                                 "memory, spread the model over several devices with --device, or "
+                                 "use --engine cpu",
+                                 locked.error().message)};
+    }
+    registration_ = *std::move(locked);
+    return {};
+}
+
+/// Creates the shards, without int8 codes where the host has no page-locked memory for them.
+Status CudaEngine::allocate(const EngineOptions& options) {
+    const auto begun = Clock::now();
+    Residency& residency = plan_.residency;
+    Status created = create_shards(options);
+    if (!created && !residency.vectors && residency.int8_codes) {
+        if (options.log) {
+            options.log(
+                fmt::format("no page-locked memory for int8 codes ({}): more vectors are "
+                            "read, and answers take longer",
+                            created.error().message));
+        }
+        residency.int8_codes = false;
+        created = create_shards(options);
+    }
+    if (!created) return created;
+    pass_capacity_ = kMaxPass;
+    plane_capacity_ = kMaxPlanePass;
+    holds_int8_codes_ = true;
+    for (const auto& shard : shards_) {
+        plane_capacity_ = std::min(plane_capacity_, shard->plane_capacity());
+        pass_capacity_ = std::min(pass_capacity_, shard->pass_capacity());
+        holds_int8_codes_ = holds_int8_codes_ && shard->holds_int8_codes();
+    }
+    load_.allocate_ms = ms_since(begun);
+    return {};
+}
+
+Status CudaEngine::create_shards(const EngineOptions& options) {
+    shards_.clear();
+    for (const auto& [device, rows] : plan_.parts) {
+        auto shard = Shard::create(model_, rows, device, plan_.residency, options.time_device);
+        if (!shard) return shard.error();
+        shards_.push_back(*std::move(shard));
+    }
+    return {};
+}
+
+/// Fills the shards with all but the vectors that upload_vectors copies.
+Status CudaEngine::fill(const planes::Plane* plane) {
+    const auto begun = Clock::now();
+    for (const auto& shard : shards_) {
         const float* vectors = nullptr;
-        if (!residency.vectors) {
-            if (Status used = use_device(shard->device()); !used) return used.error();
-            const auto there = Registration::device_address(std::as_bytes(model.vectors()).data());
+        if (!holds_vectors()) {
+            if (Status used = use_device(shard->device()); !used) return used;
+            const auto there = Registration::device_address(std::as_bytes(model_.vectors()).data());
             if (!there) return there.error();
             vectors = reinterpret_cast<const float*>(*there);
         }
-        if (Status done = shard->fill(model, vectors); !done) return done.error();
-        if (!plane) continue;
-        if (Status done = shard->fill_plane(*plane); !done) return done.error();
+        if (Status done = shard->fill(model_, vectors); !done) return done;
+        if (plane == nullptr) continue;
+        if (Status done = shard->fill_plane(*plane); !done) return done;
     }
-    const double prepare_ms = ms_since(preparing);
+    load_.prepare_ms = ms_since(begun);
+    return {};
+}
 
-    std::string where;
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
-        where += fmt::format("{}{} (device {})", i == 0 ? "" : " + ", facts[i].name, devices[i]);
+void CudaEngine::describe(const EngineOptions& options) {
+    for (const auto& part : plan_.parts) {
+        description_ += fmt::format("{}{} (device {})", description_.empty() ? "" : " + ",
+                                    part.device.name, part.device.device);
     }
-    engine->description_ = where;
-    const double vectors_gb =
-        residency.vectors ? static_cast<double>(model.vectors().size_bytes()) / 1e9 : 0;
-    log(fmt::format(
-        "uploaded {:.3f} GB in {:.0f} ms ({:.1f} GB/s, {}): driver {:.0f} ms, context {:.0f}, "
-        "allocation {:.0f}, "
-        "pinning {:.0f} of "
-        "the upload, plane {:.0f}, norms, ranks and the plane's copy {:.0f}; {} MB of device "
-        "memory in use",
-        vectors_gb, upload.total_ms, vectors_gb / std::max(upload.total_ms, 1e-3) * 1000,
-        upload.pinned ? "pinned" : "pageable", driver_ms.load(), context_ms, allocate_ms,
-        upload.pin_ms, plane_ms, prepare_ms, bytes / 1000000));
-    engine->facts_ = {
-        {"gpu_memory_bytes", std::to_string(bytes)},
-        {"gpu_shards", std::to_string(engine->shards_.size())},
-        {"gpu_pass_queries", std::to_string(std::max<std::size_t>(engine->pass_capacity_, 1))},
-        {"gpu_plane_pass_queries", std::to_string(engine->plane_capacity_)},
-        {"gpu_host_bytes",
-         std::to_string(residency.vectors ? 0 : model.vectors().size_bytes() + host_int8_bytes)},
-        {"gpu_holds",
-         residency.vectors ? (residency.plane ? "vectors and plane" : "vectors") : "plane"},
-        {"upload_pinned", upload.pinned ? "yes" : "no"},
-        {"load_driver_ms", fmt::format("{:.3f}", driver_ms.load())},
-        {"load_context_ms", fmt::format("{:.3f}", context_ms)},
-        {"load_pin_ms", fmt::format("{:.3f}", upload.pin_ms)},
-        {"load_upload_ms", fmt::format("{:.3f}", upload.total_ms)},
-        {"load_plane_ms", fmt::format("{:.3f}", plane_ms)},
-        {"load_prepare_ms", fmt::format("{:.3f}", allocate_ms + prepare_ms)}};
-    return std::unique_ptr<Engine>(std::move(engine));
+    std::size_t bytes = 0;
+    std::size_t host_bytes = holds_vectors() ? 0 : model_.vectors().size_bytes();
+    for (const auto& shard : shards_) {
+        bytes += shard->device_bytes();
+        host_bytes += shard->host_int8_bytes();
+    }
+    const UploadFacts& upload = load_.upload;
+    if (options.log) {
+        const double gb =
+            holds_vectors() ? static_cast<double>(model_.vectors().size_bytes()) / 1e9 : 0;
+        options.log(fmt::format(
+            "uploaded {:.3f} GB in {:.0f} ms ({:.1f} GB/s, {}): driver {:.0f} ms, context {:.0f}, "
+            "allocation {:.0f}, pinning {:.0f} of the upload, plane {:.0f}, norms, ranks and the "
+            "plane's copy {:.0f}; {} MB of device memory in use",
+            gb, upload.total_ms, gb / std::max(upload.total_ms, 1e-3) * 1000,
+            upload.pinned ? "pinned" : "pageable", driver_ms(), plan_.context_ms, load_.allocate_ms,
+            upload.pin_ms, load_.plane_ms, load_.prepare_ms, bytes / 1000000));
+    }
+    facts_ = {{"gpu_memory_bytes", std::to_string(bytes)},
+              {"gpu_shards", std::to_string(shards_.size())},
+              {"gpu_pass_queries", std::to_string(std::max<std::size_t>(pass_capacity_, 1))},
+              {"gpu_plane_pass_queries", std::to_string(plane_capacity_)},
+              {"gpu_host_bytes", std::to_string(host_bytes)},
+              {"gpu_holds", !holds_vectors()        ? "plane"
+                            : plan_.residency.plane ? "vectors and plane"
+                                                    : "vectors"},
+              {"upload_pinned", upload.pinned ? "yes" : "no"},
+              {"load_driver_ms", fmt::format("{:.3f}", driver_ms())},
+              {"load_context_ms", fmt::format("{:.3f}", plan_.context_ms)},
+              {"load_pin_ms", fmt::format("{:.3f}", upload.pin_ms)},
+              {"load_upload_ms", fmt::format("{:.3f}", upload.total_ms)},
+              {"load_plane_ms", fmt::format("{:.3f}", load_.plane_ms)},
+              {"load_prepare_ms", fmt::format("{:.3f}", load_.allocate_ms + load_.prepare_ms)}};
 }
 
 }  // namespace
@@ -690,7 +611,9 @@ Result<std::string> why_unavailable() {
 
 Result<std::unique_ptr<Engine>> make_cuda_engine(const format::Model& model,
                                                  const EngineOptions& options) {
-    return CudaEngine::create(model, options);
+    auto plan = plan_engine(model, options);
+    if (!plan) return plan.error();
+    return CudaEngine::create(model, options, *std::move(plan));
 }
 
 }  // namespace gloved::kernels::cuda

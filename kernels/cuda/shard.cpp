@@ -53,7 +53,7 @@ Result<DeviceFacts> read_device(int device) {
         return Error{ErrorCode::unavailable,
                      fmt::format("this build has no code for device {} ({}, compute capability "
                                  "{}.{}): build it there with "
-                                 "-DGLOVED_CUDA_ARCHITECTURES=native, or say --engine cpu",
+                                 "-DGLOVED_CUDA_ARCHITECTURES=native, or use --engine cpu",
                                  device, facts.name, major, minor)};
     }
     if (Status done = check(loaded, "load_kernels"); !done) return done.error();
@@ -71,7 +71,7 @@ Status check_shard_rows(std::size_t rows) {
         ErrorCode::unavailable,
         fmt::format(
             "{} rows are too many for one device, which takes {}: spread them over several with "
-            "--device, or say --engine cpu",
+            "--device, or use --engine cpu",
             rows, kMaxShardRows)};
 }
 

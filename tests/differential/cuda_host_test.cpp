@@ -173,7 +173,7 @@ TEST_F(CudaHost, MoreRowsThanADeviceTakesAreRefused) {
     EXPECT_EQ(refused.error().message,
               "4294967294 rows are too many for one device, which takes 4278190080: spread them "
               "over several with "
-              "--device, or say --engine cpu");
+              "--device, or use --engine cpu");
 }
 
 /// On every kind of device, with every residency: only the list of uncovered rows may be shorter
@@ -353,7 +353,7 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
                     return line.find(words) != std::string::npos;
                 });
             };
-            EXPECT_TRUE(said("it holds the plane alone"));
+            EXPECT_TRUE(said("the device holds the plane alone"));
             const std::vector<Query> queries(7, nearest(model, 5, 3));
             fake_cuda::arm({});
             for (const Answer& answer : run_all(*engine, queries)) {
@@ -401,7 +401,7 @@ TEST_F(CudaHost, ThePlaneAloneDoesWithoutInt8Rows) {
             const auto engine = kernels::make_engine("cuda", model, options);
             const std::string failed = fake_cuda::injected();
             if (engine &&
-                lines.find("no page-locked memory for one byte a component") != std::string::npos) {
+                lines.find("no page-locked memory for int8 codes") != std::string::npos) {
                 ++without;
                 EXPECT_EQ(fact_of(**engine, "gpu_plane_pass_queries"), "0") << at;
                 expect_identical(run_one(**engine, nearest(model, 5, 3)).hits,

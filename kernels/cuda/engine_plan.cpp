@@ -1,0 +1,159 @@
+#include "kernels/cuda/engine_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "kernels/cuda/upload.hpp"
+
+namespace gloved::kernels::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// The smallest Residency::max_batch that a device short of memory is asked for.
+constexpr std::uint32_t kMinMaxBatch = 16;
+
+std::atomic<double> longest_count_ms = 0;
+
+double ms_since(Clock::time_point begun) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
+}
+
+/// The devices that the options name, all of which exist.
+Result<std::vector<int>> devices_of(const EngineOptions& options) {
+    int present = 0;
+    if (Status done = check(count_devices(present), "cudaGetDeviceCount"); !done)
+        return done.error();
+    std::vector<int> devices = options.devices;
+    if (options.all_devices) {
+        devices.clear();
+        for (int device = 0; device < present; ++device) devices.push_back(device);
+    }
+    if (devices.empty()) return Error{ErrorCode::unavailable, "--device names no device"};
+    for (const int device : devices) {
+        if (device >= 0 && device < present) continue;
+        return Error{
+            ErrorCode::unavailable,
+            fmt::format("there is no device {}: the driver shows {}, counted from 0; see --device",
+                        device, present)};
+    }
+    return devices;
+}
+
+/// Equal ranges of rows, in order, each of which begins with a whole group. Empty ones are left
+/// out.
+std::vector<RowRange> split_rows(std::size_t rows, std::size_t parts) {
+    std::vector<RowRange> ranges;
+    const auto bound = [&](std::size_t i) {
+        return i == parts ? rows : rows * i / parts / kGroupRows * kGroupRows;
+    };
+    for (std::size_t i = 0; i < parts; ++i) {
+        const RowRange range{bound(i), bound(i + 1)};
+        if (range.size() > 0) ranges.push_back(range);
+    }
+    return ranges;
+}
+
+/// What the shards of a plan need of each device's memory.
+class MemoryNeeds {
+  public:
+    MemoryNeeds(const EnginePlan& plan, std::size_t dim, std::size_t limit_bytes)
+        : plan_(plan), dim_(dim), limit_bytes_(limit_bytes) {}
+
+    std::size_t needed(const DeviceFacts& device, const Residency& residency) const {
+        std::size_t bytes = 0;
+        for (const auto& [of, rows] : plan_.parts) {
+            if (of.device != device.device) continue;
+            bytes += Shard::bytes_needed(rows.size(), dim_, device.shape, residency);
+            if (residency.vectors) bytes += upload_bytes_needed(rows.size(), dim_);
+        }
+        return bytes;
+    }
+    std::size_t available(const DeviceFacts& device) const {
+        return limit_bytes_ == 0 ? device.free_bytes : std::min(device.free_bytes, limit_bytes_);
+    }
+    /// The first device that has too little memory; nullptr: the residency fits.
+    const DeviceFacts* too_small(const Residency& residency) const {
+        for (const auto& part : plan_.parts) {
+            if (needed(part.device, residency) > available(part.device)) return &part.device;
+        }
+        return nullptr;
+    }
+    bool fits(const Residency& residency) const { return too_small(residency) == nullptr; }
+
+  private:
+    const EnginePlan& plan_;
+    std::size_t dim_;
+    std::size_t limit_bytes_;
+};
+
+/// The residency that takes most memory of those that fit: first without int8 codes, then without
+/// vectors, then with shorter batches, and last with the plane alone.
+Residency choose_residency(const MemoryNeeds& memory, bool planes) {
+    Residency residency{.vectors = true, .plane = planes, .int8_codes = planes};
+    if (memory.fits(residency)) return residency;
+    residency.int8_codes = false;
+    if (memory.fits(residency) || !planes) return residency;
+    residency.vectors = false;
+    residency.int8_codes = true;
+    while (!memory.fits(residency) && residency.max_batch > kMinMaxBatch) residency.max_batch /= 2;
+    if (!memory.fits(residency)) residency.int8_codes = false;
+    return residency;
+}
+
+}  // namespace
+
+cudaError_t count_devices(int& count) {
+    const auto begun = Clock::now();
+    const cudaError_t code = cudaGetDeviceCount(&count);
+    longest_count_ms = std::max(longest_count_ms.load(), ms_since(begun));
+    return code;
+}
+
+double driver_ms() { return longest_count_ms; }
+
+Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& options) {
+    const auto begun = Clock::now();
+    const auto devices = devices_of(options);
+    if (!devices) return devices.error();
+    EnginePlan plan;
+    for (const RowRange& rows : split_rows(model.rows(), devices->size())) {
+        auto device = read_device((*devices)[plan.parts.size()]);
+        if (!device) return device.error();
+        plan.parts.push_back({*std::move(device), rows});
+    }
+    plan.context_ms = ms_since(begun);
+    for (const auto& part : plan.parts) {
+        if (Status done = check_shard_rows(part.rows.size()); !done) return done.error();
+    }
+
+    const MemoryNeeds memory(plan, model.dim(), options.gpu_memory_bytes);
+    plan.residency = choose_residency(memory, options.planes);
+    // Refused here, with advice, rather than by an allocation that fails.
+    if (const DeviceFacts* device = memory.too_small(plan.residency)) {
+        const std::size_t available = memory.available(*device);
+        return Error{
+            ErrorCode::unavailable,
+            fmt::format("the model needs {} MB on device {} ({}){}, which has {} MB {}; free some, "
+                        "spread the model over several devices with --device, or use --engine cpu",
+                        memory.needed(*device, plan.residency) / 1000000, device->device,
+                        device->name, options.planes ? ", its vectors left out" : "",
+                        available / 1000000,
+                        available < device->free_bytes ? "by --gpu-memory" : "free")};
+    }
+    if (!plan.residency.vectors && options.log) {
+        const DeviceFacts& device = plan.parts.front().device;
+        options.log(fmt::format(
+            "device {} has {} MB and the whole model needs {} MB: the device holds the plane "
+            "alone and reads vectors from page-locked host memory",
+            device.device, memory.available(device) / 1000000,
+            memory.needed(device, {.vectors = true, .plane = true, .int8_codes = true}) / 1000000));
+    }
+    return plan;
+}
+
+}  // namespace gloved::kernels::cuda
