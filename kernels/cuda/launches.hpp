@@ -158,9 +158,14 @@ struct DeviceQueries {
     } host;
 };
 
-/// Counters of a query in Workspace::counters: rows found, rows rescored, blocks that are done,
-/// rows that int8 codes ruled out.
-inline constexpr std::uint32_t kCounters = 4;
+/// Counters of a query in Workspace::counters.
+enum QueryCounter : std::uint32_t {
+    kFoundCounter,
+    kRescoredCounter,
+    kBlocksDoneCounter,
+    kRuledOutCounter,  ///< rows, by int8 codes
+    kCounters,
+};
 /// Warps that `scan` starts, at most.
 inline constexpr std::uint32_t kMaxWarps = 1U << 14;
 
@@ -181,6 +186,15 @@ struct DeviceAnswer {
                                   ///< where int8 codes ruled some out
 };
 
+/// Counters of a query of a pass over the plane.
+struct PlaneCounters {
+    std::uint32_t part_survivors = 0;  ///< rows that the present part let through
+    std::uint32_t found = 0;
+    std::uint32_t rescored = 0;
+    std::uint32_t overflow = 0;   ///< 1: there were more rows than there is room for
+    std::uint32_t survivors = 0;  ///< of the parts before
+};
+
 /// Where a pass over the plane keeps its intermediate results. Device memory.
 struct PlaneWorkspace {
     std::int8_t* digits = nullptr;        ///< (kMaxPlanePass, dim rounded up to kDigitStep)
@@ -192,12 +206,8 @@ struct PlaneWorkspace {
     double* floors = nullptr;                  ///< (kMaxPlanePass)
     float* keys = nullptr;  ///< (kMaxPlanePass, plane.groups / kPlaneSample, rounded up)
     std::uint32_t* survivors = nullptr;  ///< (kMaxPlanePass, kPlanePassSurvivors) local rows
-    std::uint32_t* counters = nullptr;   ///< (kMaxPlanePass, kPlaneCounters)
+    PlaneCounters* counters = nullptr;   ///< (kMaxPlanePass)
 };
-/// Survivors of a part, found, rescored, whether there were more than there is room for, survivors
-/// of the parts before.
-inline constexpr std::uint32_t kPlaneCounters = 5;
-
 /// Where a pass keeps its intermediate results and leaves its answers.
 struct Workspace {
     float* maxima = nullptr;       ///< (count, groups) device
@@ -240,9 +250,11 @@ struct DeviceShape {
 /// Error: cudaErrorNoKernelImageForDevice when this build has no code for the device.
 cudaError_t load_kernels();
 /// Parts of it, one a source file.
+cudaError_t load_build_int8_codes_kernels();
 cudaError_t load_estimate_kernels();
 cudaError_t load_multiply_kernels();
 cudaError_t load_plane_multiply_kernels();
+cudaError_t load_plane_pass_kernels();
 cudaError_t load_plane_scan_kernels();
 cudaError_t load_score_kernels();
 cudaError_t load_select_kernels();

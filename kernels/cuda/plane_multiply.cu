@@ -1,24 +1,17 @@
-// Many queries by the 4-bit plane: an integer matrix product on tensor cores whose results are held
-// against cutoffs in registers.
+// The product of the 4-bit plane with many queries: integers on tensor cores, whose results are
+// compared with cutoffs in registers. Only rows that may belong to an answer leave a processor.
 //
-// Nothing but rows that may belong to an answer leaves a processor. The plane is taken in parts,
-// each as large as all before it together, but for the first: between two of them the canonical
-// scores of what came through raise the thresholds, so that all parts let through about as many.
-// Before the first, the largest estimates among its rows name some whose canonical scores are the
-// thresholds to begin with. docs/certified-search.md has the proof.
-//
-// A warp keeps the digits of 32 queries in registers for good. A thread's share of an instruction's
-// 16 rows is whole 4-byte words of the plane, as they lie in memory: an even and an odd four
-// components, which one mask each makes bytes.
+// A warp keeps the digits of 32 queries in registers. A thread's share of an instruction's 16 rows
+// is whole 4-byte words of the plane, as they lie in memory: an even and an odd four components,
+// which one mask each makes bytes.
 #include <cuda_pipeline_primitives.h>
 
 #include <algorithm>
 
 #include "kernels/cuda/device_math.cuh"
-#include "kernels/cuda/int8_codes.cuh"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/plane_pass.cuh"
 #include "kernels/cuda/plane_tiles.hpp"
-#include "kernels/cuda/radix_select.cuh"
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
 
@@ -28,13 +21,6 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr unsigned kWarps = kThreads / kWarp;
 constexpr unsigned kBlocksPerProcessor = 2;
-/// That rescore starts in all, a processor: several waves of them even out queries of many
-/// survivors and of few.
-constexpr unsigned kRescoreBlocks = 64;
-/// More for one query would have too few rows each.
-constexpr unsigned kMaxRescoreBlocks = 64;
-/// Fewer could not remember all rows that they may have to score.
-constexpr unsigned kMinRescoreBlocks = 8;
 constexpr unsigned kTileQueries = 8;  // of an instruction
 constexpr unsigned kTiles = 4;
 constexpr unsigned kWarpQueries = kTiles * kTileQueries;
@@ -51,19 +37,6 @@ constexpr std::uint32_t kMaxGroups = 1U << 23;
 constexpr std::uint32_t kCodeMask = 0x0F0F0F0FU;
 /// Below any estimate.
 constexpr float kNoKey = -3e38F;
-constexpr float kNoKeyAtMost = -1e38F;
-/// Low bits of a key that say which of a group's rows it is of.
-constexpr std::uint32_t kRowBits = planes::kGroupRows - 1;
-constexpr std::uint32_t kMinCandidates = 64;
-constexpr std::uint32_t kCandidatesPerHit = 2;
-constexpr std::uint32_t kMaxCandidates = 512;
-
-/// Every 2^shift-th group from `offset` on: `groups` in all.
-struct Part {
-    std::uint32_t shift = 0;
-    std::uint32_t offset = 0;
-    std::uint32_t groups = 0;
-};
 
 /// sums (16 rows, 8 queries) += rows (16, 32) * queries (32, 8).
 __device__ inline void multiply_add(int (&sums)[4], const std::uint32_t (&rows)[4], uint2 queries) {
@@ -75,103 +48,6 @@ __device__ inline void multiply_add(int (&sums)[4], const std::uint32_t (&rows)[
         : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
         : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(queries.x), "r"(queries.y));
 #endif
-}
-
-/// One warp a query: its digits of one byte each, and of two where there is an int8 plane, as
-/// make_plane_query has them.
-__global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQueries queries,
-                                                    PlaneWorkspace plane) {
-    const std::uint32_t q = blockIdx.x * kWarps + threadIdx.x / kWarp;
-    if (q >= queries.count) return;
-    const unsigned lane = threadIdx.x % kWarp;
-    const std::uint32_t dim = model.dim;
-    const float* const raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
-    const double norm = queries.queries[q].norm;
-    float longest = 0;
-    for (unsigned i = lane; i < dim; i += kWarp) longest = fmaxf(longest, fabsf(raw[i]));
-    longest = warp_max(longest);
-
-    /// put(i, digit) for every i below `width`.
-    const auto digits_of = [&](int largest, std::uint32_t width, planes::DigitFacts* facts,
-                               auto put) {
-        const double scale = static_cast<double>(longest) / norm / largest;
-        double remainder = 0;
-        int sum = 0;
-        int size = 0;
-        for (unsigned i = lane; i < width; i += kWarp) {
-            int digit = 0;
-            if (i < dim) {
-                const double component = static_cast<double>(raw[i]) / norm;
-                digit = max(-largest, min(largest, __double2int_rn(component / scale)));
-                const double left = component - scale * digit;
-                remainder += left * left;
-                sum += digit;
-                size += abs(digit);
-            }
-            put(i, digit);
-        }
-        for (unsigned distance = kWarp / 2; distance > 0; distance /= 2) {
-            remainder += __shfl_xor_sync(kWholeWarp, remainder, distance);
-            sum += __shfl_xor_sync(kWholeWarp, sum, distance);
-            size += __shfl_xor_sync(kWholeWarp, size, distance);
-        }
-        if (lane > 0) return;
-        facts[q] = {scale, planes::remainder_bound(remainder), static_cast<double>(sum),
-                    static_cast<double>(size)};
-    };
-    const std::uint32_t width = (dim + kDigitStep - 1) / kDigitStep * kDigitStep;
-    std::int8_t* const digits = plane.digits + static_cast<std::size_t>(q) * width;
-    digits_of(planes::kOneByteDigit, width, plane.facts,
-              [&](unsigned i, int digit) { digits[i] = static_cast<std::int8_t>(digit); });
-    if (model.int8_codes.rows != nullptr) {
-        const std::uint32_t stride = model.int8_codes.stride;
-        std::int8_t* const high = plane.int8_digits + static_cast<std::size_t>(q) * 2 * stride;
-        digits_of(planes::kTwoByteDigit, stride, plane.int8_facts, [&](unsigned i, int digit) {
-            const int upper = (digit + 64) >> 7;
-            high[i] = static_cast<std::int8_t>(upper);
-            high[stride + i] = static_cast<std::int8_t>(digit - 128 * upper);
-        });
-    }
-    if (lane < kPlaneCounters) plane.counters[q * kPlaneCounters + lane] = 0;
-}
-
-/// One warp a row at a time.
-__global__ __launch_bounds__(kThreads) void build_int8_codes(DeviceModel model) {
-    const unsigned lane = threadIdx.x % kWarp;
-    const DeviceInt8Codes& int8_codes = model.int8_codes;
-    for (std::uint32_t row = blockIdx.x * kWarps + threadIdx.x / kWarp; row < model.rows;
-         row += gridDim.x * kWarps) {
-        const float* const values = row_of(model, row);
-        std::int8_t* const codes =
-            int8_codes.rows + static_cast<std::size_t>(row) * int8_codes.stride;
-        const std::uint32_t width =
-            int8_codes.stride - static_cast<std::uint32_t>(sizeof(planes::Int8Bounds));
-        float longest = 0;
-        for (unsigned i = lane; i < model.dim; i += kWarp)
-            longest = fmaxf(longest, fabsf(values[i]));
-        longest = warp_max(longest);
-        // Rows that the bounds do not cover are scored canonically whatever stands here.
-        const bool covered = !isnan(model.inverse_norms[row]);
-        const float to_code = covered ? 127.0F / longest : 0;
-        double product = 0;
-        int squares = 0;
-        for (unsigned i = lane; i < width; i += kWarp) {
-            const float value = i < model.dim ? values[i] : 0;
-            const int code = covered ? max(-127, min(127, __float2int_rn(value * to_code))) : 0;
-            product += static_cast<double>(value) * code;
-            squares += code * code;
-            codes[i] = static_cast<std::int8_t>(code);
-        }
-        for (unsigned distance = kWarp / 2; distance > 0; distance /= 2) {
-            product += __shfl_xor_sync(kWholeWarp, product, distance);
-            squares += __shfl_xor_sync(kWholeWarp, squares, distance);
-        }
-        if (lane == 0) {
-            *reinterpret_cast<planes::Int8Bounds*>(codes + width) =
-                covered ? planes::int8_bounds(product, squares, model.norms[row])
-                        : planes::Int8Bounds{};
-        }
-    }
 }
 
 /// kProducts: instructions along a row. kKeys: writes the largest estimate of each group, with the
@@ -259,7 +135,7 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
             // through; they are scored once, for themselves.
             if (row >= model.rows || isnan(model.inverse_norms[row])) continue;
             if (queries.any_rank && !admits(queries.queries[q], model, row)) continue;
-            const std::uint32_t place = atomicAdd(&work.counters[q * kPlaneCounters], 1U);
+            const std::uint32_t place = atomicAdd(&work.counters[q].part_survivors, 1U);
             if (place < kPlanePassSurvivors) {
                 work.survivors[static_cast<std::size_t>(q) * kPlanePassSurvivors + place] = row;
             }
@@ -396,209 +272,6 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
     __pipeline_wait_prior(0);
 }
 
-/// One block a query: scores rows canonically, a team each. `row_at(i)` names them, `take(i, row,
-/// score)` gets them; eligibility is the caller's.
-template <typename RowAt, typename Take>
-__device__ void score_rows(const DeviceModel& model, const DeviceQuery& ask, const float* raw,
-                           std::uint32_t count, const RowAt& row_at, const Take& take) {
-    constexpr unsigned kTeams = kThreads / kCanonicalLanes;
-    const unsigned part = threadIdx.x % kCanonicalLanes;
-    for (std::uint32_t base = 0; base < count; base += kTeams) {
-        const std::uint32_t i = base + threadIdx.x / kCanonicalLanes;
-        const bool active = i < count;
-        const std::uint32_t row = active ? row_at(i) : 0;
-        const double norm = active ? model.norms[row] : 0;
-        const double dot = row_dot(model, raw, row, part, active);
-        if (active && part == 0) take(i, row, score_from_dot(dot, ask.norm, norm));
-    }
-}
-
-/// One block a query: its first threshold.
-__global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, DeviceQueries queries,
-                                                        Part part, PlaneWorkspace work) {
-    __shared__ std::uint32_t rows[kMaxCandidates];
-    __shared__ double scores[kMaxCandidates];
-    __shared__ std::uint32_t count;
-    __shared__ double floor;
-    const std::uint32_t q = blockIdx.x;
-    const DeviceQuery ask = queries.queries[q];
-    const float* const raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
-    const float* const keys = work.keys + static_cast<std::size_t>(q) * part.groups;
-    if (threadIdx.x == 0) {
-        count = 0;
-        floor = static_cast<double>(minus_infinity());
-    }
-    __syncthreads();
-    const std::uint32_t tried =
-        min(max(kMinCandidates, kCandidatesPerHit * ask.k_plus_excluded), kMaxCandidates);
-    const float least = fmaxf(
-        kth_largest_lower_bound<kThreads, 8, kMinGuessBit>(keys, part.groups, tried), kNoKeyAtMost);
-    for (std::uint32_t i = threadIdx.x; i < part.groups; i += kThreads) {
-        const float key = keys[i];
-        if (!(key >= least)) continue;
-        const std::uint32_t at = atomicAdd(&count, 1U);
-        if (at >= kMaxCandidates) continue;
-        const std::uint32_t in_group = static_cast<std::uint32_t>(__float_as_int(key)) & kRowBits;
-        rows[at] = ((i << part.shift) + part.offset) * planes::kGroupRows + in_group;
-    }
-    __syncthreads();
-    const std::uint32_t candidates = min(count, kMaxCandidates);
-    score_rows(
-        model, ask, raw, candidates, [&](std::uint32_t i) { return rows[i]; },
-        [&](std::uint32_t i, std::uint32_t, double score) { scores[i] = score; });
-    __syncthreads();
-    for (std::uint32_t i = threadIdx.x; i < candidates; i += kThreads) {
-        // A damaged row's score is NaN, which has no place.
-        if (isnan(scores[i])) continue;
-        std::uint32_t place = 0;
-        for (std::uint32_t j = 0; j < candidates; ++j) {
-            place += scores[j] > scores[i] || (scores[j] == scores[i] && j < i) ? 1 : 0;
-        }
-        if (place == ask.k_plus_excluded - 1) floor = scores[i];
-    }
-    __syncthreads();
-    if (threadIdx.x > 0) return;
-    const double from = fmax(floor, ask.min_score);
-    work.floors[q] = from;
-    work.cutoffs[q] = planes::plane_cutoff(work.facts[q], from, model.dim);
-}
-
-/// blockIdx.y: the query, whose blocks share what a part let through: its canonical scores; those
-/// that reach the floor are found. After the first part the uncovered rows are scored too.
-__global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQueries queries,
-                                                    bool first, Workspace all) {
-    const PlaneWorkspace& work = all.plane;
-    const std::uint32_t q = blockIdx.y;
-    std::uint32_t* const counters = work.counters + q * kPlaneCounters;
-    const std::uint32_t survivors = counters[0];
-    if (survivors > kPlanePassSurvivors) return;
-    const DeviceQuery ask = queries.queries[q];
-    const float* const raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
-    const double floor = work.floors[q];
-    Found* const found = all.found + static_cast<std::size_t>(q) * kPlanePassFound;
-    const auto keep = [&](std::uint32_t, std::uint32_t row, double score) {
-        if (!(score >= floor) || !admits(ask, model, row) ||
-            is_excluded(ask, queries.excluded, row))
-            return;
-        const std::uint32_t at = atomicAdd(&counters[1], 1U);
-        if (at < kPlanePassFound) found[at] = {score, row, 0};
-    };
-    const auto share = [&](std::uint32_t count, auto row_at, const auto& take) {
-        const std::uint32_t size = (count + gridDim.x - 1) / gridDim.x;
-        const std::uint32_t begin = min(blockIdx.x * size, count);
-        score_rows(
-            model, ask, raw, min(size, count - begin),
-            [&](std::uint32_t i) { return row_at(begin + i); }, take);
-    };
-    const std::uint32_t* const rows =
-        work.survivors + static_cast<std::size_t>(q) * kPlanePassSurvivors;
-    // Few survivors are the work of few blocks.
-    const std::uint32_t size = max((survivors + gridDim.x - 1) / gridDim.x, kThreads);
-    if (model.int8_codes.rows == nullptr) {
-        share(
-            survivors, [&](std::uint32_t i) { return rows[i]; }, keep);
-    } else if (blockIdx.x * size < survivors) {
-        // One byte a component rules out nearly all of them; what is left is scored many together.
-        __shared__ std::uint32_t left[kPlanePassSurvivors / kMinRescoreBlocks];
-        __shared__ std::uint32_t left_count;
-        const std::uint32_t begin = blockIdx.x * size;
-        const std::uint32_t end = min(begin + size, survivors);
-        const planes::Int8Cutoff cutoff = planes::int8_cutoff(work.int8_facts[q], floor, model.dim);
-        const std::uint32_t vectors = model.int8_codes.stride / kInt8Step;
-        const auto* const digits = reinterpret_cast<const uint4*>(
-            work.int8_digits + static_cast<std::size_t>(q) * 2 * model.int8_codes.stride);
-        constexpr unsigned kTeams = kThreads / kCanonicalLanes;
-        constexpr unsigned kRowsOfTeam = kThreads / kTeams;
-        static_assert(kMaxProducts * kDigitStep <= kInt8DimsAtOnce);
-        const unsigned part = threadIdx.x % kCanonicalLanes;
-        Int8Digits own[kInt8Loads];
-#pragma unroll
-        for (unsigned j = 0; j < kInt8Loads; ++j) {
-            const unsigned v = part + j * kCanonicalLanes;
-            if (v < vectors) own[j] = {digits[v], digits[vectors + v]};
-        }
-        if (threadIdx.x == 0) left_count = 0;
-        __syncthreads();
-        for (std::uint32_t lot = begin; lot < end; lot += kThreads) {
-#pragma unroll 4
-            for (unsigned r = 0; r < kRowsOfTeam; ++r) {
-                const std::uint32_t i = lot + r * kTeams + threadIdx.x / kCanonicalLanes;
-                const std::uint32_t row = rows[min(i, end - 1)];
-                const bool out =
-                    int8_rules_out<true>(model.int8_codes, row, part, cutoff,
-                                         [&](std::uint32_t, unsigned j) { return own[j]; });
-                if (part == 0 && i < end && !out) {
-                    left[atomicAdd(&left_count, 1U)] = row;
-                }
-            }
-        }
-        __syncthreads();
-        score_rows(
-            model, ask, raw, left_count, [&](std::uint32_t i) { return left[i]; }, keep);
-        if (threadIdx.x == 0) atomicAdd(&counters[2], left_count);
-    }
-    if (first) {
-        share(
-            model.uncovered_count, [&](std::uint32_t i) { return model.uncovered[i]; }, keep);
-    }
-}
-
-/// One block a query: the best of what was found stay, and the threshold becomes that of the k-th
-/// of them. After the last part the answer is written.
-__global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQueries queries,
-                                                   bool first, bool last, Workspace all) {
-    __shared__ Found kept[kPlanePassFound];
-    __shared__ double next_floor;
-    __shared__ std::uint32_t left;
-    const PlaneWorkspace& work = all.plane;
-    const std::uint32_t q = blockIdx.x;
-    std::uint32_t* const counters = work.counters + q * kPlaneCounters;
-    const std::uint32_t count = counters[1];
-    const bool overflow =
-        counters[3] != 0 || counters[0] > kPlanePassSurvivors || count > kPlanePassFound;
-    const std::uint32_t here = overflow ? 0 : count;
-    const std::uint32_t survivors = counters[4] + counters[0] + (first ? model.uncovered_count : 0);
-    const std::uint32_t rescored = counters[2] +
-                                   (model.int8_codes.rows == nullptr ? counters[0] : 0) +
-                                   (first ? model.uncovered_count : 0);
-    const DeviceQuery ask = queries.queries[q];
-    Found* const found = all.found + static_cast<std::size_t>(q) * kPlanePassFound;
-    Found* const hits = all.hits + static_cast<std::size_t>(q) * kMaxPlanePassHits;
-    for (std::uint32_t i = threadIdx.x; i < here; i += kThreads) kept[i] = found[i];
-    if (threadIdx.x == 0) {
-        next_floor = work.floors[q];
-        left = 0;
-    }
-    __syncthreads();
-    for (std::uint32_t i = threadIdx.x; i < here; i += kThreads) {
-        const Found mine = kept[i];
-        std::uint32_t place = 0;
-        for (std::uint32_t j = 0; j < here; ++j) place += comes_before(kept[j], mine) ? 1 : 0;
-        if (place == ask.k - 1) next_floor = mine.score;
-        if (last && place < ask.k) hits[place] = mine;
-    }
-    __syncthreads();
-    for (std::uint32_t i = threadIdx.x; i < here && !last; i += kThreads) {
-        if (kept[i].score >= next_floor) found[atomicAdd(&left, 1U)] = kept[i];
-    }
-    __syncthreads();
-    if (threadIdx.x > 0) return;
-    counters[0] = 0;
-    counters[1] = left;
-    counters[2] = rescored;
-    counters[3] = overflow ? 1 : 0;
-    counters[4] = survivors;
-    work.floors[q] = next_floor;
-    if (last) {
-        all.answers[q] = {next_floor, min(ask.k, here), overflow ? kFoundCapacity + 1 : here,
-                          rescored, survivors};
-    } else {
-        // What has overflowed is answered another way: nothing more need come through.
-        work.cutoffs[q] =
-            planes::plane_cutoff(work.facts[q], overflow ? 2.0 : next_floor, model.dim);
-    }
-}
-
 template <unsigned kProducts, bool kKeys>
 cudaError_t run_multiply(const DeviceModel& model, const DeviceQueries& queries, const Part& part,
                          const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
@@ -654,8 +327,7 @@ cudaError_t multiply(const DeviceModel& model, const DeviceQueries& queries, con
 }  // namespace
 
 cudaError_t load_plane_multiply_kernels() {
-    return load_each(prepare, build_int8_codes, first_floor, rescore, settle,
-                     plane_multiply<1, true>, plane_multiply<2, true>, plane_multiply<4, true>,
+    return load_each(plane_multiply<1, true>, plane_multiply<2, true>, plane_multiply<4, true>,
                      plane_multiply<7, true>, plane_multiply<kMaxProducts, true>,
                      plane_multiply<1, false>, plane_multiply<2, false>, plane_multiply<4, false>,
                      plane_multiply<7, false>, plane_multiply<kMaxProducts, false>);
@@ -667,51 +339,16 @@ std::uint32_t plane_pass_capacity(std::size_t rows, std::uint32_t dim, const Dev
     return shape.integer_products && fits ? kMaxPlanePass : 0;
 }
 
-cudaError_t launch_build_int8_codes(const DeviceModel& model, cudaStream_t stream) {
-    const unsigned blocks =
-        blocks_of_rounds(min((model.rows + kWarps - 1) / kWarps, 1U << 16), kWarps);
-    build_int8_codes<<<blocks, kThreads, 0, stream>>>(model);
-    return cudaGetLastError();
+cudaError_t multiply_to_keys(const DeviceModel& model, const DeviceQueries& queries,
+                             const Part& part, const Workspace& work, const DeviceShape& shape,
+                             cudaStream_t stream) {
+    return multiply<true>(model, queries, part, work, shape, stream);
 }
 
-cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& queries,
-                              const Workspace& work, const DeviceShape& shape,
-                              cudaStream_t stream) {
-    const auto part_of = [&](std::uint32_t shift, std::uint32_t offset) {
-        const std::uint32_t groups = model.plane.groups;
-        return Part{shift, offset, groups <= offset ? 0 : ((groups - offset - 1) >> shift) + 1};
-    };
-    std::uint32_t shift = 0;
-    while ((std::uint32_t{1} << shift) < kPlaneSample) ++shift;
-    const Part sample = part_of(shift, 0);
-
-    prepare<<<(queries.count + kWarps - 1) / kWarps, kThreads, 0, stream>>>(model, queries,
-                                                                            work.plane);
-    if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
-    if (const auto error = multiply<true>(model, queries, sample, work, shape, stream);
-        error != cudaSuccess)
-        return error;
-    first_floor<<<queries.count, kThreads, 0, stream>>>(model, queries, sample, work.plane);
-    if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
-
-    // The sample, then what lies halfway between what has been taken, until nothing is left.
-    for (std::uint32_t left = shift + 1;; --left) {
-        const bool first = left == shift + 1;
-        const Part part = first ? sample : part_of(left, std::uint32_t{1} << (left - 1));
-        const bool last = left == 1 || kPlaneSample == 1;
-        if (const auto error = multiply<false>(model, queries, part, work, shape, stream);
-            error != cudaSuccess) {
-            return error;
-        }
-        const unsigned blocks =
-            std::clamp(static_cast<unsigned>(shape.processors) * kRescoreBlocks / queries.count,
-                       kMinRescoreBlocks, kMaxRescoreBlocks);
-        rescore<<<dim3(blocks, queries.count), kThreads, 0, stream>>>(model, queries, first, work);
-        if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
-        settle<<<queries.count, kThreads, 0, stream>>>(model, queries, first, last, work);
-        if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
-        if (last) return cudaSuccess;
-    }
+cudaError_t multiply_to_survivors(const DeviceModel& model, const DeviceQueries& queries,
+                                  const Part& part, const Workspace& work, const DeviceShape& shape,
+                                  cudaStream_t stream) {
+    return multiply<false>(model, queries, part, work, shape, stream);
 }
 
 }  // namespace gloved::kernels::cuda

@@ -53,9 +53,9 @@ __global__ __launch_bounds__(kThresholdThreads) void threshold(
 /// By the last block of a query: a hit's place is the number of those that come before it.
 __device__ void rank(const DeviceQuery& ask, std::uint32_t q, double floor, const Workspace& work) {
     std::uint32_t* const counters = work.counters + kCounters * q;
-    const std::uint32_t count = __ldcg(counters);
-    const std::uint32_t rescored = __ldcg(counters + 1);
-    const std::uint32_t ruled_out = __ldcg(counters + 3);
+    const std::uint32_t count = __ldcg(counters + kFoundCounter);
+    const std::uint32_t rescored = __ldcg(counters + kRescoredCounter);
+    const std::uint32_t ruled_out = __ldcg(counters + kRuledOutCounter);
     __syncthreads();
     if (threadIdx.x == 0) {
         const std::uint32_t hits = count <= kFoundCapacity ? min(ask.k, count) : 0;
@@ -221,7 +221,7 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
             if (!mine) continue;
             ++scored;
             if (!(score >= floor) || is_excluded(ask, excluded, row)) continue;
-            const std::uint32_t at = atomicAdd(&work.counters[kCounters * q], 1U);
+            const std::uint32_t at = atomicAdd(&work.counters[kCounters * q + kFoundCounter], 1U);
             if (at < kFoundCapacity)
                 work.found[static_cast<std::size_t>(q) * kFoundCapacity + at] = {score, row, 0};
         }
@@ -284,8 +284,9 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
                    [&](std::uint32_t i) { return model.uncovered[first + i]; });
     }
     scored = warp_sum(scored);
-    if (lane == 0 && scored > 0) atomicAdd(&work.counters[kCounters * q + 1], scored);
-    if (ruled_out > 0) atomicAdd(&work.counters[kCounters * q + 3], ruled_out);
+    if (lane == 0 && scored > 0)
+        atomicAdd(&work.counters[kCounters * q + kRescoredCounter], scored);
+    if (ruled_out > 0) atomicAdd(&work.counters[kCounters * q + kRuledOutCounter], ruled_out);
 
     __syncthreads();
     __shared__ bool last;
@@ -293,7 +294,7 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
         // What this block wrote is out before it counts as done, and what others wrote is seen
         // after they do.
         __threadfence();
-        last = atomicAdd(&work.counters[kCounters * q + 2], 1U) == gridDim.x - 1;
+        last = atomicAdd(&work.counters[kCounters * q + kBlocksDoneCounter], 1U) == gridDim.x - 1;
         __threadfence();
     }
     __syncthreads();
@@ -317,12 +318,13 @@ __global__ void count_before(DeviceModel model, DeviceQueries queries, Found tar
                 : 0;
     }
     count = warp_sum(count);
-    if (threadIdx.x % kWarp == 0 && count > 0) atomicAdd(&work.counters[0], count);
+    if (threadIdx.x % kWarp == 0 && count > 0) atomicAdd(&work.counters[kFoundCounter], count);
 }
 
 __global__ void report_count(Workspace work) {
-    work.answers[0] = {static_cast<double>(minus_infinity()), 0, work.counters[0], 0, 0};
-    work.counters[0] = 0;
+    work.answers[0] = {static_cast<double>(minus_infinity()), 0, work.counters[kFoundCounter], 0,
+                       0};
+    work.counters[kFoundCounter] = 0;
 }
 
 }  // namespace

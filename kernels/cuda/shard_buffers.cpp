@@ -52,7 +52,7 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.plane_floors, n.plane_pass);
     entry(b.plane_keys, n.plane_pass * n.keys);
     entry(b.plane_survivors, n.plane_pass * kPlanePassSurvivors);
-    entry(b.plane_counters, n.plane_pass * kPlaneCounters);
+    entry(b.plane_counters, n.plane_pass);
     entry(b.input, n.input);
 
     entry(b.input_staging, n.input);

@@ -83,7 +83,7 @@ struct ShardBuffers {
     DeviceBuffer<double> plane_floors;
     DeviceBuffer<float> plane_keys;
     DeviceBuffer<std::uint32_t> plane_survivors;
-    DeviceBuffer<std::uint32_t> plane_counters;
+    DeviceBuffer<PlaneCounters> plane_counters;
     DeviceBuffer<std::byte> input;
 
     PinnedBuffer<std::byte> input_staging;

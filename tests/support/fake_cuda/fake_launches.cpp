@@ -669,7 +669,7 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
     (void)launch.device(own.cutoffs, count, "cutoffs");
     (void)launch.device(own.keys,
                         count * ((plane.shape.groups() + kPlaneSample - 1) / kPlaneSample), "keys");
-    (void)launch.device(own.counters, count * kPlaneCounters, "counters of a pass");
+    (void)launch.device(own.counters, count, "counters of a pass");
     if (with_int8) {
         (void)launch.device(own.int8_digits, count * 2 * int8_codes.stride, "int8 digits");
         (void)launch.device(own.int8_facts, count, "int8 facts");
