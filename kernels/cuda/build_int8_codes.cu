@@ -1,4 +1,4 @@
-// The int8 codes of a shard's rows with their bounds, built once after the vectors are there.
+// Builds the int8 codes of a shard's rows and their bounds, once after the vectors are uploaded.
 #include <algorithm>
 
 #include "kernels/cuda/device_math.cuh"
@@ -11,7 +11,7 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr unsigned kWarps = kThreads / kWarp;
 
-/// Codes one row a warp at a time.
+/// Writes the int8 codes and bounds of every row. One warp a row at a time.
 __global__ __launch_bounds__(kThreads) void build_int8_codes(DeviceModel model) {
     const unsigned lane = threadIdx.x % kWarp;
     const DeviceInt8Codes& int8_codes = model.int8_codes;
@@ -26,7 +26,7 @@ __global__ __launch_bounds__(kThreads) void build_int8_codes(DeviceModel model) 
         for (unsigned i = lane; i < model.dim; i += kWarp)
             longest = fmaxf(longest, fabsf(values[i]));
         longest = warp_max(longest);
-        // Rows that the bounds do not cover are scored canonically whatever stands here.
+        // Uncovered rows are scored canonically whatever their codes are.
         const bool covered = !isnan(model.inverse_norms[row]);
         const float to_code = covered ? 127.0F / longest : 0;
         double product = 0;

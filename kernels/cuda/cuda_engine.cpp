@@ -30,18 +30,18 @@ double ms_since(Clock::time_point begun) {
     return std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
 }
 
-/// Queries that are worth a pass over the plane together; fewer are answered one after the other.
+/// Fewest queries of a pass over the plane; fewer are answered one by one.
 constexpr std::size_t kMinPlanePass = 4;
-/// A pass over a plane takes longer to begin and to end than one over vectors
-/// (docs/performance.md): from so many bytes of vectors on a device it is sooner for any number of
-/// queries, below that for so many.
+/// Fewest bytes of vectors on a device for which the plane is faster for any number of queries. A
+/// pass over the plane takes longer to begin and to end than one over vectors
+/// (docs/performance.md). Smaller models need kMinPlanePassSmallModel queries.
 constexpr std::size_t kMinPlaneBytes = std::size_t{128} << 20;
 constexpr std::size_t kMinPlanePassSmallModel = 512;
 constexpr std::string_view kPlane = "plane";
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
-/// A query of a run, with what its shards are told.
+/// A query of a run, with its sorted excluded rows and its k limited to the model's rows.
 struct Task {
     const Query* query = nullptr;
     std::vector<Row> excluded;  // sorted, without repetition
@@ -55,7 +55,7 @@ struct Task {
     const Cosine* cosine() const { return std::get_if<Cosine>(&query->kind); }
     std::size_t k_plus_excluded() const { return k + excluded.size(); }
     bool fits_device() const { return k <= kMaxHits && k_plus_excluded() <= kMaxKPlusExcluded; }
-    bool leaves_out(std::size_t row) const {
+    bool excludes(std::size_t row) const {
         return std::binary_search(excluded.begin(), excluded.end(), static_cast<Row>(row));
     }
 };
@@ -106,20 +106,20 @@ class CudaEngine final : public Engine {
     void describe(const EngineOptions& options);
 
     Status answer(std::span<const Query> queries, std::vector<Answer>& answers);
-    /// Answers tasks[which[i]] where the pass was up to it and appends the others to `overflowed`.
+    /// Answers tasks[which[i]] by one pass; appends those that overflow to `overflowed`.
     Status run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which,
                        Estimate estimate, std::vector<Answer>& answers,
                        std::vector<std::size_t>& overflowed);
-    /// The same with a pass over the plane for many.
+    /// Does the same by a pass over the plane for many queries.
     Status run_plane_pass(std::span<const Task> tasks, std::span<const std::size_t> which,
                           std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
-    /// Waits, and takes the answers of what was started.
+    /// Waits for the started pass and takes its answers.
     Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
                         std::string_view pass, std::vector<Answer>& answers,
                         std::vector<std::size_t>& overflowed);
-    /// survivors and read_bytes, from scanned and rescored. `many`: of a pass that may read one
-    /// byte a component in between.
-    void note_reading(bool by_plane, bool many, Certificate& certificate) const;
+    /// Sets survivors and read_bytes from scanned and rescored. `many`: the pass was of many
+    /// queries, which read int8 codes where there are any.
+    void set_read_bytes(bool by_plane, bool many, Certificate& certificate) const;
     bool plane_serves(const Task& task) const {
         return prefers_plane_ &&
                std::all_of(shards_.begin(), shards_.end(), [&](const auto& shard) {
@@ -129,12 +129,12 @@ class CudaEngine final : public Engine {
     bool holds_vectors() const { return plan_.residency.vectors; }
     Status run_scored(const Task& task, Answer& answer);
     Status score_parts(const Task& task, RowRange range);
-    /// What CountBefore counts before; nothing for another kind of query.
+    /// The hit before which a CountBefore counts; nothing for another kind of query.
     std::optional<Hit> target_of(const Task& task) const;
     Status select_on_device(const Task& task, Answer& answer, bool& overflow);
     Status select_on_host(const Task& task, RowRange range, Answer& answer);
     Status wait_all();
-    /// Hits of query `at` of the last pass, from all shards.
+    /// Merges the hits of query `at` of the last pass from all shards.
     void merge(std::size_t at, std::size_t k, Answer& answer) const;
     Status add_device_ms(Certificate& certificate) const;
     RowRange range_of(const Task& task) const {
@@ -163,9 +163,9 @@ class CudaEngine final : public Engine {
     bool broken_ = false;
 };
 
-/// Each query takes the fastest way that can answer it, and the next one where that overflowed:
-/// with others over the plane, or in float16; alone over the plane, or in float32; canonical scores
-/// of all rows.
+/// Answers each query by the fastest pass that can, and by the next where that overflows: with
+/// others over the plane, or in float16; alone over the plane, or in float32; canonical scores of
+/// all rows.
 Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& answers) {
     std::vector<Task> tasks;
     tasks.reserve(queries.size());
@@ -179,7 +179,7 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
         if (tasks[i].cosine() == nullptr || !tasks[i].fits_device()) {
             scored.push_back(i);
         } else if (queries[i].filter.rows) {
-            alone.push_back(i);  // few rows as a rule: a pass of its own over just these
+            alone.push_back(i);  // few rows as a rule: a pass of its own over these
         } else if (plane_capacity_ > 0 &&
                    tasks[i].k_plus_excluded() <= kMaxPlanePassKPlusExcluded) {
             by_plane.push_back(i);
@@ -191,12 +191,12 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
         by_float16.insert(by_float16.end(), by_plane.begin(), by_plane.end());
         by_plane.clear();
     }
-    const auto in_passes = [&](std::span<const std::size_t> of, std::size_t least, std::size_t most,
-                               auto run) -> Status {
+    const auto in_passes = [&](std::span<const std::size_t> of, std::size_t min_queries,
+                               std::size_t max_queries, auto run) -> Status {
         for (std::size_t begin = 0; begin < of.size();) {
-            const auto pass =
-                of.subspan(begin, std::min(std::max<std::size_t>(most, 1), of.size() - begin));
-            if (pass.size() < least) {
+            const auto pass = of.subspan(
+                begin, std::min(std::max<std::size_t>(max_queries, 1), of.size() - begin));
+            if (pass.size() < min_queries) {
                 alone.insert(alone.end(), pass.begin(), pass.end());
             } else if (Status done = run(pass); !done) {
                 return done;
@@ -277,20 +277,20 @@ Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std
         answer.certificate = certificate;
         answer.certificate.scanned = range_of(tasks[which[at]]).size();
         merge(at, tasks[which[at]].k, answer);
-        note_reading(by_plane, which.size() > 1, answer.certificate);
+        set_read_bytes(by_plane, which.size() > 1, answer.certificate);
     }
     return {};
 }
 
-/// Every row of the range gets its canonical score; the best are picked on the device where its
-/// lists suffice.
+/// Scores every row of the range canonically. The device selects the best where its lists suffice,
+/// otherwise the host.
 Status CudaEngine::run_scored(const Task& task, Answer& answer) {
     const RowRange range = range_of(task);
     if (Status done = score_parts(task, range); !done) return done;
     answer.certificate.pass = "float64";
     answer.certificate.scanned = range.size();
     answer.certificate.rescored = range.size();
-    note_reading(false, false, answer.certificate);
+    set_read_bytes(false, false, answer.certificate);
     bool overflow = true;
     if (task.fits_device()) {
         overflow = false;
@@ -336,7 +336,7 @@ Status CudaEngine::score_parts(const Task& task, RowRange range) {
         any = count != nullptr ? &count->vector : &task.cosine()->vector;
         if (Status done = score(std::span(any, 1), ScorePart::cosine); !done) return done;
     }
-    // More excluded rows than the device's list holds are left out on the host.
+    // The host removes excluded rows where the device's list cannot hold them.
     const std::span<const Row> excluded =
         task.fits_device() ? std::span<const Row>(task.excluded) : std::span<const Row>();
     for (const auto& shard : shards_) {
@@ -376,7 +376,7 @@ Status CudaEngine::select_on_device(const Task& task, Answer& answer, bool& over
     return {};
 }
 
-/// The way for large k and for more ties than the device's lists hold.
+/// Selects on the host, for large k and for more ties than the device's lists hold.
 Status CudaEngine::select_on_host(const Task& task, RowRange range, Answer& answer) {
     for (const auto& shard : shards_) {
         if (Status done = shard->start_copy_scores(range); !done) return done;
@@ -387,8 +387,8 @@ Status CudaEngine::select_on_host(const Task& task, RowRange range, Answer& answ
         const auto scores = shard->scores(range);
         std::size_t row = shard->rows().first + shard->local(range).first;
         for (const double score : scores) {
-            // NaN: rank, range or minimum score leave it out.
-            if (!std::isnan(score) && !task.leaves_out(row))
+            // NaN: rank, range or minimum score rule the row out.
+            if (!std::isnan(score) && !task.excludes(row))
                 hits.push_back({static_cast<Row>(row), score});
             ++row;
         }
@@ -432,7 +432,7 @@ void CudaEngine::merge(std::size_t at, std::size_t k, Answer& answer) const {
     if (answer.hits.size() > k) answer.hits.resize(k);
 }
 
-void CudaEngine::note_reading(bool by_plane, bool many, Certificate& certificate) const {
+void CudaEngine::set_read_bytes(bool by_plane, bool many, Certificate& certificate) const {
     const std::size_t row_bytes = model_.dim() * sizeof(float);
     if (!by_plane) {
         certificate.survivors = certificate.scanned;

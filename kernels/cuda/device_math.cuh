@@ -1,4 +1,5 @@
-// What the engine's kernels share on the device.
+// Device functions that several kernels of the engine share: warp reductions, canonical dot
+// products, filters, early launches.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ __device__ inline std::uint32_t warp_sum(std::uint32_t value) {
 #endif
 }
 
-/// Lanes' sums, added in canonical_dot's order.
+/// Adds the lanes' sums of a team in canonical_dot's order.
 __device__ inline double sum_of_team(double sum) {
     static_assert(kCanonicalLanes == 8);
     sum = __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 4));
@@ -37,14 +38,13 @@ __device__ inline double sum_of_team(double sum) {
     return __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 1));
 }
 
-/// The canonical dot product by the kCanonicalLanes neighbouring threads of a team, the same in
-/// each of them: thread `lane` sums what canonical_dot puts into that lane, and the sums meet in
-/// canonical_dot's order (addition commutes, so that both ends of an exchange get the same bits).
+/// Canonical dot product by a team of kCanonicalLanes neighbouring threads, each of which gets it.
+/// Thread `lane` sums the components of that lane in canonical_dot, and the sums are added in
+/// canonical_dot's order. (Addition commutes, so both threads of an exchange get the same bits.)
 /// The whole warp calls it; a team that is not `active` reads nothing.
 __device__ inline double team_dot(const float* __restrict__ a, const float* __restrict__ b,
                                   std::uint32_t dim, unsigned lane, bool active) {
-    // Loaded many at a time: rows come from memory, and each wait for them costs what hundreds of
-    // products do.
+    // Many loads at a time: waiting for one from memory takes as long as hundreds of products.
     constexpr unsigned kAtOnce = 20;
     double sum = 0;
     if (active) {
@@ -59,7 +59,7 @@ __device__ inline double team_dot(const float* __restrict__ a, const float* __re
             }
 #pragma unroll
             for (unsigned j = 0; j < kAtOnce; ++j) {
-                // Explicit, so that no flag can fuse them. Beyond the end +0 is added, which
+                // Intrinsics, so that no flag can fuse them. Beyond the end +0 is added, which
                 // changes no sum that began at +0.
                 sum =
                     __dadd_rn(sum, __dmul_rn(static_cast<double>(x[j]), static_cast<double>(y[j])));
@@ -73,11 +73,11 @@ __device__ inline const float* row_of(const DeviceModel& model, std::uint32_t ro
     return model.vectors + static_cast<std::size_t>(row) * model.stride;
 }
 
-/// The same bits as team_dot's, for a row in host memory: 128 bytes are asked for together, which
-/// the bus carries several times sooner than the 32 that lanes make side by side. A thread asks for
-/// every eighth four components, and what belongs to its lane comes by exchanges. b: 16-byte
-/// aligned, dim a multiple of 4.
-__device__ inline double far_team_dot(const float* __restrict__ a, const float* __restrict__ b,
+/// team_dot for a row `b` in host memory, with the same bits. A team loads 128 bytes at once, which
+/// the bus transfers several times faster than the 32 of lanes side by side. A thread loads every
+/// eighth four components, and its lane's components come by exchanges. b: 16-byte aligned, dim a
+/// multiple of 4.
+__device__ inline double host_row_dot(const float* __restrict__ a, const float* __restrict__ b,
                                       std::uint32_t dim, unsigned lane, bool active) {
     static_assert(kCanonicalLanes == 8);
     constexpr unsigned kAtOnce = 10;
@@ -114,12 +114,12 @@ __device__ inline double far_team_dot(const float* __restrict__ a, const float* 
     return sum_of_team(sum);
 }
 
-/// The canonical dot product of a vector with a row, as team_dot has it.
+/// Canonical dot product of a vector with a row, wherever the row is; called as team_dot.
 __device__ inline double row_dot(const DeviceModel& model, const float* __restrict__ vector,
                                  std::uint32_t row, unsigned lane, bool active) {
     const float* const values = row_of(model, row);
     if (model.vectors_on_host && model.dim % 4 == 0)
-        return far_team_dot(vector, values, model.dim, lane, active);
+        return host_row_dot(vector, values, model.dim, lane, active);
     return team_dot(vector, values, model.dim, lane, active);
 }
 
@@ -130,8 +130,7 @@ __device__ inline float fused_dot(float4 a, float4 b, float sum) {
     return __fmaf_rn(a.w, b.w, sum);
 }
 
-/// Whether `query` lets the row take part, as far as that does not depend on its score or the
-/// excluded list.
+/// Whether a row is eligible by range and rank. (Scores and the excluded list are separate.)
 __device__ inline bool admits(const DeviceQuery& query, const DeviceModel& model,
                               std::uint32_t row) {
     return row >= query.first && row < query.last &&
@@ -155,23 +154,23 @@ __device__ inline bool is_excluded(const DeviceQuery& query, const std::uint32_t
     return false;
 }
 
-/// In a kernel that launch_early may have started before the one ahead of it in the stream has
-/// ended: waits for that one, and for what it wrote.
+/// Waits for the stream's previous kernel and its writes, in a kernel that launch_early may have
+/// started before that one's end.
 __device__ inline void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-/// Lets the next kernel of the stream start now, if it was launched early.
+/// Lets the stream's next kernel start now if it was launched early.
 __device__ inline void let_next_start() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-/// Launches a kernel that calls wait_for_previous before anything else, so that its start overlaps
-/// with the end of the one ahead of it. For compute capability 9.0 and up.
+/// Launches a kernel that may start before the stream's previous one ends; it calls
+/// wait_for_previous before it reads that one's results. For compute capability 9.0 and up.
 template <class... Parameters, class... Arguments>
 cudaError_t launch_early(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
                          cudaStream_t stream, Arguments... arguments) {
@@ -187,7 +186,7 @@ cudaError_t launch_early(void (*kernel)(Parameters...), dim3 blocks, dim3 thread
     return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
 }
 
-/// Loads the kernels, which the runtime otherwise does at the first launch of each.
+/// Loads kernels; otherwise the runtime does so at the first launch of each.
 template <class... Kernels>
 cudaError_t load_each(Kernels*... kernels) {
     cudaFuncAttributes attributes{};

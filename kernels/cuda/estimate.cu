@@ -1,8 +1,8 @@
 // The float32 pass for one query: v5 of the ladder under the exactness contract.
 //
-// Bound by memory: each byte of the vectors is read once, 16 bytes a load, some ten loads in flight
-// a thread, and one float is written for every kGroupRows rows. Blocks stay and stride over groups,
-// so that the query sits in registers from the first row to the last.
+// Expected limit: memory. Each byte of the vectors is read once, 16 bytes a load, some ten loads in
+// flight a thread; one float is written for every kGroupRows rows. Blocks stride over groups, so
+// that the query stays in registers from the first row to the last.
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/stream.cuh"
@@ -11,21 +11,22 @@ namespace gloved::kernels::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
-/// Few, with many loads each: more warps than the memory needs to stay busy scatter its accesses,
-/// and cost 3 % (measured).
+/// Few blocks with many loads each: more warps than keep the memory busy scatter its accesses, and
+/// take 3 % longer (measured).
 constexpr unsigned kBlocksPerProcessor = 2;
 constexpr unsigned kAnyWidth = 0;
 
-/// fl32(1 / norm) of the row that this lane stands for, NaN where it takes no part.
+/// fl32(1 / norm) of a row; NaN where it is not eligible.
 __device__ float inverse_norm_for(const DeviceModel& model, const DeviceQuery& query,
                                   std::uint32_t row) {
     const float inverse = model.inverse_norms[row];  // padded to whole groups
     return row < model.rows && admits(query, model, row) ? inverse : __int_as_float(0x7FC00000);
 }
 
-/// One warp takes one group of kGroupRows rows at a time; kLanes threads share a row, kRows rows of
-/// each such team are in flight together. kVectors: the stride in float4, or kAnyWidth to read it
-/// from the model (and the query from shared memory).
+/// Estimates rows in float32 and writes each group's maximum. One warp takes one group of
+/// kGroupRows rows at a time; kLanes threads share a row, and each such team has kRows rows in
+/// flight. kVectors: the stride in float4, or kAnyWidth to read it from the model (and the query
+/// from shared memory).
 template <unsigned kVectors, unsigned kLanes, unsigned kRows>
 __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void scan(
     DeviceModel model, const DeviceQuery* __restrict__ queries, const float* __restrict__ unit,
@@ -54,18 +55,18 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void scan(
         }
     }
 
-    const DeviceQuery ask = queries[0];
+    const DeviceQuery filter = queries[0];
     const unsigned warps = gridDim.x * (kThreads / kWarp);
     const unsigned warp = blockIdx.x * (kThreads / kWarp) + threadIdx.x / kWarp;
     std::uint32_t group = warp;
     float best_of_all = minus_infinity();
     float inverse =
-        group < model.groups ? inverse_norm_for(model, ask, group * kGroupRows + lane) : 0;
+        group < model.groups ? inverse_norm_for(model, filter, group * kGroupRows + lane) : 0;
     for (; group < model.groups; group += warps) {
-        // Asked for one group ahead, so that deciding whether a group takes part waits for nothing.
+        // Loaded one group ahead, so that no group waits to learn whether it has eligible rows.
         const std::uint32_t next = group + warps;
         const float next_inverse =
-            next < model.groups ? inverse_norm_for(model, ask, next * kGroupRows + lane) : 0;
+            next < model.groups ? inverse_norm_for(model, filter, next * kGroupRows + lane) : 0;
         float best = minus_infinity();
         if (__any_sync(kWholeWarp, !isnan(inverse))) {
             for (unsigned step = 0; step < kSteps; ++step) {
@@ -108,7 +109,7 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void scan(
                     for (unsigned distance = kLanes / 2; distance > 0; distance /= 2) {
                         dots[r] += __shfl_xor_sync(kWholeWarp, dots[r], distance);
                     }
-                    // fmaxf leaves NaN out: rows that take no part, whatever their dot product is.
+                    // fmaxf ignores NaN: rows that are not eligible, whatever their dot product is.
                     best = fmaxf(best, dots[r] * __shfl_sync(kWholeWarp, inverse, at[r]));
                 }
             }
@@ -135,6 +136,7 @@ cudaError_t run_scan(const DeviceModel& model, const DeviceQueries& queries, con
     return cudaGetLastError();
 }
 
+/// launch_pad_rows, one float a thread.
 __global__ void pad_rows(const float* __restrict__ packed, std::size_t count, std::uint32_t dim,
                          std::uint32_t stride, float* __restrict__ padded) {
     const std::size_t threads = static_cast<std::size_t>(gridDim.x) * blockDim.x;
@@ -146,6 +148,7 @@ __global__ void pad_rows(const float* __restrict__ packed, std::size_t count, st
     }
 }
 
+/// launch_invert_norms, one row a thread.
 __global__ void invert_norms(const double* __restrict__ norms, std::uint32_t rows,
                              std::uint32_t padded_rows, double smallest, double largest,
                              float* __restrict__ inverse_norms) {
@@ -179,9 +182,8 @@ cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries,
                         cudaStream_t stream) {
     if (can_stream(model, queries, shape))
         return launch_stream(model, queries, work, shape, warps, stream);
-    // The widths that GloVe comes in have loops of their own. Threads a row: few idle in the last
-    // load, and still whole 128-byte lines a load. Rows in flight: about eight to ten loads a
-    // thread.
+    // GloVe's widths have loops of their own. Threads a row: few idle in the last load, and whole
+    // 128-byte lines a load. Rows in flight: eight to ten loads a thread.
     switch (model.stride / 4) {
         case 7:  // 25
             return run_scan<7, 8, 8>(model, queries, work, shape, warps, stream);

@@ -1,5 +1,5 @@
-// One byte a component on the device (docs/certified-search.md, §8): rows that it rules out need
-// not be read.
+// Rules rows out by their int8 codes, so that their vectors need not be read
+// (docs/certified-search.md, §8).
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace gloved::kernels::cuda {
 
-/// Vectors of 16 bytes that a thread of a team asks for at once.
+/// 16-byte loads that a thread of a team has in flight.
 inline constexpr unsigned kInt8Loads = 3;
-/// Components of rows that a team has in one go.
+/// Largest dim whose codes a team loads in one round.
 inline constexpr std::uint32_t kInt8DimsAtOnce =
     kInt8Loads * kCanonicalLanes * kInt8Step -
     static_cast<std::uint32_t>(sizeof(planes::Int8Bounds));
 
-/// The digits that meet 16 codes.
+/// The digits that 16 codes are multiplied with.
 struct Int8Digits {
     uint4 high{0, 0, 0, 0};
     uint4 low{0, 0, 0, 0};
 };
 
-/// sum + Σ of sixteen products of signed bytes.
+/// Adds sixteen products of signed bytes to `sum`.
 __device__ inline int dot16(uint4 a, uint4 b, int sum) {
     sum = __dp4a(static_cast<int>(a.x), static_cast<int>(b.x), sum);
     sum = __dp4a(static_cast<int>(a.y), static_cast<int>(b.y), sum);
@@ -31,11 +31,11 @@ __device__ inline int dot16(uint4 a, uint4 b, int sum) {
     return __dp4a(static_cast<int>(a.w), static_cast<int>(b.w), sum);
 }
 
-/// Whether the row cannot reach the cutoff, by the kCanonicalLanes neighbouring threads of a team,
-/// the same in each of them; `lane` is the thread's place. The whole warp calls it. `digits_of(v,
-/// j)` are those of the row's v-th 16 bytes, the thread's j-th, and 0 where the row has no codes.
-/// kOneGo: dim is at most kInt8DimsAtOnce.
-template <bool kOneGo, class DigitsOf>
+/// Whether a row cannot reach the cutoff, computed by a team of kCanonicalLanes neighbouring
+/// threads; each gets the result. `lane` is the thread's place in its team. The whole warp calls
+/// it. digits_of(v, j): digits for the row's v-th 16 bytes, the thread's j-th; 0 where the row has
+/// no codes. kOneRound: dim is at most kInt8DimsAtOnce.
+template <bool kOneRound, class DigitsOf>
 __device__ inline bool int8_rules_out(const DeviceInt8Codes& int8_codes, std::uint32_t row,
                                       unsigned lane, const planes::Int8Cutoff& cutoff,
                                       const DigitsOf& digits_of) {
@@ -46,7 +46,7 @@ __device__ inline bool int8_rules_out(const DeviceInt8Codes& int8_codes, std::ui
     int high = 0;
     int low = 0;
     planes::Int8Bounds bounds;
-    const auto go = [&](std::uint32_t begin) {
+    const auto add_round = [&](std::uint32_t begin) {
         uint4 codes[kInt8Loads];
 #pragma unroll
         for (unsigned j = 0; j < kInt8Loads; ++j) {
@@ -59,18 +59,18 @@ __device__ inline bool int8_rules_out(const DeviceInt8Codes& int8_codes, std::ui
             const Int8Digits digits = digits_of(v, j);
             high = dot16(codes[j], digits.high, high);
             low = dot16(codes[j], digits.low, low);
-            // The bounds stand where digits are 0.
+            // The bounds are in the last 8 bytes, where digits are 0.
             if (v == count - 1) {
                 bounds = {__int_as_float(static_cast<int>(codes[j].z)),
                           __int_as_float(static_cast<int>(codes[j].w))};
             }
         }
     };
-    if constexpr (kOneGo) {
-        go(0);
+    if constexpr (kOneRound) {
+        add_round(0);
     } else {
         for (std::uint32_t begin = 0; begin < count; begin += kInt8Loads * kCanonicalLanes)
-            go(begin);
+            add_round(begin);
     }
     int sum = 128 * high + low;
     for (unsigned distance = kCanonicalLanes / 2; distance > 0; distance /= 2) {

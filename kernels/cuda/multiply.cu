@@ -1,8 +1,8 @@
-// The float16 pass for many queries: a matrix product on tensor cores whose result never leaves the
-// registers but as maxima.
+// The float16 pass for many queries: a matrix product on tensor cores that writes only the maxima
+// of its results.
 //
 // The float32 rows are read once for up to kMaxPass queries; they become unit vectors in float16 on
-// their way into shared memory, so that no second copy of the model is kept. All queries of the
+// their way into shared memory, so that the model needs no second copy. All queries of the
 // pass stay in shared memory. While a block multiplies one group of rows, the loads of its next
 // group are under way in registers. Bound by memory up to about a hundred queries.
 #include <cuda_fp16.h>
@@ -15,14 +15,13 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 constexpr unsigned kWarps = kThreads / kWarp;
-/// The k of an instruction: rows are padded to it.
+/// Components of a row that one instruction multiplies; rows are padded to it.
 constexpr unsigned kStep = 16;
-/// Halves after each row in shared memory: rows then start 4 words apart modulo 32 banks, and
-/// ldmatrix meets no conflicts.
+/// Halves of padding after each row in shared memory: rows start 4 words apart modulo 32 banks, so
+/// that ldmatrix has no bank conflicts.
 constexpr unsigned kSkew = 8;
 constexpr unsigned kRowsPerWarp = kGroupRows / kWarps;
-/// float4 of each of its rows that a lane holds ahead: rows of up to 384 floats come in ahead as a
-/// whole.
+/// float4 of each of its rows that a lane loads ahead: all of a row up to 384 floats.
 constexpr unsigned kAhead = 3;
 constexpr std::uint32_t kSmallPass = 64;
 
@@ -73,8 +72,8 @@ __device__ void store_halves(__half* to, float4 value) {
                                      *reinterpret_cast<const unsigned*>(&high)};
 }
 
-/// A block strides over groups; each of its warps multiplies the whole group by its own kQueries /
-/// kWarps queries.
+/// Multiplies groups of rows with all queries of a pass. A block strides over groups; each of its
+/// warps multiplies the whole group with its own kQueries / kWarps queries.
 template <std::uint32_t kQueries>
 __global__ __launch_bounds__(kThreads, 2) void multiply(DeviceModel model, DeviceQueries queries,
                                                         float* __restrict__ maxima) {
@@ -88,8 +87,8 @@ __global__ __launch_bounds__(kThreads, 2) void multiply(DeviceModel model, Devic
     const unsigned warp = threadIdx.x / kWarp;
 
     extern __shared__ uint4 shared[];
-    auto* const ask = reinterpret_cast<__half*>(shared);  // (kQueries, ld)
-    __half* const block = ask + kQueries * ld;            // (kGroupRows, ld)
+    auto* const query_block = reinterpret_cast<__half*>(shared);  // (kQueries, ld)
+    __half* const row_block = query_block + kQueries * ld;        // (kGroupRows, ld)
     // Two of each: one for the group at hand, one for the next.
     __shared__ float inverse[2][kGroupRows];
     __shared__ std::uint32_t ranks[2][kGroupRows];
@@ -98,13 +97,13 @@ __global__ __launch_bounds__(kThreads, 2) void multiply(DeviceModel model, Devic
         const auto* from =
             reinterpret_cast<const float4*>(queries.unit + static_cast<std::size_t>(q) * stride);
         for (unsigned i = lane; i < depth / 4; i += kWarp) {
-            store_halves(ask + q * ld + 4 * i,
+            store_halves(query_block + q * ld + 4 * i,
                          q < queries.count && i < vectors ? from[i] : float4{0, 0, 0, 0});
         }
     }
     for (unsigned r = warp; r < kGroupRows; r += kWarps) {
         for (unsigned i = vectors + lane; i < depth / 4; i += kWarp)
-            store_halves(block + r * ld + 4 * i, {0, 0, 0, 0});
+            store_halves(row_block + r * ld + 4 * i, {0, 0, 0, 0});
     }
 
     const auto row_at = [&](std::uint32_t group, unsigned r) {
@@ -136,12 +135,13 @@ __global__ __launch_bounds__(kThreads, 2) void multiply(DeviceModel model, Devic
         fetch_facts(group, which);
     }
     for (; group < model.groups; group += gridDim.x, which ^= 1) {
-        __syncthreads();  // the last group is multiplied, this one's facts are there
+        __syncthreads();  // the last group is multiplied, and this one's facts are loaded
 #pragma unroll
         for (unsigned r = 0; r < kRowsPerWarp; ++r) {
             const unsigned at = warp * kRowsPerWarp + r;
             const float factor = inverse[which][at];
-            // Rows that take no part may hold anything; zeros keep infinities out of the product.
+            // Rows that are not eligible may hold anything; zeros keep infinities out of the
+            // product.
             const auto scaled = [&](float4 v) {
                 return isnan(factor)
                            ? float4{0, 0, 0, 0}
@@ -150,10 +150,10 @@ __global__ __launch_bounds__(kThreads, 2) void multiply(DeviceModel model, Devic
 #pragma unroll
             for (unsigned j = 0; j < kAhead; ++j) {
                 const unsigned i = lane + j * kWarp;
-                if (i < vectors) store_halves(block + at * ld + 4 * i, scaled(ahead[r][j]));
+                if (i < vectors) store_halves(row_block + at * ld + 4 * i, scaled(ahead[r][j]));
             }
             for (unsigned i = lane + kAhead * kWarp; i < vectors; i += kWarp) {
-                store_halves(block + at * ld + 4 * i, scaled(__ldcs(row_at(group, r) + i)));
+                store_halves(row_block + at * ld + 4 * i, scaled(__ldcs(row_at(group, r) + i)));
             }
         }
         __syncthreads();
@@ -164,24 +164,24 @@ __global__ __launch_bounds__(kThreads, 2) void multiply(DeviceModel model, Devic
         }
 
         float sums[2][kTiles][4] = {};
-        const __half* const rows_from = block + (lane % 16) * ld + lane / 16 * 8;
+        const __half* const rows_from = row_block + (lane % 16) * ld + lane / 16 * 8;
         // One load takes the matrices (queries 0–7, k 0–7), (0–7, 8–15), then the same of queries
         // 8–15, where there are any.
         const __half* const queries_from =
-            ask + (warp * kTiles * 8 + lane % 8 + (kTiles == 2 ? lane / 16 * 8 : 0)) * ld +
+            query_block + (warp * kTiles * 8 + lane % 8 + (kTiles == 2 ? lane / 16 * 8 : 0)) * ld +
             lane / 8 % 2 * 8;
 #pragma unroll 2
         for (unsigned k = 0; k < depth; k += kStep) {
             std::uint32_t top[4];
             std::uint32_t bottom[4];
-            std::uint32_t asked[4];
+            std::uint32_t of_queries[4];
             load_matrices(top, rows_from + k);
             load_matrices(bottom, rows_from + 16 * ld + k);
-            load_matrices(asked, queries_from + k);
+            load_matrices(of_queries, queries_from + k);
 #pragma unroll
             for (unsigned t = 0; t < kTiles; ++t) {
-                multiply_add(sums[0][t], top, asked[2 * t], asked[2 * t + 1]);
-                multiply_add(sums[1][t], bottom, asked[2 * t], asked[2 * t + 1]);
+                multiply_add(sums[0][t], top, of_queries[2 * t], of_queries[2 * t + 1]);
+                multiply_add(sums[1][t], bottom, of_queries[2 * t], of_queries[2 * t + 1]);
             }
         }
 
@@ -228,7 +228,7 @@ template <std::uint32_t kQueries>
 cudaError_t run_multiply(const DeviceModel& model, const DeviceQueries& queries,
                          const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
     const std::size_t shared = shared_bytes(kQueries, model.stride);
-    // Per device, and cheap enough to say each time.
+    // An attribute per device; setting it each time costs little.
     if (const auto error =
             cudaFuncSetAttribute(multiply<kQueries>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(shared));

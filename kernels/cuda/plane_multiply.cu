@@ -21,24 +21,23 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr unsigned kWarps = kThreads / kWarp;
 constexpr unsigned kBlocksPerProcessor = 2;
-constexpr unsigned kTileQueries = 8;  // of an instruction
+constexpr unsigned kTileQueries = 8;  // queries of an instruction
 constexpr unsigned kTiles = 4;
 constexpr unsigned kWarpQueries = kTiles * kTileQueries;
 constexpr unsigned kBlockQueries = kWarps * kWarpQueries;
-/// Groups that a block holds in shared memory, twice: one lot is multiplied while the next comes
-/// in. As many as let two blocks share a processor.
+/// Groups of a tile: as many as let two blocks share a processor.
 constexpr unsigned kMaxTileGroups = 16;
 constexpr unsigned kMinTileGroups = 4;
-/// Hits that a warp can have in one group, and that its buffer holds.
+/// Hits of a warp: most in one group, and room in its buffer.
 constexpr unsigned kHitsOfGroup = planes::kGroupRows * kWarpQueries;
 constexpr unsigned kHitsRoom = kHitsOfGroup + 96;
-/// So that a hit's group, row and query fit 32 bits.
+/// A hit's group, row and query fit 32 bits.
 constexpr std::uint32_t kMaxGroups = 1U << 23;
 constexpr std::uint32_t kCodeMask = 0x0F0F0F0FU;
-/// Below any estimate.
+/// The key of a group without eligible rows, below any estimate.
 constexpr float kNoKey = -3e38F;
 
-/// sums (16 rows, 8 queries) += rows (16, 32) * queries (32, 8).
+/// Adds a product: sums (16 rows, 8 queries) += rows (16, 32) * queries (32, 8).
 __device__ inline void multiply_add(int (&sums)[4], const std::uint32_t (&rows)[4], uint2 queries) {
 #if __CUDA_ARCH__ >= 800
     asm volatile(
@@ -50,10 +49,10 @@ __device__ inline void multiply_add(int (&sums)[4], const std::uint32_t (&rows)[
 #endif
 }
 
-/// kProducts: instructions along a row. kKeys: writes the largest estimate of each group, with the
-/// row in its low bits, to keys; otherwise appends the rows that reach their query's cutoff to
-/// survivors. A warp's queries are those of column warp % columns; the warps of a column share a
-/// tile's groups.
+/// Multiplies a part of the plane with all queries. kKeys: writes the largest estimate of each
+/// group, with the row in its low bits, to keys. Otherwise appends the rows that reach their
+/// query's cutoff to survivors. kProducts: instructions along a row. A warp's queries are those of
+/// column warp % columns; the warps of a column share a tile's groups.
 template <unsigned kProducts, bool kKeys>
 __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
     DeviceModel model, DeviceQueries queries, Part part, unsigned columns, unsigned tile_groups,
@@ -82,7 +81,7 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
             cutoff_projection[i] =
                 q < queries.count ? static_cast<float>(planes::kTopLevel * work.facts[q].sum) : 0;
         } else {
-            // What no sum reaches, where there is no query.
+            // No sum reaches this cutoff.
             const planes::PlaneCutoff none{0, 0, __int_as_float(0x7F800000)};
             const planes::PlaneCutoff cutoff = q < queries.count ? work.cutoffs[q] : none;
             cutoff_projection[i] = cutoff.of_projection;
@@ -121,7 +120,7 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
         __pipeline_commit();
     };
 
-    // A warp's hits leave it many at a time: their places in the lists are asked for together.
+    // A warp writes many hits at a time, so that the additions to their counters overlap.
     const auto flush = [&] {
         __syncwarp();
         const unsigned count_here = pending[warp];
@@ -131,8 +130,8 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
             const std::uint32_t row =
                 (((hit / kHitsOfGroup) << part.shift) + part.offset) * planes::kGroupRows +
                 hit / kWarpQueries % planes::kGroupRows;
-            // Rows that the bounds do not cover have zeros in the plane, which some cutoffs let
-            // through; they are scored once, for themselves.
+            // Uncovered rows have zeros in the plane, which some cutoffs let through. They are
+            // scored apart, once.
             if (row >= model.rows || isnan(model.inverse_norms[row])) continue;
             if (queries.any_rank && !admits(queries.queries[q], model, row)) continue;
             const std::uint32_t place = atomicAdd(&work.counters[q].part_survivors, 1U);
@@ -191,7 +190,7 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_multiply(
 #pragma unroll
                 for (unsigned s = 0; s < 2; ++s) {
                     const std::uint32_t row = first_row + r + 8 * s;
-                    // NaN for rows that take no part: fmaxf leaves them out.
+                    // NaN for rows that are not eligible: fmaxf ignores it.
                     weight[s] = row < model.rows ? p[s] / (p[s] * p[s] + h[s] * h[s])
                                                  : __int_as_float(0x7FC00000);
                     rank[s] = queries.any_rank && row < model.rows ? model.ranks[row] : 0;
@@ -276,7 +275,7 @@ template <unsigned kProducts, bool kKeys>
 cudaError_t run_multiply(const DeviceModel& model, const DeviceQueries& queries, const Part& part,
                          const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
     const auto kernel = plane_multiply<kProducts, kKeys>;
-    constexpr std::size_t kStatic = 26 * 1024;  // with what the driver takes of each block
+    constexpr std::size_t kStatic = 26 * 1024;  // static arrays, and the driver's share of a block
     const auto shared_for = [&](unsigned groups) {
         return std::size_t{kTileBuffers} * tile_bytes(model.plane.steps, kProducts, groups);
     };
@@ -293,7 +292,7 @@ cudaError_t run_multiply(const DeviceModel& model, const DeviceQueries& queries,
     const unsigned tiles = (part.groups + tile_groups - 1) / tile_groups;
     const unsigned in_y =
         min(tiles, max(static_cast<unsigned>(shape.processors) * kBlocksPerProcessor / in_x, 1U));
-    // Per device, and cheap enough to say each time.
+    // An attribute per device; setting it each time costs little.
     if (const auto error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                 static_cast<int>(shared));
         error != cudaSuccess) {

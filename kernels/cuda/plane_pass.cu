@@ -33,8 +33,8 @@ constexpr std::uint32_t kMinCandidates = 64;
 constexpr std::uint32_t kCandidatesPerHit = 2;
 constexpr std::uint32_t kMaxCandidates = 512;
 
-/// One warp a query: its digits of one byte each, and of two where there is an int8 plane, as
-/// make_plane_query has them.
+/// Computes the queries' digits of one byte each, and of two where there are int8 codes, as
+/// make_plane_query does. One warp a query.
 __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQueries queries,
                                                     PlaneWorkspace plane) {
     const std::uint32_t q = blockIdx.x * kWarps + threadIdx.x / kWarp;
@@ -91,10 +91,10 @@ __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQue
     if (lane == 0) plane.counters[q] = {};
 }
 
-/// One block a query: scores rows canonically, a team each. `row_at(i)` names them, `take(i, row,
-/// score)` gets them; eligibility is the caller's.
+/// Scores the rows row_at(0) … row_at(count - 1) canonically, one row a team, and calls take(i,
+/// row, score) for each, eligible or not. The whole block calls it.
 template <typename RowAt, typename Take>
-__device__ void score_rows(const DeviceModel& model, const DeviceQuery& ask, const float* raw,
+__device__ void score_rows(const DeviceModel& model, const DeviceQuery& query, const float* raw,
                            std::uint32_t count, const RowAt& row_at, const Take& take) {
     constexpr unsigned kTeams = kThreads / kCanonicalLanes;
     const unsigned part = threadIdx.x % kCanonicalLanes;
@@ -104,11 +104,12 @@ __device__ void score_rows(const DeviceModel& model, const DeviceQuery& ask, con
         const std::uint32_t row = active ? row_at(i) : 0;
         const double norm = active ? model.norms[row] : 0;
         const double dot = row_dot(model, raw, row, part, active);
-        if (active && part == 0) take(i, row, score_from_dot(dot, ask.norm, norm));
+        if (active && part == 0) take(i, row, score_from_dot(dot, query.norm, norm));
     }
 }
 
-/// One block a query: its first threshold.
+/// Finds a query's first threshold: the canonical scores of the sample's best rows. One block a
+/// query.
 __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, DeviceQueries queries,
                                                         Part part, PlaneWorkspace work) {
     __shared__ std::uint32_t rows[kMaxCandidates];
@@ -116,7 +117,7 @@ __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, Devic
     __shared__ std::uint32_t count;
     __shared__ double floor;
     const std::uint32_t q = blockIdx.x;
-    const DeviceQuery ask = queries.queries[q];
+    const DeviceQuery query = queries.queries[q];
     const float* const raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
     const float* const keys = work.keys + static_cast<std::size_t>(q) * part.groups;
     if (threadIdx.x == 0) {
@@ -125,7 +126,7 @@ __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, Devic
     }
     __syncthreads();
     const std::uint32_t tried =
-        min(max(kMinCandidates, kCandidatesPerHit * ask.k_plus_excluded), kMaxCandidates);
+        min(max(kMinCandidates, kCandidatesPerHit * query.k_plus_excluded), kMaxCandidates);
     const float least = fmaxf(
         kth_largest_lower_bound<kThreads, 8, kMinGuessBit>(keys, part.groups, tried), kNoKeyAtMost);
     for (std::uint32_t i = threadIdx.x; i < part.groups; i += kThreads) {
@@ -139,7 +140,7 @@ __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, Devic
     __syncthreads();
     const std::uint32_t candidates = min(count, kMaxCandidates);
     score_rows(
-        model, ask, raw, candidates, [&](std::uint32_t i) { return rows[i]; },
+        model, query, raw, candidates, [&](std::uint32_t i) { return rows[i]; },
         [&](std::uint32_t i, std::uint32_t, double score) { scores[i] = score; });
     __syncthreads();
     for (std::uint32_t i = threadIdx.x; i < candidates; i += kThreads) {
@@ -149,17 +150,17 @@ __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, Devic
         for (std::uint32_t j = 0; j < candidates; ++j) {
             place += scores[j] > scores[i] || (scores[j] == scores[i] && j < i) ? 1 : 0;
         }
-        if (place == ask.k_plus_excluded - 1) floor = scores[i];
+        if (place == query.k_plus_excluded - 1) floor = scores[i];
     }
     __syncthreads();
     if (threadIdx.x > 0) return;
-    const double from = fmax(floor, ask.min_score);
+    const double from = fmax(floor, query.min_score);
     work.floors[q] = from;
     work.cutoffs[q] = planes::plane_cutoff(work.facts[q], from, model.dim);
 }
 
-/// blockIdx.y: the query, whose blocks share what a part let through: its canonical scores; those
-/// that reach the floor are found. After the first part the uncovered rows are scored too.
+/// Scores a part's survivors canonically; eligible ones that reach the floor are found. The blocks
+/// of query blockIdx.y share its survivors. After the first part, scores the uncovered rows too.
 __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQueries queries,
                                                     bool first, Workspace all) {
     const PlaneWorkspace& work = all.plane;
@@ -167,13 +168,13 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
     PlaneCounters& counters = work.counters[q];
     const std::uint32_t survivors = counters.part_survivors;
     if (survivors > kPlanePassSurvivors) return;
-    const DeviceQuery ask = queries.queries[q];
+    const DeviceQuery query = queries.queries[q];
     const float* const raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
     const double floor = work.floors[q];
     Found* const found = all.found + static_cast<std::size_t>(q) * kPlanePassFound;
     const auto keep = [&](std::uint32_t, std::uint32_t row, double score) {
-        if (!(score >= floor) || !admits(ask, model, row) ||
-            is_excluded(ask, queries.excluded, row))
+        if (!(score >= floor) || !admits(query, model, row) ||
+            is_excluded(query, queries.excluded, row))
             return;
         const std::uint32_t at = atomicAdd(&counters.found, 1U);
         if (at < kPlanePassFound) found[at] = {score, row, 0};
@@ -182,18 +183,18 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
         const std::uint32_t size = (count + gridDim.x - 1) / gridDim.x;
         const std::uint32_t begin = min(blockIdx.x * size, count);
         score_rows(
-            model, ask, raw, min(size, count - begin),
+            model, query, raw, min(size, count - begin),
             [&](std::uint32_t i) { return row_at(begin + i); }, take);
     };
     const std::uint32_t* const rows =
         work.survivors + static_cast<std::size_t>(q) * kPlanePassSurvivors;
-    // Few survivors are the work of few blocks.
+    // Few survivors need few blocks.
     const std::uint32_t size = max((survivors + gridDim.x - 1) / gridDim.x, kThreads);
     if (model.int8_codes.rows == nullptr) {
         share(
             survivors, [&](std::uint32_t i) { return rows[i]; }, keep);
     } else if (blockIdx.x * size < survivors) {
-        // One byte a component rules out nearly all of them; what is left is scored many together.
+        // Int8 codes rule out nearly all survivors; the rest is scored together.
         __shared__ std::uint32_t left[kPlanePassSurvivors / kMinRescoreBlocks];
         __shared__ std::uint32_t left_count;
         const std::uint32_t begin = blockIdx.x * size;
@@ -229,7 +230,7 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
         }
         __syncthreads();
         score_rows(
-            model, ask, raw, left_count, [&](std::uint32_t i) { return left[i]; }, keep);
+            model, query, raw, left_count, [&](std::uint32_t i) { return left[i]; }, keep);
         if (threadIdx.x == 0) atomicAdd(&counters.rescored, left_count);
     }
     if (first) {
@@ -238,8 +239,8 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
     }
 }
 
-/// One block a query: the best of what was found stay, and the threshold becomes that of the k-th
-/// of them. After the last part the answer is written.
+/// Keeps the best found rows and raises the threshold to the k-th of them. After the last part,
+/// writes the answer. One block a query.
 __global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQueries queries,
                                                    bool first, bool last, Workspace all) {
     __shared__ Found kept[kPlanePassFound];
@@ -257,7 +258,7 @@ __global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQuer
     const std::uint32_t rescored =
         counters.rescored + (model.int8_codes.rows == nullptr ? counters.part_survivors : 0) +
         (first ? model.uncovered_count : 0);
-    const DeviceQuery ask = queries.queries[q];
+    const DeviceQuery query = queries.queries[q];
     Found* const found = all.found + static_cast<std::size_t>(q) * kPlanePassFound;
     Found* const hits = all.hits + static_cast<std::size_t>(q) * kMaxPlanePassHits;
     for (std::uint32_t i = threadIdx.x; i < here; i += kThreads) kept[i] = found[i];
@@ -270,8 +271,8 @@ __global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQuer
         const Found mine = kept[i];
         std::uint32_t place = 0;
         for (std::uint32_t j = 0; j < here; ++j) place += comes_before(kept[j], mine) ? 1 : 0;
-        if (place == ask.k - 1) next_floor = mine.score;
-        if (last && place < ask.k) hits[place] = mine;
+        if (place == query.k - 1) next_floor = mine.score;
+        if (last && place < query.k) hits[place] = mine;
     }
     __syncthreads();
     for (std::uint32_t i = threadIdx.x; i < here && !last; i += kThreads) {
@@ -286,10 +287,10 @@ __global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQuer
                 .survivors = survivors};
     work.floors[q] = next_floor;
     if (last) {
-        all.answers[q] = {next_floor, min(ask.k, here), overflow ? kFoundCapacity + 1 : here,
+        all.answers[q] = {next_floor, min(query.k, here), overflow ? kFoundCapacity + 1 : here,
                           rescored, survivors};
     } else {
-        // What has overflowed is answered another way: nothing more need come through.
+        // Another pass answers an overflowed query; a floor of 2 lets no more rows through.
         work.cutoffs[q] =
             planes::plane_cutoff(work.facts[q], overflow ? 2.0 : next_floor, model.dim);
     }
@@ -319,7 +320,7 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
     first_floor<<<queries.count, kThreads, 0, stream>>>(model, queries, sample, work.plane);
     if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
 
-    // The sample, then what lies halfway between what has been taken, until nothing is left.
+    // The sample, then the groups halfway between those taken, until none is left.
     for (std::uint32_t left = shift + 1;; --left) {
         const bool first = left == shift + 1;
         const Part part = first ? sample : part_of(left, std::uint32_t{1} << (left - 1));

@@ -1,10 +1,10 @@
 // One query by the 4-bit plane: an upper bound for every row, then a threshold from the canonical
-// scores of the rows that look best. `select` does the rest. docs/certified-search.md has the
-// proof.
+// scores of the rows with the best estimates. `select` does the rest. docs/certified-search.md has
+// the proof.
 //
-// Bound by memory: an eighth of the float32 bytes. A warp takes 32 rows, two groups of the plane,
-// at a time, 16 bytes a load; a thread's sums are those of four rows in every eighth step, and
-// seven exchanges later each thread has the whole sum of one row.
+// Expected limit: memory, an eighth of the float32 bytes. A warp takes 32 rows, two groups of the
+// plane, at a time, 16 bytes a load. A thread sums four rows in every eighth step; after seven
+// exchanges each thread has the whole sum of one row.
 #include <cstring>
 
 #include "kernels/cuda/device_math.cuh"
@@ -19,50 +19,51 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr unsigned kBlocksPerProcessor = 2;
 constexpr unsigned kFloorThreads = 1024;
-/// Steps that a warp covers with one load a thread.
+/// Steps that a warp loads with one load a thread.
 constexpr unsigned kStepsAtOnce = 8;
 constexpr std::uint32_t kCodeMask = 0x0F0F0F0FU;
 constexpr unsigned kAnySteps = 0;
-/// Rows whose canonical scores make the threshold, at least; and so many times the wanted ones.
-/// What the plane thinks of them is not certain, so that more are tried than are wanted.
+/// Rows whose canonical scores make the threshold: more than k and the excluded rows, since the
+/// plane's estimates may order them otherwise.
 constexpr std::uint32_t kMinCandidates = 64;
 constexpr std::uint32_t kCandidatesPerHit = 2;
 constexpr std::uint32_t kMaxCandidates = 2048;
-/// A query of that many steps or fewer travels with the launch.
+/// Most steps of a query that is passed as a parameter.
 constexpr unsigned kInlineSteps = 38;
 constexpr unsigned kInlineFloats = kInlineSteps * planes::kStepDims;
 
-/// `usable`, or the query is on the device.
+/// A query as a parameter of plane_scan; where not `usable`, the query is on the device.
 struct ScanQuery {
-    DeviceQuery ask;
+    DeviceQuery query;
     uint4 digits[kInlineSteps];
     bool usable = false;
 };
 
+/// A query as a parameter of plane_floor.
 struct FloorQuery {
-    DeviceQuery ask;
+    DeviceQuery query;
     float raw[kInlineFloats];
     bool usable = false;
 };
 
-/// sum + Σ of four products: bytes of codes and of digits.
+/// Adds four products of bytes, codes and digits, to `sum`.
 __device__ inline int dot4(std::uint32_t codes, std::uint32_t digits, int sum) {
     return __dp4a(static_cast<int>(codes), static_cast<int>(digits), sum);
 }
 
-/// kLoads: how many times kStepsAtOnce steps a row has, rounded up, or kAnySteps to read it from
-/// the model.
+/// Writes an upper bound of every row, and the row with the best estimate of each warp. kLoads:
+/// loads of kStepsAtOnce steps a row, or kAnySteps to read their number from the model.
 template <unsigned kLoads>
 __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(
     DeviceModel model, const DeviceQuery* __restrict__ queries,
     const uint4* __restrict__ digits_on_device, ScanQuery inlined, Workspace work) {
-    constexpr unsigned kQuads = 4;  // of rows in a group: what 16 bytes hold
+    constexpr unsigned kQuads = 4;  // loads of 16 bytes in a step: four rows each
     extern __shared__ uint4 shared_digits[];
     let_next_start();
     const DevicePlane& plane = model.plane;
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned step_of_lane = lane / kQuads;
-    const DeviceQuery ask = inlined.usable ? inlined.ask : queries[0];
+    const DeviceQuery query = inlined.usable ? inlined.query : queries[0];
     const std::uint32_t group_vectors = (plane.steps + 1) * kQuads;
 
     // x, y: the high digits of components 0–3 and 4–7 of a step; z, w: the low ones.
@@ -82,16 +83,16 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(
         }
     }
 
-    // Which of a unit's 32 rows this thread ends up with, see the exchanges below.
+    // Which of a unit's 32 rows this thread has after the exchanges below.
     const unsigned own = lane % kQuads * 4 + (lane >> 4 & 1) * 2 + (lane >> 3 & 1);
     const bool second = (lane & 4) != 0;
     const unsigned row_in_unit = own + (second ? planes::kGroupRows : 0);
 
     const unsigned warps = gridDim.x * (kThreads / kWarp);
     const unsigned warp = blockIdx.x * (kThreads / kWarp) + threadIdx.x / kWarp;
-    const std::uint32_t first_unit = ask.first / kGroupRows;
+    const std::uint32_t first_unit = query.first / kGroupRows;
     const std::uint32_t last_unit =
-        ask.last > ask.first ? (ask.last - 1) / kGroupRows + 1 : first_unit;
+        query.last > query.first ? (query.last - 1) / kGroupRows + 1 : first_unit;
     float best = minus_infinity();
     std::uint32_t best_row = 0;
     for (std::uint32_t unit = first_unit + warp; unit < last_unit; unit += warps) {
@@ -112,7 +113,7 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(
                 low[g][r] = dot4(second_half, by.w, dot4(first, by.z, low[g][r]));
             }
         };
-        // The bounds of this thread's own row, asked for together with its codes.
+        // The bounds of this thread's own row, loaded together with its codes.
         const auto* const bounds = reinterpret_cast<const std::uint16_t*>(
             from + (second ? to_second : 0) + plane.steps * kQuads);
         const std::uint16_t projection = bounds[own];
@@ -147,8 +148,7 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(
 #pragma unroll
             for (unsigned r = 0; r < 4; ++r) sums[g][r] = high[g][r] * 128 + low[g][r];
         }
-        // Eight threads share four rows of both groups: each exchange halves what a thread is
-        // responsible for.
+        // Eight threads share four rows of both groups: each exchange halves a thread's rows.
         int half[2][2];
 #pragma unroll
         for (unsigned g = 0; g < 2; ++g) {
@@ -172,11 +172,11 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(
 
         const std::uint32_t row = unit * kGroupRows + row_in_unit;
         float upper = minus_infinity();
-        // Rows that the bounds do not cover have neither projection nor residual.
+        // Uncovered rows have neither projection nor residual.
         if (row < model.rows && (projection | residual) != 0 && (!second || has_second) &&
-            admits(ask, model, row)) {
+            admits(query, model, row)) {
             float estimate = 0;
-            upper = planes::row_upper(sum, projection, residual, ask.upper, estimate);
+            upper = planes::row_upper(sum, projection, residual, query.upper, estimate);
             if (estimate > best) {
                 best = estimate;
                 best_row = row;
@@ -198,8 +198,8 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(
     }
 }
 
-/// One block: the canonical scores of the rows that look best among those of warp_rows; the
-/// k_plus_excluded-th of them is a score that `k_plus_excluded` eligible rows reach.
+/// Finds the floor by canonical scores of the best rows in warp_rows: the k_plus_excluded-th of
+/// them is a score that `k_plus_excluded` eligible rows reach. One block.
 __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model,
                                                              DeviceQueries queries,
                                                              FloorQuery inlined,
@@ -217,17 +217,17 @@ __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model,
     if (threadIdx.x == 0) count = 0;
     __syncthreads();
     wait_for_previous();
-    const DeviceQuery ask = inlined.usable ? inlined.ask : queries.queries[0];
+    const DeviceQuery query = inlined.usable ? inlined.query : queries.queries[0];
     const float* const raw = inlined.usable ? shared_raw : queries.raw;
     const std::uint32_t tried =
-        min(max(kMinCandidates, kCandidatesPerHit * ask.k_plus_excluded), kMaxCandidates);
+        min(max(kMinCandidates, kCandidatesPerHit * query.k_plus_excluded), kMaxCandidates);
     const float least = kth_largest_lower_bound<kFloorThreads, 4, kMinGuessBit>(
         work.warp_maxima, warps, min(tried, warps));
     for (std::uint32_t i = threadIdx.x; i < warps; i += kFloorThreads) {
         const float estimate = work.warp_maxima[i];
         if (!(estimate >= least) || estimate == minus_infinity()) continue;
         const std::uint32_t at = atomicAdd(&count, 1U);
-        // Beyond it are equal estimates, of which any will do.
+        // Beyond it are equal estimates; any of them serves.
         if (at < kMaxCandidates) rows[at] = work.warp_rows[i];
     }
     __syncthreads();
@@ -239,24 +239,23 @@ __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model,
         const std::uint32_t row = active ? rows[i] : 0;
         const double norm = active ? model.norms[row] : 0;
         const double dot = row_dot(model, raw, row, part, active);
-        if (active && part == 0) scores[i] = score_from_dot(dot, ask.norm, norm);
+        if (active && part == 0) scores[i] = score_from_dot(dot, query.norm, norm);
     }
-    // Fewer than `k_plus_excluded` candidates may have a score that is a number, and then no place
-    // below is the k_plus_excluded-th. What the query before left here must not stay.
+    // The default, if fewer than `k_plus_excluded` candidates have a score that is a number.
     if (threadIdx.x == 0)
-        work.floors[0] = fmax(static_cast<double>(minus_infinity()), ask.min_score);
+        work.floors[0] = fmax(static_cast<double>(minus_infinity()), query.min_score);
     __syncthreads();
-    // A warp a candidate: its place is the number of those before it.
+    // A warp ranks a candidate by the number of those before it.
     const unsigned lane = threadIdx.x % kWarp;
     for (std::uint32_t i = threadIdx.x / kWarp; i < candidates; i += kFloorThreads / kWarp) {
         const double mine = scores[i];
-        if (isnan(mine)) continue;  // a damaged row's, which has no place
+        if (isnan(mine)) continue;  // a damaged row
         std::uint32_t before = 0;
         for (std::uint32_t j = lane; j < candidates; j += kWarp) {
             before += scores[j] > mine || (scores[j] == mine && j < i) ? 1 : 0;
         }
-        if (warp_sum(before) == ask.k_plus_excluded - 1 && lane == 0)
-            work.floors[0] = fmax(mine, ask.min_score);
+        if (warp_sum(before) == query.k_plus_excluded - 1 && lane == 0)
+            work.floors[0] = fmax(mine, query.min_score);
     }
 }
 
@@ -301,8 +300,8 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
     const std::uint32_t warps = plane_warps(model, shape);
     ScanQuery scan;
     FloorQuery floor;
-    if (plane_travels(model, queries)) {
-        scan.ask = floor.ask = queries.host.queries[0];
+    if (plane_query_fits_parameters(model, queries)) {
+        scan.query = floor.query = queries.host.queries[0];
         std::memcpy(scan.digits, queries.host.digits, model.plane.steps * sizeof(uint4));
         std::memcpy(floor.raw, queries.host.raw, model.dim * sizeof(float));
         scan.usable = floor.usable = true;

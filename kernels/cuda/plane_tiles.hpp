@@ -1,9 +1,9 @@
-// Sizes of the tiles that plane_multiply keeps in shared memory. The launch asks for that memory
-// and the kernel divides it, both by what stands here.
+// Sizes of plane_multiply's tiles in shared memory, for the launch that allocates it and the kernel
+// that divides it.
 //
-// A tile is some groups of the plane, one behind the other. A kernel multiplies whole instructions,
-// and there are kernels for a few numbers of instructions only. So it reads past a group's codes,
-// and multiplies what it finds there by zeros. Behind the last group there must be room for that.
+// A tile is consecutive groups of the plane. A kernel multiplies whole instructions, and there are
+// kernels for a few numbers of instructions only. So a kernel reads past a group's codes and
+// multiplies those bytes by zeros. There must be room for that behind the last group.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ inline constexpr std::uint32_t kStepsOfProduct = kDigitStep / planes::kStepDims;
 /// Instructions along a row for which there are kernels, ascending.
 inline constexpr std::uint32_t kProductCounts[] = {1, 2, 4, 7, 10};
 inline constexpr std::uint32_t kMaxProducts = 10;
-/// Two tiles are in shared memory: one is multiplied while the next one comes in.
+/// Tiles in shared memory: one is multiplied while the next one is loaded.
 inline constexpr std::uint32_t kTileBuffers = 2;
 
-/// Instructions of the kernel for rows of `steps` steps. 0: there is none.
+/// Instructions of the kernel for rows of `steps` steps; 0: there is no such kernel.
 constexpr std::uint32_t products_for(std::uint32_t steps) {
     for (const std::uint32_t products : kProductCounts) {
         if (products * kStepsOfProduct >= steps) return products;
@@ -36,8 +36,7 @@ GLOVED_HOST_DEVICE constexpr std::uint32_t tile_group_bytes(std::uint32_t steps)
     return (steps + 1) * static_cast<std::uint32_t>(planes::kStepBytes);
 }
 
-/// Bytes of a tile of `groups` groups, with those that `products` instructions read behind the
-/// last.
+/// Bytes of a tile of `groups` groups, and of what `products` instructions read behind the last.
 GLOVED_HOST_DEVICE constexpr std::uint32_t tile_bytes(std::uint32_t steps, std::uint32_t products,
                                                       std::uint32_t groups) {
     const std::uint32_t group = tile_group_bytes(steps);

@@ -1,4 +1,4 @@
-// The value that so many of some values reach: how thresholds are found on the device.
+// Radix select: the k-th largest value, rounded down. Thresholds are found by it.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace gloved::kernels::cuda {
 
-/// A threshold is sought by its leading bits: what is left out lowers it by less than 2^-11 of
-/// itself. Where it is a first guess only, 2^-5 will do.
+/// Lowest bit of a threshold that is searched: the bits below lower it by less than 2^-11 of
+/// itself. A first guess needs 2^-5 only (kMinGuessBit).
 inline constexpr int kMinBit = 12;
 inline constexpr int kMinGuessBit = 18;
 
-/// float32 as unsigned integers in the same order, -infinity at the lower end.
+/// Maps float32 to unsigned integers in the same order.
 __device__ inline std::uint32_t ordered(float value) {
     const auto bits = static_cast<std::uint32_t>(__float_as_int(value));
     return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
@@ -22,13 +22,12 @@ __device__ inline float from_ordered(std::uint32_t key) {
     return __int_as_float(static_cast<int>((key & 0x80000000U) != 0 ? key & 0x7FFFFFFFU : ~key));
 }
 
-/// A value that `want` of `count` values reach, the largest such value or a little less; -infinity
-/// where fewer than `want` are above that. The whole block of kThreads threads calls it and gets
-/// it. Each thread keeps the largest values of its shares, then the want-th largest of those is
-/// found bit by bit, by counting.
+/// Radix select: the k-th largest of `count` values, rounded down; -infinity where fewer than k are
+/// above that. All kThreads threads of the block call it and get the result. Each thread keeps the
+/// largest values of its shares; the k-th largest of those is found bit by bit, by counting.
 template <unsigned kThreads, unsigned kKept, int kLast = kMinBit>
 __device__ float kth_largest_lower_bound(const float* __restrict__ values, std::uint32_t count,
-                                         std::uint32_t want) {
+                                         std::uint32_t k) {
     float best[kKept];
 #pragma unroll
     for (float& value : best) value = minus_infinity();
@@ -52,12 +51,12 @@ __device__ float kth_largest_lower_bound(const float* __restrict__ values, std::
 #pragma unroll
         for (const float value : best) reaching += ordered(value) >= candidate ? 1 : 0;
         reaching = warp_sum(reaching);
-        // Two sets of counts, so that one barrier a bit is enough.
+        // Two sets of counts need one barrier a bit only.
         if (lane == 0) counts[bit % 2][warp] = reaching;
         __syncthreads();
-        if (warp_sum(counts[bit % 2][lane]) >= want) found = candidate;
+        if (warp_sum(counts[bit % 2][lane]) >= k) found = candidate;
     }
-    // Fewer than `want` above -infinity: then what was found is the cut key of -infinity or less.
+    // With fewer than k values above -infinity, `found` is at most the bits of -infinity.
     return found > ordered(minus_infinity()) ? from_ordered(found) : minus_infinity();
 }
 

@@ -46,7 +46,7 @@ Result<Registration> Registration::create(std::span<const std::byte> bytes, bool
     // Whole pages, from the start of the first.
     const std::size_t before = reinterpret_cast<std::uintptr_t>(bytes.data()) % page;
     const std::size_t size = (before + bytes.size() + page - 1) / page * page;
-    // The runtime takes no pointer to const; it is told that nothing is written.
+    // The runtime takes no pointer to const; cudaHostRegisterReadOnly keeps the promise.
     void* data = const_cast<std::byte*>(bytes.data() - before);
     Registration registration;
     const unsigned flags = cudaHostRegisterReadOnly | cudaHostRegisterPortable |

@@ -1,6 +1,6 @@
-// The CUDA runtime with checked calls and owned resources. Everything is move-only and belongs to
-// the device that was current when it was made; destructors ignore errors, since after one of them
-// nothing else can be done with the device anyway.
+// RAII for the CUDA runtime: checked calls, streams, events, buffers, page locks. A resource
+// belongs to the device that was current when it was created. Destructors ignore errors: after one
+// the device cannot be used anyway.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -71,7 +71,7 @@ class Event {
 /// Milliseconds between two events that have both happened.
 Result<float> elapsed_ms(const Event& from, const Event& to);
 
-/// What both kinds of buffer share: a typed block of memory that is given back at the end.
+/// A typed block of memory, freed by `Free`.
 template <class T, cudaError_t (*Free)(void*)>
 class Block {
   public:
@@ -142,7 +142,7 @@ class PinnedBuffer : public Block<T, cudaFreeHost> {
     using Block<T, cudaFreeHost>::Block;
 };
 
-/// A read-only part of this process's memory that is page-locked for as long as this lives.
+/// A read-only range of this process's memory, page-locked as long as this object lives.
 class Registration {
   public:
     Registration() = default;
@@ -154,18 +154,17 @@ class Registration {
     ~Registration() {
         if (data_ != nullptr) (void)cudaHostUnregister(data_);
     }
-    /// Locks whole pages around `bytes`. The error is the driver's refusal; the device is not
-    /// harmed by it. `mapped`: devices shall be able to read them in place.
+    /// Locks whole pages around `bytes`. `mapped`: devices can read them in place. Error: the
+    /// driver refuses; the device can still be used.
     static Result<Registration> create(std::span<const std::byte> bytes, bool mapped = false);
-    /// Where the current device reads the byte at `address`, which is among those locked with
-    /// `mapped`.
+    /// The current device's address of a byte that was locked with `mapped`.
     static Result<const std::byte*> device_address(const std::byte* address);
 
   private:
     void* data_ = nullptr;
 };
 
-/// Copies `count` elements; returns before it is done where the host's memory is page-locked.
+/// Enqueues a copy of `count` elements. From or to pageable host memory it may block.
 template <class T>
 Status copy_async(T* to, const T* from, std::size_t count, const Stream& stream) {
     return check(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDefault, stream.get()),

@@ -1,6 +1,6 @@
 // The canonical pass: float64 scores of every row, for the kinds of query and the sizes of answer
-// that the bounded passes do not serve. Bound by memory on data-centre GPUs, by float64 arithmetic
-// on others; never the way of a plain query.
+// that the bounded passes do not serve. Expected limit: memory on data-centre GPUs, float64
+// arithmetic on others. Plain queries do not come here.
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/launches.hpp"
 
@@ -11,7 +11,8 @@ constexpr unsigned kThreads = 256;
 constexpr unsigned kBlocksPerProcessor = 8;
 constexpr unsigned kTeamsPerWarp = kWarp / kCanonicalLanes;
 
-/// One team a row. Several vectors meet a row while it is in the cache.
+/// Computes the canonical values of launch_score, one team a row. All vectors are multiplied with a
+/// row while it is in the cache.
 __global__ __launch_bounds__(kThreads) void score(DeviceModel model, DeviceQueries queries,
                                                   ScorePart part, bool first,
                                                   std::uint32_t first_row, std::uint32_t last_row,
@@ -19,7 +20,7 @@ __global__ __launch_bounds__(kThreads) void score(DeviceModel model, DeviceQueri
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warps = gridDim.x * (kThreads / kWarp);
     const unsigned warp = blockIdx.x * (kThreads / kWarp) + threadIdx.x / kWarp;
-    double* values = part == ScorePart::divide_by ? work.below : work.scores;
+    double* values = part == ScorePart::divide_by ? work.denominators : work.scores;
     const std::uint32_t count = last_row - first_row;
     for (std::uint32_t base = warp * kTeamsPerWarp; base < count; base += warps * kTeamsPerWarp) {
         const std::uint32_t i = base + lane / kCanonicalLanes;
@@ -37,10 +38,10 @@ __global__ __launch_bounds__(kThreads) void score(DeviceModel model, DeviceQueri
     }
 }
 
-/// One warp a group, one lane a row.
+/// Ends a query as launch_finish_scores says. One warp a group, one lane a row.
 __global__ __launch_bounds__(kThreads) void finish_scores(DeviceModel model, DeviceQueries queries,
                                                           bool divide, Workspace work) {
-    const DeviceQuery ask = queries.queries[0];
+    const DeviceQuery query = queries.queries[0];
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warps = gridDim.x * (kThreads / kWarp);
     const unsigned warp = blockIdx.x * (kThreads / kWarp) + threadIdx.x / kWarp;
@@ -49,13 +50,14 @@ __global__ __launch_bounds__(kThreads) void finish_scores(DeviceModel model, Dev
         float best = minus_infinity();
         if (row < model.rows) {
             double value = __longlong_as_double(0x7FF8000000000000LL);
-            if (admits(ask, model, row)) {
-                const double scored =
-                    divide ? cosmul_score(work.scores[row], work.below[row]) : work.scores[row];
-                if (scored >= ask.min_score) value = scored;
+            if (admits(query, model, row)) {
+                const double scored = divide
+                                          ? cosmul_score(work.scores[row], work.denominators[row])
+                                          : work.scores[row];
+                if (scored >= query.min_score) value = scored;
             }
             work.scores[row] = value;
-            // Rounded down, so that a maximum stays a score that is reached. fmaxf leaves NaN out.
+            // Rounded down, so that a maximum stays a score that is reached. fmaxf ignores NaN.
             best = fmaxf(best, __double2float_rd(value));
         }
         best = warp_max(best);

@@ -1,4 +1,4 @@
-// From group maxima to answers: threshold, collect, rank. launches.hpp tells the idea.
+// Select: answers from estimates, by threshold, collect and rank (launches.hpp).
 #include <algorithm>
 #include <cstring>
 
@@ -16,49 +16,52 @@ constexpr unsigned kThresholdThreads = 1024;
 constexpr unsigned kCollectThreads = 256;
 constexpr unsigned kCollectBlocks = 4;  // a processor
 constexpr unsigned kTeamsPerWarp = kWarp / kCanonicalLanes;
-/// What a query may have to travel with a launch: the widths that stream.cuh has loops for.
+/// Limits of a query that is passed as a parameter: the widths that stream.cu has loops for.
 constexpr unsigned kInlineFloats = 300;
 constexpr unsigned kInlineExcluded = 16;
 constexpr unsigned kInlineSteps = (kInlineFloats + planes::kStepDims - 1) / planes::kStepDims;
-/// Steps of digits that meet an int8 row, those of zeros that meet its bounds among them.
+/// Steps of digits that a row's int8 codes and bounds are multiplied with; zeros for the bounds.
 constexpr unsigned kMaxInt8Steps = int8_stride(kMaxInt8Dim) / planes::kStepDims;
-/// Maxima that the threads of a block keep apart in all. Enough for kMaxKPlusExcluded of them to be
-/// hardly below the maxima of single groups.
+/// Values that a block's threads keep for the radix select. The kMaxKPlusExcluded-th largest of so
+/// many is hardly below that of all groups.
 constexpr unsigned kMaximaApart = 8192;
-/// Where select finds its own threshold, at most so many rows are wanted of so many warps' maxima:
-/// few wanted rows share a warp.
-constexpr unsigned kMaxKPerWarp = 4;
-/// Upper bounds that a thread looks at together.
+/// Warps for each hit or excluded row that a threshold from the warps' maxima needs: few hits then
+/// share a warp.
+constexpr unsigned kWarpsPerRow = 4;
+/// Upper bounds that a thread loads at once.
 constexpr unsigned kRowsOfThread = 16;
 
-__device__ double floor_of(const DeviceQuery& ask, float reached) {
-    double floor = static_cast<double>(reached) - ask.error;
+/// The score that the k-th best eligible row reaches, given the k-th largest estimate.
+__device__ double floor_of(const DeviceQuery& query, float reached) {
+    double floor = static_cast<double>(reached) - query.error;
     // Estimated cosines may lie above 1, canonical ones do not. (Stored scores have no error, and
     // need not be cosines.)
-    if (ask.error > 0) floor = fmin(floor, 1.0);
-    return fmax(floor, ask.min_score);
+    if (query.error > 0) floor = fmin(floor, 1.0);
+    return fmax(floor, query.min_score);
 }
 
-/// One block a query.
+/// Finds the floor of each query from its groups' maxima. One block a query.
 __global__ __launch_bounds__(kThresholdThreads) void threshold(
     const DeviceQuery* __restrict__ queries, const float* __restrict__ maxima, std::uint32_t groups,
     double* __restrict__ floors) {
-    const DeviceQuery ask = queries[blockIdx.x];
+    const DeviceQuery query = queries[blockIdx.x];
     const float reached =
         kth_largest_lower_bound<kThresholdThreads, kMaximaApart / kThresholdThreads>(
-            maxima + static_cast<std::size_t>(blockIdx.x) * groups, groups, ask.k_plus_excluded);
-    if (threadIdx.x == 0) floors[blockIdx.x] = floor_of(ask, reached);
+            maxima + static_cast<std::size_t>(blockIdx.x) * groups, groups, query.k_plus_excluded);
+    if (threadIdx.x == 0) floors[blockIdx.x] = floor_of(query, reached);
 }
 
-/// By the last block of a query: a hit's place is the number of those that come before it.
-__device__ void rank(const DeviceQuery& ask, std::uint32_t q, double floor, const Workspace& work) {
+/// Orders the found rows: a hit's place is the number of those before it. The last block of a query
+/// calls it.
+__device__ void rank(const DeviceQuery& query, std::uint32_t q, double floor,
+                     const Workspace& work) {
     std::uint32_t* const counters = work.counters + kCounters * q;
     const std::uint32_t count = __ldcg(counters + kFoundCounter);
     const std::uint32_t rescored = __ldcg(counters + kRescoredCounter);
     const std::uint32_t ruled_out = __ldcg(counters + kRuledOutCounter);
     __syncthreads();
     if (threadIdx.x == 0) {
-        const std::uint32_t hits = count <= kFoundCapacity ? min(ask.k, count) : 0;
+        const std::uint32_t hits = count <= kFoundCapacity ? min(query.k, count) : 0;
         work.answers[q] = {floor, hits, count, rescored, rescored + ruled_out};
         for (std::uint32_t i = 0; i < kCounters; ++i) counters[i] = 0;
     }
@@ -79,74 +82,73 @@ __device__ void rank(const DeviceQuery& ask, std::uint32_t q, double floor, cons
             const std::uint32_t size = min(kCollectThreads, count - other);
             for (std::uint32_t j = 0; j < size; ++j) place += comes_before(tile[j], mine) ? 1 : 0;
         }
-        if (i < count && place < ask.k) hits[place] = mine;
+        if (i < count && place < query.k) hits[place] = mine;
     }
 }
 
-/// Whether select finds the threshold from warp_maxima.
+/// Whether collect finds the threshold from warp_maxima.
 bool threshold_from_warps(const DeviceQueries& queries, std::uint32_t warps) {
-    return queries.max_k_plus_excluded * kMaxKPerWarp <= warps;
+    return queries.max_k_plus_excluded * kWarpsPerRow <= warps;
 }
 
-/// Whether int8 codes are asked before a row is read for a single query.
-GLOVED_HOST_DEVICE bool asks_int8(const DeviceModel& model) {
+/// Whether a single query checks int8 codes before it reads a row.
+GLOVED_HOST_DEVICE bool checks_int8(const DeviceModel& model) {
     return model.vectors_on_host && model.int8_codes.rows != nullptr;
 }
 
-/// A single query that comes with the launch, as a parameter; `usable`, or the queries are on the
-/// device.
+/// A single query as a parameter of collect; where not `usable`, the queries are on the device.
 struct SelectQuery {
-    DeviceQuery ask;
+    DeviceQuery query;
     std::uint32_t excluded[kInlineExcluded];
     float raw[kInlineFloats];
-    uint4 digits[kInlineSteps];  // where int8 codes are asked
+    uint4 digits[kInlineSteps];  // for int8 codes
     bool usable = false;
 };
 
-/// blockIdx.y: the query; the blocks of a query share its groups and the uncovered rows. A group
-/// that may hold a hit is scored by the whole block, one row a team. The last block to end ranks
-/// what all have found. With `warps`, each block finds the floor by itself from the warps' maxima:
-/// the same in all, and sooner than a launch of its own would.
-template <Estimates kEstimates>
+/// Scores the groups (or, with uppers, the rows) that may hold a hit, one row a team, and finds
+/// those that reach the floor. The blocks of query blockIdx.y share its groups and the uncovered
+/// rows; the last block to end ranks what all have found. With `warps`, each block finds the same
+/// floor from the warps' maxima, which is faster than another launch.
+template <SelectSource kSource>
 __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, DeviceQueries queries,
                                                            SelectQuery inlined, std::uint32_t warps,
                                                            Workspace work) {
-    constexpr bool kStored = kEstimates == Estimates::stored_scores;
-    constexpr bool kByRow = kEstimates == Estimates::uppers;
-    // Rows that lie far away are asked for only where int8 codes leave them in.
-    const bool by_int8 = kByRow && asks_int8(model);
+    constexpr bool kStored = kSource == SelectSource::stored_scores;
+    constexpr bool kByRow = kSource == SelectSource::uppers;
+    // Rows in host memory are read only where int8 codes do not rule them out.
+    const bool by_int8 = kByRow && checks_int8(model);
     const std::uint32_t q = blockIdx.y;
     __shared__ float shared_raw[kInlineFloats];
     __shared__ std::uint32_t shared_excluded[kInlineExcluded];
     if (inlined.usable) {
-        // While the estimates are still being made.
+        // The previous kernel may still write the estimates.
         for (unsigned i = threadIdx.x; i < model.dim; i += kCollectThreads)
             shared_raw[i] = inlined.raw[i];
-        if (threadIdx.x < inlined.ask.excluded_count)
+        if (threadIdx.x < inlined.query.excluded_count)
             shared_excluded[threadIdx.x] = inlined.excluded[threadIdx.x];
         __syncthreads();
     }
     wait_for_previous();
-    const DeviceQuery ask = inlined.usable ? inlined.ask : queries.queries[q];
+    const DeviceQuery query = inlined.usable ? inlined.query : queries.queries[q];
     const float* const raw =
         inlined.usable ? shared_raw : queries.raw + static_cast<std::size_t>(q) * model.stride;
     const std::uint32_t* const excluded = inlined.usable ? shared_excluded : queries.excluded;
     double floor;
     if (!kByRow && warps > 0) {
-        floor = floor_of(ask, kth_largest_lower_bound<kCollectThreads, 8>(work.warp_maxima, warps,
-                                                                          ask.k_plus_excluded));
+        floor = floor_of(query, kth_largest_lower_bound<kCollectThreads, 8>(work.warp_maxima, warps,
+                                                                            query.k_plus_excluded));
     } else {
         floor = work.floors[q];
     }
-    const float cutoff = __double2float_rd(kByRow ? floor : floor - ask.error);
+    const float cutoff = __double2float_rd(kByRow ? floor : floor - query.error);
     const float* maxima = work.maxima + static_cast<std::size_t>(q) * model.groups;
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
     const unsigned part = lane % kCanonicalLanes;
 
-    /// Groups, or rows where every row has an upper bound of its own.
-    __shared__ std::uint32_t hot[kByRow ? kCollectThreads * kRowsOfThread : kCollectThreads];
-    __shared__ std::uint32_t hot_count;
+    /// Groups, or with uppers rows, whose estimate reaches the cutoff.
+    __shared__ std::uint32_t candidates[kByRow ? kCollectThreads * kRowsOfThread : kCollectThreads];
+    __shared__ std::uint32_t candidate_count;
     std::uint32_t scored = 0;
     std::uint32_t ruled_out = 0;
 
@@ -161,19 +163,19 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
                         : inlined.usable ? inlined.digits[i]
                                          : on_device[i];
         }
-        int8_cutoff = planes::int8_cutoff(ask.digits, floor, model.dim);
+        int8_cutoff = planes::int8_cutoff(query.digits, floor, model.dim);
         __syncthreads();
     }
-    /// Moves those of the hot rows that int8 codes leave in to the front. The whole block calls it.
-    const auto sift_hot = [&] {
+    /// Drops the candidates that int8 codes rule out. The whole block calls it.
+    const auto drop_ruled_out = [&] {
         __shared__ std::uint32_t left;
-        const std::uint32_t count = hot_count;
+        const std::uint32_t count = candidate_count;
         if (threadIdx.x == 0) left = 0;
         constexpr std::uint32_t kTeams = kCollectThreads / kCanonicalLanes;
         for (std::uint32_t base = 0; base < count; base += kTeams) {
             const std::uint32_t i = base + threadIdx.x / kCanonicalLanes;
-            const std::uint32_t row = hot[min(i, count - 1)];
-            // 16 bytes of a row meet two steps.
+            const std::uint32_t row = candidates[min(i, count - 1)];
+            // 16 bytes of a row are two steps of digits.
             const bool out = int8_rules_out<false>(
                 model.int8_codes, row, part, int8_cutoff, [&](std::uint32_t v, unsigned) {
                     if (v >= model.int8_codes.stride / kInt8Step) return Int8Digits{};
@@ -181,20 +183,19 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
                     const uint4 two = digits[2 * v + 1];
                     return Int8Digits{{one.x, one.y, two.x, two.y}, {one.z, one.w, two.z, two.w}};
                 });
-            __syncthreads();  // what is moved here has been read
-            if (part == 0 && i < count && !out) hot[atomicAdd(&left, 1U)] = row;
+            __syncthreads();  // all threads have read their candidate
+            if (part == 0 && i < count && !out) candidates[atomicAdd(&left, 1U)] = row;
             __syncthreads();
         }
         if (threadIdx.x == 0) {
-            hot_count = left;
+            candidate_count = left;
             ruled_out += count - left;
         }
         __syncthreads();
     };
 
-    // The `count` rows that row_at(0) … row_at(count - 1) name. The whole block calls it. Whether a
-    // row may take part is looked at only after its score: asked for together, both answers come in
-    // the time of one.
+    // Scores the rows row_at(0) … row_at(count - 1). The whole block calls it. Eligibility is
+    // tested after the score, so that the loads for both overlap.
     const auto score_rows = [&](std::uint32_t count, bool covered, auto row_at) {
         for (std::uint32_t base = warp * kTeamsPerWarp; base < count;
              base += kCollectThreads / kWarp * kTeamsPerWarp) {
@@ -204,23 +205,23 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
             const bool mine = active && part == 0;
             double score = 0;
             if constexpr (kStored) {
-                // NaN, which reaches no floor, for rows that take no part.
+                // NaN, which reaches no floor, for rows that are not eligible.
                 if (mine) score = work.scores[row];
             } else {
                 bool eligible = mine;
                 if (mine)
                     eligible =
-                        isnan(model.inverse_norms[row]) != covered && admits(ask, model, row);
+                        isnan(model.inverse_norms[row]) != covered && admits(query, model, row);
                 const double norm = mine ? model.norms[row] : 0;
                 const double dot = kByRow
                                        ? row_dot(model, raw, row, part, active)
                                        : team_dot(raw, row_of(model, row), model.dim, part, active);
                 if (!eligible) continue;
-                score = score_from_dot(dot, ask.norm, norm);
+                score = score_from_dot(dot, query.norm, norm);
             }
             if (!mine) continue;
             ++scored;
-            if (!(score >= floor) || is_excluded(ask, excluded, row)) continue;
+            if (!(score >= floor) || is_excluded(query, excluded, row)) continue;
             const std::uint32_t at = atomicAdd(&work.counters[kCounters * q + kFoundCounter], 1U);
             if (at < kFoundCapacity)
                 work.found[static_cast<std::size_t>(q) * kFoundCapacity + at] = {score, row, 0};
@@ -230,13 +231,14 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     if constexpr (kByRow) {
         constexpr std::uint32_t kRowsOfBlock = kCollectThreads * kRowsOfThread;
         const auto* const uppers = reinterpret_cast<const float4*>(work.uppers);
-        // Whole groups of rows have been written.
-        const std::uint32_t base = ask.first / kGroupRows * kGroupRows;
-        const std::uint32_t end =
-            ask.last > ask.first ? (ask.last + kGroupRows - 1) / kGroupRows * kGroupRows : base;
+        // `uppers` is written for whole groups of rows.
+        const std::uint32_t base = query.first / kGroupRows * kGroupRows;
+        const std::uint32_t end = query.last > query.first
+                                      ? (query.last + kGroupRows - 1) / kGroupRows * kGroupRows
+                                      : base;
         for (std::uint32_t begin = base + blockIdx.x * kRowsOfBlock; begin < end;
              begin += gridDim.x * kRowsOfBlock) {
-            if (threadIdx.x == 0) hot_count = 0;
+            if (threadIdx.x == 0) candidate_count = 0;
             __syncthreads();
             float4 values[kRowsOfThread / 4];
 #pragma unroll
@@ -252,27 +254,27 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
 #pragma unroll
                 for (unsigned r = 0; r < 4; ++r) {
                     if (of_rows[r] >= cutoff && of_rows[r] != minus_infinity())
-                        hot[atomicAdd(&hot_count, 1U)] = row + r;
+                        candidates[atomicAdd(&candidate_count, 1U)] = row + r;
                 }
             }
             __syncthreads();
-            if (by_int8 && hot_count > 0) sift_hot();
-            score_rows(hot_count, true, [&](std::uint32_t i) { return hot[i]; });
+            if (by_int8 && candidate_count > 0) drop_ruled_out();
+            score_rows(candidate_count, true, [&](std::uint32_t i) { return candidates[i]; });
             __syncthreads();
         }
     } else {
         for (std::uint32_t begin = blockIdx.x * kCollectThreads; begin < model.groups;
              begin += gridDim.x * kCollectThreads) {
-            if (threadIdx.x == 0) hot_count = 0;
+            if (threadIdx.x == 0) candidate_count = 0;
             __syncthreads();
             const std::uint32_t group = begin + threadIdx.x;
             const float maximum = group < model.groups ? maxima[group] : minus_infinity();
-            // -infinity: no row of the group takes part, even where the floor is -infinity too.
+            // -infinity: no row of the group is eligible, even where the floor is -infinity too.
             if (maximum >= cutoff && maximum != minus_infinity())
-                hot[atomicAdd(&hot_count, 1U)] = group;
+                candidates[atomicAdd(&candidate_count, 1U)] = group;
             __syncthreads();
-            score_rows(hot_count * kGroupRows, true, [&](std::uint32_t i) {
-                return hot[i / kGroupRows] * kGroupRows + i % kGroupRows;
+            score_rows(candidate_count * kGroupRows, true, [&](std::uint32_t i) {
+                return candidates[i / kGroupRows] * kGroupRows + i % kGroupRows;
             });
             __syncthreads();
         }
@@ -291,26 +293,27 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     __syncthreads();
     __shared__ bool last;
     if (threadIdx.x == 0) {
-        // What this block wrote is out before it counts as done, and what others wrote is seen
-        // after they do.
+        // This block's writes are visible before it counts as done, and those of blocks that count
+        // as done are visible here.
         __threadfence();
         last = atomicAdd(&work.counters[kCounters * q + kBlocksDoneCounter], 1U) == gridDim.x - 1;
         __threadfence();
     }
     __syncthreads();
     if (!last) return;
-    rank(ask, q, floor, work);
+    rank(query, q, floor, work);
 }
 
+/// Counts the eligible rows that come before `target`.
 __global__ void count_before(DeviceModel model, DeviceQueries queries, Found target,
                              Workspace work) {
-    const DeviceQuery ask = queries.queries[0];
+    const DeviceQuery query = queries.queries[0];
     std::uint32_t count = 0;
     for (std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x; row < model.rows;
          row += gridDim.x * blockDim.x) {
-        // NaN, which is never before anything, for rows that rank, range and min_score leave out.
+        // NaN, which is before nothing, for rows that rank, range and min_score rule out.
         const double score = work.scores[row];
-        if (model.first_row + row == target.row || is_excluded(ask, queries.excluded, row))
+        if (model.first_row + row == target.row || is_excluded(query, queries.excluded, row))
             continue;
         count +=
             score > target.score || (score == target.score && model.first_row + row < target.row)
@@ -321,6 +324,7 @@ __global__ void count_before(DeviceModel model, DeviceQueries queries, Found tar
     if (threadIdx.x % kWarp == 0 && count > 0) atomicAdd(&work.counters[kFoundCounter], count);
 }
 
+/// Writes the count to the answer and clears the counter. One thread.
 __global__ void report_count(Workspace work) {
     work.answers[0] = {static_cast<double>(minus_infinity()), 0, work.counters[kFoundCounter], 0,
                        0};
@@ -329,38 +333,38 @@ __global__ void report_count(Workspace work) {
 
 }  // namespace
 
-bool travels_with_launch(const DeviceModel& model, const DeviceQueries& queries,
-                         const DeviceShape& shape) {
+bool scan_query_fits_parameters(const DeviceModel& model, const DeviceQueries& queries,
+                                const DeviceShape& shape) {
     return queries.count == 1 && can_stream(model, queries, shape) && model.dim <= kInlineFloats &&
            queries.host.queries[0].excluded_count <= kInlineExcluded &&
            threshold_from_warps(queries, stream_warps(model, shape));
 }
 
-bool plane_travels(const DeviceModel& model, const DeviceQueries& queries) {
+bool plane_query_fits_parameters(const DeviceModel& model, const DeviceQueries& queries) {
     return queries.count == 1 && model.dim <= kInlineFloats &&
            queries.host.queries[0].excluded_count <= kInlineExcluded;
 }
 
 cudaError_t load_select_kernels() {
-    return load_each(threshold, collect<Estimates::maxima>, collect<Estimates::stored_scores>,
-                     collect<Estimates::uppers>, count_before, report_count);
+    return load_each(threshold, collect<SelectSource::maxima>, collect<SelectSource::stored_scores>,
+                     collect<SelectSource::uppers>, count_before, report_count);
 }
 
 cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries,
-                          Estimates estimates, std::uint32_t warps, const Workspace& work,
+                          SelectSource source, std::uint32_t warps, const Workspace& work,
                           const DeviceShape& shape, cudaStream_t stream) {
-    const bool by_row = estimates == Estimates::uppers;
+    const bool by_row = source == SelectSource::uppers;
     const bool by_warps =
-        estimates == Estimates::warp_maxima && threshold_from_warps(queries, warps);
+        source == SelectSource::warp_maxima && threshold_from_warps(queries, warps);
     SelectQuery inlined;
-    if (by_row
-            ? plane_travels(model, queries)
-            : estimates == Estimates::warp_maxima && travels_with_launch(model, queries, shape)) {
-        inlined.ask = queries.host.queries[0];
-        inlined.ask.excluded_begin = 0;
-        std::copy_n(queries.host.excluded, inlined.ask.excluded_count, inlined.excluded);
+    if (by_row ? plane_query_fits_parameters(model, queries)
+               : source == SelectSource::warp_maxima &&
+                     scan_query_fits_parameters(model, queries, shape)) {
+        inlined.query = queries.host.queries[0];
+        inlined.query.excluded_begin = 0;
+        std::copy_n(queries.host.excluded, inlined.query.excluded_count, inlined.excluded);
         std::copy_n(queries.host.raw, model.dim, inlined.raw);
-        if (by_row && asks_int8(model)) {
+        if (by_row && checks_int8(model)) {
             std::memcpy(inlined.digits, queries.host.digits, model.plane.steps * sizeof(uint4));
         }
         inlined.usable = true;
@@ -370,7 +374,7 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
                                                                    model.groups, work.floors);
         if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
     }
-    // Enough blocks to fill the device, shared by the queries, and no more than there are pieces of
+    // Blocks that fill the device, shared by the queries, and no more than there are pieces of
     // work.
     const std::uint32_t piece_rows = kCollectThreads * (by_row ? kRowsOfThread : kGroupRows);
     const std::uint32_t piece_groups = piece_rows / kGroupRows;
@@ -378,9 +382,9 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
     const unsigned filling = static_cast<unsigned>(shape.processors) * kCollectBlocks;
     const unsigned wanted = min(pieces, max(filling / queries.count, 1U));
     const dim3 blocks(blocks_of_rounds(wanted, piece_rows), queries.count);
-    const auto kernel = estimates == Estimates::stored_scores ? collect<Estimates::stored_scores>
-                        : by_row                              ? collect<Estimates::uppers>
-                                                              : collect<Estimates::maxima>;
+    const auto kernel = source == SelectSource::stored_scores ? collect<SelectSource::stored_scores>
+                        : by_row                              ? collect<SelectSource::uppers>
+                                                              : collect<SelectSource::maxima>;
     if ((by_warps || by_row) && shape.bulk_copies)
         return launch_early(kernel, blocks, kCollectThreads, stream, model, queries, inlined,
                             by_warps ? warps : 0, work);

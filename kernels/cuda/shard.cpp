@@ -212,12 +212,12 @@ Status Shard::begin() {
     return {};
 }
 
-/// Everything about the queries in one copy: small copies cost the same, some microseconds each.
-Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
-    assert(queries.size() <= (sending == Sending::raw ? sizes_.plane_pass : sizes_.pass));
-    assert(sending != Sending::digits || queries.size() == 1);
+/// Copies all at once: each copy takes some microseconds, however small.
+Status Shard::send(std::span<const PassQuery> queries, Inputs inputs) {
+    assert(queries.size() <= (inputs == Inputs::raw ? sizes_.plane_pass : sizes_.pass));
+    assert(inputs != Inputs::plane_scan || queries.size() == 1);
     if (Status done = begin(); !done) return done;
-    // What was sent before may still be on its way out of the same buffer.
+    // An earlier copy may still read the staging buffer.
     if (sent_) {
         if (Status done = stream_.synchronize(); !done) return done;
     }
@@ -231,13 +231,13 @@ Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
     for (const PassQuery& query : queries) described.push_back(describe(query, excluded));
     assert(excluded.size() <= sizes_.excluded);
     planes::PlaneQuery digits;
-    if (sending == Sending::digits) {
+    if (inputs == Inputs::plane_scan) {
         digits = planes::make_plane_query(*queries.front().vector);
         described.front().upper = planes::upper_facts(digits.facts, dim);
         described.front().digits = digits.facts;
     }
 
-    const bool with_unit = sending == Sending::both || sending == Sending::travelling;
+    const bool with_unit = inputs == Inputs::raw_and_unit || inputs == Inputs::scan;
     const InputLayout layout(queries.size(), with_unit ? queries.size() : 0, digits.bytes.size(),
                              stride, excluded.size());
     std::byte* const host = buffers_.input_staging.data();
@@ -286,8 +286,8 @@ Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
                  reinterpret_cast<const float*>(host + layout.unit),
                  reinterpret_cast<const std::uint32_t*>(host + layout.excluded),
                  reinterpret_cast<const std::int8_t*>(host + layout.digits)}};
-    if (sending == Sending::travelling && travels_with_launch(model_, queries_, shape_)) return {};
-    if (sending == Sending::digits && plane_travels(model_, queries_)) return {};
+    if (inputs == Inputs::scan && scan_query_fits_parameters(model_, queries_, shape_)) return {};
+    if (inputs == Inputs::plane_scan && plane_query_fits_parameters(model_, queries_)) return {};
     sent_ = true;
     return copy_async(buffers_.input.data(), static_cast<const std::byte*>(host), layout.end,
                       stream_);
@@ -295,10 +295,10 @@ Status Shard::send(std::span<const PassQuery> queries, Sending sending) {
 
 Status Shard::start_bounded(std::span<const PassQuery> queries, Estimate estimate) {
     assert(estimate == Estimate::float16 || queries.size() == 1);
-    const Sending sending = estimate == Estimate::float16   ? Sending::both
-                            : estimate == Estimate::float32 ? Sending::travelling
-                                                            : Sending::digits;
-    if (Status sent = send(queries, sending); !sent) return sent;
+    const Inputs inputs = estimate == Estimate::float16   ? Inputs::raw_and_unit
+                          : estimate == Estimate::float32 ? Inputs::scan
+                                                          : Inputs::plane_scan;
+    if (Status sent = send(queries, inputs); !sent) return sent;
     std::uint32_t warps = 0;
     const auto launch = [&]() -> Status {
         switch (estimate) {
@@ -315,28 +315,28 @@ Status Shard::start_bounded(std::span<const PassQuery> queries, Estimate estimat
         return {};
     };
     if (Status done = launch(); !done) return done;
-    return select(estimate == Estimate::float32   ? Estimates::warp_maxima
-                  : estimate == Estimate::float16 ? Estimates::maxima
-                                                  : Estimates::uppers,
+    return select(estimate == Estimate::float32   ? SelectSource::warp_maxima
+                  : estimate == Estimate::float16 ? SelectSource::maxima
+                                                  : SelectSource::uppers,
                   warps);
 }
 
 Status Shard::start_plane_pass(std::span<const PassQuery> queries) {
-    if (Status sent = send(queries, Sending::raw); !sent) return sent;
+    if (Status sent = send(queries, Inputs::raw); !sent) return sent;
     hits_stride_ = kMaxPlanePassHits;
     return check(launch_plane_pass(model_, queries_, work_, shape_, stream_.get()),
                  "launch of plane_pass");
 }
 
-Status Shard::select(Estimates estimates, std::uint32_t warps) {
+Status Shard::select(SelectSource source, std::uint32_t warps) {
     hits_stride_ = kMaxHits;
-    return check(launch_select(model_, queries_, estimates, warps, work_, shape_, stream_.get()),
+    return check(launch_select(model_, queries_, source, warps, work_, shape_, stream_.get()),
                  "launch of select");
 }
 
 Status Shard::start_score(std::span<const PassQuery> vectors, ScorePart part, bool first,
                           RowRange range) {
-    if (Status sent = send(vectors, Sending::both); !sent) return sent;
+    if (Status sent = send(vectors, Inputs::raw_and_unit); !sent) return sent;
     const RowRange here = local(range);
     return check(launch_score(model_, queries_, part, first, static_cast<std::uint32_t>(here.first),
                               static_cast<std::uint32_t>(here.last), work_, shape_, stream_.get()),
@@ -344,14 +344,14 @@ Status Shard::start_score(std::span<const PassQuery> vectors, ScorePart part, bo
 }
 
 Status Shard::start_finish(const PassQuery& query, bool divide) {
-    if (Status sent = send(std::span(&query, 1), Sending::both); !sent) return sent;
+    if (Status sent = send(std::span(&query, 1), Inputs::raw_and_unit); !sent) return sent;
     return check(launch_finish_scores(model_, queries_, divide, work_, shape_, stream_.get()),
                  "launch of finish_scores");
 }
 
 Status Shard::start_select() {
     if (Status done = begin(); !done) return done;
-    return select(Estimates::stored_scores, 0);
+    return select(SelectSource::stored_scores, 0);
 }
 
 Status Shard::start_count(const Hit& target) {

@@ -1,5 +1,5 @@
-// Some of a model's rows on one device, with all that a pass over them needs. Nothing is allocated
-// after creation.
+// A shard: consecutive rows of a model on one device, with the buffers and launches of every pass
+// over them. Nothing is allocated after creation.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace gloved::kernels::cuda {
 
-/// What one device can do and is called.
+/// A device's name, properties and free memory.
 struct DeviceFacts {
     int device = 0;
     std::string name;
@@ -27,13 +27,14 @@ struct DeviceFacts {
     std::size_t free_bytes = 0;
 };
 
-/// Errors: unavailable when it is older than compute capability 7.5, device.
+/// Reads a device and loads the kernels onto it. Errors: unavailable when it is older than compute
+/// capability 7.5 or this build has no code for it; device.
 Result<DeviceFacts> read_device(int device);
 
-/// Whether one shard can have that many rows (kMaxShardRows). Error: unavailable, with what to do.
+/// Checks that one shard can have that many rows (kMaxShardRows). Error: unavailable, with advice.
 Status check_shard_rows(std::size_t rows);
 
-/// One vector of a pass and what the pass needs to know of its query. Rows are the model's here.
+/// One vector of a pass and its query. Row numbers are the model's.
 struct PassQuery {
     const QueryVector* vector = nullptr;
     const Query* query = nullptr;   ///< filter and k; nullptr where only the vector counts
@@ -49,11 +50,11 @@ struct ShardAnswer {
     bool overflow = false;
 };
 
-/// How a bounded pass estimates.
+/// What a bounded pass estimates rows by.
 enum class Estimate { float32, float16, plane };
 
-/// Functions that begin with «start_» enqueue on the shard's stream; `wait` ends what was started.
-/// A shard is for one thread at a time. Errors: device; the shard is of no more use then.
+/// Functions that begin with «start_» enqueue on the shard's stream; `wait` waits for them. One
+/// thread at a time may use a shard. Errors: device; the shard cannot be used afterwards.
 class Shard {
   public:
     /// Bytes of device memory that a shard of `rows` rows takes at most.
@@ -62,8 +63,8 @@ class Shard {
         return cuda::device_bytes(ShardSizes(rows, dim, rows, shape, residency));
     }
 
-    /// Allocates; `fill`, `fill_plane` and upload.hpp bring the model in. `timed`: measure what
-    /// `device_ms` returns. With a plane, rows.first is a multiple of kGroupRows.
+    /// Allocates the buffers; `fill`, `fill_plane` and upload_vectors fill them. `timed`: measure
+    /// device_ms. With a plane, rows.first is a multiple of kGroupRows.
     static Result<std::unique_ptr<Shard>> create(const format::Model& model, RowRange rows,
                                                  const DeviceFacts& device,
                                                  const Residency& residency, bool timed);
@@ -72,19 +73,19 @@ class Shard {
     int device() const { return device_; }
     const Stream& stream() const { return stream_; }
     std::size_t device_bytes() const { return cuda::device_bytes(sizes_); }
-    /// Queries of one float16 pass at most; 0: there is no such pass for this dim on this device.
+    /// Most queries of one float16 pass; 0: there is no such pass for this dim on this device.
     std::size_t pass_capacity() const { return sizes_.float16_pass; }
 
-    /// Queries of one pass over the plane at most; 0: there is no such pass.
+    /// Most queries of one pass over the plane; 0: there is no such pass.
     std::size_t plane_capacity() const { return sizes_.plane_pass; }
-    /// Whether Estimate::plane can serve a query that wants so many rows.
+    /// Whether Estimate::plane can serve a query with that many hits and excluded rows.
     bool plane_serves(std::size_t k_plus_excluded) const {
         return k_plus_excluded <= kMaxKPlusExcluded &&
                cuda::plane_serves(model_, static_cast<std::uint32_t>(k_plus_excluded), shape_);
     }
 
-    /// Copies norms and ranks and prepares what follows from them. Where the device holds no
-    /// vectors, `vectors` is where it reads the model's: an address of its own. Waits.
+    /// Copies norms and ranks, and computes inverse norms and int8 codes from them and the vectors.
+    /// `vectors`: where vectors are on the host, the device's address of the model's. Waits.
     Status fill(const format::Model& model, const float* vectors = nullptr);
     /// Copies this shard's groups of the model's plane. Waits.
     Status fill_plane(const planes::Plane& plane);
@@ -92,39 +93,39 @@ class Shard {
     bool holds_int8_codes() const { return sizes_.int8_stride > 0; }
     /// Bytes of int8 codes in page-locked host memory.
     std::size_t host_int8_bytes() const { return buffers_.host_int8_codes.bytes(); }
-    /// Where row `row` of the model belongs: (stride) floats of device memory.
+    /// Device address of row `row` of the model: (stride) floats.
     float* vector_at(std::size_t row) const {
         return buffers_.vectors.data() + (row - rows_.first) * model_.stride;
     }
     std::uint32_t stride() const { return model_.stride; }
 
-    /// Hits of all queries; float32 and plane take one at a time.
+    /// Finds hits of all queries; float32 and plane take one query.
     Status start_bounded(std::span<const PassQuery> queries, Estimate estimate);
-    /// Hits of up to plane_capacity queries of all rows, each of which wants
-    /// kMaxPlanePassKPlusExcluded at most.
+    /// Finds hits of up to plane_capacity queries over all rows, with k and excluded rows of at
+    /// most kMaxPlanePassKPlusExcluded together.
     Status start_plane_pass(std::span<const PassQuery> queries);
-    /// The canonical values of a part of a query (launches.hpp), for the rows of `range` that are
-    /// here.
+    /// Computes the canonical values of a part of a query (launch_score) for this shard's rows in
+    /// `range`.
     Status start_score(std::span<const PassQuery> vectors, ScorePart part, bool first,
                        RowRange range);
-    /// Ends what start_score began: eligible rows keep their scores, others have NaN. Excluded rows
-    /// keep theirs.
+    /// Ends what start_score began: eligible and excluded rows have scores, others NaN.
     Status start_finish(const PassQuery& query, bool divide);
-    /// Hits from the scores; answer 0.
+    /// Finds hits from the scores: answer(0).
     Status start_select();
-    /// How many rows stand before `target`; answer 0's `found`.
+    /// Counts the rows that come before `target`: answer(0).facts.found.
     Status start_count(const Hit& target);
-    /// Scores of the rows of `range` that are here, into scores().
+    /// Copies the scores of this shard's rows in `range` to scores().
     Status start_copy_scores(RowRange range);
 
     Status wait();
     ShardAnswer answer(std::size_t query) const;
     std::span<const double> scores(RowRange range) const;
-    /// The part of `range` that is here, in local rows.
+    /// This shard's rows in `range`, as local rows.
     RowRange local(RowRange range) const;
-    /// From the first start after the last wait to its end, 0 where not timed. After `wait`.
+    /// Milliseconds from the first start after the last wait to the end; 0 where not timed. To be
+    /// called after `wait`.
     Result<double> device_ms() const;
-    /// Vectors that one start_score takes, and excluded rows that one pass takes.
+    /// Most vectors of one start_score, and most excluded rows of one pass.
     std::size_t max_vectors() const { return sizes_.pass; }
     std::size_t max_excluded() const { return sizes_.excluded; }
 
@@ -134,18 +135,17 @@ class Shard {
     /// Points `model_` and `work_` to the buffers.
     void describe_model(const format::Model& model);
     Status begin();
-    /// What a pass needs of its queries' vectors.
-    enum class Sending {
-        both,        ///< raw and unit
-        travelling,  ///< the same, and nothing where they go to the device with the launches of a
-                     ///< float32 pass
-        digits,  ///< raw and digits of one query, and nothing where they go with the launches of a
-                 ///< plane's
+    /// Which vectors of its queries a pass needs on the device.
+    enum class Inputs {
         raw,
+        raw_and_unit,
+        scan,        ///< raw and unit, unless launch_scan passes them as parameters
+        plane_scan,  ///< raw and digits of one query, unless launch_plane_scan passes them as
+                     ///< parameters
     };
     /// Describes the queries and copies them to the device.
-    Status send(std::span<const PassQuery> queries, Sending sending);
-    Status select(Estimates estimates, std::uint32_t warps);
+    Status send(std::span<const PassQuery> queries, Inputs inputs);
+    Status select(SelectSource source, std::uint32_t warps);
     DeviceQuery describe(const PassQuery& query, std::vector<std::uint32_t>& excluded) const;
 
     RowRange rows_;

@@ -41,7 +41,7 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.counters, n.pass * kCounters);
     entry(b.found, std::max(n.pass * kFoundCapacity, n.plane_pass * kPlanePassFound));
     entry(b.scores, n.rows);
-    entry(b.below, n.rows);
+    entry(b.denominators, n.rows);
     entry(b.uppers, n.groups * kGroupRows, plane);
     entry(b.warp_rows, kMaxWarps, plane);
     entry(b.plane_digits, n.plane_pass * n.digit_stride);
@@ -128,7 +128,7 @@ Workspace workspace_of(const ShardBuffers& b) {
             .counters = b.counters.data(),
             .found = b.found.data(),
             .scores = b.scores.data(),
-            .below = b.below.data(),
+            .denominators = b.denominators.data(),
             .uppers = b.uppers.data(),
             .warp_rows = b.warp_rows.data(),
             .plane = {.digits = b.plane_digits.data(),

@@ -72,7 +72,7 @@ struct ShardBuffers {
     DeviceBuffer<std::uint32_t> counters;
     DeviceBuffer<Found> found;
     DeviceBuffer<double> scores;
-    DeviceBuffer<double> below;
+    DeviceBuffer<double> denominators;
     DeviceBuffer<float> uppers;
     DeviceBuffer<std::uint32_t> warp_rows;
     DeviceBuffer<std::int8_t> plane_digits;

@@ -1,6 +1,6 @@
-// One warp of each block asks the copy engine for tile after tile of rows; the other warps multiply
-// what has arrived in shared memory. The memory sees few, long, ordered requests: 1 to 2 % nearer
-// to a plain read than the loads of `scan` (docs/performance.md).
+// The float32 pass by bulk copies: one warp of each block has the copy engine load tile after tile
+// of rows, and the other warps multiply the tiles in shared memory. The memory gets few, long,
+// ordered requests: 1 to 2 % nearer to a plain read than the loads of `scan` (docs/performance.md).
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -17,13 +17,12 @@ constexpr unsigned kWarpsPerGroup = 4;
 constexpr unsigned kRowsPerWarp = kGroupRows / kWarpsPerGroup;
 /// Rows that all consumers take at once.
 constexpr unsigned kBlockRows = kConsumers * kRowsPerWarp;
-constexpr unsigned kLanes = 16;  // that share a row
+constexpr unsigned kLanes = 16;  // threads that share a row
 constexpr unsigned kTeams = kWarp / kLanes;
 [[maybe_unused]] constexpr unsigned kRows = kRowsPerWarp / kTeams;  // of a team; unused where the
                                                                     // kernel is empty
 
-/// How a width is cut: a tile has kBlocks * kBlockRows rows, kStages of them are on their way or
-/// being read.
+/// Tiles of a width: kBlocks * kBlockRows rows each, kStages of them in shared memory.
 template <unsigned kVectors>
 struct TileShape;
 template <>
@@ -68,7 +67,7 @@ __device__ void arrive(std::uint64_t* barrier) {
                  : "memory");
 }
 
-/// Waits until the phase of that parity is over.
+/// Waits until the barrier's phase of that parity is over.
 __device__ void wait(std::uint64_t* barrier, unsigned parity) {
     std::uint32_t done = 0;
     while (done == 0) {
@@ -84,7 +83,7 @@ __device__ void wait(std::uint64_t* barrier, unsigned parity) {
     }
 }
 
-/// Starts a copy into shared memory; `barrier` counts its bytes.
+/// Starts a bulk copy to shared memory; `barrier` counts its bytes.
 __device__ void copy_bulk(void* to, const void* from, std::uint32_t bytes, std::uint64_t* barrier) {
     asm volatile(
         "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
@@ -97,22 +96,23 @@ __device__ void copy_bulk(void* to, const void* from, std::uint32_t bytes, std::
         : "memory");
 }
 
-/// Among the kWarpsPerGroup warps of a group. Barrier 0 is __syncthreads.
-__device__ void meet(unsigned group) {
+/// Synchronises the kWarpsPerGroup warps of a group. Barrier 0 is __syncthreads.
+__device__ void sync_group(unsigned group) {
     asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "r"(kWarpsPerGroup * kWarp) : "memory");
 }
 #endif
 
-/// The query comes with the launch, as a parameter.
+/// The query as a parameter of the kernel.
 template <unsigned kVectors>
 struct StreamQuery {
     float4 unit[kVectors];
-    DeviceQuery ask;
+    DeviceQuery query;
 };
 
+/// Estimates rows in float32, as `scan` does. kVectors: the stride in float4.
 template <unsigned kVectors>
 __global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model,
-                                                      StreamQuery<kVectors> asked,
+                                                      StreamQuery<kVectors> inlined,
                                                       float* __restrict__ maxima,
                                                       float* __restrict__ warp_maxima) {
 #if __CUDA_ARCH__ >= 900
@@ -161,15 +161,14 @@ __global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model,
 #pragma unroll
     for (unsigned j = 0; j < kLoads; ++j) {
         const unsigned i = part + j * kLanes;
-        query[j] = i < kVectors ? asked.unit[i] : float4{0, 0, 0, 0};
+        query[j] = i < kVectors ? inlined.unit[i] : float4{0, 0, 0, 0};
     }
-    const DeviceQuery& ask = asked.ask;
-    // fl32(1 / norm) of the row that this lane stands for in a block of rows, NaN where none takes
-    // part.
+    const DeviceQuery& filter = inlined.query;
+    // fl32(1 / norm) of this lane's row in a block of rows; NaN where it is not eligible.
     const auto inverse_of = [&](std::uint32_t tile, unsigned block) {
         const std::uint32_t row =
             (tile * kBlocks + block) * kBlockRows + warp * kRowsPerWarp + lane;
-        const bool mine = lane < kRowsPerWarp && row < model.rows && admits(ask, model, row);
+        const bool mine = lane < kRowsPerWarp && row < model.rows && admits(filter, model, row);
         return mine ? model.inverse_norms[row] : __int_as_float(0x7FC00000);
     };
 
@@ -200,8 +199,8 @@ __global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model,
                 for (unsigned distance = kLanes / 2; distance > 0; distance /= 2) {
                     dot += __shfl_xor_sync(kWholeWarp, dot, distance);
                 }
-                // fmaxf leaves NaN out: rows that take no part, and what an unfilled tile still
-                // holds.
+                // fmaxf ignores NaN: rows that are not eligible, and old rows in a partly filled
+                // tile.
                 best[b] = fmaxf(best[b], dot * __shfl_sync(kWholeWarp, inverse[b], at));
             }
         }
@@ -215,9 +214,9 @@ __global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model,
         for (unsigned b = 0; b < kBlocks; ++b) {
             best[b] = fmaxf(best[b], __shfl_xor_sync(kWholeWarp, best[b], kLanes));
             best_of_all = fmaxf(best_of_all, best[b]);
-            // Two sets of slots, so that one meeting a block is enough.
+            // Two sets of slots need one barrier a block only.
             if (lane == 0) partial[which][warp] = best[b];
-            meet(warp / kWarpsPerGroup);
+            sync_group(warp / kWarpsPerGroup);
             const std::uint32_t group =
                 (tile * kBlocks + b) * (kBlockRows / kGroupRows) + warp / kWarpsPerGroup;
             if (warp % kWarpsPerGroup == 0 && lane == 0 && group < model.groups) {
@@ -242,7 +241,7 @@ template <unsigned kVectors>
 cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const Workspace& work,
                 const DeviceShape& shape, std::uint32_t& warps, cudaStream_t on) {
     constexpr std::size_t kShared = kTileBytes<kVectors> * TileShape<kVectors>::kStages;
-    // Per device, and cheap enough to say each time.
+    // An attribute per device; setting it each time costs little.
     if (const auto error =
             cudaFuncSetAttribute(stream<kVectors>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(kShared));
@@ -250,16 +249,16 @@ cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, const Wo
         return error;
     }
     warps = warps_of<kVectors>(model, shape);
-    StreamQuery<kVectors> asked;
-    std::memcpy(asked.unit, queries.host.unit, sizeof(asked.unit));
-    asked.ask = queries.host.queries[0];
-    stream<kVectors><<<warps / kConsumers, kThreads, kShared, on>>>(model, asked, work.maxima,
+    StreamQuery<kVectors> inlined;
+    std::memcpy(inlined.unit, queries.host.unit, sizeof(inlined.unit));
+    inlined.query = queries.host.queries[0];
+    stream<kVectors><<<warps / kConsumers, kThreads, kShared, on>>>(model, inlined, work.maxima,
                                                                     work.warp_maxima);
     return cudaGetLastError();
 }
 
-/// Calls `use` with the number of 16-byte vectors in a row as a constant; `otherwise` for a width
-/// that has no TileShape.
+/// Calls `use` with the number of float4 in a row as a constant; returns `otherwise` for a width
+/// without TileShape.
 template <typename Result, typename Use>
 Result with_vectors(const DeviceModel& model, Result otherwise, const Use& use) {
     switch (model.stride / 4) {
@@ -290,8 +289,7 @@ cudaError_t load_stream_kernels() {
 }
 
 bool stream_is_built() {
-    // What was built for an older architecture, and compiled for this one at load, has an empty
-    // body.
+    // Code for an older architecture, compiled for this one at load, has an empty body.
     cudaFuncAttributes attributes{};
     return cudaFuncGetAttributes(&attributes, stream<75>) == cudaSuccess &&
            attributes.ptxVersion >= 90;

@@ -16,8 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Large enough that its calls cost nothing beside the copy, small enough that locking the next
-/// piece overlaps with it.
+/// Bytes of a piece: large enough that calls take no time beside the copy, small enough that
+/// locking the next piece overlaps with it.
 constexpr std::size_t kPieceBytes = std::size_t{64} << 20;
 constexpr std::chrono::seconds kProgressPause{1};
 
@@ -27,7 +27,7 @@ double ms_since(Clock::time_point begun) {
     return std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
 }
 
-/// Rows of a piece: whole pages and whole rows, so that no copy crosses from one lock to another.
+/// Rows of a piece: whole pages and whole rows, so that no copy reads from two locked pieces.
 std::size_t rows_of_piece(std::size_t dim) {
     const std::size_t row_bytes = dim * sizeof(float);
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -36,8 +36,8 @@ std::size_t rows_of_piece(std::size_t dim) {
            (least_bytes / std::max(row_bytes, sizeof(float)));
 }
 
-/// The packed rows of a piece, for models whose rows are padded on the device. Copies and kernels
-/// of one shard follow each other on its stream, so that one such buffer is enough.
+/// Rows of a piece as the file has them, for models whose rows are padded on the device. A shard's
+/// copies and kernels follow each other on its stream, so one buffer is enough.
 using Packed = DeviceBuffer<float>;
 
 Status start_copy(const format::Model& model, const Shard& shard, RowRange rows, Packed& packed) {
@@ -72,15 +72,15 @@ Result<UploadFacts> upload_vectors(const format::Model& model,
     auto next_progress = begun + kProgressPause;
     UploadFacts facts;
     facts.pinned = pin;
-    // Pieces of whole pages follow each other only from a page's start; larger pages than 4 KiB may
-    // begin before the vectors.
+    // Pieces are whole pages only if the vectors begin on a page. Pages larger than 4 KiB may begin
+    // before them.
     if (pin && reinterpret_cast<std::uintptr_t>(model.vectors().data()) %
                        static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)) !=
                    0) {
         facts.pinned = false;
         if (log)
-            log("the vectors do not begin on a page of this system: copying pageable memory, which "
-                "is slower");
+            log("the vectors do not begin on a page boundary: copying pageable memory, which is "
+                "slower");
     }
     std::vector<Packed> packed(shards.size());
     std::vector<Registration> registrations;
@@ -127,7 +127,7 @@ Result<UploadFacts> upload_vectors(const format::Model& model,
         return {};
     };
     if (Status done = copy_all(); !done) {
-        // Nothing may be unlocked or freed under a copy that still runs.
+        // A copy that still runs must not lose its memory.
         for (const auto& shard : shards) (void)shard->stream().synchronize();
         return done.error();
     }

@@ -219,15 +219,15 @@ void check_passes(std::size_t rows, std::size_t dim) {
     }
 }
 
-class Estimates : public testing::TestWithParam<std::pair<std::size_t, std::size_t>> {};
+class SelectSource : public testing::TestWithParam<std::pair<std::size_t, std::size_t>> {};
 
-TEST_P(Estimates, StayWithinTheirBound) {
+TEST_P(SelectSource, StayWithinTheirBound) {
     if (no_device()) GTEST_SKIP() << kNoDevice;
     check_passes(GetParam().first, GetParam().second);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Shapes, Estimates,
+    Shapes, SelectSource,
     testing::Values(std::pair{1, 1}, std::pair{33, 3}, std::pair{5000, 25}, std::pair{5000, 50},
                     std::pair{5000, 100}, std::pair{5000, 200}, std::pair{5000, 300},
                     std::pair{400000, 25}, std::pair{200000, 50}, std::pair{100000, 100},

@@ -408,7 +408,7 @@ class FakeLaunches : public FakeCuda {
         work_.counters = upload(std::vector<std::uint32_t>(kCounters * kQueries, 0));
         work_.found = static_cast<Found*>(allocate(kQueries * kFoundCapacity * sizeof(Found)));
         work_.scores = static_cast<double*>(allocate(kRows * sizeof(double)));
-        work_.below = static_cast<double*>(allocate(kRows * sizeof(double)));
+        work_.denominators = static_cast<double*>(allocate(kRows * sizeof(double)));
         work_.answers =
             static_cast<DeviceAnswer*>(allocate_pinned(kQueries * sizeof(DeviceAnswer)));
         work_.hits = static_cast<Found*>(allocate_pinned(kQueries * kMaxHits * sizeof(Found)));
@@ -489,11 +489,11 @@ class FakeLaunches : public FakeCuda {
     void scan_and_select() {
         std::uint32_t warps = 0;
         ASSERT_EQ(launch_scan(model_, queries_, work_, kShape, warps, stream_), cudaSuccess);
-        ASSERT_EQ(
-            launch_select(model_, queries_, Estimates::warp_maxima, warps, work_, kShape, stream_),
-            cudaSuccess);
+        ASSERT_EQ(launch_select(model_, queries_, SelectSource::warp_maxima, warps, work_, kShape,
+                                stream_),
+                  cudaSuccess);
     }
-    void select(Estimates estimates) {
+    void select(SelectSource estimates) {
         ASSERT_EQ(launch_select(model_, queries_, estimates, 0, work_, kShape, stream_),
                   cudaSuccess);
     }
@@ -561,7 +561,7 @@ TEST_F(FakeLaunches, MultiplyErrsWithinTheBoundAndTheAnswersHold) {
         }
     }
     EXPECT_GT(largest, 0.8);
-    select(Estimates::maxima);
+    select(SelectSource::maxima);
     for (std::uint32_t q = 0; q < kQueries; ++q) {
         expect_hits(q);
         // Rescored is who stands in a group that could reach the floor, or is not covered; and
@@ -607,17 +607,18 @@ TEST_F(FakeLaunches, TakesAQueryThatTravelsFromTheHost) {
         unit.push_back(static_cast<float>(double{value} / asked_[0].norm));
     std::vector<std::uint32_t> excluded = excluded_;
     queries_.host = {host_queries.data(), raw.data(), unit.data(), excluded.data()};
-    ASSERT_TRUE(travels_with_launch(model_, queries_, shape));
+    ASSERT_TRUE(scan_query_fits_parameters(model_, queries_, shape));
     // On the device there is nothing of it.
     ASSERT_EQ(cudaMemsetAsync(device_queries_, 0, sizeof(DeviceQuery), stream_), cudaSuccess);
     std::uint32_t warps = 0;
     ASSERT_EQ(launch_scan(model_, queries_, work_, shape, warps, stream_), cudaSuccess);
-    ASSERT_EQ(launch_select(model_, queries_, Estimates::warp_maxima, warps, work_, shape, stream_),
-              cudaSuccess);
+    ASSERT_EQ(
+        launch_select(model_, queries_, SelectSource::warp_maxima, warps, work_, shape, stream_),
+        cudaSuccess);
     expect_hits(0);
     host_queries[0].excluded_count = 1000;
-    EXPECT_FALSE(travels_with_launch(model_, queries_, shape));
-    EXPECT_FALSE(travels_with_launch(model_, queries_, kShape));
+    EXPECT_FALSE(scan_query_fits_parameters(model_, queries_, shape));
+    EXPECT_FALSE(scan_query_fits_parameters(model_, queries_, kShape));
 }
 
 /// By a plane, and with vectors in page-locked memory of the host: the same answers, for those who
@@ -658,7 +659,7 @@ TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
     ASSERT_TRUE(plane_serves(model_, asked_[0].k_plus_excluded, kShape));
     EXPECT_FALSE(plane_serves(model_, kRows, kShape));
     ASSERT_EQ(launch_plane_scan(model_, queries_, work_, kShape, stream_), cudaSuccess);
-    select(Estimates::uppers);
+    select(SelectSource::uppers);
     expect_hits(0);
     EXPECT_GT(work_.answers[0].floor, -1.0);
     const auto uppers = download(work_.uppers, kGroups * kGroupRows);
@@ -730,7 +731,7 @@ TEST_F(FakeLaunches, ScoresSelectAndCountExactly) {
             if (!is_excluded(row)) eligible.push_back(value);
         }
     }
-    select(Estimates::stored_scores);
+    select(SelectSource::stored_scores);
     std::sort(eligible.rbegin(), eligible.rend());
     ASSERT_EQ(work_.answers[0].hits, asked_[0].k);
     for (std::uint32_t i = 0; i < asked_[0].k; ++i) EXPECT_EQ(work_.hits[i].score, eligible[i]);
@@ -768,8 +769,9 @@ TEST_F(FakeLaunches, CountsBeyondTheCapacityAndWritesUpToIt) {
     work_.hits[0].row = 4711;
     std::uint32_t warps = 0;
     ASSERT_EQ(launch_scan(model, queries_, work, kShape, warps, stream_), cudaSuccess);
-    ASSERT_EQ(launch_select(model, queries_, Estimates::warp_maxima, warps, work, kShape, stream_),
-              cudaSuccess);
+    ASSERT_EQ(
+        launch_select(model, queries_, SelectSource::warp_maxima, warps, work, kShape, stream_),
+        cudaSuccess);
     EXPECT_EQ(work_.answers[0].found, kMany - 3);
     EXPECT_EQ(work_.answers[0].hits, 0U);
     EXPECT_EQ(work_.hits[0].row, 4711U);
@@ -782,7 +784,7 @@ TEST_F(FakeLaunches, EndsWhoeverContradictsTheHeader) {
         return launch_scan(model, queries, work_, shape, warps, stream_);
     };
     const auto select_with = [&](const Workspace& work) {
-        return launch_select(model_, queries_, Estimates::maxima, 0, work, kShape, stream_);
+        return launch_select(model_, queries_, SelectSource::maxima, 0, work, kShape, stream_);
     };
     EXPECT_DEATH((void)scan(model_, queries_, kShape), "takes one query");
     queries_.count = 1;
@@ -808,7 +810,7 @@ TEST_F(FakeLaunches, EndsWhoeverContradictsTheHeader) {
         static_cast<std::uint32_t*>(allocate(kCounters * kQueries * sizeof(std::uint32_t)));
     EXPECT_DEATH((void)select_with(work), "counters are not 0");
     EXPECT_DEATH(
-        (void)launch_select(model_, queries_, Estimates::warp_maxima, 0, work_, kShape, stream_),
+        (void)launch_select(model_, queries_, SelectSource::warp_maxima, 0, work_, kShape, stream_),
         "of no launch_scan");
     asked_[0].error = kernels::device_error_bound(kDim) / 2;
     send_queries();

@@ -31,17 +31,17 @@ constexpr double kErrorShare = 0.9;
 constexpr std::size_t kVectorAlignment = 16;
 /// As few, so that small models have many groups a warp too.
 constexpr std::uint32_t kScanWarps = 12;
-/// What travels with a launch, at most.
+/// What by_parameters with a launch, at most.
 constexpr std::uint32_t kInlineFloats = 300;
 constexpr std::uint32_t kInlineExcluded = 3;
 /// Warps for each wanted row, at least, for the fake select to go by warps.
-constexpr std::uint32_t kWarpsForAWant = 2;
+constexpr std::uint32_t kWarpsPerRow = 2;
 
 /// Warps for each group of rows in the fake plane_scan: its grid is made of whole blocks, so that
 /// some warps have no row.
 constexpr std::uint32_t kPlaneBlockWarps = 8;
-/// Steps of a query that travels with a launch, at most, and components of a row in a pass over the
-/// plane.
+/// Steps of a query that by_parameters with a launch, at most, and components of a row in a pass
+/// over the plane.
 constexpr std::uint32_t kInlineSteps = 38;
 constexpr std::uint32_t kMaxPlanePassDim = 320;
 /// The largest code of an int8 row.
@@ -99,7 +99,7 @@ enum class Reads { raw, raw_and_unit, raw_and_digits };
 
 /// The queries of a pass as the fake reads them: on the device, when the work is done, for their
 /// content may arrive by an earlier copy; or on the host, at once.
-struct Asked {
+struct PassQueries {
     std::uint32_t count;
     std::uint32_t stride;
     bool any_rank;
@@ -111,8 +111,9 @@ struct Asked {
     std::span<const std::int8_t> digits;
     std::span<const std::uint32_t> excluded;  // to the end of its allocation
 
-    Asked(const Launch& launch, const DeviceQueries& of, const DeviceModel& model,
-          bool from_host = false, Reads reads = Reads::raw_and_unit, std::uint32_t most = kMaxPass)
+    PassQueries(const Launch& launch, const DeviceQueries& of, const DeviceModel& model,
+                bool from_host = false, Reads reads = Reads::raw_and_unit,
+                std::uint32_t most = kMaxPass)
         : count(of.count),
           stride(model.stride),
           any_rank(of.any_rank),
@@ -162,7 +163,7 @@ struct Asked {
         return list;
     }
 
-    /// What no query may be, whatever is asked of it.
+    /// What no query may be, whatever is pass of it.
     void check(const Shard& shard) const {
         std::uint32_t largest = 0;
         for (const DeviceQuery& query : queries.first(count))
@@ -277,15 +278,15 @@ double wobble(std::uint32_t row, const float* unit) {
 
 /// maxima of all queries, from an estimate of (query index, row).
 template <class Estimate>
-void write_maxima(const Shard& shard, const Asked& asked, std::span<float> maxima,
+void write_maxima(const Shard& shard, const PassQueries& pass, std::span<float> maxima,
                   Estimate estimate) {
     const std::uint32_t groups = shard.model.groups;
-    for (std::uint32_t q = 0; q < asked.count; ++q) {
+    for (std::uint32_t q = 0; q < pass.count; ++q) {
         for (std::uint32_t group = 0; group < groups; ++group) {
             float best = kNone;
             const std::uint32_t end = std::min((group + 1) * kGroupRows, shard.model.rows);
             for (std::uint32_t row = group * kGroupRows; row < end; ++row) {
-                if (std::isnan(shard.inverse_norms[row]) || !admits(asked.queries[q], shard, row))
+                if (std::isnan(shard.inverse_norms[row]) || !admits(pass.queries[q], shard, row))
                     continue;
                 const float value = estimate(q, row);
                 if (std::isnan(value)) continue;  // a damaged row's: fmaxf leaves it out
@@ -482,8 +483,8 @@ cudaError_t load_kernels() { return tests::fake_cuda::load(); }
 
 bool stream_is_built() { return true; }
 
-bool travels_with_launch(const DeviceModel& model, const DeviceQueries& queries,
-                         const DeviceShape& shape) {
+bool scan_query_fits_parameters(const DeviceModel& model, const DeviceQueries& queries,
+                                const DeviceShape& shape) {
     return shape.bulk_copies && queries.count == 1 && queries.all_rows &&
            model.dim <= kInlineFloats && queries.host.queries[0].excluded_count <= kInlineExcluded;
 }
@@ -496,18 +497,19 @@ cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries,
     launch.require(queries.count == 1, "takes one query");
     check_shape(launch, shape);
     const Shard shard(launch, model);
-    const Asked asked(launch, queries, model, travels_with_launch(model, queries, shape));
+    const PassQueries pass(launch, queries, model,
+                           scan_query_fits_parameters(model, queries, shape));
     const auto maxima = launch.device(work.maxima, model.groups, "maxima");
     const auto warp_maxima = launch.device(work.warp_maxima, kMaxWarps, "warp_maxima");
     // A few more than have a group to look at, as where a grid is made of whole blocks.
     warps = std::min(model.groups, kScanWarps) + 1;
     return launch.run([=, count = warps] {
-        asked.check(shard);
-        asked.check_error(device_error_bound(shard.model.dim));
-        write_maxima(shard, asked, maxima, [&](std::uint32_t, std::uint32_t row) {
+        pass.check(shard);
+        pass.check_error(device_error_bound(shard.model.dim));
+        write_maxima(shard, pass, maxima, [&](std::uint32_t, std::uint32_t row) {
             float sum = 0;
             for (std::uint32_t i = 0; i < shard.model.stride; ++i)
-                sum += asked.unit[i] * shard.row(row)[i];
+                sum += pass.unit[i] * shard.row(row)[i];
             return sum * shard.inverse_norms[row];
         });
         std::fill_n(warp_maxima.begin(), count, kNone);
@@ -536,18 +538,18 @@ cudaError_t launch_multiply(const DeviceModel& model, const DeviceQueries& queri
                    "more queries than multiply_capacity");
     check_shape(launch, shape);
     const Shard shard(launch, model);
-    const Asked asked(launch, queries, model);
+    const PassQueries pass(launch, queries, model);
     const auto maxima =
         launch.device(work.maxima, std::size_t{queries.count} * model.groups, "maxima");
     return launch.run([=] {
-        asked.check(shard);
-        asked.check_error(half_error_bound(shard.model.dim));
-        write_maxima(shard, asked, maxima, [&](std::uint32_t q, std::uint32_t row) {
-            const DeviceQuery& query = asked.queries[q];
+        pass.check(shard);
+        pass.check_error(half_error_bound(shard.model.dim));
+        write_maxima(shard, pass, maxima, [&](std::uint32_t q, std::uint32_t row) {
+            const DeviceQuery& query = pass.queries[q];
             const double score =
-                canonical_score(asked.raw.data() + std::size_t{q} * asked.stride, query.norm,
+                canonical_score(pass.raw.data() + std::size_t{q} * pass.stride, query.norm,
                                 shard.row(row), shard.norms[row], shard.model.dim);
-            const float* const unit = asked.unit.data() + std::size_t{q} * asked.stride;
+            const float* const unit = pass.unit.data() + std::size_t{q} * pass.stride;
             return static_cast<float>(score + kErrorShare * query.error * wobble(row, unit));
         });
     });
@@ -557,7 +559,7 @@ bool plane_serves(const DeviceModel& model, std::uint32_t k_plus_excluded, const
     return model.plane.bytes != nullptr && k_plus_excluded < plane_warps(model);
 }
 
-bool plane_travels(const DeviceModel& model, const DeviceQueries& queries) {
+bool plane_query_fits_parameters(const DeviceModel& model, const DeviceQueries& queries) {
     return queries.count == 1 && model.plane.steps <= kInlineSteps &&
            queries.host.queries[0].excluded_count <= kInlineExcluded;
 }
@@ -573,16 +575,17 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
     check_shape(launch, shape);
     const Shard shard(launch, model, Vectors::anywhere);
     const PlaneRows plane(launch, model);
-    const Asked asked(launch, queries, model, plane_travels(model, queries), Reads::raw_and_digits);
+    const PassQueries pass(launch, queries, model, plane_query_fits_parameters(model, queries),
+                           Reads::raw_and_digits);
     const auto uppers =
         launch.device(work.uppers, std::size_t{model.groups} * kGroupRows, "uppers");
     const auto floors = launch.device(work.floors, 1, "floors");
     const auto warp_maxima = launch.device(work.warp_maxima, kMaxWarps, "warp_maxima");
     const auto warp_rows = launch.device(work.warp_rows, kMaxWarps, "warp_rows");
     return launch.run([=] {
-        asked.check(shard);
-        const DeviceQuery& query = asked.queries[0];
-        const std::vector<std::int32_t> digits = asked.whole_digits();
+        pass.check(shard);
+        const DeviceQuery& query = pass.queries[0];
+        const std::vector<std::int32_t> digits = pass.whole_digits();
         std::int32_t centre = 0;
         for (std::size_t i = 0; i < digits.size(); ++i) {
             centre += planes::kTopLevel * digits[i];
@@ -608,7 +611,7 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
             warp_maxima[warp] = best[warp].estimate;
             warp_rows[warp] = best[warp].row;
         }
-        floors[0] = floor_of_candidates(shard, query, asked.raw_of(0), best);
+        floors[0] = floor_of_candidates(shard, query, pass.raw_of(0), best);
     });
 }
 
@@ -660,7 +663,7 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
     const PlaneRows plane(launch, model);
     const bool with_int8 = model.int8_codes.rows != nullptr;
     const Int8Rows int8_codes = with_int8 ? Int8Rows(launch, model) : Int8Rows();
-    const Asked asked(launch, queries, model, false, Reads::raw, kMaxPlanePass);
+    const PassQueries pass(launch, queries, model, false, Reads::raw, kMaxPlanePass);
     const std::size_t count = queries.count;
     const PlaneWorkspace& own = work.plane;
     const std::size_t digit_stride = (model.dim + kDigitStep - 1) / kDigitStep * kDigitStep;
@@ -681,15 +684,15 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
     const auto answers = launch.pinned(work.answers, count, "answers");
     const auto all_hits = launch.pinned(work.hits, count * kMaxPlanePassHits, "hits");
     return launch.run([=] {
-        asked.check(shard);
+        pass.check(shard);
         const std::uint32_t dim = shard.model.dim;
-        for (std::uint32_t q = 0; q < asked.count; ++q) {
-            const DeviceQuery& query = asked.queries[q];
+        for (std::uint32_t q = 0; q < pass.count; ++q) {
+            const DeviceQuery& query = pass.queries[q];
             if (query.k == 0 || query.k > kMaxPlanePassHits)
                 misuse("k is 0 or beyond kMaxPlanePassHits");
             if (query.k_plus_excluded > kMaxPlanePassKPlusExcluded)
                 misuse("k and excluded rows are beyond kMaxPlanePassKPlusExcluded");
-            const float* const raw = asked.raw_of(q);
+            const float* const raw = pass.raw_of(q);
             const Digits coarse(raw, query.norm, dim, planes::kOneByteDigit);
             const Digits precise(raw, query.norm, dim, planes::kTwoByteDigit);
 
@@ -713,7 +716,7 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
             const auto survivors =
                 all_survivors.subspan(std::size_t{q} * kPlanePassSurvivors, kPlanePassSurvivors);
             const auto found = all_found.subspan(std::size_t{q} * kPlanePassFound, kPlanePassFound);
-            const auto excluded = asked.excluded_by(query);
+            const auto excluded = pass.excluded_by(query);
             DeviceAnswer& answer = answers[q];
             answer.floor = floor;
             answer.found = 0;
@@ -762,22 +765,22 @@ cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries,
     if (launch.failed()) return launch.code();
     check_shape(launch, shape);
     const Shard shard(launch, model, Vectors::anywhere);
-    const Asked asked(launch, queries, model);
+    const PassQueries pass(launch, queries, model);
     launch.require(first_row <= last_row && last_row <= model.rows,
                    "rows that the shard does not have");
     launch.require(part != ScorePart::cosine || queries.count == 1,
                    "the cosine of more than one vector");
     const bool above = part != ScorePart::divide_by;
-    const auto values =
-        launch.device(above ? work.scores : work.below, model.rows, above ? "scores" : "below");
+    const auto values = launch.device(above ? work.scores : work.denominators, model.rows,
+                                      above ? "scores" : "below");
     return launch.run([=] {
         for (std::uint32_t row = first_row; row < last_row; ++row) {
             double value = first ? 1.0 : values[row];
-            for (std::uint32_t v = 0; v < asked.count; ++v) {
-                const double norm = asked.queries[v].norm;
+            for (std::uint32_t v = 0; v < pass.count; ++v) {
+                const double norm = pass.queries[v].norm;
                 if (!(norm > 0) || !std::isfinite(norm)) misuse("a vector without a norm");
                 const double cosine =
-                    canonical_score(asked.raw.data() + std::size_t{v} * asked.stride, norm,
+                    canonical_score(pass.raw.data() + std::size_t{v} * pass.stride, norm,
                                     shard.row(row), shard.norms[row], shard.model.dim);
                 value = part == ScorePart::cosine ? cosine : value * cosmul_part(cosine);
             }
@@ -794,13 +797,13 @@ cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& 
     launch.require(queries.count > 0, "no query");
     check_shape(launch, shape);
     const Shard shard(launch, model, Vectors::anywhere);
-    const Asked asked(launch, queries, model);
+    const PassQueries pass(launch, queries, model);
     const auto scores = launch.device(work.scores, model.rows, "scores");
     const auto below =
-        divide ? launch.device(work.below, model.rows, "below") : std::span<double>();
+        divide ? launch.device(work.denominators, model.rows, "below") : std::span<double>();
     const auto maxima = launch.device(work.maxima, model.groups, "maxima");
     return launch.run([=] {
-        const DeviceQuery& query = asked.queries[0];
+        const DeviceQuery& query = pass.queries[0];
         for (std::uint32_t group = 0; group < shard.model.groups; ++group) {
             float best = kNone;
             const std::uint32_t end = std::min((group + 1) * kGroupRows, shard.model.rows);
@@ -820,26 +823,26 @@ cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& 
 }
 
 cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries,
-                          Estimates estimates, std::uint32_t warps, const Workspace& work,
+                          SelectSource source, std::uint32_t warps, const Workspace& work,
                           const DeviceShape& shape, cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     check_shape(launch, shape);
     const Shard shard(launch, model, Vectors::anywhere);
-    const bool stored = estimates == Estimates::stored_scores;
-    const bool by_row = estimates == Estimates::uppers;
-    const bool travels =
-        by_row ? plane_travels(model, queries)
-               : estimates == Estimates::warp_maxima && travels_with_launch(model, queries, shape);
+    const bool stored = source == SelectSource::stored_scores;
+    const bool by_row = source == SelectSource::uppers;
+    const bool by_parameters = by_row ? plane_query_fits_parameters(model, queries)
+                                      : source == SelectSource::warp_maxima &&
+                                            scan_query_fits_parameters(model, queries, shape);
     const bool by_int8 = by_row && model.vectors_on_host && model.int8_codes.rows != nullptr;
     const Int8Rows int8_codes = by_int8 ? Int8Rows(launch, model) : Int8Rows();
-    const Asked asked(launch, queries, model, travels,
-                      by_int8  ? Reads::raw_and_digits
-                      : by_row ? Reads::raw
-                               : Reads::raw_and_unit);
-    launch.require(queries.count == 1 || estimates == Estimates::maxima,
+    const PassQueries pass(launch, queries, model, by_parameters,
+                           by_int8  ? Reads::raw_and_digits
+                           : by_row ? Reads::raw
+                                    : Reads::raw_and_unit);
+    launch.require(queries.count == 1 || source == SelectSource::maxima,
                    "warp_maxima, uppers and stored scores are of one query");
-    launch.require(warps <= kMaxWarps && (estimates != Estimates::warp_maxima || warps > 0),
+    launch.require(warps <= kMaxWarps && (source != SelectSource::warp_maxima || warps > 0),
                    "warps of no launch_scan");
     const auto maxima =
         launch.device(work.maxima, std::size_t{queries.count} * model.groups, "maxima");
@@ -856,13 +859,13 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
         stored ? launch.device(work.scores, model.rows, "scores") : std::span<double>();
     const auto answers = launch.pinned(work.answers, queries.count, "answers");
     const auto all_hits = launch.pinned(work.hits, std::size_t{queries.count} * kMaxHits, "hits");
-    const bool by_warps = estimates == Estimates::warp_maxima &&
-                          queries.max_k_plus_excluded * kWarpsForAWant <= warps;
+    const bool by_warps =
+        source == SelectSource::warp_maxima && queries.max_k_plus_excluded * kWarpsPerRow <= warps;
     return launch.run([=] {
-        asked.check(shard);
-        check_idle(counters.first(std::size_t{kCounters} * asked.count));
-        for (std::uint32_t q = 0; q < asked.count; ++q) {
-            const DeviceQuery& query = asked.queries[q];
+        pass.check(shard);
+        check_idle(counters.first(std::size_t{kCounters} * pass.count));
+        for (std::uint32_t q = 0; q < pass.count; ++q) {
+            const DeviceQuery& query = pass.queries[q];
             if (query.k == 0 || query.k > kMaxHits) misuse("k is 0 or beyond kMaxHits");
             if (query.k_plus_excluded > kMaxKPlusExcluded)
                 misuse("k and excluded rows are beyond kMaxKPlusExcluded");
@@ -877,12 +880,12 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
             answers[q].floor = floor;
             answers[q].found = 0;
             answers[q].rescored = answers[q].survivors = 0;
-            const auto excluded = asked.excluded_by(query);
+            const auto excluded = pass.excluded_by(query);
             const auto consider = [&](std::uint32_t row) {
                 if (!admits(query, shard, row) || contains(excluded, row)) return;
                 const double score =
                     stored ? scores[row]
-                           : canonical_score(asked.raw.data() + std::size_t{q} * asked.stride,
+                           : canonical_score(pass.raw.data() + std::size_t{q} * pass.stride,
                                              query.norm, shard.row(row), shard.norms[row],
                                              shard.model.dim);
                 ++answers[q].rescored;
@@ -893,7 +896,7 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
             };
             const planes::Int8Cutoff int8_cutoff =
                 planes::int8_cutoff(query.digits, floor, shard.model.dim);
-            const std::vector<std::int32_t> digits = asked.whole_digits();
+            const std::vector<std::int32_t> digits = pass.whole_digits();
             // As the maxima of stored scores are rounded: what they are compared with must not be
             // above it.
             const float cutoff = rounded_down(by_row ? floor : floor - query.error);
@@ -929,13 +932,13 @@ cudaError_t launch_count_before(const DeviceModel& model, const DeviceQueries& q
     launch.require(queries.count > 0, "no query");
     check_shape(launch, shape);
     const Shard shard(launch, model, Vectors::anywhere);
-    const Asked asked(launch, queries, model);
+    const PassQueries pass(launch, queries, model);
     const auto scores = launch.device(work.scores, model.rows, "scores");
     const auto counters = launch.device(work.counters, kCounters, "counters");
     const auto answers = launch.pinned(work.answers, 1, "answers");
     return launch.run([=] {
         check_idle(counters.first(kCounters));
-        const auto excluded = asked.excluded_by(asked.queries[0]);
+        const auto excluded = pass.excluded_by(pass.queries[0]);
         std::uint32_t count = 0;
         for (std::uint32_t row = 0; row < shard.model.rows; ++row) {
             const std::uint32_t of_model = shard.model.first_row + row;
