@@ -9,6 +9,12 @@ add_library(gloved_xxhash INTERFACE)
 target_include_directories(gloved_xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR})
 target_link_libraries(gloved_xxhash INTERFACE ${XXHASH_LIBRARY})
 
+find_path(UTF8PROC_INCLUDE_DIR utf8proc.h REQUIRED)
+find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
+add_library(gloved_utf8proc INTERFACE)
+target_include_directories(gloved_utf8proc SYSTEM INTERFACE ${UTF8PROC_INCLUDE_DIR})
+target_link_libraries(gloved_utf8proc INTERFACE ${UTF8PROC_LIBRARY})
+
 # Not find_package(libzip): Debian's file for it wants programs that libzip-dev does not bring.
 find_path(LIBZIP_INCLUDE_DIR zip.h REQUIRED)
 find_library(LIBZIP_LIBRARY zip REQUIRED)

@@ -1,4 +1,4 @@
-// Words compared without regard to case, the same on every machine: no locale has a say.
+// Case folding by Unicode's tables (utf8proc), the same in every locale.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace gloved {
 
-/// What a byte that is part of no valid UTF-8 sequence counts as is this plus the byte: beyond
-/// Unicode, so that such a byte equals only itself.
+/// Stands for a byte that is part of no valid UTF-8 sequence, plus that byte: beyond Unicode, so
+/// that such a byte equals only itself.
 inline constexpr std::uint32_t kInvalidByte = 0x110000;
 
 /// A code point at the start of a text, and how many of its bytes it takes (1–4).
@@ -18,18 +18,21 @@ struct CodePoint {
     std::size_t bytes = 0;
 };
 
-/// The code point that `text`, which must not be empty, starts with; kInvalidByte + its first byte
-/// where that starts no valid UTF-8 sequence (utf8_sequence_length).
+/// The first code point of `text`, which must not be empty; kInvalidByte + its first byte where no
+/// valid UTF-8 sequence starts there.
 CodePoint first_code_point(std::string_view text);
 
-/// Simple case folding of one code point: mappings C and S of Unicode 15's CaseFolding.txt for the
-/// blocks Basic Latin, Latin-1, Latin Extended-A, Greek and Coptic, Cyrillic, Cyrillic Supplement
-/// and Armenian (up to U+058F); everything else stays as it is, also what only full or Turkic
-/// folding would change («ß», «İ»). Idempotent.
+/// Folds the case of one code point by the mappings of status C in Unicode's CaseFolding.txt. A
+/// code point that only full or Turkic folding changes stays as it is («ß», «İ»). Idempotent.
 std::uint32_t fold_case(std::uint32_t code_point);
 
-/// `text` with each code point folded; bytes that are no valid UTF-8 stay as they are. Never longer
-/// than `text`. Idempotent.
+/// The capital of a folded code point if it folds back to it, otherwise the code point itself.
+std::uint32_t capital_of(std::uint32_t folded);
+
+/// Appends a code point as UTF-8, or the byte that kInvalidByte + byte stands for.
+void append_code_point(std::string& out, std::uint32_t code_point);
+
+/// `text` with each code point folded; bytes that are not valid UTF-8 stay as they are. Idempotent.
 std::string fold_case(std::string_view text);
 
 }  // namespace gloved

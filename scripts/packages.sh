@@ -4,8 +4,8 @@
 packages_of() {
     case $1 in
         build)
-            echo g++ cmake ninja-build libboost-dev libboost-program-options-dev libfmt-dev libspdlog-dev libsystemd-dev libxxhash-dev \
-                libzip-dev nlohmann-json3-dev zlib1g-dev
+            echo g++ cmake ninja-build libboost-dev libboost-program-options-dev libfmt-dev libspdlog-dev libsystemd-dev libutf8proc-dev \
+                libxxhash-dev libzip-dev nlohmann-json3-dev zlib1g-dev
             ;;
         try) echo socat ;;
         test) echo libgtest-dev man-db mandoc netcat-openbsd python3 socat strace zsh ;;

@@ -142,6 +142,7 @@ TEST(EvalCase, LettersBeyondAscii) {
     EXPECT_EQ(spellings("йод", LetterCase::ignore), (Words{"йод", "ЙОД", "Йод"}));
     EXPECT_EQ(spellings("μῦς", LetterCase::ignore), (Words{"μῦς", "μῦσ", "ΜῦΣ", "Μῦσ"}))
         << "a final sigma folds to a sigma";
+    EXPECT_EQ(spellings("ện", LetterCase::ignore), (Words{"ện", "ỆN", "Ện"}));
     EXPECT_EQ(spellings("ÿ€", LetterCase::ignore), (Words{"ÿ€", "Ÿ€"}));
     EXPECT_EQ(spellings("a\xFFk", LetterCase::ignore), (Words{"a\xFFk", "A\xFFK", "A\xFFk"}))
         << "bytes stay bytes";
