@@ -24,58 +24,57 @@ namespace {
 
 constexpr float kNever = std::numeric_limits<float>::infinity();
 
-/// Vectors that one pass over memory carries at most. More would push the dot products of a tile
-/// out of the L2 cache.
-constexpr std::size_t kMaxLanesOfPass = 256;
-/// Up to here each vector is multiplied on its own: a packed group costs at least as much as these
-/// together.
-constexpr std::size_t kMaxUnpackedLanes = 4;
-/// Rows of a tile: its vectors should stay in the L2 cache while group after group of queries meets
-/// them.
+/// Maximum number of query vectors per pass over memory. With more, the dot products of a tile do
+/// not fit the L2 cache.
+constexpr std::size_t kMaxVectorsPerPass = 256;
+/// Up to this many query vectors are multiplied one by one: a packed group costs at least as much.
+constexpr std::size_t kMaxUnpackedVectors = 4;
+/// Bytes of rows in a tile. They should stay in the L2 cache while every group of query vectors is
+/// multiplied with them.
 constexpr std::size_t kTileBytes = std::size_t{64} * 1024;
-/// What a thread takes at a time.
-constexpr std::size_t kTilesOfRange = 8;
+/// Tiles that a thread claims at a time.
+constexpr std::size_t kTilesPerClaim = 8;
 
-/// Words of an answer that the plane is read for. The k-th score of more is so low that the plane
-/// leaves a good part of all rows, which are then read here and there: dearer than all of them in
-/// order (docs/performance.md).
+/// Maximum k for a plane pass. Beyond, the k-th score is so low that the plane leaves many
+/// survivors, and reading them here and there is slower than reading all vectors in order
+/// (docs/performance.md).
 constexpr std::size_t kMaxPlaneK = 2048;
 
-/// An interval that holds a canonical value.
+/// An interval that contains a canonical value.
 struct Bounds {
     double lower = 0;
     double upper = 0;
 };
 
-/// One vector of a pass, scaled by a power of two as bounds.hpp asks.
-struct Lane {
-    const QueryVector* original = nullptr;
-    std::vector<float> scaled;
-    double scaled_norm = 0;
-    std::size_t query = 0;  // position in the pass
+/// A query vector, scaled by a power of two as bounds.hpp asks.
+struct ScaledVector {
+    std::vector<float> values;
+    double norm = 0;        // of the scaled values
+    std::size_t query = 0;  // index in Pass::queries
 };
 
-/// Neighbouring lanes that go through dots_packed together.
-struct Group {
-    std::size_t first_lane = 0;
+/// Consecutive query vectors that dots_packed takes together.
+struct PackedGroup {
+    std::size_t first_vector = 0;
     std::size_t width = 0;
     std::vector<float> packed;  // (dim, width)
 };
 
-/// What a query needs while rows stream by.
-struct Task {
+/// A query of the batch and its state during a pass.
+struct BatchQuery {
     const Query* query = nullptr;
-    std::size_t first_lane = 0;
+    std::size_t first_vector = 0;  // index in Pass::vectors
     Eligible eligible;
-    Hit target;  // CountBefore: the row to be compared with
+    Hit target;  // CountBefore: the row to compare with
     Threshold threshold;
 
-    explicit Task(const Query& of) : query(&of), eligible(of), threshold(of.filter.min_score) {}
+    explicit BatchQuery(const Query& of)
+        : query(&of), eligible(of), threshold(of.filter.min_score) {}
     bool is_cosine() const { return std::holds_alternative<Cosine>(query->kind); }
 };
 
-/// Whether reading the plane first can pay. Where ranks are limited, k says little about how many
-/// rows it leaves.
+/// Whether reading the plane first can be faster. If ranks are limited, k says little about the
+/// number of survivors.
 bool suits_plane(const Query& query) {
     const bool all_ranks = query.filter.rank_below == std::numeric_limits<std::uint32_t>::max();
     return std::holds_alternative<Cosine>(query.kind) && (query.k <= kMaxPlaneK || !all_ranks);
@@ -98,10 +97,9 @@ class CpuEngine final : public Engine {
         if (!options.log) return;
         const std::chrono::duration<double, std::milli> took =
             std::chrono::steady_clock::now() - begin;
-        options.log(fmt::format("plane of 4 bits a component: {:.1f} MB, {} in {:.0f} ms",
+        options.log(fmt::format("4-bit plane: {:.1f} MB, {} in {:.0f} ms",
                                 static_cast<double>(plane_->plane().shape().bytes()) / 1e6,
-                                plane_->plane().stored() ? "stored, taken" : "built",
-                                took.count()));
+                                plane_->plane().stored() ? "mapped" : "built", took.count()));
     }
 
     std::string name() const override { return "cpu"; }
@@ -120,22 +118,22 @@ class CpuEngine final : public Engine {
                    RowRange range, std::vector<Answer>& answers);
     void run_pass(std::span<const Query> queries, std::span<const std::size_t> which,
                   RowRange range, std::vector<Answer>& answers);
-    void lay_out_lanes(Pass& pass) const;
+    void prepare_vectors(Pass& pass) const;
     void scan(Pass& pass, Worker& worker, std::size_t begin, std::size_t end) const;
     void scan_tile(Pass& pass, Worker& worker, std::size_t first_row, std::size_t rows) const;
     void pick_candidates(Pass& pass, Worker& worker, std::size_t first_row, std::size_t rows) const;
-    void bound_every_row(Pass& pass, Worker& worker, std::size_t task, std::size_t first_row,
+    void bound_every_row(Pass& pass, Worker& worker, std::size_t q, std::size_t first_row,
                          std::size_t rows) const;
-    void offer(Pass& pass, Worker& worker, std::size_t task, std::size_t row,
+    void offer(Pass& pass, Worker& worker, std::size_t q, std::size_t row,
                const Bounds& bounds) const;
-    Bounds estimate(const Pass& pass, const Worker& worker, const Task& task, std::size_t first_row,
-                    std::size_t r) const;
+    Bounds estimate(const Pass& pass, const Worker& worker, const BatchQuery& batch_query,
+                    std::size_t first_row, std::size_t r) const;
     double canonical(const Query& query, std::size_t row) const;
     double cosine(const QueryVector& vector, std::size_t row) const {
         return canonical_score(vector.values.data(), vector.norm, model_.vector(row).data(),
                                model_.norms()[row], model_.dim());
     }
-    Answer finish(Pass& pass, std::size_t task, std::vector<Worker>& workers);
+    Answer finish(Pass& pass, std::size_t q, std::vector<Worker>& workers);
 
     const format::Model& model_;
     const ScanKernels& kernels_;
@@ -145,67 +143,65 @@ class CpuEngine final : public Engine {
     const std::size_t tile_rows_;
 };
 
-/// Some queries on their way through memory together.
+/// Queries answered in one pass over memory.
 struct CpuEngine::Pass {
-    std::deque<Task> tasks;  // a deque: a Task holds an atomic and cannot move
-    std::vector<Lane> lanes;
-    std::vector<Group> groups;     // empty: lanes go one by one
-    std::size_t padded_lanes = 0;  // sum of the groups' widths, or the number of lanes
+    std::deque<BatchQuery> queries;  // a deque, because a BatchQuery cannot move
+    std::vector<ScaledVector> vectors;
+    std::vector<PackedGroup> groups;  // empty if vectors are multiplied one by one
+    std::size_t padded_vectors = 0;   // sum of the groups' widths, or vectors.size()
 };
 
-/// What one thread needs for a pass.
+/// One thread's state for a pass.
 struct CpuEngine::Worker {
-    std::vector<CandidateList> lists;  // one a task
+    std::vector<CandidateList> lists;  // one per query
     std::vector<std::uint64_t> counts;
     std::vector<std::uint64_t> rescored;
-    std::vector<float> dots;   // of a tile: (lanes, rows) where lanes go one by one, (rows, padded
-                               // lanes) where packed
+    std::vector<float> dots;   // of a tile: (rows, padded_vectors) if packed, else (vectors, rows)
     std::vector<float> norms;  // of a tile, NaN where the bound does not cover the row
-    std::vector<float> cutoffs;  // one a padded lane
+    std::vector<float> cutoffs;  // one per vector and padding
     std::vector<Pick> picks;
     std::vector<std::size_t> uncovered;
 
     Worker(const Pass& pass, std::size_t tile_rows)
-        : counts(pass.tasks.size()),
-          rescored(pass.tasks.size()),
-          dots(pass.padded_lanes * tile_rows),
+        : counts(pass.queries.size()),
+          rescored(pass.queries.size()),
+          dots(pass.padded_vectors * tile_rows),
           norms(tile_rows),
-          cutoffs(pass.padded_lanes, kNever),
-          picks(pass.padded_lanes * tile_rows) {
-        for (const Task& task : pass.tasks) lists.emplace_back(task.query->k);
+          cutoffs(pass.padded_vectors, kNever),
+          picks(pass.padded_vectors * tile_rows) {
+        for (const BatchQuery& batch_query : pass.queries) lists.emplace_back(batch_query.query->k);
     }
 };
 
 Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries) {
     std::vector<Answer> answers(queries.size());
-    /// Queries of one pass over memory: those that the plane serves, and others.
-    struct Together {
+    // Queries with a plane pass are batched apart from those without.
+    struct Batch {
         bool by_plane;
         std::vector<std::size_t> queries{};
-        std::size_t lanes = 0;
+        std::size_t vectors = 0;
     };
-    Together plane{true};
-    Together vectors{false};
+    Batch plane{true};
+    Batch vectors{false};
     const auto run_over = [&](RowRange range, bool by_plane, std::span<const std::size_t> which) {
         by_plane ? run_plane(queries, which, range, answers)
                  : run_pass(queries, which, range, answers);
     };
-    const auto flush = [&](Together& together) {
-        if (!together.queries.empty())
-            run_over({0, model_.rows()}, together.by_plane, together.queries);
-        together = {together.by_plane};
+    const auto flush = [&](Batch& batch) {
+        if (!batch.queries.empty()) run_over({0, model_.rows()}, batch.by_plane, batch.queries);
+        batch = {batch.by_plane};
     };
     for (std::size_t i = 0; i < queries.size(); ++i) {
         const bool by_plane = plane_ && suits_plane(queries[i]);
         if (const auto& rows = queries[i].filter.rows) {
-            // Few rows as a rule: a pass of its own over just these.
+            // Usually few rows: a pass over these alone.
             run_over(*rows, by_plane, std::span(&i, 1));
             continue;
         }
-        Together& together = by_plane ? plane : vectors;
-        if (together.lanes + vectors_of(queries[i]) > kMaxLanesOfPass) flush(together);
-        together.queries.push_back(i);
-        together.lanes += vectors_of(queries[i]);
+        Batch& batch = by_plane ? plane : vectors;
+        if (batch.vectors + vectors_of(queries[i]) > kMaxVectorsPerPass) flush(batch);
+        batch.queries.push_back(i);
+        batch.vectors += vectors_of(queries[i]);
     }
     flush(plane);
     flush(vectors);
@@ -228,13 +224,13 @@ void CpuEngine::run_pass(std::span<const Query> queries, std::span<const std::si
     Pass pass;
     for (const std::size_t i : which) {
         assert(queries[i].k > 0);
-        pass.tasks.emplace_back(queries[i]);
+        pass.queries.emplace_back(queries[i]);
     }
-    lay_out_lanes(pass);
+    prepare_vectors(pass);
     std::vector<Worker> workers;
     for (unsigned w = 0; w < pool_.size(); ++w) workers.emplace_back(pass, tile_rows_);
 
-    const std::size_t grain = tile_rows_ * kTilesOfRange;
+    const std::size_t grain = tile_rows_ * kTilesPerClaim;
     std::atomic<std::size_t> next = range.first;
     const auto work = [&](unsigned worker) {
         for (std::size_t begin;
@@ -242,63 +238,63 @@ void CpuEngine::run_pass(std::span<const Query> queries, std::span<const std::si
             scan(pass, workers[worker], begin, std::min(begin + grain, range.last));
         }
     };
-    // Waking the other threads for a few rows would cost more than it saves.
+    // For a few rows, waking the other threads costs more than it saves.
     if (range.size() <= grain) {
         work(0);
     } else {
         pool_.run(work);
     }
-    for (std::size_t task = 0; task < pass.tasks.size(); ++task) {
-        Answer& answer = answers[which[task]];
-        answer = finish(pass, task, workers);
+    for (std::size_t q = 0; q < pass.queries.size(); ++q) {
+        Answer& answer = answers[which[q]];
+        answer = finish(pass, q, workers);
         answer.certificate.scanned = range.size();
         answer.certificate.survivors = range.size();
         answer.certificate.read_bytes = range.size() * model_.dim() * sizeof(float);
     }
 }
 
-void CpuEngine::lay_out_lanes(Pass& pass) const {
-    for (std::size_t t = 0; t < pass.tasks.size(); ++t) {
-        Task& task = pass.tasks[t];
-        task.first_lane = pass.lanes.size();
+void CpuEngine::prepare_vectors(Pass& pass) const {
+    for (std::size_t q = 0; q < pass.queries.size(); ++q) {
+        BatchQuery& batch_query = pass.queries[q];
+        batch_query.first_vector = pass.vectors.size();
         const auto add = [&](const QueryVector& vector) {
             assert(vector.values.size() == model_.dim() && vector.norm > 0);
-            Lane lane{&vector, vector.values, 0, t};
+            ScaledVector scaled{vector.values, 0, q};
             const int exponent = scale_exponent(vector.norm);
-            for (float& value : lane.scaled) value = std::ldexp(value, exponent);
-            lane.scaled_norm = canonical_norm(lane.scaled.data(), lane.scaled.size());
-            pass.lanes.push_back(std::move(lane));
+            for (float& value : scaled.values) value = std::ldexp(value, exponent);
+            scaled.norm = canonical_norm(scaled.values.data(), scaled.values.size());
+            pass.vectors.push_back(std::move(scaled));
         };
-        if (const auto* cosine = std::get_if<Cosine>(&task.query->kind)) {
+        if (const auto* cosine = std::get_if<Cosine>(&batch_query.query->kind)) {
             add(cosine->vector);
-        } else if (const auto* count = std::get_if<CountBefore>(&task.query->kind)) {
+        } else if (const auto* count = std::get_if<CountBefore>(&batch_query.query->kind)) {
             add(count->vector);
-            task.target = {count->row, this->cosine(count->vector, count->row)};
+            batch_query.target = {count->row, this->cosine(count->vector, count->row)};
         } else {
-            const auto& product = std::get<CosMul>(task.query->kind);
+            const auto& product = std::get<CosMul>(batch_query.query->kind);
             for (const QueryVector& vector : product.positives) add(vector);
             for (const QueryVector& vector : product.negatives) add(vector);
         }
     }
-    pass.padded_lanes = pass.lanes.size();
-    if (pass.lanes.size() <= kMaxUnpackedLanes) return;
+    pass.padded_vectors = pass.vectors.size();
+    if (pass.vectors.size() <= kMaxUnpackedVectors) return;
 
-    pass.padded_lanes = 0;
-    for (std::size_t lane = 0; lane < pass.lanes.size();) {
-        const std::size_t left = pass.lanes.size() - lane;
+    pass.padded_vectors = 0;
+    for (std::size_t first = 0; first < pass.vectors.size();) {
+        const std::size_t left = pass.vectors.size() - first;
         const auto fits = std::find_if(kernels_.widths.begin(), kernels_.widths.end(),
                                        [&](std::size_t width) { return width >= left; });
-        Group group;
-        group.first_lane = lane;
+        PackedGroup group;
+        group.first_vector = first;
         group.width = fits == kernels_.widths.end() ? kernels_.widths.back() : *fits;
         group.packed.assign(model_.dim() * group.width, 0.0F);
-        for (std::size_t l = 0; l < std::min(left, group.width); ++l) {
-            const auto& values = pass.lanes[lane + l].scaled;
+        for (std::size_t v = 0; v < std::min(left, group.width); ++v) {
+            const auto& values = pass.vectors[first + v].values;
             for (std::size_t i = 0; i < values.size(); ++i)
-                group.packed[i * group.width + l] = values[i];
+                group.packed[i * group.width + v] = values[i];
         }
-        lane += group.width;
-        pass.padded_lanes += group.width;
+        first += group.width;
+        pass.padded_vectors += group.width;
         pass.groups.push_back(std::move(group));
     }
 }
@@ -320,90 +316,90 @@ void CpuEngine::scan_tile(Pass& pass, Worker& worker, std::size_t first_row,
     }
     const std::size_t dim = model_.dim();
     const float* block = model_.vectors().data() + first_row * dim;
-    for (const Group& group : pass.groups) {
+    for (const PackedGroup& group : pass.groups) {
         kernels_.dots_packed(group.packed.data(), group.width, block, rows, dim,
-                             worker.dots.data() + group.first_lane, pass.padded_lanes);
+                             worker.dots.data() + group.first_vector, pass.padded_vectors);
     }
     if (pass.groups.empty()) {
-        for (std::size_t lane = 0; lane < pass.lanes.size(); ++lane) {
-            kernels_.dots(pass.lanes[lane].scaled.data(), block, rows, dim,
-                          worker.dots.data() + lane * tile_rows_);
+        for (std::size_t v = 0; v < pass.vectors.size(); ++v) {
+            kernels_.dots(pass.vectors[v].values.data(), block, rows, dim,
+                          worker.dots.data() + v * tile_rows_);
         }
     }
     pick_candidates(pass, worker, first_row, rows);
-    for (std::size_t t = 0; t < pass.tasks.size(); ++t) {
-        if (!pass.tasks[t].is_cosine()) bound_every_row(pass, worker, t, first_row, rows);
+    for (std::size_t q = 0; q < pass.queries.size(); ++q) {
+        if (!pass.queries[q].is_cosine()) bound_every_row(pass, worker, q, first_row, rows);
         for (const std::size_t r : worker.uncovered) {
-            const double score = canonical(*pass.tasks[t].query, first_row + r);
-            offer(pass, worker, t, first_row + r, {score, score});
+            const double score = canonical(*pass.queries[q].query, first_row + r);
+            offer(pass, worker, q, first_row + r, {score, score});
         }
     }
 }
 
-/// Cosine queries: compares every dot product with the cutoff of its lane in float32, and looks
-/// closer at the few that reach it.
+/// Cosine queries: compares every dot product with its query's cutoff in float32, and offers the
+/// few rows that reach it.
 void CpuEngine::pick_candidates(Pass& pass, Worker& worker, std::size_t first_row,
                                 std::size_t rows) const {
-    for (std::size_t lane = 0; lane < pass.lanes.size(); ++lane) {
-        const Task& task = pass.tasks[pass.lanes[lane].query];
-        if (task.is_cosine())
-            worker.cutoffs[lane] =
-                float_cutoff(task.threshold.get(), bound_, pass.lanes[lane].scaled_norm);
+    for (std::size_t v = 0; v < pass.vectors.size(); ++v) {
+        const BatchQuery& batch_query = pass.queries[pass.vectors[v].query];
+        if (batch_query.is_cosine())
+            worker.cutoffs[v] =
+                float_cutoff(batch_query.threshold.get(), bound_, pass.vectors[v].norm);
     }
     const auto take = [&](std::size_t count) {
         for (std::size_t p = 0; p < count; ++p) {
             const Pick pick = worker.picks[p];
-            const std::size_t t = pass.lanes[pick.lane].query;
-            offer(pass, worker, t, first_row + pick.row,
-                  estimate(pass, worker, pass.tasks[t], first_row, pick.row));
+            const std::size_t q = pass.vectors[pick.query].query;
+            offer(pass, worker, q, first_row + pick.row,
+                  estimate(pass, worker, pass.queries[q], first_row, pick.row));
         }
     };
-    for (const Group& group : pass.groups) {
+    for (const PackedGroup& group : pass.groups) {
         take(kernels_.pick_packed(
-            worker.dots.data() + group.first_lane, pass.padded_lanes, worker.norms.data(), rows,
-            worker.cutoffs.data() + group.first_lane, group.width,
-            static_cast<std::uint32_t>(group.first_lane), worker.picks.data()));
+            worker.dots.data() + group.first_vector, pass.padded_vectors, worker.norms.data(), rows,
+            worker.cutoffs.data() + group.first_vector, group.width,
+            static_cast<std::uint32_t>(group.first_vector), worker.picks.data()));
     }
     if (!pass.groups.empty()) return;
-    for (std::size_t lane = 0; lane < pass.lanes.size(); ++lane) {
-        take(kernels_.pick_rows(worker.dots.data() + lane * tile_rows_, worker.norms.data(), rows,
-                                worker.cutoffs[lane], static_cast<std::uint32_t>(lane),
+    for (std::size_t v = 0; v < pass.vectors.size(); ++v) {
+        take(kernels_.pick_rows(worker.dots.data() + v * tile_rows_, worker.norms.data(), rows,
+                                worker.cutoffs[v], static_cast<std::uint32_t>(v),
                                 worker.picks.data()));
     }
 }
 
-/// The other kinds have no single cutoff: bounds for every row that the float32 bound covers.
-void CpuEngine::bound_every_row(Pass& pass, Worker& worker, std::size_t task, std::size_t first_row,
+/// Queries of other kinds, which have no single cutoff: offers every row that the float32 bound
+/// covers.
+void CpuEngine::bound_every_row(Pass& pass, Worker& worker, std::size_t q, std::size_t first_row,
                                 std::size_t rows) const {
     for (std::size_t r = 0; r < rows; ++r) {
         if (std::isnan(worker.norms[r])) continue;
-        offer(pass, worker, task, first_row + r,
-              estimate(pass, worker, pass.tasks[task], first_row, r));
+        offer(pass, worker, q, first_row + r,
+              estimate(pass, worker, pass.queries[q], first_row, r));
     }
 }
 
-/// Bounds of the canonical score of a row of the tile at hand, from its dot products.
-Bounds CpuEngine::estimate(const Pass& pass, const Worker& worker, const Task& task,
+/// Bounds the canonical score of row `r` of the current tile by its dot products.
+Bounds CpuEngine::estimate(const Pass& pass, const Worker& worker, const BatchQuery& batch_query,
                            std::size_t first_row, std::size_t r) const {
     const double row_norm = model_.norms()[first_row + r];
-    const auto cosine_of = [&](std::size_t lane) {
-        const float dot = pass.groups.empty() ? worker.dots[lane * tile_rows_ + r]
-                                              : worker.dots[r * pass.padded_lanes + lane];
-        return static_cast<double>(dot) / (pass.lanes[lane].scaled_norm * row_norm);
+    const auto cosine_of = [&](std::size_t v) {
+        const float dot = pass.groups.empty() ? worker.dots[v * tile_rows_ + r]
+                                              : worker.dots[r * pass.padded_vectors + v];
+        return static_cast<double>(dot) / (pass.vectors[v].norm * row_norm);
     };
-    const auto* product = std::get_if<CosMul>(&task.query->kind);
+    const auto* product = std::get_if<CosMul>(&batch_query.query->kind);
     if (product == nullptr) {
-        const double cosine = cosine_of(task.first_lane);
+        const double cosine = cosine_of(batch_query.first_vector);
         return {cosine - bound_, cosine + bound_};
     }
-    // The canonical operations on both ends of each interval: every one of them is monotone in each
-    // of its arguments, and so is rounding, hence the ends bound the canonical result without a
-    // margin of their own.
+    // Applies the canonical operations to both ends of each interval. Each operation is monotone in
+    // each argument, and so is rounding: the ends bound the canonical result without a margin.
     Bounds above{1.0, 1.0};
     Bounds below{1.0, 1.0};
-    std::size_t lane = task.first_lane;
+    std::size_t v = batch_query.first_vector;
     const auto multiply = [&](Bounds& into) {
-        const double cosine = cosine_of(lane++);
+        const double cosine = cosine_of(v++);
         into.lower *= cosmul_part(std::clamp(cosine - bound_, -1.0, 1.0));
         into.upper *= cosmul_part(std::clamp(cosine + bound_, -1.0, 1.0));
     };
@@ -412,29 +408,31 @@ Bounds CpuEngine::estimate(const Pass& pass, const Worker& worker, const Task& t
     return {cosmul_score(above.lower, below.upper), cosmul_score(above.upper, below.lower)};
 }
 
-/// A row whose canonical score lies within `bounds` joins the task's candidates, or its count.
-void CpuEngine::offer(Pass& pass, Worker& worker, std::size_t task_index, std::size_t row,
+/// Adds a row, whose canonical score is within `bounds`, to a query's candidates or count, unless
+/// the threshold or the filter rejects it.
+void CpuEngine::offer(Pass& pass, Worker& worker, std::size_t q, std::size_t row,
                       const Bounds& bounds) const {
-    Task& task = pass.tasks[task_index];
-    if (!(bounds.upper >= task.threshold.get())) return;
+    BatchQuery& batch_query = pass.queries[q];
+    if (!(bounds.upper >= batch_query.threshold.get())) return;
     const Row at = static_cast<Row>(row);
-    if (!task.eligible(at, model_.ranks())) return;
-    if (!std::holds_alternative<CountBefore>(task.query->kind)) {
-        worker.lists[task_index].offer({at, bounds.lower, bounds.upper}, task.threshold);
+    if (!batch_query.eligible(at, model_.ranks())) return;
+    if (!std::holds_alternative<CountBefore>(batch_query.query->kind)) {
+        worker.lists[q].offer({at, bounds.lower, bounds.upper}, batch_query.threshold);
         return;
     }
-    if (at == task.target.row || bounds.upper < task.target.score) return;
-    if (bounds.lower > task.target.score && bounds.lower >= task.query->filter.min_score) {
-        ++worker.counts[task_index];
+    if (at == batch_query.target.row || bounds.upper < batch_query.target.score) return;
+    if (bounds.lower > batch_query.target.score &&
+        bounds.lower >= batch_query.query->filter.min_score) {
+        ++worker.counts[q];
         return;
     }
-    const Hit hit{at, canonical(*task.query, row)};
-    ++worker.rescored[task_index];
-    if (hit.score >= task.query->filter.min_score && comes_before(hit, task.target))
-        ++worker.counts[task_index];
+    const Hit hit{at, canonical(*batch_query.query, row)};
+    ++worker.rescored[q];
+    if (hit.score >= batch_query.query->filter.min_score && comes_before(hit, batch_query.target))
+        ++worker.counts[q];
 }
 
-/// The canonical score of one row: what decides.
+/// The canonical score of one row.
 double CpuEngine::canonical(const Query& query, std::size_t row) const {
     if (const auto* single = std::get_if<Cosine>(&query.kind)) return cosine(single->vector, row);
     if (const auto* count = std::get_if<CountBefore>(&query.kind))
@@ -447,24 +445,24 @@ double CpuEngine::canonical(const Query& query, std::size_t row) const {
     return cosmul_score(above, below);
 }
 
-/// Canonical scores for what all threads have kept of a task, and the answer from them.
-Answer CpuEngine::finish(Pass& pass, std::size_t task_index, std::vector<Worker>& workers) {
-    Task& task = pass.tasks[task_index];
-    const Query& query = *task.query;
+/// Rescores all threads' candidates for a query and makes the answer.
+Answer CpuEngine::finish(Pass& pass, std::size_t q, std::vector<Worker>& workers) {
+    BatchQuery& batch_query = pass.queries[q];
+    const Query& query = *batch_query.query;
     Answer answer;
     std::vector<Candidate> candidates;
     for (Worker& worker : workers) {
-        answer.count += worker.counts[task_index];
-        answer.certificate.rescored += worker.rescored[task_index];
-        worker.lists[task_index].drain(candidates);
+        answer.count += worker.counts[q];
+        answer.certificate.rescored += worker.rescored[q];
+        worker.lists[q].drain(candidates);
     }
     if (std::holds_alternative<CountBefore>(query.kind)) return answer;
 
-    CandidateList::prune(candidates, query.k, task.threshold);
+    CandidateList::prune(candidates, query.k, batch_query.threshold);
     answer.hits =
         best_hits(candidates, query, pool_, [&](Row row) { return canonical(query, row); });
     answer.certificate.rescored += candidates.size();
-    answer.certificate.rejected_below = task.threshold.get();
+    answer.certificate.rejected_below = batch_query.threshold.get();
     return answer;
 }
 

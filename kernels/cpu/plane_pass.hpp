@@ -1,5 +1,5 @@
-// Cosine queries by a plane: most rows are left out unread, and of the others the most promising
-// are read first.
+// The cpu engine's pass over a plane: answers cosine queries, reading only the vectors of rows that
+// the plane cannot reject.
 #pragma once
 
 #include <cstddef>
@@ -17,40 +17,44 @@
 
 namespace gloved::kernels::cpu {
 
-/// The plane of a model and the way to its answers. A row that the plane lets through is not read
-/// at once: the threshold that let it pass is of the rows so far, and the final one will leave most
-/// of them out. What is read at once are rows whose estimate beats the threshold, since they raise
-/// it; the others wait, and meet later cutoffs before they are read. The order in which rows are
-/// read is a matter of speed alone.
+/// Reads a model's plane and then the vectors of survivors.
+///
+/// A row that passes the plane is not read at once. Its cutoff came from the rows so far, and the
+/// final one rejects most of them. Only rows whose estimate beats the threshold are read at once,
+/// since they raise it; others are deferred and compared with later cutoffs first. The order of
+/// reading affects speed alone.
 class PlanePass {
   public:
-    /// Makes the plane. Model, kernels and pool must outlive it. Throws std::bad_alloc.
+    /// Takes the model's plane or builds one. Model, kernels and pool must outlive this. Throws
+    /// std::bad_alloc.
     PlanePass(const format::Model& model, const ScanKernels& kernels, ThreadPool& pool);
 
     const planes::Plane& plane() const { return plane_; }
-    /// The instruction set, for people.
+    /// The instruction set, for the log.
     std::string_view kernel_name() const { return plane_kernel_.name; }
 
-    /// answers[i] to queries[i], each a Cosine without a range of its own, over `range`. Throws
+    /// Answers queries[i], a Cosine without a range of its own, over `range` in answers[i]. Throws
     /// std::bad_alloc. One thread at a time.
     void run(std::span<const Query* const> queries, RowRange range,
              std::span<Answer* const> answers);
 
   private:
-    class Lane;
-    struct Waiting;
+    class BatchQuery;
+    struct QueryProgress;
     struct Worker;
-    /// A deque: threads share lanes, which do not move.
-    using Lanes = std::deque<Lane>;
+    /// A deque, because a BatchQuery cannot move.
+    using BatchQueries = std::deque<BatchQuery>;
 
-    void sift(Lanes& lanes, const std::vector<LaneBlock>& blocks, Worker& worker,
-              RowRange range) const;
-    void take(Lane& lane, Waiting& waiting, const Passed& row) const;
-    void settle(Lane& lane, Waiting& waiting) const;
-    void read(Lane& lane, Waiting& waiting, std::span<const Passed> rows) const;
-    void read_uncovered(Lanes& lanes, Worker& worker, RowRange range) const;
-    void offer(Lane& lane, Waiting& waiting, const Candidate& candidate) const;
-    void finish(Lanes& lanes, std::vector<Worker>& workers);
+    void filter(BatchQueries& batch_queries, const std::vector<QueryBlock>& blocks, Worker& worker,
+                RowRange range) const;
+    void read_or_defer(BatchQuery& batch_query, QueryProgress& progress,
+                       const PassedRow& row) const;
+    void prune_deferred(BatchQuery& batch_query, QueryProgress& progress) const;
+    void read_vectors(BatchQuery& batch_query, QueryProgress& progress,
+                      std::span<const PassedRow> rows) const;
+    void score_uncovered(BatchQueries& batch_queries, Worker& worker, RowRange range) const;
+    void offer(BatchQuery& batch_query, QueryProgress& progress, const Candidate& candidate) const;
+    void read_deferred(BatchQueries& batch_queries, std::vector<Worker>& workers);
     double canonical(const QueryVector& vector, std::size_t row) const;
 
     const format::Model& model_;

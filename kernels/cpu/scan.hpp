@@ -8,19 +8,19 @@
 
 namespace gloved::kernels::cpu {
 
-/// A (row, lane) of a block whose dot product reached its lane's cutoff.
+/// A row and a query whose dot product reached the query's cutoff.
 struct Pick {
     std::uint32_t row = 0;
-    std::uint32_t lane = 0;
+    std::uint32_t query = 0;
 };
 
 /// Loops over a block of rows, shape (rows, dim), float32, row-major, any alignment. Every dot
-/// product is a sum of `dim` products in some order, each operation rounded to float32 or fused:
-/// the order is the loop's own, so callers may rely on nothing but the bound in bounds.hpp. No
-/// function allocates; all may run on any thread.
+/// product is a sum of `dim` products, each operation rounded to float32 or fused. Its order
+/// differs between sets, so callers rely on the bound in bounds.hpp alone. No function allocates;
+/// any thread.
 struct ScanKernels {
     std::string_view name;
-    /// The widths that `dots_packed` takes, ascending, in lanes (queries).
+    /// The widths that `dots_packed` takes, ascending, in queries.
     std::span<const std::size_t> widths;
     /// Whether this processor and operating system can run it.
     bool (*supported)();
@@ -28,19 +28,19 @@ struct ScanKernels {
     /// out[r] = query · row r.
     void (*dots)(const float* query, const float* block, std::size_t rows, std::size_t dim,
                  float* out);
-    /// out[r * out_stride + l] = query l · row r for l < width; `packed` has shape (dim, width):
-    /// element i of all queries stands side by side. `width` is one of `widths`.
+    /// out[r * out_stride + q] = query q · row r for q < width. `packed` has shape (dim, width):
+    /// element i of all queries is contiguous. `width` is one of `widths`.
     void (*dots_packed)(const float* packed, std::size_t width, const float* block,
                         std::size_t rows, std::size_t dim, float* out, std::size_t out_stride);
-    /// Lists each r with dots[r] >= cutoff * norms[r] (never true for NaN) as {r, lane}; returns
-    /// how many. `picks` has room for `rows`.
+    /// Lists each r with dots[r] >= cutoff * norms[r] (never true for NaN) as {r, query};
+    /// returns their number. `picks` has room for `rows`.
     std::size_t (*pick_rows)(const float* dots, const float* norms, std::size_t rows, float cutoff,
-                             std::uint32_t lane, Pick* picks);
-    /// Lists each (r, l) with dots[r * stride + l] >= cutoffs[l] * norms[r] as {r, first_lane + l};
-    /// returns how many. `picks` has room for rows * width.
+                             std::uint32_t query, Pick* picks);
+    /// Lists each (r, q) with dots[r * stride + q] >= cutoffs[q] * norms[r] as {r, first_query +
+    /// q}; returns their number. `picks` has room for rows * width.
     std::size_t (*pick_packed)(const float* dots, std::size_t stride, const float* norms,
                                std::size_t rows, const float* cutoffs, std::size_t width,
-                               std::uint32_t first_lane, Pick* picks);
+                               std::uint32_t first_query, Pick* picks);
 };
 
 /// All instruction sets of this build, best first. The last one, «baseline», runs on every x86-64.

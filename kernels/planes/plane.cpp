@@ -126,10 +126,10 @@ PlaneQuery make_plane_query(const QueryVector& query, int largest) {
         longest = std::max(longest, std::abs(static_cast<double>(value)));
     // The direction's, not the vector's: norms are not 0, and as float64 far from their ends.
     facts.scale = longest / query.norm / largest;
-    DigitFacts& of_highs = plane_query.of_highs;
-    of_highs.scale = kLow * facts.scale;
+    DigitFacts& high_facts = plane_query.high_facts;
+    high_facts.scale = kLow * facts.scale;
     double remainder = 0;
-    double remainder_of_highs = 0;
+    double high_remainder = 0;
     for (std::size_t i = 0; i < dim; ++i) {
         const double component = static_cast<double>(query.values[i]) / query.norm;
         const auto digit = static_cast<int>(
@@ -144,13 +144,13 @@ PlaneQuery make_plane_query(const QueryVector& query, int largest) {
         std::int8_t* const step = plane_query.bytes.data() + i / kStepDims * 2 * kStepDims;
         step[i % kStepDims] = static_cast<std::int8_t>(high);
         step[kStepDims + i % kStepDims] = static_cast<std::int8_t>(digit - kLow * high);
-        const double left_by_high = component - of_highs.scale * high;
-        remainder_of_highs += left_by_high * left_by_high;
-        of_highs.sum += high;
-        of_highs.size += std::abs(high);
+        const double left_by_high = component - high_facts.scale * high;
+        high_remainder += left_by_high * left_by_high;
+        high_facts.sum += high;
+        high_facts.size += std::abs(high);
     }
     facts.remainder = remainder_bound(remainder);
-    of_highs.remainder = remainder_bound(remainder_of_highs);
+    high_facts.remainder = remainder_bound(high_remainder);
     return plane_query;
 }
 

@@ -87,11 +87,11 @@ class Plane {
 /// A query's direction as integers (§4).
 struct PlaneQuery {
     std::vector<std::int16_t> digits;  ///< (steps, 8), Q
-    /// (steps, 16), the same as Q = 128 high + low: the highs of a step's eight components, then
-    /// the lows.
+    /// (steps, 16), the same as Q = 128 high + low: the high bytes of a step's eight components,
+    /// then the low bytes.
     std::vector<std::int8_t> bytes;
     DigitFacts facts;
-    DigitFacts of_highs;  ///< of the highs alone: what is known where the lows are left unread
+    DigitFacts high_facts;  ///< of the high bytes alone
 };
 
 /// With |Q| of at most `largest`, kTwoByteDigit or kOneByteDigit.

@@ -244,8 +244,8 @@ std::int64_t sum_of(const kernels::planes::RowCode& code,
 }
 
 /// Σ a high.
-std::int64_t sum_of_highs(const kernels::planes::RowCode& code,
-                          const kernels::planes::PlaneQuery& query) {
+std::int64_t high_byte_sum(const kernels::planes::RowCode& code,
+                           const kernels::planes::PlaneQuery& query) {
     return sum_of(code, [&](std::size_t i) { return query.bytes[i / 8 * 16 + i % 8]; });
 }
 
@@ -290,13 +290,13 @@ TEST(Plane, CutsKeepEveryRowThatReachesTheThreshold) {
                     const auto digits = kernels::planes::make_plane_query(*query);
                     const auto cutoff = kernels::planes::plane_cutoff(digits.facts, score, dim);
                     const auto coarse_cutoff =
-                        kernels::planes::plane_cutoff(digits.of_highs, score, dim);
+                        kernels::planes::plane_cutoff(digits.high_facts, score, dim);
                     for (const bool fused : {false, true}) {
                         ASSERT_FALSE(rejects(code, digits, cutoff, fused))
                             << row_name << " of " << dim << ", asked " << query_name << ": score "
                             << score;
                         ASSERT_FALSE(
-                            rejects(code, sum_of_highs(code, digits), coarse_cutoff, fused))
+                            rejects(code, high_byte_sum(code, digits), coarse_cutoff, fused))
                             << row_name << " of " << dim << ", asked " << query_name << ": score "
                             << score;
                     }
@@ -636,9 +636,8 @@ TEST(Plane, NoThresholdIsReachedByNobodyAndMinusInfinityByAll) {
     EXPECT_TRUE(rejects(code, digits, kernels::planes::plane_cutoff(digits.facts, 1.5, 3), false));
 }
 
-// What every instruction set lets through is what the definition lets through, in float32 fused or
-// not: by the highs, where it has that comparison, and by whole digits. In blocks of all widths,
-// full or not.
+// Every instruction set passes what the definition passes, in float32 fused or not: by high bytes,
+// where it compares them, and by whole digits. In blocks of all widths, full or not.
 TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
     Random random(3);
     for (const std::size_t dim : kDims) {
@@ -660,34 +659,33 @@ TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
                     width, kernels::cpu::kNothingPasses);
                 std::vector<kernels::planes::PlaneCutoff> cutoffs(width,
                                                                   kernels::cpu::kNothingPasses);
-                for (std::size_t lane = 0; lane < std::max<std::size_t>(1, used); ++lane) {
+                for (std::size_t q = 0; q < std::max<std::size_t>(1, used); ++q) {
                     const auto values = model.vector(random() % model.rows());
                     const auto query =
-                        lane == 0 && used % 2 == 0
+                        q == 0 && used % 2 == 0
                             ? kernels::make_query_vector(Vector(dim, random() % 2 ? 1.0F : -1.0F))
                             : kernels::make_query_vector({values.begin(), values.end()});
                     ASSERT_TRUE(query);
                     queries.push_back(kernels::planes::make_plane_query(*query));
                     const double threshold =
-                        lane == 1 ? -1 : static_cast<double>(random() % 100) / 100;
-                    coarse_cutoffs[lane] =
-                        kernels::planes::plane_cutoff(queries[lane].of_highs, threshold, dim);
-                    cutoffs[lane] =
-                        kernels::planes::plane_cutoff(queries[lane].facts, threshold, dim);
+                        q == 1 ? -1 : static_cast<double>(random() % 100) / 100;
+                    coarse_cutoffs[q] =
+                        kernels::planes::plane_cutoff(queries[q].high_facts, threshold, dim);
+                    cutoffs[q] = kernels::planes::plane_cutoff(queries[q].facts, threshold, dim);
                 }
                 std::vector<const kernels::planes::PlaneQuery*> of;
                 for (const auto& query : queries) of.push_back(&query);
-                const kernels::cpu::LaneBlock block(of, width);
-                std::vector<kernels::cpu::Passed> passed(shape.groups() *
-                                                         kernels::planes::kGroupRows * width);
-                passed.resize(kernel->sift(plane.group(0), shape.groups(), shape.steps(),
-                                           block.view(coarse_cutoffs.data(), cutoffs.data()),
-                                           passed.data()));
-                for (std::uint32_t lane = 0; lane < queries.size(); ++lane) {
+                const kernels::cpu::QueryBlock block(of, width);
+                std::vector<kernels::cpu::PassedRow> passed(shape.groups() *
+                                                            kernels::planes::kGroupRows * width);
+                passed.resize(kernel->filter(plane.group(0), shape.groups(), shape.steps(),
+                                             block.view(coarse_cutoffs.data(), cutoffs.data()),
+                                             passed.data()));
+                for (std::uint32_t q = 0; q < queries.size(); ++q) {
                     auto at = passed.begin();
                     const auto next = [&] {
                         at = std::find_if(at, passed.end(),
-                                          [&](const auto& one) { return one.lane == lane; });
+                                          [&](const auto& one) { return one.query == q; });
                     };
                     next();
                     for (std::uint32_t row = 0; row < shape.rows; ++row) {
@@ -695,22 +693,22 @@ TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
                             kernels::planes::encode_row(model.vector(row), model.norms()[row]);
                         const bool picked = at != passed.end() && at->row == row;
                         if (picked) {
-                            ASSERT_EQ(at->sum, sum_of(code, queries[lane])) << kernel->name;
+                            ASSERT_EQ(at->sum, sum_of(code, queries[q])) << kernel->name;
                             ASSERT_EQ(at->projection, code.projection) << kernel->name;
                             ASSERT_EQ(at->residual, code.residual) << kernel->name;
                             ASSERT_GT(at->residual, 0) << kernel->name;
                             ++at;
                             next();
                         }
-                        const std::int64_t of_highs = sum_of_highs(code, queries[lane]);
+                        const std::int64_t high_sum = high_byte_sum(code, queries[q]);
                         const auto rejected = [&](bool fused) {
-                            return rejects(code, queries[lane], cutoffs[lane], fused) ||
-                                   (kernel->highs_first &&
-                                    rejects(code, of_highs, coarse_cutoffs[lane], fused));
+                            return rejects(code, queries[q], cutoffs[q], fused) ||
+                                   (kernel->high_bytes_first &&
+                                    rejects(code, high_sum, coarse_cutoffs[q], fused));
                         };
                         if (rejected(false) == rejected(true)) {
                             ASSERT_EQ(picked, !rejected(true))
-                                << kernel->name << ", row " << row << ", lane " << lane;
+                                << kernel->name << ", row " << row << ", query " << q;
                         }
                     }
                     // What is left are rows that fill the last group.
@@ -719,7 +717,7 @@ TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
                         ASSERT_EQ(at->residual, 0) << kernel->name;
                     }
                 }
-                for (const auto& one : passed) ASSERT_LT(one.lane, queries.size()) << kernel->name;
+                for (const auto& one : passed) ASSERT_LT(one.query, queries.size()) << kernel->name;
             }
         }
     }
