@@ -18,7 +18,7 @@ Result<QueryVector> make_query_vector(const format::Model& model,
             sum[i] += term.coefficient * (static_cast<double>(row[i]) / norm);
     }
     std::vector<float> values(sum.size());
-    // A double beyond float32's range becomes infinity here and is refused below.
+    // A double beyond float32's range becomes infinity here and is rejected below.
     std::transform(sum.begin(), sum.end(), values.begin(),
                    [](double value) { return static_cast<float>(value); });
     return make_query_vector(std::move(values));

@@ -1,4 +1,4 @@
-// From words to the vector that is searched for.
+// Builds query vectors from weighted rows.
 #pragma once
 
 #include <span>
@@ -15,13 +15,13 @@ struct WeightedRow {
     Row row = 0;
 };
 
-/// Σ coefficient × row in float64 in the given order, rounded once to float32; with `unit` each row
-/// is divided by its norm first and a zero row contributes nothing. Errors: bad_request when an
-/// element is not finite, zero_vector when the norm is 0.
+/// Σ coefficient × row, summed in float64 in the given order and rounded once to float32. With
+/// `unit`, each row is divided by its norm first, and a zero row contributes nothing. Errors:
+/// bad_request if an element is not finite, zero_vector if the norm is 0.
 Result<QueryVector> make_query_vector(const format::Model& model,
                                       std::span<const WeightedRow> terms, bool unit);
 
-/// A vector as it is, with its canonical norm. Same errors.
+/// Takes `values` as the query vector and computes its canonical norm. Same errors.
 Result<QueryVector> make_query_vector(std::vector<float> values);
 
 }  // namespace gloved::kernels

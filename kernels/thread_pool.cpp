@@ -22,8 +22,8 @@ ThreadPool::ThreadPool(unsigned threads) {
             threads_.emplace_back([this, worker] { loop(worker); });
         }
     } catch (...) {
-        // The system refused one more: no destructor runs, and those that run must not be left
-        // behind.
+        // A thread could not start. The destructor will not run, so stop the threads that did
+        // start.
         stop();
         throw;
     }

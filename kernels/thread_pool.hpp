@@ -1,4 +1,4 @@
-// A fixed set of threads that do one thing at a time together.
+// A fixed set of threads that run one function together.
 #pragma once
 
 #include <condition_variable>
@@ -11,11 +11,11 @@
 
 namespace gloved::kernels {
 
-/// `run` may be called by one thread at a time.
+/// Only one thread at a time may call `run`.
 class ThreadPool {
   public:
-    /// `threads` workers in all, the caller of `run` among them; 0: as many as the process may use
-    /// processors. Throws std::system_error when the system does not let that many start.
+    /// Starts `threads` workers, including the caller of `run`; 0 means one per usable processor.
+    /// Throws std::system_error if the system refuses a thread.
     explicit ThreadPool(unsigned threads);
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
@@ -23,12 +23,12 @@ class ThreadPool {
 
     unsigned size() const { return static_cast<unsigned>(threads_.size()) + 1; }
 
-    /// Calls work(0) … work(size() − 1), each on a thread of its own, and returns when all have.
-    /// The first exception that one of them threw is thrown again here.
+    /// Calls work(0) … work(size() − 1), each on its own thread, and returns when all have
+    /// returned. Rethrows the first exception thrown by one of them.
     void run(const std::function<void(unsigned worker)>& work);
 
-    /// Calls work(begin, end) for disjoint pieces of [0, count) of about `grain`, as threads become
-    /// free.
+    /// Calls work(begin, end) for disjoint pieces of [0, count) of about `grain` elements, as
+    /// threads become free.
     void for_ranges(std::size_t count, std::size_t grain,
                     const std::function<void(std::size_t begin, std::size_t end)>& work);
 
@@ -48,7 +48,7 @@ class ThreadPool {
     std::vector<std::thread> threads_;
 };
 
-/// How many processors this process may run on (its affinity mask), at least 1.
+/// Number of processors that this process may run on (its affinity mask), at least 1.
 unsigned usable_processors();
 
 }  // namespace gloved::kernels

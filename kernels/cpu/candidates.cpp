@@ -5,7 +5,7 @@
 namespace gloved::kernels::cpu {
 namespace {
 
-/// Candidates that are worth a second thread.
+/// Candidates that justify another thread for rescoring.
 constexpr std::size_t kRescoreGrain = 512;
 
 }  // namespace
@@ -17,9 +17,9 @@ void CandidateList::prune(std::vector<Candidate>& candidates, std::size_t k, Thr
                          [](const Candidate& a, const Candidate& b) { return a.lower > b.lower; });
         threshold.raise(kth->lower);
     }
-    const double least = threshold.get();
+    const double min_upper = threshold.get();
     std::erase_if(candidates,
-                  [least](const Candidate& candidate) { return candidate.upper < least; });
+                  [min_upper](const Candidate& candidate) { return candidate.upper < min_upper; });
 }
 
 std::vector<Hit> best_hits(std::span<const Candidate> candidates, const Query& query,

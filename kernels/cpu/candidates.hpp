@@ -1,4 +1,5 @@
-// The rows that may still belong to an answer.
+// Candidates of the cpu engine: rows that may still be in an answer, and the threshold they must
+// reach.
 #pragma once
 
 #include <atomic>
@@ -20,9 +21,9 @@ struct Candidate {
     double upper = 0;
 };
 
-/// A score that k eligible rows reach: what lies below it for certain is no part of the answer.
-/// Only rises. Shared by the threads of a scan; relaxed order is enough, since a stale value only
-/// keeps more rows.
+/// A score that k eligible rows reach. A row whose score is proven to be below it is not in the
+/// answer. Only rises. Shared by the threads of a pass; relaxed order is enough, since a stale
+/// value only keeps more rows.
 class Threshold {
   public:
     explicit Threshold(double at_least) : value_(at_least) {}
@@ -38,27 +39,28 @@ class Threshold {
     std::atomic<double> value_;
 };
 
-/// One thread's candidates for one query. Keeps every row whose upper bound reaches the threshold,
-/// and raises the threshold to the k-th largest lower bound that it has seen.
+/// One thread's candidates for a query. Keeps every row whose upper bound reaches the threshold,
+/// and raises the threshold to the k-th largest lower bound seen.
 class CandidateList {
   public:
     explicit CandidateList(std::size_t k)
         : k_(k), prune_at_(std::max(2 * std::min(k, std::size_t{1} << 20), kFirstPrune)) {}
 
     void offer(const Candidate& candidate, Threshold& threshold) {
-        // Written so that NaN (a damaged norm) is left out.
+        // Negated so that NaN (from a damaged norm) is left out.
         if (!(candidate.upper >= threshold.get())) return;
         candidates_.push_back(candidate);
         if (candidates_.size() >= prune_at_) prune(threshold);
     }
 
-    /// Appends all that is still possible to `out`.
+    /// Moves the remaining candidates to the end of `out`.
     void drain(std::vector<Candidate>& out) {
         out.insert(out.end(), candidates_.begin(), candidates_.end());
         candidates_ = {};
     }
 
-    /// Raises the threshold from the candidates at hand and drops those below it.
+    /// Raises the threshold to the k-th largest lower bound of `candidates` and removes those below
+    /// it.
     static void prune(std::vector<Candidate>& candidates, std::size_t k, Threshold& threshold);
 
   private:
@@ -66,7 +68,7 @@ class CandidateList {
 
     void prune(Threshold& threshold) {
         prune(candidates_, k_, threshold);
-        // Many near-ties: pruning again before the list has doubled would be wasted work.
+        // With many near-ties, pruning before the list has doubled would be wasted work.
         prune_at_ = std::max(prune_at_, 2 * candidates_.size());
     }
 
@@ -75,8 +77,8 @@ class CandidateList {
     std::vector<Candidate> candidates_;
 };
 
-/// The answer from all that is possible: canonical scores decide, those below the filter's smallest
-/// are left out.
+/// The k best candidates by canonical score, best first; scores below the query's min_score are
+/// left out.
 std::vector<Hit> best_hits(std::span<const Candidate> candidates, const Query& query,
                            ThreadPool& pool, const std::function<double(Row)>& canonical);
 

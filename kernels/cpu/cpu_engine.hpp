@@ -1,4 +1,4 @@
-// The engine that scans the mapped model with the processor's vector units.
+// The cpu engine: searches the mapped model with the processor's vector instructions.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace gloved::kernels::cpu {
 
-/// Makes a cpu engine on `model`, which must outlive it. Error: unavailable, for an instruction set
-/// that does not exist or that this processor lacks.
+/// Makes a cpu engine on `model`, which must outlive it. Error: unavailable, if the instruction set
+/// is unknown or this processor lacks it.
 Result<std::unique_ptr<Engine>> make_cpu_engine(const format::Model& model,
                                                 const EngineOptions& options);
 

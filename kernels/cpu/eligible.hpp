@@ -1,4 +1,4 @@
-// Which rows a query may answer with.
+// Which rows a query may have in its answer.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +10,15 @@
 
 namespace gloved::kernels::cpu {
 
-/// Ranks and names that a query leaves out. (Its range decides what is scanned, its smallest score
-/// is where the threshold begins.)
+/// Tests a row's rank and excluded rows. (The query's row range decides what is scanned; its
+/// min_score is the initial threshold.)
 class Eligible {
   public:
     explicit Eligible(const Query& query)
         : rank_below_(query.filter.rank_below), excluded_(query.excluded) {
         std::sort(excluded_.begin(), excluded_.end());
     }
-    /// `ranks`: of all rows; read only where the query limits them.
+    /// `ranks` of all rows; read only if the query limits ranks.
     bool operator()(Row row, std::span<const std::uint32_t> ranks) const {
         if (rank_below_ != std::numeric_limits<std::uint32_t>::max() && ranks[row] >= rank_below_)
             return false;

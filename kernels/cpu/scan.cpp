@@ -1,6 +1,8 @@
-// Includes scan_loops.inc once per instruction set, between target pragmas. Nothing but the loops
-// may stand between them: an inline function of a header, first used there, would be compiled for
-// that instruction set and could be linked into code that runs on processors without it.
+// Instantiates scan_loops.inc for each instruction set, between target pragmas.
+//
+// Keep everything else outside the pragmas: an inline function of a header that is first used
+// between them is compiled for that instruction set, and may be linked into code for processors
+// without it.
 #include "kernels/cpu/scan.hpp"
 
 #include <immintrin.h>

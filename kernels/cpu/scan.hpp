@@ -1,4 +1,4 @@
-// The float32 inner loops of the cpu engine, one set per instruction set, chosen at run time.
+// Float32 inner loops of the cpu engine, one set per instruction set, chosen at run time.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct Pick {
 /// any thread.
 struct ScanKernels {
     std::string_view name;
-    /// The widths that `dots_packed` takes, ascending, in queries.
+    /// Block widths that `dots_packed` takes, ascending, in queries.
     std::span<const std::size_t> widths;
     /// Whether this processor and operating system can run it.
     bool (*supported)();

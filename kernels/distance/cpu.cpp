@@ -15,13 +15,13 @@
 namespace gloved::kernels::distance {
 namespace {
 
-/// Rows and columns of a tile, which is one thread's work at a time: its sums and its points of
-/// kDepth components stay in the second-level cache. A multiple of every kernel's columns, as are
-/// its halves down to kMinTile.
+/// Rows and columns of a tile, the work a thread claims at a time. Its sums and kDepth components
+/// of its points stay in the L2 cache. It and its halves down to kMinTile are multiples of every
+/// kernel's columns.
 constexpr std::size_t kTile = 192;
 constexpr std::size_t kMinTile = 48;
-/// Components at a time: a panel of them stays in the first-level cache while it meets all rows of
-/// a tile.
+/// Components at a time. A panel of them stays in the L1 cache while it is compared with all rows
+/// of a tile.
 constexpr std::size_t kDepth = 128;
 static_assert(kBlock % kDepth == 0);
 
@@ -64,7 +64,7 @@ void transpose(const float* from, std::size_t from_stride, std::size_t rows, std
     }
 }
 
-/// A thread's own: the sums of a tile.
+/// One thread's sums of a tile.
 struct Scratch {
     std::vector<float> acc;
     std::vector<float> sum;  // of the blocks before, where there is more than one
@@ -92,13 +92,13 @@ class Cpu final : public Engine {
 
   private:
     void pack(PointsView points);
-    /// Component 0 of a point. Component k stands k * kernel_.columns behind it.
+    /// Component 0 of a point; component k is k * kernel_.columns further.
     const float* packed(std::size_t row) const {
         return packed_.data() + row / kernel_.columns * kernel_.columns * dim_ +
                row % kernel_.columns;
     }
-    /// Distances of those rows and columns. The first is scratch.acc[offset], what is returned; a
-    /// row is kTile + room apart.
+    /// Computes the distances of `rows` and `columns`. Returns the first one, in scratch; rows are
+    /// kTileStride apart.
     const float* tile(Range rows, Range columns, Scratch& scratch) const;
 
     std::size_t rows_;
@@ -124,8 +124,8 @@ void Cpu::pack(PointsView points) {
     });
 }
 
-/// A tile may begin and end within a panel, or within the rows that a kernel takes at once: it is
-/// computed with the rest of them, zeros behind the last point among them.
+/// A tile may begin and end within a panel or within the rows of a kernel. It is computed with the
+/// rest of them, including zeros after the last point.
 constexpr std::size_t kMaxColumns = 48;  // of any kernel
 constexpr std::size_t kTileStride = kTile + 2 * kMaxColumns;
 
@@ -147,7 +147,7 @@ const float* Cpu::tile(Range rows, Range columns, Scratch& scratch) const {
         }
         const bool block_ends = (k + depth) % kBlock == 0 || k + depth == dim_;
         if (!block_ends || dim_ <= kBlock) continue;
-        // Most rows are of one block: those never come here.
+        // Most rows have one block and never get here.
         const std::size_t used = (rows.end - first_row) * kTileStride;
         if (k + depth <= kBlock) {
             std::copy_n(scratch.acc.data(), used, scratch.sum.data());
@@ -167,8 +167,8 @@ const float* Cpu::tile(Range rows, Range columns, Scratch& scratch) const {
     return result;
 }
 
-/// [begin, end) cut at the multiples of `step`: the first and the last piece may be smaller.
-std::vector<Range> cut(std::size_t begin, std::size_t end, std::size_t step) {
+/// Splits [begin, end) at the multiples of `step`: the first and last piece may be smaller.
+std::vector<Range> split(std::size_t begin, std::size_t end, std::size_t step) {
     std::vector<Range> pieces;
     while (begin < end) {
         const std::size_t next = std::min(end, (begin / step + 1) * step);
@@ -181,22 +181,21 @@ std::vector<Range> cut(std::size_t begin, std::size_t end, std::size_t step) {
 Status Cpu::run(const Rectangle& rectangle, float* out, std::size_t stride, float* mirror,
                 std::size_t mirror_stride) {
     const bool half = rectangle.square();
-    // Smaller tiles where there would not be enough to keep all threads busy to the end.
+    // Smaller tiles if there are too few to keep all threads busy to the end.
     std::size_t step = kTile;
-    const std::size_t enough = 8 * std::size_t{pool_.size()};
+    const std::size_t enough_tiles = 8 * std::size_t{pool_.size()};
     const auto tiles = [&] {
         return ((rectangle.rows + step - 1) / step) * ((rectangle.columns + step - 1) / step) /
                (half ? 2 : 1);
     };
-    while (pool_.size() > 1 && step > kMinTile && tiles() < enough) step /= 2;
+    while (pool_.size() > 1 && step > kMinTile && tiles() < enough_tiles) step /= 2;
 
-    const auto rows = cut(rectangle.first_row, rectangle.first_row + rectangle.rows, step);
+    const auto rows = split(rectangle.first_row, rectangle.first_row + rectangle.rows, step);
     const auto columns =
-        cut(rectangle.first_column, rectangle.first_column + rectangle.columns, step);
+        split(rectangle.first_column, rectangle.first_column + rectangle.columns, step);
     std::vector<Tile> work;
     for (std::size_t r = 0; r < rows.size(); ++r) {
-        // Rows and columns of a square are cut alike, so that a tile is on the diagonal, above it,
-        // or below.
+        // Rows and columns of a square are split alike: a tile is on, above or below the diagonal.
         for (std::size_t c = half ? r : 0; c < columns.size(); ++c)
             work.push_back({rows[r], columns[c]});
     }
@@ -209,20 +208,20 @@ Status Cpu::run(const Rectangle& rectangle, float* out, std::size_t stride, floa
             const std::size_t i = row.begin - rectangle.first_row;
             const std::size_t j = column.begin - rectangle.first_column;
             const bool diagonal = half && row.begin == column.begin;
-            const auto put = [&](float* to, std::size_t to_stride) {
+            const auto copy_to = [&](float* to, std::size_t to_stride) {
                 for (std::size_t r = 0; r < row.size(); ++r) {
                     std::memcpy(to + r * to_stride, values + r * kTileStride,
                                 column.size() * sizeof(float));
                 }
             };
-            const auto put_across = [&](float* to, std::size_t to_stride) {
+            const auto transpose_to = [&](float* to, std::size_t to_stride) {
                 transpose(values, kTileStride, row.size(), column.size(), to, to_stride);
             };
-            put(out + i * stride + j, stride);
-            if (half && !diagonal) put_across(out + j * stride + i, stride);
+            copy_to(out + i * stride + j, stride);
+            if (half && !diagonal) transpose_to(out + j * stride + i, stride);
             if (mirror == nullptr) continue;
-            put_across(mirror + j * mirror_stride + i, mirror_stride);
-            if (half && !diagonal) put(mirror + i * mirror_stride + j, mirror_stride);
+            transpose_to(mirror + j * mirror_stride + i, mirror_stride);
+            if (half && !diagonal) copy_to(mirror + i * mirror_stride + j, mirror_stride);
         }
     });
     return {};

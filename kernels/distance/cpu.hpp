@@ -1,4 +1,4 @@
-// Distances on the processor: tiles of sums in registers, one half of what is symmetric, all
+// The cpu engine for distances: tiles of sums in registers, each symmetric pair computed once, all
 // threads.
 #pragma once
 
@@ -11,13 +11,13 @@
 
 namespace gloved::kernels::distance {
 
-/// Copies the points, so that `points` need not outlive it. Error: unavailable, for an instruction
-/// set that does not exist or that this processor lacks. Throws std::bad_alloc, and
-/// std::system_error when the system does not let so many threads start.
+/// Makes the engine. Copies the points, so `points` need not outlive it. Error: unavailable, if the
+/// instruction set is unknown or this processor lacks it. Throws std::bad_alloc, and
+/// std::system_error if the system refuses a thread.
 Result<std::unique_ptr<Engine>> make_cpu(PointsView points, Metric metric,
                                          const EngineOptions& options);
 
-/// The instruction sets that this processor has, best first: «avx512», «avx2», «baseline».
+/// Instruction sets of this processor, best first: «avx512», «avx2», «baseline».
 std::vector<std::string> simd_names();
 
 }  // namespace gloved::kernels::distance

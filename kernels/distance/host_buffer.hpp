@@ -1,4 +1,4 @@
-// Room for all distances, for engines that are timed on the host.
+// Times engines whose result is in host memory.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,8 @@ namespace gloved::kernels::distance {
 
 class HostBuffer {
   public:
-    /// Milliseconds that `engine.run` takes for all rows × all rows into memory that stays for
-    /// further calls. Error: unavailable, where rows² float32 are more than half of the machine's
-    /// memory.
+    /// Runs `engine` for all rows × all rows and returns the milliseconds. Keeps the memory for
+    /// further calls. Error: unavailable, if rows² float32 exceed half of the machine's memory.
     Result<double> time_all(Engine& engine, std::size_t rows);
 
   private:

@@ -16,12 +16,12 @@ namespace gloved::kernels::distance {
 namespace {
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-/// Values that threads take at a time, at least: much less costs more than it shares out.
+/// Minimum number of values that a thread claims at a time.
 constexpr std::size_t kGrainValues = 1 << 16;
-/// Rows whose sum is one term of a column's mean, so that the mean does not depend on threads.
+/// Rows per partial sum of a column's mean. Fixed, so that the mean does not depend on threads.
 constexpr std::size_t kMeanRows = 1024;
 
-/// The smallest of the rows that threads report.
+/// The smallest row number that threads report.
 class FirstRow {
   public:
     void report(std::size_t row) {
@@ -62,10 +62,10 @@ class Preparation {
                                                    : "infinite, and negative")};
     }
 
-    bool all_float() const {
+    bool all_exact_in_float32() const {
         std::atomic<bool> all = true;
         for_rows([&](std::size_t row) {
-            const auto values = of(row);
+            const auto values = row_values(row);
             if (!std::all_of(values.begin(), values.end(),
                              [](T v) { return static_cast<T>(static_cast<float>(v)) == v; })) {
                 all = false;
@@ -74,7 +74,7 @@ class Preparation {
         return all;
     }
 
-    /// Of each column, in float64: sums of kMeanRows rows at a time, which are added in order.
+    /// Mean of each column in float64. Partial sums of kMeanRows rows are added in order.
     std::vector<double> means() const {
         const std::size_t groups = (rows_ + kMeanRows - 1) / kMeanRows;
         std::vector<double> sums(groups * dim_, 0.0);
@@ -82,7 +82,8 @@ class Preparation {
             for (std::size_t row = begin * kMeanRows; row < std::min(end * kMeanRows, rows_);
                  ++row) {
                 double* const sum = sums.data() + row / kMeanRows * dim_;
-                for (std::size_t k = 0; k < dim_; ++k) sum[k] += static_cast<double>(of(row)[k]);
+                for (std::size_t k = 0; k < dim_; ++k)
+                    sum[k] += static_cast<double>(row_values(row)[k]);
             }
         });
         std::vector<double> means(dim_, 0.0);
@@ -101,11 +102,11 @@ class Preparation {
             double squares = 0;
             for (std::size_t k = 0; k < dim_; ++k) {
                 const double value =
-                    static_cast<double>(of(row)[k]) - (means.empty() ? 0.0 : means[k]);
+                    static_cast<double>(row_values(row)[k]) - (means.empty() ? 0.0 : means[k]);
                 squares += value * value;
                 if (to != nullptr) to[row * dim_ + k] = static_cast<float>(value);
             }
-            // Written so that a mean which is not finite is a fault too.
+            // Negated so that a mean which is not finite is an error too.
             if (!(std::sqrt(squares) <= kMaxNorm)) fault.report(row);
         });
         if (!fault.row()) return {};
@@ -120,7 +121,7 @@ class Preparation {
     Status normalize(float* to) const {
         FirstRow fault;
         for_rows([&](std::size_t row) {
-            if (!normalize(of(row), to + row * dim_)) fault.report(row);
+            if (!normalize(row_values(row), to + row * dim_)) fault.report(row);
         });
         if (!fault.row()) return {};
         return Error{ErrorCode::bad_source,
@@ -131,7 +132,9 @@ class Preparation {
     }
 
   private:
-    std::span<const T> of(std::size_t row) const { return values_.subspan(row * dim_, dim_); }
+    std::span<const T> row_values(std::size_t row) const {
+        return values_.subspan(row * dim_, dim_);
+    }
 
     template <class Work>
     void for_rows(Work work) const {
@@ -142,7 +145,7 @@ class Preparation {
     }
 
     std::size_t column_not_finite(std::size_t row) const {
-        const auto values = of(row);
+        const auto values = row_values(row);
         const auto found = std::find_if(values.begin(), values.end(),
                                         [](T value) { return !std::isfinite(value); });
         return found == values.end() ? kNone : static_cast<std::size_t>(found - values.begin());
@@ -152,7 +155,7 @@ class Preparation {
         double largest = 0;
         for (const T value : row) largest = std::max(largest, std::abs(static_cast<double>(value)));
         if (largest == 0) return false;
-        // By a power of two, where squares would leave float64 otherwise.
+        // Scaled by a power of two if squares would leave float64's range.
         constexpr int kSafeExponent = 300;
         const int exponent = std::ilogb(largest);
         const bool scale = std::abs(exponent) > kSafeExponent;
@@ -193,7 +196,7 @@ Result<Points> prepare(ThreadPool& pool, std::span<const T> values, std::size_t 
     const auto made = [&] {
         if (metric == Metric::cosine) return preparation.normalize(points.storage.data());
         return preparation.move(
-            preparation.all_float() ? std::vector<double>() : preparation.means(),
+            preparation.all_exact_in_float32() ? std::vector<double>() : preparation.means(),
             points.storage.data());
     }();
     if (!made) return made.error();

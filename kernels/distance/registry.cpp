@@ -14,11 +14,11 @@ namespace {
 using Made = Result<std::unique_ptr<Engine>>;
 
 #ifdef GLOVED_HAVE_CUDA
-constexpr auto why_no_device = cuda::why_unavailable;
+constexpr auto why_device_unavailable = cuda::why_unavailable;
 constexpr auto make_on_device = cuda::make_device_distance;
 #else
 constexpr const char* kNoCuda = "this build has no CUDA engine";
-Result<std::string> why_no_device() { return std::string(kNoCuda); }
+Result<std::string> why_device_unavailable() { return std::string(kNoCuda); }
 Made make_on_device(const std::string&, PointsView, Metric, const EngineOptions&) {
     return Error{ErrorCode::unavailable, kNoCuda};
 }
@@ -43,13 +43,13 @@ struct Maker {
 
 /// In order of preference.
 constexpr Maker kMakers[] = {
-    {"cuda", why_no_device, make_on_device},
+    {"cuda", why_device_unavailable, make_on_device},
     {"cpu", always_available, make_cpu_engine},
     {"sequential", always_available, make_sequential_engine},
-    {"global", why_no_device, make_on_device},
-    {"shared8", why_no_device, make_on_device},
-    {"shared16", why_no_device, make_on_device},
-    {"shared32", why_no_device, make_on_device},
+    {"global", why_device_unavailable, make_on_device},
+    {"shared8", why_device_unavailable, make_on_device},
+    {"shared16", why_device_unavailable, make_on_device},
+    {"shared32", why_device_unavailable, make_on_device},
 };
 
 }  // namespace

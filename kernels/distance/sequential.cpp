@@ -6,9 +6,9 @@
 namespace gloved::kernels::distance {
 namespace {
 
-/// canonical_sum on a processor with the fused operation, where the C library's function is a call
-/// for each component. Written out, since an inline function of a header must not be compiled for
-/// it (kernels/cpu/scan.cpp tells why).
+/// canonical_sum for processors with fused operations; without, std::fma is a library call per
+/// component. Repeated here because an inline function of a header must not be compiled for them
+/// (see kernels/cpu/scan.cpp).
 __attribute__((target("fma"))) float sum_with_fma(const float* x, const float* y, std::size_t dim) {
     float sum = 0;
     for (std::size_t block = 0; block < dim; block += kBlock) {

@@ -1,4 +1,4 @@
-// The rung to compare the others with: one pair after the other, on one thread.
+// The sequential rung for distances: one pair after another on one thread, for comparison.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace gloved::kernels::distance {
 
-/// Never fails. `points` must outlive it; of the options none matters.
+/// Never fails. `points` must outlive it; the options are ignored.
 Result<std::unique_ptr<Engine>> make_sequential(PointsView points, Metric metric,
                                                 const EngineOptions& options);
 

@@ -1,5 +1,5 @@
-// Includes tile_loops.inc once per instruction set, between target pragmas. Nothing but the loops
-// may stand between them, for the reason that kernels/cpu/scan.cpp gives.
+// Instantiates tile_loops.inc for each instruction set, between target pragmas.
+// kernels/cpu/scan.cpp says why nothing else may be between them.
 #include "kernels/distance/tile.hpp"
 
 #include <immintrin.h>
@@ -31,8 +31,8 @@
 #include "kernels/distance/tile_loops.inc"
 #pragma GCC pop_options
 
-// ---- Baseline x86-64: no fused operation, so the C library computes what one would give. Slow,
-// and the same bytes.
+// ---- Baseline x86-64: no fused operation; the C library computes its result. Slow, and the same
+// bytes.
 
 namespace gloved::kernels::distance {
 namespace {

@@ -1,8 +1,8 @@
-// What a row's sum of codes is held against. Host and device share it, as they share canonical.hpp,
-// and under the same flags.
+// Cutoffs: what a row's sum of codes must reach to be a survivor. Host and device code share this
+// header and, like canonical.hpp, compile it with the same flags.
 //
-// The inequality, and the rounding of every step, are in docs/certified-search.md; § numbers here
-// point to it.
+// The inequality and the rounding of every step are in docs/certified-search.md; § numbers here
+// refer to it.
 #pragma once
 
 #include <cmath>
@@ -26,12 +26,11 @@ GLOVED_HOST_DEVICE inline double unit_of(std::size_t dim) {
     return kTopLevel * sqrt(static_cast<double>(dim)) / kUnits;
 }
 
-/// The largest digit of a query: so that each of two signed bytes holds a half, 128 high + low, and
-/// of one byte alone.
+/// The largest digit of a query: for two signed bytes (128 high + low), and for one.
 inline constexpr int kTwoByteDigit = 127 * 128;
 inline constexpr int kOneByteDigit = 127;
 
-/// What is known of a direction's integer digits Q: direction = scale · Q + a remainder (§4).
+/// Facts about a query's integer digits Q: direction = scale · Q + a remainder (§4).
 struct DigitFacts {
     double scale = 0;
     double remainder = 0;  ///< its length, rounded up
@@ -39,8 +38,8 @@ struct DigitFacts {
     double size = 0;       ///< Σ |Q|, exact
 };
 
-/// The length of a remainder, rounded up by far more than float64 is off by, from the sum of its
-/// squares (§4).
+/// Length of a remainder from the sum of its squares, rounded up by far more than the error of
+/// float64 (§4).
 GLOVED_HOST_DEVICE inline double remainder_bound(double squares) {
     return sqrt(squares) * (1 + 0x1p-40) + 0x1p-45;
 }
@@ -54,12 +53,12 @@ struct PlaneCutoff {
     float constant = 0;
 };
 
-/// What all float64 here and a canonical score can be off by (§5).
+/// Bound on the rounding errors of all float64 here and of a canonical score (§5).
 GLOVED_HOST_DEVICE inline double score_slack(std::size_t dim) {
     return 8.0 * (static_cast<double>(dim) + 8.0) * 0x1p-53;
 }
 
-/// The cutoff for rows of canonical score `threshold` or more. −infinity lets all rows pass.
+/// The cutoff for rows of canonical score `threshold` or more. At −infinity all rows pass.
 GLOVED_HOST_DEVICE inline PlaneCutoff plane_cutoff(const DigitFacts& digits, double threshold,
                                                    std::size_t dim) {
     const double cosine = threshold - score_slack(dim);
@@ -68,8 +67,8 @@ GLOVED_HOST_DEVICE inline PlaneCutoff plane_cutoff(const DigitFacts& digits, dou
     if (cosine >= 1) return {0, 0, HUGE_VALF};
     const double sine = sqrt((1 - cosine) * (1 + cosine)) * (1 + 0x1p-40);
     const double to_sum = unit_of(dim) * 0.5 / digits.scale;
-    // |c| is at most its two parts together, and the projection's is a little longer than what is
-    // stored of it.
+    // |c| is at most the sum of its two parts. The true projection is a little longer than the
+    // stored one.
     const double of_projection = (cosine - digits.remainder) * to_sum;
     const double of_residual = (sine + digits.remainder) * to_sum;
     double constant = 0.5 * kTopLevel * digits.sum - kStoredWithin * digits.remainder * to_sum;
@@ -80,13 +79,14 @@ GLOVED_HOST_DEVICE inline PlaneCutoff plane_cutoff(const DigitFacts& digits, dou
             static_cast<float>(constant)};
 }
 
-/// The code of a row in one byte a component: its two parts, in units of levels (§8).
+/// Bounds of a row's int8 code: its two parts, in units of levels (§8).
 struct Int8Bounds {
     float projection = 0;  ///< rounded down
     float residual = 0;    ///< rounded up
 };
 
-/// From Σ x c in float64 (each product exact, summed in any order), Σ c² and the row's norm.
+/// Computes them from Σ x c in float64 (each product exact, summed in any order), Σ c² and the
+/// row's norm.
 GLOVED_HOST_DEVICE inline Int8Bounds int8_bounds(double product, double squares, double norm) {
     const double projection = product / norm;
     const double left = squares - projection * projection;
@@ -95,14 +95,15 @@ GLOVED_HOST_DEVICE inline Int8Bounds int8_bounds(double product, double squares,
             static_cast<float>(residual * (1 + 0x1p-20))};
 }
 
-/// What int8 codes are held against.
+/// What an int8 code must reach.
 struct Int8Cutoff {
     double of_projection = 0;
     double of_residual = 0;
     double scale = 0;
 };
 
-/// The cutoff for rows of canonical score `threshold` or more, and a query of two-byte digits (§8).
+/// The int8 cutoff for rows of canonical score `threshold` or more; the query has two-byte digits
+/// (§8).
 GLOVED_HOST_DEVICE inline Int8Cutoff int8_cutoff(const DigitFacts& digits, double threshold,
                                                  std::size_t dim) {
     const double cosine = threshold - score_slack(dim);
@@ -113,14 +114,14 @@ GLOVED_HOST_DEVICE inline Int8Cutoff int8_cutoff(const DigitFacts& digits, doubl
     return {cosine - remainder * (1 + 0x1p-18), sine + remainder, digits.scale};
 }
 
-/// Whether a row whose codes and digits have that sum Σ c Q cannot reach the cutoff (§8).
+/// Whether a row whose codes and digits have the sum Σ c Q cannot reach the cutoff (§8).
 GLOVED_HOST_DEVICE inline bool int8_rejects(std::int32_t sum, const Int8Bounds& row,
                                             const Int8Cutoff& cutoff) {
     return cutoff.scale * sum <
            cutoff.of_projection * row.projection - cutoff.of_residual * row.residual;
 }
 
-/// What `row_upper` needs of a query: for passes that know no threshold yet.
+/// What `row_upper` needs of a query, for passes that have no threshold yet.
 struct UpperFacts {
     std::int32_t centre = 0;  ///< kTopLevel Σ Q
     float per_unit = 0;       ///< scale / unit_of(dim)
@@ -133,11 +134,11 @@ inline UpperFacts upper_facts(const DigitFacts& digits, std::size_t dim) {
             static_cast<float>(digits.remainder * (1 + 0x1p-20))};
 }
 
-/// How far float32 arithmetic can be from §7's bound; most of it to spare.
+/// Slack that covers all float32 rounding in row_upper, with much to spare (§7).
 inline constexpr float kUpperSlack = 0x1p-16F;
 
-/// No score of a row with that sum Σ a Q, projection and residual (not both 0) is above this; at
-/// most 1 + kUpperSlack (§7). `estimate`: about its cosine, proven to be nothing.
+/// Upper bound of the score of a row with the sum Σ a Q, a projection and a residual (not both 0);
+/// at most 1 + kUpperSlack (§7). `estimate` is set to about its cosine and proves nothing.
 GLOVED_HOST_DEVICE inline float row_upper(std::int32_t sum, float projection, float residual,
                                           const UpperFacts& facts, float& estimate) {
     // 2 D' − 15 Σ Q, in an order that cannot overflow.
@@ -148,11 +149,11 @@ GLOVED_HOST_DEVICE inline float row_upper(std::int32_t sum, float projection, fl
     const float sine = residual * inverse;
     const float to_code = product * facts.per_unit * inverse;
     estimate = to_code * cosine;
-    // 1.51 would be enough: the rest pays for what float32 rounds on the way here.
-    const float most = to_code + (fabsf(to_code) * 2.2F * inverse + facts.remainder);
-    if (!(most < cosine)) return 1.0F + kUpperSlack;
-    const float across = (1.0F - most) * (1.0F + most);
-    return most * cosine + sqrtf(across > 0.0F ? across : 0.0F) * sine + kUpperSlack;
+    // 1.51 is enough; the rest covers the float32 rounding of to_code.
+    const float max_to_code = to_code + (fabsf(to_code) * 2.2F * inverse + facts.remainder);
+    if (!(max_to_code < cosine)) return 1.0F + kUpperSlack;
+    const float across = (1.0F - max_to_code) * (1.0F + max_to_code);
+    return max_to_code * cosine + sqrtf(across > 0.0F ? across : 0.0F) * sine + kUpperSlack;
 }
 
 }  // namespace gloved::kernels::planes

@@ -1,7 +1,6 @@
-// Includes encode_loops.inc once per instruction set, between target pragmas. Nothing but the loops
-// may stand between them: an inline function of a header, first used there, would be compiled for
-// that instruction set and could be linked into code that runs on processors without it. None of
-// the sets has fused operations here: they round otherwise.
+// Instantiates encode_loops.inc for each instruction set, between target pragmas.
+// kernels/cpu/scan.cpp says why nothing else may be between them. Fused operations are not used:
+// they round differently.
 #include "kernels/planes/encode.hpp"
 
 #include <immintrin.h>
@@ -14,7 +13,7 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2")
 #define GLOVED_ISA avx512
 #define GLOVED_LANES 16
-// g++ 12 warns of its own header where operations are not masked.
+// g++ 12 warns about its own header where operations have no mask.
 #define GLOVED_MAX(a, b) Vector(_mm512_maskz_max_ps(0xFFFF, a, b))
 #define GLOVED_MIN(a, b) Vector(_mm512_maskz_min_ps(0xFFFF, a, b))
 #define GLOVED_CLIPS 4

@@ -11,13 +11,13 @@
 namespace gloved::kernels::planes {
 namespace {
 
-/// Of a unit: far more than float64 can be off by (§3).
+/// In units: far more than float64 can be off by (§3).
 constexpr double kGuard = 0.25;
 constexpr std::size_t kGrainGroups = 256;
 
 constexpr int kLow = 128;  // Q = kLow · high + low
 
-std::uint16_t stored(double units) {
+std::uint16_t to_stored(double units) {
     return static_cast<std::uint16_t>(std::clamp(units, 0.0, kUnits));
 }
 
@@ -32,13 +32,14 @@ std::size_t code_room(std::size_t dim) { return (dim + kCodeLanes - 1) / kCodeLa
 Encoded encode(const EncodeKernel& kernel, std::span<const float> row, double norm,
                std::uint8_t* codes) {
     const CodeSums sums = kernel.encode(row.data(), row.size(), codes);
-    // Only of a damaged row, NaN or not of that norm (§3). Every query reads its vector.
+    // Only a damaged row gets here: NaN, or with another norm than stored (§3). Every query reads
+    // its vector.
     if (!(sums.product > 0)) return {0, static_cast<std::uint16_t>(kUnits)};
     const double projection = sums.product / norm;
     const double residual = std::sqrt(std::max(0.0, sums.square - projection * projection));
     const double unit = unit_of(row.size());
-    return {stored(std::floor(projection / unit - kGuard)),
-            stored(std::ceil(residual / unit + kGuard))};
+    return {to_stored(std::floor(projection / unit - kGuard)),
+            to_stored(std::ceil(residual / unit + kGuard))};
 }
 
 }  // namespace
@@ -70,7 +71,7 @@ void build_groups(const PlaneSource& source, std::size_t first, std::size_t last
         std::byte* const group = bytes.data() + (row / kGroupRows - first) * shape.group_bytes();
         const std::size_t lane = row % kGroupRows;
         for (std::size_t step = 0; step < shape.steps(); ++step) {
-            // Four codes at once: none is above 15, so that none reaches into the next byte.
+            // Packs four codes at once: none exceeds 15, so none spills into the next byte.
             std::array<std::uint32_t, 2> of_step;
             std::memcpy(of_step.data(), codes.data() + step * kStepDims, sizeof of_step);
             const std::uint32_t packed = of_step[0] | of_step[1] << 4;
@@ -121,11 +122,12 @@ PlaneQuery make_plane_query(const QueryVector& query, int largest) {
     plane_query.digits.assign(steps * kStepDims, 0);
     plane_query.bytes.assign(steps * 2 * kStepDims, 0);
     DigitFacts& facts = plane_query.facts;
-    double longest = 0;
+    double largest_component = 0;
     for (const float value : query.values)
-        longest = std::max(longest, std::abs(static_cast<double>(value)));
-    // The direction's, not the vector's: norms are not 0, and as float64 far from their ends.
-    facts.scale = longest / query.norm / largest;
+        largest_component = std::max(largest_component, std::abs(static_cast<double>(value)));
+    // Scale of the direction, not of the vector. Norms are not 0 and, as float64, far from its
+    // limits.
+    facts.scale = largest_component / query.norm / largest;
     DigitFacts& high_facts = plane_query.high_facts;
     high_facts.scale = kLow * facts.scale;
     double remainder = 0;
@@ -139,7 +141,7 @@ PlaneQuery make_plane_query(const QueryVector& query, int largest) {
         facts.sum += digit;
         facts.size += std::abs(digit);
         plane_query.digits[i] = static_cast<std::int16_t>(digit);
-        // Rounded to nearest, so that both digits keep within a signed byte.
+        // Rounded to nearest, so that both bytes are in range.
         const int high = (digit + kLow / 2) >> 7;
         std::int8_t* const step = plane_query.bytes.data() + i / kStepDims * 2 * kStepDims;
         step[i % kStepDims] = static_cast<std::int8_t>(high);

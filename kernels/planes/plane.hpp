@@ -1,8 +1,8 @@
-// A 4-bit copy of a model's directions that tells, without reading them, which rows cannot belong
-// to an answer.
+// The plane: a 4-bit copy of a model's directions that proves, without reading vectors, which rows
+// cannot be in an answer.
 //
-// The inequality, and the rounding of every step, are in docs/certified-search.md; § numbers here
-// point to it.
+// The inequality and the rounding of every step are in docs/certified-search.md; § numbers here
+// refer to it.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace gloved::kernels::planes {
 
-/// The code of one row: what is stored of it.
+/// The code of one row, as stored.
 struct RowCode {
     std::vector<std::uint8_t> codes;  ///< (dim), 0 … 15
     std::uint16_t projection = 0;     ///< of the row's direction on its code, rounded down by less
@@ -29,12 +29,11 @@ struct RowCode {
     std::uint16_t residual = 0;
 };
 
-/// The code of a row whose norm `bound_covers`. The same on every machine, whatever the instruction
-/// set.
+/// Encodes a row whose norm `bound_covers`. The same on every machine and instruction set.
 RowCode encode_row(std::span<const float> row, double norm,
                    const EncodeKernel& kernel = best_encode_kernel());
 
-/// What a plane is made of: of a model, or of one that is being written.
+/// What a plane is built from: a model, or one that is being written.
 struct PlaneSource {
     std::span<const float> vectors;  ///< shape (rows, dim)
     std::span<const double> norms;   ///< shape (rows)
@@ -43,34 +42,32 @@ struct PlaneSource {
     PlaneShape shape() const { return {norms.size(), dim}; }
 };
 
-/// Writes the groups `first` up to, not including, `last`, as shape.hpp lays them out. `bytes`:
-/// room for them, each byte is written. The result depends on the vectors and norms alone. Throws
-/// std::bad_alloc.
+/// Encodes the groups [first, last) into `bytes`, which has room for exactly them. The layout is
+/// shape.hpp's. The result depends on vectors and norms alone. Throws std::bad_alloc.
 void build_groups(const PlaneSource& source, std::size_t first, std::size_t last,
                   std::span<std::byte> bytes);
 
-/// All groups of a model's plane. Throws std::bad_alloc.
+/// Encodes all groups of a model's plane. Throws std::bad_alloc.
 std::vector<std::byte> build_plane(const format::Model& model, ThreadPool& pool);
 
-/// Rows of which a plane says nothing, because the bounds do not cover their norms: ascending.
+/// Rows that a plane does not cover, because the bounds do not cover their norms; ascending.
 std::vector<Row> uncovered_rows(std::span<const double> norms);
 
-/// The plane of a model and what an engine asks of it. Immutable. The model outlives it.
+/// A model's plane. Immutable. The model outlives it.
 class Plane {
   public:
-    /// Takes the plane that is stored with the model, in place, or builds one. Throws
-    /// std::bad_alloc.
+    /// Uses the plane stored with the model, in place, or builds one. Throws std::bad_alloc.
     Plane(const format::Model& model, ThreadPool& pool);
     Plane(Plane&&) noexcept = default;
     Plane& operator=(Plane&&) noexcept = default;
 
-    /// Whether the groups are the model's file, mapped: they take no memory of the process then,
-    /// and no time at its start.
+    /// Whether the groups are the model's mapped file. They then take no memory of the process and
+    /// no time at start.
     bool stored() const { return built_.empty(); }
     const PlaneShape& shape() const { return shape_; }
     /// All groups.
     std::span<const std::byte> bytes() const { return bytes_; }
-    /// Bytes of group `group` and those behind it.
+    /// Bytes from group `group` on.
     const std::byte* group(std::size_t group) const {
         return bytes_.data() + group * shape_.group_bytes();
     }
@@ -94,7 +91,7 @@ struct PlaneQuery {
     DigitFacts high_facts;  ///< of the high bytes alone
 };
 
-/// With |Q| of at most `largest`, kTwoByteDigit or kOneByteDigit.
+/// Computes the digits, with |Q| of at most `largest`: kTwoByteDigit or kOneByteDigit.
 PlaneQuery make_plane_query(const QueryVector& query, int largest = kTwoByteDigit);
 
 }  // namespace gloved::kernels::planes

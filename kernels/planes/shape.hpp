@@ -1,5 +1,5 @@
-// How a plane lies in memory and on disk: 4 bits a component, 16 rows together. The format says it
-// (common/format/FORMAT.md).
+// The layout of a plane in memory and on disk: 4 bits per component, 16 rows per group.
+// common/format/FORMAT.md specifies it.
 #pragma once
 
 #include "common/format/planes.hpp"

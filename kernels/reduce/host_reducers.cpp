@@ -12,27 +12,26 @@
 namespace gloved::kernels::reduce {
 namespace {
 
-/// What both have: the clock, and the values where they are kept. `Way` has add(values) and
-/// result().
-template <class T, class Way>
+/// Adds the clock, and the kept values, to a reduction. `Reduction` has add(values) and result().
+template <class T, class Reduction>
 class HostReducer final : public Reducer<T> {
   public:
-    explicit HostReducer(const ReducerOptions& options) : options_(options), way_(options) {
+    explicit HostReducer(const ReducerOptions& options) : options_(options), reduction_(options) {
         if (options.keep) kept_.reserve(options.count * options.width);
     }
 
     Status add(std::span<const T> values) override {
         assert(values.size() % options_.width == 0);
-        times_.compute_ms += time_ms([&] { way_.add(values); });
+        times_.compute_ms += time_ms([&] { reduction_.add(values); });
         if (options_.keep) kept_.insert(kept_.end(), values.begin(), values.end());
         return {};
     }
 
-    Result<MinMax<T>> finish() override { return way_.result(); }
+    Result<MinMax<T>> finish() override { return reduction_.result(); }
 
     Result<double> time_again() override {
         if (!options_.keep) return Error{ErrorCode::unavailable, "the values are not kept"};
-        Way again(options_);
+        Reduction again(options_);
         return time_ms([&] { again.add(kept_); });
     }
 
@@ -48,7 +47,7 @@ class HostReducer final : public Reducer<T> {
     }
 
     ReducerOptions options_;
-    Way way_;
+    Reduction reduction_;
     std::vector<T> kept_;
     ReduceTimes times_;
 };
@@ -86,7 +85,7 @@ class PlainLoop {
     static constexpr T kEmptyMinimum = Limits::has_infinity ? Limits::infinity() : Limits::max();
     static constexpr T kEmptyMaximum = Limits::has_infinity ? -Limits::infinity() : Limits::min();
 
-    /// With −0 before +0. A NaN is neither less nor greater than anything.
+    /// Orders −0 before +0. A NaN is neither less nor greater than anything.
     static bool less(T a, T b) {
         if (a == 0 && b == 0) return std::signbit(a) && !std::signbit(b);
         return a < b;

@@ -1,4 +1,4 @@
-// The reducers that run on the processor.
+// Reducers that run on the CPU.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,12 @@
 
 namespace gloved::kernels::reduce {
 
-/// min_max over every piece, by all threads. Error: none today.
+/// Reduces with min_max on all threads. Error: none today.
 template <class T>
 Result<std::unique_ptr<Reducer<T>>> make_cpu_reducer(const ReducerOptions& options);
 
-/// One thread, one plain loop: what the others are compared with. It shares no code with MinMax but
-/// the form of the result.
+/// Reduces with one plain loop on one thread, for comparison. Shares no code with MinMax except the
+/// form of the result.
 template <class T>
 Result<std::unique_ptr<Reducer<T>>> make_sequential_reducer(const ReducerOptions& options);
 

@@ -14,18 +14,16 @@
 namespace gloved::kernels::reduce {
 namespace {
 
-/// Narrow rows are taken several at a time, as one long row of at least so many numbers and of
-/// whole registers: so registers are full, whatever the width. An element then has several
-/// intermediate results, which are put together at the end.
+/// Minimum length of a long row. Narrow rows are reduced several at a time, as one long row of
+/// whole registers, so that registers are full for every width. The several intermediate results of
+/// an element are combined at the end.
 constexpr std::size_t kLongRow = 64;
-/// Long rows that are taken together: intermediate results are loaded and stored once for all of
-/// them.
-constexpr std::size_t kTogether = 4;
-/// How far ahead memory is asked for. Processors do that by themselves, but not well enough for
-/// several rows at a time: without it, an array that is not in the cache takes twice as long
-/// (docs/performance.md).
-constexpr std::size_t kAheadBytes = 16384;
-/// What a thread takes at a time.
+/// Long rows reduced together: intermediate results are loaded and stored once for all of them.
+constexpr std::size_t kRowsTogether = 4;
+/// Prefetch distance. Hardware prefetching alone is too slow for several rows at a time: without
+/// this, an array that is not in the cache takes twice as long (docs/performance.md).
+constexpr std::size_t kPrefetchBytes = 16384;
+/// Bytes that a thread claims at a time.
 constexpr std::size_t kGrainBytes = 1 << 20;
 
 template <class T>
@@ -53,11 +51,11 @@ bool is_higher(T x, T high) {
     return x > high || (kTwoZeros<T> && x == high && bits(x) < bits(high));
 }
 
-/// A register that every processor has.
+/// The 16-byte vector register of every x86-64 processor.
 template <class T>
 struct Register {
     static constexpr std::size_t kLanes = 16 / sizeof(T);
-    // Not «using»: the compiler would leave the attribute out.
+    // Not `using`: g++ would drop the attribute.
     typedef T Numbers __attribute__((vector_size(16)));
     typedef detail::Bits<T> NumberBits __attribute__((vector_size(16)));
 
@@ -69,9 +67,8 @@ struct Register {
     }
 };
 
-/// Folds kTogether rows of `length` into low[i] and high[i], and all their bits into any[i] (no
-/// numbers but floating-point ones have that), for each i < length of whole registers. Which one of
-/// +0 and −0 comes out is left open.
+/// Folds kRowsTogether rows of `length` into low[i] and high[i] for each i of a whole register, and
+/// the OR of their bits into any[i] (floating point only). Whether +0 or −0 results is undefined.
 template <class T>
 void fold(const T* rows, std::size_t length, T* __restrict low, T* __restrict high,
           detail::Bits<T>* __restrict any) {
@@ -82,15 +79,15 @@ void fold(const T* rows, std::size_t length, T* __restrict low, T* __restrict hi
         auto highest = Register<T>::template load<Numbers>(high + i);
         NumberBits all{};
         const auto take = [&](const T* row) {
-            __builtin_prefetch(reinterpret_cast<const char*>(row + i) + kAheadBytes);
+            __builtin_prefetch(reinterpret_cast<const char*>(row + i) + kPrefetchBytes);
             const auto x = Register<T>::template load<Numbers>(row + i);
-            // In the form of the processors' minimum and maximum: a NaN compares false, and the
-            // other number stays.
+            // The form of the minimum and maximum instructions: NaN compares false, and the other
+            // number stays.
             lowest = x < lowest ? x : lowest;
             highest = x > highest ? x : highest;
             all |= reinterpret_cast<NumberBits>(x);
         };
-        static_assert(kTogether == 4);
+        static_assert(kRowsTogether == 4);
         take(rows);
         take(rows + length);
         take(rows + 2 * length);
@@ -109,7 +106,7 @@ void fold(const T* rows, std::size_t length, T* __restrict low, T* __restrict hi
 template <class T>
 MinMax<T>::MinMax(std::size_t width) : width_(width), period_(width) {
     assert(width != 0);
-    // A multiple of 8 numbers is a whole number of registers.
+    // 8 numbers are a whole number of registers.
     if (width < kLongRow) period_ *= 8 * ((kLongRow + 8 * width - 1) / (8 * width));
     low_.resize(period_);
     high_.resize(period_);
@@ -139,7 +136,7 @@ void MinMax<T>::take(std::size_t element, T low, T high) {
 template <class T>
 void MinMax<T>::add(const T* rows, std::size_t count) {
     const T* const end = rows + count * width_;
-    const std::size_t long_rows = count * width_ / period_ / kTogether * kTogether;
+    const std::size_t long_rows = count * width_ / period_ / kRowsTogether * kRowsTogether;
     if (long_rows != 0) add_long(rows, long_rows);
     for (rows += long_rows * period_; rows != end; rows += width_) {
         for (std::size_t i = 0; i < width_; ++i) take(i, rows[i], rows[i]);
@@ -149,7 +146,7 @@ void MinMax<T>::add(const T* rows, std::size_t count) {
 template <class T>
 void MinMax<T>::add_long(const T* rows, std::size_t count) {
     std::fill(any_.begin(), any_.end(), detail::Bits<T>{0});
-    for (std::size_t row = 0; row < count; row += kTogether) {
+    for (std::size_t row = 0; row < count; row += kRowsTogether) {
         fold(rows + row * period_, period_, low_.data(), high_.data(), any_.data());
     }
     for (std::size_t i = period_ / Register<T>::kLanes * Register<T>::kLanes; i < period_; ++i) {
@@ -167,17 +164,17 @@ void MinMax<T>::add_long(const T* rows, std::size_t count) {
 template <class T>
 void MinMax<T>::settle_zeros(const T* rows, std::size_t count) {
     for (std::size_t i = 0; i < period_; ++i) {
-        const auto look_for = [&](T zero, T& result) {
+        const auto find_zero = [&](T zero, T& result) {
             for (std::size_t row = 0; row < count; ++row) {
                 if (bits(rows[row * period_ + i]) != bits(zero)) continue;
                 result = zero;
                 return;
             }
         };
-        // A minimum of +0 is rarely to be doubted: signs then came with −0 alone, since NaN is
-        // rare. Maxima of −0 are rare.
-        if (bits(low_[i]) == 0 && (any_[i] & kSign<T>) != 0) look_for(-T{0}, low_[i]);
-        if (bits(high_[i]) == kSign<T>) look_for(T{0}, high_[i]);
+        // If a minimum is +0 but some sign bit was set, −0 probably occurred, since NaN is rare.
+        // Maxima of −0 are rare.
+        if (bits(low_[i]) == 0 && (any_[i] & kSign<T>) != 0) find_zero(-T{0}, low_[i]);
+        if (bits(high_[i]) == kSign<T>) find_zero(T{0}, high_[i]);
     }
 }
 
@@ -206,7 +203,7 @@ MinMax<T> min_max(ThreadPool& pool, std::span<const T> values, std::size_t width
     assert(values.size() % width == 0);
     const std::size_t rows = values.size() / width;
     const std::size_t grain =
-        kTogether * std::max<std::size_t>(1, kGrainBytes / sizeof(T) / width / kTogether);
+        kRowsTogether * std::max<std::size_t>(1, kGrainBytes / sizeof(T) / width / kRowsTogether);
     std::vector<MinMax<T>> parts(pool.size(), MinMax<T>(width));
     std::atomic<std::size_t> next = 0;
     pool.run([&](unsigned worker) {

@@ -1,5 +1,4 @@
-// The smallest and the largest number of every element of many equal matrices: a reduction over
-// rows, element by element.
+// Minimum and maximum of each element over many matrices of one shape: a reduction over rows.
 #pragma once
 
 #include <cstddef>
@@ -20,33 +19,33 @@ template <class T>
 using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 }  // namespace detail
 
-/// Takes rows of `width` numbers in and holds, for each of the `width` elements, the smallest and
-/// the largest that came by. T is float, double or std::int32_t.
+/// Holds the minimum and the maximum of each of `width` elements over the rows added so far. T is
+/// float, double or std::int32_t.
 ///
-/// Exact: every result is an element of a row that was added. −0 is smaller than +0, so that the
-/// bits of the results do not depend on the order in which rows came, or how they were split over
-/// several MinMax. NaN is passed over; an element without any number stays at +infinity and
-/// −infinity, of std::int32_t at the largest and smallest of the type. Not safe for concurrent use.
+/// Exact: every result is an element of an added row. −0 is smaller than +0, so the bits of the
+/// results depend neither on the order of rows nor on how they are split over several MinMax. NaN
+/// is ignored. An element without any number keeps +infinity and −infinity; for std::int32_t, the
+/// largest and smallest value of the type. Not safe for concurrent use.
 template <class T>
 class MinMax {
   public:
-    /// `width` is 1 or more.
+    /// `width` is at least 1.
     explicit MinMax(std::size_t width);
-    /// Of results that were found elsewhere, both of the same width.
+    /// Takes results that were computed elsewhere, both of the same width.
     MinMax(std::span<const T> minimum, std::span<const T> maximum);
 
-    /// As newly made.
+    /// Forgets all rows.
     void reset();
-    /// `count` rows of `width` elements each, one behind the other.
+    /// Adds `count` contiguous rows of `width` elements each.
     void add(const T* rows, std::size_t count);
-    /// Of the same width.
+    /// Adds the results of `other`, which has the same width.
     void add(const MinMax& other);
 
     std::size_t width() const { return width_; }
-    /// Shape (width). It stays where it is as long as this does.
+    /// Shape (width). The memory stays valid as long as this object.
     std::span<const T> minimum() const { return std::span(low_).first(width_); }
     std::span<const T> maximum() const { return std::span(high_).first(width_); }
-    /// Of all elements.
+    /// Smallest and largest value of all elements.
     T least() const;
     T greatest() const;
 
@@ -56,15 +55,13 @@ class MinMax {
     void settle_zeros(const T* rows, std::size_t count);
 
     std::size_t width_;
-    std::size_t period_;   // numbers in a long row, see min_max.cpp: `low_` and `high_` have room
-                           // for as many
-    std::vector<T> low_;   // behind the first `width_`, limits between two calls of add
+    std::size_t period_;   // numbers in a long row (min_max.cpp), and size of `low_` and `high_`
+    std::vector<T> low_;   // after the first `width_`: no number, between two calls of add
     std::vector<T> high_;  // likewise
-    std::vector<detail::Bits<T>> any_;  // scratch of add, a member so that it is allocated once
+    std::vector<detail::Bits<T>> any_;  // scratch of add, a member to be allocated once
 };
 
-/// The smallest and largest elements of all rows in `values`, shape (rows, width), by all threads
-/// of `pool`.
+/// Reduces `values`, shape (rows, width), on all threads of `pool`.
 template <class T>
 MinMax<T> min_max(ThreadPool& pool, std::span<const T> values, std::size_t width);
 

@@ -1,4 +1,4 @@
-// Which reducers there are.
+// The list of reducers, and how to make one by name.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,12 @@
 
 namespace gloved::kernels::reduce {
 
-/// Every reducer that gloved knows of: cuda, cpu, sequential (one thread, one plain loop) and
-/// original (a reduction and a compaction kernel by turns, after the values were laid out element
-/// by element).
+/// Lists every reducer: cuda, cpu, sequential (one plain loop on one thread) and original (lays
+/// values out by element, then alternates a reduction and a compaction kernel).
 std::vector<EngineEntry> list_reducers();
 
-/// Makes the reducer `name`. Errors: unavailable, for a name that does not exist or cannot run
-/// here; device. T is float, double or std::int32_t.
+/// Makes the reducer `name`. Errors: unavailable, if the name does not exist or cannot run here;
+/// device. T is float, double or std::int32_t.
 template <class T>
 Result<std::unique_ptr<Reducer<T>>> make_reducer(const std::string& name,
                                                  const ReducerOptions& options);
