@@ -187,7 +187,7 @@ TEST(Matmin, ExplainsItselfWithAnExampleThatWorks) {
         const Finished finished = matmin(wrong);
         EXPECT_EQ(finished.exit_code, 2);
         EXPECT_TRUE(finished.err.starts_with("gloved-matmin: ") &&
-                    finished.err.ends_with("gloved-matmin --help explains\n"))
+                    finished.err.ends_with("; see gloved-matmin --help\n"))
             << finished.err;
     }
 }

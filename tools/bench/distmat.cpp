@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/program_options.hpp>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -12,21 +11,19 @@
 #include <random>
 #include <utility>
 
+#include "cli/signals.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/registry.hpp"
 #include "kernels/thread_pool.hpp"
-#include "tools/bench/command_line.hpp"
 #include "tools/bench/device_read.hpp"
 #include "tools/bench/distmat_report.hpp"
-#include "tools/bench/interrupt.hpp"
 #include "tools/bench/lists.hpp"
 #include "tools/bench/measure.hpp"
-#include "tools/bench/svg.hpp"
+#include "tools/bench/settings.hpp"
 
 namespace gloved::bench {
 namespace {
 
-namespace po = boost::program_options;
 using kernels::distance::Engine;
 using kernels::distance::Metric;
 using kernels::distance::PointsView;
@@ -45,64 +42,6 @@ constexpr std::uint64_t kMaxSeconds = 100'000;
 constexpr std::size_t kMaxCheckedRows = 4096;
 /// Of those, and of each end of the others.
 constexpr std::size_t kSampledRows = 33;
-
-constexpr const char* kSynopsis = R"(Usage: gloved-bench distmat [OPTIONS]
-Times every way to compute the squared Euclidean distances of all rows of a matrix of random numbers, after checking that it
-gives the canonical bytes. Without --rows the matrices are square, of 128 to 2048 rows, as the original measured.
-)";
-constexpr const char* kExamples = R"(
-  gloved-bench distmat --repeat 20 --svg distmat.svg
-  gloved-bench distmat --rows 2000 --dim 300 --rungs cpu
-  gloved-bench distmat --rows 16384 --dim 300 --rungs cuda --format csv
-
-Exit status: 0 done, 1 something could not be measured or is wrong, 2 wrong usage.
-)";
-
-po::options_description all_options() {
-    po::options_description options("Options");
-    // clang-format off
-    options.add_options()
-        ("rows", value("N"), "one matrix of N rows, instead of the grid")
-        ("dim", preset("D", "300"), "with --rows: its columns")
-        ("rungs", preset("LIST|all", "all"), "what computes: sequential,cpu,global,shared8,shared16,shared32,cuda")
-        ("repeat", preset("R", "10"), "timed runs, after one that does not count")
-        ("rung-seconds", preset("S", "10"), "a rung that takes longer ends before its last run")
-        ("threads", preset("T", "0"), "threads of the processor's rungs; 0: one a usable processor")
-        ("device", preset("N", "0"), "which device")
-        ("seed", preset("S", "1"), "decides the numbers")
-        ("svg", value("FILE"), "draw a chart there")
-        ("format", preset("text|csv", "text"), "how results are printed")
-        ("help", "this text");
-    // clang-format on
-    return options;
-}
-
-Result<DistmatSettings> read_settings(CommandLine& line) {
-    DistmatSettings settings;
-    if (line.given("rows")) {
-        settings.sizes = {{static_cast<std::size_t>(line.count("rows", 1, kMaxRows)),
-                           static_cast<std::size_t>(line.count("dim", 1, kMaxDim))}};
-    } else {
-        if (line.given("dim")) return wrong_usage("--dim goes with --rows");
-        for (const std::size_t edge : kGrid) settings.sizes.push_back({edge, edge});
-    }
-    settings.repeat = static_cast<std::size_t>(line.count("repeat", 1, kMaxRepeat));
-    settings.seconds = static_cast<double>(line.count("rung-seconds", 0, kMaxSeconds));
-    settings.threads = line.threads();
-    settings.device = line.device();
-    settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
-    settings.format = line.format();
-    if (line.fault()) return *line.fault();
-    if (line.text("rungs") != "all") {
-        auto rungs = parse_names("--rungs", line.text("rungs"), kRungs);
-        if (!rungs) return rungs.error();
-        settings.rungs = *std::move(rungs);
-    }
-    if (line.given("svg") && line.text("svg").empty())
-        return wrong_usage("--svg takes the name of a file");
-    settings.svg = line.text("svg");
-    return settings;
-}
 
 bool on_host(const std::string& rung) { return rung == "sequential" || rung == "cpu"; }
 
@@ -173,7 +112,7 @@ class Sample {
     Status check(const std::string& rung, Engine& engine) {
         const float* right = right_.data();
         for (const Rectangle& rectangle : checked_) {
-            if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+            if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
             // NaN is no distance: what has not been written shows.
             out_.assign(rectangle.rows * rows_, std::numeric_limits<float>::quiet_NaN());
             if (Status done = engine.run(rectangle, out_.data(), rows_, nullptr, 0); !done)
@@ -227,7 +166,7 @@ Result<DistmatFigures> time_rung(const std::string& rung, Sample& sample,
     }
     double spent_ms = 0;
     for (std::size_t run = 0; run <= settings.repeat; ++run) {
-        if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+        if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
         const auto ms = (*engine)->time_resident();
         if (!ms) return ms.error();
         spent_ms += *ms;
@@ -240,9 +179,57 @@ Result<DistmatFigures> time_rung(const std::string& rung, Sample& sample,
 
 }  // namespace
 
-Result<std::optional<DistmatSettings>> read_distmat_settings(int argc, char** argv,
-                                                             std::ostream& out) {
-    return read_settings_of(argc, argv, all_options(), kSynopsis, kExamples, out, read_settings);
+const cli::Program kDistmatProgram = {"gloved-bench distmat",
+                                      R"(Usage: gloved-bench distmat [options]
+
+Measures every way to compute the squared Euclidean distances between all rows of a
+random matrix, after checking that its bytes are the canonical ones. Without --rows
+the matrices are square with 128 to 2048 rows, the sizes of the original program.
+
+)",
+                                      R"(
+Examples:
+  gloved-bench distmat --repeat 20 --format csv > distmat.csv
+  gloved-bench distmat --rows 2000 --dim 300 --rungs cpu
+  gloved-bench distmat --rows 16384 --dim 300 --rungs cuda
+
+Exit status: 0 success, 1 a measurement failed or a result is wrong, 2 wrong usage.
+)"};
+
+cli::Options describe_distmat_options() {
+    cli::Options options;
+    options.shown.add_options()                                                           //
+        ("rows", cli::value("N"), "measure one matrix of N rows instead of the squares")  //
+        ("dim", cli::value("D", "300"), "with --rows: columns")                           //
+        ("rungs", cli::value("LIST|all", "all"),
+         "what computes: sequential, cpu, global, shared8, shared16, shared32, cuda")  //
+        ("repeat", cli::value("R", "10"), "runs, after one that does not count")       //
+        ("rung-seconds", cli::value("S", "10"),
+         "a rung that takes longer than this skips its remaining runs")                   //
+        ("threads", cli::value("T", "0"), "threads of the CPU's rungs; 0: one per core")  //
+        ("device", cli::value("N", "0"), "number of the GPU")                             //
+        ("seed", cli::value("S", "1"), "seed of the random numbers")                      //
+        ("format", cli::value("text|csv", "text"), "how to print results");
+    return options;
+}
+
+DistmatSettings read_distmat_settings(const cli::CommandLine& line) {
+    DistmatSettings settings;
+    line.needs("rows", {"dim"});
+    if (line.given("rows")) {
+        settings.sizes = {{line.count("rows", 1, kMaxRows), line.count("dim", 1, kMaxDim)}};
+    } else {
+        for (const std::size_t edge : kGrid) settings.sizes.push_back({edge, edge});
+    }
+    settings.repeat = line.count("repeat", 1, kMaxRepeat);
+    settings.seconds = static_cast<double>(line.count("rung-seconds", 0, kMaxSeconds));
+    settings.threads = read_threads(line);
+    settings.device = read_device(line);
+    settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
+    settings.format = read_format(line);
+    if (line.text("rungs") != "all")
+        settings.rungs = parse_names("--rungs", line.text("rungs"), kRungs);
+    return settings;
 }
 
 Status print_distmat(const DistmatSettings& settings, const std::string& processor_name) {
@@ -273,19 +260,14 @@ Status print_distmat(const DistmatSettings& settings, const std::string& process
         }
         sizes.push_back(std::move(size));
     }
-    print_note(settings.format, "checked    every rung: canonical bytes\n");
+    print_note(settings.format, "checked    every rung: canonical bytes");
+    fmt::print("\n");
     distmat_table(sizes).print(stdout, settings.format);
     print_note(settings.format,
                "GFLOP/s: three operations for every component of all pairs, computed by halves or "
                "not; ms to host: until the "
                "result is in the host's memory, once");
-    if (settings.svg.empty()) return {};
-    const ChartText text{
-        fmt::format("All distances of a matrix on {}",
-                    device_name.empty() ? processor_name : device_name),
-        "rows x columns; mean of all runs, logarithmic scale; light bars are the processor's",
-        "ms"};
-    return write_chart(settings.svg, distmat_chart(sizes, text));
+    return {};
 }
 
 }  // namespace gloved::bench

@@ -4,11 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <ostream>
 #include <string>
 #include <vector>
 
+#include "cli/command_line.hpp"
 #include "common/result.hpp"
 #include "tools/bench/table.hpp"
 
@@ -26,18 +25,17 @@ struct DistmatSettings {
     unsigned threads = 0;  ///< never 0
     int device = 0;
     std::uint64_t seed = 0;
-    std::string svg;  ///< empty: no chart
     TableFormat format = TableFormat::text;
 };
 
-/// Reads the command line from behind «distmat»; nothing where --help was all, which is answered on
-/// `out`. Error: bad_request.
-Result<std::optional<DistmatSettings>> read_distmat_settings(int argc, char** argv,
-                                                             std::ostream& out);
+extern const cli::Program kDistmatProgram;
+cli::Options describe_distmat_options();
+/// Throws cli::WrongUsage.
+DistmatSettings read_distmat_settings(const cli::CommandLine& line);
 
-/// Checks every rung, times it and prints the table; draws the chart. `processor_name` is what the
-/// chart says where no rung is on a device. Errors: internal, when a rung's distances are not the
-/// canonical ones byte by byte; unavailable, for a rung asked for by name; device; io; interrupted.
+/// Checks every rung, times it and prints the table. Errors: internal if a rung's distances are not
+/// the canonical ones byte by byte; unavailable for a rung that is named and cannot run; device;
+/// interrupted.
 Status print_distmat(const DistmatSettings& settings, const std::string& processor_name);
 
 }  // namespace gloved::bench

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "cli/signals.hpp"
 #include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/thread_pool.hpp"
-#include "tools/bench/interrupt.hpp"
 #include "tools/bench/table.hpp"
 #include "tools/bench/words.hpp"
 
@@ -253,7 +253,7 @@ class Contest {
     }
 
     Result<Table> run(std::size_t rounds) {
-        auto all = measure(contenders_, rounds, interrupted);
+        auto all = measure(contenders_, rounds, cli::stop_requested);
         if (!all) return all.error();
         const auto peer = [&](const std::optional<std::size_t>& index) {
             return index ? &(*all)[*index] : nullptr;

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "cli/signals.hpp"
 #include "common/process_memory.hpp"
 #include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
 #include "tools/bench/device_read.hpp"
-#include "tools/bench/interrupt.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/table.hpp"
 #include "tools/bench/words.hpp"
@@ -47,7 +47,7 @@ Result<Memory> look(bool device, int number) {
 
 Status ask(kernels::Engine& engine, std::span<const kernels::Query> queries, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
-        if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+        if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
         const std::size_t at = i % (kQueries - kBatch);
         const auto answers =
             engine.run(queries.subspan(at, i % kBatchEvery == kBatchEvery - 1 ? kBatch : 1));

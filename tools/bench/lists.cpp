@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
+
+#include "cli/command_line.hpp"
 
 namespace gloved::bench {
 namespace {
@@ -21,37 +21,24 @@ std::vector<std::string_view> split(std::string_view text) {
 
 }  // namespace
 
-Result<std::uint64_t> parse_count(std::string_view name, std::string_view text, std::uint64_t least,
-                                  std::uint64_t most) {
-    std::uint64_t count = 0;
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (fault != std::errc() || end != text.data() + text.size() || count < least || count > most) {
-        return Error{ErrorCode::bad_request,
-                     fmt::format("{} takes a whole number from {} to {}, not '{}'", name, least,
-                                 most, text)};
-    }
-    return count;
-}
-
-Result<std::vector<std::size_t>> parse_batches(std::string_view text) {
+std::vector<std::size_t> parse_batches(std::string_view text) {
     std::vector<std::size_t> batches = {1};
     for (const std::string_view part : split(text)) {
-        const auto batch = parse_count("--batches (numbers with commas between)", part, 1, 1 << 20);
-        if (!batch) return batch.error();
-        batches.push_back(static_cast<std::size_t>(*batch));
+        batches.push_back(
+            cli::parse_count("--batches (numbers with commas between)", part, 1, 1 << 20));
     }
     std::sort(batches.begin(), batches.end());
     batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
     return batches;
 }
 
-Result<std::vector<std::string>> parse_names(std::string_view name, std::string_view text,
-                                             std::span<const char* const> known) {
+std::vector<std::string> parse_names(std::string_view name, std::string_view text,
+                                     std::span<const char* const> known) {
     const auto wanted = split(text);
     for (const std::string_view one : wanted) {
         if (std::find(known.begin(), known.end(), one) != known.end()) continue;
-        return Error{ErrorCode::bad_request, fmt::format("{}: there is no '{}'; there are {}", name,
-                                                         one, fmt::join(known, ", "))};
+        throw cli::WrongUsage(
+            fmt::format("{}: there is no '{}'; there are {}", name, one, fmt::join(known, ", ")));
     }
     std::vector<std::string> names;
     for (const char* one : known) {
@@ -60,8 +47,8 @@ Result<std::vector<std::string>> parse_names(std::string_view name, std::string_
     return names;
 }
 
-Result<RungChoice> parse_rungs(std::string_view text, std::span<const std::string_view> known,
-                               bool complete) {
+RungChoice parse_rungs(std::string_view text, std::span<const std::string_view> known,
+                       bool complete) {
     const auto wanted = split(text);
     const auto is_among = [](const auto& names, std::string_view name) {
         return std::find(names.begin(), names.end(), name) != names.end();
@@ -74,8 +61,8 @@ Result<RungChoice> parse_rungs(std::string_view text, std::span<const std::strin
         if (complete || !has_form) {
             std::string names = "all";
             for (const std::string_view one : known) names += fmt::format(", {}", one);
-            return Error{ErrorCode::bad_request,
-                         fmt::format("--rungs: no rung '{}': there are {}", name, names)};
+            throw cli::WrongUsage(
+                fmt::format("--rungs: there is no '{}'; there are {}", name, names));
         }
         if (!is_among(choice.left_out, name)) choice.left_out.emplace_back(name);
     }

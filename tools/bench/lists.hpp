@@ -1,41 +1,32 @@
-// Lists as the command line has them: values with commas between.
+// Parsers of options whose value is a list with commas between. They throw cli::WrongUsage.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/result.hpp"
-
 namespace gloved::bench {
 
-/// A whole number from `least` to `most`. `name` is what the error calls it.
-Result<std::uint64_t> parse_count(std::string_view name, std::string_view text, std::uint64_t least,
-                                  std::uint64_t most);
+/// Batch sizes in ascending order without repetition. 1 is always among them, because batches are
+/// compared with single queries.
+std::vector<std::size_t> parse_batches(std::string_view text);
 
-/// Sizes of batches in ascending order, each once, 1 always among them: batches are compared with
-/// single queries.
-Result<std::vector<std::size_t>> parse_batches(std::string_view text);
+/// The names of `known` that the text has, in the order of `known`, each once. `name` is what an
+/// error calls the list.
+std::vector<std::string> parse_names(std::string_view name, std::string_view text,
+                                     std::span<const char* const> known);
 
-/// Which of `known` the text names, in their order, each once. `name` is what the error,
-/// bad_request, calls the list.
-Result<std::vector<std::string>> parse_names(std::string_view name, std::string_view text,
-                                             std::span<const char* const> known);
-
-/// Rungs that were asked for.
 struct RungChoice {
-    std::vector<std::string> run;       ///< in the order of the table, each once
-    std::vector<std::string> left_out;  ///< that this build does not have
+    std::vector<std::string> run;       ///< in the order of the ladder, each once
+    std::vector<std::string> left_out;  ///< asked for, but not in this build
 };
 
-/// Which rungs to climb, in the order of `known` whatever the order asked for. «all» is all of
-/// `known`. Where the build has not got the whole ladder (`complete` is false), other names of a
-/// rung's form (v, a digit, anything) are left out, and of «all» «the others». Error: bad_request
-/// for any other name.
-Result<RungChoice> parse_rungs(std::string_view text, std::span<const std::string_view> known,
-                               bool complete);
+/// Chooses rungs in the order of `known`, or all for «all». If the build lacks part of the ladder
+/// (`complete` is false), other names of a rung's form (v, a digit, anything) are left out, and
+/// «all» leaves out «the others». Any other name throws.
+RungChoice parse_rungs(std::string_view text, std::span<const std::string_view> known,
+                       bool complete);
 
 }  // namespace gloved::bench

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "cli/signals.hpp"
 #include "common/files.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/thread_pool.hpp"
-#include "tools/bench/interrupt.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/table.hpp"
 #include "tools/source/input.hpp"
@@ -53,7 +53,7 @@ Result<Sample> write_sample(const format::Model& model, const std::string& path)
 }
 
 Status read_sample(const Sample& sample, const Settings& settings, std::size_t dim) {
-    auto input = source::Input::open(sample.path, stop_flag());
+    auto input = source::Input::open(sample.path, cli::stop_flag());
     if (!input) return input.error();
     source::SourceOptions options;
     // A generated word may look like anything.
@@ -156,7 +156,7 @@ Status print_loads(const format::Model& model, const Settings& settings,
         add_upload("cuda engine ready, page-locked", true, said_locked);
         add_upload("cuda engine ready, pageable", false, said_pageable);
     }
-    const auto all = measure(ways, kRounds, interrupted);
+    const auto all = measure(ways, kRounds, cli::stop_requested);
     if (!all) return all.error();
 
     Table table(

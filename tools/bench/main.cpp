@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
-#include <iostream>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <vector>
 
+#include "cli/signals.hpp"
 #include "common/format/model.hpp"
 #include "common/program_main.hpp"
 #include "common/version.hpp"
@@ -21,7 +22,6 @@
 #include "tools/bench/distmat.hpp"
 #include "tools/bench/engines.hpp"
 #include "tools/bench/generate.hpp"
-#include "tools/bench/interrupt.hpp"
 #include "tools/bench/leak.hpp"
 #include "tools/bench/loads.hpp"
 #include "tools/bench/matmin.hpp"
@@ -36,18 +36,9 @@ namespace {
 using namespace gloved;
 using namespace gloved::bench;
 
-constexpr int kDone = 0;
-constexpr int kAtFault = 1;
-constexpr int kUsage = 2;
-
 /// Enough for a 99th percentile that means something, where a query takes about a millisecond.
 constexpr std::size_t kManySingles = 2000;
 constexpr std::size_t kDaemonRounds = 9;
-
-int fail(int code, const std::string& message) {
-    say_on_stderr("gloved-bench", message);
-    return code;
-}
 
 std::string processor_name() {
     std::ifstream file("/proc/cpuinfo");
@@ -76,7 +67,7 @@ Status print_daemon(const format::Model& model, const Settings& settings,
                        engines.front().name == "cuda");
     options.singles = fast ? kManySingles : kQueriesBeforeMemory;
     options.seed = settings.seed;
-    const auto figures = measure_daemon(model, options, interrupted);
+    const auto figures = measure_daemon(model, options, cli::stop_requested);
     if (!figures) return figures.error();
     Table table({"what", "times", "ms p50", "ms min", "ms p99", "x fresh read", "ms a query"});
     for (const Series* series :
@@ -131,8 +122,7 @@ Status measure_all(const format::Model& model, const Settings& settings,
     if (device) print_device(settings, *device);
     if (settings.leak_queries != 0) return print_leaks(model, settings);
     if (rungs) {
-        if (Status printed = print_rungs(model, settings, processor_name()); !printed)
-            return printed;
+        if (Status printed = print_rungs(model, settings); !printed) return printed;
     } else {
         std::optional<OpenBlas> blas;
         if (wants_processor(settings)) {
@@ -164,12 +154,13 @@ Status run(const Settings& settings) {
         directory = settings.keep.empty() ? scratch->path() + "/model" : settings.keep;
         Status made;
         const double ms = time_ms([&] {
-            if (const auto header = generate_model(directory, *settings.generate, interrupted);
+            if (const auto header =
+                    generate_model(directory, *settings.generate, cli::stop_requested);
                 !header)
                 made = header.error();
         });
         if (!made) return made;
-        say_on_stderr("gloved-bench", fmt::format("made {} in {:.1f} s", directory, ms / 1000));
+        kProgram.say(fmt::format("made {} in {:.1f} s", directory, ms / 1000));
     }
     auto model = format::Model::open(directory);
     if (!model) return model.error();
@@ -181,40 +172,37 @@ Status run(const Settings& settings) {
     return measure_all(*model, settings, scratch->path());
 }
 
-/// The rest of main for a measurement with a command line of its own.
-template <class Settings>
-int run_measurement(const Result<std::optional<Settings>>& settings,
-                    Status (*print)(const Settings& settings, const std::string& processor_name),
-                    const char* help) {
-    if (!settings) return fail(kUsage, settings.error().message + "; try " + help);
-    if (!*settings) return kDone;
-    end_on_signals();
-    if (Status done = print(**settings, processor_name()); !done)
-        return fail(kAtFault, done.error().message);
-    return kDone;
+/// Runs a measurement, which a signal interrupts. Returns the exit status.
+int measure(const cli::Program& program, const std::function<Status()>& print) {
+    cli::stop_on_signals(cli::SecondSignal::ignored);
+    const Status done = print();
+    if (!done) program.say(done.error().message);
+    return done ? cli::kDone : cli::kFault;
 }
 
 int run_program(int argc, char** argv) {
-    const std::string_view measurement = argc > 1 ? argv[1] : "";
-    if (measurement == "distmat") {
-        return run_measurement(read_distmat_settings(argc - 1, argv + 1, std::cout), print_distmat,
-                               "distmat --help");
+    using cli::CommandLine;
+    const std::vector<std::string> arguments = cli::arguments_of(argc, argv);
+    const std::string measurement = arguments.empty() ? "" : arguments.front();
+    if (measurement != "matmin" && measurement != "distmat") {
+        return cli::run(kProgram, describe_options(), arguments, [](const CommandLine& line) {
+            const Settings settings = read_settings(line);
+            return measure(kProgram, [&] { return run(settings); });
+        });
     }
+    const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
     if (measurement == "matmin") {
-        return run_measurement(read_matmin_settings(argc - 1, argv + 1, std::cout), print_matmin,
-                               "matmin --help");
+        return cli::run(
+            kMatminProgram, describe_matmin_options(), rest, [](const CommandLine& line) {
+                const MatminSettings settings = read_matmin_settings(line);
+                return measure(kMatminProgram,
+                               [&] { return print_matmin(settings, processor_name()); });
+            });
     }
-    auto settings = read_command_line(argc, argv, std::cout);
-    if (!settings) return fail(kUsage, settings.error().message + "; try --help");
-    if (!*settings) return kDone;
-    if (!(*settings)->rungs.empty()) {
-        if (const auto chosen = choose_rungs(**settings); !chosen) {
-            return fail(kUsage, chosen.error().message + "; try --help");
-        }
-    }
-    end_on_signals();
-    if (Status done = run(**settings); !done) return fail(kAtFault, done.error().message);
-    return kDone;
+    return cli::run(kDistmatProgram, describe_distmat_options(), rest, [](const CommandLine& line) {
+        const DistmatSettings settings = read_distmat_settings(line);
+        return measure(kDistmatProgram, [&] { return print_distmat(settings, processor_name()); });
+    });
 }
 
 }  // namespace

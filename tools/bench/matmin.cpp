@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/program_options.hpp>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -16,23 +15,21 @@
 #include <utility>
 #include <vector>
 
+#include "cli/signals.hpp"
 #include "common/files.hpp"
 #include "kernels/reduce/registry.hpp"
 #include "kernels/thread_pool.hpp"
-#include "tools/bench/command_line.hpp"
 #include "tools/bench/device_read.hpp"
-#include "tools/bench/interrupt.hpp"
-#include "tools/bench/lists.hpp"
 #include "tools/bench/matmin_report.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/scratch.hpp"
+#include "tools/bench/settings.hpp"
 #include "tools/matmin/generate.hpp"
 #include "tools/matmin/source.hpp"
 
 namespace gloved::bench {
 namespace {
 
-namespace po = boost::program_options;
 using kernels::reduce::MinMax;
 using kernels::reduce::Reducer;
 using kernels::reduce::ReducerOptions;
@@ -42,62 +39,6 @@ constexpr std::array<const char*, 4> kRungs = {"sequential", "cpu", "original", 
 constexpr std::uint64_t kMaxCount = 10'000'000'000;
 constexpr std::uint64_t kMaxEdge = 100'000;
 constexpr std::uint64_t kMaxRepeat = 100'000;
-
-constexpr const char* kSynopsis = R"(Usage: gloved-bench matmin [OPTIONS]
-Makes the text of random matrices, and times every way to find the smallest and largest of each element: reading, transfer and
-computing apart, and computing again over what is in memory beside a plain read of as many bytes.
-)";
-constexpr const char* kExamples = R"(
-  gloved-bench matmin --count 1000000 --repeat 5
-  gloved-bench matmin --count 20000000 --shape 4x4 --type float32 --format csv
-
-The text and, for one rung after the other, the values take that much of the temporary directory and of memory.
-Exit status: 0 done, 1 something could not be measured or is wrong, 2 wrong usage.
-)";
-
-po::options_description all_options() {
-    po::options_description options("Options");
-    // clang-format off
-    options.add_options()
-        ("count", preset("N", "50000000"), "matrices")
-        ("shape", preset("RxC", "3x3"), "rows and columns of each")
-        ("type", preset("float64|float32|int32", "float64"), "what numbers are read as")
-        ("repeat", preset("R", "10"), "timed runs over what is in memory, after one that does not count")
-        ("threads", preset("T", "0"), "threads that read and compute; 0: one a usable processor")
-        ("device", preset("N", "0"), "which device")
-        ("seed", preset("S", "1"), "decides the numbers")
-        ("format", preset("text|csv", "text"), "how results are printed")
-        ("help", "this text");
-    // clang-format on
-    return options;
-}
-
-Result<MatminSettings> read_settings(CommandLine& line) {
-    MatminSettings settings;
-    settings.count = line.count("count", 1, kMaxCount);
-    const std::string shape = line.text("shape");
-    const std::size_t cross = shape.find('x');
-    if (cross == std::string::npos)
-        return wrong_usage("--shape takes rows and columns with an x between, as 3x3");
-    settings.rows =
-        static_cast<std::size_t>(line.number("--shape, rows", shape.substr(0, cross), 1, kMaxEdge));
-    settings.columns = static_cast<std::size_t>(
-        line.number("--shape, columns", shape.substr(cross + 1), 1, kMaxEdge));
-    settings.repeat = static_cast<std::size_t>(line.count("repeat", 1, kMaxRepeat));
-    settings.threads = line.threads();
-    settings.device = line.device();
-    settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
-    settings.format = line.format();
-    if (line.fault()) return *line.fault();
-    if (line.text("type") == "float32") {
-        settings.type = npy::Type::float32;
-    } else if (line.text("type") == "int32") {
-        settings.type = npy::Type::int32;
-    } else if (line.text("type") != "float64") {
-        return wrong_usage("--type takes float64, float32 or int32");
-    }
-    return settings;
-}
 
 bool on_host(std::string_view rung) { return rung == "sequential" || rung == "cpu"; }
 
@@ -136,7 +77,7 @@ matmin::ReadOptions read_options(const MatminSettings& settings) {
 /// As gloved-matmin reads by itself: the threads that parse reduce too.
 template <class T>
 Result<double> read_text(const MatminSettings& settings, const Text& text) {
-    auto source = matmin::Source::open(text.path, stop_flag());
+    auto source = matmin::Source::open(text.path, cli::stop_flag());
     if (!source) return source.error();
     const matmin::Begin<T> begin = [](std::uint64_t, matmin::Shape) -> Result<Reducer<T>*> {
         return static_cast<Reducer<T>*>(nullptr);
@@ -150,7 +91,7 @@ Result<double> read_text(const MatminSettings& settings, const Text& text) {
 template <class T>
 Result<MatminFigures> time_rung(const std::string& rung, const MatminSettings& settings,
                                 const Text& text) {
-    auto source = matmin::Source::open(text.path, stop_flag());
+    auto source = matmin::Source::open(text.path, cli::stop_flag());
     if (!source) return source.error();
     std::unique_ptr<Reducer<T>> reducer;
     const matmin::Begin<T> begin = [&](std::uint64_t count,
@@ -185,7 +126,7 @@ Result<MatminFigures> time_rung(const std::string& rung, const MatminSettings& s
     }
     std::vector<double> reads;
     for (std::size_t run = 0; run <= settings.repeat; ++run) {
-        if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+        if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
         // Before each run, so that the device's caches are cold in it.
         if (reader) {
             const auto ms = reader->read_ms();
@@ -207,7 +148,7 @@ std::vector<double> read_host(const MatminSettings& settings, std::uint64_t byte
     // Other pages than that of zeros, which would lie in a cache.
     const std::vector<std::byte> values(bytes, std::byte{1});
     std::vector<double> reads;
-    for (std::size_t run = 0; run <= settings.repeat && !interrupted(); ++run) {
+    for (std::size_t run = 0; run <= settings.repeat && !cli::stop_requested(); ++run) {
         const double ms = time_ms([&] { read_all(pool, values); });
         if (run > 0) reads.push_back(ms);
     }
@@ -243,7 +184,7 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
         if (!figures) return figures.error();
         all.push_back(*std::move(figures));
     }
-    if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+    if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
     if (host) {
         const auto later = read_host(settings, text.value_bytes);
         host_reads.insert(host_reads.end(), later.begin(), later.end());
@@ -259,7 +200,8 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
     };
     print_note(settings.format, fmt::format("plain read processor {}{}", speed(median(host_reads)),
                                             device_read ? "; device " + speed(*device_read) : ""));
-    print_note(settings.format, "checked    every rung: the answer of the plain loop\n");
+    print_note(settings.format, "checked    every rung: the answer of the plain loop");
+    fmt::print("\n");
     matmin_table(all, text.answer.bytes, text.value_bytes).print(stdout, settings.format);
     print_note(settings.format,
                "GB/s and x read: of computing again over all values where they are; x read: a "
@@ -271,9 +213,59 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
 
 }  // namespace
 
-Result<std::optional<MatminSettings>> read_matmin_settings(int argc, char** argv,
-                                                           std::ostream& out) {
-    return read_settings_of(argc, argv, all_options(), kSynopsis, kExamples, out, read_settings);
+const cli::Program kMatminProgram = {"gloved-bench matmin",
+                                     R"(Usage: gloved-bench matmin [options]
+
+Writes random matrices as text and measures every way to find the smallest and the
+largest of each element: reading, transfer and computing apart, then computing again
+over what is in memory, next to a plain read of as many bytes.
+
+)",
+                                     R"(
+The text, and the values of one rung at a time, take that much of the temporary
+directory and of memory.
+
+Examples:
+  gloved-bench matmin --count 1000000 --repeat 5
+  gloved-bench matmin --count 20000000 --shape 4x4 --type float32 --format csv
+
+Exit status: 0 success, 1 a measurement failed or a result is wrong, 2 wrong usage.
+)"};
+
+cli::Options describe_matmin_options() {
+    cli::Options options;
+    options.shown.add_options()                                                              //
+        ("count", cli::value("N", "50000000"), "number of matrices")                         //
+        ("shape", cli::value("RxC", "3x3"), "rows and columns of each matrix")               //
+        ("type", cli::value("float64|float32|int32", "float64"), "type to read numbers as")  //
+        ("repeat", cli::value("R", "10"),
+         "runs over what is in memory, after one that does not count")  //
+        ("threads", cli::value("T", "0"),
+         "threads that read and compute; 0: one per core")            //
+        ("device", cli::value("N", "0"), "number of the GPU")         //
+        ("seed", cli::value("S", "1"), "seed of the random numbers")  //
+        ("format", cli::value("text|csv", "text"), "how to print results");
+    return options;
+}
+
+MatminSettings read_matmin_settings(const cli::CommandLine& line) {
+    MatminSettings settings;
+    settings.count = line.count("count", 1, kMaxCount);
+    const std::string shape = line.text("shape");
+    const std::size_t cross = shape.find('x');
+    if (cross == std::string::npos)
+        throw cli::WrongUsage("--shape takes rows and columns with an x between, as 3x3");
+    settings.rows = cli::parse_count("--shape, rows", shape.substr(0, cross), 1, kMaxEdge);
+    settings.columns = cli::parse_count("--shape, columns", shape.substr(cross + 1), 1, kMaxEdge);
+    settings.repeat = line.count("repeat", 1, kMaxRepeat);
+    settings.threads = read_threads(line);
+    settings.device = read_device(line);
+    settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
+    settings.format = read_format(line);
+    settings.type = line.choice<npy::Type>("type", {{"float64", npy::Type::float64},
+                                                    {"float32", npy::Type::float32},
+                                                    {"int32", npy::Type::int32}});
+    return settings;
 }
 
 Status print_matmin(const MatminSettings& settings, const std::string& processor_name) {

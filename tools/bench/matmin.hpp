@@ -4,10 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <ostream>
 #include <string>
 
+#include "cli/command_line.hpp"
 #include "common/npy.hpp"
 #include "common/result.hpp"
 #include "tools/bench/table.hpp"
@@ -26,10 +25,10 @@ struct MatminSettings {
     TableFormat format = TableFormat::text;
 };
 
-/// Reads the command line from behind «matmin»; nothing where --help was all, which is answered on
-/// `out`. Error: bad_request.
-Result<std::optional<MatminSettings>> read_matmin_settings(int argc, char** argv,
-                                                           std::ostream& out);
+extern const cli::Program kMatminProgram;
+cli::Options describe_matmin_options();
+/// Throws cli::WrongUsage.
+MatminSettings read_matmin_settings(const cli::CommandLine& line);
 
 /// Makes the text, in a directory that is removed at the end, reads it once for every rung and
 /// prints the table. Errors: internal, when a rung's answer is not that of the plain loop over the

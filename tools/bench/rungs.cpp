@@ -11,17 +11,16 @@
 #include <utility>
 #include <vector>
 
+#include "cli/signals.hpp"
 #include "common/quoting.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
 #include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bench/device_read.hpp"
-#include "tools/bench/interrupt.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/rung_check.hpp"
 #include "tools/bench/rung_report.hpp"
-#include "tools/bench/svg.hpp"
 #include "tools/bench/table.hpp"
 
 namespace gloved::bench {
@@ -101,7 +100,7 @@ Status check_rung(Rung& rung, const format::Model& model,
                   kernels::Engine& canonical) {
     const double bound = rung.info().score_bound(model.dim());
     for (std::size_t i = 0; i < queries.size(); ++i) {
-        if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+        if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
         // The most that a rung can find, once; what is timed, for the others.
         const std::size_t k = i == 0 ? kernels::ladder::kMaxLadderHits : timed_k;
         const kernels::Query query{kernels::Cosine{queries[i]}, k, {}, {}};
@@ -137,7 +136,7 @@ Result<std::vector<RungTimes>> time_words(Rung& rung, std::span<const kernels::Q
                                           std::vector<double>& device_reads) {
     std::vector<RungTimes> round;
     for (const kernels::QueryVector& query : queries) {
-        if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+        if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
         if (reader != nullptr) {
             const auto read = reader->read_ms();
             if (!read) return read.error();
@@ -153,7 +152,7 @@ Result<std::vector<RungTimes>> time_words(Rung& rung, std::span<const kernels::Q
 
 }  // namespace
 
-Result<RungChoice> choose_rungs(const Settings& settings) {
+RungChoice choose_rungs(const Settings& settings) {
     std::vector<std::string_view> known;
     for (const RungInfo& info : kernels::ladder::list_rungs()) known.push_back(info.name);
     const bool complete =
@@ -161,19 +160,15 @@ Result<RungChoice> choose_rungs(const Settings& settings) {
     return parse_rungs(settings.rungs, known, complete);
 }
 
-Status print_rungs(const format::Model& model, const Settings& settings,
-                   const std::string& processor_name) {
-    auto choice = choose_rungs(settings);
-    if (!choice) return choice.error();
+Status print_rungs(const format::Model& model, const Settings& settings) {
+    RungChoice choice = choose_rungs(settings);
     // All of what this build has not got, it has not got for one reason.
     std::string why = "this build has no CUDA";
     std::optional<DeviceReader> reader;
-    std::string device_name;
     std::shared_ptr<const kernels::ladder::ResidentModel> resident;
     const auto of_device = [](const std::string& name) { return name != kHostRung; };
-    if (std::any_of(choice->run.begin(), choice->run.end(), of_device)) {
+    if (std::any_of(choice.run.begin(), choice.run.end(), of_device)) {
         if (const auto facts = start_device(settings.device)) {
-            device_name = facts->name;
             auto uploaded = kernels::ladder::make_resident_model(model, settings.device);
             if (!uploaded) return uploaded.error();
             resident = *std::move(uploaded);
@@ -184,10 +179,10 @@ Status print_rungs(const format::Model& model, const Settings& settings,
         } else {
             why = facts.error().message;
             const auto first =
-                std::stable_partition(choice->run.begin(), choice->run.end(),
+                std::stable_partition(choice.run.begin(), choice.run.end(),
                                       [&](const std::string& name) { return !of_device(name); });
-            choice->left_out.assign(first, choice->run.end());
-            choice->run.erase(first, choice->run.end());
+            choice.left_out.assign(first, choice.run.end());
+            choice.run.erase(first, choice.run.end());
         }
     }
 
@@ -208,12 +203,12 @@ Status print_rungs(const format::Model& model, const Settings& settings,
                                                 printable(model.key(words[i].row))));
     }
     if (reader) print_note(settings.format, "ceiling  " + reader->description());
-    if (!choice->left_out.empty()) {
+    if (!choice.left_out.empty()) {
         print_note(settings.format,
-                   fmt::format("left out {}: {}", fmt::join(choice->left_out, ", "), why));
+                   fmt::format("left out {}: {}", fmt::join(choice.left_out, ", "), why));
     }
     std::fflush(stdout);
-    if (choice->run.empty())
+    if (choice.run.empty())
         return Error{ErrorCode::unsupported, "none of these rungs can run here: " + why};
 
     auto canonical = kernels::make_engine("cpu", model, {settings.threads});
@@ -223,7 +218,7 @@ Status print_rungs(const format::Model& model, const Settings& settings,
         if (is_first(words, i)) distinct.push_back((*queries)[i]);
     }
     std::vector<Climber> climbers;
-    for (const std::string& name : choice->run) {
+    for (const std::string& name : choice.run) {
         Climber climber;
         auto made = kernels::ladder::make_rung(name, model, resident, settings.device);
         if (!made) return made.error();
@@ -237,7 +232,8 @@ Status print_rungs(const format::Model& model, const Settings& settings,
         climbers.push_back(std::move(climber));
     }
     print_note(settings.format,
-               "checked  every rung's scores: within its own bound of the canonical ones\n");
+               "checked  every rung's scores: within its own bound of the canonical ones");
+    fmt::print("\n");
     std::fflush(stdout);
     canonical->reset();
 
@@ -289,15 +285,7 @@ Status print_rungs(const format::Model& model, const Settings& settings,
     fmt::print("\n");
     print_note(settings.format, "Table 3: where the milliseconds go");
     parts_table(report).print(stdout, settings.format);
-    if (settings.svg.empty()) return {};
-    const ChartText text{
-        fmt::format("One query on {}", device_name.empty() ? processor_name : device_name),
-        fmt::format("{} words of {} float32, {:.2f} GB; mean of all searches, logarithmic scale; "
-                    "v0 runs on the processor, light bars were discarded",
-                    grouped(model.rows()), model.dim(),
-                    static_cast<double>(report.vector_bytes) / 1e9),
-        "ms"};
-    return write_chart(settings.svg, rungs_chart(report, text));
+    return {};
 }
 
 }  // namespace gloved::bench

@@ -2,161 +2,162 @@
 
 #include <fmt/format.h>
 
-#include <boost/program_options.hpp>
 #include <limits>
+#include <utility>
 
-#include "common/byte_count.hpp"
 #include "common/format/layout.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
-#include "tools/bench/command_line.hpp"
+#include "kernels/thread_pool.hpp"
 #include "tools/bench/lists.hpp"
+#include "tools/bench/rungs.hpp"
 
 namespace gloved::bench {
 namespace {
 
-namespace po = boost::program_options;
+using cli::WrongUsage;
 
+constexpr std::uint64_t kMaxThreads = 4096;
+constexpr std::uint64_t kMaxDevices = 1024;
 constexpr std::uint64_t kMaxRepeat = 1'000'000;
 constexpr std::uint64_t kMaxLeakQueries = 1'000'000'000;
 constexpr std::uint64_t kMaxRungSeconds = 100'000;
 
-constexpr const char* kSynopsis = R"(Usage: gloved-bench --model DIR [OPTIONS]
-       gloved-bench --rows N [--dim D] [OPTIONS]
-       gloved-bench matmin|distmat [OPTIONS]
-Times queries beside a plain read of the same memory, and on the processor beside OpenBLAS's sgemv and sgemm, round by round.
-)";
-
-constexpr const char* kExamples = R"(
-With --rows it makes up a model of that size, in a temporary directory unless --keep names one.
-
-  gloved-bench --rows 400000 --dim 300 --simd all
-  gloved-bench --rows 2196016 --dim 300 --keep /var/tmp/glove-like --engine all
-  gloved-bench --model /var/tmp/glove-like --rungs all --svg rungs.svg
-  gloved-bench --model /var/lib/gloved/glove --engine cuda --daemon /usr/bin/gloved --format csv
-  gloved-bench --rows 10000 --dim 100 --engine cuda --leak-queries 1000000
-  gloved-bench matmin --help
-  gloved-bench distmat --help
-
-Exit status: 0 done, 1 something could not be measured or is wrong, 2 wrong usage.
-)";
-
-po::options_description all_options() {
-    // clang-format off
-    po::options_description model("The model");
-    model.add_options()
-        ("model", value("DIR"), "measure with this model")
-        ("rows", value("N"), "make up a model of N words")
-        ("dim", preset("D", "300"), "with --rows: components of a vector")
-        ("seed", preset("S", "1"), "decides the made-up model and the words asked for")
-        ("keep", value("DIR"), "with --rows: write the model there and leave it");
-    po::options_description engines("Engines");
-    engines.add_options()
-        ("engine", preset("NAME|all", "cpu"), "engine to measure: cpu, cuda, auto, or all that can run here")
-        ("simd", preset("NAME|all", ""), "cpu engine: instruction set, or all; default: the best")
-        ("threads", preset("T", "0"), "threads of everything measured; 0: one a usable processor")
-        ("device", preset("N", "0"), "cuda: which device")
-        ("pin", preset("on|off", "on"), "cuda: page-lock the model while it is copied to the device")
-        ("planes", preset("on|off", "on"), "read a 4-bit plane first, and only the vectors that it lets through")
-        ("gpu-memory", preset("BYTES", ""), "cuda: use so much of the device's memory at most, as 440M")
-        ("batches", value("LIST"), "queries answered at once; default 1,8,64, for cuda 1,2,8,64,256,1024")
-        ("k", preset("K", "10"), "words an answer has")
-        ("repeat", value("R"), "rounds; default 9, for cuda alone 49, for rungs 10");
-    po::options_description other("What else is measured");
-    other.add_options()
-        ("rungs", value("LIST|all"), "instead of engines: the ladder of kernels, v0,v1,… or all")
-        ("rung-seconds", preset("S", "60"), "with --rungs: a rung that takes longer ends before its last round")
-        ("svg", value("FILE"), "with --rungs: draw a chart there")
-        ("loads", "ways to load the model: text or binary, page-locked or not; --rungs has it too")
-        ("daemon", value("PATH"), "measure this gloved program too")
-        ("daemon-engine", value("NAME"), "its engine; default: the one of --engine")
-        ("leak-queries", value("N"), "instead: answer N queries and compare memory in use before and after")
-        ("format", preset("text|csv", "text"), "how results are printed")
-        ("help", "this text")
-        ("version", "the version");
-    // clang-format on
-    po::options_description all;
-    all.add(model).add(engines).add(other);
-    return all;
+/// The size of the model to make up, if any.
+std::optional<GenerateOptions> read_generate(const cli::CommandLine& line,
+                                             const Settings& settings) {
+    line.needs("rows", {"dim", "keep"});
+    if (line.given("model") == line.given("rows"))
+        throw WrongUsage("either --model DIR or --rows N is needed");
+    if (!line.given("rows")) return std::nullopt;
+    return GenerateOptions{line.count("rows", 1, format::kMaxRows),
+                           static_cast<std::uint32_t>(line.count("dim", 1, format::kMaxDim)),
+                           settings.seed, settings.threads};
 }
 
-Result<Settings> read_settings(CommandLine& line) {
-    const auto given = [&](const char* name) { return line.given(name); };
-    const auto text = [&](const char* name) { return line.text(name); };
-    const auto count = [&](const char* name, std::uint64_t least, std::uint64_t most) {
-        return line.count(name, least, most);
-    };
-
-    Settings settings;
-    settings.seed = count("seed", 0, std::numeric_limits<std::uint64_t>::max());
-    settings.threads = line.threads();
-    settings.device = line.device();
-    settings.k = static_cast<std::size_t>(count("k", 1, format::kMaxRows));
-    if (given("repeat")) settings.repeat = static_cast<std::size_t>(count("repeat", 1, kMaxRepeat));
-    if (given("leak-queries"))
-        settings.leak_queries = static_cast<std::size_t>(count("leak-queries", 1, kMaxLeakQueries));
-    settings.rung_seconds = static_cast<double>(count("rung-seconds", 0, kMaxRungSeconds));
-    if (given("model") == given("rows")) return wrong_usage("say either --model DIR or --rows N");
-    settings.model = text("model");
-    if (given("rows")) {
-        settings.generate =
-            GenerateOptions{count("rows", 1, format::kMaxRows),
-                            static_cast<std::uint32_t>(count("dim", 1, format::kMaxDim)),
-                            settings.seed, settings.threads};
-    }
-    if (line.fault()) return *line.fault();
-    if (given("dim") && !settings.generate)
-        return wrong_usage("--dim goes with --rows: a model has its own");
-    if (given("keep") && !settings.generate) {
-        return wrong_usage("--keep goes with --rows: it says where the made-up model stays");
-    }
-    settings.keep = text("keep");
-    settings.engine = text("engine");
-    settings.simd = text("simd");
-    if (given("batches")) {
-        auto batches = parse_batches(text("batches"));
-        if (!batches) return batches.error();
-        settings.batches = *std::move(batches);
-    }
-    if (text("pin") != "on" && text("pin") != "off") return wrong_usage("--pin takes on or off");
-    settings.pin = text("pin") == "on";
-    if (text("planes") != "on" && text("planes") != "off")
-        return wrong_usage("--planes takes on or off");
-    settings.planes = text("planes") == "on";
-    if (!text("gpu-memory").empty()) {
-        const auto bytes = byte_count_from(text("gpu-memory"));
-        if (!bytes || *bytes == 0)
-            return wrong_usage("--gpu-memory takes bytes, as 460000000 or 440M");
-        settings.gpu_memory_bytes = *bytes;
-    }
-    if (given("rungs") && text("rungs").empty())
-        return wrong_usage("--rungs takes names with commas between, or all");
-    settings.rungs = text("rungs");
-    if (given("rungs") && settings.k > kernels::ladder::kMaxLadderHits) {
-        return wrong_usage(fmt::format("with --rungs, --k is at most {}: rungs find no more",
-                                       kernels::ladder::kMaxLadderHits));
-    }
-    if (given("rung-seconds") && !given("rungs"))
-        return wrong_usage("--rung-seconds goes with --rungs");
-    if (given("svg") && !given("rungs"))
-        return wrong_usage("--svg goes with --rungs: it draws them");
-    settings.svg = text("svg");
-    settings.loads = given("loads");
-    if (given("leak-queries") && (given("rungs") || given("daemon") || given("loads"))) {
-        return wrong_usage("--leak-queries goes without --rungs, --loads and --daemon");
-    }
-    if (given("daemon-engine") && !given("daemon"))
-        return wrong_usage("--daemon-engine goes with --daemon");
-    settings.daemon = text("daemon");
-    settings.daemon_engine = text("daemon-engine");
-    settings.format = line.format();
-    if (line.fault()) return *line.fault();
-    return settings;
+void read_engine_settings(const cli::CommandLine& line, Settings& settings) {
+    settings.engine = line.text("engine");
+    settings.simd = line.text("simd");
+    settings.device = read_device(line);
+    settings.pin = line.on_or_off("pin");
+    settings.planes = line.on_or_off("planes");
+    if (!line.text("gpu-memory").empty())
+        settings.gpu_memory_bytes = line.bytes("gpu-memory", 1, 0);
+    if (line.given("batches")) settings.batches = parse_batches(line.text("batches"));
+    settings.k = static_cast<std::size_t>(line.count("k", 1, format::kMaxRows));
+    settings.repeat = static_cast<std::size_t>(line.count("repeat", 1, kMaxRepeat, 0));
 }
 
 }  // namespace
 
-Result<std::optional<Settings>> read_command_line(int argc, char** argv, std::ostream& out) {
-    return read_settings_of(argc, argv, all_options(), kSynopsis, kExamples, out, read_settings);
+const cli::Program kProgram = {"gloved-bench",
+                               R"(Usage: gloved-bench --model DIR [options]
+       gloved-bench --rows N [--dim D] [options]
+       gloved-bench matmin|distmat [options]
+
+Measures how long queries take, next to a plain read of the same memory and, on the
+CPU, OpenBLAS's sgemv and sgemm. The contenders take turns, round by round. With
+--rows it makes up a model of that size in a temporary directory.
+
+)",
+                               R"(
+Examples:
+  gloved-bench --rows 400000 --dim 300 --simd all
+  gloved-bench --rows 2196016 --dim 300 --keep /var/tmp/glove-like --engine all
+  gloved-bench --model /var/tmp/glove-like --rungs all --format csv > rungs.csv
+  gloved-bench --model models/glove --engine cuda --daemon /usr/bin/gloved
+  gloved-bench --rows 10000 --dim 100 --engine cuda --leak-queries 1000000
+  gloved-bench matmin --help
+  gloved-bench distmat --help
+
+Exit status: 0 success, 1 a measurement failed or a result is wrong, 2 wrong usage.
+)"};
+
+cli::Options describe_options() {
+    boost::program_options::options_description model("The model");
+    model.add_options()                                                                 //
+        ("model", cli::value("DIR"), "measure this model")                              //
+        ("rows", cli::value("N"), "make up a model of N words")                         //
+        ("dim", cli::value("D", "300"), "with --rows: numbers per word")                //
+        ("seed", cli::value("S", "1"), "seed of the made-up model and of the queries")  //
+        ("keep", cli::value("DIR"), "with --rows: write the model there and keep it");
+    boost::program_options::options_description engines("Engines");
+    engines.add_options()  //
+        ("engine", cli::value("NAME|all", "cpu"),
+         "engine to measure: cpu, cuda, auto, or all that can run here")  //
+        ("simd", cli::value("NAME|all"),
+         "instruction set of the cpu engine, or all; default: the best")      //
+        ("threads", cli::value("T", "0"), "threads to use; 0: one per core")  //
+        ("device", cli::value("N", "0"), "number of the GPU")                 //
+        ("pin", cli::value("on|off", "on"),
+         "page-lock the model while it is copied to the GPU")  //
+        ("planes", cli::value("on|off", "on"),
+         "search the 4-bit planes first, and read only the vectors that they cannot rule out")  //
+        ("gpu-memory", cli::value("BYTES"), "cap on GPU memory, e.g. 440M")                     //
+        ("batches", cli::value("LIST"),
+         "queries per batch; default 1,8,64, for cuda 1,2,8,64,256,1024")  //
+        ("k", cli::value("K", "10"), "words per answer")                   //
+        ("repeat", cli::value("R"), "rounds; default 9, for cuda alone 49, for rungs 10");
+    boost::program_options::options_description other("Other measurements");
+    other.add_options()  //
+        ("rungs", cli::value("LIST|all"),
+         "measure the ladder of kernels instead of the engines: v0,v1,... or all")  //
+        ("rung-seconds", cli::value("S", "60"),
+         "with --rungs: a rung that takes longer than this skips its remaining rounds")  //
+        ("loads",
+         "also measure ways to load the model: text or binary, page-locked or not; --rungs "
+         "includes it")                                                     //
+        ("daemon", cli::value("PATH"), "also measure this gloved program")  //
+        ("daemon-engine", cli::value("NAME"),
+         "with --daemon: its engine; default: the one of --engine")  //
+        ("leak-queries", cli::value("N"),
+         "instead of measuring, answer N queries and compare memory use before and after")  //
+        ("format", cli::value("text|csv", "text"), "how to print results");
+    cli::Options options;
+    options.shown.add(model).add(engines).add(other);
+    return options;
+}
+
+unsigned read_threads(const cli::CommandLine& line) {
+    const auto threads = static_cast<unsigned>(line.count("threads", 0, kMaxThreads));
+    return threads != 0 ? threads : kernels::usable_processors();
+}
+
+int read_device(const cli::CommandLine& line) {
+    return static_cast<int>(line.count("device", 0, kMaxDevices));
+}
+
+TableFormat read_format(const cli::CommandLine& line) {
+    return line.choice<TableFormat>("format",
+                                    {{"text", TableFormat::text}, {"csv", TableFormat::csv}});
+}
+
+Settings read_settings(const cli::CommandLine& line) {
+    Settings settings;
+    settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
+    settings.threads = read_threads(line);
+    settings.generate = read_generate(line, settings);
+    settings.model = line.text("model");
+    settings.keep = line.text("keep");
+    read_engine_settings(line, settings);
+    line.needs("rungs", {"rung-seconds"});
+    line.needs("daemon", {"daemon-engine"});
+    line.excludes("leak-queries", {"rungs", "loads", "daemon"});
+    settings.rungs = line.nonempty("rungs", "names with commas between, or all");
+    if (line.given("rungs")) {
+        if (settings.k > kernels::ladder::kMaxLadderHits) {
+            throw WrongUsage(
+                fmt::format("with --rungs, --k is at most {}", kernels::ladder::kMaxLadderHits));
+        }
+        choose_rungs(settings);  // refuses unknown names before anything is measured
+    }
+    settings.rung_seconds = static_cast<double>(line.count("rung-seconds", 0, kMaxRungSeconds));
+    settings.loads = line.given("loads");
+    settings.leak_queries =
+        static_cast<std::size_t>(line.count("leak-queries", 1, kMaxLeakQueries, 0));
+    settings.daemon = line.text("daemon");
+    settings.daemon_engine = line.text("daemon-engine");
+    settings.format = read_format(line);
+    return settings;
 }
 
 }  // namespace gloved::bench

@@ -1,14 +1,13 @@
-// What the command line asks for.
+// The command line of gloved-bench: its options and what they are read into.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <ostream>
 #include <string>
 #include <vector>
 
-#include "common/result.hpp"
+#include "cli/command_line.hpp"
 #include "tools/bench/generate.hpp"
 #include "tools/bench/table.hpp"
 
@@ -33,7 +32,6 @@ struct Settings {
 
     std::string rungs;        ///< empty: engines are measured, not rungs
     double rung_seconds = 0;  ///< a rung's rounds end early after that
-    std::string svg;          ///< empty: no chart
     bool loads = false;
     std::size_t leak_queries = 0;  ///< 0: not looked for
     std::string daemon;            ///< empty: not measured
@@ -42,8 +40,15 @@ struct Settings {
     TableFormat format = TableFormat::text;
 };
 
-/// Reads the command line; nothing where --help or --version was all, which is answered on `out`.
-/// The error is bad_request.
-Result<std::optional<Settings>> read_command_line(int argc, char** argv, std::ostream& out);
+extern const cli::Program kProgram;
+cli::Options describe_options();
+/// Throws cli::WrongUsage.
+Settings read_settings(const cli::CommandLine& line);
+
+/// --threads, where 0 means one per usable processor; --device; --format. The other measurements
+/// have these options too.
+unsigned read_threads(const cli::CommandLine& line);
+int read_device(const cli::CommandLine& line);
+TableFormat read_format(const cli::CommandLine& line);
 
 }  // namespace gloved::bench

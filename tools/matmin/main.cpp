@@ -1,11 +1,8 @@
-// gloved-matmin: command line, signals, output. Reading is in source.cpp, reducing in
-// kernels/reduce.
+// gloved-matmin: its command line and output. Reading is in source.cpp, reducing in kernels/reduce.
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
-#include <boost/program_options.hpp>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -16,45 +13,42 @@
 #include <thread>
 #include <utility>
 
+#include "cli/command_line.hpp"
+#include "cli/signals.hpp"
 #include "common/files.hpp"
 #include "common/program_main.hpp"
 #include "kernels/reduce/registry.hpp"
 #include "tools/matmin/result_text.hpp"
 #include "tools/matmin/source.hpp"
-#include "tools/program.hpp"
 
 namespace {
 
 using namespace gloved;
-namespace po = boost::program_options;
-using tools::kDone;
-using tools::kFault;
 
-constexpr std::int64_t kMaxThreads = 256;
-constexpr unsigned kDefaultThreads = 8;  // more wait for the thread that reads
+constexpr std::uint64_t kMaxThreads = 256;
+/// More threads wait for the thread that reads.
+constexpr unsigned kDefaultThreads = 8;
 
-constexpr const char* kHelpHead =
-    "Usage: gloved-matmin [options] INPUT|-\n"
-    "Prints the smallest number of each element of many equal matrices: one matrix, of the "
-    "smallest top left number, "
-    "and\n"
-    "so on. INPUT is text (a line with the number of matrices, then matrices, a line for each row, "
-    "with lines of ***\n"
-    "between them) or a NumPy array (.npy) of shape (matrices, rows, columns); plain, gzip, or a "
-    "member of a zip "
-    "archive;\n"
-    "- reads stdin.\n\n";
-constexpr const char* kHelpTail =
-    "\nauto is cpu: matrices are reduced while they are in the cache, beside reading, which takes "
-    "much longer. All "
-    "engines\n"
-    "print the same bytes.\n"
-    "\nExamples:\n"
-    "  printf '2\\n***\\n1 2\\n3 4\\n***\\n4 3\\n2 1\\n' | gloved-matmin -\n"
-    "  gloved-matmin --op minmax --times matrices.txt.gz\n"
-    "  gloved-matmin --engine sequential matrices.npy\n\n"
-    "Exit status: 0 done, 1 the data or the system is at fault, 2 wrong usage.\n";
-constexpr tools::Program kProgram = {"gloved-matmin", kHelpHead, kHelpTail};
+constexpr cli::Program kProgram = {"gloved-matmin", R"(Usage: gloved-matmin [options] INPUT
+
+Reads many matrices of the same shape and prints one: each element is the smallest
+of those in its place. INPUT is a NumPy array (.npy) of shape (matrices, rows,
+columns) or text: a line with the number of matrices, then the matrices, a line per
+row, with lines of *** between them. It may be plain, gzip or a file in a zip archive;
+- is stdin.
+
+)",
+                                   R"(
+The engine auto is cpu: it reduces matrices while it reads, and reading takes much
+longer. All engines print the same bytes.
+
+Examples:
+  printf '2\n***\n1 2\n3 4\n***\n4 3\n2 1\n' | gloved-matmin -
+  gloved-matmin --op minmax --times matrices.txt.gz
+  gloved-matmin --engine sequential matrices.npy
+
+Exit status: 0 success, 1 the data or the system is at fault, 2 wrong usage.
+)"};
 
 enum class Op { minimum, maximum, both };
 
@@ -69,74 +63,45 @@ struct Task {
     bool times = false;
 };
 
-/// The task of the command line, or the exit status to end with.
-int parse(int argc, char** argv, std::optional<Task>& parsed) {
-    std::string op;
-    std::string type;
-    std::int64_t threads = 0;
+cli::Options describe_options() {
+    cli::Options options;
+    options.shown.add_options()  //
+        ("op", cli::value("min|max|minmax", "min"),
+         "print the smallest numbers, the largest, or both with a line of *** between")  //
+        ("type", cli::value("float64|float32|int32"),
+         "type to read numbers as; default: float64, or the array's own type")  //
+        ("engine", cli::value("auto|cuda|cpu|sequential|original", "auto"),
+         "what computes: cuda is the GPU, sequential one plain loop, original the GPU as the "
+         "original program used it")                                                          //
+        ("times", "print the time of reading, transfer and computing on stderr")              //
+        ("threads", cli::value("T"), "threads that parse; default: one per core, at most 8")  //
+        ("member", cli::value("NAME"), "which file of a zip archive to read");
+    options.operands = {"input"};
+    return options;
+}
+
+Task read_task(const cli::CommandLine& line) {
     Task task;
-
-    po::options_description visible("Options");
-    visible.add_options()  //
-        ("op", po::value(&op)->default_value("min")->value_name("min|max|minmax"),
-         "the smallest numbers, the largest ones, or both, with a line of *** between")  //
-        ("type", po::value(&type)->value_name("float64|float32|int32"),
-         "what numbers are read as (default: float64; of an array, its own)")  //
-        ("engine",
-         po::value(&task.engine)
-             ->default_value("auto")
-             ->value_name("auto|cuda|cpu|sequential|original"),
-         "what reduces: cuda, a GPU; sequential, one plain loop; original, a GPU in the original "
-         "program's way")  //
-        ("times", po::bool_switch(&task.times),
-         "print on stderr what reading, transfer and computing took")  //
-        ("threads", po::value(&threads)->value_name("T"),
-         "threads that parse (default: one a core, at most 8)")  //
-        ("member", po::value(&task.member)->value_name("NAME"),
-         "the file to take from a zip archive of several")  //
-        ("help", "show this")("version", "show the version");
-    po::options_description all;
-    all.add(visible).add_options()("input", po::value(&task.input));
-    po::positional_options_description positional;
-    positional.add("input", 1);
-
-    po::variables_map values;
-    if (const auto status = kProgram.read(argc, argv, visible, all, positional, values))
-        return *status;
-    if (task.input.empty()) return kProgram.wrong_usage("INPUT is needed, or - for stdin");
-    if (op == "max") {
-        task.op = Op::maximum;
-    } else if (op == "minmax") {
-        task.op = Op::both;
-    } else if (op != "min") {
-        return kProgram.wrong_usage("--op is min, max or minmax");
+    task.input = line.text("input");
+    if (task.input.empty()) throw cli::WrongUsage("INPUT is needed, or - for stdin");
+    task.op =
+        line.choice<Op>("op", {{"min", Op::minimum}, {"max", Op::maximum}, {"minmax", Op::both}});
+    if (line.given("type")) {
+        task.type = line.choice<npy::Type>("type", {{"float64", npy::Type::float64},
+                                                    {"float32", npy::Type::float32},
+                                                    {"int32", npy::Type::int32}});
     }
-    if (type == "float64") {
-        task.type = npy::Type::float64;
-    } else if (type == "float32") {
-        task.type = npy::Type::float32;
-    } else if (type == "int32") {
-        task.type = npy::Type::int32;
-    } else if (values.count("type") != 0) {
-        return kProgram.wrong_usage("--type is float64, float32 or int32");
-    }
-    if (task.engine == "auto") task.engine = "cpu";
-    const auto engines = kernels::reduce::list_reducers();
-    if (std::none_of(engines.begin(), engines.end(),
-                     [&](const auto& entry) { return entry.name == task.engine; })) {
-        return kProgram.wrong_usage("--engine is auto, cuda, cpu, sequential or original");
-    }
-    if (values.count("member") != 0 && task.member.empty()) {
-        return kProgram.wrong_usage("--member is the name of a file in the archive");
-    }
-    if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
-        return kProgram.wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
-    }
+    task.engine = line.choice<const char*>("engine", {{"auto", "cpu"},
+                                                      {"cuda", "cuda"},
+                                                      {"cpu", "cpu"},
+                                                      {"sequential", "sequential"},
+                                                      {"original", "original"}});
+    task.member = line.nonempty("member", "the name of a file in the archive");
     task.reading.threads =
-        threads != 0 ? static_cast<std::size_t>(threads)
-                     : std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads);
-    parsed = std::move(task);
-    return kDone;
+        line.count("threads", 1, kMaxThreads,
+                   std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads));
+    task.times = line.given("times");
+    return task;
 }
 
 template <class T>
@@ -152,7 +117,7 @@ std::string result_text(const kernels::reduce::MinMax<T>& range, matmin::Shape s
 template <class T>
 Status run(const Task& task, matmin::Source& source) {
     namespace reduce = kernels::reduce;
-    std::unique_ptr<reduce::Reducer<T>> reducer;  // none where the threads that parse reduce too
+    std::unique_ptr<reduce::Reducer<T>> reducer;  // null if the threads that parse also reduce
     const auto begin = [&](std::uint64_t count,
                            matmin::Shape shape) -> Result<reduce::Reducer<T>*> {
         if (task.engine == "cpu") return nullptr;
@@ -209,14 +174,14 @@ Status run(const Task& task, const std::atomic<bool>& stop) {
 }
 
 int run_program(int argc, char** argv) {
-    std::optional<Task> task;
-    if (const int status = parse(argc, argv, task); !task) return status;
-    const auto& stop = tools::stop_on_signals(tools::SecondSignal::ends_at_once);
-    if (const Status done = run(*task, stop); !done) {
-        kProgram.say(done.error().message);
-        return kFault;
-    }
-    return kDone;
+    return cli::run(kProgram, describe_options(), cli::arguments_of(argc, argv),
+                    [](const cli::CommandLine& line) {
+                        const Task task = read_task(line);
+                        const auto& stop = cli::stop_on_signals(cli::SecondSignal::ends_at_once);
+                        const Status done = run(task, stop);
+                        if (!done) kProgram.say(done.error().message);
+                        return done ? cli::kDone : cli::kFault;
+                    });
 }
 
 }  // namespace

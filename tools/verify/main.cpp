@@ -1,115 +1,103 @@
-// gloved-verify: command line and output. The checks are in verify.cpp.
+// gloved-verify: its command line and output. The checks are in verify.cpp.
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "cli/command_line.hpp"
+#include "cli/signals.hpp"
 #include "common/format/layout.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
 #include "tools/bus_error.hpp"
-#include "tools/program.hpp"
 #include "tools/verify/verify.hpp"
 
 namespace {
 
 using namespace gloved;
-namespace po = boost::program_options;
-using tools::kDone;
-using tools::kFault;
+using cli::kDone;
+using cli::kFault;
+using cli::WrongUsage;
 
-constexpr std::int64_t kMaxThreads = 256;
-constexpr std::int64_t kMaxAnswers = 100'000'000;
-constexpr std::int64_t kDefaultPlain = 20;
-constexpr unsigned kDefaultThreads = 8;  // more wait for the memory
+constexpr std::uint64_t kMaxThreads = 256;
+constexpr std::uint64_t kMaxAnswers = 100'000'000;
+constexpr std::uint64_t kDefaultOracleAnswers = 20;
+/// More threads wait for memory.
+constexpr unsigned kDefaultThreads = 8;
 
-constexpr const char* kHelpHead =
-    "Usage: gloved-verify [options] MODEL_DIR\n"
-    "Checks that a model is whole: header, pairing, sizes, keys, checksums, padding, norms, finite "
-    "numbers, ranks;\n"
-    "and that the planes, where there are some, are its own and their bounds hold.\n"
-    "One line a check on stdout. Nothing is changed.\n\n";
-constexpr const char* kHelpTail =
-    "\nExamples:\n"
-    "  gloved-verify models/glove\n"
-    "  gloved-verify --source glove.6B.100d.txt.gz models/glove\n"
-    "  gloved-verify --engines --json models/glove | jq .ok\n\n"
-    "Exit status: 0 all is well, 1 a check failed or could not be made, 2 wrong usage.\n";
-constexpr tools::Program kProgram = {"gloved-verify", kHelpHead, kHelpTail};
+constexpr cli::Program kProgram = {"gloved-verify",
+                                   R"(Usage: gloved-verify [options] MODEL_DIR
 
-struct CommandLine {
+Checks that a model is complete and consistent: header, sizes, keys, checksums,
+padding, norms, finite numbers, ranks, and the planes and their error bounds, if the
+model has planes. Prints one line per check. Changes nothing.
+
+)",
+                                   R"(
+Examples:
+  gloved-verify models/glove
+  gloved-verify --source glove.6B.100d.txt.gz models/glove
+  gloved-verify --engines --json models/glove | jq .ok
+
+Exit status: 0 all checks passed, 1 a check failed or could not run, 2 wrong usage.
+)"};
+
+struct Settings {
     verify::VerifyOptions options;
     bool json = false;
 };
 
-/// What the command line asks for, or the exit status to end with.
-int parse(int argc, char** argv, std::optional<CommandLine>& parsed) {
-    CommandLine line;
-    std::int64_t threads = 0;
-    std::int64_t answers = 1000;
-    std::int64_t plain = -1;
-    po::options_description visible("Options");
-    visible.add_options()  //
-        ("source", po::value(&line.options.source)->value_name("INPUT"),
-         "the download: compare each word, number and rank with it (- reads stdin)")             //
-        ("quick", po::bool_switch(&line.options.quick), "only header, pairing, sizes and keys")  //
-        ("engines", po::bool_switch(&line.options.engines),
-         "ask every engine of this machine the same random queries, with planes and without, and "
-         "compare the answers' "
-         "bits")  //
-        ("answers", po::value(&answers)->value_name("N"),
-         "how many each of them gives (default: 1000)")  //
-        ("oracle", po::value(&plain)->value_name("M"),
-         "how many of these a plain search gives too (default: 20)")  //
-        ("seed", po::value(&line.options.asked.seed)->value_name("S"),
-         "other queries (default: 1)")  //
-        ("ways", po::value(&line.options.asked.ways)->value_name("LIST"),
-         "which engines, with commas between: \"cpu avx2,cuda plane\" (default: all)")  //
-        ("reference", po::value(&line.options.asked.reference)->value_name("WAY"),
-         "the engine that others are compared with (default: the first)")          //
-        ("json", po::bool_switch(&line.json), "one JSON object instead of lines")  //
-        ("threads", po::value(&threads)->value_name("T"),
-         "threads that check (default: one a core, at most 8)")  //
-        ("help", "show this")("version", "show the version");
-    po::options_description all;
-    all.add(visible).add_options()("model-dir", po::value(&line.options.model_dir));
-    po::positional_options_description positional;
-    positional.add("model-dir", 1);
+cli::Options describe_options() {
+    cli::Options options;
+    options.shown.add_options()  //
+        ("source", cli::value("INPUT"),
+         "also compare every word, number and rank with this download; - is stdin")             //
+        ("quick", "check only the header, sizes and keys, and that the files belong together")  //
+        ("engines",
+         "also ask every engine of this machine the same random queries, with planes and without, "
+         "and compare the answers bit by bit")                                             //
+        ("answers", cli::value("N"), "with --engines: queries per engine; default: 1000")  //
+        ("oracle", cli::value("M"),
+         "with --engines: how many of them to repeat with a plain search; default: 20")  //
+        ("seed", cli::value("S"), "with --engines: seed of the queries; default: 1")     //
+        ("ways", cli::value("LIST"),
+         "with --engines: which to ask, separated by commas, as \"cpu avx2,cuda plane\"; default: "
+         "all")  //
+        ("reference", cli::value("WAY"),
+         "with --engines: which to compare the others with; default: the first")  //
+        ("json", "print one JSON object instead of lines")                        //
+        ("threads", cli::value("T"), "threads that check; default: one per core, at most 8");
+    options.operands = {"model-dir"};
+    return options;
+}
 
-    po::variables_map values;
-    if (const auto status = kProgram.read(argc, argv, visible, all, positional, values))
-        return *status;
-    if (line.options.model_dir.empty()) return kProgram.wrong_usage("MODEL_DIR is needed");
-    if (line.options.quick && !line.options.source.empty())
-        return kProgram.wrong_usage("--quick and --source exclude each other");
-    if (line.options.quick && line.options.engines)
-        return kProgram.wrong_usage("--quick and --engines exclude each other");
-    for (const char* const name : {"answers", "oracle", "seed", "ways", "reference"}) {
-        if (values.count(name) != 0 && !line.options.engines)
-            return kProgram.wrong_usage(fmt::format("--{} goes with --engines", name));
-    }
-    if (values.count("oracle") == 0) plain = std::min(answers, kDefaultPlain);
-    if (answers < 1 || answers > kMaxAnswers || plain < 0 || plain > answers) {
-        return kProgram.wrong_usage(
-            fmt::format("--answers is 1 to {}, --oracle 0 to as many", kMaxAnswers));
-    }
-    line.options.asked.answers = static_cast<std::size_t>(answers);
-    line.options.asked.plain = static_cast<std::size_t>(plain);
-    if (values.count("threads") != 0 && (threads < 1 || threads > kMaxThreads)) {
-        return kProgram.wrong_usage(fmt::format("--threads is 1 to {}", kMaxThreads));
-    }
-    line.options.threads =
-        threads != 0 ? static_cast<std::size_t>(threads)
-                     : std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads);
-    parsed = std::move(line);
-    return kDone;
+Settings read_settings(const cli::CommandLine& line) {
+    Settings settings;
+    verify::VerifyOptions& options = settings.options;
+    line.excludes("quick", {"source", "engines"});
+    line.needs("engines", {"answers", "oracle", "seed", "ways", "reference"});
+    options.model_dir = line.text("model-dir");
+    if (options.model_dir.empty()) throw WrongUsage("MODEL_DIR is needed");
+    options.source = line.text("source");
+    options.quick = line.given("quick");
+    options.engines = line.given("engines");
+    auto& asked = options.asked;
+    asked.answers = line.count("answers", 1, kMaxAnswers, 1000);
+    asked.plain = line.count("oracle", 0, asked.answers,
+                             std::min<std::uint64_t>(asked.answers, kDefaultOracleAnswers));
+    asked.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max(), asked.seed);
+    if (line.given("ways")) asked.ways = line.text("ways");
+    if (line.given("reference")) asked.reference = line.text("reference");
+    options.threads =
+        line.count("threads", 1, kMaxThreads,
+                   std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads));
+    settings.json = line.given("json");
+    return settings;
 }
 
 void print_json(const verify::VerifyOptions& options, const verify::ModelFacts& facts,
@@ -131,23 +119,19 @@ void print_json(const verify::VerifyOptions& options, const verify::ModelFacts& 
     fmt::print("{}\n", json.dump(-1, ' ', true, Json::error_handler_t::replace));
 }
 
-int run_program(int argc, char** argv) {
-    std::optional<CommandLine> line;
-    if (const int status = parse(argc, argv, line); !line) return status;
-    // The second one ends the program where it stands: an engine in the middle of a large batch,
-    // say. Nothing is left.
-    const auto& stop = tools::stop_on_signals(tools::SecondSignal::ends_at_once);
-
+int run(const Settings& settings) {
+    // A second signal ends the program at once, in the middle of an engine's large batch, say.
+    const auto& stop = cli::stop_on_signals(cli::SecondSignal::ends_at_once);
     tools::explain_bus_errors(
         "gloved-verify: a file of the model became shorter while it was read, or its disk cannot "
         "be read\n");
 
     std::vector<verify::Check> checks;
-    const auto facts = verify::verify(line->options, stop, [&](const verify::Check& made) {
-        // What comes from a file is in the detail: a check is one line.
+    const auto facts = verify::verify(settings.options, stop, [&](const verify::Check& made) {
+        // The detail may quote a file: a check is one line.
         const verify::Check check{made.name, made.ok, without_control_bytes(made.detail)};
         checks.push_back(check);
-        if (line->json) return;
+        if (settings.json) return;
         fmt::print("{:<7} {}: {}\n", check.ok ? "ok" : "FAILED", check.name, check.detail);
         std::fflush(stdout);
     });
@@ -157,15 +141,20 @@ int run_program(int argc, char** argv) {
     }
     const auto failed = std::count_if(checks.begin(), checks.end(),
                                       [](const verify::Check& check) { return !check.ok; });
-    const std::string name = without_control_bytes(line->options.model_dir);
-    if (line->json) {
-        print_json(line->options, *facts, checks, failed == 0);
+    const std::string name = without_control_bytes(settings.options.model_dir);
+    if (settings.json) {
+        print_json(settings.options, *facts, checks, failed == 0);
     } else if (failed == 0) {
         fmt::print("{}: sound, {} checks\n", name, checks.size());
     } else {
         fmt::print("{}: NOT sound, {} of {} checks failed\n", name, failed, checks.size());
     }
     return failed == 0 ? kDone : kFault;
+}
+
+int run_program(int argc, char** argv) {
+    return cli::run(kProgram, describe_options(), cli::arguments_of(argc, argv),
+                    [](const cli::CommandLine& line) { return run(read_settings(line)); });
 }
 
 }  // namespace

@@ -1,0 +1,112 @@
+// Reads a program's command line: options, operands, --help, --version, and values with their
+// limits.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gloved::cli {
+
+/// Exit statuses.
+inline constexpr int kDone = 0;
+inline constexpr int kFault = 1;
+inline constexpr int kUsage = 2;
+
+/// A day, in seconds: a longer wait is a mistake.
+inline constexpr double kMaxSeconds = 86400;
+
+/// A fault of the command line. The message says what is wrong or what would be right.
+struct WrongUsage : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// A program's name and the two parts of its --help. The texts live for ever.
+struct Program {
+    const char* name;       ///< as users type it, e.g. «gloved-bench matmin»
+    const char* help_head;  ///< before the list of options
+    const char* help_tail;  ///< after it
+
+    /// Prints «NAME: message» on stderr, as one line whatever is in the message.
+    void say(const std::string& message) const;
+};
+
+/// What a program accepts besides --help and --version.
+struct Options {
+    boost::program_options::options_description shown{"Options"};
+    boost::program_options::options_description hidden{};  ///< options for tests
+    std::vector<const char*> operands{};                   ///< names of arguments by position
+};
+
+/// An option that takes a value, without and with a default.
+boost::program_options::typed_value<std::string>* value(const char* placeholder);
+boost::program_options::typed_value<std::string>* value(const char* placeholder,
+                                                        const char* default_value);
+
+/// The options and operands of one command line. All are read as text; a function below checks the
+/// value when it is asked for. All of them throw WrongUsage, which names the option.
+class CommandLine {
+  public:
+    CommandLine(const Options& options, const std::vector<std::string>& arguments);
+
+    /// Whether the option is on the command line: a default does not count.
+    bool given(const char* name) const;
+    /// The value, else the default, else an empty text.
+    std::string text(const char* name) const;
+    /// text(), which must not be empty if given. `what` is what the option takes, e.g. «a path».
+    std::string nonempty(const char* name, const char* what) const;
+    /// A whole number.
+    std::uint64_t count(const char* name, std::uint64_t min, std::uint64_t max) const;
+    /// The same, or `otherwise` if not given.
+    std::uint64_t count(const char* name, std::uint64_t min, std::uint64_t max,
+                        std::uint64_t otherwise) const;
+    /// A size such as 300000000, 512M or 4G, or `otherwise` if not given.
+    std::uint64_t bytes(const char* name, std::uint64_t min, std::uint64_t otherwise) const;
+    /// Seconds from `min` to kMaxSeconds, as a decimal number.
+    std::chrono::milliseconds seconds(const char* name, double min) const;
+    /// The one of `choices` that the value names.
+    template <class T>
+    T choice(const char* name, std::initializer_list<std::pair<const char*, T>> choices) const {
+        std::vector<std::string> names;
+        for (const auto& [choice, meaning] : choices) {
+            if (text(name) == choice) return meaning;
+            names.emplace_back(choice);
+        }
+        no_such_choice(name, names);
+    }
+    bool on_or_off(const char* name) const {
+        return choice<bool>(name, {{"on", true}, {"off", false}});
+    }
+
+    /// Checks that none of `others` is given unless `name` is.
+    void needs(const char* name, std::initializer_list<const char*> others) const;
+    /// Checks that none of `others` is given together with `name`.
+    void excludes(const char* name, std::initializer_list<const char*> others) const;
+
+    /// Throws WrongUsage: «--name takes a, b or c, not "x"».
+    [[noreturn]] void no_such_choice(const char* name, const std::vector<std::string>& names) const;
+
+  private:
+    boost::program_options::variables_map values_;
+};
+
+/// A whole number from `min` to `max`. Throws WrongUsage, which calls the number `name`.
+std::uint64_t parse_count(std::string_view name, std::string_view text, std::uint64_t min,
+                          std::uint64_t max);
+
+/// The arguments of main without the first.
+std::vector<std::string> arguments_of(int argc, char** argv);
+
+/// Reads the arguments and calls `run`, or answers --help or --version. Returns the exit status.
+/// WrongUsage, from `run` too, is printed with a hint at --help and becomes kUsage.
+int run(const Program& program, Options options, const std::vector<std::string>& arguments,
+        const std::function<int(const CommandLine& line)>& run);
+
+}  // namespace gloved::cli
