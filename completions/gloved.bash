@@ -30,7 +30,7 @@ _gloved_options() {
         gloved-bench)
             echo --model=@directory --rows=@other --dim=@other --seed=@other --keep=@directory --engine=cpu,cuda,auto,all \
                 --simd=avx512,avx2,baseline,all --threads=@other --device=@other --pin=on,off --planes=on,off --gpu-memory=@other --batches=@other --k=@other \
-                --repeat=@other --rungs=list:all,v0,v1,v2,v3,v3-16B,v3-64B,v3-128B,v4,v5 --rung-seconds=@other --svg=@file \
+                --repeat=@other --rungs=list:all,v0,v1,v2,v3,v3-16B,v3-64B,v3-128B,v4,v5 --rung-seconds=@other \
                 --loads --daemon=@file --daemon-engine=auto,cuda,cpu --leak-queries=@other --format=text,csv --help --version
             ;;
         gloved-distmat)
@@ -39,11 +39,11 @@ _gloved_options() {
             ;;
         'gloved-bench distmat')
             echo --rows=@other --dim=@other --rungs=list:all,sequential,cpu,global,shared8,shared16,shared32,cuda --repeat=@other \
-                --rung-seconds=@other --threads=@other --device=@other --seed=@other --svg=@file --format=text,csv --help
+                --rung-seconds=@other --threads=@other --device=@other --seed=@other --format=text,csv --help --version
             ;;
         'gloved-bench matmin')
             echo --count=@other --shape=@other --type=float64,float32,int32 --repeat=@other --threads=@other --device=@other \
-                --seed=@other --format=text,csv --help
+                --seed=@other --format=text,csv --help --version
             ;;
     esac
 }

@@ -11,7 +11,6 @@ gloved_add_test(bench_report_test ONE_THREAD
     ${CMAKE_CURRENT_LIST_DIR}/bench_matmin_report_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_rung_check_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_rung_report_test.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/bench_svg_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_statistics_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_table_test.cpp
   LIBRARIES gloved_bench_report)

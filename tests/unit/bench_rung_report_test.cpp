@@ -120,17 +120,5 @@ TEST(RungTables, TimesThatNobodyTookGiveNoRate) {
     EXPECT_EQ(cell(bench::parts_table(report), 1, "% of read ceiling"), "");
 }
 
-TEST(RungChart, HasABarARungAndTheReadAsItsMark) {
-    const std::string svg = bench::rungs_chart(example(), {"One query on a device", "small", "ms"});
-    for (const char* text :
-         {">v0<", ">v1<", ">v1-x<", ">v2<", ">400.0 ms<", ">20.00 ms<", ">2.000 ms<",
-          "plain read of all vectors: 1.000 ms", "One query on a device"}) {
-        EXPECT_NE(svg.find(text), std::string::npos) << text;
-    }
-    RungReport no_device = example();
-    no_device.device_read_ms.reset();
-    EXPECT_EQ(bench::rungs_chart(no_device, {}).find("plain read"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace gloved::tests

@@ -11,10 +11,6 @@ namespace {
 
 constexpr const char* kSlowest = "sequential";
 
-std::string size_text(const DistmatSize& size) {
-    return fmt::format("{} x {}", size.rows, size.dim);
-}
-
 }  // namespace
 
 Table distmat_table(std::span<const DistmatSize> sizes) {
@@ -37,18 +33,6 @@ Table distmat_table(std::span<const DistmatSize> sizes) {
         }
     }
     return table;
-}
-
-std::string distmat_chart(std::span<const DistmatSize> sizes, const ChartText& text) {
-    std::vector<Bar> bars;
-    for (const DistmatSize& size : sizes) {
-        // The size stands above its bars, on a line of its own.
-        bars.push_back({size_text(size), 0, false});
-        for (const DistmatFigures& figures : size.rungs) {
-            bars.push_back({figures.rung, mean(figures.ms), figures.on_host});
-        }
-    }
-    return bar_chart(text, bars);
 }
 
 }  // namespace gloved::bench

@@ -1,4 +1,4 @@
-// What was measured of the distances, as a table and as a chart. Nothing here measures.
+// What was measured of the distances, as a table.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/bench/svg.hpp"
 #include "tools/bench/table.hpp"
 
 namespace gloved::bench {
@@ -30,8 +29,5 @@ struct DistmatSize {
 /// A line for each size and rung. Operations are three for every component of all rows × rows
 /// pairs, however many were in fact computed.
 Table distmat_table(std::span<const DistmatSize> sizes);
-
-/// A bar for each size and rung, those on the processor lighter.
-std::string distmat_chart(std::span<const DistmatSize> sizes, const ChartText& text);
 
 }  // namespace gloved::bench

@@ -122,13 +122,4 @@ Table parts_table(const RungReport& report) {
     return table;
 }
 
-std::string rungs_chart(const RungReport& report, const ChartText& text) {
-    std::vector<Bar> bars;
-    for (const RungFigures& rung : report.rungs)
-        bars.push_back({rung.name, mean_total_ms(rung), rung.discarded});
-    std::optional<ChartMark> mark;
-    if (report.device_read_ms) mark = {"plain read of all vectors", *report.device_read_ms};
-    return bar_chart(text, bars, mark);
-}
-
 }  // namespace gloved::bench

@@ -1,4 +1,4 @@
-// What was measured of the ladder, as tables and as a chart. Nothing here measures.
+// What was measured of the ladder, as tables.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "kernels/cuda/ladder/ladder.hpp"
-#include "tools/bench/svg.hpp"
 #include "tools/bench/table.hpp"
 
 namespace gloved::bench {
@@ -47,8 +46,5 @@ Table speedup_table(const RungReport& report);
 /// Table 3: where the time goes, in milliseconds, means over all searches. Its GB/s are those of
 /// the dot product alone.
 Table parts_table(const RungReport& report);
-
-/// A bar a rung: its mean total. The mark is the device's plain read.
-std::string rungs_chart(const RungReport& report, const ChartText& text);
 
 }  // namespace gloved::bench
