@@ -1,8 +1,44 @@
 #include "common/process_memory.hpp"
 
+#include <algorithm>
 #include <fstream>
+#include <optional>
+#include <string_view>
 
 namespace gloved {
+namespace {
+
+/// The number behind `key` in a file of lines «key number»; nothing where there is no such line.
+std::optional<std::uint64_t> number_behind(const std::string& path, std::string_view key) {
+    std::ifstream file(path);
+    std::string rest;
+    for (std::string word; file >> word; std::getline(file, rest)) {
+        std::uint64_t number = 0;
+        if (word == key && file >> number) return number;
+    }
+    return std::nullopt;
+}
+
+/// The number that a file begins with; nothing for «max».
+std::optional<std::uint64_t> number_in(const std::string& path) {
+    std::ifstream file(path);
+    std::uint64_t number = 0;
+    return file >> number ? std::optional(number) : std::nullopt;
+}
+
+/// What a control group's memory.max leaves; nothing where it sets no limit.
+std::optional<std::uint64_t> available_in_group(const std::string& directory) {
+    const auto limit = number_in(directory + "/memory.max");
+    const auto current = number_in(directory + "/memory.current");
+    if (!limit || !current) return std::nullopt;
+    const std::string stat = directory + "/memory.stat";
+    const std::uint64_t files = number_behind(stat, "active_file").value_or(0) +
+                                number_behind(stat, "inactive_file").value_or(0);
+    const std::uint64_t used = *current - std::min(*current, files);
+    return *limit - std::min(*limit, used);
+}
+
+}  // namespace
 
 Result<ProcessMemory> process_memory(const std::string& status_path) {
     std::ifstream status(status_path);
@@ -24,6 +60,23 @@ Result<ProcessMemory> process_memory(const std::string& status_path) {
                      status_path + ": VmRSS, RssAnon and RssShmem are not there"};
     }
     return memory;
+}
+
+Result<std::uint64_t> available_memory(const std::string& root) {
+    const std::string meminfo = root + "/proc/meminfo";
+    const auto kibibytes = number_behind(meminfo, "MemAvailable:");
+    if (!kibibytes) return Error{ErrorCode::unavailable, meminfo + ": MemAvailable is not there"};
+    std::uint64_t available = *kibibytes * 1024;
+    std::ifstream groups(root + "/proc/self/cgroup");
+    for (std::string line; std::getline(groups, line);) {
+        if (!line.starts_with("0::/")) continue;
+        for (std::string path = line.substr(3);; path.resize(path.rfind('/'))) {
+            const auto in_group = available_in_group(root + "/sys/fs/cgroup" + path);
+            available = std::min(available, in_group.value_or(available));
+            if (path.find('/') == std::string::npos) break;
+        }
+    }
+    return available;
 }
 
 }  // namespace gloved

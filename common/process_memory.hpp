@@ -1,4 +1,4 @@
-// What memory a process has, as the kernel counts it.
+// How much memory a process has and can still get, as the kernel counts it.
 #pragma once
 
 #include <cstdint>
@@ -15,5 +15,10 @@ struct ProcessMemory {
 
 /// Reads a file like /proc/self/status. Error: unavailable, where the lines are not there.
 Result<ProcessMemory> process_memory(const std::string& status_path);
+
+/// Bytes that this process can still allocate: MemAvailable, or what memory.max leaves in its
+/// control group (version 2) or one above, if that is less. Unlocked pages of files count as
+/// available. `root` stands before all paths. Error: unavailable, where MemAvailable is not there.
+Result<std::uint64_t> available_memory(const std::string& root = "");
 
 }  // namespace gloved

@@ -11,23 +11,15 @@
 
 #include <boost/asio.hpp>
 
-#include "daemon/insist.hpp"
-
 namespace gloved::daemon {
 
 namespace asio = boost::asio;
 using Socket = asio::local::stream_protocol::socket;
 using boost::system::error_code;
 
-/// Posts `handler` from another thread; somebody waits for it.
-template <class Executor, class Handler>
-void post_surely(Executor&& executor, const Handler& handler) noexcept {
-    insist([&] { asio::post(executor, handler); });
-}
-
-/// Something that a coroutine waits for on the loop thread: `notify` wakes whoever waits now. No
-/// notification is stored, so the condition is to be looked at before each wait; on one thread
-/// nothing can come between.
+/// A condition variable of coroutines on the loop thread: `notify` wakes those that wait now. It
+/// stores no notification, so check the condition before each wait; on one thread nothing comes
+/// between.
 class Signal {
   public:
     explicit Signal(const asio::any_io_executor& executor)

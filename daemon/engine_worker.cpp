@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <new>
 #include <optional>
 #include <utility>
 
 #include "common/wire/reply.hpp"
-#include "daemon/insist.hpp"
 #include "daemon/log.hpp"
 #include "daemon/resolve.hpp"
 #include "daemon/text_source.hpp"
@@ -84,7 +82,6 @@ EngineWorker::EngineWorker(std::string name, std::shared_ptr<const format::Model
                       kernels::usable_processors() >= kProcessorsForSpinning),
       costs_(static_cast<double>(model_->vectors().size_bytes()) / kGuessBytesPerMs),
       queue_(settings.limits.queue_length, kMaxQueueBytes) {
-    batch_.scans.reserve(kMaxBatch);  // so that adding a job cannot fail
     thread_ = std::thread([this] { loop(); });
 }
 
@@ -94,20 +91,11 @@ void EngineWorker::stop() {
 }
 
 void EngineWorker::loop() {
-    insist_on_small_pieces();
-    Batch& batch = batch_;
     while (auto job = queue_.pop(worth_spinning_ ? kSpin : std::chrono::microseconds{})) {
-        batch.scans.clear();
-        batch.vectors = 0;
-        batch.other_ms = 0;
-        batch.hits_ms = 0;
+        Batch batch;
         const auto begun = Clock::now();
         while (job) {
-            try {
-                prepare(*job, batch);
-            } catch (const std::bad_alloc&) {
-                fail(*job, out_of_memory_);
-            }
+            prepare(*job, batch);
             const bool full = batch.scans.size() >= kMaxBatch;
             // Also by the clock: pieces of matrices and long lists of words are answered on the
             // way, and nobody who waits for a scan should wait for all of them.
@@ -117,30 +105,21 @@ void EngineWorker::loop() {
                 break;
             job = queue_.try_pop();
         }
-        if (batch.scans.empty()) continue;
-        try {
-            answer(batch);
-        } catch (const std::bad_alloc&) {
-            // A batch too large for the memory that is left. Answers already given stay given:
-            // their `done` is gone.
-            for (Scan& scan : batch.scans) {
-                if (scan.job.done) fail(scan.job, out_of_memory_);
-            }
-        }
+        if (!batch.scans.empty()) answer(batch);
     }
 }
 
 void EngineWorker::prepare(Job& job, Batch& batch) {
     job.times.taken = Clock::now();
-    if (job.abandoned->load(std::memory_order_relaxed)) return deliver(job, [] { return Reply(); });
+    if (job.abandoned->load(std::memory_order_relaxed)) return deliver(job, Reply());
     if (const auto lost = refusal()) return fail(job, *lost);
     if (job.goes_on) {
         job.begun.make_costly_piece();
-        return deliver(job, [&] { return std::move(job.begun); });
+        return deliver(job, std::move(job.begun));
     }
     if (job.is_probe) {
         auto query = known_.query(false);
-        if (!query) return deliver(job, [] { return Reply(); });
+        if (!query) return deliver(job, Reply());
         batch.other_ms += kRangeMs;
         batch.scans.push_back({std::move(job), *std::move(query)});
         return;
@@ -221,7 +200,7 @@ void EngineWorker::answer(Batch& batch) {
             const Status right = known_.check(*engine_, found);
             // Of a file that was cut short the answer may be wrong, and the engine right.
             if (files_are_whole() && !right) give_up(right.error());
-            deliver(job, [] { return Reply(); });
+            deliver(job, Reply());
             continue;
         }
         count(found.certificate);
@@ -241,8 +220,7 @@ void EngineWorker::answer(Batch& batch) {
                                   {},
                                   std::make_unique<HitLines>(job.form, std::move(found.hits),
                                                              options.fields, model_)};
-        Reply reply = reply_of(job, std::move(lines), fields);
-        deliver(job, [&] { return std::move(reply); });
+        deliver(job, reply_of(job, std::move(lines), fields));
     }
 }
 
@@ -271,12 +249,10 @@ std::vector<wire::StatusField> EngineWorker::status_of(const Job& job, bool scan
 /// What a faulty device says is not to be believed, so nothing is answered after this; the process
 /// ends, and a supervisor starts it anew. Reported before anything else is delivered: what was
 /// answered by then, but not written, is not to be written any more.
-void EngineWorker::give_up(const Error& error) noexcept {
-    insist([&] {
-        log_critical("model {}: {}; nothing is answered any more, stopping", name_, error.message);
-        refuse(error);
-        if (report_fault_) report_fault_(error);
-    });
+void EngineWorker::give_up(const Error& error) {
+    log_critical("model {}: {}; nothing is answered any more, stopping", name_, error.message);
+    refuse(error);
+    if (report_fault_) report_fault_(error);
 }
 
 void EngineWorker::refuse(const Error& error) {
@@ -293,7 +269,7 @@ std::optional<Error> EngineWorker::refusal() const {
     return lost_;
 }
 
-bool EngineWorker::files_are_whole() noexcept {
+bool EngineWorker::files_are_whole() {
     const auto changed = model_->verify_sizes();
     if (changed) return true;
     if (!is_lost_) give_up(changed.error());
@@ -305,7 +281,7 @@ bool EngineWorker::probe(std::function<void(bool)> done) {
     job.is_probe = true;
     job.times.arrived = Clock::now();
     job.abandoned = std::make_shared<std::atomic<bool>>(false);
-    job.done = [this, done = std::move(done)](Reply& reply, const Times&) {
+    job.done = [this, done = std::move(done)](const Reply& reply, const Times&) {
         done(!is_lost_ && !reply.error());
     };
     return queue_.push(kProbes, std::move(job), 0, true, true);
@@ -319,23 +295,18 @@ void EngineWorker::answer_directly(Job& job) {
     // requests come between them.
     if (reply.is_costly()) reply.make_costly_piece();
     ++counts_.queries;
-    deliver(job, [&] { return std::move(reply); });
+    deliver(job, std::move(reply));
 }
 
 void EngineWorker::fail(Job& job, const Error& error) {
     // In the middle of an answer an ERR line would be taken for one of its lines.
-    deliver(job, [&] { return job.goes_on ? Reply::broken() : Reply(job.form, error); });
+    deliver(job, job.goes_on ? Reply::broken() : Reply(job.form, error));
 }
 
-/// An answer that is not delivered leaves its connection waiting for ever.
-void EngineWorker::deliver(Job& job, const std::function<Reply()>& make_reply) noexcept {
-    std::optional<Reply> reply;
-    insist([&] {
-        if (!reply) reply = make_reply();
-        job.times.computed = Clock::now();
-        job.done(*reply, job.times);
-        job.done = nullptr;
-    });
+void EngineWorker::deliver(Job& job, Reply reply) {
+    job.times.computed = Clock::now();
+    job.done(std::move(reply), job.times);
+    job.done = nullptr;  // releases the model now, not at the end of the batch
 }
 
 }  // namespace gloved::daemon

@@ -46,9 +46,8 @@ struct Job {
     Times times;
     /// True when nobody waits any more.
     std::shared_ptr<const std::atomic<bool>> abandoned;
-    /// Takes the answer out of the reply, on the worker thread. May throw std::bad_alloc: to be
-    /// called again then, with the same reply, whether or not its content is gone.
-    std::function<void(Reply&, const Times&)> done;
+    /// Takes the answer, on the worker thread.
+    std::function<void(Reply, const Times&)> done;
 };
 
 /// Where a single query takes microseconds, a batch of many takes several times that and still a
@@ -116,7 +115,7 @@ class EngineWorker {
 
     /// Gives up, and returns false, when the model's files have changed under what was just read
     /// from them: to be asked before an answer goes out. Any thread.
-    bool files_are_whole() noexcept;
+    bool files_are_whole();
 
     const kernels::Engine& engine() const { return *engine_; }
     /// Whether threads should wait for this engine without sleeping for a moment: it answers sooner
@@ -140,12 +139,11 @@ class EngineWorker {
     };
 
     void loop();
-    /// Answers the job at once, or moves it into `batch`. Throws std::bad_alloc, and leaves the job
-    /// alone then.
+    /// Answers the job at once, or moves it into `batch`.
     void prepare(Job& job, Batch& batch);
     void answer(Batch& batch);
     /// Nothing is answered any more: the engine, or the model, is not what it was.
-    void give_up(const Error& error) noexcept;
+    void give_up(const Error& error);
     /// Why nothing is answered any more; nothing while all is well.
     std::optional<Error> refusal() const;
     /// The status line's keys of an OK: the engine where one scanned, then what every answer from a
@@ -155,7 +153,7 @@ class EngineWorker {
     /// Answers with what an engine is not needed for.
     void answer_directly(Job& job);
     void fail(Job& job, const Error& error);
-    void deliver(Job& job, const std::function<Reply()>& make_reply) noexcept;
+    void deliver(Job& job, Reply reply);
     double budget_ms() const {
         return settings_.batch_ms > 0 ? settings_.batch_ms
                                       : std::max(2 * costs_.single_ms(), kMinBudgetMs);
@@ -174,9 +172,6 @@ class EngineWorker {
     CostModel costs_;
     WorkerCounts counts_;
     FairQueue<Job> queue_;
-    /// Made beforehand: when it is needed there is no memory to make it.
-    const Error out_of_memory_{ErrorCode::unavailable, "out of memory; try a smaller k"};
-    Batch batch_;  // of the thread
     std::thread thread_;
 };
 

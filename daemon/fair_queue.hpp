@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <iterator>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -19,8 +18,7 @@ namespace gloved::daemon {
 /// A bounded queue of T with one lane a source. `pop` serves the sources that have something
 /// waiting round-robin, each in its own order, so that a source with ten thousand entries delays
 /// another's single one by one entry. When the queue is full a source that has nothing in it may
-/// still add one entry: whoever filled it keeps nobody else out. Any thread may call. Where memory
-/// runs out, std::bad_alloc is thrown; the queue is as before, `value` may be gone.
+/// still add one entry: whoever filled it keeps nobody else out. Any thread may call.
 template <class T>
 class FairQueue {
   public:
@@ -40,12 +38,7 @@ class FairQueue {
             const bool full = size_ >= max_entries_ || bytes_ + bytes > max_bytes_;
             if (full && !lane.empty() && !goes_on) return false;
             if (lane.empty()) turns_.insert(urgent ? turns_.begin() : turns_.end(), source);
-            try {
-                lane.push_back({std::move(value), bytes});
-            } catch (...) {
-                if (lane.empty()) turns_.erase(urgent ? turns_.begin() : std::prev(turns_.end()));
-                throw;
-            }
+            lane.push_back({std::move(value), bytes});
             ++size_;
             waiting_.store(size_, std::memory_order_relaxed);
             bytes_ += bytes;

@@ -5,7 +5,6 @@
 #include <spdlog/common.h>
 
 #include <cstdint>
-#include <new>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -42,8 +41,8 @@ void end_log();
 /// thread.
 std::uint64_t lost_log_lines();
 
-/// Writes a line that ends with LF in a signal handler, or where memory has run out. Waits for 0.1
-/// s at most.
+/// Writes a line that ends with LF, in a signal handler or when memory has run out. Waits for 0.1 s
+/// at most.
 void write_last_words(std::string_view text) noexcept;
 
 /// A format with the place that it stands at. (By builtins: clang 14 has no std::source_location.)
@@ -60,11 +59,7 @@ struct LocatedFormat {
 template <class... Args>
 void log(spdlog::level::level_enum level,
          const LocatedFormat<std::type_identity_t<Args>...>& format, Args&&... args) {
-    try {
-        write_log(level, format.where, fmt::format(format.format, std::forward<Args>(args)...));
-    } catch (const std::bad_alloc&) {
-        // Whoever logs has more important things to go on with.
-    }
+    write_log(level, format.where, fmt::format(format.format, std::forward<Args>(args)...));
 }
 
 template <class... Args>

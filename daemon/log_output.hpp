@@ -45,8 +45,8 @@ class LogOutput {
     /// How many writes the reader has taken. Any thread.
     std::uint64_t taken() const { return taken_; }
 
-    /// For signal handlers and for want of memory: tries to write `text` for 0.1 s at most, past
-    /// what is kept. It is one line, which need not reach anybody.
+    /// Tries to write one line, `text`, past what is kept, for 0.1 s at most. Allocates nothing,
+    /// and may be called in a signal handler.
     void write_last_words(std::string_view text) const noexcept;
 
   private:

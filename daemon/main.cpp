@@ -28,6 +28,7 @@
 #include "daemon/known_answer.hpp"
 #include "daemon/log.hpp"
 #include "daemon/lost_pages.hpp"
+#include "daemon/out_of_memory.hpp"
 #include "daemon/pin.hpp"
 #include "daemon/server.hpp"
 #include "daemon/service_manager.hpp"
@@ -450,6 +451,7 @@ Result<int> serve(Settings& settings) {
 
 int run_program(int argc, char** argv) {
     daemon::block_signals();
+    daemon::install_out_of_memory_handler();
     std::optional<Arguments> arguments;
     try {
         arguments = parse(argc, argv);

@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 #include <span>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -77,13 +75,8 @@ Pinning::Pinning(std::shared_ptr<const format::Model> model, Pin pin,
     }
     state_ = "pending";
     thread_ = std::thread([this] {
-        try {
-            wait_for_an_answer();
-            lock_pages();
-        } catch (const std::bad_alloc&) {
-            // For the words about how it went. What is locked stays so.
-            if (std::string_view(state_) == "pending") state_ = "refused";
-        }
+        wait_for_an_answer();
+        lock_pages();
     });
 }
 

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <new>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "common/quoting.hpp"
 #include "common/wire/reply.hpp"
 #include "daemon/log.hpp"
+#include "daemon/out_of_memory.hpp"
 #include "daemon/session.hpp"
 #include "daemon/signals.hpp"
 
@@ -68,10 +68,12 @@ void end_at_the_latest_after(std::chrono::microseconds time) {
     (void)::setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
-Loaded try_to_load(const Loader& load, const ModelSetting& setting, bool verify) try {
+Loaded try_to_load(const Loader& load, const ModelSetting& setting, bool verify,
+                   const Status& fits) try {
+    if (!fits) return fits.error();
     return load(setting, verify);
 } catch (const std::exception& error) {
-    return Error{ErrorCode::unavailable, error.what()};  // no memory, most likely
+    return Error{ErrorCode::unavailable, error.what()};  // no more threads, most likely
 }
 
 /// What was needed while a model was made ready, or by one that is gone, would stay with the arena
@@ -135,7 +137,6 @@ void Server::watch_engines(const LoadedModel& served) {
 
 bool Server::run(const std::function<void()>& on_ready) {
     on_ready_ = on_ready;
-    insist_on_small_pieces();
     unblock_signals();
     asio::co_spawn(
         loop_, [this] { return keep_deadlines(); }, asio::detached);
@@ -143,16 +144,10 @@ bool Server::run(const std::function<void()>& on_ready) {
         loop_, [this] { return handle_signals(); }, asio::detached);
     load_next();
     while (!loop_.stopped()) {
-        try {
-            if (quick_in_flight_ > 0 && Clock::now() < spin_until_) {
-                loop_.poll_one();
-            } else {
-                loop_.run_one();
-            }
-        } catch (const std::bad_alloc&) {
-            // Of a handler; sessions end alone. Whatever it was about, the others are still to be
-            // answered.
-            log_error("out of memory");
+        if (quick_in_flight_ > 0 && Clock::now() < spin_until_) {
+            loop_.poll_one();
+        } else {
+            loop_.run_one();
         }
     }
     block_signals();  // what comes now would find nobody that handles it, and end the process
@@ -166,17 +161,21 @@ void Server::load_next() {
     const ModelSetting& setting = settings_.models[models_.size()];
     manager_.status(fmt::format("loading {} ({} of {})", setting.name, models_.size() + 1,
                                 settings_.models.size()));
-    load(setting, false, &Server::take_first);
+    load(setting, nullptr, &Server::take_first);
 }
 
-void Server::load(const ModelSetting& setting, bool verify, void (Server::*take)(const Loaded&)) {
-    // Made here, where a want of memory does no harm.
-    const auto loaded = std::make_shared<std::optional<Loaded>>();
-    asio::post(loading_, [this, &setting, verify, take, loaded] {
-        *loaded = try_to_load(load_, setting, verify);
-        post_surely(loop_, [this, take, loaded] { (this->*take)(**loaded); });
+void Server::load(const ModelSetting& setting, const LoadedModel* old,
+                  void (Server::*take)(const Loaded&)) {
+    is_loading_ = true;
+    const bool is_reload = old != nullptr;
+    const bool locks_files = is_reload && std::string_view(old->pinned()) == "on";
+    asio::post(loading_, [=, this, &setting] {
+        const Status fits =
+            is_reload ? check_memory_for(setting, settings_.planes, locks_files) : Status();
+        asio::post(loop_, [this, take, loaded = try_to_load(load_, setting, is_reload, fits)] {
+            (this->*take)(loaded);
+        });
     });
-    is_loading_ = true;  // only now: had there been no memory for the task, it would be tried again
 }
 
 void Server::take_first(const Loaded& loaded) {
@@ -212,14 +211,10 @@ void Server::begin_serving() {
 /// after that.
 asio::awaitable<void> Server::feed_watchdog(std::chrono::microseconds interval) {
     while (!draining_) {
-        try {
-            probes_right_ = true;
-            probe_engines();
-            while (probes_due_ > 0 && !draining_) co_await probed_.wait();
-            if (!fault_ && probes_right_) manager_.alive();
-        } catch (const std::bad_alloc&) {
-            // Then the next time must do.
-        }
+        probes_right_ = true;
+        probe_engines();
+        while (probes_due_ > 0 && !draining_) co_await probed_.wait();
+        if (!fault_ && probes_right_) manager_.alive();
         error_code ignored;
         watchdog_tick_.expires_after(interval / kProbesPerInterval);
         if (!draining_) co_await watchdog_tick_.async_wait(ignoring(ignored));
@@ -230,7 +225,7 @@ void Server::probe_engines() {
     for (const auto& served : models_) {
         for (const auto& worker : served->workers()) {
             const bool asked = worker->probe([this](bool right) {
-                post_surely(loop_, [this, right] {
+                asio::post(loop_, [this, right] {
                     probes_right_ = probes_right_ && right;
                     if (--probes_due_ == 0) probed_.notify();
                 });
@@ -248,8 +243,7 @@ asio::awaitable<void> Server::accept_connections() {
         co_await acceptor_.async_accept(socket, ignoring(error));
         // What was taken is served, though the daemon may have been told to stop since: nobody else
         // can.
-        if (!error && !admit(socket))
-            error = make_error_code(boost::system::errc::not_enough_memory);
+        if (!error) admit(std::move(socket));
         if (!error || draining_) continue;
         if (Clock::now() >= next_log) {
             log_warning("cannot accept connections: {}; {} are open", error.message(),
@@ -275,7 +269,7 @@ void Server::stop_accepting() {
             acceptor_.accept(socket, error);
             if (error == asio::error::connection_aborted) continue;
             if (error) break;
-            (void)admit(socket);
+            admit(std::move(socket));
         }
     }
     // A socket that was passed is its owner's, and what waits there is for the next daemon. Taken
@@ -285,26 +279,19 @@ void Server::stop_accepting() {
     accept_pause_.cancel();
 }
 
-bool Server::admit(Socket& socket) try {
+void Server::admit(Socket socket) {
     const Peer peer = peer_of(socket);
-    if (const auto reason = refusal(peer)) {
-        refuse(socket, peer, *reason);
-        return true;
-    }
+    if (const auto reason = refusal(peer)) return refuse(std::move(socket), peer, *reason);
     const std::uint64_t id = next_id_++;
-    std::size_t& of_user = connections_of_[peer.uid];
     const auto session = std::make_shared<Session>(*this, std::move(socket), peer, id);
-    ++of_user;  // from here on the session's end counts it back
+    ++connections_of_[peer.uid];
     ++admitted_connections_;
     sessions_.emplace(id, session);
     session->start();
     if (draining_) session->begin_drain();
-    return true;
-} catch (const std::bad_alloc&) {
-    return false;
 }
 
-void Server::refuse(Socket& socket, const Peer& peer, const Error& reason) {
+void Server::refuse(Socket socket, const Peer& peer, const Error& reason) {
     if (refused_sessions_ == kMaxRefusedSessions) {
         // Too many are being told already: this one may lose its line.
         statistics_.count(std::nullopt, reason.code);
@@ -351,11 +338,7 @@ asio::awaitable<void> Server::keep_deadlines() {
     while (!is_drained()) {
         tick_.expires_after(kTick);
         co_await tick_.async_wait(ignoring(error));
-        try {
-            on_tick();
-        } catch (const std::bad_alloc&) {
-            // At the next tick, then.
-        }
+        on_tick();
     }
 }
 
@@ -412,11 +395,7 @@ void Server::reload_for_hangup() {
     if (hangups_to_do_ > 1) return log_info("SIGHUP: the one before still waits");
     log_info("SIGHUP: loading {} anew", models_.size() == 1 ? "the model" : "all models");
     ++hangups_to_do_;
-    try {
-        reload(all_models(), [this](const Status&) { --hangups_to_do_; });
-    } catch (const std::bad_alloc&) {
-        log_error("SIGHUP: out of memory");
-    }
+    reload(all_models(), [this](const Status&) { --hangups_to_do_; });
 }
 
 void Server::handle_fault(const Error& error) {
@@ -476,7 +455,7 @@ void Server::forget(std::uint64_t id, const Peer& peer) {
         found != connections_of_.end() && --found->second == 0) {
         connections_of_.erase(found);
     }
-    // Where there was no descriptor or memory for one more, there may be now.
+    // Where there was no descriptor for one more, there may be now.
     accept_pause_.cancel();
     // The last one out lets the loop end now rather than at the next tick.
     if (is_drained()) tick_.cancel();
@@ -547,8 +526,8 @@ void Server::go_on_reloading() {
         if (now < load_anyway_at_ + kMaxUnwinding) return;
     }
     const Reload& reload = reloads_to_do_.front();
-    const ModelSetting& setting = settings_.models[reload.models[reload.next]];
-    load(setting, true, &Server::take_loaded);
+    const std::size_t index = reload.models[reload.next];
+    load(settings_.models[index], models_[index].get(), &Server::take_loaded);
 }
 
 void Server::take_loaded(const Loaded& loaded) {
@@ -579,7 +558,6 @@ void Server::take_loaded(const Loaded& loaded) {
 }
 
 void Server::adopt(std::size_t index, std::shared_ptr<LoadedModel> loaded) {
-    retired_.reserve(retired_.size() + 1);  // so that what follows cannot stop halfway
     ++reloads_;
     refused_reloads_.erase(loaded->name());
     watch_engines(*loaded);
@@ -610,30 +588,24 @@ void Server::free_retired() {
     const auto first = std::partition(retired_.begin(), retired_.end(),
                                       [](const auto& served) { return served.use_count() > 1; });
     for (auto left = retired_.end() - first; left > 0; --left) {
-        const auto last = std::make_shared<std::shared_ptr<LoadedModel>>();
-        *last = std::move(retired_.back());
-        retired_.pop_back();
         ++freeing_;
         // Elsewhere: unmapping gigabytes takes its time.
-        post_surely(loading_, [this, last] {
-            last->reset();
+        asio::post(loading_, [this, last = std::move(retired_.back())]() mutable {
+            last.reset();
             give_back_memory();
-            post_surely(loop_, [this] {
+            asio::post(loop_, [this] {
                 --freeing_;
                 go_on_reloading();
             });
         });
+        retired_.pop_back();
     }
 }
 
 void Server::prepare_suggestions(const std::shared_ptr<LoadedModel>& served) {
-    post_surely(suggesting_, [loaded = std::weak_ptr(served)] {
-        try {
-            // Unless it is replaced by now.
-            if (const auto still_there = loaded.lock()) (void)still_there->suggest({});
-        } catch (const std::bad_alloc&) {
-            // Without suggestions, then, until somebody misses a word.
-        }
+    asio::post(suggesting_, [loaded = std::weak_ptr(served)] {
+        // Unless it is replaced by now.
+        if (const auto still_there = loaded.lock()) (void)still_there->suggest({});
         give_back_memory();
     });
 }
@@ -650,30 +622,17 @@ bool Server::suggest(std::shared_ptr<LoadedModel> served, std::string word,
         ++not_suggested_;
         return false;
     }
-    // Made here, where a want of memory does no harm.
-    struct Search {
-        std::shared_ptr<LoadedModel> served;
-        std::string word;
-        std::function<void(std::vector<std::string>)> done;
-        std::vector<std::string> found;
-        Clock::duration took{};
-    };
-    const auto search = std::make_shared<Search>(
-        Search{std::move(served), std::move(word), std::move(done), {}, {}});
-    asio::post(suggesting_, [this, search] {
+    asio::post(suggesting_, [this, served = std::move(served), word = std::move(word),
+                             done = std::move(done)]() mutable {
         const auto begun = Clock::now();
-        try {
-            search->found = search->served->suggest(search->word);
-        } catch (const std::bad_alloc&) {
-            // The answer is right without them.
-        }
-        search->took = Clock::now() - begun;
-        search->served.reset();
-        post_surely(loop_, [this, search] {
+        auto found = served->suggest(word);
+        const auto took = Clock::now() - begun;
+        served.reset();
+        // `done` is moved: what it holds on to belongs to the loop thread.
+        asio::post(loop_, [this, took, found = std::move(found), done = std::move(done)]() mutable {
             --suggestions_in_flight_;
-            suggesting_allowance_ -= search->took;
-            search->done(std::move(search->found));
-            search->done = nullptr;  // what it holds on to is of this thread
+            suggesting_allowance_ -= took;
+            done(std::move(found));
         });
     });
     ++suggestions_in_flight_;

@@ -96,16 +96,17 @@ class Server {
     /// Has the next of the models loaded for the first time, or begins to serve.
     void load_next();
     void take_first(const Loaded& loaded);
-    /// Loads on the other thread, and calls `take` on the loop.
-    void load(const ModelSetting& setting, bool verify, void (Server::*take)(const Loaded&));
+    /// Loads on the other thread, in place of `old` if there is one, and calls `take` on the loop.
+    void load(const ModelSetting& setting, const LoadedModel* old,
+              void (Server::*take)(const Loaded&));
     void begin_serving();
     asio::awaitable<void> accept_connections();
     /// Takes no more connections. Of a socket of our own it first takes those that wait already.
     void stop_accepting();
-    /// Gives a connection its session; false when there is no memory for it.
-    bool admit(Socket& socket);
+    /// Starts the session of a connection, or refuses it.
+    void admit(Socket socket);
     /// Tells a connection why it is one too many.
-    void refuse(Socket& socket, const Peer& peer, const Error& reason);
+    void refuse(Socket socket, const Peer& peer, const Error& reason);
     /// Connections open, without those that are being refused.
     std::size_t open_connections() const { return sessions_.size() - refused_sessions_; }
     std::uint64_t count_of(CloseReason reason) const {

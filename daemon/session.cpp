@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -107,14 +106,9 @@ void Session::start() {
     error_code ignored;
     socket_.non_blocking(true, ignored);
     set_read_deadline();
-    try {
-        spawn(&Session::read_requests);
-        spawn(&Session::write_answers);
-        watch_for_hangup();
-    } catch (const std::bad_alloc&) {
-        close();  // ends those that have started
-        throw;
-    }
+    spawn(&Session::read_requests);
+    spawn(&Session::write_answers);
+    watch_for_hangup();
 }
 
 void Session::start_refused(const Error& reason) {
@@ -299,12 +293,8 @@ void Session::reload(const wire::Request& request) {
     server_.reload(models, [this, slot, session = weak_from_this(), models](const Status& done) {
         const auto self = session.lock();
         if (!self) return;
-        try {
-            slot->reply = done ? Reply(server_.list_models(slot->form, wire::Verb::reload, models))
-                               : Reply(slot->form, done.error());
-        } catch (const std::bad_alloc&) {
-            return close();
-        }
+        slot->reply = done ? Reply(server_.list_models(slot->form, wire::Verb::reload, models))
+                           : Reply(slot->form, done.error());
         mark_ready(slot);
         reload_is_due_ = false;
         taken_.notify();
@@ -352,8 +342,8 @@ Job Session::job_for(const std::shared_ptr<Slot>& slot) {
     // once. The loop does not look at the slot's reply before it is marked ready, which only the
     // posted handler does.
     job.done = [slot, session = weak_from_this(), executor = socket_.get_executor(),
-                server = &server_](Reply& reply, const Times& times) {
-        if (!reply.finished() || reply.is_broken()) slot->reply = std::exchange(reply, Reply());
+                server = &server_](Reply reply, const Times& times) {
+        slot->reply = std::move(reply);
         // Of an answer in pieces: from the first one until the last one is made.
         if (!slot->begun) slot->times.taken = times.taken;
         slot->times.computed = times.computed;
@@ -378,12 +368,7 @@ void Session::take_answer(const std::shared_ptr<Slot>& slot) {
             slot->reply.suggest(std::move(suggestions));
             if (const auto self = session.lock()) self->mark_ready(slot);
         };
-    try {
-        if (server_.suggest(slot->served, error->subject, with_suggestions)) return;
-    } catch (const std::bad_alloc&) {
-        // The answer is right without them.
-    }
-    mark_ready(slot);
+    if (!server_.suggest(slot->served, error->subject, with_suggestions)) mark_ready(slot);
 }
 
 void Session::mark_ready(const std::shared_ptr<Slot>& slot) {

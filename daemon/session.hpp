@@ -43,9 +43,9 @@ class Session : public std::enable_shared_from_this<Session> {
     Session(Server& server, Socket socket, Peer peer, std::uint64_t id, Kind kind = Kind::admitted);
     ~Session();
 
-    /// Starts the coroutines. Throws std::bad_alloc, and the session is closed then.
+    /// Starts the coroutines.
     void start();
-    /// Instead: says `reason` as its last line, see `end_with`. Throws as `start` does.
+    /// Instead: sends `reason` as the last line, see `end_with`.
     void start_refused(const Error& reason);
     /// Cuts the connection if it has passed one of its deadlines. Called a few times a second.
     void enforce_deadlines(Clock::time_point now);

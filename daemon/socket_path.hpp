@@ -53,7 +53,7 @@ class ListeningSocket {
 
     std::string address_;
     std::string path_;       // to be removed at the end; empty when there is nothing to remove
-    std::string lock_path_;  // made beforehand: removing it must not need memory; empty if adopted
+    std::string lock_path_;  // empty if adopted
     UniqueFd lock_;
     UniqueFd fd_;
     dev_t device_ = 0;

@@ -15,8 +15,7 @@
 namespace gloved::daemon {
 
 /// Finds near spellings by going through all words that are about as long, most frequent first.
-/// Nine bytes a word beside the model. Immutable once made: any number of threads may ask. Nothing
-/// here throws but std::bad_alloc.
+/// Nine bytes a word beside the model. Immutable once made: any number of threads may ask.
 ///
 /// Words are compared by code points without regard to case (common/case_fold.hpp). Their distance
 /// is the optimal string alignment: how many code points must be inserted, left out, replaced, or

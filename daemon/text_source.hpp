@@ -26,8 +26,7 @@ class TextSource {
     virtual ~TextSource() = default;
 
     /// Appends text while `out` has less than `enough_bytes` and there is more; the last part that
-    /// it appends may pass that by a hundred bytes or so. A piece may end anywhere in a line. Where
-    /// it throws std::bad_alloc, the answer cannot go on.
+    /// it appends may pass that by a hundred bytes or so. A piece may end anywhere in a line.
     virtual void append_to(std::string& out, std::size_t enough_bytes) = 0;
     virtual bool finished() const = 0;
     /// Memory that the source holds. Text that it has made is not part of it.

@@ -8,12 +8,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/format/layout.hpp"
 #include "common/wire/reply.hpp"
 #include "tests/support/daemon.hpp"
 #include "tests/support/small_model.hpp"
@@ -256,6 +259,40 @@ TEST_F(Models, ThatAreDamagedLeaveTheOldOnesServing) {
     // And all is well again with a sound one.
     make_model(dir_ / "small", random_entries(50, 4, 9));
     EXPECT_EQ(connection_.ask("RELOAD").status, "OK 2");
+}
+
+// Its header alone says how large it is: no machine has the memory.
+TEST_F(Models, ThatDoNotFitIntoMemoryAreRefusedBeforeTheyAreRead) {
+    const std::string before = connection_.ask("NEAR w1").normalised();
+    const std::string path = dir_ / "small/values";
+    std::string values = read_file(path);
+    auto header = format::decode_header(std::as_bytes(std::span(values)));
+    ASSERT_TRUE(header);
+    header->rows = format::kMaxRows;
+    header->dim = format::kMaxDim;
+    std::uint64_t end = format::kHeaderBytes;
+    for (format::Section& section : header->sections) {
+        section.bytes =
+            header->rows * (section.name == format::kNorms     ? sizeof(double)
+                            : section.name == format::kVectors ? sizeof(float) * header->dim
+                                                               : sizeof(std::uint32_t));
+        section.offset = end;
+        end += (section.bytes + format::kSectionAlignment - 1) / format::kSectionAlignment *
+               format::kSectionAlignment;
+    }
+    header->file_bytes = end;
+    header->generation = format::compute_generation(*header);
+    const auto bytes = format::encode_header(*header);
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    std::filesystem::remove(path);
+    write_file(path, values);
+
+    const std::string status = connection_.ask("RELOAD small").status;
+    EXPECT_EQ(status.rfind("ERR unavailable small is not loaded anew, the old one serves on: ", 0),
+              0U)
+        << status;
+    EXPECT_NE(status.find(" MiB of memory, and "), std::string::npos) << status;
+    EXPECT_EQ(connection_.ask("NEAR w1").normalised(), before);
 }
 
 // A plane that is damaged would leave out rows that belong to an answer.

@@ -3,7 +3,7 @@
 // left. (What the C library does by itself, a thread's stack or stdio's own files, does not come by
 // here.)
 //
-// GLOVED_NO_MEMORY=PATH names a file of six 64-bit words in the machine's byte order, which are
+// GLOVED_NO_MEMORY=PATH names a file of five 64-bit words in the machine's byte order, which are
 // read and written while the program runs, so that whoever holds the file mapped can begin and end
 // a shortage at any moment, and knows how far the program came:
 //
@@ -12,7 +12,6 @@
 //   2  how many fail from there on; 0: all
 //   3  calls counted since somebody set this to 0
 //   4  how many of them failed
-//   5  calls for fewer bytes are left out, neither counted nor failing; threads count as 0 bytes
 //
 // The count begins with main: what is made before it, by static objects of libraries and of CUDA's
 // runtime, is not ours to mend.
@@ -46,9 +45,8 @@ struct Control {
     std::atomic<std::uint64_t> many;
     std::atomic<std::uint64_t> counted;
     std::atomic<std::uint64_t> failed;
-    std::atomic<std::uint64_t> smallest;
 };
-static_assert(sizeof(Control) == 6 * sizeof(std::uint64_t) &&
+static_assert(sizeof(Control) == 5 * sizeof(std::uint64_t) &&
               std::atomic<std::uint64_t>::is_always_lock_free);
 
 Control* control = nullptr;
@@ -69,9 +67,8 @@ void open_control() {
     control = static_cast<Control*>(mapped);
 }
 
-bool fails(std::size_t size) {
-    if (control == nullptr || control->armed.load() == 0 || size < control->smallest.load())
-        return false;
+bool fails() {
+    if (control == nullptr || control->armed.load() == 0) return false;
     const std::uint64_t call = control->counted.fetch_add(1) + 1;
     const std::uint64_t first = control->first.load();
     const std::uint64_t many = control->many.load();
@@ -89,29 +86,29 @@ void* none() {
 
 extern "C" {
 
-void* malloc(std::size_t size) noexcept { return fails(size) ? none() : __libc_malloc(size); }
+void* malloc(std::size_t size) noexcept { return fails() ? none() : __libc_malloc(size); }
 
 void* calloc(std::size_t count, std::size_t size) noexcept {
-    return fails(count * size) ? none() : __libc_calloc(count, size);
+    return fails() ? none() : __libc_calloc(count, size);
 }
 
 void* realloc(void* memory, std::size_t size) noexcept {
     // To size 0 it frees.
-    return size != 0 && fails(size) ? none() : __libc_realloc(memory, size);
+    return size != 0 && fails() ? none() : __libc_realloc(memory, size);
 }
 
 void* memalign(std::size_t alignment, std::size_t size) noexcept {
-    return fails(size) ? none() : __libc_memalign(alignment, size);
+    return fails() ? none() : __libc_memalign(alignment, size);
 }
 
 void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
-    return fails(size) ? none() : __libc_memalign(alignment, size);
+    return fails() ? none() : __libc_memalign(alignment, size);
 }
 
 int posix_memalign(void** memory, std::size_t alignment, std::size_t size) noexcept {
     if (alignment % sizeof(void*) != 0 || (alignment & (alignment - 1)) != 0 || alignment == 0)
         return EINVAL;
-    void* const made = fails(size) ? nullptr : __libc_memalign(alignment, size);
+    void* const made = fails() ? nullptr : __libc_memalign(alignment, size);
     if (made == nullptr) return ENOMEM;
     *memory = made;
     return 0;
@@ -119,7 +116,7 @@ int posix_memalign(void** memory, std::size_t alignment, std::size_t size) noexc
 
 void* mmap(void* address, std::size_t size, int protection, int flags, int fd,
            off_t offset) noexcept {
-    if (!fails(size)) return map(address, size, protection, flags, fd, offset);
+    if (!fails()) return map(address, size, protection, flags, fd, offset);
     errno = ENOMEM;
     return MAP_FAILED;
 }
@@ -147,6 +144,6 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
                    void* argument) noexcept {
     using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
     static const auto real = reinterpret_cast<Create>(::dlsym(RTLD_NEXT, "pthread_create"));
-    return fails(0) ? EAGAIN : real(thread, attributes, routine, argument);
+    return fails() ? EAGAIN : real(thread, attributes, routine, argument);
 }
 }

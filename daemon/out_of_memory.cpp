@@ -1,0 +1,71 @@
+#include "daemon/out_of_memory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <new>
+#include <string>
+
+#include "common/files.hpp"
+#include "common/format/model.hpp"
+#include "common/format/planes.hpp"
+#include "common/process_memory.hpp"
+#include "daemon/log.hpp"
+
+namespace gloved::daemon {
+namespace {
+
+/// Of each row: the key index 8, the spelling index 9, and 12 more while that is made.
+constexpr std::uint64_t kBytesPerRow = 8 + 9 + 12;
+/// Stacks and buffers of an engine's threads.
+constexpr std::uint64_t kEngineBytes = std::uint64_t{8} << 20;
+
+[[noreturn]] void exit_out_of_memory() {
+    static std::atomic_flag is_reported;
+    while (is_reported.test_and_set()) ::pause();  // another thread writes the line
+    std::array<char, 64> line;
+    const auto end =
+        fmt::format_to(line.begin(), "{}gloved: out of memory; exiting\n", log_prefix_of_errors());
+    write_last_words({line.data(), static_cast<std::size_t>(end - line.begin())});
+    ::_exit(1);
+}
+
+/// The header of the values file in a model's directory.
+Result<format::Header> read_header(int directory_fd, const std::string& path) {
+    const auto file = open_file_at(directory_fd, format::kValuesFile, path);
+    if (!file) return file.error();
+    std::array<std::byte, format::kHeaderBytes> bytes;
+    if (Status read = read_all_at(file->get(), bytes, 0, path); !read) return read.error();
+    return format::decode_header(bytes);
+}
+
+}  // namespace
+
+void install_out_of_memory_handler() {
+    (void)log_prefix_of_errors();  // allocates, the first time
+    std::set_new_handler(exit_out_of_memory);
+}
+
+Status check_memory_for(const ModelSetting& setting, bool planes, bool locks_files) {
+    const auto directory = open_directory(setting.path);
+    if (!directory) return {};
+    const auto header = read_header(directory->get(), setting.path);
+    const auto available = available_memory();
+    if (!header || !available) return {};
+    const format::PlaneShape plane{static_cast<std::size_t>(header->rows), header->dim};
+    const bool has_plane = ::faccessat(directory->get(), format::kPlanesFile, F_OK, 0) == 0;
+    std::uint64_t needed = header->rows * kBytesPerRow + kEngineBytes;
+    if (planes && !has_plane) needed += plane.bytes();
+    if (locks_files) needed += header->file_bytes + (has_plane ? plane.bytes() : 0);
+    if (needed <= *available) return {};
+    return Error{ErrorCode::unavailable,
+                 fmt::format("{}: loading takes {} MiB of memory, and {} MiB are available",
+                             setting.path, needed >> 20, *available >> 20)};
+}
+
+}  // namespace gloved::daemon
