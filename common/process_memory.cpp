@@ -1,5 +1,7 @@
 #include "common/process_memory.hpp"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <fstream>
 #include <optional>
@@ -77,6 +79,12 @@ Result<std::uint64_t> available_memory(const std::string& root) {
         }
     }
     return available;
+}
+
+void trim_heap() {
+#ifdef __GLIBC__
+    ::malloc_trim(0);
+#endif
 }
 
 }  // namespace gloved

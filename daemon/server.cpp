@@ -1,7 +1,6 @@
 #include "daemon/server.hpp"
 
 #include <fmt/format.h>
-#include <malloc.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -9,15 +8,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "common/quoting.hpp"
 #include "common/wire/reply.hpp"
 #include "daemon/log.hpp"
-#include "daemon/out_of_memory.hpp"
 #include "daemon/session.hpp"
 #include "daemon/signals.hpp"
 
@@ -39,16 +35,6 @@ constexpr std::chrono::microseconds kLastResort{1'800'000};
 /// For the engines' threads to end and give their memory back, when all is answered.
 constexpr std::chrono::microseconds kMaxStopTime{5'000'000};
 
-/// How long a new model waits for the one before it to give its last answers.
-constexpr std::chrono::seconds kMaxFarewell{10};
-/// How long connections that were cut may take to let go of it.
-constexpr std::chrono::seconds kMaxUnwinding{1};
-
-/// Suggestions may take a fifth of one processor, and a quarter of a second at once.
-constexpr int kAllowanceDivisor = 5;
-constexpr std::chrono::milliseconds kMaxSuggestAllowance{250};
-constexpr std::size_t kMaxWaitingSuggestions = 64;
-
 /// The known query goes out so often within the time that the watchdog allows.
 constexpr int kProbesPerInterval = 4;
 
@@ -68,23 +54,6 @@ void end_at_the_latest_after(std::chrono::microseconds time) {
     (void)::setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
-Loaded try_to_load(const Loader& load, const ModelSetting& setting, bool verify,
-                   const Status& fits) try {
-    if (!fits) return fits.error();
-    return load(setting, verify);
-} catch (const std::exception& error) {
-    return Error{ErrorCode::unavailable, error.what()};  // no more threads, most likely
-}
-
-/// What was needed while a model was made ready, or by one that is gone, would stay with the arena
-/// of the thread that had it, and each model has threads of its own: it adds up to megabytes for
-/// every hundred that are mapped.
-void give_back_memory() {
-#ifdef __GLIBC__
-    ::malloc_trim(0);
-#endif
-}
-
 auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
 Peer peer_of(Socket& socket) {
@@ -99,27 +68,23 @@ Peer peer_of(Socket& socket) {
 
 Server::Server(const Settings& settings, Loader load, ListeningSocket listening)
     : settings_(settings),
-      load_(std::move(load)),
       listening_(std::move(listening)),
+      models_(settings, std::move(load), loop_, model_events()),
+      suggester_(loop_),
       acceptor_(loop_),
       signals_(loop_, SIGTERM, SIGINT, SIGHUP),
       accept_pause_(loop_),
       tick_(loop_),
       watchdog_tick_(loop_),
-      probed_(loop_.get_executor()),
-      suggesting_allowance_(kMaxSuggestAllowance) {
+      probed_(loop_.get_executor()) {
     acceptor_.assign(asio::local::stream_protocol(), listening_.release_fd());
 }
 
 Server::~Server() {
     // What runs beside the loop calls back into it, so it ends first; sessions unregister
     // themselves, so the loop's coroutines end before the members that they use.
-    for (asio::thread_pool* pool : {&loading_, &suggesting_}) {
-        pool->stop();
-        pool->join();
-    }
-    for (const auto& served : models_) served->stop();
-    for (const auto& served : retired_) served->stop();
+    suggester_.stop();
+    models_.stop();
     for (const auto& [id, session] : sessions_) {
         if (const auto alive = session.lock()) alive->close();
     }
@@ -127,12 +92,13 @@ Server::~Server() {
     loop_.poll();
 }
 
-void Server::watch_engines(const LoadedModel& served) {
-    for (const auto& worker : served.workers()) {
-        worker->on_fault([this](const Error& error) {
-            asio::post(loop_, [this, error] { handle_fault(error); });
-        });
-    }
+ModelSet::Events Server::model_events() {
+    return {
+        .on_replaced = [this](const auto& loaded) { suggester_.prepare(loaded); },
+        .on_fault = [this](const Error& error) { handle_fault(error); },
+        .on_device_error = [this] { probe_engines(); },
+        .close_readers = [this](const ModelSet::Models& models) { close_readers(models); },
+    };
 }
 
 bool Server::run(const std::function<void()>& on_ready) {
@@ -142,7 +108,7 @@ bool Server::run(const std::function<void()>& on_ready) {
         loop_, [this] { return keep_deadlines(); }, asio::detached);
     asio::co_spawn(
         loop_, [this] { return handle_signals(); }, asio::detached);
-    load_next();
+    load_models();
     while (!loop_.stopped()) {
         if (quick_in_flight_ > 0 && Clock::now() < spin_until_) {
             loop_.poll_one();
@@ -156,40 +122,18 @@ bool Server::run(const std::function<void()>& on_ready) {
     return !fault_;
 }
 
-void Server::load_next() {
-    if (models_.size() == settings_.models.size()) return begin_serving();
-    const ModelSetting& setting = settings_.models[models_.size()];
-    manager_.status(fmt::format("loading {} ({} of {})", setting.name, models_.size() + 1,
+void Server::load_models() {
+    if (models_.is_complete()) return begin_serving();
+    const std::size_t place = models_.all().size();
+    manager_.status(fmt::format("loading {} ({} of {})", settings_.models[place].name, place + 1,
                                 settings_.models.size()));
-    load(setting, nullptr, &Server::take_first);
-}
-
-void Server::load(const ModelSetting& setting, const LoadedModel* old,
-                  void (Server::*take)(const Loaded&)) {
-    is_loading_ = true;
-    const bool is_reload = old != nullptr;
-    const bool locks_files = is_reload && std::string_view(old->pinned()) == "on";
-    asio::post(loading_, [=, this, &setting] {
-        const Status fits =
-            is_reload ? check_memory_for(setting, settings_.planes, locks_files) : Status();
-        asio::post(loop_, [this, take, loaded = try_to_load(load_, setting, is_reload, fits)] {
-            (this->*take)(loaded);
-        });
-    });
-}
-
-void Server::take_first(const Loaded& loaded) {
-    is_loading_ = false;
-    if (draining_) return;
-    if (!loaded) {
+    models_.load_next([this](const Status& loaded) {
+        if (loaded) return load_models();
         fault_ = loaded.error();
         log_error("{}", loaded.error().message);
         manager_.status(fmt::format("cannot start: {}", loaded.error().message));
-        return begin_drain({});
-    }
-    watch_engines(**loaded);
-    models_.push_back(*loaded);
-    load_next();
+        begin_drain({});
+    });
 }
 
 void Server::begin_serving() {
@@ -222,8 +166,8 @@ asio::awaitable<void> Server::feed_watchdog(std::chrono::microseconds interval) 
 }
 
 void Server::probe_engines() {
-    for (const auto& served : models_) {
-        for (const auto& worker : served->workers()) {
+    for (const auto& loaded : models_.all()) {
+        for (const auto& worker : loaded->workers()) {
             const bool asked = worker->probe([this](bool right) {
                 asio::post(loop_, [this, right] {
                     probes_right_ = probes_right_ && right;
@@ -259,7 +203,7 @@ asio::awaitable<void> Server::accept_connections() {
 
 void Server::stop_accepting() {
     error_code error;
-    if (listening_.is_own() && is_serving()) {
+    if (listening_.is_own() && models_.is_complete()) {
         // From here on connects are refused, and those that came before can still be taken: none is
         // lost in between.
         ::shutdown(acceptor_.native_handle(), SHUT_RD);
@@ -346,14 +290,13 @@ asio::awaitable<void> Server::keep_deadlines() {
 void Server::on_tick() {
     tend_log();
     manager_.send_kept();
-    if (!is_serving()) return;
+    if (!models_.is_complete()) return;
     if (!draining_) manager_.status(describe_state());
-    free_retired();
-    go_on_reloading();
+    models_.on_tick();
     // Not before: until then the first answers come sooner.
     if (!suggestions_prepared_) {
         suggestions_prepared_ = true;
-        for (const auto& served : models_) prepare_suggestions(served);
+        for (const auto& loaded : models_.all()) suggester_.prepare(loaded);
     }
     // A session that ends here would change the map under the loop.
     const auto now = Clock::now();
@@ -386,27 +329,23 @@ asio::awaitable<void> Server::handle_signals() {
 }
 
 void Server::reload_for_hangup() {
-    if (!is_serving()) {
+    if (!models_.is_complete()) {
         // A model may have been replaced since it was read.
         hangup_while_loading_ = true;
         return log_info("SIGHUP: the models are loaded anew as soon as the daemon serves");
     }
     // One is under way and one waits, which will find whatever has changed by now.
     if (hangups_to_do_ > 1) return log_info("SIGHUP: the one before still waits");
-    log_info("SIGHUP: loading {} anew", models_.size() == 1 ? "the model" : "all models");
+    log_info("SIGHUP: loading {} anew", settings_.models.size() == 1 ? "the model" : "all models");
     ++hangups_to_do_;
-    reload(all_models(), [this](const Status&) { --hangups_to_do_; });
+    models_.reload(models_.all_places(), [this](const Status&) { --hangups_to_do_; });
 }
 
 void Server::handle_fault(const Error& error) {
     if (fault_) return;
     fault_ = error;
     manager_.status(fmt::format("out of service: {}", error.message));
-    for (const auto* models : {&models_, &retired_}) {
-        for (const auto& served : *models) {
-            for (const auto& worker : served->workers()) worker->refuse(error);
-        }
-    }
+    models_.refuse(error);
     end_at_the_latest_after(kLastResort);
     begin_drain(std::min(kFaultTimeout, settings_.limits.drain_timeout));
 }
@@ -425,7 +364,7 @@ void Server::begin_drain(std::chrono::milliseconds timeout) {
     for (const auto& [id, session] : sessions_) {
         if (const auto alive = session.lock()) alive->begin_drain();
     }
-    go_on_reloading();
+    models_.stop_loading();
     tick_.cancel();
     watchdog_tick_.cancel();
     probed_.notify();
@@ -484,160 +423,13 @@ Status Server::check(const wire::Request& request, const LoadedModel& served) co
     return {};
 }
 
-std::vector<std::size_t> Server::all_models() const {
-    std::vector<std::size_t> all(models_.size());
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    return all;
-}
-
-Result<std::size_t> Server::find_model(const std::string& name) const {
-    std::string names;
-    for (std::size_t i = 0; i < models_.size(); ++i) {
-        if (models_[i]->name() == name) return i;
-        names += (i == 0 ? "" : ", ") + models_[i]->name();
-    }
-    return Error{ErrorCode::unknown_model,
-                 fmt::format("no model {} here: there is {}", printable(name), names)};
-}
-
-void Server::reload(std::vector<std::size_t> models, std::function<void(const Status&)> done) {
-    reloads_to_do_.push_back({std::move(models), 0, {}, std::move(done)});
-    go_on_reloading();
-}
-
-void Server::go_on_reloading() {
-    if (is_loading_) return;
-    if (draining_) {
-        for (const Reload& reload : std::exchange(reloads_to_do_, {})) {
-            reload.done(
-                Error{ErrorCode::unavailable, "the daemon stops; no model is loaded any more"});
-        }
-        return;
-    }
-    if (freeing_ > 0 || reloads_to_do_.empty()) return;
-    free_retired();
-    if (freeing_ > 0) return;
-    if (!retired_.empty()) {
-        const auto now = Clock::now();
-        if (now < load_anyway_at_) return;
-        // There is memory for one model that was replaced. Who still takes its answers has had the
-        // time for it.
-        cut_readers_of_retired();
-        if (now < load_anyway_at_ + kMaxUnwinding) return;
-    }
-    const Reload& reload = reloads_to_do_.front();
-    const std::size_t index = reload.models[reload.next];
-    load(settings_.models[index], models_[index].get(), &Server::take_loaded);
-}
-
-void Server::take_loaded(const Loaded& loaded) {
-    is_loading_ = false;
-    Reload& reload = reloads_to_do_.front();
-    const std::size_t index = reload.models[reload.next++];
-    if (loaded) {
-        adopt(index, *loaded);
-    } else {
-        ++failed_reloads_;
-        const Error error{ErrorCode::unavailable,
-                          fmt::format("{} is not loaded anew, the old one serves on: {}",
-                                      settings_.models[index].name, loaded.error().message)};
-        log_error("{}", error.message);
-        refused_reloads_[settings_.models[index].name] = error.message;
-        if (reload.status) reload.status = error;
-        // Whether the device has an error that stays with it, and has been lost for the old engines
-        // too, the next request would tell.
-        if (loaded.error().code == ErrorCode::device) probe_engines();
-    }
-    if (reload.next == reload.models.size()) {
-        const Reload finished = std::move(reload);
-        reloads_to_do_.pop_front();
-        finished.done(finished.status);
-    }
-    free_retired();
-    go_on_reloading();
-}
-
-void Server::adopt(std::size_t index, std::shared_ptr<LoadedModel> loaded) {
-    ++reloads_;
-    refused_reloads_.erase(loaded->name());
-    watch_engines(*loaded);
-    if (fault_) {
-        for (const auto& worker : loaded->workers()) worker->refuse(*fault_);
-    }
-    retired_.push_back(std::exchange(models_[index], std::move(loaded)));
-    load_anyway_at_ = Clock::now() + kMaxFarewell;
-    const LoadedModel& now = *models_[index];
-    log_info("model {}: generation {} in place of {}", now.name(),
-             format::hex(now.model().generation()),
-             format::hex(retired_.back()->model().generation()));
-    prepare_suggestions(models_[index]);
-}
-
-void Server::cut_readers_of_retired() {
+void Server::close_readers(const ModelSet::Models& models) {
     for (const auto& [id, session] : sessions_) {
         const auto alive = session.lock();
-        if (!alive || !alive->takes_answers_of(retired_)) continue;
+        if (!alive || !alive->takes_answers_of(models)) continue;
         count_closed(CloseReason::unread);
         alive->close();
     }
-}
-
-void Server::free_retired() {
-    // But for the thread that makes suggestions ready, and then lets go, nobody takes a new hold of
-    // a model that only the list holds.
-    const auto first = std::partition(retired_.begin(), retired_.end(),
-                                      [](const auto& served) { return served.use_count() > 1; });
-    for (auto left = retired_.end() - first; left > 0; --left) {
-        ++freeing_;
-        // Elsewhere: unmapping gigabytes takes its time.
-        asio::post(loading_, [this, last = std::move(retired_.back())]() mutable {
-            last.reset();
-            give_back_memory();
-            asio::post(loop_, [this] {
-                --freeing_;
-                go_on_reloading();
-            });
-        });
-        retired_.pop_back();
-    }
-}
-
-void Server::prepare_suggestions(const std::shared_ptr<LoadedModel>& served) {
-    asio::post(suggesting_, [loaded = std::weak_ptr(served)] {
-        // Unless it is replaced by now.
-        if (const auto still_there = loaded.lock()) (void)still_there->suggest({});
-        give_back_memory();
-    });
-}
-
-bool Server::suggest(std::shared_ptr<LoadedModel> served, std::string word,
-                     std::function<void(std::vector<std::string>)> done) {
-    const auto now = Clock::now();
-    suggesting_allowance_ = std::min<Clock::duration>(
-        kMaxSuggestAllowance,
-        suggesting_allowance_ + (now - allowance_counted_) / kAllowanceDivisor);
-    allowance_counted_ = now;
-    if (suggestions_in_flight_ >= kMaxWaitingSuggestions ||
-        suggesting_allowance_ <= Clock::duration::zero()) {
-        ++not_suggested_;
-        return false;
-    }
-    asio::post(suggesting_, [this, served = std::move(served), word = std::move(word),
-                             done = std::move(done)]() mutable {
-        const auto begun = Clock::now();
-        auto found = served->suggest(word);
-        const auto took = Clock::now() - begun;
-        served.reset();
-        // `done` is moved: what it holds on to belongs to the loop thread.
-        asio::post(loop_, [this, took, found = std::move(found), done = std::move(done)]() mutable {
-            --suggestions_in_flight_;
-            suggesting_allowance_ -= took;
-            done(std::move(found));
-        });
-    });
-    ++suggestions_in_flight_;
-    ++suggested_;
-    return true;
 }
 
 }  // namespace gloved::daemon

@@ -4,9 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,12 +16,13 @@
 #include "common/wire/request.hpp"
 #include "daemon/asio.hpp"
 #include "daemon/engine_worker.hpp"
-#include "daemon/loaded_model.hpp"
+#include "daemon/model_set.hpp"
 #include "daemon/service_manager.hpp"
 #include "daemon/session.hpp"
 #include "daemon/settings.hpp"
 #include "daemon/socket_path.hpp"
 #include "daemon/statistics.hpp"
+#include "daemon/suggester.hpp"
 
 namespace gloved::daemon {
 
@@ -43,16 +42,13 @@ class Server {
     [[nodiscard]] bool run(const std::function<void()>& on_ready);
     /// Whether a thread still loads a model, after `run` has returned: destroying the server would
     /// wait for it.
-    bool is_loading() const { return is_loading_; }
+    bool is_loading() const { return models_.is_loading(); }
 
     const Settings& settings() const { return settings_; }
-    /// All models, the default first, as they are loaded now; all that `settings` names, once a
-    /// session asks.
-    const std::vector<std::shared_ptr<LoadedModel>>& models() const { return models_; }
-    /// The places of all models.
-    std::vector<std::size_t> all_models() const;
-    /// The place of a name among the models. Error: unknown_model.
-    Result<std::size_t> find_model(const std::string& name) const;
+    /// The models; complete before there is a session.
+    ModelSet& models() { return models_; }
+    const ModelSet& models() const { return models_; }
+    Suggester& suggester() { return suggester_; }
     /// Why no request is answered any more; nothing while all is well.
     const std::optional<Error>& fault() const { return fault_; }
     /// Where a session reads into; its content is good until the session waits for anything.
@@ -67,16 +63,6 @@ class Server {
     std::string stats(wire::Form form, const LoadedModel& served) const;
     /// The reply to STATS prometheus: the text exposition format, with all models.
     std::string prometheus_stats(wire::Form form) const;
-
-    /// Loads models anew, one after another, beside those that serve, and puts each in the other's
-    /// place; where one cannot be loaded the old one serves on. `done` is called on the loop at the
-    /// end, with the first fault. Whatever is asked for, one is loaded at a time, and as a rule not
-    /// before the last one that was replaced is gone: memory has room for one more.
-    void reload(std::vector<std::size_t> models, std::function<void(const Status&)> done);
-    /// Looks for near spellings on a thread of its own and calls `done` on the loop; false, and
-    /// never, when more is asked than one may spend on that.
-    bool suggest(std::shared_ptr<LoadedModel> served, std::string word,
-                 std::function<void(std::vector<std::string>)> done);
 
     /// An answer has been written, or its connection was lost meanwhile.
     void count_answer(const Peer& peer, std::optional<wire::Verb> verb,
@@ -93,12 +79,9 @@ class Server {
     void forget_refused(std::uint64_t id);
 
   private:
-    /// Has the next of the models loaded for the first time, or begins to serve.
-    void load_next();
-    void take_first(const Loaded& loaded);
-    /// Loads on the other thread, in place of `old` if there is one, and calls `take` on the loop.
-    void load(const ModelSetting& setting, const LoadedModel* old,
-              void (Server::*take)(const Loaded&));
+    ModelSet::Events model_events();
+    /// Loads the models for the first time, one after another, then serves.
+    void load_models();
     void begin_serving();
     asio::awaitable<void> accept_connections();
     /// Takes no more connections. Of a socket of our own it first takes those that wait already.
@@ -118,55 +101,27 @@ class Server {
     void probe_engines();
     /// What `systemctl status` shows.
     std::string describe_state() const;
-    /// Why the service is not what it should be, though it answers; empty while all is well.
-    std::string degraded_reason() const;
     asio::awaitable<void> keep_deadlines();
     void on_tick();
     asio::awaitable<void> handle_signals();
     void reload_for_hangup();
-    bool is_serving() const { return models_.size() == settings_.models.size(); }
     /// Nothing is left to be done but to end.
     bool is_drained() const { return draining_ && !accepting_ && sessions_.empty(); }
     void begin_drain(std::chrono::milliseconds timeout);
     void handle_fault(const Error& error);
-    void watch_engines(const LoadedModel& served);
-    /// Loads the next model that is waited for, if it may be loaded now.
-    void go_on_reloading();
-    void take_loaded(const Loaded& loaded);
-    /// A model that was loaded anew takes its place.
-    void adopt(std::size_t index, std::shared_ptr<LoadedModel> loaded);
-    /// Closes connections that still take answers of models that were replaced.
-    void cut_readers_of_retired();
-    /// Frees models that were replaced and answer nothing any more.
-    void free_retired();
-    void prepare_suggestions(const std::shared_ptr<LoadedModel>& served);
-    std::size_t waiting() const;
+    /// Closes connections that are owed answers of these models.
+    void close_readers(const ModelSet::Models& models);
 
     const Settings& settings_;
-    std::vector<std::shared_ptr<LoadedModel>> models_;
-    std::vector<std::shared_ptr<LoadedModel>> retired_;  // replaced, but with answers still to give
-    const Loader load_;
     std::function<void()> on_ready_;
     std::optional<Error> fault_;
     ServiceManager manager_;
     ListeningSocket listening_;
-    /// Models to be loaded anew, and who waits for that.
-    struct Reload {
-        std::vector<std::size_t> models;
-        std::size_t next = 0;
-        Status status;  // the first fault
-        std::function<void(const Status&)> done;
-    };
-    std::deque<Reload> reloads_to_do_;
-    std::size_t hangups_to_do_ = 0;      // of them, for SIGHUP
+    std::size_t hangups_to_do_ = 0;      // reloads that wait, for SIGHUP
     bool hangup_while_loading_ = false;  // a SIGHUP came before the daemon served
-    bool is_loading_ = false;
-    std::size_t freeing_ = 0;                                      // models, on the other thread
-    Clock::time_point load_anyway_at_ = Clock::time_point::min();  // though a replaced model is not
-                                                                   // gone yet
     asio::io_context loop_{1};
-    asio::thread_pool loading_{1};     // loads and frees models
-    asio::thread_pool suggesting_{1};  // looks for near spellings
+    ModelSet models_;
+    Suggester suggester_;
     asio::local::stream_protocol::acceptor acceptor_;
     asio::signal_set signals_;
     asio::steady_timer accept_pause_;
@@ -185,14 +140,6 @@ class Server {
     std::uint64_t refused_connections_ = 0;
     std::uint64_t refused_uid_share_ = 0;  // of them, for their user had too many
     std::array<std::uint64_t, kCloseReasons> closed_{};
-    std::map<std::string, std::string> refused_reloads_;  // model to message, until one succeeds
-    std::uint64_t reloads_ = 0;
-    std::uint64_t failed_reloads_ = 0;
-    std::size_t suggestions_in_flight_ = 0;
-    Clock::duration suggesting_allowance_;
-    Clock::time_point allowance_counted_ = Clock::now();
-    std::uint64_t suggested_ = 0;
-    std::uint64_t not_suggested_ = 0;    // for want of allowance
     std::uint64_t quick_in_flight_ = 0;  // at engines that are worth spinning for
     Clock::time_point spin_until_;
     bool suggestions_prepared_ = false;

@@ -132,7 +132,7 @@ std::string labels_of(const LoadedModel& served, const EngineWorker& worker) {
     return fmt::format("model=\"{}\",engine=\"{}\"", served.name(), worker.engine().name());
 }
 
-void expose_batches(Exposition& out, const std::vector<std::shared_ptr<LoadedModel>>& models) {
+void expose_batches(Exposition& out, const ModelSet::Models& models) {
     out.metric("batch_size", "histogram", "Queries that were scanned together.");
     for (const auto& served : models) {
         for (const auto& worker : served->workers()) {
@@ -152,7 +152,7 @@ void expose_batches(Exposition& out, const std::vector<std::shared_ptr<LoadedMod
     }
 }
 
-void expose_passes(Exposition& out, const std::vector<std::shared_ptr<LoadedModel>>& models) {
+void expose_passes(Exposition& out, const ModelSet::Models& models) {
     out.metric("answers_total", "counter", "Scanned queries by the pass that led to their answer.");
     for (const auto& served : models) {
         for (const auto& worker : served->workers()) {
@@ -179,7 +179,7 @@ std::string Server::list_models(wire::Form form, wire::Verb verb,
     wire::append_head(reply, form, verb, which.size());
     wire::LineWriter line(reply, form, true);
     for (const std::size_t index : which) {
-        const LoadedModel& served = *models_[index];
+        const LoadedModel& served = *models_.all()[index];
         line.begin();
         line.text("model", served.name());
         line.count("rows", served.model().rows());
@@ -192,36 +192,21 @@ std::string Server::list_models(wire::Form form, wire::Verb verb,
     return reply;
 }
 
-std::size_t Server::waiting() const {
-    std::size_t waiting = 0;
-    for (const auto& served : models_) {
-        for (const auto& worker : served->workers()) waiting += worker->waiting();
-    }
-    return waiting;
-}
-
-std::string Server::degraded_reason() const {
-    std::string text;
-    for (const auto& [model, message] : refused_reloads_)
-        text += (text.empty() ? "" : "; ") + message;
-    return text;
-}
-
 std::string Server::describe_state() const {
-    const LoadedModel& first = *models_.front();
+    const LoadedModel& first = *models_.all().front();
     const kernels::Engine& engine = first.first_worker().engine();
     std::string text =
         fmt::format("serving {}: {} words x {}, engine {} ({})", first.name(), first.model().rows(),
                     first.model().dim(), engine.name(), engine.description());
-    if (models_.size() > 1) text += fmt::format("; {} models in all", models_.size());
+    if (models_.all().size() > 1) text += fmt::format("; {} models in all", models_.all().size());
     if (!settings_.missing_engines.empty())
         text += fmt::format("; not {}", settings_.missing_engines);
     const std::string_view pinned = first.pinned();
     if (pinned == "on") text += "; memory locked";
     if (pinned == "refused")
         text += fmt::format("; memory not locked (the limit is {})", describe(memlock_limit()));
-    if (const std::string degraded_reason = this->degraded_reason(); !degraded_reason.empty())
-        text += "; DEGRADED: " + degraded_reason;
+    if (const std::string reason = models_.degraded_reason(); !reason.empty())
+        text += "; DEGRADED: " + reason;
     return text;
 }
 
@@ -243,14 +228,14 @@ std::string Server::stats(wire::Form form, const LoadedModel& served) const {
             answers_by[i] += worker->counts().answers_by[i];
         plane_unselective += worker->counts().plane_unselective;
     }
-    const std::string degraded_reason = this->degraded_reason();
+    const std::string degraded_reason = models_.degraded_reason();
     std::vector<Fact> facts = {
         {"health", std::string(degraded_reason.empty() ? "serving" : "degraded")}};
     if (!degraded_reason.empty()) facts.push_back({"health_reason", degraded_reason});
     const std::vector<Fact> of_the_model = {
         {"version", std::string(kProgramVersion)},
         {"uptime_s", seconds_of(Clock::now() - started_)},
-        {"models", models_.size()},
+        {"models", models_.all().size()},
         {"model", served.name()},
         {"rows", model.rows()},
         {"dim", model.dim()},
@@ -279,7 +264,7 @@ std::string Server::stats(wire::Form form, const LoadedModel& served) const {
     const std::vector<Fact> common = {
         {"answered", statistics_.answered()},
         {"errors", statistics_.refused()},
-        {"queue_depth", waiting()},
+        {"queue_depth", models_.waiting()},
         {"queue_length", limits.queue_length},
         {"connections", open_connections()},
         {"connections_total", admitted_connections_},
@@ -300,11 +285,11 @@ std::string Server::stats(wire::Form form, const LoadedModel& served) const {
         {"drain_timeout_s", seconds_in(limits.drain_timeout)},
         fact_of({"memlock_limit_bytes", describe(memlock_limit())}),
         {"own_memory_bytes", own_memory_bytes()},
-        {"retired_models", retired_.size() + freeing_},
-        {"reloads", reloads_},
-        {"failed_reloads", failed_reloads_},
-        {"suggested", suggested_},
-        {"not_suggested", not_suggested_},
+        {"retired_models", models_.retired()},
+        {"reloads", models_.reloads()},
+        {"failed_reloads", models_.failed_reloads()},
+        {"suggested", suggester_.searches()},
+        {"not_suggested", suggester_.omitted()},
         {"log_lines_lost", lost_log_lines()},
     };
     facts.insert(facts.end(), common.begin(), common.end());
@@ -342,16 +327,16 @@ std::string Server::prometheus_stats(wire::Form form) const {
     out.single("uptime_seconds", "gauge", "Since the start.", seconds_of(Clock::now() - started_));
     out.single("degraded", "gauge",
                "1 when something is wrong though requests are answered: STATS has health_reason.",
-               degraded_reason().empty() ? 0 : 1);
+               models_.degraded_reason().empty() ? 0 : 1);
     out.metric("model_info", "gauge", "The models that are served, the default first.");
-    for (const auto& served : models_) {
+    for (const auto& served : models_.all()) {
         out.sample(fmt::format("model=\"{}\",generation=\"{}\",engine=\"{}\",pinned=\"{}\"",
                                served->name(), format::hex(served->model().generation()),
                                served->first_worker().engine().name(), served->pinned()),
                    1);
     }
     out.metric("model_rows", "gauge", "Words of a model.");
-    for (const auto& served : models_) {
+    for (const auto& served : models_.all()) {
         out.sample(fmt::format("model=\"{}\"", served->name()), served->model().rows());
     }
     out.metric("requests_total", "counter",
@@ -361,10 +346,10 @@ std::string Server::prometheus_stats(wire::Form form) const {
             out.sample(fmt::format("verb=\"{}\",outcome=\"{}\"", verb, outcome), count);
         });
     expose_times(out, statistics_);
-    expose_batches(out, models_);
-    expose_passes(out, models_);
+    expose_batches(out, models_.all());
+    expose_passes(out, models_.all());
     out.metric("queue_depth", "gauge", "Requests that wait for an engine.");
-    for (const auto& served : models_) {
+    for (const auto& served : models_.all()) {
         for (const auto& worker : served->workers()) {
             out.sample(labels_of(*served, *worker), worker->waiting());
         }
@@ -387,19 +372,19 @@ std::string Server::prometheus_stats(wire::Form form) const {
     out.sample("limit=\"write_timeout\"", count_of(CloseReason::unread));
     out.single("own_memory_bytes", "gauge", "Memory beside the mapped models.", own_memory_bytes());
     out.metric("gpu_memory_bytes", "gauge", "Device memory that a model's engine holds.");
-    for (const auto& served : models_) {
+    for (const auto& served : models_.all()) {
         for (const auto& [key, value] : served->first_worker().engine().facts()) {
             if (key == "gpu_memory_bytes")
                 out.sample(fmt::format("model=\"{}\"", served->name()), value);
         }
     }
     out.metric("reloads_total", "counter", "Models loaded anew.");
-    out.sample("outcome=\"done\"", reloads_);
-    out.sample("outcome=\"failed\"", failed_reloads_);
+    out.sample("outcome=\"done\"", models_.reloads());
+    out.sample("outcome=\"failed\"", models_.failed_reloads());
     out.metric("suggestions_total", "counter",
                "Unknown words, with near spellings looked for or not.");
-    out.sample("outcome=\"looked_for\"", suggested_);
-    out.sample("outcome=\"left_out\"", not_suggested_);
+    out.sample("outcome=\"looked_for\"", suggester_.searches());
+    out.sample("outcome=\"left_out\"", suggester_.omitted());
     out.single("log_lines_lost_total", "counter", "Lines of the log that nobody read in time.",
                lost_log_lines());
     return wire::lines_reply(form, wire::Verb::stats, out.text());

@@ -245,17 +245,17 @@ void Session::answer_error(std::optional<wire::Verb> verb, Error error) {
 }
 
 Result<std::shared_ptr<LoadedModel>> Session::served_for(const wire::Request& request) const {
-    if (request.options.model.empty()) return server_.models()[model_];
-    const auto index = server_.find_model(request.options.model);
+    if (request.options.model.empty()) return server_.models().all()[model_];
+    const auto index = server_.models().find(request.options.model);
     if (!index) return index.error();
-    return server_.models()[*index];
+    return server_.models().all()[*index];
 }
 
 void Session::use(const wire::Request& request) {
-    const auto index = server_.find_model(request.words[0]);
+    const auto index = server_.models().find(request.words[0]);
     if (!index) return answer_error(request.verb, index.error());
     model_ = *index;
-    const LoadedModel& served = *server_.models()[model_];
+    const LoadedModel& served = *server_.models().all()[model_];
     answer_now(request.verb, Reply(wire::empty_reply(
                                  form_, request.verb,
                                  {{"rows", served.model().rows()},
@@ -264,8 +264,8 @@ void Session::use(const wire::Request& request) {
 }
 
 void Session::list_models() {
-    answer_now(wire::Verb::models,
-               Reply(server_.list_models(form_, wire::Verb::models, server_.all_models())));
+    answer_now(wire::Verb::models, Reply(server_.list_models(form_, wire::Verb::models,
+                                                             server_.models().all_places())));
 }
 
 void Session::show_statistics(const wire::Request& request) {
@@ -281,24 +281,25 @@ void Session::reload(const wire::Request& request) {
         return answer_error(request.verb,
                             {ErrorCode::forbidden, "RELOAD is for root and the daemon's own user"});
     }
-    std::vector<std::size_t> models = server_.all_models();
+    std::vector<std::size_t> models = server_.models().all_places();
     if (!request.words.empty()) {
-        const auto index = server_.find_model(request.words[0]);
+        const auto index = server_.models().find(request.words[0]);
         if (!index) return answer_error(request.verb, index.error());
         models = {*index};
     }
     auto slot = make_slot(request.verb);
     slots_.push_back(slot);
     reload_is_due_ = true;
-    server_.reload(models, [this, slot, session = weak_from_this(), models](const Status& done) {
-        const auto self = session.lock();
-        if (!self) return;
-        slot->reply = done ? Reply(server_.list_models(slot->form, wire::Verb::reload, models))
-                           : Reply(slot->form, done.error());
-        mark_ready(slot);
-        reload_is_due_ = false;
-        taken_.notify();
-    });
+    server_.models().reload(
+        models, [this, slot, session = weak_from_this(), models](const Status& done) {
+            const auto self = session.lock();
+            if (!self) return;
+            slot->reply = done ? Reply(server_.list_models(slot->form, wire::Verb::reload, models))
+                               : Reply(slot->form, done.error());
+            mark_ready(slot);
+            reload_is_due_ = false;
+            taken_.notify();
+        });
 }
 
 void Session::submit(wire::Request request, std::string_view line) {
@@ -368,7 +369,8 @@ void Session::take_answer(const std::shared_ptr<Slot>& slot) {
             slot->reply.suggest(std::move(suggestions));
             if (const auto self = session.lock()) self->mark_ready(slot);
         };
-    if (!server_.suggest(slot->served, error->subject, with_suggestions)) mark_ready(slot);
+    if (!server_.suggester().suggest(slot->served, error->subject, with_suggestions))
+        mark_ready(slot);
 }
 
 void Session::mark_ready(const std::shared_ptr<Slot>& slot) {

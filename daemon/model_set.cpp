@@ -1,0 +1,220 @@
+#include "daemon/model_set.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "common/process_memory.hpp"
+#include "common/quoting.hpp"
+#include "daemon/log.hpp"
+#include "daemon/out_of_memory.hpp"
+
+namespace gloved::daemon {
+namespace {
+
+/// How long a new model waits for the one before it to give its last answers.
+constexpr std::chrono::seconds kMaxFarewell{10};
+/// How long connections that were closed may take to release it.
+constexpr std::chrono::seconds kMaxUnwinding{1};
+
+/// `load`, with what it throws as an error: std::system_error where no thread can be started.
+Loaded try_to_load(const Loader& load, const ModelSetting& setting, bool verify) try {
+    return load(setting, verify);
+} catch (const std::exception& error) {
+    return Error{ErrorCode::unavailable, error.what()};
+}
+
+}  // namespace
+
+ModelSet::ModelSet(const Settings& settings, Loader load, asio::io_context& loop, Events events)
+    : settings_(settings), load_(std::move(load)), loop_(loop), events_(std::move(events)) {}
+
+std::vector<std::size_t> ModelSet::all_places() const {
+    std::vector<std::size_t> all(models_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return all;
+}
+
+Result<std::size_t> ModelSet::find(const std::string& name) const {
+    std::string names;
+    for (std::size_t i = 0; i < models_.size(); ++i) {
+        if (models_[i]->name() == name) return i;
+        names += (i == 0 ? "" : ", ") + models_[i]->name();
+    }
+    return Error{ErrorCode::unknown_model,
+                 fmt::format("no model {} here: there is {}", printable(name), names)};
+}
+
+void ModelSet::load(const ModelSetting& setting, const LoadedModel* old,
+                    std::function<void(const Loaded&)> take) {
+    is_loading_ = true;
+    const bool is_reload = old != nullptr;
+    const bool locks_files = is_reload && std::string_view(old->pinned()) == "on";
+    asio::post(loading_, [this, &setting, is_reload, locks_files, take = std::move(take)] {
+        const Status fits =
+            is_reload ? check_memory_for(setting, settings_.planes, locks_files) : Status();
+        Loaded loaded = fits ? try_to_load(load_, setting, is_reload) : Loaded(fits.error());
+        asio::post(loop_, [this, take, loaded = std::move(loaded)] {
+            is_loading_ = false;
+            take(loaded);
+        });
+    });
+}
+
+void ModelSet::load_next(std::function<void(const Status&)> done) {
+    load(settings_.models[models_.size()], nullptr,
+         [this, done = std::move(done)](const Loaded& loaded) {
+             if (is_stopped_) return;
+             if (!loaded) return done(loaded.error());
+             watch_engines(**loaded);
+             models_.push_back(*loaded);
+             done({});
+         });
+}
+
+void ModelSet::watch_engines(const LoadedModel& loaded) {
+    for (const auto& worker : loaded.workers()) {
+        worker->on_fault([this](const Error& error) {
+            asio::post(loop_, [this, error] { events_.on_fault(error); });
+        });
+    }
+}
+
+void ModelSet::reload(std::vector<std::size_t> places, std::function<void(const Status&)> done) {
+    waiting_reloads_.push_back({std::move(places), 0, {}, std::move(done)});
+    start_next_reload();
+}
+
+void ModelSet::on_tick() {
+    free_retired();
+    start_next_reload();
+}
+
+void ModelSet::stop_loading() {
+    is_stopped_ = true;
+    start_next_reload();
+}
+
+void ModelSet::start_next_reload() {
+    if (is_loading_) return;
+    if (is_stopped_) {
+        for (const Reload& reload : std::exchange(waiting_reloads_, {})) {
+            reload.done(
+                Error{ErrorCode::unavailable, "the daemon stops; no model is loaded any more"});
+        }
+        return;
+    }
+    if (freeing_ > 0 || waiting_reloads_.empty()) return;
+    free_retired();
+    if (freeing_ > 0) return;
+    if (!retired_.empty()) {
+        const auto now = Clock::now();
+        if (now < load_anyway_at_) return;
+        // Memory has room for one replaced model. Its readers have had the time to take their
+        // answers.
+        events_.close_readers(retired_);
+        if (now < load_anyway_at_ + kMaxUnwinding) return;
+    }
+    const Reload& reload = waiting_reloads_.front();
+    const std::size_t place = reload.places[reload.next];
+    load(settings_.models[place], models_[place].get(),
+         [this](const Loaded& loaded) { take_reloaded(loaded); });
+}
+
+void ModelSet::take_reloaded(const Loaded& loaded) {
+    Reload& reload = waiting_reloads_.front();
+    const std::size_t place = reload.places[reload.next++];
+    if (loaded) {
+        replace(place, *loaded);
+    } else {
+        ++failed_reloads_;
+        const std::string& name = settings_.models[place].name;
+        const Error error{ErrorCode::unavailable,
+                          fmt::format("{} is not loaded anew, the old one serves on: {}", name,
+                                      loaded.error().message)};
+        log_error("{}", error.message);
+        failures_[name] = error.message;
+        if (reload.status) reload.status = error;
+        // The CUDA error may be sticky, and the old engines lost too.
+        if (loaded.error().code == ErrorCode::device) events_.on_device_error();
+    }
+    if (reload.next == reload.places.size()) {
+        const Reload finished = std::move(reload);
+        waiting_reloads_.pop_front();
+        finished.done(finished.status);
+    }
+    on_tick();
+}
+
+void ModelSet::replace(std::size_t place, std::shared_ptr<LoadedModel> loaded) {
+    ++reloads_;
+    failures_.erase(loaded->name());
+    watch_engines(*loaded);
+    if (fault_) {
+        for (const auto& worker : loaded->workers()) worker->refuse(*fault_);
+    }
+    retired_.push_back(std::exchange(models_[place], std::move(loaded)));
+    load_anyway_at_ = Clock::now() + kMaxFarewell;
+    log_info("model {}: generation {} in place of {}", models_[place]->name(),
+             format::hex(models_[place]->model().generation()),
+             format::hex(retired_.back()->model().generation()));
+    events_.on_replaced(models_[place]);
+}
+
+void ModelSet::free_retired() {
+    // Once only `retired_` owns a model, no new references appear, except while the thread that
+    // prepares suggestions holds it.
+    const auto first = std::partition(retired_.begin(), retired_.end(),
+                                      [](const auto& loaded) { return loaded.use_count() > 1; });
+    for (auto left = retired_.end() - first; left > 0; --left) {
+        ++freeing_;
+        // Elsewhere: unmapping gigabytes takes its time.
+        asio::post(loading_, [this, last = std::move(retired_.back())]() mutable {
+            last.reset();
+            trim_heap();
+            asio::post(loop_, [this] {
+                --freeing_;
+                start_next_reload();
+            });
+        });
+        retired_.pop_back();
+    }
+}
+
+void ModelSet::refuse(const Error& error) {
+    fault_ = error;
+    for (const auto* models : {&models_, &retired_}) {
+        for (const auto& loaded : *models) {
+            for (const auto& worker : loaded->workers()) worker->refuse(error);
+        }
+    }
+}
+
+void ModelSet::stop() {
+    loading_.stop();
+    loading_.join();
+    for (const auto* models : {&models_, &retired_}) {
+        for (const auto& loaded : *models) loaded->stop();
+    }
+}
+
+std::string ModelSet::degraded_reason() const {
+    std::string text;
+    for (const auto& [name, message] : failures_) text += (text.empty() ? "" : "; ") + message;
+    return text;
+}
+
+std::size_t ModelSet::waiting() const {
+    std::size_t waiting = 0;
+    for (const auto& loaded : models_) {
+        for (const auto& worker : loaded->workers()) waiting += worker->waiting();
+    }
+    return waiting;
+}
+
+}  // namespace gloved::daemon
