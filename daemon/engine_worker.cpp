@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "common/wire/reply.hpp"
 #include "daemon/log.hpp"
 #include "daemon/resolve.hpp"
 #include "daemon/text_source.hpp"
@@ -44,26 +43,6 @@ constexpr unsigned kProcessorsForSpinning = 4;
 
 /// The probes' lane in the queue; connections count from 1.
 constexpr std::uint64_t kProbes = 0;
-
-Lines rank_line(std::uint64_t rank, wire::Form form) {
-    Lines lines{1, {}, nullptr};
-    wire::LineWriter line(lines.text, form, true);
-    line.begin();
-    line.count("rank", rank);
-    line.end();
-    return lines;
-}
-
-Reply reply_of(const Job& job, Lines lines, const std::vector<wire::StatusField>& status) {
-    if (lines.source != nullptr) {
-        return Reply(job.form, job.request.verb, status, lines.count, std::move(lines.source));
-    }
-    std::string text;
-    wire::append_head(text, job.form, job.request.verb, lines.count, status);
-    text += lines.text;
-    wire::append_tail(text, job.form);
-    return Reply(std::move(text));
-}
 
 double milliseconds(Clock::duration duration) {
     return std::chrono::duration<double, std::milli>(duration).count();
@@ -205,22 +184,15 @@ void EngineWorker::answer(Batch& batch) {
         }
         count(found.certificate);
         std::vector<wire::StatusField> fields = status_of(job, true);
-        if (options.certify) {
-            fields.push_back({"pass", std::string(found.certificate.pass)});
-            fields.push_back({"scanned", found.certificate.scanned});
-            fields.push_back({"survivors", found.certificate.survivors});
-            fields.push_back({"rescored", found.certificate.rescored});
-            if (!found.hits.empty()) fields.push_back({"kth", found.hits.back().score});
-            fields.push_back({"rejected_below", found.certificate.rejected_below});
-        }
+        if (options.certify) append_certificate(fields, found);
         const std::size_t hits = found.hits.size();
         Lines lines = job.request.verb == wire::Verb::rank
-                          ? rank_line(found.count + 1, job.form)
+                          ? rank_line(job.form, found.count + 1)
                           : Lines{hits,
                                   {},
                                   std::make_unique<HitLines>(job.form, std::move(found.hits),
                                                              options.fields, model_)};
-        deliver(job, reply_of(job, std::move(lines), fields));
+        deliver(job, Reply(job.form, job.request.verb, fields, std::move(lines)));
     }
 }
 
@@ -240,9 +212,7 @@ std::vector<wire::StatusField> EngineWorker::status_of(const Job& job, bool scan
     std::vector<wire::StatusField> fields;
     if (scanned) fields.push_back({"engine", engine_->name()});
     fields.push_back({"us", static_cast<std::uint64_t>(us)});
-    fields.push_back({"rows", model_->rows()});
-    fields.push_back({"model", name_});
-    fields.push_back({"generation", format::hex(model_->generation())});
+    for (auto& field : model_fields(name_, *model_)) fields.push_back(std::move(field));
     return fields;
 }
 
@@ -290,7 +260,7 @@ bool EngineWorker::probe(std::function<void(bool)> done) {
 void EngineWorker::answer_directly(Job& job) {
     auto lines = daemon::answer_directly(job.request, model_, job.form);
     if (!lines) return fail(job, lines.error());
-    Reply reply = reply_of(job, *std::move(lines), status_of(job, false));
+    Reply reply(job.form, job.request.verb, status_of(job, false), *std::move(lines));
     // Of a costly answer the first piece; whoever takes it asks for the next one, so that other
     // requests come between them.
     if (reply.is_costly()) reply.make_costly_piece();

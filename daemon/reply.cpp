@@ -1,10 +1,46 @@
 #include "daemon/reply.hpp"
 
 #include <cassert>
+#include <utility>
 
 #include "daemon/connection_memory.hpp"
+#include "daemon/loaded_model.hpp"
 
 namespace gloved::daemon {
+namespace {
+
+constexpr std::string_view kHelp =
+    "NEAR [k=N] [min=SCORE] [top=N] [prefix=TEXT] [norm=raw|unit] [exclude=inputs|none] "
+    "[engine=NAME] [model=NAME] "
+    "[fields=row,rank,norm] [certify=0|1] EXPR\n"
+    "NEARVEC [k=N] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] [fields=...] "
+    "[certify=0|1] NUMBER ...\n"
+    "ANALOGY [k=N] [method=add|mul] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] "
+    "[fields=...] "
+    "[certify=0|1] "
+    "A B C\n"
+    "RANK [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] WORD WORD\n"
+    "SIM [model=NAME] WORD WORD\n"
+    "DIST [model=NAME] WORD WORD\n"
+    "VEC [model=NAME] WORD\n"
+    "ODD [model=NAME] WORD WORD WORD ...\n"
+    "MATRIX [metric=cosine|sqeuclidean] [model=NAME] WORD ...\n"
+    "PREFIX [k=N] [fields=row,rank,norm] [model=NAME] TEXT\n"
+    "HAS [fields=row,rank,norm] [model=NAME] WORD ...\n"
+    "MODELS\n"
+    "USE NAME\n"
+    "FORMAT text|json\n"
+    "STATS [model=NAME] [prometheus]\n"
+    "RELOAD [NAME]\n"
+    "PING\n"
+    "HELP\n"
+    "QUIT\n"
+    "EXPR adds and subtracts words: king - man + woman, 2 * paris - ( france + germany )\n"
+    "A line that does not start with one of the words above is NEAR's EXPR.\n"
+    "Quote a word that looks like an operator, a verb or an option: \"NEAR\" \"-\" \"a b\" "
+    "\"\\x22\"\n";
+
+}  // namespace
 
 Reply::Reply(wire::Form form, Error error) : error_code_(error.code), form_(form) {
     auto line = std::make_unique<ErrorLine>(form, std::move(error));
@@ -13,9 +49,11 @@ Reply::Reply(wire::Form form, Error error) : error_code_(error.code), form_(form
 }
 
 Reply::Reply(wire::Form form, wire::Verb verb, const std::vector<wire::StatusField>& status,
-             std::size_t count, std::unique_ptr<TextSource> source)
-    : source_(std::move(source)), form_(form) {
-    wire::append_head(text_, form, verb, count, status);
+             Lines lines)
+    : source_(std::move(lines.source)), form_(form) {
+    wire::append_head(text_, form, verb, lines.count, status);
+    text_ += lines.text;
+    if (source_ == nullptr) wire::append_tail(text_, form);
 }
 
 void Reply::append_to(std::string& out, std::size_t enough_bytes) {
@@ -37,6 +75,63 @@ void Reply::append_piece(std::string& out, std::size_t enough_bytes) {
     if (error_ == nullptr) wire::append_tail(out, form_);
     error_ = nullptr;
     source_ = nullptr;
+}
+
+std::vector<wire::StatusField> model_fields(const std::string& name, const format::Model& model) {
+    return {
+        {"rows", model.rows()}, {"model", name}, {"generation", format::hex(model.generation())}};
+}
+
+void append_certificate(std::vector<wire::StatusField>& fields, const kernels::Answer& answer) {
+    const kernels::Certificate& certificate = answer.certificate;
+    fields.push_back({"pass", std::string(certificate.pass)});
+    fields.push_back({"scanned", certificate.scanned});
+    fields.push_back({"survivors", certificate.survivors});
+    fields.push_back({"rescored", certificate.rescored});
+    if (!answer.hits.empty()) fields.push_back({"kth", answer.hits.back().score});
+    fields.push_back({"rejected_below", certificate.rejected_below});
+}
+
+Lines rank_line(wire::Form form, std::uint64_t rank) {
+    Lines lines{1, {}, nullptr};
+    wire::LineWriter line(lines.text, form, true);
+    line.begin();
+    line.count("rank", rank);
+    line.end();
+    return lines;
+}
+
+Lines score_line(wire::Form form, std::string_view name, double value) {
+    Lines lines{1, {}, nullptr};
+    wire::LineWriter line(lines.text, form, true);
+    line.begin();
+    line.score(name, value);
+    line.end();
+    return lines;
+}
+
+Reply help_reply(wire::Form form) {
+    return Reply(wire::lines_reply(form, wire::Verb::help, kHelp));
+}
+
+Reply use_reply(wire::Form form, const LoadedModel& loaded) {
+    return {form, wire::Verb::use, model_fields(loaded.name(), loaded.model())};
+}
+
+Reply models_reply(wire::Form form, wire::Verb verb,
+                   const std::vector<std::shared_ptr<LoadedModel>>& models) {
+    Lines lines{models.size(), {}, nullptr};
+    wire::LineWriter line(lines.text, form, true);
+    for (const auto& loaded : models) {
+        line.begin();
+        line.text("model", loaded->name());
+        line.count("rows", loaded->model().rows());
+        line.count("dim", loaded->model().dim());
+        line.text("generation", format::hex(loaded->model().generation()));
+        line.text("engine", loaded->first_worker().engine().name());
+        line.end();
+    }
+    return {form, verb, {}, std::move(lines)};
 }
 
 }  // namespace gloved::daemon

@@ -1,19 +1,32 @@
-// One answer on its way to a connection.
+// Replies: what each verb answers, and one answer on its way to a connection.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "common/format/model.hpp"
 #include "common/result.hpp"
 #include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
 #include "daemon/text_source.hpp"
+#include "kernels/engine.hpp"
 
 namespace gloved::daemon {
+
+class LoadedModel;
+
+/// The lines of an OK: text where they are few and short, otherwise a source that makes it.
+struct Lines {
+    std::size_t count = 0;
+    std::string text;
+    std::unique_ptr<TextSource> source;
+};
 
 /// Text, and then a source that makes the rest of it a piece at a time: a long answer never stands
 /// whole in memory as text.
@@ -23,9 +36,9 @@ class Reply {
     explicit Reply(std::string text) : text_(std::move(text)) {}
     /// An ERR.
     Reply(wire::Form form, Error error);
-    /// An OK with these status fields, and `count` lines that `source` makes.
-    Reply(wire::Form form, wire::Verb verb, const std::vector<wire::StatusField>& status,
-          std::size_t count, std::unique_ptr<TextSource> source);
+    /// An OK with these status fields and lines.
+    Reply(wire::Form form, wire::Verb verb, const std::vector<wire::StatusField>& status = {},
+          Lines lines = {});
     /// The answer cannot go on: the connection is to be closed.
     static Reply broken() {
         Reply reply;
@@ -65,5 +78,22 @@ class Reply {
     wire::Form form_ = wire::Form::text;
     bool is_broken_ = false;
 };
+
+/// The status fields of every answer that a model gives: rows, model, generation.
+std::vector<wire::StatusField> model_fields(const std::string& name, const format::Model& model);
+/// Those of certify=1.
+void append_certificate(std::vector<wire::StatusField>& fields, const kernels::Answer& answer);
+
+/// The line of RANK.
+Lines rank_line(wire::Form form, std::uint64_t rank);
+/// The line of SIM or DIST: one number, a «score» or a «distance».
+Lines score_line(wire::Form form, std::string_view name, double value);
+
+Reply help_reply(wire::Form form);
+/// To USE.
+Reply use_reply(wire::Form form, const LoadedModel& loaded);
+/// To MODELS or RELOAD: a line a model.
+Reply models_reply(wire::Form form, wire::Verb verb,
+                   const std::vector<std::shared_ptr<LoadedModel>>& models);
 
 }  // namespace gloved::daemon

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "common/quoting.hpp"
-#include "common/wire/reply.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/query_vector.hpp"
 
@@ -59,17 +58,10 @@ Result<Lines> similarity(const wire::Request& request, const format::Model& mode
                          wire::Form form) {
     const auto rows = find_rows(request.words, model);
     if (!rows) return rows.error();
-    Lines lines{1, {}, nullptr};
-    wire::LineWriter line(lines.text, form, true);
-    line.begin();
-    if (request.verb == wire::Verb::dist) {
-        line.score("distance", squared_distance(model, (*rows)[0], (*rows)[1]));
-    } else {
-        if (model.norms()[(*rows)[0]] == 0) return zero_word(request.words[0]);
-        line.score("score", cosine(model, (*rows)[0], (*rows)[1]));
-    }
-    line.end();
-    return lines;
+    if (request.verb == wire::Verb::dist)
+        return score_line(form, "distance", squared_distance(model, (*rows)[0], (*rows)[1]));
+    if (model.norms()[(*rows)[0]] == 0) return zero_word(request.words[0]);
+    return score_line(form, "score", cosine(model, (*rows)[0], (*rows)[1]));
 }
 
 Result<Lines> vector_line(const wire::Request& request, const ModelPointer& model,

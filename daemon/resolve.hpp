@@ -8,7 +8,7 @@
 #include "common/format/model.hpp"
 #include "common/result.hpp"
 #include "common/wire/request.hpp"
-#include "daemon/text_source.hpp"
+#include "daemon/reply.hpp"
 #include "kernels/engine.hpp"
 
 namespace gloved::daemon {
@@ -19,13 +19,6 @@ bool needs_engine(wire::Verb verb);
 /// NEAR, NEARVEC, ANALOGY or RANK as a query. Errors: unknown_word (its subject is the word),
 /// zero_vector, bad_request.
 Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model);
-
-/// The lines of a reply: where they are few and short as text, otherwise what makes them.
-struct Lines {
-    std::size_t count = 0;
-    std::string text;
-    std::unique_ptr<TextSource> source;
-};
 
 /// The lines of the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS. Errors: unknown_word,
 /// zero_vector.

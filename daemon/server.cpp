@@ -14,6 +14,7 @@
 #include "common/quoting.hpp"
 #include "common/wire/reply.hpp"
 #include "daemon/log.hpp"
+#include "daemon/pin.hpp"
 #include "daemon/session.hpp"
 #include "daemon/signals.hpp"
 
@@ -165,6 +166,24 @@ asio::awaitable<void> Server::feed_watchdog(std::chrono::microseconds interval) 
     }
 }
 
+std::string Server::describe_state() const {
+    const LoadedModel& first = *models_.all().front();
+    const kernels::Engine& engine = first.first_worker().engine();
+    std::string text =
+        fmt::format("serving {}: {} words x {}, engine {} ({})", first.name(), first.model().rows(),
+                    first.model().dim(), engine.name(), engine.description());
+    if (models_.all().size() > 1) text += fmt::format("; {} models in all", models_.all().size());
+    if (!settings_.missing_engines.empty())
+        text += fmt::format("; not {}", settings_.missing_engines);
+    const std::string_view pinned = first.pinned();
+    if (pinned == "on") text += "; memory locked";
+    if (pinned == "refused")
+        text += fmt::format("; memory not locked (the limit is {})", describe(memlock_limit()));
+    if (const std::string reason = models_.degraded_reason(); !reason.empty())
+        text += "; DEGRADED: " + reason;
+    return text;
+}
+
 void Server::probe_engines() {
     for (const auto& loaded : models_.all()) {
         for (const auto& worker : loaded->workers()) {
@@ -229,7 +248,7 @@ void Server::admit(Socket socket) {
     const std::uint64_t id = next_id_++;
     const auto session = std::make_shared<Session>(*this, std::move(socket), peer, id);
     ++connections_of_[peer.uid];
-    ++admitted_connections_;
+    ++statistics_.connections().admitted;
     sessions_.emplace(id, session);
     session->start();
     if (draining_) session->begin_drain();
@@ -256,7 +275,7 @@ std::optional<Error> Server::refusal(const Peer& peer) {
     const Limits& limits = settings_.limits;
     const std::size_t open = open_connections();
     if (open >= limits.max_connections) {
-        ++refused_connections_;
+        ++statistics_.connections().refused;
         log_warning(
             "{} connections are open, which is --max-connections; one more of user {} is refused",
             open, peer.uid);
@@ -266,8 +285,8 @@ std::optional<Error> Server::refusal(const Peer& peer) {
     const auto found = connections_of_.find(peer.uid);
     const std::size_t of_user = found == connections_of_.end() ? 0 : found->second;
     if (of_user >= std::max<std::size_t>(1, limits.max_connections * limits.uid_share / 100)) {
-        ++refused_connections_;
-        ++refused_uid_share_;
+        ++statistics_.connections().refused;
+        ++statistics_.connections().refused_uid_share;
         log_warning("user {} has {} connections, which is --uid-share; one more is refused",
                     peer.uid, of_user);
         return Error{
@@ -370,6 +389,10 @@ void Server::begin_drain(std::chrono::milliseconds timeout) {
     probed_.notify();
 }
 
+ServerState Server::state() const {
+    return {settings_, models_, suggester_, statistics_, open_connections(), started_};
+}
+
 void Server::count_submitted(const EngineWorker& worker) {
     if (!worker.worth_spinning()) return;
     ++quick_in_flight_;
@@ -427,7 +450,7 @@ void Server::close_readers(const ModelSet::Models& models) {
     for (const auto& [id, session] : sessions_) {
         const auto alive = session.lock();
         if (!alive || !alive->takes_answers_of(models)) continue;
-        count_closed(CloseReason::unread);
+        statistics_.connections().count(CloseReason::unread);
         alive->close();
     }
 }

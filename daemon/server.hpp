@@ -22,6 +22,7 @@
 #include "daemon/settings.hpp"
 #include "daemon/socket_path.hpp"
 #include "daemon/statistics.hpp"
+#include "daemon/stats_reply.hpp"
 #include "daemon/suggester.hpp"
 
 namespace gloved::daemon {
@@ -56,18 +57,12 @@ class Server {
 
     /// What can be refused without looking at the model: bounds, names. Error: bad_request.
     Status check(const wire::Request& request, const LoadedModel& served) const;
-    /// The reply to MODELS or RELOAD about these models.
-    std::string list_models(wire::Form form, wire::Verb verb,
-                            const std::vector<std::size_t>& which) const;
-    /// The reply to STATS, with what is said of one model about `served`.
-    std::string stats(wire::Form form, const LoadedModel& served) const;
-    /// The reply to STATS prometheus: the text exposition format, with all models.
-    std::string prometheus_stats(wire::Form form) const;
+    /// What STATS reports.
+    ServerState state() const;
 
     /// An answer has been written, or its connection was lost meanwhile.
     void count_answer(const Peer& peer, std::optional<wire::Verb> verb,
                       std::optional<ErrorCode> error, Clock::duration took);
-    void count_closed(CloseReason reason) { ++closed_[static_cast<std::size_t>(reason)]; }
     Statistics& statistics() { return statistics_; }
     /// A request went to an engine, and its answer came back.
     void count_submitted(const EngineWorker& worker);
@@ -92,9 +87,6 @@ class Server {
     void refuse(Socket socket, const Peer& peer, const Error& reason);
     /// Connections open, without those that are being refused.
     std::size_t open_connections() const { return sessions_.size() - refused_sessions_; }
-    std::uint64_t count_of(CloseReason reason) const {
-        return closed_[static_cast<std::size_t>(reason)];
-    }
     /// Why a connection of this peer is one too many.
     std::optional<Error> refusal(const Peer& peer);
     asio::awaitable<void> feed_watchdog(std::chrono::microseconds interval);
@@ -136,10 +128,6 @@ class Server {
     std::unordered_map<uid_t, std::size_t> connections_of_;               // by user
     std::uint64_t next_id_ = 1;
     Statistics statistics_;
-    std::uint64_t admitted_connections_ = 0;
-    std::uint64_t refused_connections_ = 0;
-    std::uint64_t refused_uid_share_ = 0;  // of them, for their user had too many
-    std::array<std::uint64_t, kCloseReasons> closed_{};
     std::uint64_t quick_in_flight_ = 0;  // at engines that are worth spinning for
     Clock::time_point spin_until_;
     bool suggestions_prepared_ = false;

@@ -14,6 +14,7 @@
 #include "daemon/connection_memory.hpp"
 #include "daemon/log.hpp"
 #include "daemon/server.hpp"
+#include "daemon/stats_reply.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -29,37 +30,6 @@ constexpr std::chrono::seconds kFirstRequestGrace{1};
 constexpr std::size_t kLongLine = 8192;
 /// An answer of STATS, say, or a request whose words are many.
 constexpr std::size_t kLongAnswer = 4096;
-
-constexpr std::string_view kHelp =
-    "NEAR [k=N] [min=SCORE] [top=N] [prefix=TEXT] [norm=raw|unit] [exclude=inputs|none] "
-    "[engine=NAME] [model=NAME] "
-    "[fields=row,rank,norm] [certify=0|1] EXPR\n"
-    "NEARVEC [k=N] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] [fields=...] "
-    "[certify=0|1] NUMBER ...\n"
-    "ANALOGY [k=N] [method=add|mul] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] "
-    "[fields=...] "
-    "[certify=0|1] "
-    "A B C\n"
-    "RANK [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] WORD WORD\n"
-    "SIM [model=NAME] WORD WORD\n"
-    "DIST [model=NAME] WORD WORD\n"
-    "VEC [model=NAME] WORD\n"
-    "ODD [model=NAME] WORD WORD WORD ...\n"
-    "MATRIX [metric=cosine|sqeuclidean] [model=NAME] WORD ...\n"
-    "PREFIX [k=N] [fields=row,rank,norm] [model=NAME] TEXT\n"
-    "HAS [fields=row,rank,norm] [model=NAME] WORD ...\n"
-    "MODELS\n"
-    "USE NAME\n"
-    "FORMAT text|json\n"
-    "STATS [model=NAME] [prometheus]\n"
-    "RELOAD [NAME]\n"
-    "PING\n"
-    "HELP\n"
-    "QUIT\n"
-    "EXPR adds and subtracts words: king - man + woman, 2 * paris - ( france + germany )\n"
-    "A line that does not start with one of the words above is NEAR's EXPR.\n"
-    "Quote a word that looks like an operator, a verb or an option: \"NEAR\" \"-\" \"a b\" "
-    "\"\\x22\"\n";
 
 auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
@@ -195,14 +165,14 @@ void Session::handle_line(std::string_view line) {
     const wire::Verb verb = request->verb;
     switch (verb) {
         case wire::Verb::ping:
-            return answer_now(verb, Reply(wire::empty_reply(form_, verb)));
+            return answer_now(verb, Reply(form_, verb));
         case wire::Verb::format:
             form_ = request->form;
-            return answer_now(verb, Reply(wire::empty_reply(form_, verb)));
+            return answer_now(verb, Reply(form_, verb));
         case wire::Verb::help:
-            return answer_now(verb, Reply(wire::lines_reply(form_, verb, kHelp)));
+            return answer_now(verb, help_reply(form_));
         case wire::Verb::models:
-            return list_models();
+            return answer_now(verb, models_reply(form_, verb, server_.models().all()));
         case wire::Verb::use:
             return use(*request);
         case wire::Verb::stats:
@@ -210,7 +180,7 @@ void Session::handle_line(std::string_view line) {
         case wire::Verb::reload:
             return reload(*request);
         case wire::Verb::quit:
-            answer_now(verb, Reply(wire::empty_reply(form_, verb)));
+            answer_now(verb, Reply(form_, verb));
             reading_ended_ = true;
             peer_is_lost_ = true;  // what it sends after QUIT is not read
             return;
@@ -255,25 +225,15 @@ void Session::use(const wire::Request& request) {
     const auto index = server_.models().find(request.words[0]);
     if (!index) return answer_error(request.verb, index.error());
     model_ = *index;
-    const LoadedModel& served = *server_.models().all()[model_];
-    answer_now(request.verb, Reply(wire::empty_reply(
-                                 form_, request.verb,
-                                 {{"rows", served.model().rows()},
-                                  {"model", served.name()},
-                                  {"generation", format::hex(served.model().generation())}})));
-}
-
-void Session::list_models() {
-    answer_now(wire::Verb::models, Reply(server_.list_models(form_, wire::Verb::models,
-                                                             server_.models().all_places())));
+    answer_now(request.verb, use_reply(form_, *server_.models().all()[model_]));
 }
 
 void Session::show_statistics(const wire::Request& request) {
     const auto served = served_for(request);
     if (!served) return answer_error(request.verb, served.error());
     if (!request.words.empty())
-        return answer_now(request.verb, Reply(server_.prometheus_stats(form_)));
-    answer_now(request.verb, Reply(server_.stats(form_, **served)));
+        return answer_now(request.verb, metrics_reply(form_, server_.state()));
+    answer_now(request.verb, stats_reply(form_, server_.state(), **served));
 }
 
 void Session::reload(const wire::Request& request) {
@@ -281,20 +241,23 @@ void Session::reload(const wire::Request& request) {
         return answer_error(request.verb,
                             {ErrorCode::forbidden, "RELOAD is for root and the daemon's own user"});
     }
-    std::vector<std::size_t> models = server_.models().all_places();
+    std::vector<std::size_t> places = server_.models().all_places();
     if (!request.words.empty()) {
         const auto index = server_.models().find(request.words[0]);
         if (!index) return answer_error(request.verb, index.error());
-        models = {*index};
+        places = {*index};
     }
     auto slot = make_slot(request.verb);
     slots_.push_back(slot);
     reload_is_due_ = true;
     server_.models().reload(
-        models, [this, slot, session = weak_from_this(), models](const Status& done) {
+        places, [this, slot, session = weak_from_this(), places](const Status& done) {
             const auto self = session.lock();
             if (!self) return;
-            slot->reply = done ? Reply(server_.list_models(slot->form, wire::Verb::reload, models))
+            ModelSet::Models reloaded;
+            for (const std::size_t place : places)
+                reloaded.push_back(server_.models().all()[place]);
+            slot->reply = done ? models_reply(slot->form, wire::Verb::reload, reloaded)
                                : Reply(slot->form, done.error());
             mark_ready(slot);
             reload_is_due_ = false;
@@ -476,7 +439,7 @@ asio::awaitable<error_code> Session::send(std::string_view bytes) {
         } else if (error != asio::error::would_block) {
             break;
         } else if (Clock::now() >= write_deadline_) {
-            server_.count_closed(CloseReason::unread);
+            server_.statistics().connections().count(CloseReason::unread);
             error = asio::error::timed_out;
             break;
         } else {
@@ -550,7 +513,7 @@ void Session::enforce_deadlines(Clock::time_point now) {
     if (reading_ended_) return close();  // lingering
     if (draining_) return cut_input();
     const bool idle = lines_.partial().empty();
-    server_.count_closed(idle ? CloseReason::idle : CloseReason::slow_line);
+    server_.statistics().connections().count(idle ? CloseReason::idle : CloseReason::slow_line);
     // The code tells a client that this line answers none of its requests, though they may cross.
     end_with(idle ? Error{ErrorCode::idle, "idle for too long; closing"}
                   : Error{ErrorCode::timeout, "the line did not end in time; closing"});

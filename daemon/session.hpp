@@ -17,14 +17,11 @@
 #include "daemon/loaded_model.hpp"
 #include "daemon/reply.hpp"
 #include "daemon/settings.hpp"
+#include "daemon/statistics.hpp"
 
 namespace gloved::daemon {
 
 class Server;
-
-/// Why a connection was ended for want of progress.
-enum class CloseReason { slow_line, idle, unread };
-inline constexpr std::size_t kCloseReasons = 3;
 
 /// Who is at the other end of a connection, as the kernel says. Unknown users are all one.
 struct Peer {
@@ -96,7 +93,6 @@ class Session : public std::enable_shared_from_this<Session> {
     /// unknown_model.
     Result<std::shared_ptr<LoadedModel>> served_for(const wire::Request& request) const;
     void use(const wire::Request& request);
-    void list_models();
     void show_statistics(const wire::Request& request);
     void reload(const wire::Request& request);
     /// An answer has come from an engine.

@@ -18,6 +18,23 @@ namespace gloved::daemon {
 inline constexpr std::size_t kVerbs = static_cast<std::size_t>(wire::Verb::quit) + 1;
 inline constexpr std::size_t kOutcomes = static_cast<std::size_t>(ErrorCode::internal) + 2;
 
+/// Why the daemon closed a connection: its peer was too slow.
+enum class CloseReason { slow_line, idle, unread };
+inline constexpr std::size_t kCloseReasons = 3;
+
+/// Connections since the start.
+struct ConnectionCounts {
+    std::uint64_t admitted = 0;
+    std::uint64_t refused = 0;
+    std::uint64_t refused_uid_share = 0;  ///< of them, because their user had too many
+    std::array<std::uint64_t, kCloseReasons> closed{};
+
+    void count(CloseReason reason) { ++closed[static_cast<std::size_t>(reason)]; }
+    std::uint64_t count_of(CloseReason reason) const {
+        return closed[static_cast<std::size_t>(reason)];
+    }
+};
+
 /// Counts answers by verb and outcome, and times by stage. Of the loop thread.
 class Statistics {
   public:
@@ -31,6 +48,9 @@ class Statistics {
     void count(std::optional<wire::Verb> verb, std::optional<ErrorCode> error);
     /// All of an answer from an engine's thread is written now.
     void record(const Times& times, Clock::time_point written);
+
+    ConnectionCounts& connections() { return connections_; }
+    const ConnectionCounts& connections() const { return connections_; }
 
     std::uint64_t answered() const;
     std::uint64_t refused() const;
@@ -55,6 +75,7 @@ class Statistics {
 
     // By verb, the last one for lines that are none; by outcome, the first one for answers.
     std::array<std::array<std::uint64_t, kOutcomes>, kVerbs + 1> counts_{};
+    ConnectionCounts connections_;
     std::array<Stage, 4> stages_ = {
         {{"wait", {}}, {"compute", {}}, {"deliver", {}}, {"total", {}}}};
 };

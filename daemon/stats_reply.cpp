@@ -1,4 +1,5 @@
-// What the server tells of itself: MODELS, STATS and STATS prometheus.
+#include "daemon/stats_reply.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +14,6 @@
 #include "daemon/connection_memory.hpp"
 #include "daemon/log.hpp"
 #include "daemon/pin.hpp"
-#include "daemon/server.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -173,44 +173,7 @@ void expose_passes(Exposition& out, const ModelSet::Models& models) {
 
 }  // namespace
 
-std::string Server::list_models(wire::Form form, wire::Verb verb,
-                                const std::vector<std::size_t>& which) const {
-    std::string reply;
-    wire::append_head(reply, form, verb, which.size());
-    wire::LineWriter line(reply, form, true);
-    for (const std::size_t index : which) {
-        const LoadedModel& served = *models_.all()[index];
-        line.begin();
-        line.text("model", served.name());
-        line.count("rows", served.model().rows());
-        line.count("dim", served.model().dim());
-        line.text("generation", format::hex(served.model().generation()));
-        line.text("engine", served.first_worker().engine().name());
-        line.end();
-    }
-    wire::append_tail(reply, form);
-    return reply;
-}
-
-std::string Server::describe_state() const {
-    const LoadedModel& first = *models_.all().front();
-    const kernels::Engine& engine = first.first_worker().engine();
-    std::string text =
-        fmt::format("serving {}: {} words x {}, engine {} ({})", first.name(), first.model().rows(),
-                    first.model().dim(), engine.name(), engine.description());
-    if (models_.all().size() > 1) text += fmt::format("; {} models in all", models_.all().size());
-    if (!settings_.missing_engines.empty())
-        text += fmt::format("; not {}", settings_.missing_engines);
-    const std::string_view pinned = first.pinned();
-    if (pinned == "on") text += "; memory locked";
-    if (pinned == "refused")
-        text += fmt::format("; memory not locked (the limit is {})", describe(memlock_limit()));
-    if (const std::string reason = models_.degraded_reason(); !reason.empty())
-        text += "; DEGRADED: " + reason;
-    return text;
-}
-
-std::string Server::stats(wire::Form form, const LoadedModel& served) const {
+Reply stats_reply(wire::Form form, const ServerState& state, const LoadedModel& served) {
     const format::Model& model = served.model();
     const EngineWorker& first = served.first_worker();
     std::string engines;
@@ -228,14 +191,14 @@ std::string Server::stats(wire::Form form, const LoadedModel& served) const {
             answers_by[i] += worker->counts().answers_by[i];
         plane_unselective += worker->counts().plane_unselective;
     }
-    const std::string degraded_reason = models_.degraded_reason();
+    const std::string degraded_reason = state.models.degraded_reason();
     std::vector<Fact> facts = {
         {"health", std::string(degraded_reason.empty() ? "serving" : "degraded")}};
     if (!degraded_reason.empty()) facts.push_back({"health_reason", degraded_reason});
     const std::vector<Fact> of_the_model = {
         {"version", std::string(kProgramVersion)},
-        {"uptime_s", seconds_of(Clock::now() - started_)},
-        {"models", models_.all().size()},
+        {"uptime_s", seconds_of(Clock::now() - state.started)},
+        {"models", state.models.all().size()},
         {"model", served.name()},
         {"rows", model.rows()},
         {"dim", model.dim()},
@@ -257,22 +220,23 @@ std::string Server::stats(wire::Form form, const LoadedModel& served) const {
         facts.push_back({fmt::format("answers_{}", kPasses[i]), answers_by[i]});
     }
     facts.push_back({"plane_unselective", plane_unselective});
-    if (!settings_.missing_engines.empty())
-        facts.push_back({"missing_engines", settings_.missing_engines});
+    if (!state.settings.missing_engines.empty())
+        facts.push_back({"missing_engines", state.settings.missing_engines});
     for (const auto& fact : first.engine().facts()) facts.push_back(fact_of(fact));
-    const Limits& limits = settings_.limits;
+    const Limits& limits = state.settings.limits;
+    const ConnectionCounts& connections = state.statistics.connections();
     const std::vector<Fact> common = {
-        {"answered", statistics_.answered()},
-        {"errors", statistics_.refused()},
-        {"queue_depth", models_.waiting()},
+        {"answered", state.statistics.answered()},
+        {"errors", state.statistics.refused()},
+        {"queue_depth", state.models.waiting()},
         {"queue_length", limits.queue_length},
-        {"connections", open_connections()},
-        {"connections_total", admitted_connections_},
-        {"refused_connections", refused_connections_},
-        {"refused_uid_share", refused_uid_share_},
-        {"cut_line_timeout", count_of(CloseReason::slow_line)},
-        {"cut_idle_timeout", count_of(CloseReason::idle)},
-        {"cut_write_timeout", count_of(CloseReason::unread)},
+        {"connections", state.open_connections},
+        {"connections_total", connections.admitted},
+        {"refused_connections", connections.refused},
+        {"refused_uid_share", connections.refused_uid_share},
+        {"cut_line_timeout", connections.count_of(CloseReason::slow_line)},
+        {"cut_idle_timeout", connections.count_of(CloseReason::idle)},
+        {"cut_write_timeout", connections.count_of(CloseReason::unread)},
         {"max_connections", limits.max_connections},
         {"uid_share", limits.uid_share},
         {"max_k", limits.max_k},
@@ -285,27 +249,26 @@ std::string Server::stats(wire::Form form, const LoadedModel& served) const {
         {"drain_timeout_s", seconds_in(limits.drain_timeout)},
         fact_of({"memlock_limit_bytes", describe(memlock_limit())}),
         {"own_memory_bytes", own_memory_bytes()},
-        {"retired_models", models_.retired()},
-        {"reloads", models_.reloads()},
-        {"failed_reloads", models_.failed_reloads()},
-        {"suggested", suggester_.searches()},
-        {"not_suggested", suggester_.omitted()},
+        {"retired_models", state.models.retired()},
+        {"reloads", state.models.reloads()},
+        {"failed_reloads", state.models.failed_reloads()},
+        {"suggested", state.suggester.searches()},
+        {"not_suggested", state.suggester.omitted()},
         {"log_lines_lost", lost_log_lines()},
     };
     facts.insert(facts.end(), common.begin(), common.end());
-    for (const auto& [stage, times] : statistics_.stages()) {
+    for (const auto& [stage, times] : state.statistics.stages()) {
         for (const auto& [name, share] : kPercentiles) {
             facts.push_back({fmt::format("{}_{}_us", stage, name), times.percentile_us(share)});
         }
     }
-    statistics_.each_count(
+    state.statistics.each_count(
         [&](const std::string& verb, const std::string& outcome, std::uint64_t count) {
             facts.push_back({fmt::format("requests_{}_{}", verb, outcome), count});
         });
 
-    std::string reply;
-    wire::append_head(reply, form, wire::Verb::stats, facts.size());
-    wire::LineWriter line(reply, form, true);
+    Lines lines{facts.size(), {}, nullptr};
+    wire::LineWriter line(lines.text, form, true);
     if (form == wire::Form::json) line.begin();
     for (const Fact& fact : facts) {
         if (form == wire::Form::text) {
@@ -316,78 +279,79 @@ std::string Server::stats(wire::Form form, const LoadedModel& served) const {
         if (form == wire::Form::text) line.end();
     }
     if (form == wire::Form::json) line.end();
-    wire::append_tail(reply, form);
-    return reply;
+    return {form, wire::Verb::stats, {}, std::move(lines)};
 }
 
-std::string Server::prometheus_stats(wire::Form form) const {
+Reply metrics_reply(wire::Form form, const ServerState& state) {
+    const ConnectionCounts& connections = state.statistics.connections();
     Exposition out;
     out.metric("build_info", "gauge", "The program's version.");
     out.sample(fmt::format("version=\"{}\"", kProgramVersion), 1);
-    out.single("uptime_seconds", "gauge", "Since the start.", seconds_of(Clock::now() - started_));
+    out.single("uptime_seconds", "gauge", "Since the start.",
+               seconds_of(Clock::now() - state.started));
     out.single("degraded", "gauge",
                "1 when something is wrong though requests are answered: STATS has health_reason.",
-               models_.degraded_reason().empty() ? 0 : 1);
+               state.models.degraded_reason().empty() ? 0 : 1);
     out.metric("model_info", "gauge", "The models that are served, the default first.");
-    for (const auto& served : models_.all()) {
+    for (const auto& served : state.models.all()) {
         out.sample(fmt::format("model=\"{}\",generation=\"{}\",engine=\"{}\",pinned=\"{}\"",
                                served->name(), format::hex(served->model().generation()),
                                served->first_worker().engine().name(), served->pinned()),
                    1);
     }
     out.metric("model_rows", "gauge", "Words of a model.");
-    for (const auto& served : models_.all()) {
+    for (const auto& served : state.models.all()) {
         out.sample(fmt::format("model=\"{}\"", served->name()), served->model().rows());
     }
     out.metric("requests_total", "counter",
                "Requests by verb and outcome; verb none: an ERR line that answers no request.");
-    statistics_.each_count(
+    state.statistics.each_count(
         [&](const std::string& verb, const std::string& outcome, std::uint64_t count) {
             out.sample(fmt::format("verb=\"{}\",outcome=\"{}\"", verb, outcome), count);
         });
-    expose_times(out, statistics_);
-    expose_batches(out, models_.all());
-    expose_passes(out, models_.all());
+    expose_times(out, state.statistics);
+    expose_batches(out, state.models.all());
+    expose_passes(out, state.models.all());
     out.metric("queue_depth", "gauge", "Requests that wait for an engine.");
-    for (const auto& served : models_.all()) {
+    for (const auto& served : state.models.all()) {
         for (const auto& worker : served->workers()) {
             out.sample(labels_of(*served, *worker), worker->waiting());
         }
     }
     out.single("queue_length", "gauge", "How many may wait for an engine.",
-               settings_.limits.queue_length);
-    out.single("connections", "gauge", "Open connections.", open_connections());
+               state.settings.limits.queue_length);
+    out.single("connections", "gauge", "Open connections.", state.open_connections);
     out.single("connections_total", "counter", "Connections since the start.",
-               admitted_connections_);
+               connections.admitted);
     out.single("max_connections", "gauge", "How many may be open.",
-               settings_.limits.max_connections);
+               state.settings.limits.max_connections);
     out.metric("refused_connections_total", "counter",
                "Connections that were one too many, for all or for their user.");
-    out.sample("limit=\"max_connections\"", refused_connections_ - refused_uid_share_);
-    out.sample("limit=\"uid_share\"", refused_uid_share_);
+    out.sample("limit=\"max_connections\"", connections.refused - connections.refused_uid_share);
+    out.sample("limit=\"uid_share\"", connections.refused_uid_share);
     out.metric("cut_connections_total", "counter",
                "Connections ended because their peer was too slow.");
-    out.sample("limit=\"line_timeout\"", count_of(CloseReason::slow_line));
-    out.sample("limit=\"idle_timeout\"", count_of(CloseReason::idle));
-    out.sample("limit=\"write_timeout\"", count_of(CloseReason::unread));
+    out.sample("limit=\"line_timeout\"", connections.count_of(CloseReason::slow_line));
+    out.sample("limit=\"idle_timeout\"", connections.count_of(CloseReason::idle));
+    out.sample("limit=\"write_timeout\"", connections.count_of(CloseReason::unread));
     out.single("own_memory_bytes", "gauge", "Memory beside the mapped models.", own_memory_bytes());
     out.metric("gpu_memory_bytes", "gauge", "Device memory that a model's engine holds.");
-    for (const auto& served : models_.all()) {
+    for (const auto& served : state.models.all()) {
         for (const auto& [key, value] : served->first_worker().engine().facts()) {
             if (key == "gpu_memory_bytes")
                 out.sample(fmt::format("model=\"{}\"", served->name()), value);
         }
     }
     out.metric("reloads_total", "counter", "Models loaded anew.");
-    out.sample("outcome=\"done\"", models_.reloads());
-    out.sample("outcome=\"failed\"", models_.failed_reloads());
+    out.sample("outcome=\"done\"", state.models.reloads());
+    out.sample("outcome=\"failed\"", state.models.failed_reloads());
     out.metric("suggestions_total", "counter",
                "Unknown words, with near spellings looked for or not.");
-    out.sample("outcome=\"looked_for\"", suggester_.searches());
-    out.sample("outcome=\"left_out\"", suggester_.omitted());
+    out.sample("outcome=\"looked_for\"", state.suggester.searches());
+    out.sample("outcome=\"left_out\"", state.suggester.omitted());
     out.single("log_lines_lost_total", "counter", "Lines of the log that nobody read in time.",
                lost_log_lines());
-    return wire::lines_reply(form, wire::Verb::stats, out.text());
+    return Reply(wire::lines_reply(form, wire::Verb::stats, out.text()));
 }
 
 }  // namespace gloved::daemon
