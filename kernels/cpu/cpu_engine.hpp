@@ -7,7 +7,7 @@
 #include "common/format/model.hpp"
 #include "common/result.hpp"
 #include "kernels/engine.hpp"
-#include "kernels/registry.hpp"
+#include "kernels/engine_options.hpp"
 
 namespace gloved::kernels::cpu {
 
