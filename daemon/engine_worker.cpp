@@ -16,6 +16,8 @@
 namespace gloved::daemon {
 namespace {
 
+using kernels::Pass;
+
 /// Until the first query is measured: what a slow memory would take.
 constexpr double kGuessBytesPerMs = 5e6;
 /// Re-scoring and sorting one hit, beyond those that come with any pass.
@@ -57,7 +59,7 @@ EngineWorker::EngineWorker(std::string name, std::shared_ptr<const format::Model
       known_(model_),
       engine_(std::move(engine)),
       settings_(settings),
-      worth_spinning_(engine_->name() != "cpu" &&
+      worth_spinning_(engine_->kind() == kernels::EngineKind::cuda &&
                       kernels::usable_processors() >= kProcessorsForSpinning),
       costs_(static_cast<double>(model_->vectors().size_bytes()) / kGuessBytesPerMs),
       queue_(settings.limits.queue_length, kMaxQueueBytes) {
@@ -155,7 +157,7 @@ void EngineWorker::answer(Batch& batch) {
     const double ms = milliseconds(ended - begun);
     const bool usual = std::all_of(
         answers.begin(), answers.end(),
-        [](const kernels::Answer& answer) { return answer.certificate.pass != "float64"; });
+        [](const kernels::Answer& answer) { return answer.certificate.pass != Pass::float64; });
     if (usual && batch.vectors == queries.size() && batch.hits_ms < kTellingShare * ms)
         costs_.learn(batch.vectors, ms);
 
@@ -197,11 +199,9 @@ void EngineWorker::answer(Batch& batch) {
 }
 
 void EngineWorker::count(const kernels::Certificate& certificate) {
-    for (std::size_t i = 0; i < kPasses.size(); ++i) {
-        if (kPasses[i] == certificate.pass) ++counts_.answers_by[i];
-    }
+    ++counts_.answers_by[static_cast<std::size_t>(certificate.pass)];
     const bool wide =
-        certificate.pass == "plane" && certificate.survivors > certificate.scanned / kSelective;
+        certificate.pass == Pass::plane && certificate.survivors > certificate.scanned / kSelective;
     if (wide || certificate.plane_overflowed) ++counts_.plane_unselective;
 }
 

@@ -56,19 +56,14 @@ inline constexpr double kMinBudgetMs = 1;
 /// How many sizes of batches are told apart: 1, 2, 3–4, 5–8, … 129–256.
 inline constexpr std::size_t kBatchSizes = 9;
 
-/// Ways to an answer, as certificates call them.
-inline constexpr std::array<std::string_view, 4> kPasses = {"plane", "float16", "float32",
-                                                            "float64"};
-
 /// Counters that any thread may read.
 struct WorkerCounts {
     std::atomic<std::uint64_t> queries = 0;
     std::atomic<std::uint64_t> scanned = 0;  ///< queries that were part of a batch
     std::atomic<std::uint64_t> batches = 0;
     std::atomic<std::uint64_t> largest_batch = 0;
-    std::array<std::atomic<std::uint64_t>, kBatchSizes> batches_of{};     ///< by size
-    std::array<std::atomic<std::uint64_t>, kPasses.size()> answers_by{};  ///< in the order of
-                                                                          ///< kPasses
+    std::array<std::atomic<std::uint64_t>, kBatchSizes> batches_of{};              ///< by size
+    std::array<std::atomic<std::uint64_t>, kernels::kPasses.size()> answers_by{};  ///< by Pass
     /// Answers for which a plane ruled out too little: more than a tenth of the rows were left, or
     /// it was given up for another pass.
     std::atomic<std::uint64_t> plane_unselective = 0;

@@ -29,13 +29,17 @@ LoadedModel::LoadedModel(std::string name, std::shared_ptr<const format::Model> 
       model_(std::move(model)),
       workers_(workers_of(name_, model_, std::move(engines), settings)),
       // Rows that are scanned on a GPU are read on the host only where a word is looked up.
-      pinning_(model_, workers_.front()->engine().name() == "cpu" ? settings.pin : Pin::off,
-               workers_.front()->counts().batches) {}
+      pinning_(
+          model_,
+          workers_.front()->engine().kind() == kernels::EngineKind::cpu ? settings.pin : Pin::off,
+          workers_.front()->counts().batches) {}
 
 EngineWorker* LoadedModel::find_worker(const std::string& name) const {
-    if (name.empty() || name == "auto") return workers_.front().get();
+    if (name.empty()) return workers_.front().get();
+    const auto kind = kernels::parse_engine(name);
+    if (!kind) return nullptr;
     const auto found = std::find_if(workers_.begin(), workers_.end(), [&](const auto& worker) {
-        return worker->engine().name() == name;
+        return !*kind || worker->engine().kind() == *kind;
     });
     return found == workers_.end() ? nullptr : found->get();
 }

@@ -43,6 +43,7 @@ using daemon::log_error;
 using daemon::log_info;
 using daemon::Settings;
 using daemon::write_log_always;
+using kernels::EngineKind;
 
 constexpr int kDone = 0;
 constexpr int kFault = 1;
@@ -141,6 +142,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
     daemon::Limits& limits = settings.limits;
     std::vector<std::string> models;
     std::string config;
+    std::string engine = "auto";
     std::string pin = "auto";
     std::string planes = "on";
     std::string gpu_memory;
@@ -186,7 +188,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
         ("config", po::value(&config)->value_name("FILE"), "options as lines 'name = value'; the command line goes first");
     po::options_description computing("How it is computed");
     computing.add_options()
-        ("engine", po::value(&settings.engine)->default_value("auto")->value_name("NAME"), "auto, cuda or cpu")
+        ("engine", po::value(&engine)->default_value("auto")->value_name("NAME"), "auto, cuda or cpu")
         ("simd", po::value(&settings.simd)->value_name("NAME"), "cpu: avx512, avx2 or baseline; default the best")
         ("device", po::value(&device)->default_value("0")->value_name("all|N,N..."),
          "cuda: the devices that share the model's rows, as CUDA numbers them")
@@ -261,8 +263,9 @@ std::optional<Arguments> parse(int argc, char** argv) {
     arguments.check = given.count("check") != 0;
     if (models.empty()) throw po::error("--model is needed");
     for (const std::string& model : models) add_model(model, settings);
-    if (settings.engine != "auto" && settings.engine != "cuda" && settings.engine != "cpu")
-        throw po::error("--engine takes auto, cuda or cpu, not " + printable(settings.engine));
+    const auto kind = kernels::parse_engine(engine);
+    if (!kind) throw po::error("--engine takes auto, cuda or cpu, not " + printable(engine));
+    settings.engine = *kind;
     // Empty is the default: the best that the processor has.
     if (!settings.simd.empty() && settings.simd != "avx512" && settings.simd != "avx2" &&
         settings.simd != "baseline")
@@ -350,7 +353,8 @@ Result<Opened> open(const daemon::ModelSetting& setting, const Settings& setting
     // All rows of a model that is not in memory yet take the time of reading it. Under a watchdog
     // it is taken now: once the service is ready, a first query that waits for a slow disk would
     // look like an engine that hangs.
-    const bool of_all_rows = verified || (*engine)->name() != "cpu" || daemon::watchdog_interval();
+    const bool of_all_rows =
+        verified || (*engine)->kind() != EngineKind::cpu || daemon::watchdog_interval();
     if (Status answered = daemon::KnownAnswer(model).ask(**engine, of_all_rows); !answered)
         return answered.error();
     return Opened{std::move(model), *std::move(engine)};
@@ -363,17 +367,17 @@ Result<std::shared_ptr<daemon::LoadedModel>> load(const daemon::ModelSetting& se
     auto opened = open(setting, settings, verified);
     if (!opened) return opened.error();
     auto& [model, engine] = *opened;
-    if (settings.pin == daemon::Pin::on && engine->name() == "cpu") {
+    if (settings.pin == daemon::Pin::on && engine->kind() == EngineKind::cpu) {
         if (Status locked = daemon::lock_values(*model); !locked) return locked.error();
     }
     log_info("model {}: {} words × {}, generation {}", setting.name, model->rows(), model->dim(),
              format::hex(model->generation()));
     log_info("engine {}: {}", engine->name(), engine->description());
-    const bool other = engine->name() != "cpu";
+    const bool other = engine->kind() != EngineKind::cpu;
     std::vector<std::unique_ptr<kernels::Engine>> engines;
     engines.push_back(std::move(engine));
     if (other) {
-        auto cpu = kernels::make_engine("cpu", *model, engine_options(settings));
+        auto cpu = kernels::make_engine(EngineKind::cpu, *model, engine_options(settings));
         if (!cpu) return cpu.error();
         log_info("engine cpu, for requests that name it: {}", (*cpu)->description());
         engines.push_back(*std::move(cpu));
@@ -387,8 +391,9 @@ std::string missing_engines() {
     std::string text;
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {
         if (entry.unavailable.empty()) continue;
-        log_info("engine {}: {}", entry.name, entry.unavailable);
-        text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", entry.name, entry.unavailable);
+        log_info("engine {}: {}", to_string(entry.kind), entry.unavailable);
+        text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", to_string(entry.kind),
+                            entry.unavailable);
     }
     return text;
 }
@@ -434,7 +439,7 @@ Result<int> serve(Settings& settings) {
     const auto loader = [&settings, is_first = true](const daemon::ModelSetting& setting,
                                                      bool verified) mutable {
         // Here, beside the loop: a driver that hangs keeps nobody from stopping the daemon.
-        if (std::exchange(is_first, false) && settings.engine == "auto")
+        if (std::exchange(is_first, false) && !settings.engine)
             settings.missing_engines = missing_engines();
         return load(setting, settings, verified);
     };

@@ -84,7 +84,7 @@ std::vector<wire::StatusField> model_fields(const std::string& name, const forma
 
 void append_certificate(std::vector<wire::StatusField>& fields, const kernels::Answer& answer) {
     const kernels::Certificate& certificate = answer.certificate;
-    fields.push_back({"pass", std::string(certificate.pass)});
+    fields.push_back({"pass", std::string(to_string(certificate.pass))});
     fields.push_back({"scanned", certificate.scanned});
     fields.push_back({"survivors", certificate.survivors});
     fields.push_back({"rescored", certificate.rescored});

@@ -3,8 +3,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "kernels/engine.hpp"
 
 namespace gloved::daemon {
 
@@ -35,7 +38,7 @@ struct ModelSetting {
 struct Settings {
     std::vector<ModelSetting> models;  ///< the first is the default
     std::string socket_path;
-    std::string engine = "auto";
+    std::optional<kernels::EngineKind> engine;  ///< nothing: the best that runs here
     std::string simd;
     unsigned threads = 0;
     Pin pin = Pin::automatic;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 
 #include "common/process_memory.hpp"
@@ -19,6 +18,7 @@ namespace gloved::daemon {
 namespace {
 
 using Fact = wire::StatusField;
+using kernels::Pass;
 
 constexpr std::array<std::pair<std::string_view, double>, 4> kPercentiles = {
     {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}}};
@@ -29,20 +29,30 @@ std::uint64_t own_memory_bytes() {
     return memory ? memory->own_bytes : 0;
 }
 
-/// An engine's facts come as text; numbers among them are numbers in JSON.
-Fact fact_of(const std::pair<std::string, std::string>& fact) {
-    const char* const end = fact.second.data() + fact.second.size();
-    std::uint64_t count = 0;
-    if (const auto [stop, fault] = std::from_chars(fact.second.data(), end, count);
-        fault == std::errc() && stop == end) {
-        return {fact.first, count};
-    }
-    double number = 0;
-    if (const auto [stop, fault] = std::from_chars(fact.second.data(), end, number);
-        fault == std::errc() && stop == end) {
-        return {fact.first, number};
-    }
-    return {fact.first, fact.second};
+std::array<Fact, 13> facts_of(const kernels::GpuFacts& gpu) {
+    const std::string held = !gpu.holds_vectors ? "plane"
+                             : gpu.holds_plane  ? "vectors and plane"
+                                                : "vectors";
+    return {{{"gpu_memory_bytes", gpu.memory_bytes},
+             {"gpu_shards", gpu.shards},
+             {"gpu_pass_queries", gpu.pass_queries},
+             {"gpu_plane_pass_queries", gpu.plane_pass_queries},
+             {"gpu_host_bytes", gpu.host_bytes},
+             {"gpu_holds", held},
+             {"upload_pinned", std::string(gpu.upload_pinned ? "yes" : "no")},
+             {"load_driver_ms", gpu.driver_ms},
+             {"load_context_ms", gpu.context_ms},
+             {"load_pin_ms", gpu.pin_ms},
+             {"load_upload_ms", gpu.upload_ms},
+             {"load_plane_ms", gpu.plane_ms},
+             {"load_prepare_ms", gpu.prepare_ms}}};
+}
+
+/// A number where there is a limit.
+Fact memlock_fact() {
+    const auto limit = memlock_limit();
+    return limit ? Fact{"memlock_limit_bytes", *limit}
+                 : Fact{"memlock_limit_bytes", describe(limit)};
 }
 
 void add_value(wire::LineWriter& line, wire::Form form, const Fact& fact) {
@@ -156,9 +166,10 @@ void expose_passes(Exposition& out, const ModelSet::Models& models) {
     out.metric("answers_total", "counter", "Scanned queries by the pass that led to their answer.");
     for (const auto& served : models) {
         for (const auto& worker : served->workers()) {
-            for (std::size_t i = 0; i < kPasses.size(); ++i) {
-                out.sample(fmt::format("{},pass=\"{}\"", labels_of(*served, *worker), kPasses[i]),
-                           worker->counts().answers_by[i].load());
+            for (const Pass pass : kernels::kPasses) {
+                out.sample(
+                    fmt::format("{},pass=\"{}\"", labels_of(*served, *worker), to_string(pass)),
+                    worker->counts().answers_by[static_cast<std::size_t>(pass)].load());
             }
         }
     }
@@ -180,14 +191,14 @@ Reply stats_reply(wire::Form form, const ServerState& state, const LoadedModel& 
     std::uint64_t queries = 0;
     std::uint64_t batches = 0;
     std::uint64_t largest_batch = 0;
-    std::array<std::uint64_t, kPasses.size()> answers_by{};
+    std::array<std::uint64_t, kernels::kPasses.size()> answers_by{};
     std::uint64_t plane_unselective = 0;
     for (const auto& worker : served.workers()) {
         engines += (engines.empty() ? "" : " ") + worker->engine().name();
         queries += worker->counts().queries;
         batches += worker->counts().batches;
         largest_batch = std::max(largest_batch, worker->counts().largest_batch.load());
-        for (std::size_t i = 0; i < kPasses.size(); ++i)
+        for (std::size_t i = 0; i < answers_by.size(); ++i)
             answers_by[i] += worker->counts().answers_by[i];
         plane_unselective += worker->counts().plane_unselective;
     }
@@ -216,13 +227,17 @@ Reply stats_reply(wire::Form form, const ServerState& state, const LoadedModel& 
         {"single_query_us", first.counts().single_us.load()},
     };
     facts.insert(facts.end(), of_the_model.begin(), of_the_model.end());
-    for (std::size_t i = 0; i < kPasses.size(); ++i) {
-        facts.push_back({fmt::format("answers_{}", kPasses[i]), answers_by[i]});
+    for (const Pass pass : kernels::kPasses) {
+        facts.push_back({fmt::format("answers_{}", to_string(pass)),
+                         answers_by[static_cast<std::size_t>(pass)]});
     }
     facts.push_back({"plane_unselective", plane_unselective});
     if (!state.settings.missing_engines.empty())
         facts.push_back({"missing_engines", state.settings.missing_engines});
-    for (const auto& fact : first.engine().facts()) facts.push_back(fact_of(fact));
+    if (const auto gpu = first.engine().gpu_facts()) {
+        const auto of_gpu = facts_of(*gpu);
+        facts.insert(facts.end(), of_gpu.begin(), of_gpu.end());
+    }
     const Limits& limits = state.settings.limits;
     const ConnectionCounts& connections = state.statistics.connections();
     const std::vector<Fact> common = {
@@ -247,7 +262,7 @@ Reply stats_reply(wire::Form form, const ServerState& state, const LoadedModel& 
         {"idle_timeout_s", seconds_in(limits.idle_timeout)},
         {"write_timeout_s", seconds_in(limits.write_timeout)},
         {"drain_timeout_s", seconds_in(limits.drain_timeout)},
-        fact_of({"memlock_limit_bytes", describe(memlock_limit())}),
+        memlock_fact(),
         {"own_memory_bytes", own_memory_bytes()},
         {"retired_models", state.models.retired()},
         {"reloads", state.models.reloads()},
@@ -337,10 +352,8 @@ Reply metrics_reply(wire::Form form, const ServerState& state) {
     out.single("own_memory_bytes", "gauge", "Memory beside the mapped models.", own_memory_bytes());
     out.metric("gpu_memory_bytes", "gauge", "Device memory that a model's engine holds.");
     for (const auto& served : state.models.all()) {
-        for (const auto& [key, value] : served->first_worker().engine().facts()) {
-            if (key == "gpu_memory_bytes")
-                out.sample(fmt::format("model=\"{}\"", served->name()), value);
-        }
+        if (const auto gpu = served->first_worker().engine().gpu_facts())
+            out.sample(fmt::format("model=\"{}\"", served->name()), gpu->memory_bytes);
     }
     out.metric("reloads_total", "counter", "Models loaded anew.");
     out.sample("outcome=\"done\"", state.models.reloads());

@@ -1,6 +1,7 @@
 // What scans a model: one interface, whatever the hardware.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -9,7 +10,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -20,6 +20,25 @@ namespace gloved::kernels {
 
 using format::Row;
 using format::RowRange;
+
+/// Kinds of engines, in order of preference.
+enum class EngineKind { cuda, cpu };
+
+/// The kind's name in options, requests and STATS: «cuda», «cpu».
+std::string_view to_string(EngineKind kind);
+
+/// Parses the name of an engine; «auto» is nothing: the first kind that can run. Error:
+/// unavailable, with the names there are.
+Result<std::optional<EngineKind>> parse_engine(std::string_view name);
+
+/// Ways to an answer: by a plane of 4 bits a component, by bounds in float16 or float32, or by
+/// every row's canonical score (float64).
+enum class Pass { plane, float16, float32, float64 };
+
+inline constexpr std::array kPasses = {Pass::plane, Pass::float16, Pass::float32, Pass::float64};
+
+/// The pass's name in status lines and STATS: «plane», «float16», «float32», «float64».
+std::string_view to_string(Pass pass);
 
 /// One answer. Order of answers: score descending, then row ascending.
 struct Hit {
@@ -87,9 +106,7 @@ struct Certificate {
     /// Every row that was not rescored has a canonical score below this (-infinity: there are
     /// none).
     double rejected_below = -std::numeric_limits<double>::infinity();
-    /// Which way led to the answer: «plane» (4 bits a component), «float32», «float16» or «float64»
-    /// (every row scored canonically).
-    std::string_view pass = "float32";
+    Pass pass = Pass::float32;  ///< that led to the answer
     /// A plane was read first and ruled out so little that `pass` answered instead.
     bool plane_overflowed = false;
     double device_ms = 0;  ///< of the pass on its device, where EngineOptions asked for it; shared
@@ -102,6 +119,24 @@ struct Answer {
     Certificate certificate;
 };
 
+/// What an engine holds on its GPUs, and how long each part of its start took.
+struct GpuFacts {
+    std::size_t memory_bytes = 0;  ///< of device memory, on all GPUs
+    std::size_t host_bytes = 0;    ///< of page-locked host memory that the GPUs read
+    std::size_t shards = 0;
+    std::size_t pass_queries = 0;        ///< queries that a float16 pass takes at once
+    std::size_t plane_pass_queries = 0;  ///< and a pass over the plane; 0: there is none
+    bool holds_vectors = false;
+    bool holds_plane = false;
+    bool upload_pinned = false;  ///< the mapped model was page-locked while it was copied
+    double driver_ms = 0;
+    double context_ms = 0;
+    double pin_ms = 0;
+    double upload_ms = 0;
+    double plane_ms = 0;
+    double prepare_ms = 0;
+};
+
 /// Answers queries on one model. `run` is for one thread at a time (the engine has its own threads
 /// inside); different engines on one model may run at once.
 class Engine {
@@ -110,8 +145,8 @@ class Engine {
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    /// «cpu», «cuda»: as --engine and the wire call it.
-    virtual std::string name() const = 0;
+    virtual EngineKind kind() const = 0;
+    std::string name() const { return std::string(to_string(kind())); }
     /// One line for people: instruction set or device, threads.
     virtual std::string description() const = 0;
     /// Answers all queries, in their order, in as few passes over the model as they fit. Each
@@ -119,9 +154,8 @@ class Engine {
     /// named must be of the model, every vector of its dim. Error: device, after which the engine
     /// is of no more use: nothing was answered, and nothing will be.
     virtual Result<std::vector<Answer>> run(std::span<const Query> queries) = 0;
-    /// What else is worth showing (STATS): names as snake_case with units, the same from call to
-    /// call. Any thread.
-    virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
+    /// The same from call to call; nothing for an engine without a GPU. Any thread.
+    virtual std::optional<GpuFacts> gpu_facts() const { return std::nullopt; }
 
   protected:
     Engine() = default;

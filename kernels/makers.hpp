@@ -1,4 +1,4 @@
-// The choice between makers of one kind of engine: what every registry says of its table.
+// The choice by name between makers of reducers and of distance engines.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,15 +8,20 @@
 #include <vector>
 
 #include "common/result.hpp"
-#include "kernels/registry.hpp"
 
 namespace gloved::kernels {
+
+/// A maker as lists show it.
+struct MakerEntry {
+    std::string name;
+    std::string unavailable;  ///< why it cannot run on this machine; empty when it can
+};
 
 /// `makers` is a table in order of preference, of anything with a `name` and `Result<std::string>
 /// unavailable()`, which gives an empty string where it can run.
 template <class Makers>
-std::vector<EngineEntry> entries_of(const Makers& makers) {
-    std::vector<EngineEntry> entries;
+std::vector<MakerEntry> entries_of(const Makers& makers) {
+    std::vector<MakerEntry> entries;
     for (const auto& maker : makers) {
         const auto unavailable = maker.unavailable();
         entries.push_back({maker.name, unavailable ? *unavailable : unavailable.error().message});

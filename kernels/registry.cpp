@@ -1,8 +1,9 @@
 #include "kernels/registry.hpp"
 
+#include <fmt/format.h>
+
 #include "kernels/cpu/cpu_engine.hpp"
 #include "kernels/cpu/scan.hpp"
-#include "kernels/makers.hpp"
 #ifdef GLOVED_HAVE_CUDA
 #include "kernels/cuda/cuda_engine.hpp"
 #endif
@@ -11,7 +12,7 @@ namespace gloved::kernels {
 namespace {
 
 struct Maker {
-    const char* name;
+    EngineKind kind;
     Result<std::string> (*unavailable)();
     Result<std::unique_ptr<Engine>> (*make)(const format::Model& model,
                                             const EngineOptions& options);
@@ -20,25 +21,38 @@ struct Maker {
 /// In order of preference.
 constexpr Maker kMakers[] = {
 #ifdef GLOVED_HAVE_CUDA
-    {"cuda", cuda::why_unavailable, cuda::make_cuda_engine},
+    {EngineKind::cuda, cuda::why_unavailable, cuda::make_cuda_engine},
 #else
-    {"cuda", []() -> Result<std::string> { return std::string("this build has no CUDA engine"); },
-     [](const format::Model&, const EngineOptions&) -> Result<std::unique_ptr<Engine>> {
-         return Error{ErrorCode::unavailable, "this build has no CUDA engine"};
-     }},
+    {EngineKind::cuda,
+     []() -> Result<std::string> { return std::string("this build has no CUDA engine"); }, nullptr},
 #endif
-    {"cpu", []() -> Result<std::string> { return std::string(); }, cpu::make_cpu_engine},
+    {EngineKind::cpu, []() -> Result<std::string> { return std::string(); }, cpu::make_cpu_engine},
 };
 
 }  // namespace
 
-std::vector<EngineEntry> list_engines() { return entries_of(kMakers); }
+std::vector<EngineEntry> list_engines() {
+    std::vector<EngineEntry> entries;
+    for (const Maker& maker : kMakers) {
+        const auto reason = maker.unavailable();
+        entries.push_back({maker.kind, reason ? *reason : reason.error().message});
+    }
+    return entries;
+}
 
-Result<std::unique_ptr<Engine>> make_engine(const std::string& name, const format::Model& model,
+Result<std::unique_ptr<Engine>> make_engine(std::optional<EngineKind> kind,
+                                            const format::Model& model,
                                             const EngineOptions& options) {
-    const auto maker = choose_maker(kMakers, name, true);
-    if (!maker) return maker.error();
-    return (*maker)->make(model, options);
+    std::string reason_text;
+    for (const Maker& maker : kMakers) {
+        if (kind && maker.kind != *kind) continue;
+        const auto reason = maker.unavailable();
+        // A device that fails is no reason to take the next engine in silence.
+        if (!reason) return reason.error();
+        if (reason->empty()) return maker.make(model, options);
+        reason_text = fmt::format("engine '{}' cannot run: {}", to_string(maker.kind), *reason);
+    }
+    return Error{ErrorCode::unavailable, reason_text};
 }
 
 std::vector<std::string> simd_names() {

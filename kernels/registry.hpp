@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,19 +15,19 @@ namespace gloved::kernels {
 
 /// One kind of engine.
 struct EngineEntry {
-    std::string name;
+    EngineKind kind = EngineKind::cpu;
     /// Why it cannot run on this machine; empty when it can.
     std::string unavailable;
 };
 
-/// Every engine that this build knows of, in order of preference; `auto` takes the first that is
-/// available.
+/// Lists every kind of engine, in order of preference.
 std::vector<EngineEntry> list_engines();
 
-/// Makes the engine `name`, or for "auto" the first available one. The model must outlive it.
-/// Errors: unavailable, for a name that does not exist or cannot run here; device, when a GPU
-/// refuses or fails; never another engine than the one that was asked for.
-Result<std::unique_ptr<Engine>> make_engine(const std::string& name, const format::Model& model,
+/// Makes an engine of `kind`, or where that is nothing the first one that can run. The model must
+/// outlive it. Errors: unavailable, for a kind that cannot run here; device, when a GPU refuses or
+/// fails; never another engine than the one that was asked for.
+Result<std::unique_ptr<Engine>> make_engine(std::optional<EngineKind> kind,
+                                            const format::Model& model,
                                             const EngineOptions& options);
 
 /// The instruction sets of the cpu engine that this processor has, best first: «avx512», «avx2»,

@@ -102,7 +102,7 @@ class CpuEngine final : public Engine {
                                 plane_->plane().stored() ? "mapped" : "built", took.count()));
     }
 
-    std::string name() const override { return "cpu"; }
+    EngineKind kind() const override { return EngineKind::cpu; }
     std::string description() const override {
         return fmt::format("{}, {} thread{}{}", kernels_.name, pool_.size(),
                            pool_.size() == 1 ? "" : "s",

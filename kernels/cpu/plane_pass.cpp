@@ -214,7 +214,7 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
         answer.certificate.read_bytes = groups * shape.group_bytes() +
                                         answer.certificate.survivors * model_.dim() * sizeof(float);
         answer.certificate.rejected_below = batch_query.threshold.get();
-        answer.certificate.pass = "plane";
+        answer.certificate.pass = Pass::plane;
     }
 }
 

@@ -37,7 +37,6 @@ constexpr std::size_t kMinPlanePass = 4;
 /// (docs/performance.md). Smaller models need kMinPlanePassSmallModel queries.
 constexpr std::size_t kMinPlaneBytes = std::size_t{128} << 20;
 constexpr std::size_t kMinPlanePassSmallModel = 512;
-constexpr std::string_view kPlane = "plane";
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
@@ -77,9 +76,9 @@ class CudaEngine final : public Engine {
     static Result<std::unique_ptr<Engine>> create(const format::Model& model,
                                                   const EngineOptions& options, EnginePlan plan);
 
-    std::string name() const override { return "cuda"; }
+    EngineKind kind() const override { return EngineKind::cuda; }
     std::string description() const override { return description_; }
-    std::vector<std::pair<std::string, std::string>> facts() const override { return facts_; }
+    std::optional<GpuFacts> gpu_facts() const override { return facts_; }
 
     Result<std::vector<Answer>> run(std::span<const Query> queries) override {
         if (broken_) return Error{ErrorCode::device, "a CUDA call has failed before"};
@@ -114,9 +113,8 @@ class CudaEngine final : public Engine {
     Status run_plane_pass(std::span<const Task> tasks, std::span<const std::size_t> which,
                           std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
     /// Waits for the started pass and takes its answers.
-    Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
-                        std::string_view pass, std::vector<Answer>& answers,
-                        std::vector<std::size_t>& overflowed);
+    Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which, Pass pass,
+                        std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
     /// Sets survivors and read_bytes from scanned and rescored. `many`: the pass was of many
     /// queries, which read int8 codes where there are any.
     void set_read_bytes(bool by_plane, bool many, Certificate& certificate) const;
@@ -159,7 +157,7 @@ class CudaEngine final : public Engine {
     bool prefers_plane_ = false;
     bool holds_int8_codes_ = false;
     std::string description_;
-    std::vector<std::pair<std::string, std::string>> facts_;
+    GpuFacts facts_;
     bool broken_ = false;
 };
 
@@ -239,10 +237,10 @@ Status CudaEngine::run_bounded(std::span<const Task> tasks, std::span<const std:
     for (const auto& shard : shards_) {
         if (Status done = shard->start_bounded(pass, estimate); !done) return done;
     }
-    const std::string_view name = estimate == Estimate::float32   ? "float32"
-                                  : estimate == Estimate::float16 ? "float16"
-                                                                  : kPlane;
-    return take_answers(tasks, which, name, answers, overflowed);
+    const Pass by = estimate == Estimate::float32   ? Pass::float32
+                    : estimate == Estimate::float16 ? Pass::float16
+                                                    : Pass::plane;
+    return take_answers(tasks, which, by, answers, overflowed);
 }
 
 Status CudaEngine::run_plane_pass(std::span<const Task> tasks, std::span<const std::size_t> which,
@@ -252,17 +250,17 @@ Status CudaEngine::run_plane_pass(std::span<const Task> tasks, std::span<const s
     for (const auto& shard : shards_) {
         if (Status done = shard->start_plane_pass(pass); !done) return done;
     }
-    return take_answers(tasks, which, kPlane, answers, overflowed);
+    return take_answers(tasks, which, Pass::plane, answers, overflowed);
 }
 
 Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
-                                std::string_view pass, std::vector<Answer>& answers,
+                                Pass pass, std::vector<Answer>& answers,
                                 std::vector<std::size_t>& overflowed) {
     if (Status done = wait_all(); !done) return done;
     Certificate certificate;
     if (Status done = add_device_ms(certificate); !done) return done;
     certificate.pass = pass;
-    const bool by_plane = pass == kPlane;
+    const bool by_plane = pass == Pass::plane;
     for (std::size_t at = 0; at < which.size(); ++at) {
         const bool overflow = std::any_of(shards_.begin(), shards_.end(), [&](const auto& shard) {
             return shard->answer(at).overflow;
@@ -287,7 +285,7 @@ Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std
 Status CudaEngine::run_scored(const Task& task, Answer& answer) {
     const RowRange range = range_of(task);
     if (Status done = score_parts(task, range); !done) return done;
-    answer.certificate.pass = "float64";
+    answer.certificate.pass = Pass::float64;
     answer.certificate.scanned = range.size();
     answer.certificate.rescored = range.size();
     set_read_bytes(false, false, answer.certificate);
@@ -573,21 +571,22 @@ void CudaEngine::describe(const EngineOptions& options) {
             upload.pinned ? "pinned" : "pageable", driver_ms(), plan_.context_ms, load_.allocate_ms,
             upload.pin_ms, load_.plane_ms, load_.prepare_ms, bytes / 1000000));
     }
-    facts_ = {{"gpu_memory_bytes", std::to_string(bytes)},
-              {"gpu_shards", std::to_string(shards_.size())},
-              {"gpu_pass_queries", std::to_string(std::max<std::size_t>(pass_capacity_, 1))},
-              {"gpu_plane_pass_queries", std::to_string(plane_capacity_)},
-              {"gpu_host_bytes", std::to_string(host_bytes)},
-              {"gpu_holds", !holds_vectors()        ? "plane"
-                            : plan_.residency.plane ? "vectors and plane"
-                                                    : "vectors"},
-              {"upload_pinned", upload.pinned ? "yes" : "no"},
-              {"load_driver_ms", fmt::format("{:.3f}", driver_ms())},
-              {"load_context_ms", fmt::format("{:.3f}", plan_.context_ms)},
-              {"load_pin_ms", fmt::format("{:.3f}", upload.pin_ms)},
-              {"load_upload_ms", fmt::format("{:.3f}", upload.total_ms)},
-              {"load_plane_ms", fmt::format("{:.3f}", load_.plane_ms)},
-              {"load_prepare_ms", fmt::format("{:.3f}", load_.allocate_ms + load_.prepare_ms)}};
+    facts_ = {
+        .memory_bytes = bytes,
+        .host_bytes = host_bytes,
+        .shards = shards_.size(),
+        .pass_queries = std::max(pass_capacity_, 1U),
+        .plane_pass_queries = plane_capacity_,
+        .holds_vectors = holds_vectors(),
+        .holds_plane = plan_.residency.plane,
+        .upload_pinned = upload.pinned,
+        .driver_ms = driver_ms(),
+        .context_ms = plan_.context_ms,
+        .pin_ms = upload.pin_ms,
+        .upload_ms = upload.total_ms,
+        .plane_ms = load_.plane_ms,
+        .prepare_ms = load_.allocate_ms + load_.prepare_ms,
+    };
 }
 
 }  // namespace

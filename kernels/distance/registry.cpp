@@ -2,7 +2,6 @@
 
 #include "kernels/distance/cpu.hpp"
 #include "kernels/distance/sequential.hpp"
-#include "kernels/makers.hpp"
 #ifdef GLOVED_HAVE_CUDA
 #include "kernels/cuda/cuda_engine.hpp"
 #include "kernels/cuda/distance/device_distance.hpp"
@@ -54,7 +53,7 @@ constexpr Maker kMakers[] = {
 
 }  // namespace
 
-std::vector<EngineEntry> list_distance_engines() { return entries_of(kMakers); }
+std::vector<MakerEntry> list_distance_engines() { return entries_of(kMakers); }
 
 Result<std::unique_ptr<Engine>> make_distance_engine(const std::string& name, PointsView points,
                                                      Metric metric, const EngineOptions& options) {

@@ -7,7 +7,7 @@
 
 #include "common/result.hpp"
 #include "kernels/distance/engine.hpp"
-#include "kernels/registry.hpp"
+#include "kernels/makers.hpp"
 
 namespace gloved::kernels::distance {
 
@@ -15,7 +15,7 @@ namespace gloved::kernels::distance {
 /// product. The others are rungs for measuring and reading: «sequential», and on a GPU «global»
 /// (every operand from global memory) and «shared8», «shared16», «shared32» (tiles with so many
 /// threads per side).
-std::vector<EngineEntry> list_distance_engines();
+std::vector<MakerEntry> list_distance_engines();
 
 /// Makes the engine `name`, or for "auto" the first available one, and never another. The points
 /// must outlive it. Errors: unavailable, if the name does not exist or cannot run here, or if

@@ -1,6 +1,5 @@
 #include "kernels/reduce/registry.hpp"
 
-#include "kernels/makers.hpp"
 #include "kernels/reduce/host_reducers.hpp"
 #ifdef GLOVED_HAVE_CUDA
 #include "kernels/cuda/cuda_engine.hpp"
@@ -50,7 +49,7 @@ constexpr Maker<T> kMakers[] = {
 
 }  // namespace
 
-std::vector<EngineEntry> list_reducers() { return entries_of(kMakers<double>); }
+std::vector<MakerEntry> list_reducers() { return entries_of(kMakers<double>); }
 
 template <class T>
 Result<std::unique_ptr<Reducer<T>>> make_reducer(const std::string& name,

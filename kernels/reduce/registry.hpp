@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "kernels/makers.hpp"
 #include "kernels/reduce/reducer.hpp"
-#include "kernels/registry.hpp"
 
 namespace gloved::kernels::reduce {
 
 /// Lists every reducer: cuda, cpu, sequential (one plain loop on one thread) and original (lays
 /// values out by element, then alternates a reduction and a compaction kernel).
-std::vector<EngineEntry> list_reducers();
+std::vector<MakerEntry> list_reducers();
 
 /// Makes the reducer `name`. Errors: unavailable, if the name does not exist or cannot run here;
 /// device. T is float, double or std::int32_t.

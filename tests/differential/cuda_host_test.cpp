@@ -32,13 +32,7 @@ EnginePath path_of(const std::string& name, std::vector<int> devices, const Sett
     return {name, make, expect_no_leaks, {}};
 }
 
-/// The value of an engine's fact; empty where it has none of that name.
-std::string fact_of(const kernels::Engine& engine, const std::string& name) {
-    for (const auto& [fact, value] : engine.facts()) {
-        if (fact == name) return value;
-    }
-    return {};
-}
+kernels::GpuFacts facts_of(const kernels::Engine& engine) { return engine.gpu_facts().value(); }
 
 /// So little that vectors never fit beside what a shard keeps for its passes, and a small model's
 /// plane alone does, with what a pass of several queries takes.
@@ -57,8 +51,9 @@ EnginePath plane_path(const std::string& name, std::vector<int> devices, const S
         options.planes_always = true;
         options.gpu_memory_bytes = bytes;
         auto engine = require_engine("cuda", model, options);
-        if (fact_of(*engine, "gpu_holds") != (bytes > 0 ? "plane" : "vectors and plane")) {
-            throw std::runtime_error("the engine holds " + fact_of(*engine, "gpu_holds"));
+        const kernels::GpuFacts facts = facts_of(*engine);
+        if (!facts.holds_plane || facts.holds_vectors != (bytes == 0)) {
+            throw std::runtime_error("the engine does not hold what it should");
         }
         return engine;
     };
@@ -215,14 +210,14 @@ TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
     const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
     const auto engine = require_engine("cuda", model, {});
     const auto pass_of = [&](const Query& query) {
-        return std::string(run_one(*engine, query).certificate.pass);
+        return to_string(run_one(*engine, query).certificate.pass);
     };
     EXPECT_EQ(pass_of(nearest(model, 5)), "float32");
     EXPECT_EQ(pass_of(nearest(model, 5, 1025)), "float64");
     std::vector<Query> queries(70, nearest(model, 5));
     fake_cuda::arm({});
     for (const Answer& answer : run_all(*engine, queries))
-        EXPECT_EQ(answer.certificate.pass, "float16");
+        EXPECT_EQ(answer.certificate.pass, Pass::float16);
     EXPECT_EQ(fake_cuda::count_of("launch_multiply"), 1U);
     EXPECT_EQ(fake_cuda::count_of("launch_scan"), 0U);
     // No more copies and waits than a pass needs; a single query travels with its launches.
@@ -237,9 +232,9 @@ TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
     // A row range is a pass of its own.
     queries[7].filter.rows = kernels::RowRange{3, 17};
     const auto answers = run_all(*engine, queries);
-    EXPECT_EQ(answers[7].certificate.pass, "float32");
+    EXPECT_EQ(answers[7].certificate.pass, Pass::float32);
     EXPECT_EQ(answers[7].certificate.scanned, 14U);
-    EXPECT_EQ(answers[8].certificate.pass, "float16");
+    EXPECT_EQ(answers[8].certificate.pass, Pass::float16);
     // 20,000 ties overflow the lists of candidates.
     Query everything = nearest(model, 5);
     everything.k = 1024;
@@ -251,9 +246,9 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     EngineOptions options;
     options.planes_always = true;
     const auto engine = require_engine("cuda", model, options);
-    EXPECT_EQ(fact_of(*engine, "gpu_plane_pass_queries"), "40");
+    EXPECT_EQ(facts_of(*engine).plane_pass_queries, 40U);
     const auto pass_of = [&](const Query& query) {
-        return std::string(run_one(*engine, query).certificate.pass);
+        return to_string(run_one(*engine, query).certificate.pass);
     };
     // A single query travels with its launches.
     fake_cuda::arm({});
@@ -277,7 +272,7 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     std::vector<Query> queries(83, nearest(model, 5));
     fake_cuda::arm({});
     for (const Answer& answer : run_all(*engine, queries)) {
-        EXPECT_EQ(answer.certificate.pass, "plane");
+        EXPECT_EQ(answer.certificate.pass, Pass::plane);
         EXPECT_LT(answer.certificate.rescored, model.rows() / 10);
     }
     EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 2U);
@@ -288,7 +283,7 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     for (std::size_t i = 0; i < queries.size(); i += 2) queries[i].excluded = {7};
     const auto answers = run_all(*engine, queries);
     for (std::size_t i = 0; i < queries.size(); ++i) {
-        EXPECT_EQ(answers[i].certificate.pass, i % 2 == 0 ? "float16" : "plane") << i;
+        EXPECT_EQ(answers[i].certificate.pass, i % 2 == 0 ? Pass::float16 : Pass::plane) << i;
     }
 }
 
@@ -296,21 +291,21 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
 TEST_F(CudaHost, ASmallModelsPlaneIsForManyQueries) {
     const auto model = make_model(dir_ / "model", random_entries(1000, 20, 3));
     const auto engine = require_engine("cuda", model, {});
-    EXPECT_EQ(fact_of(*engine, "gpu_holds"), "vectors and plane");
+    EXPECT_TRUE(facts_of(*engine).holds_vectors && facts_of(*engine).holds_plane);
     const std::vector<Query> queries(512, nearest(model, 5));
     const auto wanted = oracle_nearest(model, 5);
     for (const auto& [count, pass] : {std::pair{1, "float32"}, {511, "float16"}, {512, "plane"}}) {
         for (const Answer& answer :
              run_all(*engine, std::span(queries).first(static_cast<std::size_t>(count)))) {
-            EXPECT_EQ(answer.certificate.pass, pass) << count;
+            EXPECT_EQ(to_string(answer.certificate.pass), pass) << count;
             expect_identical(answer.hits, wanted, pass);
         }
     }
     EngineOptions without;
     without.planes = false;
     const auto other = require_engine("cuda", model, without);
-    EXPECT_EQ(fact_of(*other, "gpu_holds"), "vectors");
-    EXPECT_EQ(run_all(*other, queries)[0].certificate.pass, "float16");
+    EXPECT_FALSE(facts_of(*other).holds_plane);
+    EXPECT_EQ(run_all(*other, queries)[0].certificate.pass, Pass::float16);
 }
 
 TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
@@ -336,18 +331,16 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
         options.log = [&](const std::string& line) { lines.push_back(line); };
         {
             const auto engine = require_engine("cuda", model, options);
-            EXPECT_EQ(fact_of(*engine, "gpu_holds"), "plane");
+            EXPECT_FALSE(facts_of(*engine).holds_vectors);
             // Once for all devices, and for as long as they may read.
             EXPECT_EQ(fake_cuda::count_of("cudaHostRegister"), 1U);
             EXPECT_EQ(fake_cuda::live().registrations, 1U);
             EXPECT_LE(fake_cuda::live().device_bytes, 2 * options.gpu_memory_bytes);
-            EXPECT_EQ(fact_of(*engine, "gpu_memory_bytes"),
-                      std::to_string(fake_cuda::live().device_bytes));
+            EXPECT_EQ(facts_of(*engine).memory_bytes, fake_cuda::live().device_bytes);
             const std::size_t int8_bytes = int8_codes ? model.rows() * 48 : 0;  // 30 codes, 8 bytes
                                                                                 // of bounds,
                                                                                 // rounded up
-            EXPECT_EQ(fact_of(*engine, "gpu_host_bytes"),
-                      std::to_string(model.vectors().size_bytes() + int8_bytes));
+            EXPECT_EQ(facts_of(*engine).host_bytes, model.vectors().size_bytes() + int8_bytes);
             const auto said = [&](const char* words) {
                 return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
                     return line.find(words) != std::string::npos;
@@ -357,7 +350,7 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
             const std::vector<Query> queries(7, nearest(model, 5, 3));
             fake_cuda::arm({});
             for (const Answer& answer : run_all(*engine, queries)) {
-                EXPECT_EQ(answer.certificate.pass, "plane");
+                EXPECT_EQ(answer.certificate.pass, Pass::plane);
                 expect_identical(answer.hits, oracle_nearest(model, 5, 3), "the plane alone");
             }
             // Together where one byte a component keeps what comes through from being read.
@@ -398,12 +391,12 @@ TEST_F(CudaHost, ThePlaneAloneDoesWithoutInt8Rows) {
         std::string lines;
         options.log = [&](const std::string& line) { lines += line + "\n"; };
         {
-            const auto engine = kernels::make_engine("cuda", model, options);
+            const auto engine = kernels::make_engine(EngineKind::cuda, model, options);
             const std::string failed = fake_cuda::injected();
             if (engine &&
                 lines.find("no page-locked memory for int8 codes") != std::string::npos) {
                 ++without;
-                EXPECT_EQ(fact_of(**engine, "gpu_plane_pass_queries"), "0") << at;
+                EXPECT_EQ(facts_of(**engine).plane_pass_queries, 0U) << at;
                 expect_identical(run_one(**engine, nearest(model, 5, 3)).hits,
                                  oracle_nearest(model, 5, 3), failed);
             }
@@ -425,7 +418,7 @@ TEST_F(CudaHost, ThePlaneAloneNeedsPageLockedVectors) {
     fake_cuda::reset(settings);
     EngineOptions options;
     options.gpu_memory_bytes = kPlaneAloneBytes;
-    const auto engine = kernels::make_engine("cuda", model, options);
+    const auto engine = kernels::make_engine(EngineKind::cuda, model, options);
     ASSERT_FALSE(engine);
     EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
     for (const char* words :
@@ -443,7 +436,7 @@ TEST_F(CudaHost, SaysWhenMemoryIsShortForThePlaneAlone) {
         EngineOptions options;
         options.planes = planes;
         options.gpu_memory_bytes = 100000;
-        const auto engine = kernels::make_engine("cuda", model, options);
+        const auto engine = kernels::make_engine(EngineKind::cuda, model, options);
         ASSERT_FALSE(engine);
         EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
         EXPECT_EQ(engine.error().message.find("its vectors left out") != std::string::npos, planes)
@@ -502,7 +495,7 @@ TEST_F(CudaHost, AllocatesNothingForAQuery) {
         const fake_cuda::Live before = fake_cuda::live();
         EXPECT_EQ(before.registrations, 0U)
             << "what was pinned for the upload is released after it";
-        EXPECT_EQ(fact_of(*engine, "gpu_memory_bytes"), std::to_string(before.device_bytes));
+        EXPECT_EQ(facts_of(*engine).memory_bytes, before.device_bytes);
         fake_cuda::arm({});
         std::vector<Query> queries(300, nearest(model, 0));
         queries[1].k = 2000;
@@ -593,7 +586,7 @@ TEST_F(CudaHost, ARefusedPinIsNoFault) {
             // Which call pins, a run without a fault tells.
             for (call = 1; fake_cuda::injected() != "cudaHostRegister"; ++call) {
                 fake_cuda::arm({call, refusal});
-                (void)kernels::make_engine("cuda", model, {});
+                (void)kernels::make_engine(EngineKind::cuda, model, {});
                 ASSERT_LT(call, 1000U);
             }
             fake_cuda::arm({call - 1, refusal});
@@ -623,7 +616,7 @@ TEST_F(CudaHost, ReadsEveryDeviceItIsGiven) {
         EXPECT_EQ(fake_cuda::live().streams, 4U);
         expect_identical(run_one(*engine, nearest(model, 0)).hits, oracle_nearest(model, 0),
                          "four devices");
-        EXPECT_EQ(engine->name(), "cuda");
+        EXPECT_EQ(engine->kind(), EngineKind::cuda);
         for (const char* device : {"device 0", "device 1", "device 2", "device 3", "Fake GPU"}) {
             EXPECT_NE(engine->description().find(device), std::string::npos)
                 << engine->description();
@@ -632,7 +625,7 @@ TEST_F(CudaHost, ReadsEveryDeviceItIsGiven) {
     options.all_devices = false;
     for (const std::vector<int>& devices : {std::vector<int>{4}, {-1}, {0, 1, 7}, {}}) {
         options.devices = devices;
-        const auto engine = kernels::make_engine("cuda", model, options);
+        const auto engine = kernels::make_engine(EngineKind::cuda, model, options);
         ASSERT_FALSE(engine);
         EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
         expect_no_leaks();
@@ -650,7 +643,7 @@ TEST_F(CudaHost, SaysWhenMemoryIsShort) {
         Settings settings;
         settings.memory_bytes = bytes;
         fake_cuda::reset(settings);
-        const auto engine = kernels::make_engine("cuda", model, {});
+        const auto engine = kernels::make_engine(EngineKind::cuda, model, {});
         if (engine) {
             enough = bytes;
             expect_identical(run_one(**engine, nearest(model, 0)).hits, oracle_nearest(model, 0),
@@ -674,9 +667,9 @@ TEST_F(CudaHost, SaysWhenTheDeviceIsTooOldOrTheBuildHasNoCodeForIt) {
     unknown.capability = 123;
     unknown.has_code = false;
     for (const auto& [settings, words] : {std::pair{old, "7.0"}, {unknown, "12.3"}}) {
-        for (const char* name : {"cuda", "auto"}) {
+        for (const auto kind : {std::optional(EngineKind::cuda), std::optional<EngineKind>()}) {
             fake_cuda::reset(settings);
-            const auto engine = kernels::make_engine(name, model, {});
+            const auto engine = kernels::make_engine(kind, model, {});
             ASSERT_FALSE(engine);
             EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
             EXPECT_NE(engine.error().message.find(words), std::string::npos)
@@ -693,16 +686,17 @@ TEST_F(CudaHost, AutoTakesTheCpuOnlyWhereThereIsNoDevice) {
         Settings settings;
         settings.devices = devices;
         fake_cuda::reset(settings);
-        const auto chosen = kernels::make_engine("auto", model, {});
+        const auto chosen = kernels::make_engine(std::nullopt, model, {});
         ASSERT_TRUE(chosen);
-        EXPECT_EQ((*chosen)->name(), "cpu");
-        EXPECT_EQ(kernels::make_engine("cuda", model, {}).error().code, ErrorCode::unavailable);
+        EXPECT_EQ((*chosen)->kind(), EngineKind::cpu);
+        EXPECT_EQ(kernels::make_engine(EngineKind::cuda, model, {}).error().code,
+                  ErrorCode::unavailable);
         EXPECT_FALSE(kernels::list_engines().front().unavailable.empty());
     }
     fake_cuda::reset({});
-    EXPECT_EQ(require_engine("auto", model, {})->name(), "cuda");
-    EXPECT_EQ(require_engine("cpu", model, {})->name(), "cpu");
-    EXPECT_EQ(kernels::list_engines().front().name, "cuda");
+    EXPECT_EQ(require_engine("auto", model, {})->kind(), EngineKind::cuda);
+    EXPECT_EQ(require_engine("cpu", model, {})->kind(), EngineKind::cpu);
+    EXPECT_EQ(kernels::list_engines().front().kind, EngineKind::cuda);
     EXPECT_EQ(kernels::list_engines().front().unavailable, "");
 }
 

@@ -47,21 +47,22 @@ TEST(Engines, RefuseWhatIsNotThere) {
     const auto model = make_model(dir / "model", random_entries(3, 2, 1));
     kernels::EngineOptions options;
     options.threads = 1;
-    EXPECT_EQ(kernels::make_engine("gpu", model, options).error().code, ErrorCode::unavailable);
+    EXPECT_EQ(kernels::parse_engine("gpu").error().code, ErrorCode::unavailable);
     // Where there is a GPU, auto takes it.
     const auto entries = kernels::list_engines();
-    ASSERT_EQ(entries.front().name, "cuda");
-    auto chosen = kernels::make_engine("auto", model, options);
+    ASSERT_EQ(entries.front().kind, EngineKind::cuda);
+    auto chosen = kernels::make_engine(std::nullopt, model, options);
     ASSERT_TRUE(chosen);
     if (entries.front().unavailable.empty()) {
-        EXPECT_EQ((*chosen)->name(), "cuda");
+        EXPECT_EQ((*chosen)->kind(), EngineKind::cuda);
     } else {
-        EXPECT_EQ((*chosen)->name(), "cpu");
-        EXPECT_EQ(kernels::make_engine("cuda", model, options).error().code,
+        EXPECT_EQ((*chosen)->kind(), EngineKind::cpu);
+        EXPECT_EQ(kernels::make_engine(EngineKind::cuda, model, options).error().code,
                   ErrorCode::unavailable);
     }
     options.simd = "avx1024";
-    EXPECT_EQ(kernels::make_engine("cpu", model, options).error().code, ErrorCode::unavailable);
+    EXPECT_EQ(kernels::make_engine(EngineKind::cpu, model, options).error().code,
+              ErrorCode::unavailable);
 }
 
 TEST(QueryVectors, RefuseZeroAndInfinity) {

@@ -74,7 +74,7 @@ class PlanePass : public testing::TestWithParam<std::string> {
         options.threads = threads;
         options.simd = GetParam();
         options.planes = planes;
-        auto made = kernels::make_engine("cpu", *model_, options);
+        auto made = kernels::make_engine(kernels::EngineKind::cpu, *model_, options);
         if (!made) throw std::runtime_error(made.error().message);
         return *std::move(made);
     }
@@ -143,7 +143,7 @@ TEST_P(PlanePass, AnswersAreThoseOfTheFloat32Pass) {
                 ASSERT_EQ(together[i].hits, wanted[i].hits) << what;
                 const Answer alone = run_one(*by_plane, queries[i]);
                 ASSERT_EQ(alone.hits, wanted[i].hits) << what << " alone";
-                EXPECT_EQ(alone.certificate.pass, "plane");
+                EXPECT_EQ(alone.certificate.pass, kernels::Pass::plane);
                 EXPECT_GE(alone.certificate.survivors, alone.certificate.rescored);
                 EXPECT_GE(alone.certificate.read_bytes,
                           alone.certificate.survivors * kDim * sizeof(float));

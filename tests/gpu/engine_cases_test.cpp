@@ -36,12 +36,9 @@ EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By
         const bool alone = by == By::plane_alone || by == By::plane_bare;
         if (alone) options.gpu_memory_bytes = plane_alone_bytes(model, by == By::plane_alone);
         auto engine = require_engine("cuda", model, options);
-        const std::pair<std::string, std::string> wanted("gpu_holds",
-                                                         alone ? "plane" : "vectors and plane");
-        const auto facts = engine->facts();
-        if (std::find(facts.begin(), facts.end(), wanted) == facts.end()) {
-            throw std::runtime_error("the engine does not hold " + wanted.second);
-        }
+        const kernels::GpuFacts facts = engine->gpu_facts().value();
+        if (!facts.holds_plane || facts.holds_vectors == alone)
+            throw std::runtime_error("the engine does not hold what it should");
         return engine;
     };
     path.why_skip = [] { return no_device() ? std::string(kNoDevice) : std::string(); };
@@ -106,7 +103,7 @@ TEST(GpuPlanePasses, AreTheOnesMeant) {
             expect_identical(answers[i].hits,
                              oracle_answer(model, query, oracle_scores(model, values)),
                              "query " + std::to_string(first + i));
-            EXPECT_EQ(answers[i].certificate.pass, "plane") << first + i;
+            EXPECT_EQ(answers[i].certificate.pass, Pass::plane) << first + i;
             EXPECT_LE(answers[i].certificate.rescored, model.rows()) << first + i;
         }
     };

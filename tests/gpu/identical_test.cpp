@@ -40,7 +40,7 @@ std::unique_ptr<Engine> make(const std::string& name, const format::Model& model
     options.devices = std::move(devices);
     options.planes = passes != Passes::no_plane;
     options.planes_always = passes == Passes::by_plane;
-    auto engine = kernels::make_engine(name, model, options);
+    auto engine = kernels::make_engine(*kernels::parse_engine(name), model, options);
     if (!engine) throw std::runtime_error(engine.error().message);
     return *std::move(engine);
 }
@@ -64,7 +64,7 @@ bool same_bits(const Hit& a, const Hit& b) {
 
 /// Compares both engines on `queries`, `batch` at a time on the GPU.
 void expect_identical(Engine& cuda, Engine& cpu, std::span<const Query> queries, std::size_t batch,
-                      const std::string& what, std::set<std::string>* passes = nullptr) {
+                      const std::string& what, std::set<kernels::Pass>* passes = nullptr) {
     constexpr std::size_t kCpuBatch = 64;
     std::vector<Answer> wanted;
     for (std::size_t i = 0; i < queries.size(); i += kCpuBatch) {
@@ -79,15 +79,15 @@ void expect_identical(Engine& cuda, Engine& cpu, std::span<const Query> queries,
         ASSERT_EQ(got.size(), part.size());
         for (std::size_t i = 0; i < part.size(); ++i) {
             const Answer& want = wanted[begin + i];
-            if (passes != nullptr) passes->insert(std::string(got[i].certificate.pass));
+            if (passes != nullptr) passes->insert(got[i].certificate.pass);
             ASSERT_EQ(got[i].count, want.count) << what << ", query " << begin + i;
             ASSERT_EQ(got[i].hits.size(), want.hits.size())
-                << what << ", query " << begin + i << ", " << got[i].certificate.pass;
+                << what << ", query " << begin + i << ", " << to_string(got[i].certificate.pass);
             for (std::size_t h = 0; h < want.hits.size(); ++h) {
                 ASSERT_TRUE(same_bits(got[i].hits[h], want.hits[h]))
                     << what << ", query " << begin + i << ", place " << h << ", "
-                    << got[i].certificate.pass << ": row " << got[i].hits[h].row << " score "
-                    << got[i].hits[h].score << ", not " << want.hits[h].row << " "
+                    << to_string(got[i].certificate.pass) << ": row " << got[i].hits[h].row
+                    << " score " << got[i].hits[h].score << ", not " << want.hits[h].row << " "
                     << want.hits[h].score;
             }
         }
@@ -254,7 +254,7 @@ TEST(FullSize, ThousandQueriesAreIdentical) {
     const auto cuda = make("cuda", model);
     const auto cpu = make("cpu", model);
     Questions ask(model, 6);
-    std::set<std::string> passes;
+    std::set<kernels::Pass> passes;
     std::vector<Query> queries;
     for (int i = 0; i < 1000; ++i) {
         constexpr std::size_t kSizes[] = {1, 10, 100, 1024};
@@ -265,15 +265,15 @@ TEST(FullSize, ThousandQueriesAreIdentical) {
     expect_identical(*cuda, *cpu, queries, 250, "batches", &passes);
     expect_identical(*cuda, *cpu, std::span(queries).first(200), 1, "single", &passes);
     // Nothing overflowed: every answer came from a bounded pass.
-    EXPECT_EQ(passes.count("plane"), 1U);
-    EXPECT_EQ(passes.count("float64"), 0U);
+    EXPECT_EQ(passes.count(kernels::Pass::plane), 1U);
+    EXPECT_EQ(passes.count(kernels::Pass::float64), 0U);
     passes.clear();
     const auto vectors = make("cuda", model, {0}, Passes::no_plane);
     expect_identical(*vectors, *cpu, std::span(queries).first(300), 100, "batches without planes",
                      &passes);
     expect_identical(*vectors, *cpu, std::span(queries).first(50), 1, "single without planes",
                      &passes);
-    EXPECT_EQ(passes, (std::set<std::string>{"float16", "float32"}));
+    EXPECT_EQ(passes, (std::set<kernels::Pass>{kernels::Pass::float16, kernels::Pass::float32}));
     std::vector<Query> others = {
         {kernels::CosMul{{ask.vector(), ask.vector()}, {ask.vector()}}, 10, {}, {}},
         {kernels::CountBefore{ask.vector(), ask.row()}, 1, {}, {}},

@@ -99,7 +99,7 @@ class CudaFaults : public testing::TestWithParam<Setup> {
         options.time_device = GetParam().timed;
         options.planes_always = GetParam().planes_always;
         options.gpu_memory_bytes = GetParam().memory_bytes;
-        return kernels::make_engine(name, *model_, options);
+        return kernels::make_engine(*kernels::parse_engine(name), *model_, options);
     }
 
     Query nearest(std::size_t k) const {
@@ -151,11 +151,11 @@ TEST_P(CudaFaults, EveryFailingCallOfAStartIsAnError) {
                         << engine.error().message;
                 } else if (pin_refused) {
                     ASSERT_TRUE(engine) << engine.error().message;
-                    EXPECT_EQ((*engine)->name(), "cuda");
+                    EXPECT_EQ((*engine)->kind(), kernels::EngineKind::cuda);
                     engine = Error{};
                 } else if (no_device && name == "auto") {
                     ASSERT_TRUE(engine) << engine.error().message;
-                    EXPECT_EQ((*engine)->name(), "cpu");
+                    EXPECT_EQ((*engine)->kind(), kernels::EngineKind::cpu);
                     engine = Error{};
                 } else {
                     ASSERT_FALSE(engine)

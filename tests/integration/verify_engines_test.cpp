@@ -37,7 +37,7 @@ class Liar : public kernels::Engine {
   public:
     Liar(std::unique_ptr<kernels::Engine> honest, Lie lie)
         : honest_(std::move(honest)), lie_(std::move(lie)) {}
-    std::string name() const override { return "liar"; }
+    kernels::EngineKind kind() const override { return kernels::EngineKind::cpu; }
     std::string description() const override { return "lies"; }
     Result<std::vector<Answer>> run(std::span<const Query> queries) override {
         auto answers = honest_->run(queries);
@@ -104,7 +104,7 @@ TEST_F(VerifyEngines, AllOfThisMachineAgree) {
     EXPECT_NE(checks[0].detail.find("of 20 the bits of a plain float64 search"), std::string::npos);
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {
         if (entry.unavailable.empty()) continue;
-        EXPECT_EQ(checks.back().name, "engine " + entry.name + " plane");
+        EXPECT_EQ(checks.back().name, "engine " + std::string(to_string(entry.kind)) + " plane");
         EXPECT_EQ(checks.back().detail, "not available: " + entry.unavailable);
     }
 }

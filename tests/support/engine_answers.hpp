@@ -22,14 +22,18 @@ namespace gloved::tests {
 
 using kernels::Answer;
 using kernels::Engine;
+using kernels::EngineKind;
 using kernels::Hit;
+using kernels::Pass;
 using kernels::Query;
 using kernels::Row;
 
-/// The engine of a registry's name. Throws std::runtime_error when it cannot be made.
+/// Makes the engine called `name`. Throws std::runtime_error when it cannot be made.
 inline std::unique_ptr<Engine> require_engine(const std::string& name, const format::Model& model,
                                               const kernels::EngineOptions& options) {
-    auto engine = kernels::make_engine(name, model, options);
+    const auto kind = kernels::parse_engine(name);
+    if (!kind) throw std::runtime_error(kind.error().message);
+    auto engine = kernels::make_engine(*kind, model, options);
     if (!engine) throw std::runtime_error(engine.error().message);
     return *std::move(engine);
 }

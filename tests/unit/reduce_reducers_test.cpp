@@ -88,7 +88,7 @@ TYPED_TEST(Reducers, OfTheProcessorTellTimesAndRepeatWhatTheyKeep) {
 
 TEST(ReducerRegistry, NamesFourWaysAndSaysWhyOneCannotRun) {
     std::vector<std::string> names;
-    for (const EngineEntry& entry : list_reducers()) {
+    for (const MakerEntry& entry : list_reducers()) {
         names.push_back(entry.name);
         const auto made = make_reducer<double>(entry.name, {});
         EXPECT_EQ(static_cast<bool>(made), entry.unavailable.empty()) << entry.name;

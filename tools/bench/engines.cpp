@@ -22,13 +22,13 @@
 namespace gloved::bench {
 namespace {
 
-constexpr const char* kCuda = "cuda";
+using kernels::EngineKind;
+
 constexpr std::size_t kRoundsWithProcessor = 9;
 constexpr std::size_t kRoundsOfDevice = 49;
 /// Rows that sgemm gets at once: from 2,048 to 262,144, processor time measured the same to a
 /// tenth.
 constexpr std::size_t kBlockRows = 16384;
-constexpr const char* kPlane = "plane";
 constexpr double kTail = 0.99;
 
 struct NamedEngine {
@@ -38,25 +38,25 @@ struct NamedEngine {
     std::vector<std::size_t> batches;
 };
 
-/// Names of the registry that `settings` stand for. An engine that is asked for by name is among
-/// them even where it cannot run: making it says why.
-std::vector<std::string> engine_names(const Settings& settings) {
-    if (settings.engine != "auto" && settings.engine != "all") return {settings.engine};
-    std::vector<std::string> names;
+/// Kinds of engines to measure. One that is asked for by name is among them even where it cannot
+/// run: making it says why.
+std::vector<EngineKind> engine_kinds(const Settings& settings) {
+    if (settings.engine) return {*settings.engine};
+    std::vector<EngineKind> kinds;
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {
-        if (entry.unavailable.empty()) names.push_back(entry.name);
+        if (entry.unavailable.empty()) kinds.push_back(entry.kind);
     }
-    if (settings.engine == "auto" && names.size() > 1) names.resize(1);
-    return names;
+    if (!settings.all_engines && kinds.size() > 1) kinds.resize(1);
+    return kinds;
 }
 
-bool is_of_device(const std::string& name) { return name == kCuda; }
+bool is_on_device(EngineKind kind) { return kind == EngineKind::cuda; }
 
 /// Makes one engine and says what that took, and what the engine said on the way.
-Result<NamedEngine> make_engine(const std::string& name, const std::string& simd,
+Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
                                 const format::Model& model, const Settings& settings) {
     NamedEngine named;
-    named.on_device = is_of_device(name);
+    named.on_device = is_on_device(kind);
     std::vector<std::pair<double, std::string>> said;
     const auto begin = std::chrono::steady_clock::now();
     const auto so_far = [&] {
@@ -72,7 +72,7 @@ Result<NamedEngine> make_engine(const std::string& name, const std::string& simd
     options.gpu_memory_bytes = settings.gpu_memory_bytes;
     options.time_device = true;
     options.log = [&](const std::string& line) { said.emplace_back(so_far(), line); };
-    auto engine = kernels::make_engine(name, model, options);
+    auto engine = kernels::make_engine(kind, model, options);
     const double ms = so_far();
     if (!engine) return engine.error();
     named.engine = *std::move(engine);
@@ -100,11 +100,11 @@ Result<NamedEngine> make_engine(const std::string& name, const std::string& simd
 Result<std::vector<NamedEngine>> make_engines(const format::Model& model,
                                               const Settings& settings) {
     std::vector<NamedEngine> engines;
-    for (const std::string& name : engine_names(settings)) {
-        std::vector<std::string> sets = {is_of_device(name) ? "" : settings.simd};
+    for (const EngineKind kind : engine_kinds(settings)) {
+        std::vector<std::string> sets = {is_on_device(kind) ? "" : settings.simd};
         if (sets[0] == "all") sets = kernels::simd_names();
         for (const std::string& simd : sets) {
-            auto engine = make_engine(name, simd, model, settings);
+            auto engine = make_engine(kind, simd, model, settings);
             if (!engine) return engine.error();
             engines.push_back(*std::move(engine));
         }
@@ -279,8 +279,9 @@ class Contest {
         also(!sgemm_.empty(), {"x sgemm"});
         also(ceiling != nullptr, {"x ceiling"});
         also(true, {"ms a query", "queries/s", "gain over single", "pass"});
-        const bool planes = std::any_of(notes_.begin(), notes_.end(),
-                                        [](const Notes& n) { return n.pass == kPlane; });
+        const bool planes = std::any_of(notes_.begin(), notes_.end(), [](const Notes& n) {
+            return n.pass == kernels::Pass::plane;
+        });
         also(planes, {"survivors", "p99", "% of bytes", "p99 %"});
         Table table(headings);
 
@@ -321,8 +322,8 @@ class Contest {
             cell(true, engine && series.queries > 1 && single != nullptr,
                  [&] { return ratio(single->median() * queries, &series); });
             const Notes& notes = notes_[index];
-            cells.push_back(notes.pass);
-            const bool by_plane = notes.pass == kPlane;
+            cells.push_back(notes.pass ? std::string(to_string(*notes.pass)) : "");
+            const bool by_plane = notes.pass == kernels::Pass::plane;
             cell(planes, by_plane,
                  [&] { return fmt::format("{:.0f}", bench::median(notes.survivors)); });
             cell(planes, by_plane,
@@ -344,7 +345,7 @@ class Contest {
 
     /// What a contender's certificates say, over all that it was asked.
     struct Notes {
-        std::string pass;  // of the last answer
+        std::optional<kernels::Pass> pass;  // of the last answer
         std::vector<double> survivors;
         std::vector<double> shares;  // bytes read, of the vectors' bytes
     };
@@ -375,13 +376,13 @@ class Contest {
 }  // namespace
 
 bool wants_device(const Settings& settings) {
-    const auto names = engine_names(settings);
-    return std::any_of(names.begin(), names.end(), is_of_device);
+    const auto kinds = engine_kinds(settings);
+    return std::any_of(kinds.begin(), kinds.end(), is_on_device);
 }
 
 bool wants_processor(const Settings& settings) {
-    const auto names = engine_names(settings);
-    return !std::all_of(names.begin(), names.end(), is_of_device);
+    const auto kinds = engine_kinds(settings);
+    return !std::all_of(kinds.begin(), kinds.end(), is_on_device);
 }
 
 Status print_engines(const format::Model& model, const Settings& settings, const OpenBlas* blas) {

@@ -64,10 +64,9 @@ Status print_leaks(const format::Model& model, const Settings& settings) {
     options.simd = settings.simd == "all" ? "" : settings.simd;
     options.devices = {settings.device};
     options.pin = settings.pin;
-    auto engine =
-        kernels::make_engine(settings.engine == "all" ? "auto" : settings.engine, model, options);
+    auto engine = kernels::make_engine(settings.engine, model, options);
     if (!engine) return engine.error();
-    const bool device = (*engine)->name() == "cuda";
+    const bool device = (*engine)->kind() == kernels::EngineKind::cuda;
     print_note(settings.format,
                fmt::format("engine   {}: {}\n", (*engine)->name(), (*engine)->description()));
 

@@ -99,7 +99,7 @@ class Fresh {
         options.devices = {settings_.device};
         options.pin = pin;
         options.log = [&](const std::string& line) { said.push_back(line); };
-        auto made = kernels::make_engine("cuda", *model_, options);
+        auto made = kernels::make_engine(kernels::EngineKind::cuda, *model_, options);
         if (!made) return made.error();
         engine_ = *std::move(made);
         return {};
@@ -115,7 +115,7 @@ class Fresh {
 /// Why the cuda engine cannot be made here; empty when it can.
 std::string why_no_cuda() {
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {
-        if (entry.name == "cuda") return entry.unavailable;
+        if (entry.kind == kernels::EngineKind::cuda) return entry.unavailable;
     }
     return "no cuda engine";
 }

@@ -56,15 +56,14 @@ Status print_daemon(const format::Model& model, const Settings& settings,
     options.program = settings.daemon;
     options.directory = scratch;
     options.engine = !settings.daemon_engine.empty() ? settings.daemon_engine
-                     : settings.engine == "all"      ? "auto"
-                                                     : settings.engine;
+                     : settings.engine               ? std::string(to_string(*settings.engine))
+                                                     : "auto";
     options.threads = settings.threads;
     options.k = settings.k;
     options.rounds = settings.repeat == 0 ? kDaemonRounds : settings.repeat;
-    const auto engines = kernels::list_engines();
-    const bool fast = options.engine == "cuda" ||
-                      (options.engine == "auto" && engines.front().unavailable.empty() &&
-                       engines.front().name == "cuda");
+    const kernels::EngineEntry cuda = kernels::list_engines().front();
+    const bool fast = options.engine == to_string(cuda.kind) ||
+                      (options.engine == "auto" && cuda.unavailable.empty());
     options.singles = fast ? kManySingles : kQueriesBeforeMemory;
     options.seed = settings.seed;
     const auto figures = measure_daemon(model, options, cli::stop_requested);
@@ -101,7 +100,7 @@ void print_header(const format::Model& model, const Settings& settings) {
                      format::hex(model.generation())));
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {
         if (!entry.unavailable.empty())
-            note(fmt::format("no {}: {}", entry.name, entry.unavailable));
+            note(fmt::format("no {}: {}", to_string(entry.kind), entry.unavailable));
     }
 }
 
@@ -117,7 +116,8 @@ Status measure_all(const format::Model& model, const Settings& settings,
     const bool rungs = !settings.rungs.empty();
     // Before anything else asks the driver: the first to do so pays for its start.
     std::optional<Result<DeviceFacts>> device;
-    if (rungs || settings.loads || settings.engine != "cpu") device = start_device(settings.device);
+    if (rungs || settings.loads || settings.engine != kernels::EngineKind::cpu)
+        device = start_device(settings.device);
     print_header(model, settings);
     if (device) print_device(settings, *device);
     if (settings.leak_queries != 0) return print_leaks(model, settings);

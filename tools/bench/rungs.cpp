@@ -211,7 +211,7 @@ Status print_rungs(const format::Model& model, const Settings& settings) {
     if (choice.run.empty())
         return Error{ErrorCode::unsupported, "none of these rungs can run here: " + why};
 
-    auto canonical = kernels::make_engine("cpu", model, {settings.threads});
+    auto canonical = kernels::make_engine(kernels::EngineKind::cpu, model, {settings.threads});
     if (!canonical) return canonical.error();
     std::vector<kernels::QueryVector> distinct;
     for (std::size_t i = 0; i < words.size(); ++i) {

@@ -35,7 +35,12 @@ std::optional<GenerateOptions> read_generate(const cli::CommandLine& line,
 }
 
 void read_engine_settings(const cli::CommandLine& line, Settings& settings) {
-    settings.engine = line.text("engine");
+    settings.all_engines = line.text("engine") == "all";
+    if (!settings.all_engines) {
+        const auto engine = kernels::parse_engine(line.text("engine"));
+        if (!engine) throw WrongUsage(engine.error().message);
+        settings.engine = *engine;
+    }
     settings.simd = line.text("simd");
     settings.device = read_device(line);
     settings.pin = line.on_or_off("pin");

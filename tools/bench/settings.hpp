@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
+#include "kernels/engine.hpp"
 #include "tools/bench/generate.hpp"
 #include "tools/bench/table.hpp"
 
@@ -19,7 +20,8 @@ struct Settings {
     std::string keep;                         ///< where it stays; empty: nowhere
     std::uint64_t seed = 0;
 
-    std::string engine;  ///< a name of the registry, «auto» or «all»
+    std::optional<kernels::EngineKind> engine;  ///< nothing: the best that runs here
+    bool all_engines = false;                   ///< every kind that runs here, whatever `engine` is
     std::string simd;
     unsigned threads = 0;  ///< never 0
     int device = 0;

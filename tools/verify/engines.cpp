@@ -78,7 +78,7 @@ class Answers {
 struct Tally {
     std::size_t answers = 0;
     double seconds = 0;
-    std::map<std::string_view, std::size_t> passes;  ///< answers by pass
+    std::map<kernels::Pass, std::size_t> passes;  ///< answers by pass
     std::size_t differing = 0;
     std::vector<std::string> first;  ///< descriptions of the first that differ
 };
@@ -159,10 +159,10 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Round& round,
             const auto found =
                 difference(round.model, {answer.hits, answer.count}, wanted->at(number));
             if (!found || tally.differing++ >= kMaxListedFaults) continue;
-            tally.first.push_back(fault_name(
-                round, number,
-                fmt::format(", one of {} together, by {}", got->size(), answer.certificate.pass),
-                *found));
+            tally.first.push_back(fault_name(round, number,
+                                             fmt::format(", one of {} together, by {}", got->size(),
+                                                         to_string(answer.certificate.pass)),
+                                             *found));
         }
         tally.answers += got->size();
         progress.update(tally.answers);
@@ -278,14 +278,14 @@ std::string faults_of(const Tally& tally, const std::string& other) {
 std::string figures_of(const Tally& tally) {
     std::string passes;
     for (const auto& [pass, count] : tally.passes)
-        passes += fmt::format("{}{} {}", passes.empty() ? "" : ", ", pass, count);
+        passes += fmt::format("{}{} {}", passes.empty() ? "" : ", ", to_string(pass), count);
     return fmt::format("{} answers in {:.1f} s by {}", tally.answers, tally.seconds, passes);
 }
 
 Way make_way(const Model& model, const kernels::EngineEntry& entry, const std::string& name,
              const kernels::EngineOptions& options) {
     return {options.planes ? name + " plane" : name, [&model, entry, options] {
-                auto engine = kernels::make_engine(entry.name, model, options);
+                auto engine = kernels::make_engine(entry.kind, model, options);
                 if (engine || engine.error().code != ErrorCode::unavailable) return engine;
                 const std::string& reason = entry.unavailable;
                 return decltype(engine)(Error{ErrorCode::unavailable,
@@ -304,16 +304,16 @@ std::vector<Way> all_ways(const Model& model, std::size_t threads) {
     for (options.planes = false;; options.planes = true) {
         for (const std::string& simd : kernels::simd_names()) {
             options.simd = simd;
-            ways.push_back(make_way(model, {"cpu", {}}, "cpu " + simd, options));
+            ways.push_back(make_way(model, {kernels::EngineKind::cpu, {}}, "cpu " + simd, options));
         }
         if (options.planes) break;
     }
     options.simd.clear();
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {
-        if (entry.name == "cpu") continue;
+        if (entry.kind == kernels::EngineKind::cpu) continue;
         for (const bool planes : {false, true}) {
             options.planes = planes;
-            ways.push_back(make_way(model, entry, entry.name, options));
+            ways.push_back(make_way(model, entry, std::string(to_string(entry.kind)), options));
         }
     }
     return ways;
