@@ -1,0 +1,111 @@
+#include "daemon/model_loader.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/format/model.hpp"
+#include "daemon/known_answer.hpp"
+#include "daemon/log.hpp"
+#include "daemon/pin.hpp"
+#include "daemon/service_manager.hpp"
+#include "kernels/registry.hpp"
+
+namespace gloved::daemon {
+namespace {
+
+using kernels::EngineKind;
+
+kernels::EngineOptions engine_options(const Settings& settings) {
+    kernels::EngineOptions options;
+    options.threads = settings.threads;
+    options.simd = settings.simd;
+    options.devices = settings.devices;
+    options.all_devices = settings.all_devices;
+    options.pin = settings.pin != Pin::off;
+    options.planes = settings.planes;
+    options.gpu_memory_bytes = settings.gpu_memory_bytes;
+    options.log = [](const std::string& line) { write_log_always(spdlog::level::info, line); };
+    return options;
+}
+
+Status verify_checksums(const format::Model& model) {
+    for (const format::Section& section : model.header().sections) {
+        if (Status verified = model.verify_section(section); !verified) return verified;
+    }
+    return model.verify_planes();
+}
+
+struct OpenedModel {
+    std::shared_ptr<const format::Model> model;
+    std::unique_ptr<kernels::Engine> engine;  ///< has answered a known query
+};
+
+Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& settings, bool verify) {
+    auto opened = format::Model::open(setting.path);
+    if (!opened) return opened.error();
+    auto model = std::make_shared<const format::Model>(*std::move(opened));
+    if (verify) {
+        if (Status verified = verify_checksums(*model); !verified) return verified.error();
+    }
+    auto engine = kernels::make_engine(settings.engine, *model, engine_options(settings));
+    if (!engine) return engine.error();
+    // Scanning all rows of a model that is not in memory yet takes as long as reading it. Under a
+    // watchdog that time is taken now: in service, a first query that waits for a slow disk would
+    // look like an engine that hangs.
+    const bool of_all_rows =
+        verify || (*engine)->kind() != EngineKind::cpu || watchdog_interval().has_value();
+    if (Status answered = KnownAnswer(model).ask(**engine, of_all_rows); !answered)
+        return answered.error();
+    return OpenedModel{std::move(model), *std::move(engine)};
+}
+
+}  // namespace
+
+Loaded load_model(const ModelSetting& setting, const Settings& settings, bool verify) {
+    auto opened = open_model(setting, settings, verify);
+    if (!opened) return opened.error();
+    auto& [model, engine] = *opened;
+    const bool on_cpu = engine->kind() == EngineKind::cpu;
+    if (settings.pin == Pin::on && on_cpu) {
+        if (Status locked = lock_values(*model); !locked) return locked.error();
+    }
+    log_info("model {}: {} words × {}, generation {}", setting.name, model->rows(), model->dim(),
+             format::hex(model->generation()));
+    log_info("engine {}: {}", engine->name(), engine->description());
+    std::vector<std::unique_ptr<kernels::Engine>> engines;
+    engines.push_back(std::move(engine));
+    if (!on_cpu) {
+        auto cpu = kernels::make_engine(EngineKind::cpu, *model, engine_options(settings));
+        if (!cpu) return cpu.error();
+        log_info("engine cpu, for requests with engine=cpu: {}", (*cpu)->description());
+        engines.push_back(*std::move(cpu));
+    }
+    return std::make_shared<LoadedModel>(setting.name, std::move(model), std::move(engines),
+                                         settings);
+}
+
+Result<std::string> check_model(const ModelSetting& setting, const Settings& settings) {
+    const auto opened = open_model(setting, settings, true);
+    if (!opened) return opened.error();
+    const auto& [model, engine] = *opened;
+    return fmt::format("{}: {} words x {}, generation {}, checksums hold, engine {} ({}) answers",
+                       setting.path, model->rows(), model->dim(), format::hex(model->generation()),
+                       engine->name(), engine->description());
+}
+
+std::string missing_engines() {
+    std::string text;
+    for (const kernels::EngineEntry& entry : kernels::list_engines()) {
+        if (entry.unavailable.empty()) continue;
+        const std::string line = fmt::format("{}: {}", to_string(entry.kind), entry.unavailable);
+        log_info("engine {}", line);
+        text += (text.empty() ? "" : ", ") + line;
+    }
+    return text;
+}
+
+}  // namespace gloved::daemon
