@@ -16,8 +16,9 @@ namespace {
 constexpr std::string_view kJsonOk = R"({"ok":true)";
 
 Error foreign(std::string_view line) {
-    return {ErrorCode::bad_request,
-            fmt::format("{} is no reply: does a gloved answer there?", printable(line))};
+    return {
+        ErrorCode::bad_request,
+        fmt::format("{} is not a reply; is this the socket of a gloved daemon?", printable(line))};
 }
 
 /// What an object says of itself.
@@ -81,9 +82,10 @@ Result<bool> ReplyReader::begin_text() {
     const std::size_t end = buffer_.find('\n', scanned_);
     const std::size_t length = std::min(end, buffer_.size()) - begin_;
     if (length > kMaxStatusLineBytes) {
-        return Error{ErrorCode::bad_request,
-                     fmt::format("a line of more than {} bytes: does a gloved answer there?",
-                                 kMaxStatusLineBytes)};
+        return Error{
+            ErrorCode::bad_request,
+            fmt::format("a line of more than {} bytes; is this the socket of a gloved daemon?",
+                        kMaxStatusLineBytes)};
     }
     if (end == std::string::npos) {
         scanned_ = buffer_.size();

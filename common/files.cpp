@@ -66,7 +66,9 @@ Status read_all_at(int fd, std::span<std::byte> to, std::uint64_t offset, const 
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return system_error(path, "cannot read", errno);
         if (got == 0)
-            return Error{ErrorCode::io, fmt::format("{}: shorter than it was written", path)};
+            return Error{
+                ErrorCode::io,
+                fmt::format("{}: the file ends before the bytes that were written to it", path)};
         to = to.subspan(static_cast<std::size_t>(got));
         offset += static_cast<std::uint64_t>(got);
     }

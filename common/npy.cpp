@@ -167,12 +167,11 @@ bool is_npy(std::string_view prefix) { return prefix.substr(0, kMagic.size()) ==
 
 Result<Header> parse_header(std::string_view prefix, const std::string& path) {
     const auto damaged = [&](std::string_view what) {
-        return Error{
-            ErrorCode::damaged,
-            fmt::format("{}: no .npy file that can be read: {}; write it again with numpy.save",
-                        path, what)};
+        return Error{ErrorCode::damaged,
+                     fmt::format("{}: not a readable .npy file: {}; write it again with numpy.save",
+                                 path, what)};
     };
-    if (!is_npy(prefix)) return damaged("it does not begin as one");
+    if (!is_npy(prefix)) return damaged("it does not start with the magic bytes of one");
     if (prefix.size() < kMagic.size() + 2) return damaged("it ends within its header");
     const auto byte = [&](std::size_t at) {
         return static_cast<std::size_t>(static_cast<unsigned char>(prefix[at]));
@@ -186,7 +185,7 @@ Result<Header> parse_header(std::string_view prefix, const std::string& path) {
     std::size_t length = 0;
     for (std::size_t i = 0; i < length_bytes; ++i) length |= byte(kMagic.size() + 2 + i) << (8 * i);
     if (length > kMaxHeaderBytes - begin) {
-        return damaged(fmt::format("its header has {} bytes, and {} at most are taken", length,
+        return damaged(fmt::format("its header has {} bytes, more than the {} allowed", length,
                                    kMaxHeaderBytes - begin));
     }
     if (prefix.size() - begin < length) return damaged("it ends within its header");
@@ -199,10 +198,9 @@ Result<Header> parse_header(std::string_view prefix, const std::string& path) {
     if (*fields->fortran_order && fields->shape->size() > 1) {
         return Error{
             ErrorCode::unsupported,
-            fmt::format(
-                "{}: its array lies in Fortran order, column behind column; write it again with "
-                "numpy.save(path, numpy.ascontiguousarray(array))",
-                path)};
+            fmt::format("{}: its array is in Fortran order (column by column); write it again with "
+                        "numpy.save(path, numpy.ascontiguousarray(array))",
+                        path)};
     }
     if (!fields->descr->empty() && fields->descr->front() == '>') {
         return Error{

@@ -57,7 +57,7 @@ Result<OutputFile> OutputFile::create(const std::string& target, const std::atom
                                                      : target.substr(0, slash);
     output.name_ = slash == std::string::npos ? target : target.substr(slash + 1);
     if (output.name_.empty() || output.name_ == "." || output.name_ == "..") {
-        return Error{ErrorCode::conflict, fmt::format("'{}': a file needs a name", target)};
+        return Error{ErrorCode::conflict, fmt::format("'{}': this path has no file name", target)};
     }
     auto parent = open_directory(output.parent_path_);
     if (!parent) return parent.error();
@@ -74,7 +74,7 @@ Result<OutputFile> OutputFile::create(const std::string& target, const std::atom
     const mode_t mode = *old ? 0600 : 0666;
     if (format::is_model(output.parent_.get())) {
         return Error{ErrorCode::conflict,
-                     fmt::format("{}: lies in a model's directory; name another place", target)};
+                     fmt::format("{}: lies in a model's directory; choose another place", target)};
     }
     for (int attempt = 0;; ++attempt) {
         output.staged_ = fmt::format(".{}.gloved-{}-{}", output.name_, ::getpid(), attempt);
@@ -182,7 +182,7 @@ Result<UniqueFd> OutputFile::check_target() const {
                                  : S_ISLNK(status.st_mode) ? "a symbolic link"
                                                            : "no regular file";
         return Error{ErrorCode::conflict,
-                     fmt::format("{}: exists and is {}; name a file", target_, what)};
+                     fmt::format("{}: exists and is {}; choose another file", target_, what)};
     }
     // Renaming asks for no right to write the file; who has taken that right away wants it kept.
     if (::faccessat(parent_.get(), name_.c_str(), W_OK, AT_EACCESS) != 0) {

@@ -38,7 +38,8 @@ Result<std::string> socket_to_listen_at(const std::string& given, bool as_root) 
         return of_service;
     if (as_root) return std::string(kSystemSocket);
     if (const std::string own = socket_in(kOfTheUser); !own.empty()) return own;
-    return Error{ErrorCode::io, "no place for the socket: say --socket PATH or set GLOVED_SOCKET"};
+    return Error{ErrorCode::io,
+                 "no default socket path here; use --socket PATH or set GLOVED_SOCKET"};
 }
 
 }  // namespace gloved

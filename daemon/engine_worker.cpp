@@ -220,7 +220,7 @@ std::vector<wire::StatusField> EngineWorker::status_of(const Job& job, bool scan
 /// ends, and a supervisor starts it anew. Reported before anything else is delivered: what was
 /// answered by then, but not written, is not to be written any more.
 void EngineWorker::give_up(const Error& error) {
-    log_critical("model {}: {}; nothing is answered any more, stopping", name_, error.message);
+    log_critical("model {}: {}; exiting without further answers", name_, error.message);
     refuse(error);
     if (report_fault_) report_fault_(error);
 }

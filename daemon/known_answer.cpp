@@ -33,8 +33,9 @@ std::optional<kernels::Query> KnownAnswer::query(bool of_all_rows) const {
 
 Status KnownAnswer::check(const kernels::Engine& engine, const kernels::Answer& answer) const {
     if (!answer.hits.empty() && answer.hits[0].score > kMinScore) return {};
-    return Error{ErrorCode::internal,
-                 "engine " + engine.name() + " does not find " + printable(model_->key(*row_))};
+    return Error{ErrorCode::internal, "engine " + engine.name() +
+                                          " failed its test query: it did not find " +
+                                          printable(model_->key(*row_))};
 }
 
 Status KnownAnswer::ask(kernels::Engine& engine, bool of_all_rows) const {

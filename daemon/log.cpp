@@ -156,7 +156,7 @@ void log_suppressed(bool at_the_end) {
     }
     if (left_out > 0) {
         write_log_always(spdlog::level::warn,
-                         fmt::format("{} more lines like the last ones were left out", left_out));
+                         fmt::format("{} more lines like the last ones were suppressed", left_out));
     }
 }
 

@@ -136,12 +136,8 @@ void on_bus_error(int number, siginfo_t* info, void* /*context*/) {
     line.add(prefix);
     line.add_visible(path.empty() ? "a mapped file" : path);
     line.add(
-        ": a part of it is not there any more, or cannot be read: it was cut short while it was in "
-        "use, or its disk "
-        "fails. "
-        "Nothing is answered any more, stopping. A model is replaced by renaming, as "
-        "gloved-convert does, never in "
-        "place\n");
+        ": cannot read a part of this file: it was cut short while in use, or its disk fails; "
+        "exiting. Replace a model by renaming, as gloved-convert does, never in place\n");
     write_last_words(line.text());
     ::_exit(1);
 }

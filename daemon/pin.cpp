@@ -28,11 +28,12 @@ Status lock_in_pieces(std::span<const std::byte> pages, const GoesOn& goes_on) {
         if (::mlock(piece.data(), piece.size()) == 0) continue;
         const std::string reason = std::generic_category().message(errno);
         ::munlock(pages.data(), pages.size());
-        return Error{ErrorCode::unavailable,
-                     fmt::format("the model's {} bytes cannot be locked in memory ({}; the limit "
-                                 "is {}): raise it with "
-                                 "LimitMEMLOCK= or `ulimit -l`, or say --pin off",
-                                 pages.size(), reason, describe(memlock_limit()))};
+        return Error{
+            ErrorCode::unavailable,
+            fmt::format("cannot lock the model's {} bytes in memory ({}; the limit is {}); "
+                        "raise the limit with LimitMEMLOCK= or `ulimit -l`, or use "
+                        "--pin off",
+                        pages.size(), reason, describe(memlock_limit()))};
     }
     return {};
 }
@@ -96,10 +97,10 @@ void Pinning::lock_pages() {
     if (stop_) return;
     state_ = locked ? "on" : "refused";
     if (locked) {
-        log_info("{} MiB of the model are locked in memory",
+        log_info("locked {} MiB of the model in memory",
                  (model_->mapped_values().size() + model_->mapped_planes().size()) >> 20);
     } else {
-        log_info("{}; it is served all the same", locked.error().message);
+        log_info("{}; serving it unlocked", locked.error().message);
     }
 }
 

@@ -43,8 +43,7 @@ constexpr int kProbesPerInterval = 4;
 /// what it is doing, on a GPU that hangs.
 void end_at_the_latest_after(std::chrono::microseconds time) {
     static std::string last_words;  // the handler may not make it
-    last_words = std::string(log_prefix_of_errors()) +
-                 "an engine has not come to an end in time; ended without it\n";
+    last_words = std::string(log_prefix_of_errors()) + "engine did not stop in time; exiting\n";
     struct sigaction action {};
     action.sa_handler = [](int) {
         write_last_words(last_words);
@@ -209,7 +208,7 @@ asio::awaitable<void> Server::accept_connections() {
         if (!error) admit(std::move(socket));
         if (!error || draining_) continue;
         if (Clock::now() >= next_log) {
-            log_warning("cannot accept connections: {}; {} are open", error.message(),
+            log_warning("cannot accept connections: {}; {} connections are open", error.message(),
                         open_connections());
             next_log = Clock::now() + kLogPause;
         }
@@ -276,9 +275,8 @@ std::optional<Error> Server::refusal(const Peer& peer) {
     const std::size_t open = open_connections();
     if (open >= limits.max_connections) {
         ++statistics_.connections().refused;
-        log_warning(
-            "{} connections are open, which is --max-connections; one more of user {} is refused",
-            open, peer.uid);
+        log_warning("refused a connection of user {}: {} connections are open (--max-connections)",
+                    peer.uid, open);
         return Error{ErrorCode::busy,
                      fmt::format("{} connections are open, which is the limit", open)};
     }
@@ -287,8 +285,9 @@ std::optional<Error> Server::refusal(const Peer& peer) {
     if (of_user >= std::max<std::size_t>(1, limits.max_connections * limits.uid_share / 100)) {
         ++statistics_.connections().refused;
         ++statistics_.connections().refused_uid_share;
-        log_warning("user {} has {} connections, which is --uid-share; one more is refused",
-                    peer.uid, of_user);
+        log_warning(
+            "refused a connection of user {}: the user has {} connections open (--uid-share)",
+            peer.uid, of_user);
         return Error{
             ErrorCode::busy,
             fmt::format("you have {} connections open, which is one user's share", of_user)};
@@ -341,7 +340,7 @@ asio::awaitable<void> Server::handle_signals() {
             reload_for_hangup();
             continue;
         }
-        log_info("{}: answering what has been asked, then stopping",
+        log_info("{}: finishing received requests, then stopping",
                  number == SIGTERM ? "SIGTERM" : "SIGINT");
         begin_drain(settings_.limits.drain_timeout);
     }
@@ -351,11 +350,12 @@ void Server::reload_for_hangup() {
     if (!models_.is_complete()) {
         // A model may have been replaced since it was read.
         hangup_while_loading_ = true;
-        return log_info("SIGHUP: the models are loaded anew as soon as the daemon serves");
+        return log_info("SIGHUP: all models will be reloaded once the daemon is ready");
     }
     // One is under way and one waits, which will find whatever has changed by now.
-    if (hangups_to_do_ > 1) return log_info("SIGHUP: the one before still waits");
-    log_info("SIGHUP: loading {} anew", settings_.models.size() == 1 ? "the model" : "all models");
+    if (hangups_to_do_ > 1)
+        return log_info("SIGHUP: ignored; a reload of all models is waiting already");
+    log_info("SIGHUP: reloading {}", settings_.models.size() == 1 ? "the model" : "all models");
     ++hangups_to_do_;
     models_.reload(models_.all_places(), [this](const Status&) { --hangups_to_do_; });
 }
@@ -373,7 +373,7 @@ void Server::begin_drain(std::chrono::milliseconds timeout) {
     draining_ = true;
     drain_deadline_ = Clock::now() + timeout;
     manager_.stopping();
-    if (!fault_) manager_.status("answering what has been asked, then stopping");
+    if (!fault_) manager_.status("finishing received requests, then stopping");
     // The path first: while it is there somebody listens on it, and no successor takes it for a
     // dead one.
     listening_.remove_path();

@@ -21,9 +21,8 @@ Result<std::optional<UniqueFd>> passed_socket() {
     constexpr int kFd = SD_LISTEN_FDS_START;
     if (count > 1 || ::sd_is_socket_unix(kFd, SOCK_STREAM, 1, nullptr, 0) <= 0) {
         return Error{ErrorCode::conflict,
-                     "LISTEN_FDS: exactly one listening Unix stream socket is taken; give the "
-                     "socket unit one "
-                     "ListenStream= with a path"};
+                     "LISTEN_FDS: exactly one listening Unix stream socket is accepted; give the "
+                     "socket unit one ListenStream= with a path"};
     }
     const int flags = ::fcntl(kFd, F_GETFL);
     if (flags < 0 || ::fcntl(kFd, F_SETFL, flags | O_NONBLOCK) != 0) {

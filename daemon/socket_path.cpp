@@ -32,19 +32,19 @@ Result<UniqueFd> lock(const std::string& path) {
         if (!S_ISREG(locked.st_mode) || locked.st_size != 0) {
             return Error{
                 ErrorCode::conflict,
-                fmt::format(
-                    "{}: exists and is no daemon's lock; it is left alone, choose another --socket",
-                    file)};
+                fmt::format("{}: exists and is not a gloved lock file; choose another --socket",
+                            file)};
         }
         // Whatever the umask, the next daemon must be able to open what this one leaves when it is
         // killed.
         if (locked.st_uid == ::geteuid()) (void)::fchmod(fd.get(), 0600);
         if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
             if (errno != EWOULDBLOCK) return system_error(file, "cannot lock", errno);
-            return Error{ErrorCode::conflict,
-                         fmt::format("{}: another daemon answers there or is about to; stop it or "
-                                     "choose another --socket",
-                                     path)};
+            return Error{
+                ErrorCode::conflict,
+                fmt::format("{}: another daemon uses this socket; stop it or choose another "
+                            "--socket",
+                            path)};
         }
         // Its holder may have removed the file between our opening and our locking it: then the
         // lock is on nothing.
@@ -73,24 +73,22 @@ Status clear_path(const std::string& path, const sockaddr_un& address) {
         return system_error(path, "cannot stat", errno);
     }
     if (!S_ISSOCK(status.st_mode)) {
-        return Error{
-            ErrorCode::conflict,
-            fmt::format("{}: exists and is not a socket; it is left alone, choose another --socket",
-                        path)};
+        return Error{ErrorCode::conflict,
+                     fmt::format("{}: exists and is not a socket; choose another --socket", path)};
     }
     if (somebody_listens(address)) {
         return Error{
             ErrorCode::conflict,
-            fmt::format("{}: another daemon answers there; stop it or choose another --socket",
+            fmt::format("{}: another daemon uses this socket; stop it or choose another --socket",
                         path)};
     }
     if (status.st_uid != ::geteuid()) {
         return Error{ErrorCode::conflict,
-                     fmt::format("{}: a dead socket of user {}; remove it if nobody needs it", path,
+                     fmt::format("{}: stale socket of user {}; remove it if nothing uses it", path,
                                  status.st_uid)};
     }
     if (::unlink(path.c_str()) != 0 && errno != ENOENT)
-        return system_error(path, "cannot remove the dead socket", errno);
+        return system_error(path, "cannot remove the stale socket", errno);
     return {};
 }
 
@@ -100,9 +98,8 @@ Result<ListeningSocket> ListeningSocket::bind(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path.empty() || path.size() >= sizeof address.sun_path) {
-        return Error{ErrorCode::io,
-                     fmt::format("{}: a socket path has 1 to {} bytes, this one has {}", path,
-                                 sizeof address.sun_path - 1, path.size())};
+        return Error{ErrorCode::io, fmt::format("{}: a socket path must have 1 to {} bytes, not {}",
+                                                path, sizeof address.sun_path - 1, path.size())};
     }
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
 

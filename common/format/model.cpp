@@ -46,7 +46,7 @@ bool holds_not_finite(std::span<const std::byte> bytes, ElementType type) {
 /// What to do about a planes file that is of no use.
 std::string planes_remedy(const std::string& model_path) {
     return fmt::format(
-        "; remove it: a model serves without. 'gloved-convert --planes-only {}' makes it anew",
+        "; remove it (planes are optional), or run 'gloved-convert --planes-only {}' to remake it",
         model_path);
 }
 

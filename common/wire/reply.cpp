@@ -304,9 +304,9 @@ std::string_view StatusLine::field(std::string_view key) const {
 }
 
 Result<StatusLine> parse_status_line(std::string_view line) {
-    const Error fault{
-        ErrorCode::bad_request,
-        fmt::format("{} is not a status line: does a gloved answer there?", printable(line))};
+    const Error fault{ErrorCode::bad_request,
+                      fmt::format("{} is not a status line; is this the socket of a gloved daemon?",
+                                  printable(line))};
     StatusLine status;
     std::string_view rest = line;
     const std::string_view kind = take_word(rest);

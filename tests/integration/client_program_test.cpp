@@ -137,7 +137,7 @@ TEST_F(ClientProgram, AForeignPeerIsNamed) {
         const Finished f = ask([&](const std::string&) { return Action{garbage}; }, {"king"});
         EXPECT_EQ(f.exit_code, 1);
         EXPECT_EQ(f.out, "");
-        EXPECT_NE(f.err.find("does a gloved answer there?"), std::string::npos) << f.err;
+        EXPECT_NE(f.err.find("is this the socket of a gloved daemon?"), std::string::npos) << f.err;
         ::unlink(socket_.c_str());
     }
 }
@@ -146,7 +146,7 @@ TEST_F(ClientProgram, ALineWithoutEndIsGivenUp) {
     const Finished f =
         ask([](const std::string&) { return Action{std::string(5 << 20, 'a')}; }, {"king"});
     EXPECT_EQ(f.exit_code, 1);
-    EXPECT_NE(f.err.find("does a gloved answer there?"), std::string::npos) << f.err;
+    EXPECT_NE(f.err.find("is this the socket of a gloved daemon?"), std::string::npos) << f.err;
 }
 
 TEST_F(ClientProgram, HalfAReplyIsNoReply) {

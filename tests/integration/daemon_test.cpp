@@ -576,7 +576,7 @@ TEST(SocketPath, ASecondDaemonIsRefusedAndTheFirstUnharmed) {
     const auto begun = Clock::now();
     const Finished second = start_on(daemon.socket_path());
     EXPECT_EQ(second.exit_code, 1);
-    EXPECT_NE(second.err.find("another daemon answers there"), std::string::npos) << second.err;
+    EXPECT_NE(second.err.find("another daemon uses this socket"), std::string::npos) << second.err;
     EXPECT_LE(Clock::now() - begun, seconds(5));
     EXPECT_EQ(Connection(daemon.socket_path()).ask("PING").status, "OK 0");
 }
@@ -626,7 +626,7 @@ TEST(SocketPath, WhatIsNoDeadSocketIsLeftAlone) {
     write_file(dir / "free.lock", "precious");
     const Finished locked = start_on(dir / "free");
     EXPECT_EQ(locked.exit_code, 1);
-    EXPECT_NE(locked.err.find("free.lock: exists and is no daemon's lock"), std::string::npos)
+    EXPECT_NE(locked.err.find("free.lock: exists and is not a gloved lock file"), std::string::npos)
         << locked.err;
     EXPECT_EQ(read_file(dir / "free.lock"), "precious");
 

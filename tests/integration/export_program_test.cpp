@@ -120,11 +120,11 @@ TEST_F(ExportProgram, RefusesWhatIsNoFile) {
     fs::create_symlink("nowhere", dir_ / "link");
     const auto before = listing();
     for (const auto& [output, fragment] :
-         {std::pair<std::string, std::string>{dir_ / "folder",
-                                              "folder: exists and is a directory; name a file"},
-          {dir_ / "folder/", "a file needs a name"},
-          {dir_ / "link", "exists and is a symbolic link; name a file"},
-          {dir_ / "m/values", "lies in a model's directory; name another place"},
+         {std::pair<std::string, std::string>{
+              dir_ / "folder", "folder: exists and is a directory; choose another file"},
+          {dir_ / "folder/", "this path has no file name"},
+          {dir_ / "link", "exists and is a symbolic link; choose another file"},
+          {dir_ / "m/values", "lies in a model's directory; choose another place"},
           {dir_ / "none/out", "none: cannot open"}}) {
         for (const std::string format : {"glove", "word2vec", "word2vec-bin", "npy"}) {
             const Finished finished = try_export(format, output);

@@ -234,7 +234,7 @@ TEST_F(Export, ReplacesAFileWholeOrNotAtAll) {
     ASSERT_EQ(::mkfifo((dir_ / "fifo").c_str(), 0600), 0);
     fs::create_symlink("out", dir_ / "link");
     expect_refused(ExportFormat::glove, dir_ / "folder", ErrorCode::conflict, "is a directory");
-    expect_refused(ExportFormat::glove, dir_ / "folder/", ErrorCode::conflict, "needs a name");
+    expect_refused(ExportFormat::glove, dir_ / "folder/", ErrorCode::conflict, "has no file name");
     expect_refused(ExportFormat::glove, dir_ / "fifo", ErrorCode::conflict, "no regular file");
     expect_refused(ExportFormat::glove, dir_ / "link", ErrorCode::conflict, "symbolic link");
     expect_refused(ExportFormat::glove, dir_ / "none/out", ErrorCode::io, "none");

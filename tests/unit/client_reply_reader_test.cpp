@@ -95,14 +95,15 @@ TEST(ReplyReader, KnowsAForeignPeer) {
           "{\"ok\":false,\"code\":1,\"message\":\"\"}\n",
           "{\"ok\":1,\"code\":\"a\",\"message\":\"\"}\n", "{nonsense\n", "[1]\n"}) {
         const std::string seen = read(bytes);
-        EXPECT_NE(seen.find("does a gloved answer there?"), std::string::npos) << bytes << seen;
+        EXPECT_NE(seen.find("is this the socket of a gloved daemon?"), std::string::npos)
+            << bytes << seen;
     }
     ReplyReader reader;
     reader.append(std::string(kMaxStatusLineBytes + 1, 'a'));
     EXPECT_NE(drain(reader).find("a line of more than"), std::string::npos);
     ReplyReader object;
     object.append("{" + std::string(kMaxStatusLineBytes, ' '));
-    EXPECT_NE(drain(object).find("does a gloved answer there?"), std::string::npos);
+    EXPECT_NE(drain(object).find("is this the socket of a gloved daemon?"), std::string::npos);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ class PlanesFile : public testing::Test {
         EXPECT_EQ(opened.error().code, code) << fault;
         EXPECT_EQ(opened.error().message, fmt::format("{0}/planes: {1}; remove it: a model serves "
                                                       "without. 'gloved-convert --planes-only {0}' "
-                                                      "makes it anew",
+                                                      "to remake it",
                                                       model_, fault));
         // Who does not want planes is not kept from the rest.
         EXPECT_TRUE(format::Model::open(model_, format::WithPlanes::no));

@@ -105,7 +105,7 @@ TEST(Npy, RefusesWhatIsCutShort) {
 }
 
 TEST(Npy, RefusesWithARemedyWhatItCannotUse) {
-    expect_refused("1 2 3\n", ErrorCode::damaged, "does not begin as one");
+    expect_refused("1 2 3\n", ErrorCode::damaged, "does not start with the magic bytes");
     expect_refused(file_with("{'descr': '<f8', 'fortran_order': True, 'shape': (2, 3), }"),
                    ErrorCode::unsupported, "numpy.ascontiguousarray");
     expect_refused(file_with("{'descr': '>f8', 'fortran_order': False, 'shape': (2, 3), }"),
