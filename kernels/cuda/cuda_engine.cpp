@@ -575,7 +575,7 @@ void CudaEngine::describe(const EngineOptions& options) {
         .memory_bytes = bytes,
         .host_bytes = host_bytes,
         .shards = shards_.size(),
-        .pass_queries = std::max(pass_capacity_, 1U),
+        .pass_queries = std::max<std::size_t>(pass_capacity_, 1),
         .plane_pass_queries = plane_capacity_,
         .holds_vectors = holds_vectors(),
         .holds_plane = plan_.residency.plane,

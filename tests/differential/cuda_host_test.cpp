@@ -393,8 +393,7 @@ TEST_F(CudaHost, ThePlaneAloneDoesWithoutInt8Rows) {
         {
             const auto engine = kernels::make_engine(EngineKind::cuda, model, options);
             const std::string failed = fake_cuda::injected();
-            if (engine &&
-                lines.find("no page-locked memory for int8 codes") != std::string::npos) {
+            if (engine && lines.find("no page-locked memory for int8 codes") != std::string::npos) {
                 ++without;
                 EXPECT_EQ(facts_of(**engine).plane_pass_queries, 0U) << at;
                 expect_identical(run_one(**engine, nearest(model, 5, 3)).hits,
