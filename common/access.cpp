@@ -22,7 +22,7 @@ Status keep_list(int from, int to, const char* name, const std::string& path) {
     if (size < 0) {
         if (!has_no_list(errno))
             return system_error(path, "cannot read the access control list", errno);
-        // `to` may have one by its parent's default.
+        // `to` may have one from its parent's default.
         if (::fremovexattr(to, name) != 0 && !has_no_list(errno)) {
             return system_error(path, "cannot remove the access control list", errno);
         }
@@ -37,8 +37,8 @@ Status keep_list(int from, int to, const char* name, const std::string& path) {
     return {};
 }
 
-/// Whether the system says that this user may not change an owner or group, or that there is none
-/// such.
+/// Whether the error says that this user may not change an owner or group, or that it does not
+/// exist.
 bool is_refused(int error) { return error == EPERM || error == EINVAL; }
 
 }  // namespace
@@ -67,8 +67,8 @@ Status keep_access(int from, int to, mode_t bits, const std::string& path) {
         // No more than both had before.
         mode &= ~mode_t{02070} | (mode & mode_t{07}) << 3;
     }
-    // After the list, whose mask is the mode's group bits, and after the owner, whose change clears
-    // bits.
+    // After the list, because its mask is the mode's group bits, and after the owner, because chown
+    // clears bits.
     if (::fchmod(to, mode) != 0) return system_error(path, "cannot keep the mode", errno);
     return {};
 }

@@ -1,5 +1,5 @@
-// Who may do what with a file or directory: as documented when it is new, as it was when it
-// replaces another.
+// Modes, owners and access control lists of files and directories: the documented ones for a new
+// file, those of the old file for one that replaces it.
 #pragma once
 
 #include <sys/stat.h>
@@ -10,21 +10,20 @@
 
 namespace gloved {
 
-/// Files of a model never change, so nobody may write them.
+/// Read-only for all: files of a model never change.
 inline constexpr mode_t kModelFileMode = 0444;
 
-/// Whether a directory's group shares the work in it: set-group-ID and writable for the group
-/// (2775).
+/// Whether a directory is shared by its group: set-group-ID and group-writable (2775).
 inline bool is_shared(const struct stat& directory) { return (directory.st_mode & 02020) == 02020; }
 
-/// Mode of a new model's directory, whatever the umask. In a shared parent the group may replace
-/// and remove it too.
+/// Mode of a new model's directory, independent of the umask. In a shared parent the group may
+/// replace and remove it.
 inline mode_t model_directory_mode(const struct stat& parent) {
     return is_shared(parent) ? 02775 : 0755;
 }
 
-/// Modes of what is being made: open to those who may replace the result, and to nobody else,
-/// because whoever can open a file can also hold its lock.
+/// Modes of unfinished files: only those who may replace the result can open them, because whoever
+/// can open a file can also hold its lock.
 inline mode_t unfinished_directory_mode(const struct stat& parent) {
     return is_shared(parent) ? 02770 : 0700;
 }
@@ -32,10 +31,10 @@ inline mode_t unfinished_file_mode(const struct stat& directory) {
     return is_shared(directory) ? 0660 : 0600;
 }
 
-/// Gives `to` the mode, group, owner and access control lists of `from`, which it is about to
-/// replace. Of the mode only the bits in `bits`. Only root can give a file to another owner; others
-/// keep the group if they are in it. Where the group cannot be kept, the lists are not either, and
-/// the group gets no more than others have. `path` is what messages call the files. Error: io.
+/// Copies mode, group, owner and access control lists from `from` to `to`, which is about to
+/// replace it. Of the mode, only the bits in `bits`. Only root can change the owner; others keep
+/// the group if they are in it. If the group cannot be kept, the lists are not either, and the
+/// group gets no more access than others have. `path` names the files in messages. Error: io.
 Status keep_access(int from, int to, mode_t bits, const std::string& path);
 
 }  // namespace gloved

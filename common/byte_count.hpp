@@ -1,4 +1,4 @@
-// Sizes as people write them on a command line.
+// Parses sizes on a command line, such as 512M.
 #pragma once
 
 #include <charconv>
@@ -8,7 +8,7 @@
 
 namespace gloved {
 
-/// «512M» in bytes; K, M and G are binary. nullopt for anything else, and for what exceeds 64 bits.
+/// «512M» in bytes; K, M and G are powers of 1024. nullopt if malformed or more than 64 bits.
 inline std::optional<std::uint64_t> byte_count_from(std::string_view text) {
     std::uint64_t number = 0;
     const char* const last = text.data() + text.size();

@@ -12,7 +12,7 @@
 namespace gloved {
 
 void UniqueFd::reset() {
-    // close() is not retried on EINTR: on Linux the descriptor is gone either way.
+    // Not retried on EINTR: on Linux the descriptor is closed either way.
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
@@ -22,7 +22,7 @@ Error system_error(std::string_view path, std::string_view what, int error_numbe
 }
 
 Result<UniqueFd> open_file_at(int directory_fd, const char* name, const std::string& path) {
-    // O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever.
+    // O_NONBLOCK: opening a FIFO without a writer would block forever.
     UniqueFd fd(::openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (!fd) return system_error(path, "cannot open", errno);
     auto status = file_status(fd.get(), path);

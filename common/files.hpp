@@ -1,4 +1,4 @@
-// Files by descriptor: owned, mapped, read and written whole, with errors that name the path.
+// Files: owned descriptors, mappings, and whole reads and writes, with errors that name the path.
 #pragma once
 
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 
 namespace gloved {
 
-/// Owns one file descriptor and closes it.
+/// Owns a file descriptor and closes it.
 class UniqueFd {
   public:
     UniqueFd() = default;
@@ -38,11 +38,11 @@ class UniqueFd {
     int fd_ = -1;
 };
 
-/// «PATH: what: the system's reason for `error_number`», as ErrorCode::io.
+/// Makes «PATH: what: reason of `error_number`» as ErrorCode::io.
 Error system_error(std::string_view path, std::string_view what, int error_number);
 
-/// Opens the regular file `name` in the directory `directory_fd` for reading. A FIFO, device or
-/// directory is refused without blocking. `path` is what messages call it.
+/// Opens the regular file `name` in `directory_fd` for reading. Refuses a FIFO, device or directory
+/// without blocking. `path` names the file in messages.
 Result<UniqueFd> open_file_at(int directory_fd, const char* name, const std::string& path);
 
 /// Opens a directory.
@@ -51,25 +51,25 @@ Result<UniqueFd> open_directory(const std::string& path);
 /// fstat, with the path in its error.
 Result<struct stat> file_status(int fd, const std::string& path);
 
-/// Writes all of `bytes` at `offset`; goes on after short writes and EINTR.
+/// Writes all of `bytes` at `offset`; continues after short writes and EINTR.
 Status write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
                     const std::string& path);
 
-/// Fills `to` from `offset` on; goes on after short reads and EINTR. A file that ends before is an
-/// error (io) too.
+/// Fills `to` from `offset` on; continues after short reads and EINTR. Error: io, also if the file
+/// ends early.
 Status read_all_at(int fd, std::span<std::byte> to, std::uint64_t offset, const std::string& path);
 
-/// All that can be read from `fd`. `name` is what messages call it. Errors (io): a directory; more
-/// than `max_bytes`; what the system says.
+/// Reads all of `fd`, called `name` in messages. Errors (io): a directory; more than `max_bytes`; a
+/// failed read.
 Result<std::string> read_whole(int fd, const std::string& name, std::size_t max_bytes);
 
-/// All of a file that a user names. A FIFO and a device are read to their end too.
+/// Reads all of a file that a user names, also of a FIFO or device.
 Result<std::string> read_whole_file(const std::string& path, std::size_t max_bytes);
 
 /// fsync, with the path in its error. Works for directories too.
 Status sync_to_disk(int fd, const std::string& path);
 
-/// A whole file mapped read-only. Views into it live as long as it does.
+/// A file mapped read-only. Views into it are valid as long as it lives.
 class MappedFile {
   public:
     MappedFile() = default;
@@ -88,13 +88,13 @@ class MappedFile {
     }
     ~MappedFile() { unmap(); }
 
-    /// Maps the first `size_bytes` bytes, which the caller has checked against fstat: touching a
-    /// page beyond the end of a file raises SIGBUS. An empty file maps to an empty span. The
-    /// descriptor may be closed afterwards.
+    /// Maps the first `size_bytes` bytes. The caller has compared them with fstat: access to a page
+    /// beyond the end of a file raises SIGBUS. An empty file maps to an empty span. The descriptor
+    /// may be closed afterwards.
     static Result<MappedFile> map(int fd, std::size_t size_bytes, const std::string& path);
 
-    /// Opens the regular file `name` in a directory as `open_file_at` does, and maps all of it by
-    /// its size at that moment. The file stays open, for `has_kept_its_size`.
+    /// Opens the regular file `name` in a directory as `open_file_at` does, and maps all of it. The
+    /// file stays open, for `has_kept_its_size`.
     static Result<MappedFile> open_at(int directory_fd, const char* name, const std::string& path);
 
     std::span<const std::byte> bytes() const {
@@ -103,9 +103,9 @@ class MappedFile {
     std::string_view text() const { return {static_cast<const char*>(data_), size_}; }
     std::size_t size_bytes() const { return size_; }
 
-    /// Whether a file that `open_at` mapped is as long as it was then. What is cut off reads as
-    /// zeros up to the end of its page, and raises SIGBUS beyond. True, too, where the system
-    /// cannot tell. Costs a system call, less than a microsecond.
+    /// Whether a file mapped by `open_at` still has the size it had then. What is cut off reads as
+    /// zeros up to the end of its page, and raises SIGBUS beyond. True if the system cannot tell.
+    /// Costs a system call, less than a microsecond.
     bool has_kept_its_size() const;
 
   private:

@@ -23,8 +23,7 @@ struct TypeName {
 constexpr TypeName kTypes[] = {
     {"<f4", Type::float32, 4}, {"<f8", Type::float64, 8}, {"<i4", Type::int32, 4}};
 
-/// Reads the few Python literals that a header is made of. Every function leaves the text behind
-/// what it has read.
+/// Parses the Python literals of a header. Each function leaves the text after what it parsed.
 class Literals {
   public:
     explicit Literals(std::string_view text) : rest_(text) {}
@@ -45,7 +44,7 @@ class Literals {
         rest_.remove_prefix(word.size());
         return true;
     }
-    /// Between single or double quotes, without escapes.
+    /// A string in single or double quotes, without escapes.
     std::optional<std::string> quoted() {
         skip_blanks();
         if (rest_.empty() || (rest_.front() != '\'' && rest_.front() != '"')) return std::nullopt;
@@ -55,7 +54,7 @@ class Literals {
         rest_.remove_prefix(end + 1);
         return text;
     }
-    /// A list, whatever stands in it, as it is written.
+    /// A list of anything, as written.
     std::optional<std::string> list() {
         skip_blanks();
         if (rest_.empty() || rest_.front() != '[') return std::nullopt;
@@ -121,7 +120,7 @@ struct Fields {
     std::optional<std::vector<std::size_t>> shape;
 };
 
-/// Nothing, where it is no dictionary of these three.
+/// Nothing if it is not a dictionary of these three keys.
 std::optional<Fields> read_fields(std::string_view text) {
     Literals literals(text);
     Fields fields;
@@ -150,9 +149,9 @@ std::optional<Fields> read_fields(std::string_view text) {
     return fields;
 }
 
-/// The product, or nothing where it does not fit.
+/// The product, or nothing if it overflows.
 std::optional<std::size_t> bytes_of(std::span<const std::size_t> shape, std::size_t element_bytes) {
-    // A size of 0 makes an empty array, whatever the others are.
+    // A size of 0 makes the array empty, whatever the other sizes are.
     if (std::find(shape.begin(), shape.end(), std::size_t{0}) != shape.end()) return 0;
     std::size_t bytes = element_bytes;
     for (const std::size_t size : shape) {

@@ -1,5 +1,4 @@
-// NumPy's file of one array, as far as gloved reads and writes it: what its header says. The format
-// is NumPy's NEP 1.
+// Header of NumPy's array files (NEP 1), as far as gloved reads and writes them.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@
 
 namespace gloved::npy {
 
-/// Of one element; little-endian.
+/// Type of an element; little-endian.
 enum class Type { float32, float64, int32, other };
 
 struct Header {
@@ -23,21 +22,20 @@ struct Header {
     std::size_t data_bytes = 0;      ///< of all elements; 0 for Type::other
 };
 
-/// No header that gloved reads is longer. NumPy's own limit is 10,000 bytes.
+/// Maximum size of a header that gloved reads. NumPy's own limit is 10,000 bytes.
 inline constexpr std::size_t kMaxHeaderBytes = 1 << 16;
 
-/// Whether a file that begins so calls itself an array of NumPy's.
+/// Whether a file with this beginning is a NumPy array.
 bool is_npy(std::string_view prefix);
 
-/// Reads a header from the file's first min(size, kMaxHeaderBytes) bytes; whether as many elements
-/// follow as it says, the caller knows. Versions 1 to 3. Errors, with what NumPy call mends it:
-/// damaged, where it is cut short or contradicts itself; unsupported, for columns that lie one
-/// behind the other (Fortran order) and for big-endian numbers. `path` is what messages call the
-/// file.
+/// Parses a header, versions 1 to 3, from the file's first min(size, kMaxHeaderBytes) bytes. The
+/// caller checks the number of bytes that follow. Errors, with the NumPy call that repairs the
+/// file: damaged, if truncated or contradictory; unsupported, for Fortran order and big-endian
+/// numbers. `path` names the file in messages.
 Result<Header> parse_header(std::string_view prefix, const std::string& path);
 
-/// The header of a row-major array, a multiple of 64 bytes so that what follows is aligned. `descr`
-/// is a Python literal without its quotes («<f4»), or a list of fields as it stands («[('index',
+/// Makes the header of a row-major array. Its size is a multiple of 64 bytes, so that the data is
+/// aligned. `descr` is a Python literal without quotes («<f4»), or a list of fields («[('index',
 /// '<i8')]»).
 std::string make_header(std::string_view descr, std::span<const std::size_t> shape);
 

@@ -7,8 +7,8 @@
 namespace gloved::detail {
 namespace {
 
-/// Whether the decimal is below one; `first` and `last` as for parse_number_slowly. std::from_chars
-/// calls both ends of the range «out of range» and leaves the value alone.
+/// Whether the decimal is below one; arguments as for parse_number_slowly. std::from_chars reports
+/// overflow and underflow alike and leaves the value alone.
 bool below_one(const char* first, const char* last) {
     const char* const mantissa_end =
         std::find_if(first, last, [](char c) { return c == 'e' || c == 'E'; });

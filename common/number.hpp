@@ -1,5 +1,4 @@
-// Decimal text to numbers, correctly rounded, at the speed at which files of gigabytes must be
-// read.
+// Fast, correctly rounded conversion of decimal text to numbers.
 #pragma once
 
 #include <bit>
@@ -16,22 +15,21 @@ namespace gloved {
 enum class NumberFault {
     none,
     malformed,  ///< no number starts here
-    overflow,   ///< a number, but beyond what the type holds
+    overflow,   ///< a number too large for the type
 };
 
 template <class T>
 struct Number {
     T value = 0;
-    const char* end = nullptr;  ///< behind the last byte that belongs to the number
+    const char* end = nullptr;  ///< after the last byte of the number
     NumberFault fault = NumberFault::none;
 };
 
 namespace detail {
-/// `first` and `last` enclose a whole number without its sign. T = float, double.
+/// Slow path: [first, last) is a whole number without its sign. T = float, double.
 template <class T>
 Number<T> parse_number_slowly(const char* first, const char* last, bool negative);
-/// The value of the digits behind the «e», held at a trillion: no line has digits enough to make up
-/// for that.
+/// Cap on the written exponent: no line has enough digits to compensate for it.
 inline constexpr std::int64_t kExponentLimit = 1'000'000'000'000;
 
 inline constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -44,26 +42,26 @@ inline constexpr int kUint64Digits = 19;
 
 inline bool digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
-/// Digits that stand at the beginning of eight bytes: how many, and their value.
+/// The digits at the beginning of eight bytes: their number and value.
 struct Digits {
     unsigned count;
     std::uint64_t value;
 };
 
-/// All eight bytes at once, as one integer: no branch depends on how many digits a number has. The
-/// byte at the lowest address is the lowest of the integer.
+/// Reads eight bytes as one little-endian integer, so that no branch depends on the number of
+/// digits.
 inline Digits leading_digits(const char* eight) {
     constexpr std::uint64_t kOnes = 0x0101010101010101;
     std::uint64_t bytes = 0;
     std::memcpy(&bytes, eight, sizeof bytes);
-    // '0' to '9' become 0 to 9. What is no digit has its high bit set already or gets it by adding
-    // 0x76 = 0x80 - 10. A sum that overflows disturbs only bytes above one that is no digit.
+    // '0' to '9' become 0 to 9. Other bytes have their high bit set, or get it by adding 0x76 =
+    // 0x80 - 10. Overflow of a sum disturbs only bytes above one that is not a digit.
     bytes ^= '0' * kOnes;
     const std::uint64_t others = ((bytes + 0x76 * kOnes) | bytes) & 0x80 * kOnes;
     if ((others & 0x80) != 0) return {0, 0};
     const unsigned count = others == 0 ? 8 : static_cast<unsigned>(std::countr_zero(others)) / 8;
-    // To the top, behind zeros that count as digits, then neighbours together: 8 numbers to 4, to
-    // 2, to 1.
+    // Shifts the digits to the top, filling with zero digits, then combines neighbours: 8 numbers
+    // to 4, to 2, to 1.
     bytes <<= 8 * (8 - count);
     bytes = bytes * 10 + (bytes >> 8);
     constexpr std::uint64_t kPairs = 0x000000FF000000FF;
@@ -160,8 +158,7 @@ requires(sizeof(T) < sizeof(std::int64_t)) Number<T> parse_number(const char* fi
     const bool negative = p != last && *p == '-';
     p += static_cast<int>(negative) | static_cast<int>(p != last && *p == '+');
     const char* const unsigned_first = p;
-    // The largest magnitude is that of the most negative number. What is beyond it grows no
-    // further.
+    // The largest magnitude is that of the most negative number. Larger values stop growing.
     constexpr std::int64_t kMaxMagnitude =
         -static_cast<std::int64_t>(std::numeric_limits<T>::min());
     std::int64_t value = 0;

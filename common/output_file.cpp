@@ -19,7 +19,7 @@
 namespace gloved {
 namespace {
 
-/// The longest that is put around a name: two numbers of ten digits.
+/// Maximum length added to a name: the affixes and two numbers of ten digits.
 constexpr std::size_t kMaxAround = 1 + 8 + 10 + 1 + 10;
 constexpr int kPollMs = 100;
 
@@ -69,8 +69,7 @@ Result<OutputFile> OutputFile::create(const std::string& target, const std::atom
     }
     const auto old = output.check_target();
     if (!old) return old.error();
-    // What replaces a file is its owner's alone until it has the old one's mode: that may be for
-    // the eyes of few.
+    // Open to its owner alone until it has the old file's mode, which may be restrictive.
     const mode_t mode = *old ? 0600 : 0666;
     if (format::is_model(output.parent_.get())) {
         return Error{ErrorCode::conflict,
@@ -78,7 +77,7 @@ Result<OutputFile> OutputFile::create(const std::string& target, const std::atom
     }
     for (int attempt = 0;; ++attempt) {
         output.staged_ = fmt::format(".{}.gloved-{}-{}", output.name_, ::getpid(), attempt);
-        // To be read, too: a mapping that is written must be.
+        // Also readable: a writable mapping requires it.
         output.fd_ = UniqueFd(::openat(output.parent_.get(), output.staged_.c_str(),
                                        O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
         if (output.fd_) {
@@ -105,8 +104,8 @@ Status OutputFile::write(std::string_view text) {
         if (written < 0) {
             if (errno == EINTR) continue;
             if (errno == EAGAIN) {
-                // Whoever started us left stdout non-blocking. The deadline lets a signal be
-                // noticed that came before poll().
+                // stdout was left non-blocking. The timeout lets a signal be noticed that came
+                // before poll().
                 pollfd ready{fd, POLLOUT, 0};
                 (void)::poll(&ready, 1, kPollMs);
                 continue;
@@ -129,7 +128,7 @@ Result<std::span<std::byte>> OutputFile::map(std::uint64_t bytes) {
     if (refused != 0) {
         struct statvfs disk {};
         const bool known = refused == ENOSPC && ::fstatvfs(fd_.get(), &disk) == 0;
-        // What was taken so far is this file's own.
+        // The access copied so far is this file's own.
         struct stat status {};
         const bool taken = known && ::fstat(fd_.get(), &status) == 0;
         const double free_bytes =
@@ -150,7 +149,7 @@ Result<std::span<std::byte>> OutputFile::map(std::uint64_t bytes) {
     return mapped_;
 }
 
-void OutputFile::let_go(std::uint64_t offset, std::uint64_t bytes) {
+void OutputFile::drop_pages(std::uint64_t offset, std::uint64_t bytes) {
     assert(offset <= mapped_.size() && bytes <= mapped_.size() - offset);
     const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     const std::uint64_t begin = offset / page * page;
@@ -161,7 +160,7 @@ Status OutputFile::sync() { return fd_ ? sync_to_disk(fd_.get(), target_) : Stat
 
 Status OutputFile::publish() {
     if (!fd_) return {};
-    // Looked at again: the first look may have been long ago.
+    // Checked again: the first check may be long ago.
     if (Status kept = keep_access_of_target(); !kept) return kept;
     if (::renameat(parent_.get(), staged_.c_str(), parent_.get(), name_.c_str()) != 0) {
         return system_error(target_, "cannot publish", errno);
@@ -177,14 +176,14 @@ Result<UniqueFd> OutputFile::check_target() const {
         return system_error(target_, "cannot stat", errno);
     }
     if (!S_ISREG(status.st_mode)) {
-        // Renaming over a device, a FIFO or a link would take its place, not write to it.
+        // Renaming over a device, FIFO or link would replace it, not write to it.
         const char* const what = S_ISDIR(status.st_mode)   ? "a directory"
                                  : S_ISLNK(status.st_mode) ? "a symbolic link"
                                                            : "no regular file";
         return Error{ErrorCode::conflict,
                      fmt::format("{}: exists and is {}; choose another file", target_, what)};
     }
-    // Renaming asks for no right to write the file; who has taken that right away wants it kept.
+    // Renaming needs no write permission on the file; respect a user who has removed it.
     if (::faccessat(parent_.get(), name_.c_str(), W_OK, AT_EACCESS) != 0) {
         return system_error(target_, "exists and cannot be written", errno);
     }

@@ -1,4 +1,4 @@
-// A file that takes its name when it is whole.
+// An output file that gets its name only when it is whole.
 #pragma once
 
 #include <atomic>
@@ -14,16 +14,15 @@
 
 namespace gloved {
 
-/// Written beside its place as .NAME.gloved-PID-N, made durable and renamed, so that a file of that
-/// name is replaced whole or not at all; or stdout. Either written from its beginning to its end,
-/// or mapped. Not safe for concurrent use.
+/// Writes to .NAME.gloved-PID-N beside the target, then syncs and renames it: a file of that name
+/// is replaced whole or not at all. Or writes to stdout. Written from beginning to end, or mapped.
+/// Not safe for concurrent use.
 class OutputFile {
   public:
-    /// «-» is stdout. `stop` is looked at before every write, and outlives the file. Refuses
-    /// (conflict) a name under which there is anything but a regular file that this user may write,
-    /// and one in a model's directory, where any file but its own would be in the way. A new file
-    /// has the mode that the umask gives it; one that replaces another takes its mode, group, owner
-    /// and access control lists (keep_access). Errors: conflict, io.
+    /// Creates the file; «-» is stdout. `stop` is tested before every write and outlives the file.
+    /// Refuses (conflict) a name that is taken by anything but a regular file that this user may
+    /// write, and a foreign name in a model's directory. A new file has the mode that the umask
+    /// gives; one that replaces another copies its access (keep_access). Errors: conflict, io.
     static Result<OutputFile> create(const std::string& target, const std::atomic<bool>& stop);
 
     OutputFile(OutputFile&& other) noexcept;
@@ -33,16 +32,14 @@ class OutputFile {
 
     bool is_stdout() const { return !fd_; }
 
-    /// A terminal gets the text as TerminalText. Errors: io, interrupted.
+    /// Appends `text`. A terminal gets it as TerminalText. Errors: io, interrupted.
     Status write(std::string_view text);
 
-    /// Makes the file `bytes` long, with room for all of it on its disk, and maps it: what is put
-    /// there is what the file holds. Once, and not for stdout. Error: io; where the disk has no
-    /// room, with how much it would take.
+    /// Allocates `bytes` on disk as the file's content and maps it. Once, and not for stdout.
+    /// Error: io; if the disk is full, with the size needed.
     Result<std::span<std::byte>> map(std::uint64_t bytes);
-    /// The pages that hold those bytes need not stay in this process's memory. What they hold is
-    /// kept.
-    void let_go(std::uint64_t offset, std::uint64_t bytes);
+    /// Lets the kernel drop these pages from memory. Their content is kept.
+    void drop_pages(std::uint64_t offset, std::uint64_t bytes);
 
     /// Bytes written or mapped.
     std::uint64_t bytes() const { return bytes_; }
@@ -55,10 +52,9 @@ class OutputFile {
 
   private:
     OutputFile(std::string target, const std::atomic<bool>& stop);
-    /// Refuses what must not be replaced. Nothing is there: no descriptor; else what is there,
-    /// open.
+    /// Refuses what must not be replaced. Returns the existing file, open, or no descriptor.
     Result<UniqueFd> check_target() const;
-    /// The same, and takes the access of what is there.
+    /// Calls check_target and copies the access of the existing file.
     Status keep_access_of_target() const;
 
     std::string target_;

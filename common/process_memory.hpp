@@ -13,7 +13,7 @@ struct ProcessMemory {
     std::uint64_t own_bytes = 0;       ///< RssAnon + RssShmem: without them
 };
 
-/// Reads a file like /proc/self/status. Error: unavailable, where the lines are not there.
+/// Reads a file in the format of /proc/self/status. Error: unavailable, if lines are missing.
 Result<ProcessMemory> process_memory(const std::string& status_path);
 
 /// Bytes that this process can still allocate: MemAvailable, or what memory.max leaves in its

@@ -17,9 +17,9 @@
 namespace gloved {
 namespace {
 
-constexpr int kAtFault = 1;
+constexpr int kFailed = 1;
 
-/// Whether all that was written to stdout has left the program. std::cout has no buffer of its own.
+/// Whether all output has left the program. std::cout has no buffer of its own.
 bool stdout_is_written() {
     const bool flushed = std::fflush(stdout) == 0;
     return flushed && std::ferror(stdout) == 0 && std::cout.good();
@@ -30,7 +30,7 @@ bool stdout_is_written() {
 bool open_standard_descriptors() {
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-        // The lowest free number is given out, and all below are taken: it is `fd`.
+        // open() returns the lowest free number, and all below are taken: it is `fd`.
         if (::open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd) return false;
     }
     return true;
@@ -40,7 +40,7 @@ void say_on_stderr(std::string_view name, std::string_view message) {
     try {
         std::fputs(message_line(name, message).c_str(), stderr);
     } catch (const std::bad_alloc&) {
-        // Without memory nothing can be escaped at length.
+        // Out of memory: prints without message_line, which allocates.
         for (const std::string_view piece : {name, std::string_view(": "), message}) {
             for (const char c : piece)
                 std::fputc(std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?', stderr);
@@ -52,13 +52,13 @@ void say_on_stderr(std::string_view name, std::string_view message) {
 int program_main(const char* name, int (*run)(int, char**), int argc, char** argv) {
     if (!open_standard_descriptors()) {
         say_on_stderr(name, "a standard descriptor is closed, and /dev/null cannot be opened");
-        return kAtFault;
+        return kFailed;
     }
-    int status = kAtFault;
+    int status = kFailed;
     try {
         status = run(argc, argv);
     } catch (const std::exception& error) {
-        // Out of memory or threads, or an output that cannot be written. All destructors have run.
+        // Out of memory or threads, or output that cannot be written. All destructors have run.
         say_on_stderr(name, error.what());
     }
     errno = 0;
@@ -67,7 +67,7 @@ int program_main(const char* name, int (*run)(int, char**), int argc, char** arg
     std::snprintf(message.data(), message.size(), "cannot write to stdout%s%s",
                   errno == 0 ? "" : ": ", errno == 0 ? "" : std::strerror(errno));
     say_on_stderr(name, message.data());
-    return status == 0 ? kAtFault : status;
+    return status == 0 ? kFailed : status;
 }
 
 }  // namespace gloved

@@ -18,7 +18,7 @@ std::string progress_line(std::string_view label, std::uint64_t done, std::uint6
         return fmt::format("{}  {} {}  {:.0f} {}/s", label, done / unit.size, unit.name,
                            units_per_s, unit.name);
     }
-    // A file that grows while it is read would pass 100 %.
+    // A file that grows while being read would exceed 100 %.
     done = std::min(done, total);
     const double percent = 100.0 * static_cast<double>(done) / static_cast<double>(total);
     if (per_s <= 0) return fmt::format("{}  {:.0f} %", label, percent);

@@ -1,4 +1,4 @@
-// How far a long job is and when it will end: for people at a terminal, silent for everybody else.
+// Progress line of a long job, shown on a terminal only.
 #pragma once
 
 #include <chrono>
@@ -8,19 +8,19 @@
 
 namespace gloved {
 
-/// What a job's progress is shown in: so many of what it counts (bytes, say) are one of `name`.
+/// The unit of a progress line: `size` of what the job counts (bytes, say) are one `name`.
 struct ProgressUnit {
     std::string_view name = "MB";
     std::uint64_t size = 1'000'000;
 };
 
-/// «reading  41 %  212 MB/s  ETA 0:37». Without a total (0) there is neither percent nor ETA:
-/// «reading  1234 MB  212 MB/s».
+/// «reading 41 % 212 MB/s ETA 0:37». If the total is unknown (0), there is no percentage and no
+/// ETA: «reading 1234 MB 212 MB/s».
 std::string progress_line(std::string_view label, std::uint64_t done, std::uint64_t total,
                           double seconds, ProgressUnit unit = {});
 
-/// One line on stderr that is written over itself at most ten times a second, and wiped at the end.
-/// Does nothing where stderr is not a terminal. Not safe for concurrent use.
+/// A line on stderr, rewritten at most ten times a second and erased at the end. Does nothing if
+/// stderr is not a terminal. Not safe for concurrent use.
 class Progress {
   public:
     /// `unit.name` must outlive it.

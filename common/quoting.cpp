@@ -31,7 +31,7 @@ std::size_t utf8_sequence_length(std::string_view text) {
 std::size_t invisible_bytes(std::string_view bytes) {
     const auto byte = static_cast<unsigned char>(bytes[0]);
     const std::size_t length = utf8_sequence_length(bytes);
-    // U+0080 to U+009F: a terminal may obey them as it obeys ESC.
+    // U+0080 to U+009F: some terminals obey them like ESC.
     if (length == 2 && byte == 0xC2 && static_cast<unsigned char>(bytes[1]) < 0xA0) return 2;
     return byte < 0x20 || byte == 0x7F || length == 0 ? 1 : 0;
 }

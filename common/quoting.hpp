@@ -1,4 +1,4 @@
-// Bytes of unknown origin, made fit for a message, a log line or the wire.
+// Escapes bytes of unknown origin for messages, log lines and the wire.
 #pragma once
 
 #include <cstddef>
@@ -7,22 +7,20 @@
 
 namespace gloved {
 
-/// `bytes` in double quotes, with \" and \\ escaped and control bytes as \xHH. Valid UTF-8 stays as
-/// it is, other bytes become \xHH too, so that a message is always valid UTF-8 on one line. More
-/// than `limit` bytes are cut with «…».
+/// `bytes` in double quotes, with \" and \\ escaped, and control bytes and invalid UTF-8 as \xHH:
+/// one line of valid UTF-8. Cut with «…» after `limit` bytes.
 std::string printable(std::string_view bytes, std::size_t limit = 80);
 
-/// A message as one line of valid UTF-8: control bytes and what is no UTF-8 become \xHH, all else
-/// stays as it is.
+/// A message as one line of valid UTF-8: control bytes and invalid UTF-8 become \xHH.
 std::string without_control_bytes(std::string_view message);
 
-/// How many bytes at the front of `bytes`, which is not empty, no reader should get as they are: 0
-/// where a printable character of valid UTF-8 stands there, 2 for a control character of two bytes,
-/// otherwise 1. Safe in a signal handler.
+/// Number of bytes to escape at the front of `bytes`, which is not empty: 0 for a printable
+/// character of valid UTF-8, 2 for a two-byte control character, otherwise 1. Safe in a signal
+/// handler.
 std::size_t invisible_bytes(std::string_view bytes);
 
-/// Appends what stands in `bytes` at `at`: a printable character as it is, other bytes as \xHH.
-/// Returns where the next one stands.
+/// Appends the character of `bytes` at `at`, or its bytes as \xHH if it must be escaped. Returns
+/// the position of the next one.
 std::size_t append_visible(std::string& out, std::string_view bytes, std::size_t at);
 
 /// Length of the valid UTF-8 sequence that `text` starts with (1–4), or 0. Overlong forms,

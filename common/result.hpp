@@ -1,4 +1,4 @@
-// How a function says that something outside the program went wrong: a file, a peer, a device.
+// Result and Error: how functions report faults of files, peers and devices.
 #pragma once
 
 #include <cassert>
@@ -9,9 +9,9 @@
 
 namespace gloved {
 
-/// What kind of fault it is: the part of an Error that a program may branch on.
+/// Kinds of faults. Programs may branch on the code, never on the message.
 enum class ErrorCode {
-    // What a request can be refused for. These are the codes of the wire (common/wire/PROTOCOL.md).
+    // Reasons to refuse a request: the codes of the wire (common/wire/PROTOCOL.md).
     bad_request,
     unknown_word,
     unknown_model,
@@ -20,29 +20,28 @@ enum class ErrorCode {
     forbidden,
     busy,
     timeout,
-    idle,  ///< nothing was asked for too long; the answer to no request
+    idle,  ///< no request for too long; answers no request
     unavailable,
     internal,
-    // What can be wrong with files and the system.
+    // Faults of files and the system.
     io,           ///< the operating system refused; the message carries its reason
     damaged,      ///< a file contradicts itself
     mismatch,     ///< two files do not belong together
     unsupported,  ///< a file is whole, but not for this version
     bad_source,   ///< a download that cannot be converted as it is
-    conflict,     ///< something that is not ours stands in the way
+    conflict,     ///< a file that is not gloved's is in the way
     interrupted,  ///< the user asked to stop
-    device,       ///< a GPU or its driver failed; what was using it is of no more use
+    device,       ///< a GPU or its driver failed; its users are unusable
 };
 
-/// A fault with a message for people: it names the file or word and, where there is one, the
-/// remedy.
+/// A fault and its message, which names the file or word and, if there is one, the remedy.
 struct Error {
     ErrorCode code = ErrorCode::internal;
     std::string message;
-    std::string subject = {};  ///< the word that an unknown_word is about, byte for byte
+    std::string subject = {};  ///< the word of an unknown_word, byte for byte
 };
 
-/// A T, or the Error that kept it from being made.
+/// A T, or the Error that prevented it.
 template <class T>
 class [[nodiscard]] Result {
   public:

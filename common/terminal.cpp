@@ -10,8 +10,7 @@
 namespace gloved {
 namespace {
 
-/// How many bytes at the end of `text` may be the beginning of a character of UTF-8 whose rest is
-/// to come.
+/// Number of bytes at the end of `text` that may begin an unfinished UTF-8 character.
 std::size_t begun_character_bytes(std::string_view text) {
     for (std::size_t length = 1; length <= std::min<std::size_t>(3, text.size()); ++length) {
         const auto lead = static_cast<unsigned char>(text[text.size() - length]);
@@ -52,9 +51,9 @@ std::string message_line(std::string_view program, std::string_view message) {
 }
 
 void TerminalText::append(std::string& out, std::string_view bytes) {
-    const std::string text = begun_.append(bytes);
+    const std::string text = partial_character_.append(bytes);
     const std::size_t begun = begun_character_bytes(text);
-    begun_ = text.substr(text.size() - begun);
+    partial_character_ = text.substr(text.size() - begun);
     for (std::size_t at = 0; at < text.size() - begun;) {
         if (text[at] == '\n' || text[at] == '\t') {
             out += text[at++];

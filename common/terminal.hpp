@@ -1,5 +1,5 @@
-// Text on its way to people. Words, names and messages come from files and peers: none of their
-// bytes may control a terminal, and none may forge a line.
+// Escapes text for terminals. Words, names and messages come from files and peers: their bytes must
+// not control a terminal or forge a line.
 #pragma once
 
 #include <ios>
@@ -10,23 +10,22 @@
 
 namespace gloved {
 
-/// «PROGRAM: MESSAGE» and LF, for standard error. The message is made one line of valid UTF-8.
+/// «PROGRAM: MESSAGE» and LF, for stderr, as one line of valid UTF-8.
 std::string message_line(std::string_view program, std::string_view message);
 
-/// Makes text fit for a terminal. LF and TAB stay; other control bytes, and bytes that are no
-/// UTF-8, become \xHH.
+/// Escapes text for a terminal. LF and TAB stay; other control bytes and invalid UTF-8 become \xHH.
 class TerminalText {
   public:
-    /// Appends what the terminal gets for `bytes`. The bytes of a character that ends in the next
-    /// call wait for it.
+    /// Appends the escaped `bytes`. Keeps the first bytes of a character that continues in the next
+    /// call.
     void append(std::string& out, std::string_view bytes);
 
   private:
-    std::string begun_;  // the first bytes of a character
+    std::string partial_character_;  // first bytes of an unfinished one
 };
 
-/// While it lives, std::cout writes TerminalText where standard output is a terminal. To a file or
-/// a pipe bytes go as they are.
+/// Makes std::cout write TerminalText during its lifetime if stdout is a terminal. Files and pipes
+/// get the bytes unchanged.
 class TerminalOutput {
   public:
     TerminalOutput();

@@ -13,7 +13,7 @@ namespace {
 
 Error bad_request(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
 
-/// All of `text` as the nearest T, `type`; what is too small for one is 0.
+/// Parses all of `text` as the nearest T, called `type` in messages; underflow gives 0.
 template <class T>
 Result<T> read_decimal(std::string_view text, const char* type) {
     const char* const end = text.data() + text.size();
@@ -43,7 +43,7 @@ class Parser {
     }
     bool at(std::string_view symbol) const { return peek() != nullptr && peek()->is(symbol); }
 
-    /// Up to the end or to a ')' that is not its own.
+    /// Parses up to the end or to an unmatched ')'.
     Status expression(double outer, int depth) {
         do {
             double sign = 1.0;
@@ -88,7 +88,7 @@ class Parser {
             }
         }
         if (tokens_[at_].text.empty()) return bad_request("an empty word");
-        // Copied, not moved: a message about the next token names this one.
+        // Copied, not moved: the error about the next token quotes this one.
         terms_.push_back({coefficient, tokens_[at_++].text});
         return {};
     }
@@ -104,7 +104,7 @@ class Parser {
 
 Result<double> parse_number(std::string_view text) {
     auto number = read_decimal<double>(text, "float64");
-    // A coefficient that became 0 would drop its word without a sign of it.
+    // A coefficient that became 0 would silently drop its word.
     const std::string_view digits = text.substr(0, text.find_first_of("eE"));
     if (number && *number == 0 && digits.find_first_of("123456789") != std::string_view::npos) {
         return bad_request(fmt::format("{} is too small for float64", printable(text)));

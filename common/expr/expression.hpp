@@ -10,7 +10,7 @@
 
 namespace gloved::expr {
 
-/// One word of a flattened expression.
+/// A word of a flattened expression.
 struct Term {
     double coefficient = 1.0;
     std::string word;
@@ -31,12 +31,12 @@ inline constexpr int kMaxNesting = 64;
 Result<std::vector<Term>> parse_expression(Tokenizer& tokens);
 Result<std::vector<Term>> parse_expression(std::string_view text);
 
-/// Reads all of `text` as a decimal number (1, -2.5, 1e-3), rounded to the nearest float64.
-/// Error: bad_request, also for what is too large for float64 or would become 0 and is not.
+/// Parses all of `text` as a decimal number (1, -2.5, 1e-3), rounded to the nearest float64. Error:
+/// bad_request, also for overflow and for a nonzero number that becomes 0.
 Result<double> parse_number(std::string_view text);
 
-/// The same rounded once to the nearest float32; what is too small for one is 0 with its sign.
-/// Error: bad_request, also for what is too large for float32.
+/// Parses a number rounded once to the nearest float32; underflow gives a signed 0. Error:
+/// bad_request, also for overflow.
 Result<float> parse_float32(std::string_view text);
 
 }  // namespace gloved::expr

@@ -1,4 +1,5 @@
-// Splits a line into the tokens of the wire (common/wire/PROTOCOL.md, «Tokens»).
+// Tokenizer: splits a line into the tokens of the wire protocol (common/wire/PROTOCOL.md,
+// «Tokens»).
 #pragma once
 
 #include <optional>
@@ -9,12 +10,12 @@
 
 namespace gloved::expr {
 
-/// One token. A quoted one is a word whatever it looks like.
+/// A token. A quoted one is always a word.
 struct Token {
     std::string text;
     bool quoted = false;
 
-    /// Whether this is the bare token `symbol` (an operator, say).
+    /// Whether this is the unquoted token `symbol`.
     bool is(std::string_view symbol) const { return !quoted && text == symbol; }
 };
 
@@ -24,15 +25,15 @@ struct Option {
     std::string value;
 };
 
-/// Reads tokens from the left. The text must outlive it. Every error is bad_request.
+/// Reads tokens from the left. The text must outlive it. All errors are bad_request.
 class Tokenizer {
   public:
     explicit Tokenizer(std::string_view text) : rest_(text) {}
 
     /// The next token, or nothing at the end.
     Result<std::optional<Token>> next();
-    /// The next token if it has the shape of an option, [a-z]+=…; otherwise nothing, and nothing is
-    /// consumed.
+    /// The next token if it looks like an option, [a-z]+=…; otherwise nothing, and consumes
+    /// nothing.
     Result<std::optional<Option>> next_option();
 
   private:

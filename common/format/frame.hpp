@@ -1,4 +1,4 @@
-// What the headers of values and of planes have in the same places. FORMAT.md has the tables.
+// Fields that the headers of the values and planes files share. FORMAT.md has the tables.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace gloved::format {
 
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 
-/// Fields at their offsets. Files are little-endian, and so are we (layout.hpp).
+/// Reads and writes a field at its offset. Files and this machine are little-endian (layout.hpp).
 template <class T>
 void put(std::span<std::byte> bytes, std::size_t offset, T value) {
     std::memcpy(bytes.data() + offset, &value, sizeof value);
@@ -28,14 +28,13 @@ T get(std::span<const std::byte> bytes, std::size_t offset) {
     return value;
 }
 
-/// A file that begins with a header.
+/// A kind of file that begins with a header.
 struct FileKind {
     std::string_view name;
     std::array<unsigned char, 8> magic;
     std::uint32_t version;
-    std::string_view version_name;    ///< what it is the version of
-    std::string_view version_remedy;  ///< what helps against another one: "" or from the semicolon
-                                      ///< on
+    std::string_view version_name;    ///< subject of the message about another version
+    std::string_view version_remedy;  ///< end of that message: "" or from the semicolon on
 };
 
 /// The fields that every header has.
@@ -46,15 +45,15 @@ struct Frame {
     std::uint64_t file_bytes = 0;
 };
 
-/// A header with these fields and zeros, to be sealed when the others are in it.
+/// Makes a header with these fields; the rest is zeros. Call seal_header when it is complete.
 HeaderBytes begin_header(const FileKind& kind, const Frame& frame);
 
-/// Gives a header its own checksum.
+/// Writes the header's own checksum into it.
 void seal_header(HeaderBytes& bytes);
 
-/// Checks what every header must fulfil, in this order: room, magic, byte order, its own checksum,
-/// version, size, limits of rows and dim. `bytes` may go on behind the header. Errors: damaged or
-/// unsupported, without the path (the caller knows it).
+/// Checks what all headers must fulfil, in this order: size, magic, byte order, own checksum,
+/// version, file size, limits of rows and dim. `bytes` may continue after the header. Errors:
+/// damaged or unsupported, without the path, which the caller adds.
 Result<Frame> open_header(const FileKind& kind, std::span<const std::byte> bytes);
 
 }  // namespace gloved::format

@@ -15,7 +15,7 @@ namespace {
 
 constexpr FileKind kValues = {"values", kMagic, kVersion, "format", "; convert the download again"};
 
-// Offsets of the fields beside those of every header; FORMAT.md has the same table.
+// Offsets of the fields that only values headers have; FORMAT.md has the same table.
 constexpr std::size_t kAtSectionCount = 28;
 constexpr std::size_t kAtKeysBytes = 40;
 constexpr std::size_t kAtKeysChecksum = 48;
@@ -31,7 +31,7 @@ static_assert(kMaxSectionName < kAtEntryType);
 
 Error damaged(std::string what) { return {ErrorCode::damaged, std::move(what)}; }
 
-/// The size that `name` must have in a model of that shape; 0 for a name that any size fits. Cannot
+/// The required size of section `name` in a model of that shape; 0 if any size is valid. Cannot
 /// overflow: rows < 2^32 and dim <= 4096.
 std::uint64_t required_bytes(std::string_view name, std::uint64_t rows, std::uint32_t dim) {
     if (name == kNorms) return rows * sizeof(double);
@@ -46,7 +46,7 @@ ElementType required_type(std::string_view name) {
     return ElementType::uint32;
 }
 
-/// Names stand in messages and replies as they are, so no byte of theirs may need quoting.
+/// Names appear unescaped in messages and replies, so no byte may need quoting.
 bool is_section_name(std::string_view name) {
     return !name.empty() && name.size() <= kMaxSectionName &&
            std::all_of(name.begin(), name.end(), [](char c) {

@@ -1,5 +1,5 @@
-// The facts about a model's files that reader and writer share. FORMAT.md beside this file is the
-// specification.
+// Layout of a model's keys and values files, shared by reader and writer. FORMAT.md beside this
+// file specifies it.
 #pragma once
 
 #include <array>
@@ -15,18 +15,18 @@
 
 namespace gloved::format {
 
-/// A word's position in byte order: line `row` of the keys file, row `row` of every section.
+/// A word's index in byte order: line `row` of the keys file, row `row` of every section.
 using Row = std::uint32_t;
 
 inline constexpr const char* kKeysFile = "keys";
 inline constexpr const char* kValuesFile = "values";
 inline constexpr const char* kReportFile = "report.json";
-/// How every report begins: the name of the program that made the model follows.
+/// Every report begins so; the name of the program that made the model follows.
 inline constexpr std::string_view kReportBeginning = "{\n  \"tool\": \"gloved-";
 
-/// The shape of PNG's signature, which was designed so that each common way to mangle a file in
-/// transfer breaks it: a byte over 0x7F (7-bit channels), CR LF (newline conversion), 0x1A (DOS end
-/// of file), LF (the reverse conversion).
+/// Like PNG's signature, which reveals each common way to damage a file in transfer: a byte over
+/// 0x7F (7-bit channels), CR LF (newline conversion), 0x1A (DOS end of file), LF (the reverse
+/// conversion).
 inline constexpr std::array<unsigned char, 8> kMagic = {0x8E, 'G',  'L',  'V',
                                                         '\r', '\n', 0x1A, '\n'};
 inline constexpr std::uint32_t kVersion = 1;
@@ -35,7 +35,7 @@ inline constexpr std::size_t kSectionAlignment = 4096;
 inline constexpr std::size_t kMaxSections = 32;
 inline constexpr std::size_t kMaxSectionName = 23;
 inline constexpr std::uint32_t kMaxDim = 4096;
-/// Rows and ranks are uint32; the last value stays free as «none».
+/// Rows and ranks are uint32; the last value means «none».
 inline constexpr std::uint64_t kMaxRows = 0xFFFFFFFE;
 
 inline constexpr std::string_view kNorms = "norms";
@@ -45,13 +45,13 @@ inline constexpr std::string_view kRanks = "ranks";
 // Files are little-endian and read in place.
 static_assert(std::endian::native == std::endian::little);
 
-/// What the elements of a section are.
+/// Element type of a section.
 enum class ElementType : std::uint32_t { bytes = 0, float32 = 1, float64 = 2, uint32 = 3 };
 
-/// Name of an element type as FORMAT.md writes it; "unknown" for a value that is none.
+/// Name of an element type as in FORMAT.md; "unknown" for an undefined value.
 std::string_view element_type_name(ElementType type);
 
-/// One entry of the section table. `checksum` is XXH3-64 of the section's `bytes` bytes.
+/// An entry of the section table. `checksum` is XXH3-64 of the section's `bytes` bytes.
 struct Section {
     std::string name;
     ElementType type = ElementType::bytes;
@@ -70,27 +70,27 @@ struct Header {
     std::uint64_t file_bytes = 0;
     std::vector<Section> sections;
 
-    /// The section of that name, or null.
+    /// The section called `name`, or null.
     const Section* find(std::string_view name) const;
 };
 
-/// The header's bytes, header checksum included. `header` must be one that `decode_header` accepts.
+/// Encodes the header, including its checksum. `header` must be one that `decode_header` accepts.
 std::array<std::byte, kHeaderBytes> encode_header(const Header& header);
 
-/// Reads a header and checks all that can be checked without the sections: magic, version, header
-/// checksum, limits, that the required sections are there with the sizes that rows and dim ask for,
+/// Decodes a header and checks it as far as possible without the sections: magic, version, header
+/// checksum, limits; that the required sections exist with the sizes that rows and dim imply,
 /// aligned, in order, not overlapping, inside `file_bytes`. Errors: damaged or unsupported, without
-/// the path (the caller knows it).
+/// the path, which the caller adds.
 Result<Header> decode_header(std::span<const std::byte> bytes);
 
-/// The generation that belongs to a header's content: XXH3-64 of shape and checksums, so that equal
-/// content has an equal generation however it was made.
+/// The generation of a header's content: XXH3-64 of shape and checksums. Equal content has an equal
+/// generation however it was made.
 std::uint64_t compute_generation(const Header& header);
 
 /// XXH3-64 with seed 0.
 std::uint64_t checksum(std::span<const std::byte> bytes);
 
-/// XXH3-64 of bytes that arrive in pieces. Not safe for concurrent use.
+/// XXH3-64 of bytes in pieces. Not safe for concurrent use.
 class Checksum {
   public:
     Checksum();
@@ -104,7 +104,7 @@ class Checksum {
     void* state_;
 };
 
-/// «0123456789abcdef»: how generations and checksums are shown.
+/// A generation or checksum as text: «0123456789abcdef».
 std::string hex(std::uint64_t value);
 
 }  // namespace gloved::format

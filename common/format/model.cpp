@@ -20,11 +20,11 @@ Error with_path(const std::string& path, Error error) {
     return error;
 }
 
-/// Hashed and looked at while it is in the cache.
+/// Bytes that are hashed and checked at a time, while they are in the cache.
 constexpr std::size_t kPieceBytes = 1 << 18;
 
-/// Whether one of the floats has all bits of its exponent set, as NaN and infinity have. Without a
-/// branch, so that the compiler makes a vector loop of it.
+/// Whether a float is NaN or infinite: all exponent bits set. Has no branch, so that compilers
+/// vectorise it.
 template <class Bits>
 bool any_not_finite(std::span<const std::byte> bytes, Bits exponent) {
     Bits any = 0;
@@ -43,7 +43,7 @@ bool holds_not_finite(std::span<const std::byte> bytes, ElementType type) {
     return false;
 }
 
-/// What to do about a planes file that is of no use.
+/// Remedy for a useless planes file.
 std::string planes_remedy(const std::string& model_path) {
     return fmt::format(
         "; remove it (planes are optional), or run 'gloved-convert --planes-only {}' to remake it",
@@ -131,12 +131,12 @@ Status Model::open_keys(int directory_fd) {
 Status Model::index_keys() {
     const std::string_view text = keys_.text();
     const std::size_t rows = this->rows();
-    // A key and its LF take two bytes at least: this bounds the allocation by the file's true size.
+    // A key and its LF are at least two bytes: this bounds the allocation by the file's true size.
     if (text.size() / 2 < rows) {
         return Error{ErrorCode::damaged,
                      fmt::format("{} bytes cannot hold {} words", text.size(), rows)};
     }
-    // Replies separate fields by TAB and lines by LF: a key with one of these would forge some.
+    // Replies separate fields by TAB and lines by LF; a key with one of these would forge some.
     for (const char forbidden : {'\0', '\t', '\r'}) {
         if (std::memchr(text.data(), forbidden, text.size()) != nullptr) {
             return Error{ErrorCode::damaged,

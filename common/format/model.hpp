@@ -1,4 +1,4 @@
-// A published model, opened for reading.
+// Model: a published model, mapped for reading.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace gloved::format {
 
-/// Rows `first` up to, not including, `last`.
+/// Rows [first, last).
 struct RowRange {
     std::size_t first = 0;
     std::size_t last = 0;
@@ -24,24 +24,23 @@ struct RowRange {
     friend bool operator==(const RowRange&, const RowRange&) = default;
 };
 
-/// Whether a model's planes file is opened where there is one.
+/// Whether to open a model's planes file if there is one.
 enum class WithPlanes { if_there, no };
 
-/// Keys, norms, vectors and ranks of one model, and its plane where one is stored, mapped
-/// read-only. Immutable once open: any number of threads may read. Every view that it hands out
-/// lives as long as the Model.
+/// Keys, norms, vectors and ranks of a model, and its plane if one is stored, mapped read-only.
+/// Immutable: any number of threads may read. Views are valid as long as the Model.
 class Model {
   public:
-    /// Opens the model in the directory `path` through one directory handle, so that an exchange of
-    /// the directory between two files cannot mix two models. Checked here: sizes against fstat
-    /// before anything is mapped, the header whole, that the keys file is the one that the header
-    /// names (size and checksum), that it has `rows` lines, none empty, none with NUL, TAB or CR,
-    /// in strictly ascending byte order; of the planes file the header whole, that it belongs to
-    /// this model, and its size. Not checked here: the checksums of sections and planes, see
-    /// `verify_section` and `verify_planes`. Errors (io, damaged, mismatch, unsupported) name the
-    /// file and the fault; nothing stays open.
+    /// Opens the model in directory `path`. One directory handle serves all files, so that
+    /// replacing the directory meanwhile cannot mix two models.
+    ///
+    /// Checks sizes against fstat before mapping; the values header; that the keys file matches it
+    /// in size and checksum and has `rows` lines, none empty, none with NUL, TAB or CR, in strictly
+    /// ascending byte order; the planes header, that it belongs to this model, and its size. Does
+    /// not check the checksums of sections and planes: see `verify_section` and `verify_planes`.
+    /// Errors (io, damaged, mismatch, unsupported) name the file and the fault.
     static Result<Model> open(const std::string& path, WithPlanes planes = WithPlanes::if_there);
-    /// The same in a directory that is open already; `path` is what messages call it.
+    /// Opens the model in an open directory, which messages call `path`.
     static Result<Model> open_at(int directory_fd, const std::string& path,
                                  WithPlanes planes = WithPlanes::if_there);
 
@@ -55,13 +54,12 @@ class Model {
     std::string_view key(std::size_t row) const {
         return keys_.text().substr(starts_[row], starts_[row + 1] - starts_[row] - 1);
     }
-    /// The row whose key is exactly `word`; O(log rows).
+    /// The row whose key equals `word`; O(log rows).
     std::optional<Row> find(std::string_view word) const;
-    /// The rows whose keys start with the bytes of `prefix`; all rows for an empty one. O(log
-    /// rows).
+    /// The rows whose keys start with the bytes of `prefix`; all rows if it is empty. O(log rows).
     RowRange prefix_range(std::string_view prefix) const;
 
-    /// float32, shape (rows, dim), row-major, starting on a page boundary.
+    /// float32, shape (rows, dim), row-major, page-aligned.
     std::span<const float> vectors() const { return section_as<float>(*vectors_); }
     /// float32, shape (dim).
     std::span<const float> vector(std::size_t row) const {
@@ -69,39 +67,39 @@ class Model {
     }
     /// float64, shape (rows): square root of each row's canonical sum of squares.
     std::span<const double> norms() const { return section_as<double>(*norms_); }
-    /// uint32, shape (rows): how many kept rows stand before each in the source.
+    /// uint32, shape (rows): number of kept rows before each in the source.
     std::span<const std::uint32_t> ranks() const { return section_as<std::uint32_t>(*ranks_); }
 
     /// The bytes of a section of this model's header.
     std::span<const std::byte> section_bytes(const Section& section) const {
         return values_.bytes().subspan(section.offset, section.bytes);
     }
-    /// Compares a section's bytes with its checksum, and looks for numbers that are not finite;
-    /// reads all of it once. The error is `damaged` and names file and section.
+    /// Compares a section's bytes with its checksum and rejects numbers that are not finite; reads
+    /// all of it once. The error is `damaged` and names file and section.
     Status verify_section(const Section& section) const;
 
-    /// The groups of the model's plane, as PlaneShape lays them out, on a page boundary; nothing
-    /// where none is stored.
+    /// The groups of the model's plane in PlaneShape's layout, page-aligned; nothing if no plane is
+    /// stored.
     std::optional<std::span<const std::byte>> planes() const {
         if (!planes_header_) return std::nullopt;
         return planes_.bytes().subspan(kHeaderBytes, planes_header_->shape().bytes());
     }
-    /// Nothing where no plane is stored.
+    /// Nothing if no plane is stored.
     const std::optional<PlanesHeader>& planes_header() const { return planes_header_; }
     /// Compares the groups with their checksum; reads all of them. The error is `damaged` and names
-    /// file and remedy. Fine where no plane is stored.
+    /// file and remedy. Succeeds if no plane is stored.
     Status verify_planes() const;
 
-    /// That all files are as long as they were when they were mapped: what is cut off reads as
-    /// zeros, or not at all. The error is `damaged` and names the file. Cheap enough for every
+    /// Checks that all files are as long as when they were mapped: what is cut off reads as zeros
+    /// or raises SIGBUS. The error is `damaged` and names the file. Cheap enough to call for every
     /// answer.
     Status verify_sizes() const;
 
-    /// The whole values file, header included, as it is mapped.
+    /// The mapped values file, including the header.
     std::span<const std::byte> mapped_values() const { return values_.bytes(); }
-    /// The whole planes file, likewise; empty where there is none.
+    /// The mapped planes file; empty if there is none.
     std::span<const std::byte> mapped_planes() const { return planes_.bytes(); }
-    /// How long `open` took for each file, in milliseconds.
+    /// Milliseconds that `open` took for each file.
     double load_values_ms() const { return load_values_ms_; }
     double load_keys_ms() const { return load_keys_ms_; }
 

@@ -34,7 +34,7 @@ const std::array<OwnFile, 6> kOwnFiles = {{
 }};
 constexpr std::size_t kMaxBeginning = 64;
 
-/// Opens what may be anything, without following a link or waiting.
+/// Opens any kind of file without following a link or blocking.
 UniqueFd open_for_a_look(int directory_fd, const char* name) {
     return UniqueFd(
         ::openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
@@ -42,7 +42,7 @@ UniqueFd open_for_a_look(int directory_fd, const char* name) {
 
 enum class Content { empty, own, foreign };
 
-/// What a regular file holds, as far as its beginning tells.
+/// The kind of a regular file by its beginning.
 Result<Content> content_of(int fd, std::string_view beginning, const std::string& path) {
     const auto status = file_status(fd, path);
     if (!status) return status.error();
@@ -141,7 +141,7 @@ Status remove_own_directory(int parent_fd, const std::string& name, const std::s
 }
 
 Result<std::vector<std::string>> list_directory(int fd, const std::string& path) {
-    // A second open: fdopendir takes the descriptor over and moves its position.
+    // A second open, because fdopendir takes over the descriptor and moves its position.
     UniqueFd own(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!own) return system_error(path, "cannot list", errno);
     const std::unique_ptr<DIR, int (*)(DIR*)> directory(::fdopendir(own.get()), ::closedir);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr FileKind kPlanes = {"planes", kPlanesMagic, kPlanesVersion, "planes", ""};
 
-// Offsets of the fields beside those of every header; FORMAT.md has the same table.
+// Offsets of the fields that only planes headers have; FORMAT.md has the same table.
 constexpr std::size_t kAtBits = 28;
 constexpr std::size_t kAtGroupsBytes = 40;
 constexpr std::size_t kAtGroupsChecksum = 48;

@@ -25,12 +25,12 @@
 namespace gloved::format {
 namespace {
 
-/// Names that are tried before somebody else is taken to be in the way.
+/// Names tried before giving up.
 constexpr int kMaxAttempts = 100;
 
 std::string stray_prefix(const std::string& target_name) { return "." + target_name + ".gloved-"; }
 
-/// Locks a descriptor's file if nobody else holds its lock; −1 and errno otherwise.
+/// Locks a descriptor's file unless another process holds the lock; −1 and errno otherwise.
 int lock_now(int fd) {
     int result = 0;
     do {
@@ -53,40 +53,39 @@ bool is_named(int directory, const char* name, int fd) {
            open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
-/// What publish() appends to a staging directory's name «.NAME.gloved-PID-N» for an old model that
-/// it moves aside.
+/// Suffix that publish() appends to a staging directory's name «.NAME.gloved-PID-N» for an old
+/// model moved aside.
 constexpr std::string_view kAsideSuffix = "-0";
-/// The longest that is put around a target's name: two numbers of ten digits, and the suffix.
+/// Maximum length added to a target's name: the affixes, two numbers of ten digits, and the suffix.
 constexpr std::size_t kMaxAround = 1 + 8 + 10 + 1 + 10 + kAsideSuffix.size();
 constexpr std::size_t kMaxTargetName = NAME_MAX - kMaxAround;
 
-/// Whether `name` is that of an old model moved aside: three numbers behind the prefix, not two.
+/// Whether `name` is that of an old model moved aside: three numbers after the prefix, not two.
 bool is_aside(std::string_view name, std::size_t prefix_length) {
     return std::count(name.begin() + static_cast<std::ptrdiff_t>(prefix_length), name.end(), '-') ==
            2;
 }
 
-/// Whether somebody is making a model in the directory `name`.
+/// Whether another process is making a model in directory `name`.
 bool is_being_made(int parent, const std::string& name) {
     const UniqueFd made = open_directory_at(parent, name);
     return made ? lock_now(made.get()) != 0 : errno != ENOENT;
 }
 
-/// Gives an old model that was moved aside its name back, if its process died before the new one
-/// had the name: it is the only one there is. Whether the old model is of no use any more, because
+/// Restores the name of an old model that was moved aside if its process died before the new one
+/// had the name: it is the only model left. Returns whether the old model is obsolete, because
 /// there is a new one.
 bool give_name_back(int parent, const std::string& aside, const std::string& target_name) {
     if (is_being_made(parent, aside.substr(0, aside.size() - kAsideSuffix.size()))) return false;
     const UniqueFd old = open_directory_at(parent, aside);
     if (!old) return false;
     if (!is_model(old.get())) return true;
-    // Fails where the name is taken by a directory that is not empty.
+    // Fails if the name is taken by a directory that is not empty.
     return ::renameat(parent, aside.c_str(), parent, target_name.c_str()) != 0 &&
            (errno == EEXIST || errno == ENOTEMPTY);
 }
 
-/// Removes the strays of this target: what has their name, is gloved's by its content, and is held
-/// by nobody.
+/// Removes the target's strays: entries with their name, gloved's by content, locked by nobody.
 Status sweep_strays(int parent, const std::string& parent_path, const std::string& target_name) {
     const auto names = list_directory(parent, parent_path);
     if (!names) return names.error();
@@ -97,12 +96,12 @@ Status sweep_strays(int parent, const std::string& parent_path, const std::strin
         const bool aside = is_aside(name, prefix.size());
         if (aside && !give_name_back(parent, name, target_name)) continue;
         const UniqueFd stray = open_directory_at(parent, name);
-        // An old model is not locked: anybody who may read it could hold that lock.
+        // An old model is not locked: anyone who may read it could hold that lock.
         if (!stray || (!aside && lock_now(stray.get()) != 0)) continue;
         const std::string path = fmt::format("{}/{}", parent_path, name);
         const auto foreign = find_foreign_entry(stray.get(), path);
         if (!foreign || *foreign) continue;
-        // What cannot be removed (another user's, say) is left: it is in nobody's way.
+        // What cannot be removed (another user's, say) stays; it is harmless.
         (void)remove_own_directory(parent, name, path, Look::at_contents);
     }
     return {};
@@ -110,7 +109,7 @@ Status sweep_strays(int parent, const std::string& parent_path, const std::strin
 
 Error conflict(std::string message) { return {ErrorCode::conflict, std::move(message)}; }
 
-/// Whether something is mounted at `name`: it could not be renamed.
+/// Whether `name` is a mount point, which cannot be renamed.
 Result<bool> is_mount_point(int parent, const std::string& name, const std::string& target) {
     struct statx status {};
     if (::statx(parent, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &status) !=
@@ -125,13 +124,13 @@ Result<bool> is_mount_point(int parent, const std::string& name, const std::stri
     return gnu_dev_makedev(status.stx_dev_major, status.stx_dev_minor) != around->st_dev;
 }
 
-/// Whether a sticky directory keeps this user from removing what is another's in it.
+/// Whether a sticky directory keeps this user from removing another user's entry.
 bool is_kept_by_stickiness(const struct stat& directory) {
     const uid_t user = ::geteuid();
     return (directory.st_mode & S_ISVTX) != 0 && user != 0 && user != directory.st_uid;
 }
 
-/// Whether this user may rename the directory away and remove the files in it.
+/// Whether this user may rename the directory and remove its files.
 Status check_removable(int parent, int directory, bool empty, const std::string& target) {
     const auto around = file_status(parent, target);
     if (!around) return around.error();
@@ -160,7 +159,7 @@ Status check_removable(int parent, int directory, bool empty, const std::string&
     return {};
 }
 
-/// Refuses what must not be replaced, or cannot be.
+/// Refuses what must not or cannot be replaced.
 Status check_target(int parent, const std::string& name, const std::string& target) {
     struct stat status {};
     if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -194,7 +193,7 @@ Status check_target(int parent, const std::string& name, const std::string& targ
     return check_removable(parent, directory.get(), names->empty(), target);
 }
 
-/// Refuses what took the old model's place between the last look and the exchange.
+/// Refuses what took the old model's place between the last check and the exchange.
 Status check_old(int parent, const std::string& old, const std::string& old_path,
                  const std::string& target) {
     const UniqueFd directory = open_directory_at(parent, old);
@@ -211,15 +210,15 @@ Status check_old(int parent, const std::string& old, const std::string& old_path
         target, printable(**foreign, NAME_MAX)));
 }
 
-/// Opens a file of a model; no descriptor where there is none.
+/// Opens a file of a model; no descriptor if there is none.
 Result<UniqueFd> open_if_there(int directory, const char* name, const std::string& path) {
     UniqueFd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!fd && errno != ENOENT) return system_error(path, "cannot open", errno);
     return fd;
 }
 
-/// Gives a new file the access of the old model's file of that name or, where there is none, of its
-/// values. Nobody may write it.
+/// Copies the access of the old model's file of that name, or else of its values, to a new file.
+/// Nobody may write it.
 Status keep_file_access(int old_directory, const char* name, int made, const std::string& path) {
     for (const char* like : {name, kValuesFile}) {
         const auto old = open_if_there(old_directory, like, path);
@@ -229,9 +228,9 @@ Status keep_file_access(int old_directory, const char* name, int made, const std
     return {};
 }
 
-/// Warns, unless there is no memory for it: what has been done stays done.
-void tell(const std::function<void(const std::string&)>& warn, const std::string& message,
-          const char* more = "") {
+/// Calls `warn`. Out of memory is ignored: what has been done stays done.
+void call_warn(const std::function<void(const std::string&)>& warn, const std::string& message,
+               const char* more = "") {
     try {
         warn(message + more);
     } catch (const std::bad_alloc&) {
@@ -253,8 +252,7 @@ Error being_made(const std::string& path) {
         fmt::format("{}: another gloved-convert makes planes there (lsof tells which)", path));
 }
 
-/// Removes a new planes file whose maker is gone. Refuses (conflict) one that is being made, or
-/// that is not gloved's.
+/// Removes an abandoned new planes file. Refuses (conflict) one that is in use or not gloved's.
 Status remove_stale_planes(int directory, const std::string& path) {
     const std::string file = path + "/" + kNewPlanesFile;
     struct stat status {};
@@ -263,8 +261,8 @@ Status remove_stale_planes(int directory, const std::string& path) {
         return system_error(file, "cannot stat", errno);
     }
     if (Status checked = check_planes(directory, kNewPlanesFile, path); !checked) return checked;
-    // A finished one is read-only, and is renamed at once: its maker is gone. Its lock says
-    // nothing, since everybody can open it.
+    // A finished one is read-only and renamed at once: this one's maker is dead. Its lock proves
+    // nothing, since anyone can open it.
     const bool finished = (status.st_mode & 0222) == 0;
     UniqueFd fd;
     if (!finished) {
@@ -287,7 +285,7 @@ Status remove_stale_planes(int directory, const std::string& path) {
 
 }  // namespace
 
-Result<Staging> Staging::open_place(const std::string& target) {
+Result<Staging> Staging::open_parent(const std::string& target) {
     std::string trimmed = target;
     while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
     const std::size_t slash = trimmed.rfind('/');
@@ -322,12 +320,12 @@ Result<Staging> Staging::open_place(const std::string& target) {
 }
 
 Status Staging::check(const std::string& target) {
-    const auto place = open_place(target);
+    const auto place = open_parent(target);
     return place ? Status() : Status(place.error());
 }
 
 Result<Staging> Staging::create(const std::string& target) {
-    auto place = open_place(target);
+    auto place = open_parent(target);
     if (!place) return place.error();
     Staging staging = *std::move(place);
     if (Status swept =
@@ -338,7 +336,8 @@ Result<Staging> Staging::create(const std::string& target) {
     const auto around = file_status(staging.parent_.get(), staging.parent_path_);
     if (!around) return around.error();
     for (int attempt = 0; attempt <= kMaxAttempts; ++attempt) {
-        // Both names before there is a directory: without memory for them it would be left behind.
+        // Makes both names before the directory: if memory runs out here, no directory is left
+        // behind.
         staging.name_ =
             fmt::format("{}{}-{}", stray_prefix(staging.target_name_), ::getpid(), attempt);
         staging.path_ = staging.parent_path_ + "/" + staging.name_;
@@ -347,7 +346,7 @@ Result<Staging> Staging::create(const std::string& target) {
             return system_error(staging.parent_path_, "cannot create a directory in it", errno);
         }
         UniqueFd made = open_directory_at(staging.parent_.get(), staging.name_);
-        // Another process may take it for a stray before it is locked.
+        // Another process may sweep it as a stray before it is locked.
         if (!made && errno == ENOENT) continue;
         const char* const failed = !made                       ? "cannot open"
                                    : lock_now(made.get()) != 0 ? "cannot lock"
@@ -375,7 +374,7 @@ Staging::~Staging() {
     (void)remove_own_directory(parent_.get(), name_, path_, Look::at_names);
 }
 
-bool Staging::take_back(const std::string& old, Replaced replaced) {
+bool Staging::undo_renames(const std::string& old, Replaced replaced) {
     const int parent = parent_.get();
     // Another process may have published since. Its model is not ours to move.
     if (!is_named(parent, target_name_.c_str(), directory_.get())) return false;
@@ -387,7 +386,7 @@ bool Staging::take_back(const std::string& old, Replaced replaced) {
            ::renameat(parent, old.c_str(), parent, target_name_.c_str()) == 0;
 }
 
-Status Staging::settle_access() {
+Status Staging::set_final_access() {
     const UniqueFd old = open_directory_at(parent_.get(), target_name_);
     if (!old) {
         if (errno != ENOENT) return system_error(target_, "cannot open the directory", errno);
@@ -410,78 +409,90 @@ Status Staging::settle_access() {
     return keep_access(old.get(), directory_.get(), 07777, path_);
 }
 
+Result<Staging::Replaced> Staging::take_target_name(
+    const std::string& aside, const std::function<void(const std::string&)>& warn) {
+    const int parent = parent_.get();
+    if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_NOREPLACE) == 0)
+        return Replaced::nothing;
+    if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
+        return system_error(target_, "cannot publish", errno);
+    if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_EXCHANGE) == 0)
+        return Replaced::by_exchange;
+    if (errno == EXDEV) {
+        return conflict(
+            fmt::format("{}: lies in a lower layer of an overlay file system, which cannot "
+                        "exchange it; choose "
+                        "another name, or remove it first",
+                        target_));
+    }
+    if (errno != EINVAL && errno != ENOSYS && errno != ENOENT)
+        return system_error(target_, "cannot exchange with the old model", errno);
+
+    // A sweep between the two renames spares the old model: the new one is still locked. The
+    // warning is made first, so that running out of memory cannot come between them.
+    const std::string warning = fmt::format(
+        "{}: this filesystem cannot exchange directories; the old model was moved aside "
+        "first, so "
+        "the name was missing for a moment",
+        target_);
+    Replaced replaced = Replaced::nothing;
+    if (::renameat(parent, target_name_.c_str(), parent, aside.c_str()) == 0) {
+        replaced = Replaced::by_moving_aside;
+    } else if (errno != ENOENT) {
+        return system_error(target_, "cannot move the old model aside", errno);
+    }
+    if (::renameat(parent, name_.c_str(), parent, target_name_.c_str()) != 0) {
+        const int reason = errno;
+        if (replaced != Replaced::nothing)
+            (void)::renameat(parent, aside.c_str(), parent, target_name_.c_str());
+        return system_error(target_, "cannot publish", reason);
+    }
+    if (replaced != Replaced::nothing) call_warn(warn, warning);
+    return replaced;
+}
+
 Status Staging::publish(const std::function<void(const std::string&)>& warn) {
     const int parent = parent_.get();
-    // Looked at again: hours may have passed since the first look.
+    // Checked again: the first check may be hours ago.
     if (Status checked = check_target(parent, target_name_, target_); !checked) return checked;
-    if (Status settled = settle_access(); !settled) return settled;
+    if (Status settled = set_final_access(); !settled) return settled;
     if (Status synced = sync_to_disk(directory_.get(), path_); !synced) return synced;
-    Replaced replaced = Replaced::nothing;
-    // From the first rename on nothing may fail for want of memory: what is to be said and called
-    // is made before.
-    std::string old = name_;  // what the old model is called once the new one has its name
+    // Allocates all strings before the first rename, so that running out of memory cannot interrupt
+    // the renames. The old model is called `old` once the new one has its name.
+    std::string old = name_;
     std::string old_path = path_;
-    if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_NOREPLACE) != 0) {
-        if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
-            return system_error(target_, "cannot publish", errno);
-        if (::renameat2(parent, name_.c_str(), parent, target_name_.c_str(), RENAME_EXCHANGE) ==
-            0) {
-            replaced = Replaced::by_exchange;
-        } else if (errno == EINVAL || errno == ENOSYS || errno == ENOENT) {
-            // A sweep between the two renames leaves the old model alone: the new one is still
-            // locked.
-            old += kAsideSuffix;
-            old_path += kAsideSuffix;
-            const std::string warning = fmt::format(
-                "{}: this filesystem cannot exchange directories; the old model was moved aside "
-                "first, so "
-                "the name was missing for a moment",
-                target_);
-            if (::renameat(parent, target_name_.c_str(), parent, old.c_str()) == 0) {
-                replaced = Replaced::by_moving_aside;
-            } else if (errno != ENOENT) {
-                return system_error(target_, "cannot move the old model aside", errno);
-            }
-            if (::renameat(parent, name_.c_str(), parent, target_name_.c_str()) != 0) {
-                const int reason = errno;
-                if (replaced != Replaced::nothing) {
-                    (void)::renameat(parent, old.c_str(), parent, target_name_.c_str());
-                }
-                return system_error(target_, "cannot publish", reason);
-            }
-            if (replaced != Replaced::nothing) tell(warn, warning);
-        } else if (errno == EXDEV) {
-            return conflict(
-                fmt::format("{}: lies in a lower layer of an overlay file system, which cannot "
-                            "exchange it; choose "
-                            "another name, or remove it first",
-                            target_));
-        } else {
-            return system_error(target_, "cannot exchange with the old model", errno);
-        }
+    old += kAsideSuffix;
+    old_path += kAsideSuffix;
+    const auto taken = take_target_name(old, warn);
+    if (!taken) return taken.error();
+    const Replaced replaced = *taken;
+    if (replaced == Replaced::by_exchange) {
+        old.resize(name_.size());
+        old_path.resize(path_.size());
     }
     if (replaced != Replaced::nothing) {
-        // Whoever has put something there since the last look has it back.
+        // Gives the name back to what was put there since the last check.
         if (Status checked = check_old(parent, old, old_path, target_); !checked) {
-            if (!take_back(old, replaced)) name_.clear();
+            if (!undo_renames(old, replaced)) name_.clear();
             return checked;
         }
     }
-    // Without this a power cut could lose the rename after the program said that it was done. The
-    // old model is removed only after that: until then a power cut may still bring its name back.
+    // Without this sync a power cut could undo the rename after the program reported success. The
+    // old model is removed only afterwards: until then a power cut may bring its name back.
     Status synced = sync_to_disk(parent, parent_path_);
     if (!synced) {
-        // What a power cut would leave nobody knows then. What programs see is at least what the
-        // error says: the old model. Where that cannot be had, both stay: the one without the name
-        // is swept by the next run.
-        if (!take_back(old, replaced)) name_.clear();
+        // After a failed sync nobody knows what a power cut would leave. At least running programs
+        // see what the error says: the old model. If that fails, both stay, and the next run sweeps
+        // the one without the name.
+        if (!undo_renames(old, replaced)) name_.clear();
         return synced;
     }
     name_.clear();
     if (replaced != Replaced::nothing) {
         if (Status removed = remove_own_directory(parent, old, old_path, Look::at_contents);
             !removed) {
-            tell(warn, removed.error().message, "; the next conversion to this name sweeps it");
+            call_warn(warn, removed.error().message,
+                      "; the next conversion to this name sweeps it");
         }
     }
     return {};
@@ -516,7 +527,7 @@ Result<PlanesStaging> PlanesStaging::create(const std::string& model_dir) {
                 return removed.error();
             continue;
         }
-        // Another process may have taken it for a dead one's before it was locked.
+        // Another process may have removed it as abandoned before it was locked.
         if (lock_now(file.get()) != 0) {
             if (errno == EWOULDBLOCK) continue;
             const int reason = errno;
@@ -534,10 +545,10 @@ Result<PlanesStaging> PlanesStaging::create(const std::string& model_dir) {
 }
 
 PlanesStaging::~PlanesStaging() {
-    if (file_ && is_there()) (void)::unlinkat(directory_.get(), kNewPlanesFile, 0);
+    if (file_ && is_still_ours()) (void)::unlinkat(directory_.get(), kNewPlanesFile, 0);
 }
 
-bool PlanesStaging::is_there() const {
+bool PlanesStaging::is_still_ours() const {
     return is_named(directory_.get(), kNewPlanesFile, file_.get());
 }
 
@@ -557,7 +568,7 @@ Status PlanesStaging::publish() {
         return conflict(
             fmt::format("{}: the model was replaced while its planes were made; try again", path_));
     }
-    if (!is_there()) {
+    if (!is_still_ours()) {
         return conflict(fmt::format("{}: was removed while it was made; try again", new_path_));
     }
     if (Status checked = check_planes(directory, kPlanesFile, path_); !checked) return checked;

@@ -20,7 +20,7 @@ std::uint64_t aligned(std::uint64_t offset) {
     return (offset + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
 }
 
-/// Says what the file is before there is anything else in it.
+/// Writes the magic first, so that the file is recognised as gloved's.
 Status write_magic(int fd, const std::array<unsigned char, 8>& magic, const std::string& path) {
     return write_all_at(fd, std::as_bytes(std::span(magic)), 0, path);
 }
@@ -71,7 +71,7 @@ Result<ModelWriter> ModelWriter::create(int directory_fd, const std::string& pat
     lay(writer.vectors_, kVectors, ElementType::float32, rows * dim * sizeof(float));
     lay(writer.ranks_, kRanks, ElementType::uint32, rows * sizeof(std::uint32_t));
     writer.file_bytes_ = offset;
-    // The full size at once: gaps between sections read as zeros.
+    // Sets the full size first: gaps between sections read as zeros.
     if (::ftruncate(writer.values_fd_.get(), static_cast<off_t>(offset)) != 0) {
         return system_error(writer.values_path_, "cannot set the size", errno);
     }
@@ -166,10 +166,10 @@ Result<PlanesWriter> PlanesWriter::create(UniqueFd file, const std::string& path
     writer.fd_ = std::move(file);
     if (Status marked = write_magic(writer.fd_.get(), kPlanesMagic, path); !marked)
         return marked.error();
-    // On disk before the size is: a power cut must not leave a file that nothing tells to be
+    // Durable before the size is set: after a power cut every file must be recognisable as
     // gloved's.
     if (Status synced = sync_to_disk(writer.fd_.get(), path); !synced) return synced.error();
-    // The full size at once: what fills the last page reads as zeros.
+    // Sets the full size first: the padding of the last page reads as zeros.
     if (::ftruncate(writer.fd_.get(), static_cast<off_t>(writer.header_.file_bytes())) != 0) {
         return system_error(writer.path_, "cannot set the size", errno);
     }

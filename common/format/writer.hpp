@@ -1,4 +1,4 @@
-// Writes the files of a model where nobody else reads them yet (see publish.hpp).
+// Writes the files of a model in a directory that nobody else reads yet (see publish.hpp).
 #pragma once
 
 #include <cstdint>
@@ -13,41 +13,39 @@
 
 namespace gloved::format {
 
-/// Creates the file `name` of a model that is being made, which nobody else may read yet. `path` is
-/// what messages call it. Error: io.
+/// Creates the file `name` of an unfinished model, unreadable to others. `path` names it in
+/// messages. Error: io.
 Result<UniqueFd> create_model_file(int directory_fd, const char* name, const std::string& path);
 
-/// Makes a file of a model read-only (0444, whatever the umask) and durable. Error: io.
+/// Makes a file of a model read-only (0444, independent of the umask) and durable. Error: io.
 Status seal_model_file(int fd, const std::string& path);
 
-/// Writes `keys` and `values` of a model whose shape is known. Sections are appended to
-/// independently of each other and in any order; each must be complete before `finish`. Not safe
-/// for concurrent use, but for write_vectors. After an error the files are unusable and the
-/// directory should be discarded.
+/// Writes the `keys` and `values` files of a model of known shape. Sections are appended in any
+/// order, independently; each must be complete before `finish`. Not safe for concurrent use, except
+/// write_vectors. After an error, discard the directory.
 class ModelWriter {
   public:
-    /// Creates both files in `directory_fd`; `path` is what messages call the directory. The values
-    /// file has its magic on disk before there is a keys file, so that what a killed process leaves
-    /// is known to be gloved's. rows in [1, kMaxRows] and dim in [1, kMaxDim] are the caller's
-    /// duty.
+    /// Creates both files in `directory_fd`, which messages call `path`. The magic of the values
+    /// file is on disk before the keys file exists, so that the files of a killed process are
+    /// recognised as gloved's. The caller ensures rows in [1, kMaxRows] and dim in [1, kMaxDim].
     static Result<ModelWriter> create(int directory_fd, const std::string& path, std::uint64_t rows,
                                       std::uint32_t dim);
 
-    /// Appends the next key; keys must come in strictly ascending byte order, non-empty, without
-    /// NUL, TAB, LF, CR.
+    /// Appends the next key. Keys are in strictly ascending byte order, not empty, without NUL,
+    /// TAB, LF, CR.
     Status append_key(std::string_view key);
-    /// Puts whole rows, shape (n, dim), at row `first`. Any thread, in any order: new pages of a
-    /// file are the dearest part of writing it. Each row's bytes must be told to hash_vectors too.
+    /// Writes whole rows, shape (n, dim), from row `first` on. Any thread, any order: allocating
+    /// new pages is the most expensive part of writing. Pass each row to hash_vectors too.
     Status write_vectors(std::uint64_t first, std::span<const float> values) const;
-    /// Takes whole rows into the section's checksum, in order.
+    /// Adds whole rows to the section's checksum, in order.
     void hash_vectors(std::span<const float> values);
-    /// Both, for rows in order.
+    /// Calls write_vectors and hash_vectors for the next rows.
     Status append_vectors(std::span<const float> values);
     Status append_norms(std::span<const double> norms);
     Status append_ranks(std::span<const std::uint32_t> ranks);
 
     /// Writes the header, makes both files read-only (0444) and durable (fsync), and returns the
-    /// header written.
+    /// header.
     Result<Header> finish();
 
   private:
@@ -78,20 +76,19 @@ class ModelWriter {
     Checksum keys_checksum_;
 };
 
-/// Writes the planes file of a model. Not safe for concurrent use, but for write_groups. After an
+/// Writes the planes file of a model. Not safe for concurrent use, except write_groups. After an
 /// error the file is unusable.
 class PlanesWriter {
   public:
-    /// `file` is new and empty; `path` is what messages call it. The shape and the generation are
-    /// the model's.
+    /// `file` is new and empty; `path` names it in messages. Shape and generation are the model's.
     static Result<PlanesWriter> create(UniqueFd file, const std::string& path, std::uint64_t rows,
                                        std::uint32_t dim, std::uint64_t generation);
 
     PlaneShape shape() const { return header_.shape(); }
-    /// Puts whole groups at group `first`. Any thread, in any order. Each group's bytes must be
-    /// told to hash_groups too.
+    /// Writes whole groups from group `first` on. Any thread, any order. Pass each group to
+    /// hash_groups too.
     Status write_groups(std::uint64_t first, std::span<const std::byte> groups) const;
-    /// Takes whole groups into the checksum, in order.
+    /// Adds whole groups to the checksum, in order.
     void hash_groups(std::span<const std::byte> groups);
 
     /// Writes the header and makes the file read-only (0444) and durable (fsync).

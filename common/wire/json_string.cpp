@@ -41,7 +41,7 @@ std::size_t append_json_part(std::string& out, std::string_view bytes, std::size
         const std::string_view sequence = bytes.substr(i, length);
         if (length == 0 || is_stand_in(sequence)) {
             append_byte(out, byte);
-            // The rest of such a sequence is no valid sequence, and follows byte by byte.
+            // The rest of such a sequence is invalid and follows byte by byte.
             ++i;
             continue;
         }
@@ -50,7 +50,7 @@ std::size_t append_json_part(std::string& out, std::string_view bytes, std::size
             out += '\\';
             out += byte;
         } else if (invisible_bytes(sequence) != 0) {
-            // The last byte of a control character of two bytes is its number.
+            // The last byte of a two-byte control character is its number.
             fmt::format_to(std::back_inserter(out), "\\u{:04x}",
                            static_cast<unsigned char>(sequence.back()));
         } else {

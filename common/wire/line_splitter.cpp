@@ -20,8 +20,8 @@ std::optional<std::string_view> LineSplitter::next() {
     }
     if (end == std::string::npos) {
         scanned_ = buffer_.size();
-        // An idle connection holds no room: ten thousand of them would hold a lot. An assignment of
-        // nothing would keep it.
+        // Frees the buffer, since ten thousand idle connections would hold a lot. Assigning an
+        // empty string would keep it.
         if (begin_ == buffer_.size()) {
             std::string().swap(buffer_);
             begin_ = scanned_ = 0;

@@ -1,4 +1,4 @@
-// Cuts a byte stream into lines, in bounded memory.
+// LineSplitter: splits a byte stream into lines, in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace gloved::wire {
 
-/// Feed it what arrives, take lines out. Holds at most one line and what was appended after it.
+/// Append bytes as they arrive, take lines out. Holds at most one line and what was appended after
+/// it.
 class LineSplitter {
   public:
     explicit LineSplitter(std::size_t max_line_bytes = kMaxLineBytes)
@@ -19,24 +20,24 @@ class LineSplitter {
     /// Adds bytes.
     void append(std::string_view bytes);
 
-    /// The next whole line, without its LF or CR LF; nothing when none is complete or the line is
-    /// too long. The view is valid until the next call of append, next or take_rest.
+    /// The next complete line, without its LF or CR LF; nothing if there is none or the line is too
+    /// long. The view is valid until the next call of append, next or take_rest.
     std::optional<std::string_view> next();
 
-    /// Whether the line at hand is longer than allowed, complete or not. Stays so: the stream
-    /// cannot be trusted further.
+    /// Whether the current line is too long, complete or not. Stays true: the stream cannot be
+    /// trusted any more.
     bool too_long() const { return too_long_; }
 
-    /// Bytes of a line that has begun and not ended.
+    /// The incomplete line at the end.
     std::string_view partial() const { return std::string_view(buffer_).substr(begin_); }
 
-    /// The bytes after the last line end, as a last line without one; empties the splitter.
+    /// Removes and returns the bytes after the last line end, as a line.
     std::optional<std::string> take_rest();
 
   private:
     std::size_t max_line_bytes_;
     std::string buffer_;
-    std::size_t begin_ = 0;    // of the line at hand
+    std::size_t begin_ = 0;    // of the current line
     std::size_t scanned_ = 0;  // no LF before this
     bool too_long_ = false;
 };

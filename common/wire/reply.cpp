@@ -15,7 +15,7 @@
 namespace gloved::wire {
 namespace {
 
-/// Cuts the text before the next space off `rest`, and the space.
+/// Removes and returns the text before the next space, and removes the space.
 std::string_view take_word(std::string_view& rest) {
     const std::size_t length = std::min(rest.find(' '), rest.size());
     const std::string_view word = rest.substr(0, length);
@@ -23,17 +23,17 @@ std::string_view take_word(std::string_view& rest) {
     return word;
 }
 
-/// Whether a field would end before its end, or end its line.
+/// Whether a byte would end the field or its line early.
 bool tears_line(std::string_view field) {
     return std::any_of(field.begin(), field.end(),
                        [](char c) { return c == '\n' || c == '\t' || c == '\r' || c == '\0'; });
 }
 
-/// The shortest decimals that read back to the same number. JSON knows neither NaN nor infinity.
+/// The fewest digits that read back to the same number. JSON has no NaN and no infinity.
 template <class Float>
 void append_number(std::string& out, Float value) {
     if (std::isfinite(value)) {
-        // A negative zero becomes a zero.
+        // −0 becomes 0.
         fmt::format_to(std::back_inserter(out), "{}", value + Float{0});
     } else {
         out += "null";
@@ -230,10 +230,10 @@ std::size_t LineWriter::text_part(std::string_view name, std::string_view text, 
                                   std::size_t enough_bytes) {
     if (from == 0) begin_column(name);
     if (from == 0 && form_ == Form::json) *out_ += '"';
-    // One character at least: a column that has begun has something written of it.
+    // At least one character, so that every call makes progress.
     enough_bytes = std::max(enough_bytes, out_->size() + 1);
     if (form_ == Form::text) {
-        // No key has a byte that tears a line. Should one have, it is shown as a message is.
+        // Keys have no such byte. If one has, it is escaped as in a message.
         if (from == 0 && tears_line(text)) {
             *out_ += without_control_bytes(text);
             return text.size();
@@ -275,7 +275,7 @@ void LineWriter::list_score(double value) {
 
 void LineWriter::list_float(float value) {
     begin_element();
-    // Not append_number: a negative zero reads back as one.
+    // Not append_number: −0 reads back as −0 here.
     *out_ += form_ == Form::json && !std::isfinite(value) ? "null" : fmt::to_string(value);
 }
 

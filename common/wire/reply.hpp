@@ -1,4 +1,4 @@
-// Replies as text or JSON: made by the daemon, read by clients.
+// Writes replies as text or JSON (daemon), and parses status lines (clients).
 #pragma once
 
 #include <cstddef>
@@ -14,87 +14,83 @@
 
 namespace gloved::wire {
 
-/// The wire's name of an error code: «bad_request». Codes that are not of the wire's closed list
-/// become «internal».
+/// Wire name of an error code: «bad_request». Codes outside the wire's closed list become
+/// «internal».
 std::string_view code_name(ErrorCode code);
 
-/// A key of a status line with its value; text values hold no spaces. A number that is not finite
-/// is null in JSON.
+/// A field of a status line. Text values contain no spaces. A number that is not finite is null in
+/// JSON.
 struct StatusField {
     std::string key;
     std::variant<std::uint64_t, double, std::string> value;
 };
 
-/// Appends what stands before a reply's lines: «OK n key=value …» with its LF; in JSON the object
-/// up to «"results":[».
+/// Appends the head of a reply: «OK n key=value …» and LF; in JSON the object up to «"results":[».
 void append_head(std::string& out, Form form, Verb verb, std::size_t lines,
                  const std::vector<StatusField>& fields = {});
-/// Appends what stands behind them: nothing; in JSON «]}» and LF.
+/// Appends the end of a reply: nothing; in JSON «]}» and LF.
 void append_tail(std::string& out, Form form);
-/// An OK without lines.
+/// An OK reply without lines.
 std::string empty_reply(Form form, Verb verb, const std::vector<StatusField>& fields = {});
-/// An OK whose lines are those of `text`, which ends with LF; in JSON each is a «line».
+/// An OK reply with the lines of `text`, which ends with LF; in JSON each is a «line».
 std::string lines_reply(Form form, Verb verb, std::string_view text);
-/// «ERR code message» with its LF, the message as one line of valid UTF-8; in JSON the same as an
-/// object. An unknown word's object has the word and `suggestions`; in text these are part of the
-/// message.
+/// «ERR code message» and LF, the message as one line of valid UTF-8; in JSON an object. For an
+/// unknown word the object has the word and `suggestions`; in text the message has them.
 std::string error_reply(Form form, const Error& error,
                         const std::vector<std::string>& suggestions = {});
-/// Appends what stands before the unknown word in that reply, and behind it. The word is a JSON
-/// string; an error without one, and every error in text, is whole before it.
+/// Appends the parts of an error reply before and after its unknown word, which is a JSON string.
+/// An error without a word, and every error in text, is complete in the head.
 void append_error_head(std::string& out, Form form, const Error& error,
                        const std::vector<std::string>& suggestions);
 void append_error_tail(std::string& out, Form form, const Error& error,
                        const std::vector<std::string>& suggestions);
-/// Whether that reply has the unknown word as a member of its own.
+/// Whether that reply has the unknown word as a member.
 bool error_has_word(Form form, const Error& error);
 
-/// Appends a score with 6 decimals; what rounds to −0.000000 is 0.000000.
+/// Appends a score with 6 decimals; −0.000000 becomes 0.000000.
 void append_score(std::string& out, double score);
 
-/// `word` as wire syntax that parses back to exactly it, always quoted.
+/// `word` in quoted wire syntax, which parses back to exactly it.
 std::string quote_word(std::string_view word);
 
-/// A word as it was asked for, to be written as a column. In text, a word with a TAB, a line end or
-/// a NUL in it (it came as \xHH) is quoted, because it would tear the line apart. A word that
-/// begins with a quote is quoted too, to tell the two apart.
+/// The word of a request as a column of its reply. In text, a word with TAB, line end or NUL (sent
+/// as \xHH) is quoted, since it would break the line. A word that begins with a quote is quoted
+/// too, to tell the two apart.
 std::string echoed_word(Form form, std::string_view word);
 
-/// Appends the lines of a reply, each a row of columns: in text TAB between them and LF at the end;
-/// in JSON an object a line, its members the columns' names. Names are plain ASCII. The string that
-/// it appends to outlives it, or is replaced with `write_to`.
+/// Appends the lines of a reply, each a row of columns. In text, TAB separates columns and LF ends
+/// the line; in JSON a line is an object whose members are the columns. Column names are plain
+/// ASCII. The output string outlives the writer, or is replaced with `write_to`.
 class LineWriter {
   public:
     /// `first`: whether the next line is the reply's first.
     LineWriter(std::string& out, Form form, bool first)
         : out_(&out), form_(form), first_line_(first) {}
-    /// Of a whole reply, written in pieces: `write_to` is called before each piece. A piece may end
+    /// For a whole reply, written in pieces: call `write_to` before each piece. A piece may end
     /// anywhere in a line.
     explicit LineWriter(Form form) : form_(form) {}
     void write_to(std::string& out) { out_ = &out; }
 
     void begin();
     void end();
-    /// A key of the model, or text of our own: as it stands. Neither has a TAB, a line end or a NUL
-    /// in it; should one have, it is shown as a message is, and tears no line.
+    /// A key of the model or gloved's own text, unchanged. If it contains a TAB, a line end or a
+    /// NUL, which it should not, it is escaped as in `message`.
     void text(std::string_view name, std::string_view text);
-    /// Text for people, as one line of valid UTF-8: control bytes, and bytes that are no UTF-8, as
-    /// \xHH.
+    /// A message as one line of valid UTF-8: control bytes and invalid UTF-8 become \xHH.
     void message(std::string_view name, std::string_view message);
-    /// As `text`, but stops when the output has `enough_bytes`: appends from byte `from` on, a
-    /// character at least, and returns where to go on. All is written when that is the end of
-    /// `text`.
+    /// Like `text`, but stops when the output has `enough_bytes`: appends from byte `from` on, at
+    /// least one character. Returns where to continue; the end of `text` means done.
     std::size_t text_part(std::string_view name, std::string_view text, std::size_t from,
                           std::size_t enough_bytes);
-    /// With 6 decimals in text, whole in JSON: the shortest decimals that read back to it.
+    /// In text with 6 decimals; in JSON with the fewest digits that read back to the same float64.
     void score(std::string_view name, double value);
     void count(std::string_view name, std::uint64_t value);
-    /// 0 or 1, false or true.
+    /// In text 0 or 1; in JSON false or true.
     void flag(std::string_view name, bool value);
-    /// Several numbers: columns each in text, one array in JSON.
+    /// Several numbers: a column each in text, one array in JSON.
     void begin_list(std::string_view name);
     void list_score(double value);
-    /// The shortest decimals that read back to the same float32; what is not finite, null in JSON.
+    /// The fewest digits that read back to the same float32; null in JSON if not finite.
     void list_float(float value);
     void end_list();
 
@@ -110,7 +106,7 @@ class LineWriter {
     bool first_in_list_ = true;
 };
 
-/// A status line, read.
+/// A parsed status line.
 struct StatusLine {
     bool ok = false;
     std::size_t lines = 0;                                    ///< of an OK: how many lines follow
@@ -118,12 +114,11 @@ struct StatusLine {
     std::string code;                                         ///< of an ERR
     std::string message;                                      ///< of an ERR
 
-    /// The value of a field, or an empty string.
+    /// Value of a field, or an empty string.
     std::string_view field(std::string_view key) const;
 };
 
-/// Reads a status line without its LF. Error: bad_request, when the peer does not speak this
-/// protocol.
+/// Parses a status line without its LF. Error: bad_request, if it is not of this protocol.
 Result<StatusLine> parse_status_line(std::string_view line);
 
 }  // namespace gloved::wire

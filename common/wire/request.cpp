@@ -18,14 +18,14 @@ using expr::Tokenizer;
 struct VerbEntry {
     std::string_view name;
     Verb verb;
-    std::string_view options;  ///< those it takes, each between spaces
+    std::string_view options;  ///< that it takes, each between spaces
     std::size_t min_words;
     std::size_t max_words;
 };
 
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 
-/// The one list of verbs.
+/// The list of verbs.
 constexpr std::array kVerbs = {
     VerbEntry{"NEAR", Verb::near, " k min top prefix norm exclude engine model fields certify ", 0,
               kAny},

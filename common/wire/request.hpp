@@ -1,4 +1,4 @@
-// One request line, parsed. PROTOCOL.md beside this file is the specification. No sockets here.
+// Request: a parsed request line. PROTOCOL.md beside this file specifies it. No sockets here.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace gloved::wire {
 
-/// The longest request line, without its LF.
+/// Maximum length of a request line, without its LF.
 inline constexpr std::size_t kMaxLineBytes = 65536;
 
 enum class Verb {
@@ -39,28 +39,28 @@ enum class Verb {
     quit,
 };
 
-/// «NEAR» and so on. Every name in this list is taken: a word that looks like one is quoted.
+/// Name of a verb: «NEAR». All names are reserved: such a word must be quoted.
 std::string_view verb_name(Verb verb);
-/// The verb whose name `token` is exactly, upper-case.
+/// The verb with exactly the name `token`, in upper case.
 std::optional<Verb> find_verb(std::string_view token);
 
-/// How an expression's rows are scaled before they are added.
+/// Scaling of an expression's rows before they are added.
 enum class Norm { raw, unit };
-/// A column that a hit may have beyond word and score.
+/// An optional column of a hit, besides word and score.
 enum class Field { row, rank, norm };
-/// How an analogy's words are put together: 3CosAdd or 3CosMul.
+/// Formula of an analogy: 3CosAdd or 3CosMul.
 enum class Method { add, mul };
-/// What MATRIX compares rows by: cosine, or squared Euclidean distance.
+/// What MATRIX computes: cosine or squared Euclidean distance.
 enum class Metric { cosine, sqeuclidean };
-/// How a connection's replies are written: lines of text, or one JSON object a reply.
+/// Form of replies: lines of text, or one JSON object per reply.
 enum class Form { text, json };
 
-/// The most words of one MATRIX.
+/// Maximum number of words of MATRIX.
 inline constexpr std::size_t kMaxMatrixWords = 4096;
 
 inline constexpr std::size_t kDefaultK = 10;
 
-/// The options of all verbs. A verb takes only those that PROTOCOL.md lists for it.
+/// Options of all verbs. A verb takes only those that PROTOCOL.md lists for it.
 struct Options {
     std::size_t k = kDefaultK;
     std::optional<double> min;         ///< smallest score that is eligible
@@ -85,9 +85,8 @@ struct Request {
     Form form = Form::text;          ///< FORMAT
 };
 
-/// Parses a line without its line end. The first token is a verb if it is exactly one of the list;
-/// otherwise the whole line is NEAR's expression. Errors: bad_request; the message is for people
-/// and fits one line.
+/// Parses a line without its line end. The first token is a verb if it equals a name of the list;
+/// otherwise the line is NEAR's expression. Error: bad_request, with a message of one line.
 Result<Request> parse_request(std::string_view line);
 
 }  // namespace gloved::wire

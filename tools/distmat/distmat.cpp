@@ -126,8 +126,8 @@ class Writer {
                                   : is_sequential()   ? kSequentialBlockRows
                                                       : kBlockRows;
         const auto let_go = [&](std::size_t first, std::size_t count) {
-            output_.let_go(header.size() + first * rows_ * sizeof(float),
-                           count * rows_ * sizeof(float));
+            output_.drop_pages(header.size() + first * rows_ * sizeof(float),
+                               count * rows_ * sizeof(float));
         };
         Progress progress("computing", rows_ * rows_, kDistances);
         std::uint64_t done = 0;
