@@ -17,30 +17,30 @@ namespace {
 
 using CodePoints = std::span<const std::uint32_t>;
 
-/// Words whose shapes are looked at together.
-constexpr std::size_t kGroup = 16;
-/// Words between two looks at the clock and at how near a word must be by now: a microsecond if
-/// none of them is near.
-constexpr std::size_t kBlock = 1024;
+/// Words whose signatures are compared together.
+constexpr std::size_t kGroupWords = 16;
+/// Words between two checks of the clock and of the distance limit. Takes a microsecond if none of
+/// them is near.
+constexpr std::size_t kBlockWords = 1024;
 
-/// What can be said of a word without its letters' order. Code points fall into 32 classes by their
-/// low five bits, which keep a–z apart, 0–9, and the letters of the Greek and of the Cyrillic
+/// Signature of a word, independent of the order of its letters. The low five bits of a code point
+/// are its class. They keep apart a–z, 0–9, and the letters of the Greek and of the Cyrillic
 /// alphabet.
-struct Shape {
+struct Signature {
     std::uint32_t present = 0;  ///< a bit for each class that the word has
-    /// A bit for every four classes: whether an odd number of them comes an even number of times,
-    /// but not never.
+    /// A bit for every four classes: whether an odd number of them occurs an even number of times,
+    /// but at least twice.
     std::uint8_t even = 0;
     std::uint8_t length = 0;  ///< in code points, kMaxLength for more
 };
 
-/// Lengths from here on are not told apart.
+/// Longer words count as this long.
 constexpr std::uint8_t kMaxLength = std::numeric_limits<std::uint8_t>::max();
 
-/// Takes the first code point off `word`, and gives it folded.
+/// Removes the first code point of `word` and returns it folded.
 std::uint32_t take_folded(std::string_view& word) {
     const auto byte = static_cast<unsigned char>(word.front());
-    if (byte < 0x80) {  // nearly all are; two calls for each would be most of the work
+    if (byte < 0x80) {  // nearly all bytes; two calls for each would be most of the work
         word.remove_prefix(1);
         return byte >= 'A' && byte <= 'Z' ? byte + 0x20U : byte;
     }
@@ -49,41 +49,41 @@ std::uint32_t take_folded(std::string_view& word) {
     return fold_case(code_point.value);
 }
 
-Shape shape_of(std::string_view word) {
-    Shape shape;
+Signature signature_of(std::string_view word) {
+    Signature signature;
     std::uint32_t even = 0;
     while (!word.empty()) {
         const std::uint32_t bit = std::uint32_t{1} << (take_folded(word) % 32);
-        even ^= shape.present & bit;
-        shape.present |= bit;
-        if (shape.length != kMaxLength) ++shape.length;
+        even ^= signature.present & bit;
+        signature.present |= bit;
+        if (signature.length != kMaxLength) ++signature.length;
     }
     even ^= even >> 16;
-    shape.even = static_cast<std::uint8_t>(even ^ even >> 8);
-    return shape;
+    signature.even = static_cast<std::uint8_t>(even ^ even >> 8);
+    return signature;
 }
 
-/// Replaces `folded` by the folded code points of `word`, by the first `limit` of them if there are
-/// more.
+/// Sets `folded` to the first `limit` folded code points of `word`.
 void fold_into(std::string_view word, std::size_t limit, std::vector<std::uint32_t>& folded) {
     folded.clear();
     while (!word.empty() && folded.size() < limit) folded.push_back(take_folded(word));
 }
 
-/// The distance between `a` and `b`, or limit + 1 if it is larger than `limit`. What is equal at
-/// the front may be paired off: no alignment does better than the best that does so. Then one of
-/// four changes comes next; with a limit of two that makes at most 21 comparisons of tails, nearly
-/// all of which end at once, and less work than a table.
+/// The distance between `a` and `b`, or limit + 1 if it exceeds `limit`. Equal fronts may be paired
+/// off: no alignment is better than the best that does so. One of four changes comes next. With a
+/// limit of two that makes at most 21 comparisons of tails, nearly all of which end at once, and is
+/// less work than a table.
 int distance_within(CodePoints a, CodePoints b, int limit) {
     const auto differing = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
     a = a.subspan(static_cast<std::size_t>(differing));
     b = b.subspan(static_cast<std::size_t>(differing));
-    const std::size_t longer = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
-    if (longer > static_cast<std::size_t>(limit)) return limit + 1;
-    if (a.empty() || b.empty()) return static_cast<int>(longer);
+    const std::size_t length_difference =
+        a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
+    if (length_difference > static_cast<std::size_t>(limit)) return limit + 1;
+    if (a.empty() || b.empty()) return static_cast<int>(length_difference);
     if (limit == 0) return 1;
     int best = limit + 1;
-    // Each change must come out better than those before it.
+    // Each change must beat those before it.
     const auto try_change = [&](std::size_t of_a, std::size_t of_b) {
         if (best > 1) best = 1 + distance_within(a.subspan(of_a), b.subspan(of_b), best - 2);
     };
@@ -94,38 +94,38 @@ int distance_within(CodePoints a, CodePoints b, int limit) {
     return best;
 }
 
-/// The shapes that words may have which are within some distance of a wanted word and `longer` code
-/// points longer than it.
+/// Tests whether a word may be within `distance` of the wanted word, by its signature; the word is
+/// `extra_length` code points longer.
 ///
-/// An insertion brings at most one class that the wanted word lacks, an omission takes at most one
-/// away, a replacement does both, an exchange neither. With i, o and r of these, i − o = longer and
-/// i + o + r ≤ distance: so at most i + r ≤ distance − max(0, −longer) classes are extra and o + r
-/// ≤ distance − max(0, longer) are missing. And each insertion or omission changes one bit of
-/// `present` or of `even`, a replacement two at most: i + o + 2·r ≤ 2·distance − |longer|. All this
-/// holds too where |longer| is taken for less than it is, as it is for words of kMaxLength and
+/// An insertion adds at most one class that the wanted word lacks, an omission removes at most one,
+/// a replacement does both, an exchange neither. With i, o and r of these, i − o = extra_length and
+/// i + o + r ≤ distance. So at most i + r ≤ distance − max(0, −extra_length) classes are extra and
+/// o + r ≤ distance − max(0, extra_length) are missing. Each insertion or omission changes one bit
+/// of `present` or of `even`, a replacement two at most: i + o + 2·r ≤ 2·distance − |extra_length|.
+/// All this also holds if |extra_length| is underestimated, as it is for words of kMaxLength and
 /// more.
-class NearShapes {
+class NearSignatures {
   public:
-    /// `distance` is 0–2 and at least |longer|.
-    NearShapes(const Shape& wanted, int distance, int longer)
+    /// `distance` is 0–2 and at least |extra_length|.
+    NearSignatures(const Signature& wanted, int distance, int extra_length)
         : wanted_(wanted),
-          bits_(2 * distance - std::abs(longer)),
-          missing_(distance - std::max(0, longer)),
-          extra_(distance - std::max(0, -longer)) {}
+          max_changed_bits_(2 * distance - std::abs(extra_length)),
+          max_missing_(distance - std::max(0, extra_length)),
+          max_extra_(distance - std::max(0, -extra_length)) {}
 
-    /// Of kGroup words whether the classes that they have allow it.
-    std::array<std::uint8_t, kGroup> may_be_near(const std::uint32_t* present) const {
-        // A loop without branches and calls, over a fixed count, into memory of its own: g++ -O2
-        // makes SSE2 of it. Which of the lowest bits are not cleared is a matter of masks, so that
-        // one loop does for all limits.
+    /// For each of kGroupWords words, whether its classes allow the distance.
+    std::array<std::uint8_t, kGroupWords> may_be_near(const std::uint32_t* present) const {
+        // No branches or calls, a fixed count, and memory of its own: g++ -O2 makes SSE2 of this
+        // loop. Masks decide how many of the lowest bits are cleared, so that one loop serves all
+        // limits.
         const auto keep = [](bool clear) { return clear ? 0U : ~0U; };
         const std::uint32_t wanted = wanted_.present;
-        const std::uint32_t keep_missing_1 = keep(missing_ > 0);
-        const std::uint32_t keep_missing_2 = keep(missing_ > 1);
-        const std::uint32_t keep_extra_1 = keep(extra_ > 0);
-        const std::uint32_t keep_extra_2 = keep(extra_ > 1);
-        std::array<std::uint8_t, kGroup> near;
-        for (std::size_t i = 0; i < kGroup; ++i) {
+        const std::uint32_t keep_missing_1 = keep(max_missing_ > 0);
+        const std::uint32_t keep_missing_2 = keep(max_missing_ > 1);
+        const std::uint32_t keep_extra_1 = keep(max_extra_ > 0);
+        const std::uint32_t keep_extra_2 = keep(max_extra_ > 1);
+        std::array<std::uint8_t, kGroupWords> near;
+        for (std::size_t i = 0; i < kGroupWords; ++i) {
             std::uint32_t missing = wanted & ~present[i];
             std::uint32_t extra = present[i] & ~wanted;
             missing &= (missing - 1) | keep_missing_1;
@@ -137,25 +137,26 @@ class NearShapes {
         return near;
     }
 
-    /// Of a word for which that said yes, whether `even` does not say no.
+    /// Whether `even` allows the distance too, for a word whose `present` did.
     bool may_be_near(std::uint32_t present, std::uint8_t even) const {
         const auto changed_even = static_cast<std::uint8_t>(even ^ wanted_.even);
-        return std::popcount(present ^ wanted_.present) + std::popcount(changed_even) <= bits_;
+        return std::popcount(present ^ wanted_.present) + std::popcount(changed_even) <=
+               max_changed_bits_;
     }
 
   private:
-    const Shape wanted_;
-    const int bits_;
-    const int missing_;
-    const int extra_;
+    const Signature wanted_;
+    const int max_changed_bits_;
+    const int max_missing_;
+    const int max_extra_;
 };
 
-/// A word near the wanted one. The smaller, the better.
-struct Found {
+/// A near word. Smaller is better.
+struct Suggestion {
     int distance = 0;
     std::uint32_t rank = 0;
     format::Row row = 0;
-    friend bool operator<(const Found& a, const Found& b) {
+    friend bool operator<(const Suggestion& a, const Suggestion& b) {
         return std::tie(a.distance, a.rank, a.row) < std::tie(b.distance, b.rank, b.row);
     }
 };
@@ -168,32 +169,31 @@ SpellingIndex::SpellingIndex(std::shared_ptr<const format::Model> model)
     const auto ranks = model_->ranks();
     constexpr format::Row kNoRow = std::numeric_limits<format::Row>::max();
 
-    // By row first, as the keys lie in memory.
-    std::vector<Shape> shapes(rows);
+    // In row order first, as the keys lie in memory.
+    std::vector<Signature> signatures(rows);
     std::vector<format::Row> by_rank(rows, kNoRow);
     for (std::size_t row = 0; row < rows; ++row) {
-        shapes[row] = shape_of(model_->key(row));
-        // Opening a model does not check its ranks: of a damaged one some words are never
-        // suggested, no worse.
+        signatures[row] = signature_of(model_->key(row));
+        // Opening a model does not check ranks. Of a damaged model some words are never suggested.
         if (ranks[row] < rows) by_rank[ranks[row]] = static_cast<format::Row>(row);
     }
     by_rank.erase(std::remove(by_rank.begin(), by_rank.end(), kNoRow), by_rank.end());
 
-    for (const format::Row row : by_rank) ++begins_[shapes[row].length + std::size_t{1}];
+    for (const format::Row row : by_rank) ++begins_[signatures[row].length + std::size_t{1}];
     std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
-    present_.resize(by_rank.size() + kGroup - 1);  // the last group may reach beyond the last word
+    present_.resize(by_rank.size() + kGroupWords - 1);  // the last group may be partial
     even_.resize(by_rank.size());
     rows_.resize(by_rank.size());
     auto next = begins_;
     for (const format::Row row : by_rank) {
-        const std::size_t at = next[shapes[row].length]++;
-        present_[at] = shapes[row].present;
-        even_[at] = shapes[row].even;
+        const std::size_t at = next[signatures[row].length]++;
+        present_[at] = signatures[row].present;
+        even_[at] = signatures[row].even;
         rows_[at] = row;
     }
 }
 
-/// One question, on its way through the words.
+/// A search for one unknown word.
 class SpellingIndex::Search {
   public:
     using Clock = std::chrono::steady_clock;
@@ -203,17 +203,17 @@ class SpellingIndex::Search {
           model_(*index.model_),
           word_(word),
           deadline_(deadline),
-          wanted_(shape_of(word)) {
+          wanted_(signature_of(word)) {
         fold_into(word, word.size(), folded_);
     }
 
-    /// The best words' rows, best first.
-    std::vector<Found> run() {
+    /// The best words, best first.
+    std::vector<Suggestion> run() {
         if (wanted_.length > 1) max_distance_ = wanted_.length <= 3 ? 1 : 2;
-        // The lengths at which the nearest words may be come first: what they have makes the rest
-        // short.
+        // The likeliest lengths first: their suggestions lower the limit for the rest.
         bool in_time = wanted_.length > 0;
-        for (const int longer : {0, -1, 1, -2, 2}) in_time = in_time && search_length(longer);
+        for (const int extra_length : {0, -1, 1, -2, 2})
+            in_time = in_time && search_length(extra_length);
         return best_;
     }
 
@@ -223,46 +223,46 @@ class SpellingIndex::Search {
         format::Row row = 0;
     };
 
-    /// At what distance a word of this rank or a larger one is still one of the best so far; −1: at
-    /// none.
+    /// The distance at which a word of this rank or a larger one still is among the best so far; −1
+    /// for none.
     int limit(std::uint32_t rank) const {
         if (best_.size() < kMaxSuggestions) return max_distance_;
         return rank < best_.back().rank ? best_.back().distance : best_.back().distance - 1;
     }
 
-    /// Goes through the words that are `longer` code points longer than the wanted one. False when
+    /// Scans the words that are `extra_length` code points longer than the wanted one. False if
     /// time is up.
-    bool search_length(int longer) {
-        const int length = wanted_.length + longer;
+    bool search_length(int extra_length) {
+        const int length = wanted_.length + extra_length;
         if (length < 1 || length > kMaxLength) return true;
         const std::size_t end = index_.begins_[static_cast<std::size_t>(length) + 1];
         for (std::size_t at = index_.begins_[static_cast<std::size_t>(length)]; at < end;
-             at += kBlock) {
+             at += kBlockWords) {
             if (Clock::now() >= deadline_) return false;
-            const std::uint32_t least_rank = model_.ranks()[index_.rows_[at]];
-            const int distance = limit(least_rank);
-            if (distance < std::abs(longer)) return true;
-            collect(NearShapes(wanted_, distance, longer), at, std::min(at + kBlock, end));
-            if (!compare(least_rank)) return false;
+            const std::uint32_t min_rank = model_.ranks()[index_.rows_[at]];
+            const int distance = limit(min_rank);
+            if (distance < std::abs(extra_length)) return true;
+            collect_candidates(NearSignatures(wanted_, distance, extra_length), at,
+                               std::min(at + kBlockWords, end));
+            if (!compare_candidates(min_rank)) return false;
         }
         return true;
     }
 
-    /// Makes candidates of those words of the block that have one of these shapes.
-    void collect(const NearShapes& shapes, std::size_t begin, std::size_t end) {
+    /// Makes candidates of the block's words with near signatures.
+    void collect_candidates(const NearSignatures& signatures, std::size_t begin, std::size_t end) {
         candidate_count_ = 0;
-        for (std::size_t group = begin; group < end; group += kGroup) {
-            const auto near = shapes.may_be_near(&index_.present_[group]);
+        for (std::size_t group = begin; group < end; group += kGroupWords) {
+            const auto near = signatures.may_be_near(&index_.present_[group]);
             std::array<std::uint64_t, 2> halves;
             static_assert(sizeof(halves) == sizeof(near));
             std::memcpy(halves.data(), near.data(), sizeof(near));
             if ((halves[0] | halves[1]) == 0) continue;
-            for (std::size_t i = 0; i < std::min(kGroup, end - group); ++i) {
+            for (std::size_t i = 0; i < std::min(kGroupWords, end - group); ++i) {
                 if (near[i] == 0 ||
-                    !shapes.may_be_near(index_.present_[group + i], index_.even_[group + i]))
+                    !signatures.may_be_near(index_.present_[group + i], index_.even_[group + i]))
                     continue;
-                // Keys lie anywhere in memory: they are asked for now, and all of them are on their
-                // way before the first is looked at.
+                // Keys are anywhere in memory: all are prefetched before the first is compared.
                 Candidate& candidate = candidates_[candidate_count_++];
                 candidate.row = index_.rows_[group + i];
                 candidate.key = model_.key(candidate.row);
@@ -271,19 +271,19 @@ class SpellingIndex::Search {
         }
     }
 
-    /// Adds those candidates to the best that are near enough. False when time is up.
-    bool compare(std::uint32_t least_rank) {
+    /// Adds the candidates that are near enough to the best. False if time is up.
+    bool compare_candidates(std::uint32_t min_rank) {
         for (const Candidate& candidate : std::span(candidates_).first(candidate_count_)) {
-            // Words without bounds: one comparison may take longer than a block of others.
+            // Unbounded lengths: one comparison may take longer than a block of others.
             if (wanted_.length == kMaxLength && Clock::now() >= deadline_) return false;
-            const int near_enough = limit(least_rank);
-            if (near_enough < 0) return true;
-            fold_into(candidate.key, folded_.size() + static_cast<std::size_t>(near_enough) + 1,
+            const int max_distance = limit(min_rank);
+            if (max_distance < 0) return true;
+            fold_into(candidate.key, folded_.size() + static_cast<std::size_t>(max_distance) + 1,
                       folded_key_);
-            const int distance = distance_within(folded_, folded_key_, near_enough);
-            if (distance > near_enough || candidate.key == word_) continue;
-            const Found found = {distance, model_.ranks()[candidate.row], candidate.row};
-            best_.insert(std::upper_bound(best_.begin(), best_.end(), found), found);
+            const int distance = distance_within(folded_, folded_key_, max_distance);
+            if (distance > max_distance || candidate.key == word_) continue;
+            const Suggestion suggestion = {distance, model_.ranks()[candidate.row], candidate.row};
+            best_.insert(std::upper_bound(best_.begin(), best_.end(), suggestion), suggestion);
             if (best_.size() > kMaxSuggestions) best_.pop_back();
         }
         return true;
@@ -293,20 +293,20 @@ class SpellingIndex::Search {
     const format::Model& model_;
     const std::string_view word_;
     const Clock::time_point deadline_;
-    const Shape wanted_;
+    const Signature wanted_;
     std::vector<std::uint32_t> folded_;      // the word's code points
-    std::vector<std::uint32_t> folded_key_;  // those of the candidate that it is compared with
-    std::array<Candidate, kBlock> candidates_;
+    std::vector<std::uint32_t> folded_key_;  // those of the current candidate
+    std::array<Candidate, kBlockWords> candidates_;
     std::size_t candidate_count_ = 0;
     int max_distance_ = 0;
-    std::vector<Found> best_;
+    std::vector<Suggestion> best_;
 };
 
 std::vector<std::string> SpellingIndex::suggest(
     std::string_view word, std::chrono::steady_clock::time_point deadline) const {
     std::vector<std::string> words;
-    for (const Found& found : Search(*this, word, deadline).run())
-        words.emplace_back(model_->key(found.row));
+    for (const Suggestion& suggestion : Search(*this, word, deadline).run())
+        words.emplace_back(model_->key(suggestion.row));
     return words;
 }
 

@@ -1,4 +1,4 @@
-// Words of a model that are spelt nearly like one that it does not have.
+// SpellingIndex: suggests words of a model that are spelt nearly like an unknown word.
 #pragma once
 
 #include <array>
@@ -14,40 +14,40 @@
 
 namespace gloved::daemon {
 
-/// Finds near spellings by going through all words that are about as long, most frequent first.
-/// Nine bytes a word beside the model. Immutable once made: any number of threads may ask.
+/// Finds near spellings by scanning all words of about the same length, most frequent first. Takes
+/// nine bytes per word besides the model. Immutable: any number of threads may ask.
 ///
-/// Words are compared by code points without regard to case (common/case_fold.hpp). Their distance
-/// is the optimal string alignment: how many code points must be inserted, left out, replaced, or
-/// exchanged with their neighbour, none twice.
+/// Words are compared by code points, ignoring case (common/case_fold.hpp). Their distance is the
+/// optimal string alignment: the number of code points to insert, omit, replace, or exchange with
+/// their neighbour, none twice.
 class SpellingIndex {
   public:
     static constexpr std::size_t kMaxSuggestions = 5;
 
-    /// Reads all keys and ranks of `model`, on the calling thread: about 0.1 s for 2.2 million
+    /// Reads all keys and ranks of `model` on the calling thread: about 0.1 s for 2.2 million
     /// words. Keeps the model alive.
     explicit SpellingIndex(std::shared_ptr<const format::Model> model);
 
-    /// Up to kMaxSuggestions words near `word`, never `word` itself: first those that differ in
-    /// case alone, then those at distance 1, then 2, each by frequency. For a `word` of one code
-    /// point those that differ in case, for one of two or three nothing beyond distance 1. Any
-    /// bytes will do. Among 2.2 million words this takes less than a millisecond as a rule, and a
-    /// few where many have nearly the same letters. Should `deadline` pass before the end, the
-    /// answer is the best of what was seen by then: words as long as `word` are seen first, and of
-    /// those the frequent ones.
+    /// Returns up to kMaxSuggestions words near `word`, never `word` itself: first those that
+    /// differ in case alone, then those at distance 1, then 2, each by rank. For a `word` of one
+    /// code point, only those that differ in case; for two or three, only up to distance 1. `word`
+    /// may be any bytes.
+    ///
+    /// Among 2.2 million words this usually takes less than a millisecond, and a few if many have
+    /// nearly the same letters. If `deadline` passes first, returns the best words seen: those as
+    /// long as `word` come first, frequent ones before others.
     std::vector<std::string> suggest(std::string_view word,
                                      std::chrono::steady_clock::time_point deadline) const;
 
-    /// What the index takes beside the model, in bytes.
+    /// Bytes that the index takes besides the model.
     std::size_t size_bytes() const;
 
   private:
     class Search;
 
     std::shared_ptr<const format::Model> model_;
-    // The words by length in code points (255 for more), those of a length by rank: where each
-    // length begins, then of each word which classes of code points it has, which of them an even
-    // number of times, and its row.
+    // Words by length in code points (255 for more), then by rank. begins_: where each length
+    // begins. Per word: its signature's `present` and `even`, and its row.
     std::array<std::size_t, 257> begins_{};
     std::vector<std::uint32_t> present_;
     std::vector<std::uint8_t> even_;
