@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The smallest Residency::max_batch that a device short of memory is asked for.
+/// The smallest Residency::max_batch; below it, a device short of memory has no int8 codes.
 constexpr std::uint32_t kMinMaxBatch = 16;
 
 std::atomic<double> longest_count_ms = 0;
@@ -58,7 +58,7 @@ std::vector<RowRange> split_rows(std::size_t rows, std::size_t parts) {
     return ranges;
 }
 
-/// What the shards of a plan need of each device's memory.
+/// Memory that the shards of a plan need on each device, and that the device has.
 class MemoryNeeds {
   public:
     MemoryNeeds(const EnginePlan& plan, std::size_t dim, std::size_t limit_bytes)
@@ -138,10 +138,10 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
         const std::size_t available = memory.available(*device);
         return Error{
             ErrorCode::unavailable,
-            fmt::format("the model needs {} MB on device {} ({}){}, which has {} MB {}; free some, "
+            fmt::format("the model needs {} MB{} on device {} ({}), which has {} MB {}; free some, "
                         "spread the model over several devices with --device, or use --engine cpu",
-                        memory.needed(*device, plan.residency) / 1000000, device->device,
-                        device->name, options.planes ? ", its vectors left out" : "",
+                        memory.needed(*device, plan.residency) / 1000000,
+                        options.planes ? " without its vectors" : "", device->device, device->name,
                         available / 1000000,
                         available < device->free_bytes ? "by --gpu-memory" : "free")};
     }

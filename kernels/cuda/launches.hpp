@@ -228,8 +228,8 @@ struct Workspace {
 /// Blocks of a launch whose loop takes `block_rows` rows a block and round: `wanted`, or as many as
 /// kMaxRoundRows allows.
 constexpr std::uint32_t blocks_of_rounds(std::uint32_t wanted, std::uint32_t block_rows) {
-    const std::uint32_t most = kMaxRoundRows / block_rows;
-    return wanted < most ? wanted : most;
+    const std::uint32_t max_blocks = kMaxRoundRows / block_rows;
+    return wanted < max_blocks ? wanted : max_blocks;
 }
 
 /// Properties of a device that launches depend on. Read once.

@@ -93,7 +93,7 @@ std::vector<EnginePath> cuda_paths() {
     three.devices = 3;
     Settings narrow = lazy;
     narrow.multiply_capacity = 3;
-    narrow.capability = 80;  // where no query travels with its launch
+    narrow.capability = 80;  // where launch_scan takes no query as a parameter
     Settings scan_alone = lazy;
     scan_alone.multiply_capacity = 0;
     return {path_of("one", {0}, eager),
@@ -220,7 +220,7 @@ TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
         EXPECT_EQ(answer.certificate.pass, Pass::float16);
     EXPECT_EQ(fake_cuda::count_of("launch_multiply"), 1U);
     EXPECT_EQ(fake_cuda::count_of("launch_scan"), 0U);
-    // No more copies and waits than a pass needs; a single query travels with its launches.
+    // No more copies and waits than a pass needs; a single query is passed as a parameter.
     EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 1U);
     EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
     fake_cuda::arm({});
@@ -250,7 +250,7 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     const auto pass_of = [&](const Query& query) {
         return to_string(run_one(*engine, query).certificate.pass);
     };
-    // A single query travels with its launches.
+    // A single query is passed as a parameter.
     fake_cuda::arm({});
     EXPECT_EQ(pass_of(nearest(model, 5)), "plane");
     EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 1U);
@@ -353,7 +353,7 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
                 EXPECT_EQ(answer.certificate.pass, Pass::plane);
                 expect_identical(answer.hits, oracle_nearest(model, 5, 3), "the plane alone");
             }
-            // Together where one byte a component keeps what comes through from being read.
+            // In one pass where int8 codes rule most survivors out.
             EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), int8_codes ? devices.size() : 0);
             EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"),
                       int8_codes ? 0 : queries.size() * devices.size());
@@ -377,8 +377,7 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
     }
 }
 
-/// Whatever of the start fails for want of memory: the engine is not made, or serves without one
-/// byte a component.
+/// Whichever allocation of the start fails: the engine is not made, or serves without int8 codes.
 TEST_F(CudaHost, ThePlaneAloneDoesWithoutInt8Rows) {
     const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
     EngineOptions options;
@@ -438,7 +437,7 @@ TEST_F(CudaHost, SaysWhenMemoryIsShortForThePlaneAlone) {
         const auto engine = kernels::make_engine(EngineKind::cuda, model, options);
         ASSERT_FALSE(engine);
         EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
-        EXPECT_EQ(engine.error().message.find("its vectors left out") != std::string::npos, planes)
+        EXPECT_EQ(engine.error().message.find("without its vectors") != std::string::npos, planes)
             << engine.error().message;
         EXPECT_NE(engine.error().message.find("has 0 MB by --gpu-memory"), std::string::npos)
             << engine.error().message;

@@ -14,7 +14,7 @@ enum class By {
     size,         ///< what the engine would do on its own, with a model so small
     plane,        ///< the plane, wherever it can serve
     plane_alone,  ///< the same on a device that holds no vectors
-    plane_bare,   ///< and has one byte a component nowhere
+    plane_bare,   ///< the plane without int8 codes
 };
 
 /// What a device needs for a model's plane alone, with passes of 64 queries or of one, so that

@@ -1,6 +1,5 @@
-// What is left of gloved when a GPU fails: an error that names the call, no answer, and a process
-// that ends in time for its supervisor to start it anew. The GPU is fake, and fails at whichever
-// call it is told to.
+// gloved when a GPU fails: it reports an error that names the call, answers nothing, and ends in
+// time for its supervisor to restart it. The GPU is fake and fails at the call that a test names.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -34,20 +33,19 @@ using Clock = std::chrono::steady_clock;
 
 /// Out of memory, no device, illegal address, launch failure, unknown. From 700 on they are sticky.
 constexpr int kCodes[] = {2, 100, 700, 719, 999};
-/// Calls that a start or a query makes at the very most: a loop that gets there would not end.
+/// More calls than any start or query makes, so that a loop over calls ends.
 constexpr std::uint64_t kTooMany = 2000;
-/// How long a process may live after its GPU has failed: a moment, and no time limit of anything.
-/// Sanitizers slow down what it still reads.
+/// Time in which a process must end after its GPU has failed; longer with sanitizers, which slow it
+/// down.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr milliseconds kPromptly{10000};
 #else
 constexpr milliseconds kPromptly{2000};
 #endif
-/// How long a reply is waited for: a daemon that goes on after a fault should fail the test, not
-/// hold it up.
+/// Longest wait for a reply, so that a daemon that survives a fault fails the test.
 constexpr std::chrono::seconds kPatience{10};
 
-/// As messages name it: kernels by the name that they go by.
+/// The name of a call in error messages.
 std::string called(const std::string& function) {
     const std::string launch = "launch_";
     return function.rfind(launch, 0) == 0 ? "launch of " + function.substr(launch.size())
@@ -110,7 +108,7 @@ class CudaFaults : public testing::TestWithParam<Setup> {
                 {}};
     }
 
-    /// What every fault leaves: nothing alive, and no error that the next call would report again.
+    /// Expects that a fault left no live resource and no last error.
     static void expect_clean(int code) {
         EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{}) << fake_cuda::describe(fake_cuda::live());
         EXPECT_EQ(fake_cuda::last_error(), fake_cuda::is_sticky(code) ? code : 0);
@@ -137,10 +135,10 @@ TEST_P(CudaFaults, EveryFailingCallOfAStartIsAnError) {
                 }
                 const bool pin_refused =
                     injected == "cudaHostRegister" && !fake_cuda::is_sticky(code);
-                // What is read in place must be page-locked.
+                // Vectors that are read in place must be page-locked.
                 const bool pin_needed =
                     injected == "cudaHostRegister" && GetParam().memory_bytes > 0;
-                // A driver that says there is no device is no fault, if it says so first.
+                // «No device» from the first call is not a fault.
                 const bool no_device = call == 1 && code == 100;
                 if (pin_needed) {
                     ASSERT_FALSE(engine);
@@ -163,8 +161,7 @@ TEST_P(CudaFaults, EveryFailingCallOfAStartIsAnError) {
                     const Error& error = engine.error();
                     EXPECT_EQ(error.code, no_device ? ErrorCode::unavailable : ErrorCode::device)
                         << error.message;
-                    // A page lock that is refused is no fault; that the device is lost shows at the
-                    // next call.
+                    // A refused page lock is not a fault; a lost device shows at the next call.
                     if (!no_device && injected != "cudaHostRegister") {
                         EXPECT_NE(error.message.find(called(injected)), std::string::npos)
                             << error.message << " does not name " << injected;
@@ -239,7 +236,8 @@ TEST_P(CudaFaults, EveryFailingCallOfARunIsAnErrorAndTheLastWord) {
                     EXPECT_EQ(answers.error().code, ErrorCode::device);
                     EXPECT_NE(answers.error().message.find(called(injected)), std::string::npos)
                         << answers.error().message;
-                    // Even where the device itself would go on: what it holds is in doubt.
+                    // Even after an error that is not sticky, since the device's memory may be
+                    // wrong.
                     fake_cuda::arm({});
                     const auto again = (*engine)->run(queries);
                     ASSERT_FALSE(again);
@@ -261,7 +259,7 @@ INSTANTIATE_TEST_SUITE_P(Engine, CudaFaults, testing::ValuesIn(kSetups),
 
 // --- The program, told by its environment.
 
-/// Variables of this process, and so of the programs that it starts, for as long as this lives.
+/// Environment variables, set while this object lives, for programs that the test starts.
 class Environment {
   public:
     Environment() = default;
@@ -284,7 +282,7 @@ class Environment {
 
 std::string fake_gloved() { return program("../tests/gloved-fake-cuda"); }
 
-/// The function that the fake failed in, by what it announced; empty if it did not.
+/// The function that the fake announced as failed; empty if none.
 std::string injected_in(const std::string& output) {
     const auto at = output.find("fake cuda: call ");
     if (at == std::string::npos) return {};
@@ -292,7 +290,7 @@ std::string injected_in(const std::string& output) {
     return output.substr(open + 1, output.find(')', open) - open - 1);
 }
 
-/// What the program itself has printed, without what the fake has.
+/// What the program printed, without the fake's announcements.
 std::string own_words(const std::string& output) {
     std::istringstream lines(output);
     std::string own;
@@ -302,7 +300,7 @@ std::string own_words(const std::string& output) {
     return own;
 }
 
-/// A misuse of the runtime, or a report of a sanitizer, would also end a process: but not so.
+/// Whether a process ended by itself, not by a misuse of the runtime or a sanitizer's report.
 void expect_orderly(const Finished& finished) {
     EXPECT_EQ(finished.signal, 0);
     EXPECT_EQ(finished.exit_code, 1);
@@ -323,7 +321,7 @@ class FakeDaemon {
     std::string socket_path() const { return dir_ / "gloved.sock"; }
     Background& process() { return *process_; }
 
-    /// A connection, as soon as somebody listens; nothing when the process ends before.
+    /// Connects as soon as the daemon listens; nothing when the process ends before.
     std::unique_ptr<Connection> connect() {
         const auto deadline = Clock::now() + std::chrono::seconds(30);
         while (Clock::now() < deadline) {
@@ -336,7 +334,7 @@ class FakeDaemon {
         }
         throw std::runtime_error("gloved-fake-cuda does not listen:\n" + process_->output());
     }
-    /// A connection that has had its first answer.
+    /// Connects and waits for a first answer.
     std::unique_ptr<Connection> connect_ready() {
         auto connection = connect();
         if (!connection || connection->ask("PING").status != "OK 0") {
@@ -424,7 +422,7 @@ TEST(CudaFaultsProgram, AStartThatFailsAnswersNobody) {
     EXPECT_GT(call, 20U);
 }
 
-/// Reads what is left of a connection; whether any line was an answer, and how many were errors.
+/// Reads a connection to its end: whether any line was an answer, and how many were errors.
 struct Rest {
     int answers = 0;
     int errors = 0;

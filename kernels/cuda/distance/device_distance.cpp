@@ -24,11 +24,11 @@ using distance::Metric;
 using distance::PointsView;
 using distance::Rectangle;
 
-/// Of a piece's distances: large enough to fill a device and to make its calls cost nothing, small
-/// enough that the host takes one while the next is on its way.
+/// Bytes of a piece's distances: large enough to fill a device, small enough that the host takes
+/// one while the next is computed and copied.
 constexpr std::size_t kPieceRows = 2048;
 constexpr std::size_t kPieceColumns = 8192;
-/// Left to the driver, and to others on the device.
+/// Memory left to the driver and to other processes on the device.
 constexpr std::size_t kReserveBytes = std::size_t{256} << 20;
 /// Rows of points that are padded and copied at a time.
 constexpr std::size_t kUploadBytes = std::size_t{32} << 20;
@@ -68,7 +68,7 @@ constexpr RungEntry kRungs[] = {
 constexpr std::size_t kSmallPieceRows = 192;
 constexpr std::size_t kSmallPieceColumns = 224;
 
-/// A piece of a rectangle on its way to the host.
+/// A piece of a rectangle that is computed and copied to the host.
 struct Piece {
     Rectangle rectangle;
     DeviceBuffer<float> device;
@@ -90,7 +90,7 @@ class DeviceDistance final : public Engine {
     }
 
     ~DeviceDistance() override {
-        // Nothing may be freed under a copy that still runs.
+        // A copy that still runs must not lose its memory.
         if (stream_.get() != nullptr) (void)cudaStreamSynchronize(stream_.get());
     }
 
@@ -167,7 +167,7 @@ class DeviceDistance final : public Engine {
     std::string description() const override { return description_; }
 
   private:
-    /// Where `run` was told to write.
+    /// The output of `run`.
     struct Target {
         Rectangle rectangle;
         float* out;
@@ -215,7 +215,7 @@ class DeviceDistance final : public Engine {
                 ErrorCode::unavailable,
                 fmt::format(
                     "{} x {} points do not fit the {} MB that are free on device {}; free some, or "
-                    "say --engine cpu",
+                    "use --engine cpu",
                     rows_, dim_, free_bytes / 1000000, device_)};
         }
         auto stream = Stream::create();
@@ -256,7 +256,7 @@ class DeviceDistance final : public Engine {
         return {};
     }
 
-    /// At the first run: measuring does without.
+    /// Called by the first run; time_resident does not need it.
     Status make_pieces() {
         if (pieces_[0].device.size() != 0) return {};
         // A piece, and where it has one its mirror image; a square on the diagonal has none.
@@ -270,7 +270,7 @@ class DeviceDistance final : public Engine {
             auto device = DeviceBuffer<float>::allocate(out + mirror);
             if (!device) return device.error();
             piece.device = *std::move(device);
-            // Rows are copied with what fills them up, which no kernel writes.
+            // Rows are copied with their padding, which no kernel writes.
             const auto filled =
                 cudaMemsetAsync(piece.device.data(), 0, piece.device.bytes(), stream_.get());
             if (Status done = check(filled, "cudaMemsetAsync"); !done) return done;
@@ -290,7 +290,7 @@ class DeviceDistance final : public Engine {
         return task;
     }
 
-    /// Enqueues computing and copying of a piece, which was taken before.
+    /// Enqueues the computation and copy of a piece, whose last content the host has taken.
     Status start_piece(Piece& piece, const Rectangle& rectangle, bool mirrored) {
         piece.rectangle = rectangle;
         piece.stride = rounded_up(rectangle.columns, kStrideFloats);
@@ -316,7 +316,7 @@ class DeviceDistance final : public Engine {
         return piece.done.record(stream_);
     }
 
-    /// Waits for a piece and writes it where it belongs.
+    /// Waits for a piece and writes it to the output.
     Status take_piece(const Piece& piece, const Target& target) {
         if (Status done = piece.done.synchronize(); !done) return done;
         const Rectangle& part = piece.rectangle;

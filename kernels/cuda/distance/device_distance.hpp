@@ -1,4 +1,4 @@
-// Distances on a GPU, by any rung of the ladder (launches.hpp).
+// The distance engine on a GPU, by any rung of the ladder (launches.hpp).
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What all rungs do at the end of a canonical sum.
+// The distance from a canonical sum, for all rungs.
 #pragma once
 
 #include "kernels/distance/canonical.hpp"

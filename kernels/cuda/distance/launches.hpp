@@ -1,4 +1,4 @@
-// The kernels of the distances as host code sees them: rungs of one ladder, all with the same bytes
+// Launch functions of the distance kernels: rungs of one ladder, all with the same bytes
 // (kernels/distance/canonical.hpp).
 //
 // Each rung is a file: global.cu, shared.cu, register_tiled.cu. A component of a pair costs a
@@ -37,18 +37,18 @@ struct DistanceTask {
     int processors = 0;  ///< the device's multiprocessors
 };
 
-// Each enqueues on `stream` and returns at once, with what the launch reported.
+// Each function enqueues on `stream` and returns at once, with the launch's error.
 
-/// One thread a distance, which reads both rows from global memory.
+/// Computes one distance a thread, which reads both rows from global memory.
 cudaError_t launch_global(const DistanceTask& task, cudaStream_t stream);
 
-/// One thread a distance, `tile` x `tile` of them a block, which copies tiles of both operands to
-/// shared memory. tile: 8, 16 or 32.
+/// Computes one distance a thread in blocks of `tile` x `tile`, which copy tiles of both operands
+/// to shared memory. tile: 8, 16 or 32.
 cudaError_t launch_shared(const DistanceTask& task, unsigned tile, cudaStream_t stream);
 
-/// 256 threads a block, each of which keeps a square of distances in registers; of a square
-/// rectangle the upper triangle alone is computed, and written twice. `tile`: edge of a block's
-/// square, 32, 64 or 128; 0: what suits the size.
+/// Computes a square of distances a thread in registers, 256 threads a block. Of a square rectangle
+/// only the upper triangle is computed, and written twice. `tile`: edge of a block's square, 32, 64
+/// or 128; 0: chosen by size.
 cudaError_t launch_register_tiled(const DistanceTask& task, unsigned tile, cudaStream_t stream);
 
 }  // namespace gloved::kernels::cuda

@@ -4,12 +4,12 @@
 //
 // Expected limit: arithmetic. For every component a thread reads 16 words in four loads, and
 // subtracts and multiplies 64 times each: 128 instructions, so that loads of all kinds are some 4 %
-// of what is issued. 64 sums, 16 operands, and a slice's 8 words on their way from global memory
-// fit the 128 registers that leave room for two blocks a multiprocessor.
+// of the instructions. 64 sums, 16 operands, and a slice's 8 words that are being loaded
+// fit the 128 registers of two blocks a multiprocessor.
 //
-// Slices are of 8 components, kept component by component, so that a thread's operands are
-// neighbours, and kept twice: while one is worked on, the next comes in. Points beyond the
-// rectangle are copies of its last, so that the loop need not ask; components beyond the end of a
+// Slices have 8 components, stored component by component, so that a thread's operands are
+// neighbours. There are two: one is used while the next one is loaded. Points beyond the rectangle
+// are copies of its last, so that the loop needs no test; components beyond the end of a
 // row are zeros, which add nothing (launches.hpp). Rows of more than a block of the canonical sum
 // leave their sums in `out` between blocks, where the same thread finds them: registers are full,
 // and it happens once in 512 components.
@@ -17,7 +17,7 @@
 // A warp is 8 threads high and 4 wide: it writes 64 bytes or more in a row of `out` and 128 in a
 // row of its mirror image, whole sectors of memory both, with no detour.
 //
-// Few points make few squares of 128, and most multiprocessors would idle: then the same kernel
+// Few points make few squares of 128, and most multiprocessors would idle. Then the same kernel
 // takes squares of 64 or 32.
 #include <algorithm>
 #include <cstdint>

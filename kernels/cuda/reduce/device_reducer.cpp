@@ -21,13 +21,13 @@ using reduce::Reducer;
 using reduce::ReducerOptions;
 using reduce::ReduceTimes;
 
-/// Large enough that its calls cost nothing beside the copy, small enough that filling the next one
-/// overlaps with it.
+/// Bytes of a copy: large enough that calls take no time beside it, small enough that filling the
+/// next one overlaps with it.
 constexpr std::size_t kSlotBytes = std::size_t{16} << 20;
 constexpr std::size_t kSlots = 3;
-/// Left to the driver, and to others on the device.
+/// Memory left to the driver and to other processes on the device.
 constexpr std::size_t kReserveBytes = std::size_t{512} << 20;
-/// What the original's way lays out at a time.
+/// Bytes that the original's way lays out at a time.
 constexpr std::size_t kLandingBytes = std::size_t{256} << 20;
 /// Room for values where no count was announced.
 constexpr std::size_t kUnknownBytes = std::size_t{256} << 20;
@@ -68,7 +68,7 @@ class Stopwatch {
     bool running_ = false;
 };
 
-/// Page-locked memory that numbers wait in for their copy.
+/// Page-locked memory from which numbers are copied.
 template <class T>
 struct Slot {
     PinnedBuffer<T> buffer;
@@ -88,7 +88,7 @@ class DeviceReducer final : public Reducer<T> {
     }
 
     ~DeviceReducer() override {
-        // Nothing may be freed under a copy that still runs.
+        // A copy that still runs must not lose its memory.
         if (stream_.get() != nullptr) (void)cudaStreamSynchronize(stream_.get());
     }
 
@@ -193,8 +193,7 @@ class DeviceReducer final : public Reducer<T> {
         if (!layout) return layout.error();
         layout_ = *std::move(layout);
 
-        // Matrices that there is room for. Beside values there are results, and what the kernels
-        // leave for each other.
+        // Matrices that fit, beside results and intermediate results.
         const std::size_t matrix_bytes = width_ * sizeof(T);
         std::size_t room = free_bytes > kReserveBytes ? free_bytes - kReserveBytes : 0;
         const std::size_t landing_bytes =
@@ -209,7 +208,7 @@ class DeviceReducer final : public Reducer<T> {
             return Error{ErrorCode::unavailable,
                          fmt::format("device {} has {} MB free: too little for a matrix of {} "
                                      "numbers; free some, or "
-                                     "say --engine cpu",
+                                     "use --engine cpu",
                                      device_, free_bytes / 1000000, width_)};
         }
         const std::size_t wanted = announced != 0
@@ -268,7 +267,7 @@ class DeviceReducer final : public Reducer<T> {
         return (2 * plan_reduce<T>(width_, most, processors).partial_rows + 2) * width_ * sizeof(T);
     }
 
-    /// Makes what landed resident.
+    /// Makes the landed numbers resident.
     Status settle() {
         const std::size_t matrices = landed_ / width_;
         if (way_ == Way::original) {
@@ -291,7 +290,7 @@ class DeviceReducer final : public Reducer<T> {
         return layout_.collect(times_.transfer_ms);
     }
 
-    /// Takes what is resident into the result and waits for that; its time is added to `sum_ms`.
+    /// Reduces the resident matrices into the result and waits; adds the time to `sum_ms`.
     Status time_kernels(bool first, double& sum_ms) {
         if (Status done = watch_.start(stream_); !done) return done;
         const cudaError_t launched =

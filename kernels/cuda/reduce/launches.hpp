@@ -1,6 +1,6 @@
-// The kernels of the element-wise minimum and maximum, as host code sees them.
+// Launch functions of the kernels for the element-wise minimum and maximum, in two ways.
 //
-// Two ways. `one_pass` reads the matrices as they lie in the file, each number once: whatever a
+// `one_pass` reads the matrices as they lie in the file, each number once: whatever a
 // thread loads, it is always the same element of a matrix, so that two running values (smallest,
 // largest) of each number of its load are all that it holds. `original` first puts all values of an
 // element side by side and then halves them, launch after launch.
@@ -17,9 +17,9 @@
 
 namespace gloved::kernels::cuda {
 
-/// How `one_pass` shares out values: they are cut into super-rows of `period` numbers, a whole
-/// number of matrices (or of matrices of a thread's load: all numbers of a load are of the same
-/// matrix element in every super-row). Blocks form a grid of `tiles` across a super-row and
+/// How `one_pass` divides values between threads: they are cut into super-rows of `period` numbers,
+/// a whole number of matrices (or of matrices of a thread's load: all numbers of a load are of the
+/// same matrix element in every super-row). Blocks form a grid of `tiles` across a super-row and
 /// `slices` down the super-rows.
 struct ReducePlan {
     std::size_t width = 1;
@@ -37,7 +37,7 @@ struct ReducePlan {
 template <class T>
 ReducePlan plan_reduce(std::size_t width, std::size_t values, int processors);
 
-/// Where the results are, and what `one_pass` leaves for their last step.
+/// The results, and intermediate results of `one_pass`.
 template <class T>
 struct ReduceResult {
     T* low = nullptr;           ///< (width)
@@ -58,7 +58,7 @@ template <class T>
 cudaError_t launch_lay_out(const T* matrices, std::size_t count, std::size_t width, std::size_t at,
                            std::size_t capacity, T* laid_out, cudaStream_t stream);
 
-/// Values that a block of the original's reduction turns into one.
+/// Values that a block of the original's reduction reduces to one.
 inline constexpr unsigned kOriginalValues = 2048;
 /// Numbers that `gathered` of launch_original has room for: two lists, of smallest and of largest,
 /// and two more to gather them in.

@@ -1,8 +1,8 @@
-// One kernel reads every number once, in the order of the file, and a small one folds what its
-// blocks leave.
+// The one-pass reduction: one kernel reads every number once, in the order of the file, and a small
+// one folds its blocks' results.
 //
 // Expected limit: the memory's read bandwidth; 50,000,000 matrices of 3 x 3 doubles are 3.6 GB,
-// 1.16 ms at 3.1 TB/s. What it writes is nothing beside that: a row of `width` numbers a block, or
+// 1.16 ms at 3.1 TB/s. It writes little beside that: a row of `width` numbers a block, or
 // for wide matrices some 256 loads a block.
 //
 // A thread takes 16 bytes at a time, eight loads under way at once. All its loads are a whole
@@ -40,8 +40,7 @@ constexpr unsigned kFoldRows = 32;
 template <class T>
 constexpr unsigned kWide = kLoadBytes / sizeof(T);
 
-/// kLoad neighbouring numbers, loaded at once. They are not read again, so that they may leave the
-/// caches first.
+/// Loads kLoad neighbouring numbers at once, marked to leave the caches first.
 template <class T, unsigned kLoad>
 struct Loaded {
     T numbers[kLoad];

@@ -1,5 +1,5 @@
-// Numbers as integers of the same order, so that −0 is below +0 and a comparison of integers is all
-// that a minimum takes.
+// Maps numbers to integers in the same order, with −0 below +0, so that a minimum is a comparison
+// of integers.
 #pragma once
 
 #include <cstdint>

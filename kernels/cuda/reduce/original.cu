@@ -1,5 +1,5 @@
-// The way of the program that gloved-matmin replaces: all values of an element side by side, a
-// reduction kernel whose blocks of 1,024 threads each turn 2,048 of them into one and leave it
+// The reduction of the program that gloved-matmin replaces: all values of an element side by side,
+// a reduction kernel whose blocks of 1,024 threads each turn 2,048 of them into one and leave it
 // where they began, a kernel that moves what is left together, and again until one value an element
 // is left.
 //

@@ -1,14 +1,12 @@
-// A CUDA runtime without a GPU, and kernels on the CPU in place of the .cu files: what the cuda
-// engine's host code is linked with in tests. It shows as many devices as it is told to, fails
-// where it is told to, counts what is alive, and aborts with a message on what a GPU would answer
-// with silence or corruption:
+// A fake of the CUDA runtime, with kernels on the CPU in place of the .cu files, for tests of the
+// cuda engine's host code without a GPU. It shows the devices that a test sets, fails the calls
+// that a test names, and counts live resources. It aborts with a message where a GPU would fail
+// silently or corrupt memory:
 //
-//   * device memory has addresses that only the fake can resolve: the host that touches one is
-//   ended by SIGSEGV; what was not
-//     written reads as 0xA5 bytes; freed addresses do not come back;
+//   * device memory has addresses that only the fake can resolve: SIGSEGV ends a host that reads
+//     one. Memory that was not written reads as 0xA5 bytes. Freed addresses are not reused;
 //   * copies and launches outside of an allocation, on a stream of another device, on the default
-//   stream, with shapes that contradict
-//     launches.hpp, or on handles that are not alive, abort.
+//     stream, with shapes that contradict launches.hpp, or on handles that are not alive, abort.
 //
 // Nothing here needs CUDA's headers. Every function may be called from any thread.
 #pragma once
@@ -21,8 +19,8 @@
 
 namespace gloved::tests::fake_cuda {
 
-/// Call number `at`, counted from 1, does nothing and returns the cudaError_t `code`. After a
-/// sticky code every later call returns it too, as after a real device fault. at = 0: never.
+/// A fault: call number `at`, counted from 1, does nothing and returns the cudaError_t `code`.
+/// After a sticky code every later call returns it too, as after a real device fault. at = 0: none.
 struct Fault {
     std::uint64_t at = 0;
     int code = 0;
@@ -31,54 +29,50 @@ struct Fault {
 struct Settings {
     int devices = 1;  ///< 0: cudaErrorNoDevice; negative: no driver either,
                       ///< cudaErrorInsufficientDriver
-    std::size_t memory_bytes = std::size_t{1} << 30;  ///< of each device; what goes beyond is
+    std::size_t memory_bytes = std::size_t{1} << 30;  ///< of each device; beyond it,
                                                       ///< cudaErrorMemoryAllocation
     bool refuse_pin = false;  ///< cudaHostRegister returns cudaErrorNotSupported
-    /// What is enqueued is done at the last moment: when something waits for it. Work that nobody
-    /// waited for shows as not done.
+    /// Runs enqueued work only when something waits for it, so that a missing wait shows.
     bool lazy = false;
     int capability = 90;   ///< compute capability of the devices, as 10 * major + minor
-    bool has_code = true;  ///< this build has kernels for them
+    bool has_code = true;  ///< whether this build has kernels for them
     /// multiply_capacity for any stride: below 2, no float16 pass.
     std::uint32_t multiply_capacity =
         std::numeric_limits<std::uint32_t>::max();  ///< max: by the stride, as the real one
-    /// plane_pass_capacity where there is any: few, for what a pass keeps of each query is much,
-    /// and is made for every test.
+    /// plane_pass_capacity where there is any: few queries, since each takes much memory in every
+    /// test.
     std::uint32_t plane_pass_capacity = 40;
-    Fault call;  ///< counts every runtime call that can fail (not those that release something) and
-                 ///< every launch
+    Fault call;    ///< counts every launch and every runtime call that can fail, not those that
+                   ///< release something
     Fault launch;  ///< counts launches alone
-    /// The call of that number, counted as for `call`, does not return before `release`; other
-    /// threads' calls do. 0: none.
+    /// The call of that number, counted as for `call`, hangs until `release`. Other threads' calls
+    /// return. 0: none.
     std::uint64_t hang_at = 0;
 };
 
-/// Begins anew: counts from 0, healthy devices, these settings. Aborts while any resource is alive.
-/// Every thread's current device is 0 again.
+/// Starts over: counts from 0, healthy devices, these settings, device 0 current on every thread.
+/// Aborts while any resource is alive.
 void reset(const Settings& settings);
 
-/// From now on: counts from 0, and these faults. Resources stay. What a sticky error has broken
-/// stays broken.
+/// Sets these faults and counts from 0. Resources and sticky errors stay.
 void arm(Fault call, Fault launch = {}, std::uint64_t hang_at = 0);
 
-/// How many calls hang now.
+/// Calls that hang now.
 std::size_t hanging();
-/// Calls that hang go on as if nothing had been. To be called before `reset`, which aborts while
-/// any hangs.
+/// Lets hanging calls continue. `reset` aborts while any hangs.
 void release();
 
 std::uint64_t calls();
 std::uint64_t launches();
-/// How often the function of that name was called («cudaMalloc», «launch_scan»), failed or not;
-/// releasing ones too.
+/// Calls of the function of that name («cudaMalloc», «launch_scan»), failed or not; releasing ones
+/// too.
 std::uint64_t count_of(std::string_view name);
-/// What cudaPeekAtLastError would say on the calling thread, as an int: nothing is left there by
-/// code that takes errors out.
+/// cudaPeekAtLastError of the calling thread, as an int: 0 if the code under test took errors out.
 int last_error();
-/// The function that an armed fault has hit; empty if none was.
+/// The function that an armed fault has failed; empty if none.
 std::string injected();
 
-/// What has been made and not been released.
+/// Resources that were created and not released.
 struct Live {
     std::size_t allocations = 0;  ///< of device memory
     std::size_t device_bytes = 0;
@@ -89,13 +83,13 @@ struct Live {
     friend bool operator==(const Live&, const Live&) = default;
 };
 Live live();
-/// What `live` holds, for messages.
+/// `live` as text, for messages.
 std::string describe(const Live& live);
 
 /// Whether every later call fails after that code.
 bool is_sticky(int code);
 
-// For whole programs, the same by environment variables, read at the first call; faults are then
+// Whole programs set the same by environment variables, read at the first call. Faults are then
 // announced on stderr, as «fake cuda: call 12 (cudaMalloc) returns 2» or «fake cuda: call 12
 // (cudaMalloc) hangs»:
 //

@@ -309,7 +309,7 @@ TEST_F(FakeCuda, LazyWorkIsDoneWhenSomebodyWaits) {
         EXPECT_EQ(cudaMemcpyAsync(&pageable, memory, sizeof(int), cudaMemcpyDefault, writer),
                   cudaSuccess);
         EXPECT_EQ(pageable, 0);
-        // Time passes for those who ask.
+        // Each query lets one step pass.
         EXPECT_EQ(cudaMemsetAsync(memory, 1, sizeof(int), writer), cudaSuccess);
         EXPECT_EQ(cudaEventRecord(written, writer), cudaSuccess);
         EXPECT_EQ(cudaEventQuery(written), cudaErrorNotReady);
@@ -368,7 +368,7 @@ class FakeLaunches : public FakeCuda {
             query.rank_below = ~std::uint32_t{0};
             query.last = kRows;
             query.excluded_count = 3;
-            asked_.push_back(query);
+            query_list_.push_back(query);
         }
         excluded_ = {100, 500, 900};
         raw_ = raw;
@@ -394,13 +394,13 @@ class FakeLaunches : public FakeCuda {
         ASSERT_EQ(launch_invert_norms(model_.norms, kRows, kGroups, kernels::kMinNorm,
                                       kernels::kMaxNorm, inverse_, stream_),
                   cudaSuccess);
-        device_queries_ = upload(asked_);
+        device_queries_ = upload(query_list_);
         queries_.queries = device_queries_;
         queries_.raw = upload(raw);
         queries_.unit = upload(unit);
         queries_.excluded = upload(excluded_);
         queries_.count = kQueries;
-        queries_.max_k_plus_excluded = asked_[0].k_plus_excluded;
+        queries_.max_k_plus_excluded = query_list_[0].k_plus_excluded;
         queries_.all_rows = false;
         work_.maxima = static_cast<float*>(allocate(kQueries * kGroups * sizeof(float)));
         work_.floors = static_cast<double*>(allocate(kQueries * sizeof(double)));
@@ -444,13 +444,14 @@ class FakeLaunches : public FakeCuda {
         return values;
     }
     void send_queries() {
-        ASSERT_EQ(cudaMemcpyAsync(device_queries_, asked_.data(),
-                                  asked_.size() * sizeof(DeviceQuery), cudaMemcpyDefault, stream_),
-                  cudaSuccess);
+        ASSERT_EQ(
+            cudaMemcpyAsync(device_queries_, query_list_.data(),
+                            query_list_.size() * sizeof(DeviceQuery), cudaMemcpyDefault, stream_),
+            cudaSuccess);
     }
 
     double score(std::uint32_t q, std::uint32_t row) const {
-        return kernels::canonical_score(&raw_[q * kStride], asked_[q].norm, &rows_[row * kDim],
+        return kernels::canonical_score(&raw_[q * kStride], query_list_[q].norm, &rows_[row * kDim],
                                         norms_[row], kDim);
     }
     bool is_excluded(std::uint32_t row) const {
@@ -458,7 +459,7 @@ class FakeLaunches : public FakeCuda {
     }
     /// Eligible rows of a query, best first.
     std::vector<Found> order(std::uint32_t q) const {
-        const DeviceQuery& query = asked_[q];
+        const DeviceQuery& query = query_list_[q];
         std::vector<Found> rows;
         for (std::uint32_t row = query.first; row < query.last; ++row) {
             if (is_excluded(row) || ranks_[row] >= query.rank_below ||
@@ -473,7 +474,7 @@ class FakeLaunches : public FakeCuda {
     void expect_hits(std::uint32_t q) const {
         const auto wanted = order(q);
         const DeviceAnswer& answer = work_.answers[q];
-        ASSERT_EQ(answer.hits, std::min<std::size_t>(asked_[q].k, wanted.size()));
+        ASSERT_EQ(answer.hits, std::min<std::size_t>(query_list_[q].k, wanted.size()));
         ASSERT_GE(answer.found, answer.hits);
         ASSERT_GE(answer.rescored, answer.found);
         for (std::uint32_t i = 0; i < answer.hits; ++i) {
@@ -507,7 +508,7 @@ class FakeLaunches : public FakeCuda {
     std::vector<std::uint32_t> ranks_;
     std::vector<std::uint32_t> uncovered_;
     std::vector<std::uint32_t> excluded_;
-    std::vector<DeviceQuery> asked_;
+    std::vector<DeviceQuery> query_list_;
     float* padded_ = nullptr;
     float* inverse_ = nullptr;
     DeviceQuery* device_queries_ = nullptr;
@@ -532,10 +533,10 @@ TEST_F(FakeLaunches, PreparesAShard) {
 }
 
 TEST_F(FakeLaunches, MultiplyErrsWithinTheBoundAndTheAnswersHold) {
-    asked_[1].rank_below = 400;
-    asked_[2].first = 40;
-    asked_[2].last = 700;
-    asked_[2].min_score = 0.3;
+    query_list_[1].rank_below = 400;
+    query_list_[2].first = 40;
+    query_list_[2].last = 700;
+    query_list_[2].min_score = 0.3;
     queries_.any_rank = true;
     send_queries();
     ASSERT_EQ(launch_multiply(model_, queries_, work_, kShape, stream_), cudaSuccess);
@@ -546,8 +547,9 @@ TEST_F(FakeLaunches, MultiplyErrsWithinTheBoundAndTheAnswersHold) {
             double best = -std::numeric_limits<double>::infinity();
             for (std::uint32_t row = group * kGroupRows;
                  row < std::min(kRows, (group + 1) * kGroupRows); ++row) {
-                const bool takes_part = row % 100 != 50 && row >= asked_[q].first &&
-                                        row < asked_[q].last && ranks_[row] < asked_[q].rank_below;
+                const bool takes_part = row % 100 != 50 && row >= query_list_[q].first &&
+                                        row < query_list_[q].last &&
+                                        ranks_[row] < query_list_[q].rank_below;
                 if (takes_part) best = std::max(best, score(q, row));
             }
             const double maximum = double{maxima[q * kGroups + group]};
@@ -556,8 +558,8 @@ TEST_F(FakeLaunches, MultiplyErrsWithinTheBoundAndTheAnswersHold) {
                 continue;
             }
             // The largest of several estimates may be that of another row, but is off by no more.
-            EXPECT_LE(std::fabs(maximum - best), asked_[q].error);
-            largest = std::max(largest, std::fabs(maximum - best) / asked_[q].error);
+            EXPECT_LE(std::fabs(maximum - best), query_list_[q].error);
+            largest = std::max(largest, std::fabs(maximum - best) / query_list_[q].error);
         }
     }
     EXPECT_GT(largest, 0.8);
@@ -567,10 +569,12 @@ TEST_F(FakeLaunches, MultiplyErrsWithinTheBoundAndTheAnswersHold) {
         // Rescored is who stands in a group that could reach the floor, or is not covered; and
         // nobody else.
         std::uint32_t rescored = 0;
-        for (std::uint32_t row = asked_[q].first; row < asked_[q].last; ++row) {
+        for (std::uint32_t row = query_list_[q].first; row < query_list_[q].last; ++row) {
             const double maximum = double{maxima[q * kGroups + row / kGroupRows]};
-            const bool hot = row % 100 == 50 || maximum >= work_.answers[q].floor - asked_[q].error;
-            rescored += hot && ranks_[row] < asked_[q].rank_below && !is_excluded(row) ? 1U : 0U;
+            const bool candidate =
+                row % 100 == 50 || maximum >= work_.answers[q].floor - query_list_[q].error;
+            rescored +=
+                candidate && ranks_[row] < query_list_[q].rank_below && !is_excluded(row) ? 1U : 0U;
         }
         EXPECT_EQ(work_.answers[q].rescored, rescored) << "query " << q;
     }
@@ -578,15 +582,15 @@ TEST_F(FakeLaunches, MultiplyErrsWithinTheBoundAndTheAnswersHold) {
 
 TEST_F(FakeLaunches, ScanAnswersOneQuery) {
     queries_.count = 1;
-    asked_[0].error = kernels::device_error_bound(kDim);
+    query_list_[0].error = kernels::device_error_bound(kDim);
     send_queries();
     scan_and_select();
     expect_hits(0);
     // Few rows are more than candidates: this is a pass worth having.
     EXPECT_LT(work_.answers[0].rescored, kRows / 2);
     // More than there are groups: no floor, and every row is looked at.
-    asked_[0].k = 100;
-    asked_[0].k_plus_excluded = queries_.max_k_plus_excluded = 103;
+    query_list_[0].k = 100;
+    query_list_[0].k_plus_excluded = queries_.max_k_plus_excluded = 103;
     send_queries();
     scan_and_select();
     expect_hits(0);
@@ -594,17 +598,17 @@ TEST_F(FakeLaunches, ScanAnswersOneQuery) {
     EXPECT_EQ(work_.answers[0].rescored, kRows - excluded_.size());
 }
 
-/// A query that travels with its launches is read from the host, and before they return.
+/// A query that is passed as a parameter is read from the host, before the launch returns.
 TEST_F(FakeLaunches, TakesAQueryThatTravelsFromTheHost) {
     DeviceShape shape = kShape;
     shape.bulk_copies = true;
     queries_.count = 1;
     queries_.all_rows = true;
-    std::vector<DeviceQuery> host_queries(asked_.begin(), asked_.begin() + 1);
+    std::vector<DeviceQuery> host_queries(query_list_.begin(), query_list_.begin() + 1);
     std::vector<float> raw(raw_.begin(), raw_.begin() + kStride);
     std::vector<float> unit;
     for (const float value : raw)
-        unit.push_back(static_cast<float>(double{value} / asked_[0].norm));
+        unit.push_back(static_cast<float>(double{value} / query_list_[0].norm));
     std::vector<std::uint32_t> excluded = excluded_;
     queries_.host = {host_queries.data(), raw.data(), unit.data(), excluded.data()};
     ASSERT_TRUE(scan_query_fits_parameters(model_, queries_, shape));
@@ -648,15 +652,15 @@ TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
     queries_.count = 1;
     queries_.raw = upload(packed);
     queries_.digits = upload(std::vector<std::int8_t>(shape.steps() * 16, 0));
-    std::vector<DeviceQuery> host(asked_.begin(), asked_.begin() + 1);
+    std::vector<DeviceQuery> host(query_list_.begin(), query_list_.begin() + 1);
     host[0].upper.per_unit = 1;
-    host[0].excluded_count = 1000;  // which keeps it from travelling
+    host[0].excluded_count = 1000;  // too many for a parameter
     queries_.host.queries = host.data();
-    asked_[0].upper.per_unit = 1;
+    query_list_[0].upper.per_unit = 1;
     send_queries();
     work_.uppers = static_cast<float*>(allocate(kGroups * kGroupRows * sizeof(float)));
     work_.warp_rows = static_cast<std::uint32_t*>(allocate(kMaxWarps * sizeof(std::uint32_t)));
-    ASSERT_TRUE(plane_serves(model_, asked_[0].k_plus_excluded, kShape));
+    ASSERT_TRUE(plane_serves(model_, query_list_[0].k_plus_excluded, kShape));
     EXPECT_FALSE(plane_serves(model_, kRows, kShape));
     ASSERT_EQ(launch_plane_scan(model_, queries_, work_, kShape, stream_), cudaSuccess);
     select(SelectSource::uppers);
@@ -692,7 +696,7 @@ TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
     integers.integer_products = true;
     EXPECT_DEATH((void)launch_plane_pass(on_device, queries_, work_, integers, stream_),
                  "queries of some rows only");
-    asked_[0].upper.centre = 15;
+    query_list_[0].upper.centre = 15;
     send_queries();
     EXPECT_DEATH((void)scan(model_), "facts of other digits");
     EXPECT_EQ(cudaHostUnregister(rows_.data()), cudaSuccess);
@@ -710,9 +714,9 @@ TEST_F(FakeLaunches, ScoresSelectAndCountExactly) {
     ASSERT_EQ(launch_score(model_, product, ScorePart::divide_by, false, 0, kRows, work_, kShape,
                            stream_),
               cudaSuccess);
-    asked_[0].first = 33;
-    asked_[0].min_score = 1;
-    asked_[0].error = 0;
+    query_list_[0].first = 33;
+    query_list_[0].min_score = 1;
+    query_list_[0].error = 0;
     send_queries();
     queries_.count = 1;
     ASSERT_EQ(launch_finish_scores(model_, queries_, true, work_, kShape, stream_), cudaSuccess);
@@ -733,8 +737,9 @@ TEST_F(FakeLaunches, ScoresSelectAndCountExactly) {
     }
     select(SelectSource::stored_scores);
     std::sort(eligible.rbegin(), eligible.rend());
-    ASSERT_EQ(work_.answers[0].hits, asked_[0].k);
-    for (std::uint32_t i = 0; i < asked_[0].k; ++i) EXPECT_EQ(work_.hits[i].score, eligible[i]);
+    ASSERT_EQ(work_.answers[0].hits, query_list_[0].k);
+    for (std::uint32_t i = 0; i < query_list_[0].k; ++i)
+        EXPECT_EQ(work_.hits[i].score, eligible[i]);
 
     const std::uint32_t target = 200;
     const double limit = std::isnan(scores[target]) ? 2.0 : scores[target];
@@ -764,7 +769,7 @@ TEST_F(FakeLaunches, CountsBeyondTheCapacityAndWritesUpToIt) {
     work.maxima = static_cast<float*>(allocate(kManyGroups * sizeof(float)));
     work.found = static_cast<Found*>(allocate(kFoundCapacity * sizeof(Found)));
     queries_.count = 1;
-    asked_[0].last = kMany;
+    query_list_[0].last = kMany;
     send_queries();
     work_.hits[0].row = 4711;
     std::uint32_t warps = 0;
@@ -812,18 +817,18 @@ TEST_F(FakeLaunches, EndsWhoeverContradictsTheHeader) {
     EXPECT_DEATH(
         (void)launch_select(model_, queries_, SelectSource::warp_maxima, 0, work_, kShape, stream_),
         "of no launch_scan");
-    asked_[0].error = kernels::device_error_bound(kDim) / 2;
+    query_list_[0].error = kernels::device_error_bound(kDim) / 2;
     send_queries();
     EXPECT_DEATH((void)scan(model_, queries_, kShape), "smaller error");
-    asked_[0].error = kernels::half_error_bound(kDim);
-    asked_[0].rank_below = 5;
+    query_list_[0].error = kernels::half_error_bound(kDim);
+    query_list_[0].rank_below = 5;
     send_queries();
     EXPECT_DEATH((void)scan(model_, queries_, kShape), "any_rank is false");
-    asked_[0].rank_below = ~std::uint32_t{0};
-    asked_[0].excluded_count = 4;
+    query_list_[0].rank_below = ~std::uint32_t{0};
+    query_list_[0].excluded_count = 4;
     send_queries();
     EXPECT_DEATH((void)select_with(work_), "beyond their allocation");
-    asked_[0].k_plus_excluded = 10;
+    query_list_[0].k_plus_excluded = 10;
     send_queries();
     EXPECT_DEATH((void)select_with(work_), "max_k_plus_excluded");
 }

@@ -1,4 +1,4 @@
-// What fake_runtime.cpp and fake_launches.cpp share. Not for tests: those have fake_cuda.hpp.
+// What fake_runtime.cpp and fake_launches.cpp share. Tests include fake_cuda.hpp instead.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,11 +12,10 @@
 
 namespace gloved::tests::fake_cuda {
 
-/// Ends the program: the code under test has done what a GPU would not forgive.
+/// Ends the program: the code under test has misused the GPU.
 [[noreturn]] void misuse(const std::string& what);
 
-/// A call of a launch function, from its beginning to what it enqueues. Construction counts it and
-/// decides whether it fails.
+/// A call of a launch function. Construction counts it and decides whether it fails.
 class Launch {
   public:
     /// Aborts unless `stream` is alive and of the calling thread's current device.
@@ -25,22 +24,22 @@ class Launch {
     bool failed() const { return code_ != cudaSuccess; }
     cudaError_t code() const { return code_; }
 
-    /// The storage behind `count` or more elements of device memory at `address`, to the end of
-    /// their allocation. Empty for no elements at nullptr. Aborts when they are not all of one
-    /// allocation on the stream's device.
+    /// The storage behind device memory at `address`, to the end of its allocation: `count`
+    /// elements or more. Empty for no elements at nullptr. Aborts unless they are in one allocation
+    /// on the stream's device.
     template <class T>
     std::span<T> device(T* address, std::size_t count, const char* what) const {
         std::size_t bytes = 0;
         void* const storage = resolve_device(address, count * sizeof(T), alignof(T), what, bytes);
         return {static_cast<T*>(storage), bytes / sizeof(T)};
     }
-    /// The same for page-locked host memory, which has one address for all.
+    /// The same for page-locked host memory, which has one address on all devices.
     template <class T>
     std::span<T> pinned(T* address, std::size_t count, const char* what) const {
         check_pinned(address, count * sizeof(T), what);
         return {address, count};
     }
-    /// Whether an address is of device memory, allocated or not, rather than of the host's.
+    /// Whether an address is in device memory, allocated or not.
     bool is_device_memory(const void* address) const;
     /// Enqueues the work.
     cudaError_t run(std::function<void()> work) const;

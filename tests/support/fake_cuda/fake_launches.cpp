@@ -1,7 +1,7 @@
-// The kernels of launches.hpp, plainly: what they read and write, and nothing of how a GPU would.
-// What the header leaves open is done in the way that is hardest on the host: multiply's estimates
-// are off by up to 0.9 of the error that is allowed, hits are found from the last row to the first,
-// and fields that no description mentions are left as they were.
+// The launches of launches.hpp as plain loops on the CPU. Where the header leaves a choice, they
+// take the one that is hardest on the host code: multiply's estimates are off by up to 0.9 of the
+// allowed error, hits are found from the last row to the first, and fields that no description
+// mentions are not written.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -29,22 +29,22 @@ constexpr std::uint32_t kAllRanks = std::numeric_limits<std::uint32_t>::max();
 /// The share of DeviceQuery::error by which the fake multiply errs.
 constexpr double kErrorShare = 0.9;
 constexpr std::size_t kVectorAlignment = 16;
-/// As few, so that small models have many groups a warp too.
+/// Warps of the fake scan: few, so that small models have many groups a warp too.
 constexpr std::uint32_t kScanWarps = 12;
-/// What by_parameters with a launch, at most.
+/// Limits of a query that is passed as a parameter.
 constexpr std::uint32_t kInlineFloats = 300;
 constexpr std::uint32_t kInlineExcluded = 3;
-/// Warps for each wanted row, at least, for the fake select to go by warps.
+/// Warps for each hit or excluded row that the fake select needs for a threshold from warp_maxima.
 constexpr std::uint32_t kWarpsPerRow = 2;
 
 /// Warps for each group of rows in the fake plane_scan: its grid is made of whole blocks, so that
 /// some warps have no row.
 constexpr std::uint32_t kPlaneBlockWarps = 8;
-/// Steps of a query that by_parameters with a launch, at most, and components of a row in a pass
-/// over the plane.
+/// Most steps of a query that plane_scan takes as a parameter, and largest dim of a pass over the
+/// plane.
 constexpr std::uint32_t kInlineSteps = 38;
 constexpr std::uint32_t kMaxPlanePassDim = 320;
-/// The largest code of an int8 row.
+/// The largest int8 code.
 constexpr float kInt8Top = 127;
 
 /// Where a shard's vectors may be.
@@ -94,11 +94,11 @@ struct Shard {
     }
 };
 
-/// What a launch reads of its queries' vectors.
+/// Which forms of its queries' vectors a launch reads.
 enum class Reads { raw, raw_and_unit, raw_and_digits };
 
-/// The queries of a pass as the fake reads them: on the device, when the work is done, for their
-/// content may arrive by an earlier copy; or on the host, at once.
+/// The queries of a pass as the fake reads them. On the device they are read when the work runs,
+/// since an earlier copy may bring them; on the host, at once.
 struct PassQueries {
     std::uint32_t count;
     std::uint32_t stride;
@@ -141,7 +141,7 @@ struct PassQueries {
         return raw.data() + std::size_t{query} * stride;
     }
 
-    /// Of the one query, (steps * 8), zeros behind dim.
+    /// The digits of the one query, (steps * 8), zeros behind dim.
     std::vector<std::int32_t> whole_digits() const {
         std::vector<std::int32_t> whole;
         for (std::size_t i = 0; i < digits.size() / 2; ++i) {
@@ -163,7 +163,7 @@ struct PassQueries {
         return list;
     }
 
-    /// What no query may be, whatever is pass of it.
+    /// Aborts on queries that contradict launches.hpp.
     void check(const Shard& shard) const {
         std::uint32_t largest = 0;
         for (const DeviceQuery& query : queries.first(count))
@@ -197,11 +197,11 @@ struct PassQueries {
         }
     }
 
-    /// The real kernel may be off by `bound`.
+    /// Aborts where a query's error is below `bound`, which the real kernel may be off by.
     void check_error(double bound) const {
         for (const DeviceQuery& query : queries.first(count)) {
             if (!(query.error >= bound))
-                misuse("a query is told of a smaller error than the kernel's bound");
+                misuse("a query with a smaller error than the kernel's bound");
         }
     }
 
@@ -222,7 +222,7 @@ struct PassQueries {
         return planes::PlaneShape{model.rows, model.dim}.steps() * 2 * planes::kStepDims;
     }
 
-    /// Copies what the host may overwrite as soon as the launch has returned.
+    /// Copies the queries, which the host may overwrite after the launch.
     void take(const DeviceQueries::Host& host, std::size_t floats, Reads reads,
               std::size_t digit_bytes) {
         auto copies = std::make_shared<Copies>();
@@ -247,8 +247,7 @@ struct PassQueries {
     std::shared_ptr<const Copies> copies_;
 };
 
-/// Whether the query lets the row take part, as far as that depends neither on its score nor on the
-/// excluded rows.
+/// Whether a row is eligible by range and rank.
 bool admits(const DeviceQuery& query, const Shard& shard, std::uint32_t row) {
     return row >= query.first && row < query.last &&
            (query.rank_below == kAllRanks || shard.ranks[row] < query.rank_below);
@@ -264,7 +263,8 @@ float rounded_down(double value) {
     return static_cast<double>(nearest) > value ? std::nextafterf(nearest, kNone) : nearest;
 }
 
-/// From -1 to 1, for one of four rows an end of it: the same for the same row and query.
+/// A pseudo-random share of the error, the same for the same row and query: from -1 to 1, and for
+/// one row in four -1 or 1.
 double wobble(std::uint32_t row, const float* unit) {
     std::uint64_t mixed =
         row + 1 + static_cast<std::uint64_t>(std::fabs(unit[0]) * 1e6F) * 0x9E3779B97F4A7C15U;
@@ -276,7 +276,7 @@ double wobble(std::uint32_t row, const float* unit) {
     return static_cast<double>(mixed >> 11) * 0x1p-52 - 1;
 }
 
-/// maxima of all queries, from an estimate of (query index, row).
+/// Writes the maxima of all queries. `estimate` takes (query index, row).
 template <class Estimate>
 void write_maxima(const Shard& shard, const PassQueries& pass, std::span<float> maxima,
                   Estimate estimate) {
@@ -289,7 +289,7 @@ void write_maxima(const Shard& shard, const PassQueries& pass, std::span<float> 
                 if (std::isnan(shard.inverse_norms[row]) || !admits(pass.queries[q], shard, row))
                     continue;
                 const float value = estimate(q, row);
-                if (std::isnan(value)) continue;  // a damaged row's: fmaxf leaves it out
+                if (std::isnan(value)) continue;  // a damaged row; fmaxf ignores it
                 if (!std::isfinite(value)) misuse("an estimate that is not finite");
                 best = std::max(best, value);
             }
@@ -310,7 +310,7 @@ double floor_of(const DeviceQuery& query, std::span<const float> values) {
     return std::max(floor, query.min_score);
 }
 
-/// The k best of what was found, none after an overflow.
+/// Writes the k best found rows in order; none after an overflow.
 void rank(const DeviceQuery& query, std::span<const Found> found, DeviceAnswer& answer,
           std::span<Found> hits) {
     answer.hits = 0;
@@ -379,7 +379,7 @@ struct PlaneRows {
     }
 };
 
-/// A direction as integers of at most `largest`.
+/// A query's digits, integers of at most `largest`.
 struct Digits {
     std::vector<std::int32_t> values;
     planes::DigitFacts facts;
@@ -404,7 +404,7 @@ struct Digits {
     }
 };
 
-/// A row that looks like one of the best.
+/// A row whose canonical score may make the floor.
 struct Candidate {
     float estimate = kNone;
     std::uint32_t row = 0;
@@ -433,7 +433,7 @@ std::uint32_t plane_warps(const DeviceModel& model) {
            kPlaneBlockWarps;
 }
 
-/// A shard's rows in one byte a component.
+/// A shard's int8 codes.
 struct Int8Rows {
     std::uint32_t dim = 0;
     std::uint32_t stride = 0;
@@ -501,7 +501,7 @@ cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries,
                            scan_query_fits_parameters(model, queries, shape));
     const auto maxima = launch.device(work.maxima, model.groups, "maxima");
     const auto warp_maxima = launch.device(work.warp_maxima, kMaxWarps, "warp_maxima");
-    // A few more than have a group to look at, as where a grid is made of whole blocks.
+    // One warp more than have a group, as in a grid of whole blocks.
     warps = std::min(model.groups, kScanWarps) + 1;
     return launch.run([=, count = warps] {
         pass.check(shard);
@@ -749,7 +749,7 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
             }
             rank(query, found, answer,
                  all_hits.subspan(std::size_t{q} * kMaxPlanePassHits, kMaxPlanePassHits));
-            // However many: more than fit are an overflow for whoever reads the answer.
+            // Any number beyond kFoundCapacity means overflow.
             if (answer.found > kPlanePassFound || through > kPlanePassSurvivors) {
                 answer.hits = 0;
                 answer.found = kFoundCapacity + 1;
@@ -915,7 +915,7 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
                 if (row >= shard.model.rows)
                     misuse("an uncovered row that the shard does not have");
                 if (!std::isnan(shard.inverse_norms[row]))
-                    misuse("an uncovered row that takes part in estimates");
+                    misuse("an uncovered row with an inverse norm");
                 consider(row);
             }
             rank(query, found, answers[q], all_hits.subspan(std::size_t{q} * kMaxHits, kMaxHits));

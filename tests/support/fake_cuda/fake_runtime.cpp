@@ -1,5 +1,5 @@
-// The functions of the CUDA runtime that the cuda engine's host code may use. A function that is
-// missing here does not link: add it.
+// The functions of the CUDA runtime that the cuda engine's host code uses. If one does not link,
+// add it here.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -29,10 +29,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kPoison = 0xA5;
-/// What cudaMalloc aligns to, and what lies at least between two allocations.
+/// Alignment of cudaMalloc, and least gap between two allocations.
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kArenaBytes = std::size_t{1} << 38;
-/// Streams and events are numbers, never reused, that no pointer is equal to.
+/// Handles of streams and events are numbers that no pointer equals; they are not reused.
 constexpr std::uintptr_t kFirstHandle = 0x1000;
 
 struct Storage {
@@ -55,7 +55,7 @@ struct Allocation {
 
 struct Stream;
 
-/// Something enqueued: work, or a wait for what another stream had enqueued by some time.
+/// An enqueued step: work, or a wait for another stream's first `awaited_steps` steps.
 struct Step {
     std::function<void()> work;
     std::shared_ptr<Stream> awaited;
@@ -73,11 +73,11 @@ struct Event {
     int device = 0;
     bool timed = true;
     std::shared_ptr<Stream> stream;  // where it was recorded last; none before
-    std::uint64_t steps = 0;         // of that stream, that come before it
+    std::uint64_t steps = 0;         // of that stream, before the event
     std::shared_ptr<std::optional<Clock::time_point>> happened;
 };
 
-/// What belongs to a thread. Older generations stand for 0 and success.
+/// State of a thread. A state of an older generation means device 0 and success.
 struct ThreadState {
     std::uint64_t generation = 0;
     int device = 0;
@@ -179,8 +179,7 @@ struct State {
         return address >= arena && address < arena + kArenaBytes;
     }
 
-    /// Enqueues; or, where nothing is put off, leaves it to the caller to do the work without the
-    /// lock.
+    /// Enqueues work if lazy; otherwise the caller runs it without the lock.
     bool put_off(Stream& stream, Step step) {
         ++stream.enqueued;
         if (settings.lazy) {
@@ -191,7 +190,7 @@ struct State {
         return false;
     }
 
-    /// Does a stream's work up to a number of steps. Waits lead to steps that were enqueued before
+    /// Runs a stream's work up to a number of steps. Waits are for steps that were enqueued before
     /// them, so it ends.
     void finish(Stream& stream, std::uint64_t steps) {
         while (stream.done < steps && !stream.pending.empty()) {
@@ -221,16 +220,15 @@ State& state() {
     return *shared;
 }
 
-enum class Kind { can_fail, releases, launch, asks };
+enum class Kind { can_fail, releases, launch, never_fails };
 
 /// One call of a runtime or launch function: holds the lock, counts, and decides whether it fails.
 class Call {
   public:
     Call(const char* name, Kind kind) : name_(name), shared_(state()), lock_(shared_.mutex) {
         ++shared_.counts[name];
-        // Whether there is a device and a driver, every call would say; only sticky errors keep
-        // releasing calls from success.
-        if (kind != Kind::asks && shared_.settings.devices <= 0) {
+        // Every call fails without a device or driver; only sticky errors fail releasing calls.
+        if (kind != Kind::never_fails && shared_.settings.devices <= 0) {
             fail(shared_.settings.devices < 0 ? cudaErrorInsufficientDriver : cudaErrorNoDevice);
             return;
         }
@@ -248,7 +246,7 @@ class Call {
                 }
             }
         }
-        if (shared_.broken != cudaSuccess && kind != Kind::asks) fail(shared_.broken);
+        if (shared_.broken != cudaSuccess && kind != Kind::never_fails) fail(shared_.broken);
     }
 
     State& shared() { return shared_; }
@@ -256,7 +254,7 @@ class Call {
     const char* name() const { return name_; }
     bool failed() const { return code_ != cudaSuccess; }
     cudaError_t code() const { return code_; }
-    /// Notes the error and returns it.
+    /// Stores the error as the thread's last one and returns it.
     cudaError_t fail(cudaError_t code) {
         code_ = code;
         shared_.thread().last_error = code;
@@ -285,7 +283,7 @@ class Call {
         return at->second;
     }
 
-    /// Where `bytes` at a device address are kept, or nullptr for an address of the host.
+    /// Storage of `bytes` at a device address; nullptr for a host address.
     void* storage_of(std::uintptr_t address, std::size_t bytes, int device,
                      std::size_t* available = nullptr) const {
         if (!shared_.in_arena(address)) return nullptr;
@@ -295,7 +293,7 @@ class Call {
         const auto& [base, allocation] = *at;
         const std::size_t offset = address - base;
         const std::size_t size = allocation.storage->size;
-        // Nothing, at the end of an allocation, is nowhere else either.
+        // No bytes at the end of an allocation are within it.
         if (offset >= size && !(bytes == 0 && offset == size))
             misused("device memory that is not allocated, or no more");
         if (bytes > size - offset) {
@@ -310,8 +308,7 @@ class Call {
         return static_cast<std::byte*>(allocation.storage->data) + offset;
     }
 
-    /// Whether the whole range is page-locked. Aborts where only a part is, which the driver
-    /// refuses.
+    /// Whether a range is page-locked. Aborts where only a part is; the driver refuses that.
     bool page_locked(std::uintptr_t address, std::size_t bytes) const {
         const auto inside = [&](std::uintptr_t base, std::size_t size) {
             if (address >= base + size || address + bytes <= base) return false;
@@ -328,7 +325,7 @@ class Call {
     }
 
   private:
-    /// Without the lock: what others do goes on.
+    /// Hangs without the lock, so that other threads continue.
     void hang() {
         if (shared_.announce) {
             std::fprintf(stderr, "fake cuda: call %" PRIu64 " (%s) hangs\n", shared_.calls, name_);
@@ -403,8 +400,7 @@ const ErrorText* text_of(cudaError_t code) {
     return at == std::end(kErrors) ? nullptr : at;
 }
 
-/// A device of no make in particular. Some figures are those of large ones, so that nothing is left
-/// out for want of room.
+/// Attributes of the fake devices, large enough for every pass.
 constexpr int kProcessors = 4;
 constexpr int kSharedBytes = 227 * 1024;
 constexpr int kSharedBytesProcessor = 228 * 1024;
@@ -422,7 +418,7 @@ void enqueue(Call& call, Stream& stream, std::function<void()> work, bool over =
         if (over) call.shared().finish(stream);
         return;
     }
-    // The lock would hide races between what two threads have enqueued.
+    // The lock would hide races between two threads' work.
     call.unlock();
     work();
 }
@@ -583,7 +579,7 @@ Launch::Launch(const char* name, cudaStream_t stream) : name_(name), stream_(str
 void* Launch::resolve_device(const volatile void* address, std::size_t bytes, std::size_t alignment,
                              const char* what, std::size_t& available) const {
     if (bytes == 0 && address == nullptr) return nullptr;
-    Call call(what, Kind::asks);
+    Call call(what, Kind::never_fails);
     const auto at = reinterpret_cast<std::uintptr_t>(address);
     void* const storage = call.storage_of(at, bytes, device_, &available);
     require(storage != nullptr, fmt::format("{} is not device memory", what).c_str());
@@ -592,7 +588,7 @@ void* Launch::resolve_device(const volatile void* address, std::size_t bytes, st
 }
 
 void Launch::check_pinned(const void* address, std::size_t bytes, const char* what) const {
-    Call call(what, Kind::asks);
+    Call call(what, Kind::never_fails);
     require(call.page_locked(reinterpret_cast<std::uintptr_t>(address), bytes),
             fmt::format("{} is not page-locked host memory", what).c_str());
 }
@@ -602,7 +598,7 @@ bool Launch::is_device_memory(const void* address) const {
 }
 
 cudaError_t Launch::run(std::function<void()> work) const {
-    Call call("launched work", Kind::asks);
+    Call call("launched work", Kind::never_fails);
     enqueue(call, *call.stream_of(stream_), std::move(work));
     return cudaSuccess;
 }
@@ -854,7 +850,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
         enqueue(call, *stream, [=] { std::memcpy(to_device, staged->data(), bytes); });
         return cudaSuccess;
     }
-    // Into pageable memory a copy is over when the call is.
+    // A copy to pageable memory ends before the call returns.
     const bool over = to_device == nullptr && !call.page_locked(to_address, bytes);
     const void* const source = from_device != nullptr ? from_device : from;
     void* const target = to_device != nullptr ? to_device : to;
@@ -906,7 +902,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
     Call call(__func__, Kind::can_fail);
     if (call.failed()) return call.code();
     const auto stream = call.stream_of(handle);
-    // Time passes: a step for every look.
+    // Each query lets one step pass.
     call.shared().finish(*stream, stream->done + 1);
     return stream->pending.empty() ? cudaSuccess : cudaErrorNotReady;
 }
@@ -979,20 +975,20 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from_handle, cudaEvent_t
     if (!from.timed || !to.timed) call.misused("an event made without timing");
     if (!from.stream || !to.stream) call.misused("an event that was never recorded");
     if (!happened(from) || !happened(to)) return call.fail(cudaErrorNotReady);
-    // What happened took some time, whatever the clock's resolution.
+    // More than 0, whatever the clock's resolution.
     *ms = std::max(
         std::chrono::duration<float, std::milli>(**to.happened - **from.happened).count(), 0.0005F);
     return cudaSuccess;
 }
 
 cudaError_t cudaGetLastError() {
-    Call call(__func__, Kind::asks);
+    Call call(__func__, Kind::never_fails);
     if (call.shared().broken != cudaSuccess) return call.shared().broken;
     return std::exchange(call.thread().last_error, cudaSuccess);
 }
 
 cudaError_t cudaPeekAtLastError() {
-    Call call(__func__, Kind::asks);
+    Call call(__func__, Kind::never_fails);
     return call.shared().broken != cudaSuccess ? call.shared().broken : call.thread().last_error;
 }
 
@@ -1007,13 +1003,13 @@ const char* cudaGetErrorString(cudaError_t code) {
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
-    Call call(__func__, Kind::asks);
+    Call call(__func__, Kind::never_fails);
     *version = call.shared().settings.devices < 0 ? 0 : kDriverVersion;
     return cudaSuccess;
 }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
-    Call call(__func__, Kind::asks);
+    Call call(__func__, Kind::never_fails);
     *version = CUDART_VERSION;
     return cudaSuccess;
 }
