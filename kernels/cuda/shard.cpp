@@ -12,6 +12,23 @@ namespace gloved::kernels::cuda {
 namespace {
 
 constexpr int kOldestCapability = 75;
+/// Writes the queries' vectors, padded with zeros to `stride`, and fl32(raw / norm) to `unit`
+/// unless that is nullptr.
+void write_vectors(std::span<const PassQuery> queries, std::size_t stride, float* raw,
+                   float* unit) {
+    for (const PassQuery& query : queries) {
+        const auto& values = query.vector->values;
+        std::fill(std::copy(values.begin(), values.end(), raw), raw + stride, 0.0F);
+        raw += stride;
+        if (unit == nullptr) continue;
+        const auto to_unit = [&](float value) {
+            return static_cast<float>(static_cast<double>(value) / query.vector->norm);
+        };
+        std::fill(std::transform(values.begin(), values.end(), unit, to_unit), unit + stride, 0.0F);
+        unit += stride;
+    }
+}
+
 }  // namespace
 
 Result<DeviceFacts> read_device(int device) {
@@ -228,7 +245,10 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs) {
     std::vector<DeviceQuery> described;
     std::vector<std::uint32_t> excluded;
     described.reserve(queries.size());
-    for (const PassQuery& query : queries) described.push_back(describe(query, excluded));
+    for (const PassQuery& query : queries) {
+        assert(query.vector->values.size() == dim);
+        described.push_back(describe(query, excluded));
+    }
     assert(excluded.size() <= sizes_.excluded);
     planes::PlaneQuery digits;
     if (inputs == Inputs::plane_scan) {
@@ -247,45 +267,26 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs) {
                     excluded.size() * sizeof(std::uint32_t));
     if (!digits.bytes.empty())
         std::memcpy(host + layout.digits, digits.bytes.data(), digits.bytes.size());
-    auto* raw = reinterpret_cast<float*>(host + layout.raw);
-    auto* unit = reinterpret_cast<float*>(host + layout.unit);
-    for (const PassQuery& query : queries) {
-        const auto& values = query.vector->values;
-        assert(values.size() == dim);
-        std::copy(values.begin(), values.end(), raw);
-        std::fill(raw + dim, raw + stride, 0.0F);
-        raw += stride;
-        if (!with_unit) continue;
-        for (std::size_t i = 0; i < dim; ++i) {
-            unit[i] = static_cast<float>(static_cast<double>(values[i]) / query.vector->norm);
-        }
-        std::fill(unit + dim, unit + stride, 0.0F);
-        unit += stride;
-    }
-    const bool any_rank =
-        std::any_of(described.begin(), described.end(),
-                    [](const DeviceQuery& query) { return query.rank_below != ~std::uint32_t{0}; });
-    std::uint32_t max_k_plus_excluded = 0;
-    for (const DeviceQuery& query : described)
-        max_k_plus_excluded = std::max(max_k_plus_excluded, query.k_plus_excluded);
-    const bool all_rows = std::all_of(
-        described.begin(), described.end(),
-        [&](const DeviceQuery& query) { return query.first == 0 && query.last == rows_.size(); });
+    write_vectors(queries, stride, reinterpret_cast<float*>(host + layout.raw),
+                  with_unit ? reinterpret_cast<float*>(host + layout.unit) : nullptr);
     const std::byte* const device = buffers_.input.data();
-    queries_ = {reinterpret_cast<const DeviceQuery*>(device),
-                reinterpret_cast<const float*>(device + layout.raw),
-                reinterpret_cast<const float*>(device + layout.unit),
-                reinterpret_cast<const std::uint32_t*>(device + layout.excluded),
-                reinterpret_cast<const std::int8_t*>(device + layout.digits),
-                static_cast<std::uint32_t>(queries.size()),
-                any_rank,
-                max_k_plus_excluded,
-                all_rows,
-                {reinterpret_cast<const DeviceQuery*>(host),
-                 reinterpret_cast<const float*>(host + layout.raw),
-                 reinterpret_cast<const float*>(host + layout.unit),
-                 reinterpret_cast<const std::uint32_t*>(host + layout.excluded),
-                 reinterpret_cast<const std::int8_t*>(host + layout.digits)}};
+    queries_ = {.queries = reinterpret_cast<const DeviceQuery*>(device),
+                .raw = reinterpret_cast<const float*>(device + layout.raw),
+                .unit = reinterpret_cast<const float*>(device + layout.unit),
+                .excluded = reinterpret_cast<const std::uint32_t*>(device + layout.excluded),
+                .digits = reinterpret_cast<const std::int8_t*>(device + layout.digits),
+                .count = static_cast<std::uint32_t>(queries.size()),
+                .host = {.queries = reinterpret_cast<const DeviceQuery*>(host),
+                         .raw = reinterpret_cast<const float*>(host + layout.raw),
+                         .unit = reinterpret_cast<const float*>(host + layout.unit),
+                         .excluded = reinterpret_cast<const std::uint32_t*>(host + layout.excluded),
+                         .digits = reinterpret_cast<const std::int8_t*>(host + layout.digits)}};
+    for (const DeviceQuery& query : described) {
+        queries_.any_rank = queries_.any_rank || query.rank_below != ~std::uint32_t{0};
+        queries_.all_rows = queries_.all_rows && query.first == 0 && query.last == rows_.size();
+        queries_.max_k_plus_excluded =
+            std::max(queries_.max_k_plus_excluded, query.k_plus_excluded);
+    }
     if (inputs == Inputs::scan && scan_query_fits_parameters(model_, queries_, shape_)) return {};
     if (inputs == Inputs::plane_scan && plane_query_fits_parameters(model_, queries_)) return {};
     sent_ = true;
