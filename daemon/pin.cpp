@@ -31,8 +31,7 @@ Status lock_in_pieces(std::span<const std::byte> pages, const GoesOn& goes_on) {
         return Error{
             ErrorCode::unavailable,
             fmt::format("cannot lock the model's {} bytes in memory ({}; the limit is {}); "
-                        "raise the limit with LimitMEMLOCK= or `ulimit -l`, or use "
-                        "--pin off",
+                        "raise the limit with LimitMEMLOCK= or `ulimit -l`, or use --pin off",
                         pages.size(), reason, describe(memlock_limit()))};
     }
     return {};

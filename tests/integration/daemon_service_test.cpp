@@ -295,7 +295,7 @@ TEST(Pin, OnIsKeptOrTheStartRefused) {
     if (::geteuid() == 0) {
         const Finished finished = start("on")->wait();
         EXPECT_EQ(finished.exit_code, 1);
-        EXPECT_NE(finished.err.find("the limit is 0): raise it with LimitMEMLOCK="),
+        EXPECT_NE(finished.err.find("the limit is 0); raise the limit with LimitMEMLOCK="),
                   std::string::npos)
             << finished.err;
     } else {

@@ -53,10 +53,11 @@ class PlanesFile : public testing::Test {
         const auto opened = format::Model::open(model_);
         ASSERT_FALSE(opened) << fault;
         EXPECT_EQ(opened.error().code, code) << fault;
-        EXPECT_EQ(opened.error().message, fmt::format("{0}/planes: {1}; remove it: a model serves "
-                                                      "without. 'gloved-convert --planes-only {0}' "
-                                                      "to remake it",
-                                                      model_, fault));
+        EXPECT_EQ(opened.error().message,
+                  fmt::format("{0}/planes: {1}; remove it (planes are optional), "
+                              "or run 'gloved-convert --planes-only {0}' "
+                              "to remake it",
+                              model_, fault));
         // Who does not want planes is not kept from the rest.
         EXPECT_TRUE(format::Model::open(model_, format::WithPlanes::no));
     }
