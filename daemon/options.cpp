@@ -6,8 +6,10 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,8 +29,8 @@ using kernels::EngineKind;
 
 constexpr std::int64_t kMaxCount = 0xFFFFFFFF;
 constexpr std::size_t kMaxDevices = 64;
-constexpr unsigned kMaxThreads = 4096;
-constexpr double kMaxBatchMs = 60000;
+constexpr std::int64_t kMaxThreads = 4096;
+constexpr std::int64_t kMaxBatchMs = 60000;
 constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
 /// A shorter time would be cut to 0 ms, which may mean «for ever».
 constexpr double kMinSeconds = 0.001;
@@ -99,17 +101,32 @@ po::typed_value<double>* seconds(const char* name, std::chrono::milliseconds& ta
         });
 }
 
-/// A number from 1 to `max`. Read as signed: Boost would take -1 for the largest number there is.
-po::typed_value<std::int64_t>* count(const char* name, std::size_t& target,
-                                     std::int64_t max = kMaxCount) {
-    return po::value<std::int64_t>()
-        ->default_value(static_cast<std::int64_t>(target))
-        ->value_name("N")
-        ->notifier([name, &target, max](std::int64_t value) {
-            if (value < 1 || value > max)
-                throw po::error(fmt::format("--{} must be from 1 to {}, not {}", name, max, value));
-            target = static_cast<std::size_t>(value);
+/// A number from `min` to `max`. Integers are read as signed: Boost would take -1 for the largest
+/// number there is.
+template <class T>
+auto* number(const char* name, const char* value_name, T& target, std::int64_t min,
+             std::int64_t max) {
+    using Read = std::conditional_t<std::is_floating_point_v<T>, double, std::int64_t>;
+    return po::value<Read>()
+        ->default_value(static_cast<Read>(target))
+        ->value_name(value_name)
+        ->notifier([name, &target, min, max](Read value) {
+            if (!(value >= static_cast<Read>(min) && value <= static_cast<Read>(max))) {
+                throw po::error(
+                    fmt::format("--{} must be from {} to {}, not {}", name, min, max, value));
+            }
+            target = static_cast<T>(value);
         });
+}
+
+po::typed_value<std::int64_t>* count(const char* name, std::size_t& target) {
+    return number(name, "N", target, 1, kMaxCount);
+}
+
+/// An option whose text `take` reads.
+po::typed_value<std::string>* text(const char* value_name,
+                                   std::function<void(const std::string&)> take) {
+    return po::value<std::string>()->value_name(value_name)->notifier(std::move(take));
 }
 
 bool is_model_name(const std::string& name) {
@@ -190,10 +207,11 @@ po::options_description serving_options(Settings& settings) {
         "directory of a model; repeat for several models. NAME defaults to the directory's name. "
         "The first model is the default one");
     add("socket",
-        po::value<std::string>()->value_name("PATH")->notifier([&](const std::string& path) {
-            if (path.empty()) throw po::error("--socket needs a path");
-            settings.socket_path = path;
-        }),
+        text("PATH",
+             [&](const std::string& path) {
+                 if (path.empty()) throw po::error("--socket needs a path");
+                 settings.socket_path = path;
+             }),
         "socket path to listen on. Default: $GLOVED_SOCKET, else gloved.sock in "
         "$RUNTIME_DIRECTORY, else "
         "in /run/gloved (root) or $XDG_RUNTIME_DIR (other users)");
@@ -220,19 +238,10 @@ po::options_description engine_options(Settings& settings) {
             settings.simd),
         "cpu: instruction set. Default: the best one supported");
     add("device",
-        po::value<std::string>()
-            ->default_value("0")
-            ->value_name("all|N,N...")
-            ->notifier([&](const std::string& text) { set_devices(text, settings); }),
+        text("all|N,N...", [&](const std::string& devices) { set_devices(devices, settings); })
+            ->default_value("0"),
         "cuda: GPU numbers; the model's rows are split evenly among these GPUs");
-    add("threads",
-        po::value<unsigned>(&settings.threads)
-            ->default_value(0)
-            ->value_name("T")
-            ->notifier([](unsigned threads) {
-                if (threads > kMaxThreads)
-                    throw po::error(fmt::format("--threads must be at most {}", kMaxThreads));
-            }),
+    add("threads", number("threads", "T", settings.threads, 0, kMaxThreads),
         "cpu: number of threads; 0 means one per processor");
     add("pin",
         choice<Pin>("pin", {{"auto", Pin::automatic}, {"on", Pin::on}, {"off", Pin::off}},
@@ -243,18 +252,9 @@ po::options_description engine_options(Settings& settings) {
         "scan a 4-bit copy of the model first, then read only the vectors that it does not rule "
         "out; off saves the copy's memory");
     add("gpu-memory",
-        po::value<std::string>()->value_name("BYTES")->notifier(
-            [&](const std::string& text) { set_gpu_memory(text, settings); }),
+        text("BYTES", [&](const std::string& bytes) { set_gpu_memory(bytes, settings); }),
         "cuda: cap on memory per GPU, e.g. 6G; a larger model keeps its vectors in host memory");
-    add("batch-ms",
-        po::value<double>(&settings.batch_ms)
-            ->default_value(0)
-            ->value_name("MS")
-            ->notifier([](double ms) {
-                if (!(ms >= 0 && ms <= kMaxBatchMs)) {
-                    throw po::error(fmt::format("--batch-ms must be from 0 to {}", kMaxBatchMs));
-                }
-            }),
+    add("batch-ms", number("batch-ms", "MS", settings.batch_ms, 0, kMaxBatchMs),
         "predicted time of a batch; 0 means twice that of a single query, at least 1 ms");
     return options;
 }
@@ -265,7 +265,7 @@ po::options_description limit_options(Limits& limits) {
     add("max-k", count("max-k", limits.max_k), "largest k= of a request");
     add("max-connections", count("max-connections", limits.max_connections),
         "maximum number of open connections");
-    add("uid-share", count("uid-share", limits.uid_share, 100),
+    add("uid-share", number("uid-share", "N", limits.uid_share, 1, 100),
         "maximum percentage of them per user");
     add("queue-length", count("queue-length", limits.queue_length),
         "maximum number of requests waiting for an engine");
