@@ -17,6 +17,9 @@ namespace asio = boost::asio;
 using Socket = asio::local::stream_protocol::socket;
 using boost::system::error_code;
 
+/// Awaits an operation and stores its error in `error` instead of throwing.
+inline auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
+
 /// A condition variable of coroutines on the loop thread: `notify` wakes those that wait now. It
 /// stores no notification, so check the condition before each wait; on one thread nothing comes
 /// between.
@@ -26,9 +29,7 @@ class Signal {
         : timer_(executor, asio::steady_timer::time_point::max()) {}
 
     /// Not a coroutine of its own: every connection waits here, and a frame is 300 bytes.
-    asio::awaitable<void> wait() {
-        return timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored_));
-    }
+    asio::awaitable<void> wait() { return timer_.async_wait(ignoring(ignored_)); }
     void notify() { timer_.cancel(); }
 
   private:

@@ -1,12 +1,11 @@
-// How much memory one connection may hold, whatever it asks and however slowly it reads. Every
-// bound is in this file:
+// Limits on the memory of one connection, whatever it asks and however slowly it reads:
 //
-//   read and not handled     a line and one read: 128 KiB
-//   requests and answers     kMaxHeldBytes, and the one request that passed it: its line and what
-//                            is made of its words, 320 KiB at most; beside that k hits of 16 bytes
+//   input not yet handled    a line and one read: 128 KiB
+//   requests and answers     kMaxHeldBytes, and the one request that exceeds it: its line and its
+//                            words, 320 KiB at most, and k hits of 16 bytes
 //   text not yet written     two pieces of kPieceBytes
 //
-// That is less than 1 MiB. The system's socket buffer comes on top.
+// That is less than 1 MiB, without the system's socket buffer.
 #pragma once
 
 #include <algorithm>
@@ -18,23 +17,20 @@
 
 namespace gloved::daemon {
 
-/// Requests of one connection that are taken on before the first one is answered.
+/// Unanswered requests of one connection.
 inline constexpr std::size_t kMaxUnanswered = 256;
-/// What the requests and answers of one connection may hold before further input is left unread.
+/// Memory of a connection's requests and answers at which the daemon stops reading its input.
 inline constexpr std::size_t kMaxHeldBytes = std::size_t{384} * 1024;
-/// Text of an answer is made in pieces of about this size, when the one before has been taken.
+/// Size of the pieces in which a long answer is rendered, one when the last is written.
 inline constexpr std::size_t kPieceBytes = std::size_t{64} * 1024;
-/// What is handed to the system at once. The peer has --write-timeout to make room for it.
-///
-/// A quarter of what PROTOCOL.md says that a peer has to take in that time: the system makes room
-/// by whole slices, and one that is read in part, at the beginning and at the end of the time,
-/// makes none.
+/// Bytes of one write. The peer has --write-timeout to make room for them. That is a quarter of
+/// what PROTOCOL.md asks it to read in that time: the system makes room slice by slice, and slices
+/// that are read in part count for nothing.
 inline constexpr std::size_t kSliceBytes = std::size_t{16} * 1024;
-/// For each request, whatever it asks: its places in the session and in the engine's queue, with
-/// what the allocator adds.
+/// Fixed memory of a request: its slot, its job, and the allocator's overhead.
 inline constexpr std::size_t kRequestBytes = 1024;
-/// A parsed request may take forty times the bytes of its line. From this size on the line is kept
-/// until the request's turn comes.
+/// A parsed request may take forty times the memory of its line. If it takes more than this, only
+/// the line is kept until the request's turn comes.
 inline constexpr std::size_t kMaxParsedBytes = std::size_t{16} * 1024;
 
 /// Memory that a parsed request holds beside kRequestBytes.
@@ -42,8 +38,7 @@ inline std::size_t parsed_bytes(const wire::Request& request) {
     std::size_t bytes = request.terms.capacity() * sizeof(expr::Term) +
                         request.words.capacity() * sizeof(std::string) +
                         request.values.capacity() * sizeof(float);
-    const std::size_t inside = std::string().capacity();  // so many bytes need no memory of their
-                                                          // own
+    const std::size_t inside = std::string().capacity();  // these need no allocation
     const auto add = [&](const std::string& text) {
         bytes += text.capacity() > inside ? text.capacity() : 0;
     };
@@ -53,11 +48,10 @@ inline std::size_t parsed_bytes(const wire::Request& request) {
     return bytes;
 }
 
-/// A byte of a word, quoted: \xHH.
+/// Bytes of one byte of a word, quoted: \xHH.
 inline constexpr std::size_t kMaxQuotedBytes = 4;
 
-/// About the memory that a request of a model will hold when it is answered; TextSource::held_bytes
-/// is exact then.
+/// Estimates the memory of a request's answer; TextSource::held_bytes is exact later.
 inline std::size_t expected_answer_bytes(const wire::Request& request, const format::Model& model) {
     const std::size_t lines = std::min(request.options.k, model.rows());
     switch (request.verb) {

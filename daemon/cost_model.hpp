@@ -1,4 +1,4 @@
-// What a batch will take, learnt from those before it.
+// Predicts how long a batch takes, from earlier batches.
 #pragma once
 
 #include <algorithm>
@@ -8,21 +8,20 @@
 
 namespace gloved::daemon {
 
-/// Predicts the milliseconds of a pass over all rows from its number of vectors. Sizes are kept by
-/// powers of two, since cost grows in steps: memory bounds small batches, arithmetic large ones,
-/// and registers come in fixed widths. The first size that was never tried is taken for little more
-/// than the next smaller one, those beyond it for twice as much each, so that load finds the best
-/// size within a few batches and never by a leap. Not safe for concurrent use.
+/// Predicts the milliseconds of a pass over all rows from its number of vectors. Keeps one figure
+/// per power of two, since cost grows in steps. An untried size is predicted at 1.2 times the next
+/// smaller one, each larger one at twice that: under load batches grow step by step, without leaps.
+/// Not safe for concurrent use.
 class CostModel {
   public:
     static constexpr std::size_t kMaxVectors = 256;
 
-    /// `guess_ms` stands for a single query until one has been measured.
+    /// `guess_ms`: a single query, until one is measured.
     explicit CostModel(double guess_ms) { ms_[0] = guess_ms; }
 
     double single_ms() const { return ms_[0]; }
 
-    /// Never falls with growing `vectors`; 0 for none.
+    /// Monotonic in `vectors`; 0 for none.
     double predict_ms(std::size_t vectors) const {
         if (vectors == 0) return 0;
         double predicted = ms_[0];
@@ -38,17 +37,16 @@ class CostModel {
         return predicted;
     }
 
-    /// A pass with that many vectors took `ms`.
+    /// Learns that a pass with so many vectors took `ms`.
     void learn(std::size_t vectors, double ms) {
         if (vectors == 0) return;
         const std::size_t size = size_of(vectors);
         const bool first = size == 0 ? !single_measured_ : ms_[size] == 0;
         single_measured_ = single_measured_ || size == 0;
         ms_[size] = first ? ms : ms_[size] + (ms - ms_[size]) * kBlend;
-        // A larger size that once was slow, because the machine was busy, would never be tried
-        // again if it were believed for ever. It is forgotten when it has faded to what an untried
-        // one is taken for: a prediction below that, known from nothing, would let a batch leap
-        // over all sizes.
+        // Larger sizes fade: one that was slow on a busy machine would never be tried again. Once
+        // it has faded to the prediction for an untried size, it counts as untried: a lower figure
+        // would let batches leap.
         double smaller = ms_[0];
         for (std::size_t other = 1; other < ms_.size(); ++other) {
             if (other > size && ms_[other] != 0) {

@@ -18,33 +18,32 @@ namespace {
 
 using kernels::Pass;
 
-/// Until the first query is measured: what a slow memory would take.
+/// Guess for the first query: a slow memory.
 constexpr double kGuessBytesPerMs = 5e6;
-/// Re-scoring and sorting one hit, beyond those that come with any pass.
+/// Cost of re-scoring and sorting one hit beyond kFreeHits, which every pass includes.
 constexpr double kHitMs = 1e-3;
 constexpr std::size_t kFreeHits = 100;
-/// A pass of its own over some rows, however few.
+/// Fixed cost of a separate pass over some rows.
 constexpr double kRangeMs = 0.03;
-/// Looking a word up and adding its row.
+/// Cost of looking a word up and adding its row.
 constexpr double kWordMs = 2e-3;
-/// What waiting requests may hold in all.
+/// Memory that all waiting requests may hold.
 constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20;
-/// Hits cost beside the pass; a pass that carried more than this share of them says little about
-/// passes.
-constexpr double kTellingShare = 0.25;
-/// A plane that leaves more than one row in so many rules out too little.
-constexpr std::uint64_t kSelective = 10;
-/// As many as one pass over memory takes.
+/// The cost model learns only from batches where hits take a smaller share of the time.
+constexpr double kMaxHitsShare = 0.25;
+/// A plane that leaves more than one row in ten is counted as unselective.
+constexpr std::uint64_t kUnselectiveDivisor = 10;
+/// As many vectors as one pass takes.
 constexpr std::size_t kMaxBatch = CostModel::kMaxVectors;
 static_assert(kMaxBatch == std::size_t{1} << (kBatchSizes - 1));
 
-/// After a batch, how long the next request is waited for without sleeping.
+/// How long the worker polls for the next request before it sleeps.
 constexpr std::chrono::microseconds kSpin{200};
-/// Two threads spin, and the rest of the machine should not notice.
-constexpr unsigned kProcessorsForSpinning = 4;
+/// Two threads poll; others need processors too.
+constexpr unsigned kMinProcessorsToSpin = 4;
 
-/// The probes' lane in the queue; connections count from 1.
-constexpr std::uint64_t kProbes = 0;
+/// The queue's source of probes; connections count from 1.
+constexpr std::uint64_t kProbeSource = 0;
 
 double milliseconds(Clock::duration duration) {
     return std::chrono::duration<double, std::milli>(duration).count();
@@ -59,8 +58,8 @@ EngineWorker::EngineWorker(std::string name, std::shared_ptr<const format::Model
       known_(model_),
       engine_(std::move(engine)),
       settings_(settings),
-      worth_spinning_(engine_->kind() == kernels::EngineKind::cuda &&
-                      kernels::usable_processors() >= kProcessorsForSpinning),
+      should_spin_(engine_->kind() == kernels::EngineKind::cuda &&
+                   kernels::usable_processors() >= kMinProcessorsToSpin),
       costs_(static_cast<double>(model_->vectors().size_bytes()) / kGuessBytesPerMs),
       queue_(settings.limits.queue_length, kMaxQueueBytes) {
     thread_ = std::thread([this] { loop(); });
@@ -72,29 +71,29 @@ void EngineWorker::stop() {
 }
 
 void EngineWorker::loop() {
-    while (auto job = queue_.pop(worth_spinning_ ? kSpin : std::chrono::microseconds{})) {
+    while (auto job = queue_.pop(should_spin_ ? kSpin : std::chrono::microseconds{})) {
         Batch batch;
         const auto begun = Clock::now();
         while (job) {
             prepare(*job, batch);
             const bool full = batch.scans.size() >= kMaxBatch;
-            // Also by the clock: pieces of matrices and long lists of words are answered on the
-            // way, and nobody who waits for a scan should wait for all of them.
+            // The clock counts too: prepare answers pieces of matrices and long lists of words,
+            // and queries should not wait for all of those.
             const bool late = milliseconds(Clock::now() - begun) >= budget_ms();
             if (full || late ||
                 costs_.predict_ms(batch.vectors + 1) + batch.other_ms + batch.hits_ms > budget_ms())
                 break;
             job = queue_.try_pop();
         }
-        if (!batch.scans.empty()) answer(batch);
+        if (!batch.scans.empty()) run_engine(batch);
     }
 }
 
 void EngineWorker::prepare(Job& job, Batch& batch) {
     job.times.taken = Clock::now();
     if (job.abandoned->load(std::memory_order_relaxed)) return deliver(job, Reply());
-    if (const auto lost = refusal()) return fail(job, *lost);
-    if (job.goes_on) {
+    if (const auto fault = this->fault()) return fail(job, *fault);
+    if (job.is_continuation) {
         job.begun.make_costly_piece();
         return deliver(job, std::move(job.begun));
     }
@@ -113,15 +112,15 @@ void EngineWorker::prepare(Job& job, Batch& batch) {
     }
     if (!job.line.empty()) {
         auto parsed = wire::parse_request(std::exchange(job.line, {}));
-        assert(parsed);  // it was, once
+        assert(parsed);  // the session has parsed it before
         job.request = *std::move(parsed);
     }
     batch.other_ms +=
         kWordMs * static_cast<double>(job.request.words.size() + job.request.terms.size());
-    if (!needs_engine(job.request.verb)) return answer_directly(job);
+    if (!needs_engine(job.request.verb)) return answer_without_engine(job);
     auto query = resolve_query(job.request, *model_);
     if (!query) return fail(job, query.error());
-    // The query has all of it; a batch of long requests would hold it many times over.
+    // The query has its own copy: free this one.
     std::vector<expr::Term>().swap(job.request.terms);
     std::vector<std::string>().swap(job.request.words);
     std::vector<float>().swap(job.request.values);
@@ -138,27 +137,26 @@ void EngineWorker::prepare(Job& job, Batch& batch) {
     batch.scans.push_back({std::move(job), *std::move(query)});
 }
 
-void EngineWorker::answer(Batch& batch) {
+void EngineWorker::run_engine(Batch& batch) {
     std::vector<kernels::Query> queries;
     for (Scan& scan : batch.scans) queries.push_back(std::move(scan.query));
     const auto begun = Clock::now();
     auto ran = engine_->run(queries);
     const auto ended = Clock::now();
     if (!ran)
-        give_up(
+        stop_answering(
             {ran.error().code, fmt::format("engine {}: {}", engine_->name(), ran.error().message)});
-    if (const auto lost = refusal()) {
-        for (Scan& scan : batch.scans) fail(scan.job, *lost);
+    if (const auto fault = this->fault()) {
+        for (Scan& scan : batch.scans) fail(scan.job, *fault);
         return;
     }
     std::vector<kernels::Answer>& answers = *ran;
-    // Passes of their own over some rows, many hits, and queries that took the slow way would teach
-    // a wrong price.
+    // Separate passes over some rows, many hits and float64 passes would teach a wrong price.
     const double ms = milliseconds(ended - begun);
     const bool usual = std::all_of(
         answers.begin(), answers.end(),
         [](const kernels::Answer& answer) { return answer.certificate.pass != Pass::float64; });
-    if (usual && batch.vectors == queries.size() && batch.hits_ms < kTellingShare * ms)
+    if (usual && batch.vectors == queries.size() && batch.hits_ms < kMaxHitsShare * ms)
         costs_.learn(batch.vectors, ms);
 
     const auto asked = static_cast<std::size_t>(
@@ -179,13 +177,13 @@ void EngineWorker::answer(Batch& batch) {
         kernels::Answer& found = answers[i];
         if (job.is_probe) {
             const Status right = known_.check(*engine_, found);
-            // Of a file that was cut short the answer may be wrong, and the engine right.
-            if (files_are_whole() && !right) give_up(right.error());
+            // A file that was cut short makes a sound engine answer wrongly.
+            if (files_are_unchanged() && !right) stop_answering(right.error());
             deliver(job, Reply());
             continue;
         }
-        count(found.certificate);
-        std::vector<wire::StatusField> fields = status_of(job, true);
+        count_pass(found.certificate);
+        std::vector<wire::StatusField> fields = status_fields(job, true);
         if (options.certify) append_certificate(fields, found);
         const std::size_t hits = found.hits.size();
         Lines lines = job.request.verb == wire::Verb::rank
@@ -198,51 +196,50 @@ void EngineWorker::answer(Batch& batch) {
     }
 }
 
-void EngineWorker::count(const kernels::Certificate& certificate) {
+void EngineWorker::count_pass(const kernels::Certificate& certificate) {
     ++counts_.answers_by[static_cast<std::size_t>(certificate.pass)];
-    const bool wide =
-        certificate.pass == Pass::plane && certificate.survivors > certificate.scanned / kSelective;
+    const bool wide = certificate.pass == Pass::plane &&
+                      certificate.survivors > certificate.scanned / kUnselectiveDivisor;
     if (wide || certificate.plane_overflowed) ++counts_.plane_unselective;
 }
 
-std::vector<wire::StatusField> EngineWorker::status_of(const Job& job, bool scanned) const {
+std::vector<wire::StatusField> EngineWorker::status_fields(const Job& job, bool by_engine) const {
     const auto us =
         std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - job.times.arrived)
             .count();
     std::vector<wire::StatusField> fields;
-    if (scanned) fields.push_back({"engine", engine_->name()});
+    if (by_engine) fields.push_back({"engine", engine_->name()});
     fields.push_back({"us", static_cast<std::uint64_t>(us)});
     for (auto& field : model_fields(name_, *model_)) fields.push_back(std::move(field));
     return fields;
 }
 
-/// What a faulty device says is not to be believed, so nothing is answered after this; the process
-/// ends, and a supervisor starts it anew. Reported before anything else is delivered: what was
-/// answered by then, but not written, is not to be written any more.
-void EngineWorker::give_up(const Error& error) {
+/// Nothing that a faulty device returns can be trusted, so the process answers no more and ends.
+/// The report comes first: sessions must not write answers that they have already.
+void EngineWorker::stop_answering(const Error& error) {
     log_critical("model {}: {}; exiting without further answers", name_, error.message);
-    refuse(error);
-    if (report_fault_) report_fault_(error);
+    refuse_all(error);
+    if (on_fault_) on_fault_(error);
 }
 
-void EngineWorker::refuse(const Error& error) {
-    const std::lock_guard lock(lost_mutex_);
-    if (!lost_)
-        lost_ = Error{ErrorCode::unavailable,
-                      fmt::format("out of service ({}); the daemon stops", error.message)};
-    is_lost_ = true;
+void EngineWorker::refuse_all(const Error& error) {
+    const std::lock_guard lock(fault_mutex_);
+    if (!fault_)
+        fault_ = Error{ErrorCode::unavailable,
+                       fmt::format("out of service ({}); the daemon stops", error.message)};
+    has_fault_ = true;
 }
 
-std::optional<Error> EngineWorker::refusal() const {
-    if (!is_lost_) return std::nullopt;
-    const std::lock_guard lock(lost_mutex_);
-    return lost_;
+std::optional<Error> EngineWorker::fault() const {
+    if (!has_fault_) return std::nullopt;
+    const std::lock_guard lock(fault_mutex_);
+    return fault_;
 }
 
-bool EngineWorker::files_are_whole() {
+bool EngineWorker::files_are_unchanged() {
     const auto changed = model_->verify_sizes();
     if (changed) return true;
-    if (!is_lost_) give_up(changed.error());
+    if (!has_fault_) stop_answering(changed.error());
     return false;
 }
 
@@ -252,25 +249,24 @@ bool EngineWorker::probe(std::function<void(bool)> done) {
     job.times.arrived = Clock::now();
     job.abandoned = std::make_shared<std::atomic<bool>>(false);
     job.done = [this, done = std::move(done)](const Reply& reply, const Times&) {
-        done(!is_lost_ && !reply.error());
+        done(!has_fault_ && !reply.error());
     };
-    return queue_.push(kProbes, std::move(job), 0, true, true);
+    return queue_.push(kProbeSource, std::move(job), 0, true, true);
 }
 
-void EngineWorker::answer_directly(Job& job) {
-    auto lines = daemon::answer_directly(job.request, model_, job.form);
+void EngineWorker::answer_without_engine(Job& job) {
+    auto lines = daemon::answer_without_engine(job.request, model_, job.form);
     if (!lines) return fail(job, lines.error());
-    Reply reply(job.form, job.request.verb, status_of(job, false), *std::move(lines));
-    // Of a costly answer the first piece; whoever takes it asks for the next one, so that other
-    // requests come between them.
+    Reply reply(job.form, job.request.verb, status_fields(job, false), *std::move(lines));
+    // Of a costly answer only the first piece: other requests get their turn before the next.
     if (reply.is_costly()) reply.make_costly_piece();
     ++counts_.queries;
     deliver(job, std::move(reply));
 }
 
 void EngineWorker::fail(Job& job, const Error& error) {
-    // In the middle of an answer an ERR line would be taken for one of its lines.
-    deliver(job, job.goes_on ? Reply::broken() : Reply(job.form, error));
+    // In the middle of an answer an ERR line would look like one of its lines.
+    deliver(job, job.is_continuation ? Reply::broken() : Reply(job.form, error));
 }
 
 void EngineWorker::deliver(Job& job, Reply reply) {

@@ -1,4 +1,4 @@
-// Requests that wait for an engine, taken from each connection in turn.
+// A bounded queue that serves its sources round-robin.
 #pragma once
 
 #include <atomic>
@@ -15,28 +15,27 @@
 
 namespace gloved::daemon {
 
-/// A bounded queue of T with one lane a source. `pop` serves the sources that have something
-/// waiting round-robin, each in its own order, so that a source with ten thousand entries delays
-/// another's single one by one entry. When the queue is full a source that has nothing in it may
-/// still add one entry: whoever filled it keeps nobody else out. Any thread may call.
+/// A bounded queue of T with one lane per source. `pop` takes from the lanes in turn, so a source
+/// with ten thousand entries delays another's single one by one entry. When the queue is full, a
+/// source with an empty lane may still add one entry: nobody can lock others out. Any thread may
+/// call.
 template <class T>
 class FairQueue {
   public:
-    /// Full is: `max_entries` entries, or `max_bytes` by what `push` was told.
+    /// Full at `max_entries` entries, or at `max_bytes` of the bytes given to `push`.
     FairQueue(std::size_t max_entries, std::size_t max_bytes)
         : max_entries_(max_entries), max_bytes_(max_bytes) {}
 
-    /// Adds to the end of `source`'s lane; false, and `value` is left alone, when the queue is full
-    /// (not if `goes_on`: what was begun is brought to its end) or closed. `urgent`: if the source
-    /// has nothing waiting, its turn is the next.
-    bool push(std::uint64_t source, T&& value, std::size_t bytes = 0, bool goes_on = false,
+    /// Adds to the end of `source`'s lane. False, and `value` stays unchanged, when the queue is
+    /// closed, or full and not `ignores_limits`. `urgent`: if the lane is empty, its turn is next.
+    bool push(std::uint64_t source, T&& value, std::size_t bytes = 0, bool ignores_limits = false,
               bool urgent = false) {
         {
             const std::lock_guard lock(mutex_);
             if (closed_) return false;
             auto& lane = lanes_[source];
             const bool full = size_ >= max_entries_ || bytes_ + bytes > max_bytes_;
-            if (full && !lane.empty() && !goes_on) return false;
+            if (full && !lane.empty() && !ignores_limits) return false;
             if (lane.empty()) turns_.insert(urgent ? turns_.begin() : turns_.end(), source);
             lane.push_back({std::move(value), bytes});
             ++size_;
@@ -47,8 +46,8 @@ class FairQueue {
         return true;
     }
 
-    /// Waits for an entry; nothing once the queue is closed and empty. For `spin` it waits without
-    /// sleeping: waking a thread takes longer than some engines take for a query.
+    /// Waits for an entry; nothing once the queue is closed and empty. Polls for `spin` before it
+    /// sleeps: waking a thread takes longer than some engines take for a query.
     std::optional<T> pop(std::chrono::microseconds spin = {}) {
         for (const auto until = std::chrono::steady_clock::now() + spin;
              spin.count() > 0 && waiting_.load(std::memory_order_relaxed) == 0 &&
@@ -59,13 +58,13 @@ class FairQueue {
         return take();
     }
 
-    /// An entry if there is one now.
+    /// An entry, or nothing if the queue is empty.
     std::optional<T> try_pop() {
         const std::lock_guard lock(mutex_);
         return take();
     }
 
-    /// Refuses further entries; what waits can still be popped.
+    /// Refuses further entries; those that wait can still be popped.
     void close() {
         {
             const std::lock_guard lock(mutex_);
@@ -109,7 +108,7 @@ class FairQueue {
     std::unordered_map<std::uint64_t, std::deque<Entry>> lanes_;
     std::list<std::uint64_t> turns_;  // sources whose lanes are not empty, next first
     std::size_t size_ = 0;
-    std::atomic<std::size_t> waiting_ = 0;  // size_, for those who only look
+    std::atomic<std::size_t> waiting_ = 0;  // size_, readable without the lock
     std::size_t bytes_ = 0;
     bool closed_ = false;
 };

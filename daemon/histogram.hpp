@@ -1,4 +1,4 @@
-// Times, counted by size.
+// A histogram of durations.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace gloved::daemon {
 
 /// Counts durations in buckets of a sixteenth of an octave, from 1 µs to 71 minutes: percentiles
-/// are right to 6.3 %. Longer ones count as the longest. Of one thread.
+/// are right to 6.3 %. Longer ones count as 71 minutes. Not safe for concurrent use.
 class Histogram {
   public:
     void add(std::chrono::nanoseconds duration) {
@@ -24,8 +24,8 @@ class Histogram {
     std::uint64_t count() const { return count_; }
     double sum_us() const { return sum_us_; }
 
-    /// The smallest bound in µs that at least `share` (0 to 1) of all durations do not pass; 0
-    /// where there are none.
+    /// The percentile of `share` (0 to 1) in µs, rounded up to its bucket's end; 0 without
+    /// durations.
     std::uint64_t percentile_us(double share) const {
         const double wanted = share * static_cast<double>(count_);
         std::uint64_t seen = 0;
@@ -36,7 +36,7 @@ class Histogram {
         return 0;
     }
 
-    /// How many took less than 2^`power` µs.
+    /// How many durations are below 2^`power` µs.
     std::uint64_t below_power(unsigned power) const {
         std::uint64_t sum = 0;
         for (std::size_t i = 0; i < bucket_of(std::uint64_t{1} << power); ++i) sum += counts_[i];
@@ -48,7 +48,7 @@ class Histogram {
   private:
     static constexpr unsigned kSubBits = 4;
     static constexpr std::size_t kSub = std::size_t{1} << kSubBits;
-    // Below 16 µs a bucket a microsecond; then sixteen an octave.
+    // One bucket per microsecond below 16 µs, then sixteen per octave.
     static constexpr std::size_t kBuckets = (kMaxPower - kSubBits + 1) * kSub;
 
     static std::size_t bucket_of(std::uint64_t us) {

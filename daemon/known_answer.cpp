@@ -8,8 +8,8 @@
 namespace gloved::daemon {
 namespace {
 
-constexpr std::size_t kFewRows = 4096;
-/// Words of the same direction may stand before it; rounding stays far below this.
+constexpr std::size_t kProbeRows = 4096;
+/// Another word of the same direction may come first; rounding errors are far smaller than this.
 constexpr double kMinScore = 0.999999;
 
 }  // namespace
@@ -27,7 +27,7 @@ std::optional<kernels::Query> KnownAnswer::query(bool of_all_rows) const {
     kernels::Query query{
         kernels::Cosine{{{vector.begin(), vector.end()}, model_->norms()[*row_]}}, 1, {}, {}};
     if (!of_all_rows)
-        query.filter.rows = format::RowRange{*row_, std::min(*row_ + kFewRows, model_->rows())};
+        query.filter.rows = format::RowRange{*row_, std::min(*row_ + kProbeRows, model_->rows())};
     return query;
 }
 

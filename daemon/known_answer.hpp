@@ -1,5 +1,4 @@
-// A query whose answer is known: what an engine is asked before it serves, and whenever it must
-// prove that it still does.
+// A query whose answer is known, to test an engine before it serves and while it serves.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +11,18 @@
 
 namespace gloved::daemon {
 
-/// A word's own vector, to which nothing is nearer than the word.
+/// The query with a word's own vector: the word is its nearest row.
 class KnownAnswer {
   public:
     explicit KnownAnswer(std::shared_ptr<const format::Model> model);
 
-    /// The query over all rows, or over a few thousand around the word, which takes no time to
-    /// speak of. Nothing for a model whose rows are all zero: every answer is right there.
+    /// The query over all rows, or over a few thousand, which is quick. Nothing for a model whose
+    /// rows are all zero.
     std::optional<kernels::Query> query(bool of_all_rows) const;
-    /// Whether that is the answer. Error: internal.
+    /// Checks an answer to it. Error: internal.
     Status check(const kernels::Engine& engine, const kernels::Answer& answer) const;
 
-    /// Asks the engine. Errors: internal, and those of Engine::run.
+    /// Asks the engine and checks its answer. Errors: internal, and those of Engine::run.
     Status ask(kernels::Engine& engine, bool of_all_rows) const;
 
   private:

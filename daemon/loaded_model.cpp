@@ -5,8 +5,7 @@
 namespace gloved::daemon {
 namespace {
 
-/// A word's suggestions take less; what takes longer, on a busy machine, ends with those found by
-/// then.
+/// Time limit of a search; what it has found by then is the result.
 constexpr std::chrono::milliseconds kMaxSuggestTime{5};
 
 std::vector<std::unique_ptr<EngineWorker>> workers_of(
@@ -28,7 +27,7 @@ LoadedModel::LoadedModel(std::string name, std::shared_ptr<const format::Model> 
     : name_(std::move(name)),
       model_(std::move(model)),
       workers_(workers_of(name_, model_, std::move(engines), settings)),
-      // Rows that are scanned on a GPU are read on the host only where a word is looked up.
+      // With a GPU, the host reads rows only for look-ups.
       pinning_(
           model_,
           workers_.front()->engine().kind() == kernels::EngineKind::cpu ? settings.pin : Pin::off,

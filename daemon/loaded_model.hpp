@@ -1,4 +1,4 @@
-// A model that is served.
+// A model in memory with its engines.
 #pragma once
 
 #include <functional>
@@ -17,30 +17,29 @@
 
 namespace gloved::daemon {
 
-/// A model as it was loaded once, with its engines and their threads. Loading it anew makes another
-/// one, and this one lives on until its last answer is given.
+/// A model with its engines and their threads. A reload makes another one; this one lives until its
+/// last answer is sent.
 class LoadedModel {
   public:
-    /// `engines`: the first one answers unless a request names another. `settings` outlives it.
+    /// The first engine answers unless a request names another. `settings` outlives it.
     LoadedModel(std::string name, std::shared_ptr<const format::Model> model,
                 std::vector<std::unique_ptr<kernels::Engine>> engines, const Settings& settings);
 
     const std::string& name() const { return name_; }
     const format::Model& model() const { return *model_; }
-    /// One an engine; never empty.
+    /// One per engine; never empty.
     const std::vector<std::unique_ptr<EngineWorker>>& workers() const { return workers_; }
     EngineWorker& first_worker() const { return *workers_.front(); }
-    /// The engine that `name` means: empty and «auto» are the first one's. nullptr when there is
-    /// none.
+    /// The worker of the engine `name`, the first for "" and «auto»; nullptr when there is none.
     EngineWorker* find_worker(const std::string& name) const;
     /// «on», «off», «pending» or «refused».
     const char* pinned() const { return pinning_.state(); }
 
-    /// Near spellings of a word that the model does not have. Of one thread at a time; its first
-    /// call makes the index.
+    /// Near spellings of a word that the model does not have. The first call builds the index. Not
+    /// safe for concurrent use.
     std::vector<std::string> suggest(std::string_view word);
 
-    /// Ends the threads of the engines, when what waits is answered.
+    /// Ends the engines' threads after the waiting requests are answered.
     void stop() const;
 
   private:
@@ -52,8 +51,8 @@ class LoadedModel {
 };
 
 using Loaded = Result<std::shared_ptr<LoadedModel>>;
-/// Loads one of the models, which has answered a known query then. With `verify` its checksums are
-/// compared first. Any thread.
+/// Loads a model and tests its engine with a known query; with `verify` compares all checksums
+/// first. Any thread.
 using Loader = std::function<Loaded(const ModelSetting& setting, bool verify)>;
 
 }  // namespace gloved::daemon

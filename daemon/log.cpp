@@ -23,11 +23,11 @@ namespace gloved::daemon {
 namespace {
 
 constexpr std::uint64_t kLinesASecond = 10;
-/// For a reader that has stopped, at the end of the process.
+/// How long the end of the process waits for a reader.
 constexpr std::chrono::milliseconds kMaxFinishTime{200};
 
-/// Whether standard error is a stream to journald: it says which device and inode that is
-/// (systemd.exec(5), JOURNAL_STREAM).
+/// Whether standard error goes to journald: compares its device and inode with JOURNAL_STREAM
+/// (systemd.exec(5)).
 bool goes_to_journal() {
     const char* stream = std::getenv("JOURNAL_STREAM");
     struct stat status {};
@@ -70,9 +70,9 @@ class Sink : public spdlog::sinks::base_sink<std::mutex> {
         const std::lock_guard lock(mutex_);
         output_.finish(limit);
     }
-    bool keeps_lines() {
+    bool has_pending_lines() {
         const std::lock_guard lock(mutex_);
-        return output_.keeps_lines();
+        return output_.has_pending_lines();
     }
     const LogOutput& output() const { return output_; }
 
@@ -88,10 +88,10 @@ class Sink : public spdlog::sinks::base_sink<std::mutex> {
     LogOutput output_{STDERR_FILENO};
 };
 
-/// Made by start_log, and never freed: threads log to the end.
+/// Made by start_log and never freed: threads log until the process ends.
 Sink* sink = nullptr;
 
-/// Where a line comes from; the name is a literal's.
+/// A file, as a literal, and its line.
 using Place = std::tuple<std::string_view, int>;
 
 struct Limits {
@@ -107,7 +107,7 @@ Limits& limits() {
 }  // namespace
 
 void start_log(spdlog::level::level_enum level) {
-    // Never destroyed: last words may come after the end of main. It stays reachable from here.
+    // Never destroyed: threads may log after main has returned.
     static const auto& made = *new auto(std::make_shared<Sink>());
     sink = made.get();
     spdlog::set_default_logger(std::make_shared<spdlog::logger>("gloved", made));
@@ -143,33 +143,34 @@ void write_log_always(spdlog::level::level_enum level, const std::string& line) 
 
 namespace {
 
-/// Tells how many lines were left out, where a second is over; `at_the_end`: all of them.
+/// Reports how many lines were suppressed in seconds that are over, or `at_the_end` in all.
 void log_suppressed(bool at_the_end) {
     using Clock = LogLimiter<Place>::Clock;
     const auto now = at_the_end ? Clock::time_point::max() : Clock::now();
-    std::uint64_t left_out = 0;
+    std::uint64_t suppressed = 0;
     {
         const std::lock_guard lock(limits().mutex);
-        for (const auto& [place, count] : limits().limiter.take_left_out(now)) {
-            left_out += count;
+        for (const auto& [place, count] : limits().limiter.take_suppressed(now)) {
+            suppressed += count;
         }
     }
-    if (left_out > 0) {
-        write_log_always(spdlog::level::warn,
-                         fmt::format("{} more lines like the last ones were suppressed", left_out));
+    if (suppressed > 0) {
+        write_log_always(
+            spdlog::level::warn,
+            fmt::format("{} more lines like the last ones were suppressed", suppressed));
     }
 }
 
-/// Tells how many lines were lost since this was told last, once the reader is back. On the loop's
+/// Reports how many lines were lost since the last report, once the reader is back. On the loop
 /// thread.
-void tell_lost() {
-    static std::uint64_t told = 0;
+void report_lost_lines() {
+    static std::uint64_t reported = 0;
     static std::uint64_t tried = 0;
     static std::uint64_t taken = 0;
     const LogOutput& output = sink->output();
     const std::uint64_t lost = output.lost();
-    if (lost == told || sink->keeps_lines()) return;
-    // A reader that is gone for good, or a full disk: not again before something has changed.
+    if (lost == reported || sink->has_pending_lines()) return;
+    // After a failed report (a closed pipe, a full disk): not before something has changed.
     if (lost == tried && output.taken() == taken) return;
     const int reason = output.reason();
     const std::string why =
@@ -177,32 +178,32 @@ void tell_lost() {
                     : "could not be written (" + std::generic_category().message(reason) + ")";
     write_log_always(
         spdlog::level::warn,
-        fmt::format("{} lines of the log were lost: standard error {}", lost - told, why));
+        fmt::format("{} lines of the log were lost: standard error {}", lost - reported, why));
     tried = output.lost();
     taken = output.taken();
-    if (tried == lost) told = lost;
+    if (tried == lost) reported = lost;
 }
 
 }  // namespace
 
-void tend_log() {
+void flush_log() {
     log_suppressed(false);
     if (sink == nullptr) return;
     sink->flush();
-    tell_lost();
+    report_lost_lines();
 }
 
 void end_log() {
     log_suppressed(true);
     if (sink == nullptr) return;
     sink->finish(kMaxFinishTime);
-    tell_lost();
+    report_lost_lines();
 }
 
 std::uint64_t lost_log_lines() { return sink == nullptr ? 0 : sink->output().lost(); }
 
-void write_last_words(std::string_view text) noexcept {
-    if (sink != nullptr) return sink->output().write_last_words(text);
+void write_emergency_line(std::string_view text) noexcept {
+    if (sink != nullptr) return sink->output().write_emergency_line(text);
     (void)!::write(STDERR_FILENO, text.data(), text.size());
 }
 

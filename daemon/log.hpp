@@ -1,4 +1,4 @@
-// The daemon's log: a line an event, on standard error, for people and for journald.
+// The daemon's log: one line per event on standard error.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,40 +12,36 @@
 
 namespace gloved::daemon {
 
-/// Says where the log goes and from which level on. Under journald (JOURNAL_STREAM names standard
-/// error) lines begin with their priority, «<4>», and have no time of their own. Before any other
-/// thread logs.
+/// Starts the log, with lines from `level` on. Under journald (JOURNAL_STREAM names standard error)
+/// lines begin with their priority, «<4>», and have no time. Call it before other threads log.
 void start_log(spdlog::level::level_enum level);
 
-/// «<3>» where the log goes to journald, else nothing: for lines that are not written through the
-/// log.
+/// The prefix of error lines that do not pass through the log: «<3>» under journald, else empty.
 std::string_view log_prefix_of_errors();
 
-/// Writes a line, its control bytes and what is no UTF-8 as \xHH, without waiting for who reads it
-/// (log_output.hpp). A place in the code writes at most ten a second; how many more there were is
-/// told once by `tend_log`. Any thread.
+/// Writes a line without waiting for the reader; control bytes and invalid UTF-8 become \xHH. Each
+/// place in the code writes ten lines a second at most; `flush_log` reports how many were
+/// suppressed. Any thread.
 void write_log(spdlog::level::level_enum level, const spdlog::source_loc& where,
                const std::string& line);
 
-/// For lines that were asked for one by one: as above, and never left out.
+/// The same without that limit.
 void write_log_always(spdlog::level::level_enum level, const std::string& line);
 
-/// To be called now and then: writes what the reader had no room for, and tells how many lines were
-/// left out or lost.
-void tend_log();
+/// Writes pending lines, and reports suppressed and lost ones. Call it a few times a second.
+void flush_log();
 
-/// The same at the end of the process. Waits for the reader, for 0.2 s at most.
+/// The same at the end of the process; waits for the reader, 0.2 s at most.
 void end_log();
 
-/// How many lines were lost because nobody read them in time, or they could not be written. Any
-/// thread.
+/// Lines that were lost: not read in time, or not written because of an error. Any thread.
 std::uint64_t lost_log_lines();
 
 /// Writes a line that ends with LF, in a signal handler or when memory has run out. Waits for 0.1 s
 /// at most.
-void write_last_words(std::string_view text) noexcept;
+void write_emergency_line(std::string_view text) noexcept;
 
-/// A format with the place that it stands at. (By builtins: clang 14 has no std::source_location.)
+/// A format with its place in the code. (By builtins: clang 14 lacks std::source_location.)
 template <class... Args>
 struct LocatedFormat {
     template <class Text>

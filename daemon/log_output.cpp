@@ -18,8 +18,8 @@ namespace {
 
 /// A pipe holds 64 KiB, and a reader takes that in some 50 µs.
 constexpr std::chrono::milliseconds kMaxCatchUpTime{5};
-constexpr int kLastWordsPauseMs = 20;
-constexpr int kLastWordsTries = 5;
+constexpr int kEmergencyPauseMs = 20;
+constexpr int kEmergencyTries = 5;
 
 bool may_be_tried_again(int error) {
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
@@ -27,18 +27,18 @@ bool may_be_tried_again(int error) {
 
 }  // namespace
 
-/// A piece of text on its way to the thread that writes it.
-struct LogOutput::Handed {
+/// The buffer between LogOutput and the thread that writes it to a blocking descriptor.
+struct LogOutput::WriterThread {
     static constexpr int kNone = 0;
     static constexpr int kBeingFilled = -1;
 
-    /// How long the piece is, or one of the above.
+    /// Length of the piece in `bytes`, or one of the above.
     std::atomic<int> size{kNone};
-    /// An errno; 0 where the last write was right.
+    /// The last write's errno; 0 on success.
     std::atomic<int> error{0};
     std::array<char, PIPE_BUF> bytes;
 
-    /// False while there is another piece. In signal handlers too.
+    /// Takes a piece to write; false while there is another one. Safe in a signal handler.
     bool take(std::string_view text) noexcept {
         int none = kNone;
         if (!size.compare_exchange_strong(none, kBeingFilled)) return false;
@@ -77,12 +77,12 @@ struct LogOutput::Handed {
 };
 
 LogOutput::LogOutput(int fd, const std::string& descriptors) : fd_(fd) {
-    // No memory is asked for later. Pages that are never written cost nothing.
-    kept_.reserve(kMaxKeptBytes);
+    // No allocation later. Pages that are never written cost nothing.
+    pending_.reserve(kMaxPendingBytes);
     struct stat status {};
     if (::fstat(fd, &status) != 0) return;  // writing will fail, and be counted
     if (S_ISSOCK(status.st_mode)) {
-        way_ = Way::message;
+        mode_ = Mode::send;
     } else if (S_ISFIFO(status.st_mode) || ::isatty(fd) == 1) {
         const std::string path = descriptors + "/" + std::to_string(fd);
         own_ = UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -90,38 +90,38 @@ LogOutput::LogOutput(int fd, const std::string& descriptors) : fd_(fd) {
             fd_ = own_.get();
             return;
         }
-        // Another user's terminal or pipe, or there is no /proc. That it has room says nothing:
-        // what is written may need more than that, and others write there too.
-        way_ = Way::handed;
-        handed_ = std::make_shared<Handed>();
+        // Another user's terminal or pipe, or no /proc. Polling for room would not do: a line may
+        // need more than there is, and other processes write there too.
+        mode_ = Mode::thread;
+        writer_ = std::make_shared<WriterThread>();
         sigset_t all;
         sigset_t before;
         ::sigfillset(&all);
         ::pthread_sigmask(SIG_SETMASK, &all, &before);
-        // Nothing waits for it at the end of the process.
-        std::thread([handed = handed_, fd] { handed->write_all(fd); }).detach();
+        // Detached: the end of the process does not wait for it.
+        std::thread([writer = writer_, fd] { writer->write_all(fd); }).detach();
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
 }
 
 void LogOutput::write(std::string_view line) noexcept {
     flush();
-    if (kept_.empty()) {
-        // The rest of the line before is lost.
-        if (within_line_ && write_now("\n") != 1) return lose(line, errno);
+    if (pending_.empty()) {
+        // The rest of the last line is lost.
+        if (within_line_ && write_now("\n") != 1) return drop_lines(line, errno);
         const long written = write_now(line);
-        if (written < 0 && !may_be_tried_again(errno)) return lose(line, errno);
+        if (written < 0 && !may_be_tried_again(errno)) return drop_lines(line, errno);
         if (written > 0) ++taken_;
         line.remove_prefix(static_cast<std::size_t>(std::max(written, 0L)));
     }
-    if (line.size() > kMaxKeptBytes - kept_.size()) return lose(line, 0);
-    kept_.append(line);
+    if (line.size() > kMaxPendingBytes - pending_.size()) return drop_lines(line, 0);
+    pending_.append(line);
 }
 
 void LogOutput::flush() noexcept {
     std::size_t done = 0;
-    while (done < kept_.size()) {
-        const std::string_view piece = next_piece(std::string_view(kept_).substr(done));
+    while (done < pending_.size()) {
+        const std::string_view piece = next_piece(std::string_view(pending_).substr(done));
         const long written = write_now(piece);
         if (written > 0) {
             done += static_cast<std::size_t>(written);
@@ -129,19 +129,19 @@ void LogOutput::flush() noexcept {
         } else if (written < 0 && may_be_tried_again(errno)) {
             break;
         } else {
-            lose(std::string_view(kept_).substr(done), errno);
-            done = kept_.size();
+            drop_lines(std::string_view(pending_).substr(done), errno);
+            done = pending_.size();
         }
     }
-    kept_.erase(0, done);
+    pending_.erase(0, done);
 }
 
 void LogOutput::catch_up() noexcept {
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + kMaxCatchUpTime;
-    for (std::size_t before = kept_.size(); before > 0; before = kept_.size()) {
+    for (std::size_t before = pending_.size(); before > 0; before = pending_.size()) {
         flush();
-        if (kept_.empty() || kept_.size() == before || Clock::now() >= end) return;
+        if (pending_.empty() || pending_.size() == before || Clock::now() >= end) return;
         wait_for_room(1);
     }
 }
@@ -149,27 +149,27 @@ void LogOutput::catch_up() noexcept {
 void LogOutput::finish(std::chrono::milliseconds limit) noexcept {
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + limit;
-    for (flush(); !kept_.empty() || !all_written(); flush()) {
+    for (flush(); !pending_.empty() || !all_written(); flush()) {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
         if (left.count() <= 0) return;
         wait_for_room(static_cast<int>(left.count()));
     }
 }
 
-void LogOutput::write_last_words(std::string_view text) const noexcept {
+void LogOutput::write_emergency_line(std::string_view text) const noexcept {
     if (within_line_) (void)write_now("\n");
-    for (int tries = 0; tries < kLastWordsTries && !(text.empty() && all_written()); ++tries) {
+    for (int tries = 0; tries < kEmergencyTries && !(text.empty() && all_written()); ++tries) {
         const long written = text.empty() ? 0 : write_now(text);
         if (written > 0) {
             text.remove_prefix(static_cast<std::size_t>(written));
             continue;
         }
         if (written < 0 && !may_be_tried_again(errno)) return;
-        (void)::poll(nullptr, 0, kLastWordsPauseMs);
+        (void)::poll(nullptr, 0, kEmergencyPauseMs);
     }
 }
 
-/// What is to be written at once: whole lines that a pipe takes whole, or else one line.
+/// The next lines to write together: as many as a pipe takes whole, or one.
 std::string_view LogOutput::next_piece(std::string_view lines) {
     if (lines.size() <= PIPE_BUF) return lines;
     const std::size_t end = lines.rfind('\n', PIPE_BUF - 1);
@@ -178,14 +178,14 @@ std::string_view LogOutput::next_piece(std::string_view lines) {
 
 long LogOutput::write_now(std::string_view text) const noexcept {
     long written = 0;
-    if (way_ == Way::message) {
+    if (mode_ == Mode::send) {
         written = ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    } else if (way_ == Way::handed) {
+    } else if (mode_ == Mode::thread) {
         text = text.substr(0, PIPE_BUF);
-        errno = handed_->error.exchange(0);
+        errno = writer_->error.exchange(0);
         if (errno != 0) return -1;
         errno = EAGAIN;
-        if (!handed_->take(text)) return -1;
+        if (!writer_->take(text)) return -1;
         written = static_cast<long>(text.size());
     } else {
         written = ::write(fd_, text.data(), text.size());
@@ -195,11 +195,11 @@ long LogOutput::write_now(std::string_view text) const noexcept {
 }
 
 bool LogOutput::all_written() const noexcept {
-    return way_ != Way::handed || handed_->size == Handed::kNone;
+    return mode_ != Mode::thread || writer_->size == WriterThread::kNone;
 }
 
 void LogOutput::wait_for_room(int milliseconds) const noexcept {
-    if (way_ == Way::handed) {
+    if (mode_ == Mode::thread) {
         (void)::poll(nullptr, 0, 1);
         return;
     }
@@ -207,7 +207,7 @@ void LogOutput::wait_for_room(int milliseconds) const noexcept {
     (void)::poll(&room, 1, milliseconds);
 }
 
-void LogOutput::lose(std::string_view lines, int reason) noexcept {
+void LogOutput::drop_lines(std::string_view lines, int reason) noexcept {
     lost_ += static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
     reason_ = may_be_tried_again(reason) ? 0 : reason;
 }

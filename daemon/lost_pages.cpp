@@ -19,10 +19,10 @@
 namespace gloved::daemon {
 namespace {
 
-/// Taken before: the handler may not call what finds it out.
+/// Set before: the handler may not call log_prefix_of_errors.
 std::string_view prefix;
 
-/// A line, put together without taking memory.
+/// A line in a fixed buffer.
 class Line {
   public:
     void add(std::string_view text) {
@@ -30,7 +30,7 @@ class Line {
         std::copy_n(text.data(), length, bytes_.data() + size_);
         size_ += length;
     }
-    /// As the log would have it (common/quoting.hpp).
+    /// Adds text as the log would write it (common/quoting.hpp).
     void add_visible(std::string_view text) {
         constexpr std::string_view kDigits = "0123456789ABCDEF";
         while (!text.empty()) {
@@ -52,8 +52,7 @@ class Line {
     std::size_t size_ = 0;
 };
 
-/// Reads /proc/self/maps byte by byte: no memory is taken in a signal handler, and a mapping may be
-/// the very one that is made now.
+/// Reads /proc/self/maps without allocating, for a signal handler.
 class Maps {
   public:
     Maps() : fd_(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
@@ -61,7 +60,7 @@ class Maps {
     Maps& operator=(const Maps&) = delete;
     ~Maps() { ::close(fd_); }
 
-    /// The path that is mapped at `address`; empty where none is. It points into this object.
+    /// The path that is mapped at `address`, or empty. It points into this object.
     std::string_view path_at(std::uintptr_t address) {
         while (next_line()) {
             std::size_t at = 0;
@@ -120,14 +119,14 @@ class Maps {
     std::size_t length_ = 0;
 };
 
-/// Uses nothing but what signal-safety(7) lists.
+/// Names the file on stderr and ends the process. Calls only what signal-safety(7) lists.
 void on_bus_error(int number, siginfo_t* info, void* /*context*/) {
     if (info->si_code != BUS_ADRERR) {
         ::signal(number, SIG_DFL);
         ::raise(number);
         return;
     }
-    // The threads that scan together come here together.
+    // Several threads of a scan may come here at once.
     static std::atomic_flag is_told;
     while (is_told.test_and_set()) ::pause();
     Maps maps;
@@ -138,7 +137,7 @@ void on_bus_error(int number, siginfo_t* info, void* /*context*/) {
     line.add(
         ": cannot read a part of this file: it was cut short while in use, or its disk fails; "
         "exiting. Replace a model by renaming, as gloved-convert does, never in place\n");
-    write_last_words(line.text());
+    write_emergency_line(line.text());
     ::_exit(1);
 }
 

@@ -1,11 +1,10 @@
-// What happens when a mapped model file is cut short, or its disk cannot be read.
+// Handles SIGBUS: a mapped model file is cut short, or its disk cannot be read.
 #pragma once
 
 namespace gloved::daemon {
 
-/// From now on a page of a mapped file that is not there (SIGBUS) ends the process with status 1
-/// and a line that names the file. A misaligned access or a fault of the memory itself ends it as
-/// it always does.
+/// From now on, a missing page of a mapped file ends the process with status 1 and a line that
+/// names the file. Other causes of SIGBUS end it as by default.
 void install_sigbus_handler();
 
 }  // namespace gloved::daemon

@@ -156,7 +156,7 @@ void ModelSet::replace(std::size_t place, std::shared_ptr<LoadedModel> loaded) {
     failures_.erase(loaded->name());
     watch_engines(*loaded);
     if (fault_) {
-        for (const auto& worker : loaded->workers()) worker->refuse(*fault_);
+        for (const auto& worker : loaded->workers()) worker->refuse_all(*fault_);
     }
     retired_.push_back(std::exchange(models_[place], std::move(loaded)));
     load_anyway_at_ = Clock::now() + kMaxFarewell;
@@ -186,11 +186,11 @@ void ModelSet::free_retired() {
     }
 }
 
-void ModelSet::refuse(const Error& error) {
+void ModelSet::refuse_all(const Error& error) {
     fault_ = error;
     for (const auto* models : {&models_, &retired_}) {
         for (const auto& loaded : *models) {
-            for (const auto& worker : loaded->workers()) worker->refuse(error);
+            for (const auto& worker : loaded->workers()) worker->refuse_all(error);
         }
     }
 }

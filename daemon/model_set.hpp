@@ -1,4 +1,4 @@
-// The models that are served: loads them, exchanges them for new ones, frees the old ones.
+// The models that are loaded: loads them, exchanges them for new ones, frees the old ones.
 #pragma once
 
 #include <cstddef>
@@ -62,7 +62,7 @@ class ModelSet {
     /// Loads no more models: every reload that waits is refused.
     void stop_loading();
     /// Answers every request with an ERR line that tells of `error`, in models loaded later too.
-    void refuse(const Error& error);
+    void refuse_all(const Error& error);
     /// Ends all threads, when what waits at the engines is answered.
     void stop();
 

@@ -31,7 +31,7 @@ constexpr std::uint64_t kEngineBytes = std::uint64_t{8} << 20;
     std::array<char, 64> line;
     const auto end =
         fmt::format_to(line.begin(), "{}gloved: out of memory; exiting\n", log_prefix_of_errors());
-    write_last_words({line.data(), static_cast<std::size_t>(end - line.begin())});
+    write_emergency_line({line.data(), static_cast<std::size_t>(end - line.begin())});
     ::_exit(1);
 }
 

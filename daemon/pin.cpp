@@ -15,15 +15,15 @@
 namespace gloved::daemon {
 namespace {
 
-/// Locked in pieces, so that stopping the daemon never waits for a whole model.
+/// Small enough that stopping the daemon does not wait.
 constexpr std::size_t kPieceBytes = std::size_t{64} << 20;
 constexpr std::chrono::seconds kMaxWait{2};
 constexpr std::chrono::milliseconds kPoll{20};
 
-/// Calls `goes_on` before each piece, and returns early when it says no.
-template <class GoesOn>
-Status lock_in_pieces(std::span<const std::byte> pages, const GoesOn& goes_on) {
-    for (std::size_t at = 0; at < pages.size() && goes_on(); at += kPieceBytes) {
+/// Locks pages with mlock, piece by piece, as long as `may_continue()` is true.
+template <class Condition>
+Status lock_in_pieces(std::span<const std::byte> pages, const Condition& may_continue) {
+    for (std::size_t at = 0; at < pages.size() && may_continue(); at += kPieceBytes) {
         const auto piece = pages.subspan(at, std::min(kPieceBytes, pages.size() - at));
         if (::mlock(piece.data(), piece.size()) == 0) continue;
         const std::string reason = std::generic_category().message(errno);
@@ -37,11 +37,11 @@ Status lock_in_pieces(std::span<const std::byte> pages, const GoesOn& goes_on) {
     return {};
 }
 
-/// Values, and planes where they are stored.
-template <class GoesOn>
-Status lock_model(const format::Model& model, const GoesOn& goes_on) {
-    if (Status locked = lock_in_pieces(model.mapped_values(), goes_on); !locked) return locked;
-    if (Status locked = lock_in_pieces(model.mapped_planes(), goes_on); !locked) {
+/// Locks the values, and the planes if the model stores them.
+template <class Condition>
+Status lock_model(const format::Model& model, const Condition& may_continue) {
+    if (Status locked = lock_in_pieces(model.mapped_values(), may_continue); !locked) return locked;
+    if (Status locked = lock_in_pieces(model.mapped_planes(), may_continue); !locked) {
         ::munlock(model.mapped_values().data(), model.mapped_values().size());
         return locked;
     }

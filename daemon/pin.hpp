@@ -1,4 +1,4 @@
-// Keeping a model's pages in memory.
+// Locks a model's pages in memory.
 #pragma once
 
 #include <atomic>
@@ -14,17 +14,16 @@
 
 namespace gloved::daemon {
 
-/// How many bytes this process may lock, read back from the system: what a unit asks for may have
-/// been clipped. Nothing: no limit.
+/// Bytes that this process may lock (RLIMIT_MEMLOCK); nothing: no limit.
 std::optional<std::uint64_t> memlock_limit();
 /// «8388608», or «unlimited».
 std::string describe(const std::optional<std::uint64_t>& limit);
 
-/// Locks all of the model's values in memory, now. Error: unavailable, with the remedy.
+/// Locks the model's values and planes in memory. Error: unavailable, with the remedy.
 Status lock_values(const format::Model& model);
 
-/// Locks the mapped values with mlock on a thread of its own, since that reads the whole file the
-/// first time, and answers need not wait for it. The state is «off», «pending», «on» or «refused».
+/// Locks them on a thread of its own: mlock reads the whole files, and answers need not wait. The
+/// state is «off», «pending», «on» or «refused».
 class Pinning {
   public:
     /// Pin::on: they are locked already.

@@ -28,7 +28,7 @@ struct Lines {
     std::unique_ptr<TextSource> source;
 };
 
-/// Text, and then a source that makes the rest of it a piece at a time: a long answer never stands
+/// An answer as text, then a source that renders the rest piece by piece: a long answer is never
 /// whole in memory as text.
 class Reply {
   public:
@@ -39,36 +39,35 @@ class Reply {
     /// An OK with these status fields and lines.
     Reply(wire::Form form, wire::Verb verb, const std::vector<wire::StatusField>& status = {},
           Lines lines = {});
-    /// The answer cannot go on: the connection is to be closed.
+    /// An answer that cannot be continued: close the connection.
     static Reply broken() {
         Reply reply;
         reply.is_broken_ = true;
         return reply;
     }
 
-    /// Appends text while `out` has less than `enough_bytes` and there is text that is cheap to
-    /// make.
+    /// Appends text while `out` has less than `enough_bytes` and the next text is cheap to render.
     void append_to(std::string& out, std::size_t enough_bytes);
-    /// Whether what follows the text has to be made by `make_costly_piece`, on the engine's thread.
+    /// Whether `make_costly_piece` has to render the next piece, on the engine's thread.
     bool is_costly() const { return source_ != nullptr && source_->is_costly(); }
-    /// Makes the next piece of a costly source.
+    /// Renders the next piece of a costly source.
     void make_costly_piece();
-    /// Whether all has been appended.
+    /// Whether all text has been appended.
     bool finished() const { return text_.empty() && source_ == nullptr; }
     bool is_broken() const { return is_broken_; }
-    /// About what it holds in memory.
+    /// Memory that it holds, approximately.
     std::size_t held_bytes() const {
         return text_.capacity() + (source_ != nullptr ? source_->held_bytes() : 0);
     }
-    /// Of an ERR that is not finished; else null.
+    /// The error of an ERR that is not finished; else null.
     const Error* error() const { return error_ != nullptr ? &error_->error() : nullptr; }
-    /// Of an ERR, also when it is finished.
+    /// The code of an ERR, finished or not.
     std::optional<ErrorCode> error_code() const { return error_code_; }
-    /// To an unknown_word of which nothing has been appended.
+    /// Adds suggestions to an unknown_word of which nothing has been appended.
     void suggest(std::vector<std::string> suggestions) { error_->suggest(std::move(suggestions)); }
 
   private:
-    /// Has the source append its next piece; behind the last one comes the tail.
+    /// Appends the source's next piece, and the tail after the last one.
     void append_piece(std::string& out, std::size_t enough_bytes);
 
     std::string text_;

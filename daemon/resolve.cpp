@@ -16,13 +16,13 @@
 namespace gloved::daemon {
 namespace {
 
-constexpr std::size_t kWordInMessage = 200;
+constexpr std::size_t kMaxWordInMessage = 200;
 
 Result<kernels::Row> find_row(const std::string& word, const format::Model& model) {
     const auto row = model.find(word);
     if (row) return *row;
-    return Error{ErrorCode::unknown_word, printable(word, kWordInMessage) + " is not in the model",
-                 word};
+    return Error{ErrorCode::unknown_word,
+                 printable(word, kMaxWordInMessage) + " is not in the model", word};
 }
 
 Result<std::vector<kernels::Row>> find_rows(const std::vector<std::string>& words,
@@ -40,10 +40,10 @@ Result<std::vector<kernels::Row>> find_rows(const std::vector<std::string>& word
 Error zero_word(const std::string& word) {
     return {ErrorCode::zero_vector,
             fmt::format("{} has a zero vector: it has no direction to compare with",
-                        printable(word, kWordInMessage))};
+                        printable(word, kMaxWordInMessage))};
 }
 
-/// One row's vector as a query. Error: zero_vector, with the word.
+/// A row's vector as a query vector. Error: zero_vector, with the word.
 Result<kernels::QueryVector> vector_of(const format::Model& model, kernels::Row row,
                                        const std::string& word) {
     const auto values = model.vector(row);
@@ -71,8 +71,7 @@ Result<Lines> vector_line(const wire::Request& request, const ModelPointer& mode
     return Lines{1, {}, std::make_unique<VectorLine>(form, *row, model)};
 }
 
-/// The word whose row points least the way of all of them together: of the sum of the unit rows. Of
-/// equal ones the first named.
+/// ODD: the word with the smallest cosine to the sum of all unit rows; of equals the first.
 Result<Lines> odd_one(const wire::Request& request, const ModelPointer& model, wire::Form form) {
     const auto rows = find_rows(request.words, *model);
     if (!rows) return rows.error();
@@ -103,13 +102,13 @@ Result<Lines> matrix(const wire::Request& request, const ModelPointer& model, wi
         std::make_unique<MatrixLines>(form, request.options.metric, *std::move(rows), model)};
 }
 
-Lines presence(const wire::Request& request, const ModelPointer& model, wire::Form form) {
+Lines has_lines(const wire::Request& request, const ModelPointer& model, wire::Form form) {
     return {request.words.size(),
             {},
             std::make_unique<PresenceLines>(form, request.words, request.options.fields, model)};
 }
 
-/// The keys that start so, most frequent first.
+/// PREFIX: the keys that start with the text, by rank.
 Lines keys_with_prefix(const wire::Request& request, const ModelPointer& model, wire::Form form) {
     const format::RowRange range = model->prefix_range(request.words[0]);
     const auto ranks = model->ranks();
@@ -119,12 +118,12 @@ Lines keys_with_prefix(const wire::Request& request, const ModelPointer& model, 
     std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(k), rows.end(),
                       [&](kernels::Row a, kernels::Row b) { return ranks[a] < ranks[b]; });
     rows.resize(k);
-    rows.shrink_to_fit();  // the prefix may be that of all words
+    rows.shrink_to_fit();  // an empty prefix matches all words
     return {
         k, {}, std::make_unique<RowLines>(form, std::move(rows), request.options.fields, model)};
 }
 
-/// What is searched for, and what is left out.
+/// NEAR: the sum of the terms, and the rows to exclude.
 Status resolve_near(const wire::Request& request, const format::Model& model,
                     kernels::Query& query) {
     std::vector<kernels::WeightedRow> terms;
@@ -142,7 +141,7 @@ Status resolve_near(const wire::Request& request, const format::Model& model,
     return {};
 }
 
-/// a is to b as c is to …
+/// ANALOGY: a is to b as c is to the answer.
 Status resolve_analogy(const wire::Request& request, const format::Model& model,
                        kernels::Query& query) {
     const auto rows = find_rows(request.words, model);
@@ -216,8 +215,9 @@ Result<kernels::Query> resolve_query(const wire::Request& request, const format:
     return query;
 }
 
-Result<Lines> answer_directly(const wire::Request& request,
-                              const std::shared_ptr<const format::Model>& model, wire::Form form) {
+Result<Lines> answer_without_engine(const wire::Request& request,
+                                    const std::shared_ptr<const format::Model>& model,
+                                    wire::Form form) {
     switch (request.verb) {
         case wire::Verb::sim:
         case wire::Verb::dist:
@@ -232,7 +232,7 @@ Result<Lines> answer_directly(const wire::Request& request,
             return keys_with_prefix(request, model, form);
         default:
             assert(request.verb == wire::Verb::has);
-            return presence(request, model, form);
+            return has_lines(request, model, form);
     }
 }
 

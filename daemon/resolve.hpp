@@ -1,4 +1,4 @@
-// From a parsed request to what an engine is asked, or to an answer at once.
+// Resolves a parsed request: into a query for an engine, or into an answer that needs none.
 #pragma once
 
 #include <memory>
@@ -13,16 +13,17 @@
 
 namespace gloved::daemon {
 
-/// Whether an engine answers this verb; the others need but a few rows.
+/// Whether an engine answers this verb; the others read only a few rows.
 bool needs_engine(wire::Verb verb);
 
-/// NEAR, NEARVEC, ANALOGY or RANK as a query. Errors: unknown_word (its subject is the word),
-/// zero_vector, bad_request.
+/// Resolves NEAR, NEARVEC, ANALOGY or RANK into a query. Errors: unknown_word (its subject is the
+/// word), zero_vector, bad_request.
 Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model);
 
-/// The lines of the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS. Errors: unknown_word,
-/// zero_vector.
-Result<Lines> answer_directly(const wire::Request& request,
-                              const std::shared_ptr<const format::Model>& model, wire::Form form);
+/// Computes the lines of the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS. Errors:
+/// unknown_word, zero_vector.
+Result<Lines> answer_without_engine(const wire::Request& request,
+                                    const std::shared_ptr<const format::Model>& model,
+                                    wire::Form form);
 
 }  // namespace gloved::daemon

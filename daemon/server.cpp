@@ -21,40 +21,37 @@
 namespace gloved::daemon {
 namespace {
 
-/// How often deadlines are looked at: their precision.
+/// How often deadlines are checked.
 constexpr std::chrono::milliseconds kTick{250};
-/// After accept failed for want of descriptors or memory: trying again at once would spin.
+/// Pause after accept failed, say for lack of descriptors: an immediate retry would spin.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr std::chrono::seconds kLogPause{10};
-/// Refused connections that are kept open until they have read why.
+/// Refused connections that stay open until their peers have read the reason.
 constexpr std::size_t kMaxRefusedSessions = 256;
-/// How long an answer that is on its way is waited for without sleeping.
+/// How long the loop polls for an answer before it sleeps.
 constexpr std::chrono::milliseconds kSpin{2};
-/// For the ERR lines after an engine was lost: the process is to be gone within two seconds.
-constexpr std::chrono::milliseconds kFaultTimeout{1000};
-constexpr std::chrono::microseconds kLastResort{1'800'000};
-/// For the engines' threads to end and give their memory back, when all is answered.
+/// Time to write ERR lines after a fault. The process must be gone within two seconds.
+constexpr std::chrono::milliseconds kFaultDrainTime{1000};
+constexpr std::chrono::microseconds kMaxFaultTime{1'800'000};
+/// Time for the engines' threads to end after the last answer.
 constexpr std::chrono::microseconds kMaxStopTime{5'000'000};
 
-/// The known query goes out so often within the time that the watchdog allows.
+/// Probes of each engine per watchdog interval.
 constexpr int kProbesPerInterval = 4;
 
-/// Ends the process with status 1, should it still be there then: a thread may not come back from
-/// what it is doing, on a GPU that hangs.
-void end_at_the_latest_after(std::chrono::microseconds time) {
-    static std::string last_words;  // the handler may not make it
-    last_words = std::string(log_prefix_of_errors()) + "engine did not stop in time; exiting\n";
+/// Ends the process with status 1 after `time`: on a GPU that hangs, a thread may never return.
+void exit_after(std::chrono::microseconds time) {
+    static std::string message;  // made here: the handler may not allocate
+    message = std::string(log_prefix_of_errors()) + "engine did not stop in time; exiting\n";
     struct sigaction action {};
     action.sa_handler = [](int) {
-        write_last_words(last_words);
+        write_emergency_line(message);
         ::_exit(1);
     };
     (void)::sigaction(SIGALRM, &action, nullptr);
     const itimerval timer{{}, {time.count() / 1'000'000, time.count() % 1'000'000}};
     (void)::setitimer(ITIMER_REAL, &timer, nullptr);
 }
-
-auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
 Peer peer_of(Socket& socket) {
     ucred credentials{};
@@ -76,13 +73,13 @@ Server::Server(const Settings& settings, Loader load, ListeningSocket listening)
       accept_pause_(loop_),
       tick_(loop_),
       watchdog_tick_(loop_),
-      probed_(loop_.get_executor()) {
+      probes_done_(loop_.get_executor()) {
     acceptor_.assign(asio::local::stream_protocol(), listening_.release_fd());
 }
 
 Server::~Server() {
-    // What runs beside the loop calls back into it, so it ends first; sessions unregister
-    // themselves, so the loop's coroutines end before the members that they use.
+    // Other threads post to the loop, so they end first. Sessions unregister themselves, so their
+    // coroutines end before the members that they use.
     suggester_.stop();
     models_.stop();
     for (const auto& [id, session] : sessions_) {
@@ -105,7 +102,7 @@ bool Server::run(const std::function<void()>& on_ready) {
     on_ready_ = on_ready;
     unblock_signals();
     asio::co_spawn(
-        loop_, [this] { return keep_deadlines(); }, asio::detached);
+        loop_, [this] { return run_ticks(); }, asio::detached);
     asio::co_spawn(
         loop_, [this] { return handle_signals(); }, asio::detached);
     load_models();
@@ -116,9 +113,9 @@ bool Server::run(const std::function<void()>& on_ready) {
             loop_.run_one();
         }
     }
-    block_signals();  // what comes now would find nobody that handles it, and end the process
+    block_signals();  // no handler is left, so a signal would end the process
     end_log();
-    if (!fault_) end_at_the_latest_after(kMaxStopTime);
+    if (!fault_) exit_after(kMaxStopTime);
     return !fault_;
 }
 
@@ -150,14 +147,13 @@ void Server::begin_serving() {
     on_ready_();
 }
 
-/// The manager hears that all is well only if every engine has answered a known query since it
-/// heard so last: it ends a daemon whose GPU, say, never comes back, no later than an interval
-/// after that.
+/// Feeds the service manager's watchdog while every engine answers its probe. The manager kills a
+/// daemon whose GPU hangs, an interval later at most.
 asio::awaitable<void> Server::feed_watchdog(std::chrono::microseconds interval) {
     while (!draining_) {
         probes_right_ = true;
         probe_engines();
-        while (probes_due_ > 0 && !draining_) co_await probed_.wait();
+        while (probes_in_flight_ > 0 && !draining_) co_await probes_done_.wait();
         if (!fault_ && probes_right_) manager_.alive();
         error_code ignored;
         watchdog_tick_.expires_after(interval / kProbesPerInterval);
@@ -189,10 +185,10 @@ void Server::probe_engines() {
             const bool asked = worker->probe([this](bool right) {
                 asio::post(loop_, [this, right] {
                     probes_right_ = probes_right_ && right;
-                    if (--probes_due_ == 0) probed_.notify();
+                    if (--probes_in_flight_ == 0) probes_done_.notify();
                 });
             });
-            if (asked) ++probes_due_;
+            if (asked) ++probes_in_flight_;
         }
     }
 }
@@ -203,8 +199,7 @@ asio::awaitable<void> Server::accept_connections() {
         Socket socket(loop_);
         error_code error;
         co_await acceptor_.async_accept(socket, ignoring(error));
-        // What was taken is served, though the daemon may have been told to stop since: nobody else
-        // can.
+        // An accepted connection is served even if the daemon is stopping: no other process can.
         if (!error) admit(std::move(socket));
         if (!error || draining_) continue;
         if (Clock::now() >= next_log) {
@@ -222,8 +217,7 @@ asio::awaitable<void> Server::accept_connections() {
 void Server::stop_accepting() {
     error_code error;
     if (listening_.is_own() && models_.is_complete()) {
-        // From here on connects are refused, and those that came before can still be taken: none is
-        // lost in between.
+        // From here on connects are refused, and those that wait can still be accepted.
         ::shutdown(acceptor_.native_handle(), SHUT_RD);
         acceptor_.non_blocking(true, error);
         while (true) {
@@ -234,16 +228,16 @@ void Server::stop_accepting() {
             admit(std::move(socket));
         }
     }
-    // A socket that was passed is its owner's, and what waits there is for the next daemon. Taken
-    // from Asio before it is closed: the kernel would go on telling about a socket that others hold
-    // open.
+    // A passed socket belongs to the service manager; what waits there is for the next daemon. It
+    // is released from Asio before it is closed: epoll keeps reporting a socket that another
+    // process holds open.
     const UniqueFd listening(acceptor_.release(error));
     accept_pause_.cancel();
 }
 
 void Server::admit(Socket socket) {
     const Peer peer = peer_of(socket);
-    if (const auto reason = refusal(peer)) return refuse(std::move(socket), peer, *reason);
+    if (const auto reason = reason_to_refuse(peer)) return refuse(std::move(socket), peer, *reason);
     const std::uint64_t id = next_id_++;
     const auto session = std::make_shared<Session>(*this, std::move(socket), peer, id);
     ++connections_of_[peer.uid];
@@ -255,7 +249,7 @@ void Server::admit(Socket socket) {
 
 void Server::refuse(Socket socket, const Peer& peer, const Error& reason) {
     if (refused_sessions_ == kMaxRefusedSessions) {
-        // Too many are being told already: this one may lose its line.
+        // Too many peers are reading their reason: this one may lose its line.
         statistics_.count(std::nullopt, reason.code);
         error_code error;
         socket.non_blocking(true, error);
@@ -270,7 +264,7 @@ void Server::refuse(Socket socket, const Peer& peer, const Error& reason) {
     session->start_refused(reason);
 }
 
-std::optional<Error> Server::refusal(const Peer& peer) {
+std::optional<Error> Server::reason_to_refuse(const Peer& peer) {
     const Limits& limits = settings_.limits;
     const std::size_t open = open_connections();
     if (open >= limits.max_connections) {
@@ -295,7 +289,7 @@ std::optional<Error> Server::refusal(const Peer& peer) {
     return std::nullopt;
 }
 
-asio::awaitable<void> Server::keep_deadlines() {
+asio::awaitable<void> Server::run_ticks() {
     error_code error;
     while (!is_drained()) {
         tick_.expires_after(kTick);
@@ -304,19 +298,18 @@ asio::awaitable<void> Server::keep_deadlines() {
     }
 }
 
-/// What is to be done now and then.
 void Server::on_tick() {
-    tend_log();
-    manager_.send_kept();
+    flush_log();
+    manager_.send_pending();
     if (!models_.is_complete()) return;
     if (!draining_) manager_.status(describe_state());
     models_.on_tick();
-    // Not before: until then the first answers come sooner.
+    // Not at the start, so that the first answers come sooner.
     if (!suggestions_prepared_) {
         suggestions_prepared_ = true;
         for (const auto& loaded : models_.all()) suggester_.prepare(loaded);
     }
-    // A session that ends here would change the map under the loop.
+    // A copy: a session that ends removes itself from the map.
     const auto now = Clock::now();
     std::vector<std::shared_ptr<Session>> alive;
     for (const auto& [id, session] : sessions_) {
@@ -348,25 +341,25 @@ asio::awaitable<void> Server::handle_signals() {
 
 void Server::reload_for_hangup() {
     if (!models_.is_complete()) {
-        // A model may have been replaced since it was read.
+        // The model may have been replaced on disk since it was read.
         hangup_while_loading_ = true;
         return log_info("SIGHUP: all models will be reloaded once the daemon is ready");
     }
-    // One is under way and one waits, which will find whatever has changed by now.
-    if (hangups_to_do_ > 1)
+    // One is running and one waits, which will read whatever has changed by now.
+    if (waiting_hangups_ > 1)
         return log_info("SIGHUP: ignored; a reload of all models is waiting already");
     log_info("SIGHUP: reloading {}", settings_.models.size() == 1 ? "the model" : "all models");
-    ++hangups_to_do_;
-    models_.reload(models_.all_places(), [this](const Status&) { --hangups_to_do_; });
+    ++waiting_hangups_;
+    models_.reload(models_.all_places(), [this](const Status&) { --waiting_hangups_; });
 }
 
 void Server::handle_fault(const Error& error) {
     if (fault_) return;
     fault_ = error;
     manager_.status(fmt::format("out of service: {}", error.message));
-    models_.refuse(error);
-    end_at_the_latest_after(kLastResort);
-    begin_drain(std::min(kFaultTimeout, settings_.limits.drain_timeout));
+    models_.refuse_all(error);
+    exit_after(kMaxFaultTime);
+    begin_drain(std::min(kFaultDrainTime, settings_.limits.drain_timeout));
 }
 
 void Server::begin_drain(std::chrono::milliseconds timeout) {
@@ -374,8 +367,7 @@ void Server::begin_drain(std::chrono::milliseconds timeout) {
     drain_deadline_ = Clock::now() + timeout;
     manager_.stopping();
     if (!fault_) manager_.status("finishing received requests, then stopping");
-    // The path first: while it is there somebody listens on it, and no successor takes it for a
-    // dead one.
+    // The path first: a successor takes a socket that nobody listens on for a dead one.
     listening_.remove_path();
     stop_accepting();
     error_code ignored;
@@ -386,7 +378,7 @@ void Server::begin_drain(std::chrono::milliseconds timeout) {
     models_.stop_loading();
     tick_.cancel();
     watchdog_tick_.cancel();
-    probed_.notify();
+    probes_done_.notify();
 }
 
 ServerState Server::state() const {
@@ -394,7 +386,7 @@ ServerState Server::state() const {
 }
 
 void Server::count_submitted(const EngineWorker& worker) {
-    if (!worker.worth_spinning()) return;
+    if (!worker.should_spin()) return;
     ++quick_in_flight_;
     spin_until_ = Clock::now() + kSpin;
 }
@@ -403,7 +395,7 @@ void Server::count_answer(const Peer& peer, std::optional<wire::Verb> verb,
                           std::optional<ErrorCode> error, Clock::duration took) {
     statistics_.count(verb, error);
     if (!settings_.access_log) return;
-    // What was asked is nobody's business but the one's who asked.
+    // Never the request itself: it is private.
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
     write_log_always(spdlog::level::info, fmt::format("uid={} pid={} verb={} outcome={} us={}",
                                                       static_cast<std::int64_t>(peer.uid), peer.pid,
@@ -411,34 +403,34 @@ void Server::count_answer(const Peer& peer, std::optional<wire::Verb> verb,
                                                       error ? wire::code_name(*error) : "OK", us));
 }
 
-void Server::forget(std::uint64_t id, const Peer& peer) {
+void Server::remove_session(std::uint64_t id, const Peer& peer) {
     sessions_.erase(id);
     if (const auto found = connections_of_.find(peer.uid);
         found != connections_of_.end() && --found->second == 0) {
         connections_of_.erase(found);
     }
-    // Where there was no descriptor for one more, there may be now.
+    // A descriptor is free now: accept again.
     accept_pause_.cancel();
-    // The last one out lets the loop end now rather than at the next tick.
+    // After the last session the loop ends now, not at the next tick.
     if (is_drained()) tick_.cancel();
 }
 
-void Server::forget_refused(std::uint64_t id) {
+void Server::remove_refused_session(std::uint64_t id) {
     sessions_.erase(id);
     --refused_sessions_;
     accept_pause_.cancel();
     if (is_drained()) tick_.cancel();
 }
 
-Status Server::check(const wire::Request& request, const LoadedModel& served) const {
+Status Server::check(const wire::Request& request, const LoadedModel& loaded) const {
     const wire::Options& options = request.options;
     if (options.k > settings_.limits.max_k) {
         return Error{ErrorCode::bad_request, fmt::format("k= is at most {} here, not {}",
                                                          settings_.limits.max_k, options.k)};
     }
-    if (served.find_worker(options.engine) == nullptr) {
+    if (loaded.find_worker(options.engine) == nullptr) {
         std::string names;
-        for (const auto& worker : served.workers())
+        for (const auto& worker : loaded.workers())
             names += (names.empty() ? "" : ", ") + worker->engine().name();
         return Error{ErrorCode::bad_request, fmt::format("no engine {} here: there is {}",
                                                          printable(options.engine), names)};
@@ -449,7 +441,7 @@ Status Server::check(const wire::Request& request, const LoadedModel& served) co
 void Server::close_readers(const ModelSet::Models& models) {
     for (const auto& [id, session] : sessions_) {
         const auto alive = session.lock();
-        if (!alive || !alive->takes_answers_of(models)) continue;
+        if (!alive || !alive->is_owed_answers_of(models)) continue;
         statistics_.connections().count(CloseReason::unread);
         alive->close();
     }

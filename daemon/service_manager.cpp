@@ -46,7 +46,7 @@ ServiceManager::ServiceManager() {
     address_.sun_family = AF_UNIX;
     name.copy(address_.sun_path, name.size());
     address_size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
-    // An abstract name has no NUL behind it; a path has.
+    // An abstract name has no final NUL; a path has.
     if (name[0] == '@') {
         address_.sun_path[0] = '\0';
     } else {
@@ -56,32 +56,32 @@ ServiceManager::ServiceManager() {
 }
 
 void ServiceManager::ready() {
-    owes_ready_ = true;
-    send_kept();
+    ready_is_unsent_ = true;
+    send_pending();
 }
 
 void ServiceManager::alive() const { (void)send("WATCHDOG=1"); }
 
 void ServiceManager::stopping() {
-    owes_stopping_ = true;
-    send_kept();
+    stopping_is_unsent_ = true;
+    send_pending();
 }
 
 void ServiceManager::status(const std::string& text) {
     if (text == last_status_) return;
-    // One line: what follows an LF would be taken for another assignment.
+    // One line: an LF would begin another assignment.
     unsent_status_ = "STATUS=" + without_control_bytes(text);
     last_status_ = text;
-    send_kept();
+    send_pending();
 }
 
-void ServiceManager::send_kept() {
+void ServiceManager::send_pending() {
     if (!unsent_status_.empty() && !send(unsent_status_)) return;
     unsent_status_.clear();
-    if (owes_ready_ && !send("READY=1")) return;
-    owes_ready_ = false;
-    if (owes_stopping_ && !send("STOPPING=1")) return;
-    owes_stopping_ = false;
+    if (ready_is_unsent_ && !send("READY=1")) return;
+    ready_is_unsent_ = false;
+    if (stopping_is_unsent_ && !send("STOPPING=1")) return;
+    stopping_is_unsent_ = false;
 }
 
 bool ServiceManager::send(std::string_view message) const {

@@ -1,6 +1,5 @@
-// What a service manager gives a daemon and wants to hear from it: sd_listen_fds(3), sd_notify(3),
-// sd_watchdog_enabled(3). Without one nothing of this does anything. sd_notify itself is not
-// called: it waits for a manager that does not read.
+// The protocol with systemd: passed sockets, notifications and the watchdog (sd_listen_fds(3),
+// sd_notify(3), sd_watchdog_enabled(3)). Does nothing without a service manager.
 #pragma once
 
 #include <sys/socket.h>
@@ -16,33 +15,32 @@
 
 namespace gloved::daemon {
 
-/// The listening Unix stream socket that this process was started with, if it was. Takes LISTEN_FDS
-/// out of the environment. Error: conflict, when what was passed is something else, or more than
-/// one.
+/// The listening Unix stream socket that this process was started with, if any. Removes LISTEN_FDS
+/// from the environment. Error: conflict, for another kind of descriptor or more than one.
 Result<std::optional<UniqueFd>> passed_socket();
 
-/// How often at least the manager wants to hear that all is well; nothing where it does not ask for
-/// that.
+/// The interval of the manager's watchdog, if it has one.
 std::optional<std::chrono::microseconds> watchdog_interval();
 
-/// Tells what became of the service, without ever waiting for the manager. Of one thread.
+/// Sends notifications without ever waiting for the manager, which sd_notify would. Not safe for
+/// concurrent use.
 class ServiceManager {
   public:
-    /// To the socket that NOTIFY_SOCKET names, if it does.
+    /// Takes the socket from NOTIFY_SOCKET, if it is set.
     ServiceManager();
 
-    /// All models are loaded and answer.
+    /// Reports that the service is ready.
     void ready();
-    /// All is well now. Is not told later, if the manager has no room for it.
+    /// Feeds the watchdog. Not repeated if the manager has no room for it.
     void alive() const;
     void stopping();
-    /// A line for `systemctl status`; sent if it is another one than the last.
+    /// Sets the line of `systemctl status`; sent if it differs from the last.
     void status(const std::string& text);
-    /// To be called now and then: tells again what the manager had no room for.
-    void send_kept();
+    /// Sends again what the manager had no room for. Call it a few times a second.
+    void send_pending();
 
   private:
-    /// Whether there is nothing left to do: false where the manager has no room for the message.
+    /// False when the manager has no room for the message.
     bool send(std::string_view message) const;
 
     UniqueFd socket_;
@@ -50,8 +48,8 @@ class ServiceManager {
     socklen_t address_size_ = 0;
     std::string last_status_;
     std::string unsent_status_;
-    bool owes_ready_ = false;
-    bool owes_stopping_ = false;
+    bool ready_is_unsent_ = false;
+    bool stopping_is_unsent_ = false;
 };
 
 }  // namespace gloved::daemon

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
 #include "daemon/connection_memory.hpp"
 #include "daemon/log.hpp"
@@ -19,21 +18,17 @@
 namespace gloved::daemon {
 namespace {
 
-/// After the last answer to a lost peer: how long its input is still read, so that it gets to see
-/// that answer.
+/// How long input is still read after the last line, so that the peer receives it.
 constexpr std::chrono::seconds kLinger{2};
-/// How long a daemon that stops waits for the first request of a connection: nothing is lost of who
-/// connects and asks within that time.
+/// How long a daemon that stops waits for the first request of a connection.
 constexpr std::chrono::seconds kFirstRequestGrace{1};
 
-/// A line whose parsing takes about a millisecond.
+/// Parsing a longer line takes a millisecond or more.
 constexpr std::size_t kLongLine = 8192;
-/// An answer of STATS, say, or a request whose words are many.
+/// A larger answer, of STATS say, or a request of many words takes the loop as long.
 constexpr std::size_t kLongAnswer = 4096;
 
-auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
-
-/// To whatever was asked and not answered when an engine or a model was lost.
+/// The answer to all requests that are open when an engine or a model fails.
 Error stopped_answer() { return {ErrorCode::unavailable, "out of service; the daemon stops"}; }
 
 }  // namespace
@@ -44,20 +39,20 @@ Session::Session(Server& server, Socket socket, Peer peer, std::uint64_t id, Kin
       peer_(peer),
       id_(id),
       kind_(kind),
-      answered_(socket_.get_executor()),
-      taken_(socket_.get_executor()) {}
+      writer_wakeup_(socket_.get_executor()),
+      reader_wakeup_(socket_.get_executor()) {}
 
 Session::~Session() {
     if (kind_ == Kind::refused) {
-        server_.forget_refused(id_);
+        server_.remove_refused_session(id_);
     } else {
-        server_.forget(id_, peer_);
+        server_.remove_session(id_, peer_);
     }
 }
 
 template <class Coroutine>
 void Session::spawn(Coroutine coroutine) {
-    // A session that fails in an unforeseen way ends alone.
+    // An exception ends this session alone.
     const auto ended = [self = shared_from_this()](const std::exception_ptr& fault) {
         if (!fault) return;
         try {
@@ -92,19 +87,19 @@ void Session::start_refused(const Error& reason) {
 void Session::end_with(Error last_line) {
     answer_error(std::nullopt, std::move(last_line));
     reading_ended_ = true;
-    peer_is_lost_ = true;
+    discards_input_ = true;
     read_deadline_ = Clock::time_point::max();
-    taken_.notify();
+    reader_wakeup_.notify();
 }
 
 bool Session::has_room() const {
-    if (reload_is_due_) return false;
+    if (awaits_reload_) return false;
     return slots_.empty() || (slots_.size() < kMaxUnanswered && held_bytes_ < kMaxHeldBytes);
 }
 
 asio::awaitable<void> Session::read_requests() {
     const auto self = shared_from_this();
-    while (!peer_is_lost_ && !reading_ended_) {
+    while (!discards_input_ && !reading_ended_) {
         while (has_room() && !reading_ended_) {
             const auto line = lines_.next();
             if (!line) break;
@@ -112,7 +107,7 @@ asio::awaitable<void> Session::read_requests() {
             const bool is_long = line->size() > kLongLine;
             const std::size_t bytes_before = held_bytes_;
             handle_line(*line);
-            // Others have their turn after what took the loop a while.
+            // Let other sessions run after work that took the loop a while.
             if (is_long || held_bytes_ > bytes_before + kLongAnswer)
                 co_await asio::post(socket_.get_executor(), asio::use_awaitable);
         }
@@ -123,42 +118,41 @@ asio::awaitable<void> Session::read_requests() {
             break;
         }
         if (!has_room()) {
-            // The peer does not read its answers, or sends faster than they come: the kernel holds
-            // the rest of its input.
+            // The peer does not read its answers, or sends too fast: its input stays in the kernel.
             read_deadline_ = Clock::time_point::max();
-            co_await taken_.wait();
+            co_await reader_wakeup_.wait();
             continue;
         }
         set_read_deadline();
         error_code error;
         co_await socket_.async_wait(Socket::wait_read, ignoring(error));
         if (error || reading_ended_) break;
-        // Into a buffer of the loop's: ten thousand idle connections hold no buffers of their own.
+        // Into a shared buffer: ten thousand idle connections hold no buffers of their own.
         auto& buffer = server_.read_buffer();
         const std::size_t size = socket_.read_some(asio::buffer(buffer), error);
         if (error == asio::error::would_block) continue;
         if (error == asio::error::eof) {
-            // A peer that half-closes after a line without its LF still gets its answer. Where the
-            // end is of our own making, half a line is half a question.
+            // A last line without LF is a request, unless we have shut the input down: then it may
+            // be half a line.
             const auto rest = lines_.take_rest();
-            if (rest && !input_is_cut_) handle_line(*rest);
+            if (rest && !input_shut_down_) handle_line(*rest);
             break;
         }
         if (error) break;
         lines_.append({buffer.data(), size});
-        // While lines are handled no deadline holds. The next wait sets one.
+        // No deadline while lines are handled; the next wait sets one.
         if (!draining_) read_deadline_ = Clock::time_point::max();
     }
     reading_ended_ = true;
-    // After a timeout this is reached late, when lingering has a deadline of its own.
+    // Lingering has a deadline of its own.
     if (!lingering_) read_deadline_ = Clock::time_point::max();
-    answered_.notify();
+    writer_wakeup_.notify();
 }
 
 void Session::handle_line(std::string_view line) {
     has_asked_ = true;
-    if (draining_ && !input_is_cut_) cut_input();
-    // What came in before the socket was shut, after an engine was lost.
+    if (draining_ && !input_shut_down_) stop_reading();
+    // What had arrived before the input was shut down.
     if (server_.fault()) return answer_error(std::nullopt, stopped_answer());
     auto request = wire::parse_request(line);
     if (!request) return answer_error(std::nullopt, std::move(request).error());
@@ -182,7 +176,7 @@ void Session::handle_line(std::string_view line) {
         case wire::Verb::quit:
             answer_now(verb, Reply(form_, verb));
             reading_ended_ = true;
-            peer_is_lost_ = true;  // what it sends after QUIT is not read
+            discards_input_ = true;  // what it sends after QUIT is not read
             return;
         default:
             return submit(*std::move(request), line);
@@ -190,8 +184,7 @@ void Session::handle_line(std::string_view line) {
 }
 
 std::shared_ptr<Session::Slot> Session::make_slot(std::optional<wire::Verb> verb) const {
-    // Beside these two there are the job's callback, two nodes of lists, and what the allocator
-    // adds to each.
+    // 256: the job's callback, two list nodes, and the allocator's overhead.
     static_assert(sizeof(Slot) + sizeof(Job) + 256 <= kRequestBytes);
     auto slot = std::make_shared<Slot>();
     slot->verb = verb;
@@ -207,14 +200,14 @@ void Session::answer_now(std::optional<wire::Verb> verb, Reply reply) {
     slot->held_bytes = kRequestBytes + slot->reply.held_bytes();
     held_bytes_ += slot->held_bytes;
     slots_.push_back(std::move(slot));
-    answered_.notify();
+    writer_wakeup_.notify();
 }
 
 void Session::answer_error(std::optional<wire::Verb> verb, Error error) {
     answer_now(verb, Reply(form_, std::move(error)));
 }
 
-Result<std::shared_ptr<LoadedModel>> Session::served_for(const wire::Request& request) const {
+Result<std::shared_ptr<LoadedModel>> Session::model_for(const wire::Request& request) const {
     if (request.options.model.empty()) return server_.models().all()[model_];
     const auto index = server_.models().find(request.options.model);
     if (!index) return index.error();
@@ -229,11 +222,11 @@ void Session::use(const wire::Request& request) {
 }
 
 void Session::show_statistics(const wire::Request& request) {
-    const auto served = served_for(request);
-    if (!served) return answer_error(request.verb, served.error());
+    const auto loaded = model_for(request);
+    if (!loaded) return answer_error(request.verb, loaded.error());
     if (!request.words.empty())
         return answer_now(request.verb, metrics_reply(form_, server_.state()));
-    answer_now(request.verb, stats_reply(form_, server_.state(), **served));
+    answer_now(request.verb, stats_reply(form_, server_.state(), **loaded));
 }
 
 void Session::reload(const wire::Request& request) {
@@ -249,7 +242,7 @@ void Session::reload(const wire::Request& request) {
     }
     auto slot = make_slot(request.verb);
     slots_.push_back(slot);
-    reload_is_due_ = true;
+    awaits_reload_ = true;
     server_.models().reload(
         places, [this, slot, session = weak_from_this(), places](const Status& done) {
             const auto self = session.lock();
@@ -260,31 +253,31 @@ void Session::reload(const wire::Request& request) {
             slot->reply = done ? models_reply(slot->form, wire::Verb::reload, reloaded)
                                : Reply(slot->form, done.error());
             mark_ready(slot);
-            reload_is_due_ = false;
-            taken_.notify();
+            awaits_reload_ = false;
+            reader_wakeup_.notify();
         });
 }
 
 void Session::submit(wire::Request request, std::string_view line) {
-    auto served = served_for(request);
-    if (!served) return answer_error(request.verb, served.error());
-    if (Status accepted = server_.check(request, **served); !accepted) {
+    auto loaded = model_for(request);
+    if (!loaded) return answer_error(request.verb, loaded.error());
+    if (Status accepted = server_.check(request, **loaded); !accepted) {
         return answer_error(request.verb, accepted.error());
     }
     auto slot = make_slot(request.verb);
-    slot->served = *std::move(served);
-    slot->worker = slot->served->find_worker(request.options.engine);
+    slot->model = *std::move(loaded);
+    slot->worker = slot->model->find_worker(request.options.engine);
     const std::size_t parsed = parsed_bytes(request);
     const bool is_large = parsed > std::max(kMaxParsedBytes, line.size());
     slot->held_bytes = kRequestBytes + (is_large ? line.size() : parsed) +
-                       expected_answer_bytes(request, slot->served->model());
+                       expected_answer_bytes(request, slot->model->model());
     Job job = job_for(slot);
     if (is_large) {
         job.line = line;
     } else {
         job.request = std::move(request);
     }
-    // First the place in line, so that a request that was taken on always has one.
+    // The slot first: a submitted request always has its place.
     slots_.push_back(slot);
     held_bytes_ += slot->held_bytes;
     if (slot->worker->submit(std::move(job), slot->held_bytes)) {
@@ -302,13 +295,12 @@ Job Session::job_for(const std::shared_ptr<Slot>& slot) {
     job.form = slot->form;
     job.times.arrived = slot->times.arrived;
     job.abandoned = abandoned_;
-    // The slot, not the session, is kept alive: a connection that is gone frees everything else at
-    // once. The loop does not look at the slot's reply before it is marked ready, which only the
-    // posted handler does.
+    // Keeps the slot alive, not the session: a closed connection frees everything else at once. The
+    // loop reads the slot's reply only after the posted handler has marked it ready.
     job.done = [slot, session = weak_from_this(), executor = socket_.get_executor(),
                 server = &server_](Reply reply, const Times& times) {
         slot->reply = std::move(reply);
-        // Of an answer in pieces: from the first one until the last one is made.
+        // An answer in pieces counts from its first piece to its last.
         if (!slot->begun) slot->times.taken = times.taken;
         slot->times.computed = times.computed;
         asio::post(executor, [slot, session, server] {
@@ -320,11 +312,11 @@ Job Session::job_for(const std::shared_ptr<Slot>& slot) {
 }
 
 void Session::take_answer(const std::shared_ptr<Slot>& slot) {
-    // What was expected was a guess.
+    // Replaces the estimate by the true size.
     held_bytes_ -= slot->held_bytes;
     slot->held_bytes = kRequestBytes + slot->reply.held_bytes();
     held_bytes_ += slot->held_bytes;
-    taken_.notify();
+    reader_wakeup_.notify();
     const Error* const error = slot->reply.error();
     if (error == nullptr || error->code != ErrorCode::unknown_word) return mark_ready(slot);
     const auto with_suggestions =
@@ -332,31 +324,31 @@ void Session::take_answer(const std::shared_ptr<Slot>& slot) {
             slot->reply.suggest(std::move(suggestions));
             if (const auto self = session.lock()) self->mark_ready(slot);
         };
-    if (!server_.suggester().suggest(slot->served, error->subject, with_suggestions))
+    if (!server_.suggester().suggest(slot->model, error->subject, with_suggestions))
         mark_ready(slot);
 }
 
 void Session::mark_ready(const std::shared_ptr<Slot>& slot) {
     slot->ready = true;
-    answered_.notify();
+    writer_wakeup_.notify();
 }
 
 void Session::request_next_piece(const std::shared_ptr<Slot>& slot) {
     Job job = job_for(slot);
-    job.goes_on = true;
+    job.is_continuation = true;
     job.begun = std::exchange(slot->reply, Reply());
     slot->ready = false;
     if (slot->worker->submit(std::move(job), 0)) {
         server_.count_submitted(*slot->worker);
     } else {
-        slot->reply = Reply::broken();  // the engine is being stopped
+        slot->reply = Reply::broken();  // the worker is stopped
         slot->ready = true;
     }
 }
 
 asio::awaitable<void> Session::write_answers() {
     const auto self = shared_from_this();
-    // An answer that ends in the chunk.
+    // An answer whose end is in `chunk`.
     struct Ended {
         std::optional<wire::Verb> verb;
         std::optional<ErrorCode> code;
@@ -368,7 +360,7 @@ asio::awaitable<void> Session::write_answers() {
     while (!error) {
         if (slots_.empty() && reading_ended_) break;
         if (slots_.empty() || !slots_.front()->ready) {
-            co_await answered_.wait();
+            co_await writer_wakeup_.wait();
             continue;
         }
         chunk.clear();
@@ -377,9 +369,9 @@ asio::awaitable<void> Session::write_answers() {
             if (server_.fault() && !slot.begun) slot.reply = Reply(slot.form, stopped_answer());
             const std::size_t bytes_before = chunk.size();
             slot.reply.append_to(chunk, kPieceBytes);
-            // Words are read from the model's file as they become text. What was read of one that
-            // is cut short by now does not go out.
-            if (slot.worker != nullptr && !slot.worker->files_are_whole()) {
+            // Words are read from the model's file as they are rendered. If it was cut short, what
+            // was read is not sent.
+            if (slot.worker != nullptr && !slot.worker->files_are_unchanged()) {
                 chunk.resize(bytes_before);
                 slot.reply = slot.begun ? Reply::broken() : Reply(slot.form, stopped_answer());
                 slot.reply.append_to(chunk, kPieceBytes);
@@ -407,18 +399,16 @@ asio::awaitable<void> Session::write_answers() {
                 server_.statistics().record(answer.times, now);
         }
         ended.clear();
-        taken_.notify();
-        // Others have their turn: a peer that reads as fast as we write would keep the loop to
-        // itself.
+        reader_wakeup_.notify();
+        // Let other sessions run: a peer that reads as fast as we write would occupy the loop.
         co_await asio::post(socket_.get_executor(), asio::use_awaitable);
         if (!slots_.empty()) continue;
-        // An idle connection holds no room: ten thousand of them would hold a lot. An assignment of
-        // nothing would keep it.
+        // An idle connection holds no buffers. (Assigning an empty value would keep the capacity.)
         std::string().swap(chunk);
         std::vector<Ended>().swap(ended);
         set_read_deadline();
     }
-    if (!error && peer_is_lost_) {
+    if (!error && discards_input_) {
         lingering_ = true;
         socket_.shutdown(Socket::shutdown_send, error);
         co_await discard_input();
@@ -444,42 +434,41 @@ asio::awaitable<error_code> Session::send(std::string_view bytes) {
             break;
         } else {
             error.clear();
-            wake_writer_when_there_is_room();
-            co_await answered_.wait();
+            wait_for_room();
+            co_await writer_wakeup_.wait();
         }
     }
     write_deadline_ = Clock::time_point::max();
     co_return error;
 }
 
-/// The system says so when three quarters of its buffer are empty; `enforce_deadlines` does not
-/// wait for that.
-void Session::wake_writer_when_there_is_room() {
-    if (room_is_awaited_) return;
-    room_is_awaited_ = true;
+/// Wakes the writer when three quarters of the system's buffer are empty. `enforce_deadlines` wakes
+/// it sooner.
+void Session::wait_for_room() {
+    if (awaits_room_) return;
+    awaits_room_ = true;
     socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const error_code&) {
-        self->room_is_awaited_ = false;
-        self->answered_.notify();
+        self->awaits_room_ = false;
+        self->writer_wakeup_.notify();
     });
 }
 
-/// A peer that has closed both ways reads no answers: what it asked for need not be computed. (One
-/// that has only finished sending still waits for them; to the reader both look like the end of
-/// input.)
+/// Closes the session when the peer has closed both directions: nobody reads the answers. (A peer
+/// that has only finished sending still waits for them; to the reader both look the same.)
 void Session::watch_for_hangup() {
     socket_.async_wait(Socket::wait_error, [self = shared_from_this()](const error_code& error) {
         if (error) return;
-        // Asio may pass on what was said of an earlier connection, whose place in its tables this
-        // one has: the system knows.
+        // Asio may report an event of an earlier connection with the same descriptor: ask the
+        // system.
         pollfd now{self->socket_.native_handle(), 0, 0};
         if (::poll(&now, 1, 0) == 0) return self->watch_for_hangup();
-        // While lingering, the end of what the peer sent looks the same.
+        // While lingering, the end of input looks the same.
         if (!self->lingering_) self->close();
     });
 }
 
-/// Closing with unread input would make the peer's system drop the last answer: reads and drops
-/// until the peer closes.
+/// Reads and drops input until the peer closes: closing with unread input would make the peer's
+/// system drop the last answer.
 asio::awaitable<void> Session::discard_input() {
     read_deadline_ = Clock::now() + kLinger;
     error_code error;
@@ -496,7 +485,7 @@ void Session::set_read_deadline() {
     const auto now = Clock::now();
     if (reading_ended_ || draining_) return;
     if (!lines_.partial().empty()) {
-        // From the line's first byte: a peer that sends one byte a second does not push it further.
+        // From the line's first byte: sending one byte a second does not extend it.
         if (line_began_ == Clock::time_point::max()) line_began_ = now;
         read_deadline_ = line_began_ + limits.line_timeout;
     } else if (limits.idle_timeout.count() > 0 && slots_.empty()) {
@@ -507,14 +496,14 @@ void Session::set_read_deadline() {
 }
 
 void Session::enforce_deadlines(Clock::time_point now) {
-    // The writer tries once more, and gives up if there is no room.
-    if (now >= write_deadline_) answered_.notify();
+    // The writer tries once more, then fails with timed_out.
+    if (now >= write_deadline_) writer_wakeup_.notify();
     if (now < read_deadline_) return;
     if (reading_ended_) return close();  // lingering
-    if (draining_) return cut_input();
+    if (draining_) return stop_reading();
     const bool idle = lines_.partial().empty();
     server_.statistics().connections().count(idle ? CloseReason::idle : CloseReason::slow_line);
-    // The code tells a client that this line answers none of its requests, though they may cross.
+    // The codes tell a client that this line answers none of its requests.
     end_with(idle ? Error{ErrorCode::idle, "idle for too long; closing"}
                   : Error{ErrorCode::timeout, "the line did not end in time; closing"});
 }
@@ -522,29 +511,29 @@ void Session::enforce_deadlines(Clock::time_point now) {
 void Session::begin_drain() {
     draining_ = true;
     if (server_.fault()) {
-        // A model that is being loaded is not waited for.
+        // Do not wait for a RELOAD.
         for (const auto& slot : slots_) slot->ready = slot->ready || slot->worker == nullptr;
-        answered_.notify();
+        writer_wakeup_.notify();
     }
     if (reading_ended_) return;
-    if (has_asked_ || server_.fault()) return cut_input();
+    if (has_asked_ || server_.fault()) return stop_reading();
     read_deadline_ = Clock::now() + kFirstRequestGrace;
 }
 
-void Session::cut_input() {
+void Session::stop_reading() {
     read_deadline_ = Clock::time_point::max();
     pollfd now{socket_.native_handle(), POLLRDHUP, 0};
-    // Of a peer that has ended its side all has arrived. Its last line may lack an LF.
+    // If the peer has ended its side, all has arrived; the last line may lack its LF.
     if (::poll(&now, 1, 0) > 0) return;
-    // The reader sees what has arrived, then the end.
-    input_is_cut_ = true;
+    // The reader still gets what has arrived, then the end.
+    input_shut_down_ = true;
     error_code ignored;
     socket_.shutdown(Socket::shutdown_receive, ignored);
 }
 
-bool Session::takes_answers_of(const std::vector<std::shared_ptr<LoadedModel>>& models) const {
+bool Session::is_owed_answers_of(const std::vector<std::shared_ptr<LoadedModel>>& models) const {
     return std::any_of(slots_.begin(), slots_.end(), [&](const std::shared_ptr<Slot>& slot) {
-        return std::find(models.begin(), models.end(), slot->served) != models.end();
+        return std::find(models.begin(), models.end(), slot->model) != models.end();
     });
 }
 
@@ -554,8 +543,8 @@ void Session::close() {
     error_code ignored;
     socket_.close(ignored);
     slots_.clear();
-    answered_.notify();
-    taken_.notify();
+    writer_wakeup_.notify();
+    reader_wakeup_.notify();
 }
 
 }  // namespace gloved::daemon

@@ -1,4 +1,4 @@
-// What the daemon may be told.
+// The settings of the daemon, from its command line and configuration file.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace gloved::daemon {
 
 using Clock = std::chrono::steady_clock;
 
-/// Bounds on what a peer can make the daemon hold or wait for.
+/// Limits on what peers can make the daemon hold or wait for.
 struct Limits {
     std::size_t max_k = 65536;
     std::size_t max_connections = 10000;

@@ -17,8 +17,7 @@ namespace {
 
 std::string lock_path(const std::string& path) { return path + ".lock"; }
 
-/// Creates and locks PATH.lock. A file of our own, not the directory: that anybody who may read it
-/// could lock.
+/// Creates and locks PATH.lock. (Every user who may read the directory could lock that.)
 Result<UniqueFd> lock(const std::string& path) {
     const std::string file = lock_path(path);
     while (true) {
@@ -27,16 +26,14 @@ Result<UniqueFd> lock(const std::string& path) {
         if (!fd) return system_error(file, "cannot create beside the socket", errno);
         struct stat locked {};
         if (::fstat(fd.get(), &locked) != 0) return system_error(file, "cannot stat", errno);
-        // The lock is removed with the socket; what is not an empty file is somebody's, and would
-        // be lost.
+        // The lock is removed with the socket, so only an empty file is taken for one.
         if (!S_ISREG(locked.st_mode) || locked.st_size != 0) {
             return Error{
                 ErrorCode::conflict,
                 fmt::format("{}: exists and is not a gloved lock file; choose another --socket",
                             file)};
         }
-        // Whatever the umask, the next daemon must be able to open what this one leaves when it is
-        // killed.
+        // Whatever the umask: the next daemon must be able to open it if this one is killed.
         if (locked.st_uid == ::geteuid()) (void)::fchmod(fd.get(), 0600);
         if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
             if (errno != EWOULDBLOCK) return system_error(file, "cannot lock", errno);
@@ -46,8 +43,7 @@ Result<UniqueFd> lock(const std::string& path) {
                             "--socket",
                             path)};
         }
-        // Its holder may have removed the file between our opening and our locking it: then the
-        // lock is on nothing.
+        // The last holder may have removed the file after we opened it: check that it is there.
         struct stat named {};
         if (::lstat(file.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
             locked.st_dev == named.st_dev) {
@@ -56,13 +52,12 @@ Result<UniqueFd> lock(const std::string& path) {
     }
 }
 
-/// Whether a daemon listens there. The address is that of the path.
-bool somebody_listens(const sockaddr_un& address) {
+/// Whether a process listens at the address.
+bool is_listening(const sockaddr_un& address) {
     const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
         return true;
-    // EAGAIN: its backlog is full. EPROTOTYPE: a datagram socket. Only a refusal says that it is
-    // dead.
+    // EAGAIN: its backlog is full. EPROTOTYPE: a datagram socket. Only ECONNREFUSED means dead.
     return errno != ECONNREFUSED && errno != ENOENT;
 }
 
@@ -76,7 +71,7 @@ Status clear_path(const std::string& path, const sockaddr_un& address) {
         return Error{ErrorCode::conflict,
                      fmt::format("{}: exists and is not a socket; choose another --socket", path)};
     }
-    if (somebody_listens(address)) {
+    if (is_listening(address)) {
         return Error{
             ErrorCode::conflict,
             fmt::format("{}: another daemon uses this socket; stop it or choose another --socket",
@@ -114,8 +109,7 @@ Result<ListeningSocket> ListeningSocket::bind(const std::string& path) {
 
     socket.fd_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!socket.fd_) return system_error(path, "cannot create a socket", errno);
-    // The mode comes from the umask: changing it after bind would leave a moment in which anybody
-    // could connect.
+    // By the umask: with chmod after bind, any user could connect in between.
     const mode_t old_mask = ::umask(0117);
     const int bound =
         ::bind(socket.fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);

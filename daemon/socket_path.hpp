@@ -1,4 +1,4 @@
-// A Unix socket bound to a path, without harm to whatever else may be there.
+// A Unix socket bound to a path; never removes what is not its own.
 #pragma once
 
 #include <sys/types.h>
@@ -11,20 +11,16 @@
 
 namespace gloved::daemon {
 
-/// A listening socket at a path. At its end the path is removed, if it still is this very socket.
+/// A listening socket at a path. Its destructor removes the path if it is still this socket.
 class ListeningSocket {
   public:
-    /// Binds and listens, mode 0660. What stands at the path decides:
-    ///  - nothing: it is taken;
-    ///  - a socket of this user that nobody listens on (its daemon was killed): it is replaced;
-    ///  - a socket that somebody listens on, another user's, or what is no socket (a symlink, say):
-    ///    left alone, conflict.
-    /// Daemons of one path are kept apart by a lock on the file PATH.lock, held for life: without
-    /// it two that start at once could each take the other's fresh socket for a dead one. Errors:
-    /// conflict, or io with the remedy.
+    /// Binds and listens, mode 0660. Replaces a socket of this user that no process listens on (its
+    /// daemon was killed). Leaves anything else at the path alone: a socket in use or of another
+    /// user, a symlink, a file. Locks PATH.lock for life: two daemons that start at once could each
+    /// take the other's new socket for a dead one. Errors: conflict, or io with the remedy.
     static Result<ListeningSocket> bind(const std::string& path);
 
-    /// Takes over a socket that somebody else has bound, and whose path is theirs to remove.
+    /// Takes over a socket that another process has bound; its path stays.
     static ListeningSocket adopt(UniqueFd fd);
 
     ListeningSocket(ListeningSocket&& other) noexcept
@@ -41,18 +37,18 @@ class ListeningSocket {
     int fd() const { return fd_.get(); }
     /// Hands the descriptor over; the path stays this object's to remove.
     int release_fd() { return fd_.release(); }
-    /// Whether `bind` made it: nobody else listens on it.
+    /// Whether `bind` made it: no other process listens on it.
     bool is_own() const { return !lock_path_.empty(); }
-    /// Where it listens, for people.
+    /// Where it listens, for messages.
     const std::string& address() const { return address_; }
-    /// Removes the path if it still is this socket, and the lock's file; once.
+    /// Removes the path if it is still this socket, and the lock file.
     void remove_path();
 
   private:
     ListeningSocket() = default;
 
     std::string address_;
-    std::string path_;       // to be removed at the end; empty when there is nothing to remove
+    std::string path_;       // to be removed; empty when there is nothing to remove
     std::string lock_path_;  // empty if adopted
     UniqueFd lock_;
     UniqueFd fd_;

@@ -9,7 +9,7 @@ namespace gloved::daemon {
 
 void Statistics::count(std::optional<wire::Verb> verb, std::optional<ErrorCode> error) {
     std::size_t outcome = 0;
-    // Codes beyond the wire's are told as «internal» there.
+    // The wire reports other codes as «internal».
     if (error) outcome = 1 + static_cast<std::size_t>(std::min(*error, ErrorCode::internal));
     ++counts_[verb ? static_cast<std::size_t>(*verb) : kVerbs][outcome];
 }

@@ -1,4 +1,4 @@
-// What STATS tells of the requests.
+// Counts of requests and connections, for STATS.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace gloved::daemon {
 
-/// How many verbs there are, and how many outcomes: answered, or one of the wire's error codes.
+/// Numbers of verbs and of outcomes: answered, or one of the wire's error codes.
 inline constexpr std::size_t kVerbs = static_cast<std::size_t>(wire::Verb::quit) + 1;
 inline constexpr std::size_t kOutcomes = static_cast<std::size_t>(ErrorCode::internal) + 2;
 
@@ -35,18 +35,18 @@ struct ConnectionCounts {
     }
 };
 
-/// Counts answers by verb and outcome, and times by stage. Of the loop thread.
+/// Counts answers by verb and outcome, times by stage, and connections. On the loop thread.
 class Statistics {
   public:
-    /// The stages of a request that an engine's thread answers.
+    /// A stage of requests that an engine's thread answers.
     struct Stage {
         std::string_view name;  ///< «wait», «compute», «deliver», «total»
         Histogram times;
     };
 
-    /// An answer is complete. `verb`: none where the line could not be parsed.
+    /// Counts an answer. `verb`: none if the line could not be parsed.
     void count(std::optional<wire::Verb> verb, std::optional<ErrorCode> error);
-    /// All of an answer from an engine's thread is written now.
+    /// Records the times of an answer from an engine's thread when it is written.
     void record(const Times& times, Clock::time_point written);
 
     ConnectionCounts& connections() { return connections_; }
@@ -56,15 +56,15 @@ class Statistics {
     std::uint64_t refused() const;
     const std::array<Stage, 4>& stages() const { return stages_; }
 
-    /// Calls `tell(verb, outcome, count)` for every count that is not 0, all names as on the wire
-    /// but in lower case: «near», «answered», «unknown_word»; a line that could not be parsed has
-    /// the verb «none».
-    template <class Tell>
-    void each_count(const Tell& tell) const {
+    /// Calls `visit(verb, outcome, count)` for every count that is not 0, with the wire's names in
+    /// lower case: «near», «answered», «unknown_word». The verb of lines that could not be parsed
+    /// is «none».
+    template <class Visit>
+    void for_each_count(const Visit& visit) const {
         for (std::size_t verb = 0; verb <= kVerbs; ++verb) {
             for (std::size_t outcome = 0; outcome < kOutcomes; ++outcome) {
                 const std::uint64_t count = counts_[verb][outcome];
-                if (count != 0) tell(name_of_verb(verb), name_of_outcome(outcome), count);
+                if (count != 0) visit(name_of_verb(verb), name_of_outcome(outcome), count);
             }
         }
     }
@@ -73,7 +73,7 @@ class Statistics {
     static std::string name_of_verb(std::size_t verb);
     static std::string name_of_outcome(std::size_t outcome);
 
-    // By verb, the last one for lines that are none; by outcome, the first one for answers.
+    // By verb, the last for lines that could not be parsed; by outcome, the first for answers.
     std::array<std::array<std::uint64_t, kOutcomes>, kVerbs + 1> counts_{};
     ConnectionCounts connections_;
     std::array<Stage, 4> stages_ = {

@@ -23,7 +23,7 @@ using kernels::Pass;
 constexpr std::array<std::pair<std::string_view, double>, 4> kPercentiles = {
     {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}}};
 
-/// What this process holds in memory beside the mapped models; 0 where the system does not say.
+/// Memory of this process without the mapped models; 0 where the system does not report it.
 std::uint64_t own_memory_bytes() {
     const auto memory = process_memory("/proc/self/status");
     return memory ? memory->own_bytes : 0;
@@ -60,7 +60,7 @@ void add_value(wire::LineWriter& line, wire::Form form, const Fact& fact) {
     if (const auto* count = std::get_if<std::uint64_t>(&fact.value)) {
         line.count(name, *count);
     } else if (const auto* number = std::get_if<double>(&fact.value)) {
-        // Milliseconds, for people.
+        // Milliseconds, for people to read.
         if (form == wire::Form::text) {
             line.text(name, fmt::format("{:.3f}", *number));
         } else {
@@ -80,7 +80,7 @@ double seconds_in(std::chrono::milliseconds time) {
     return std::chrono::duration<double>(time).count();
 }
 
-/// «1:20 2:5 4:3»: how many batches there were of one query, of up to two, of up to four, …
+/// Formats the numbers of batches of one query, of up to two, of up to four …: «1:20 2:5 4:3».
 std::string sizes_of(const WorkerCounts& counts) {
     std::string text;
     for (std::size_t i = 0; i < kBatchSizes; ++i) {
@@ -94,13 +94,14 @@ std::string sizes_of(const WorkerCounts& counts) {
 /// Writes metrics in the text exposition format of Prometheus, version 0.0.4.
 class Exposition {
   public:
-    /// Begins a metric; its samples follow.
+    /// Writes the head of a metric; its samples follow.
     void metric(std::string_view name, std::string_view type, std::string_view help) {
         name_ = name;
         fmt::format_to(std::back_inserter(text_), "# HELP gloved_{} {}\n# TYPE gloved_{} {}\n",
                        name, help, name, type);
     }
-    /// `labels` as they stand between braces. Names of models, engines and stages need no escapes.
+    /// Writes a sample. `labels`: the text between braces; names of models, engines and stages need
+    /// no escapes.
     template <class Value>
     void sample(std::string_view labels, Value value, std::string_view suffix = {}) {
         fmt::format_to(std::back_inserter(text_), "gloved_{}{}{}{}{} {}\n", name_, suffix,
@@ -118,9 +119,22 @@ class Exposition {
     std::string text_;
 };
 
+void expose_models(Exposition& out, const ModelSet::Models& models) {
+    out.metric("model_info", "gauge", "The models that are served, the default first.");
+    for (const auto& loaded : models) {
+        out.sample(fmt::format("model=\"{}\",generation=\"{}\",engine=\"{}\",pinned=\"{}\"",
+                               loaded->name(), format::hex(loaded->model().generation()),
+                               loaded->first_worker().engine().name(), loaded->pinned()),
+                   1);
+    }
+    out.metric("model_rows", "gauge", "Words of a model.");
+    for (const auto& loaded : models) {
+        out.sample(fmt::format("model=\"{}\"", loaded->name()), loaded->model().rows());
+    }
+}
+
 void expose_times(Exposition& out, const Statistics& statistics) {
-    // From 16 µs to 33 s, by factors of two; bounds are exact, since the buckets' are powers of
-    // two.
+    // From 16 µs to 33 s, by factors of two. These bounds are exact: buckets end at powers of two.
     constexpr unsigned kFirst = 4;
     constexpr unsigned kLast = 25;
     out.metric("request_seconds", "histogram",
@@ -137,18 +151,18 @@ void expose_times(Exposition& out, const Statistics& statistics) {
     }
 }
 
-/// Of what an engine does for a model.
-std::string labels_of(const LoadedModel& served, const EngineWorker& worker) {
-    return fmt::format("model=\"{}\",engine=\"{}\"", served.name(), worker.engine().name());
+/// The labels of a model's engine.
+std::string labels_of(const LoadedModel& loaded, const EngineWorker& worker) {
+    return fmt::format("model=\"{}\",engine=\"{}\"", loaded.name(), worker.engine().name());
 }
 
 void expose_batches(Exposition& out, const ModelSet::Models& models) {
     out.metric("batch_size", "histogram", "Queries that were scanned together.");
-    for (const auto& served : models) {
-        for (const auto& worker : served->workers()) {
-            const std::string labels = labels_of(*served, *worker);
+    for (const auto& loaded : models) {
+        for (const auto& worker : loaded->workers()) {
+            const std::string labels = labels_of(*loaded, *worker);
             const WorkerCounts& counts = worker->counts();
-            // The scans go on meanwhile: the count is that of the buckets, so that the two agree.
+            // Scans continue meanwhile: count what the buckets hold, so that the two agree.
             std::uint64_t sum = 0;
             for (std::size_t i = 0; i < kBatchSizes; ++i) {
                 sum += counts.batches_of[i];
@@ -164,36 +178,35 @@ void expose_batches(Exposition& out, const ModelSet::Models& models) {
 
 void expose_passes(Exposition& out, const ModelSet::Models& models) {
     out.metric("answers_total", "counter", "Scanned queries by the pass that led to their answer.");
-    for (const auto& served : models) {
-        for (const auto& worker : served->workers()) {
+    for (const auto& loaded : models) {
+        for (const auto& worker : loaded->workers()) {
             for (const Pass pass : kernels::kPasses) {
                 out.sample(
-                    fmt::format("{},pass=\"{}\"", labels_of(*served, *worker), to_string(pass)),
+                    fmt::format("{},pass=\"{}\"", labels_of(*loaded, *worker), to_string(pass)),
                     worker->counts().answers_by[static_cast<std::size_t>(pass)].load());
             }
         }
     }
     out.metric("plane_unselective_total", "counter",
                "Answers for which a plane left more than a tenth of the rows, or was given up.");
-    for (const auto& served : models) {
-        for (const auto& worker : served->workers()) {
-            out.sample(labels_of(*served, *worker), worker->counts().plane_unselective.load());
+    for (const auto& loaded : models) {
+        for (const auto& worker : loaded->workers()) {
+            out.sample(labels_of(*loaded, *worker), worker->counts().plane_unselective.load());
         }
     }
 }
 
-}  // namespace
-
-Reply stats_reply(wire::Form form, const ServerState& state, const LoadedModel& served) {
-    const format::Model& model = served.model();
-    const EngineWorker& first = served.first_worker();
+/// What STATS reports of one model.
+std::vector<Fact> facts_of_model(const ServerState& state, const LoadedModel& loaded) {
+    const format::Model& model = loaded.model();
+    const EngineWorker& first = loaded.first_worker();
     std::string engines;
     std::uint64_t queries = 0;
     std::uint64_t batches = 0;
     std::uint64_t largest_batch = 0;
     std::array<std::uint64_t, kernels::kPasses.size()> answers_by{};
     std::uint64_t plane_unselective = 0;
-    for (const auto& worker : served.workers()) {
+    for (const auto& worker : loaded.workers()) {
         engines += (engines.empty() ? "" : " ") + worker->engine().name();
         queries += worker->counts().queries;
         batches += worker->counts().batches;
@@ -202,22 +215,15 @@ Reply stats_reply(wire::Form form, const ServerState& state, const LoadedModel& 
             answers_by[i] += worker->counts().answers_by[i];
         plane_unselective += worker->counts().plane_unselective;
     }
-    const std::string degraded_reason = state.models.degraded_reason();
     std::vector<Fact> facts = {
-        {"health", std::string(degraded_reason.empty() ? "serving" : "degraded")}};
-    if (!degraded_reason.empty()) facts.push_back({"health_reason", degraded_reason});
-    const std::vector<Fact> of_the_model = {
-        {"version", std::string(kProgramVersion)},
-        {"uptime_s", seconds_of(Clock::now() - state.started)},
-        {"models", state.models.all().size()},
-        {"model", served.name()},
+        {"model", loaded.name()},
         {"rows", model.rows()},
         {"dim", model.dim()},
         {"generation", format::hex(model.generation())},
         {"engine", first.engine().name()},
         {"engine_description", first.engine().description()},
         {"engines", engines},
-        {"pinned", std::string(served.pinned())},
+        {"pinned", std::string(loaded.pinned())},
         {"load_keys_ms", model.load_keys_ms()},
         {"load_values_ms", model.load_values_ms()},
         {"queries", queries},
@@ -226,7 +232,6 @@ Reply stats_reply(wire::Form form, const ServerState& state, const LoadedModel& 
         {"batch_sizes", sizes_of(first.counts())},
         {"single_query_us", first.counts().single_us.load()},
     };
-    facts.insert(facts.end(), of_the_model.begin(), of_the_model.end());
     for (const Pass pass : kernels::kPasses) {
         facts.push_back({fmt::format("answers_{}", to_string(pass)),
                          answers_by[static_cast<std::size_t>(pass)]});
@@ -238,9 +243,14 @@ Reply stats_reply(wire::Form form, const ServerState& state, const LoadedModel& 
         const auto of_gpu = facts_of(*gpu);
         facts.insert(facts.end(), of_gpu.begin(), of_gpu.end());
     }
+    return facts;
+}
+
+/// What STATS reports of the daemon: counters and limits.
+std::vector<Fact> facts_of_daemon(const ServerState& state) {
     const Limits& limits = state.settings.limits;
     const ConnectionCounts& connections = state.statistics.connections();
-    const std::vector<Fact> common = {
+    return {
         {"answered", state.statistics.answered()},
         {"errors", state.statistics.refused()},
         {"queue_depth", state.models.waiting()},
@@ -271,13 +281,26 @@ Reply stats_reply(wire::Form form, const ServerState& state, const LoadedModel& 
         {"not_suggested", state.suggester.omitted()},
         {"log_lines_lost", lost_log_lines()},
     };
-    facts.insert(facts.end(), common.begin(), common.end());
+}
+
+}  // namespace
+
+Reply stats_reply(wire::Form form, const ServerState& state, const LoadedModel& loaded) {
+    const std::string degraded_reason = state.models.degraded_reason();
+    std::vector<Fact> facts = {
+        {"health", std::string(degraded_reason.empty() ? "serving" : "degraded")}};
+    if (!degraded_reason.empty()) facts.push_back({"health_reason", degraded_reason});
+    facts.push_back({"version", std::string(kProgramVersion)});
+    facts.push_back({"uptime_s", seconds_of(Clock::now() - state.started)});
+    facts.push_back({"models", state.models.all().size()});
+    for (Fact& fact : facts_of_model(state, loaded)) facts.push_back(std::move(fact));
+    for (Fact& fact : facts_of_daemon(state)) facts.push_back(std::move(fact));
     for (const auto& [stage, times] : state.statistics.stages()) {
         for (const auto& [name, share] : kPercentiles) {
             facts.push_back({fmt::format("{}_{}_us", stage, name), times.percentile_us(share)});
         }
     }
-    state.statistics.each_count(
+    state.statistics.for_each_count(
         [&](const std::string& verb, const std::string& outcome, std::uint64_t count) {
             facts.push_back({fmt::format("requests_{}_{}", verb, outcome), count});
         });
@@ -307,20 +330,10 @@ Reply metrics_reply(wire::Form form, const ServerState& state) {
     out.single("degraded", "gauge",
                "1 when something is wrong though requests are answered: STATS has health_reason.",
                state.models.degraded_reason().empty() ? 0 : 1);
-    out.metric("model_info", "gauge", "The models that are served, the default first.");
-    for (const auto& served : state.models.all()) {
-        out.sample(fmt::format("model=\"{}\",generation=\"{}\",engine=\"{}\",pinned=\"{}\"",
-                               served->name(), format::hex(served->model().generation()),
-                               served->first_worker().engine().name(), served->pinned()),
-                   1);
-    }
-    out.metric("model_rows", "gauge", "Words of a model.");
-    for (const auto& served : state.models.all()) {
-        out.sample(fmt::format("model=\"{}\"", served->name()), served->model().rows());
-    }
+    expose_models(out, state.models.all());
     out.metric("requests_total", "counter",
                "Requests by verb and outcome; verb none: an ERR line that answers no request.");
-    state.statistics.each_count(
+    state.statistics.for_each_count(
         [&](const std::string& verb, const std::string& outcome, std::uint64_t count) {
             out.sample(fmt::format("verb=\"{}\",outcome=\"{}\"", verb, outcome), count);
         });
@@ -328,9 +341,9 @@ Reply metrics_reply(wire::Form form, const ServerState& state) {
     expose_batches(out, state.models.all());
     expose_passes(out, state.models.all());
     out.metric("queue_depth", "gauge", "Requests that wait for an engine.");
-    for (const auto& served : state.models.all()) {
-        for (const auto& worker : served->workers()) {
-            out.sample(labels_of(*served, *worker), worker->waiting());
+    for (const auto& loaded : state.models.all()) {
+        for (const auto& worker : loaded->workers()) {
+            out.sample(labels_of(*loaded, *worker), worker->waiting());
         }
     }
     out.single("queue_length", "gauge", "How many may wait for an engine.",
@@ -351,9 +364,9 @@ Reply metrics_reply(wire::Form form, const ServerState& state) {
     out.sample("limit=\"write_timeout\"", connections.count_of(CloseReason::unread));
     out.single("own_memory_bytes", "gauge", "Memory beside the mapped models.", own_memory_bytes());
     out.metric("gpu_memory_bytes", "gauge", "Device memory that a model's engine holds.");
-    for (const auto& served : state.models.all()) {
-        if (const auto gpu = served->first_worker().engine().gpu_facts())
-            out.sample(fmt::format("model=\"{}\"", served->name()), gpu->memory_bytes);
+    for (const auto& loaded : state.models.all()) {
+        if (const auto gpu = loaded->first_worker().engine().gpu_facts())
+            out.sample(fmt::format("model=\"{}\"", loaded->name()), gpu->memory_bytes);
     }
     out.metric("reloads_total", "counter", "Models loaded anew.");
     out.sample("outcome=\"done\"", state.models.reloads());

@@ -10,7 +10,7 @@
 namespace gloved::daemon {
 namespace {
 
-/// Products of two numbers that are summed in a millisecond or two.
+/// Multiplications that take a millisecond or two.
 constexpr std::size_t kMaxMatrixProducts = 2'000'000;
 /// No model has this row: format::kMaxRows is smaller.
 constexpr kernels::Row kUnknown = std::numeric_limits<kernels::Row>::max();
@@ -54,8 +54,7 @@ HitLines::HitLines(wire::Form form, std::vector<kernels::Hit> hits, std::vector<
       hits_(std::move(hits)),
       fields_(std::move(fields)),
       model_(std::move(model)) {
-    // An engine ranks its hits among all rows that came into question, which may be many times as
-    // many.
+    // Engines sort candidates in place, so the capacity may be many times the size.
     if (hits_.capacity() > 2 * hits_.size()) hits_.shrink_to_fit();
 }
 

@@ -1,4 +1,4 @@
-// Long answers: what they are made from, and how that becomes text a piece at a time.
+// Long answers, rendered piece by piece.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace gloved::daemon {
 
-/// Makes the text of one answer, in order, in pieces. Of one thread at a time. Sources that read a
-/// model keep it alive.
+/// Renders the text of one answer in pieces. A source that reads a model keeps it alive. Not safe
+/// for concurrent use.
 class TextSource {
   public:
     TextSource() = default;
@@ -25,17 +25,17 @@ class TextSource {
     TextSource& operator=(const TextSource&) = delete;
     virtual ~TextSource() = default;
 
-    /// Appends text while `out` has less than `enough_bytes` and there is more; the last part that
-    /// it appends may pass that by a hundred bytes or so. A piece may end anywhere in a line.
+    /// Appends text until `out` has `enough_bytes`, or a hundred or so more. A piece may end
+    /// anywhere in a line.
     virtual void append_to(std::string& out, std::size_t enough_bytes) = 0;
     virtual bool finished() const = 0;
-    /// Memory that the source holds. Text that it has made is not part of it.
+    /// Memory that the source holds, without the text that it has appended.
     virtual std::size_t held_bytes() const = 0;
-    /// Whether the engine's thread has to make the text, because that takes long.
+    /// Whether rendering takes long, so that the engine's thread has to do it.
     virtual bool is_costly() const { return false; }
 };
 
-/// What lines of words have in common: a word, which may be long, and then some columns.
+/// Lines that begin with a word, which may be long, and continue with columns.
 class WordLines : public TextSource {
   public:
     void append_to(std::string& out, std::size_t enough_bytes) final;
@@ -47,7 +47,7 @@ class WordLines : public TextSource {
   private:
     virtual std::size_t count() const = 0;
     virtual std::string_view word(std::size_t number) const = 0;
-    /// Appends the columns behind the word.
+    /// Appends the columns after the word.
     virtual void append_columns(std::size_t number, wire::LineWriter& line) const = 0;
 
     wire::LineWriter line_;
@@ -55,7 +55,7 @@ class WordLines : public TextSource {
     std::size_t written_of_word_ = 0;  // 0: the line has not begun
 };
 
-/// Hits: word, score, and the fields that were asked for.
+/// Hits: word, score, and the requested fields.
 class HitLines : public WordLines {
   public:
     HitLines(wire::Form form, std::vector<kernels::Hit> hits, std::vector<wire::Field> fields,
@@ -74,7 +74,7 @@ class HitLines : public WordLines {
     std::shared_ptr<const format::Model> model_;
 };
 
-/// Words of a model, and the fields that were asked for.
+/// Words of a model, and the requested fields.
 class RowLines : public WordLines {
   public:
     RowLines(wire::Form form, std::vector<kernels::Row> rows, std::vector<wire::Field> fields,
@@ -91,8 +91,7 @@ class RowLines : public WordLines {
     std::shared_ptr<const format::Model> model_;
 };
 
-/// Words of a request, whether the model has them, and of those that it has the fields that were
-/// asked for.
+/// Words of a request, whether the model has each, and if so the requested fields.
 class PresenceLines : public WordLines {
   public:
     PresenceLines(wire::Form form, const std::vector<std::string>& words,
@@ -111,7 +110,7 @@ class PresenceLines : public WordLines {
     std::string_view word(std::size_t number) const override;
     void append_columns(std::size_t number, wire::LineWriter& line) const override;
 
-    std::string text_;  // all words, one behind the other
+    std::string text_;  // all words, concatenated
     std::vector<Entry> entries_;
     std::vector<wire::Field> fields_;
     std::shared_ptr<const format::Model> model_;
@@ -133,12 +132,12 @@ class VectorLine : public TextSource {
     bool finished_ = false;
 };
 
-/// Every row compared with every row, a line a row.
+/// Scores or distances of every pair of rows, a line per row.
 class MatrixLines : public TextSource {
   public:
     MatrixLines(wire::Form form, wire::Metric metric, std::vector<kernels::Row> rows,
                 std::shared_ptr<const format::Model> model);
-    /// Stops also when a piece has taken about two milliseconds.
+    /// Stops after about two milliseconds, too.
     void append_to(std::string& out, std::size_t enough_bytes) override;
     bool finished() const override { return row_ == rows_.size(); }
     std::size_t held_bytes() const override;
@@ -153,7 +152,7 @@ class MatrixLines : public TextSource {
     std::size_t column_ = 0;
 };
 
-/// An ERR. Suggestions may come until the first piece is made.
+/// An ERR. Accepts suggestions until its first piece is rendered.
 class ErrorLine : public TextSource {
   public:
     ErrorLine(wire::Form form, Error error) : form_(form), error_(std::move(error)) {}
@@ -172,7 +171,7 @@ class ErrorLine : public TextSource {
     bool finished_ = false;
 };
 
-/// The cosine of two rows by the canonical definition; 0 where the first has a zero vector.
+/// The canonical cosine of two rows; 0 if the first has a zero vector.
 double cosine(const format::Model& model, kernels::Row a, kernels::Row b);
 double squared_distance(const format::Model& model, kernels::Row a, kernels::Row b);
 

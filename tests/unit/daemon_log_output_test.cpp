@@ -74,12 +74,12 @@ TEST_P(LogOutputTo, KeepsWhatIsNotReadAndLosesWhatIsBeyondIt) {
         output.write(line_of(i));
         if (output.lost() == 0) written += line_of(i);
     }
-    EXPECT_TRUE(output.keeps_lines());
-    EXPECT_GT(written.size(), LogOutput::kMaxKeptBytes);
+    EXPECT_TRUE(output.has_pending_lines());
+    EXPECT_GT(written.size(), LogOutput::kMaxPendingBytes);
     EXPECT_EQ(output.reason(), 0);
 
     std::string got;
-    while (output.keeps_lines()) {
+    while (output.has_pending_lines()) {
         got += read_all(ends.reading);
         output.flush();
     }
@@ -98,8 +98,8 @@ TEST_P(LogOutputTo, AtTheEndTheReaderIsNotWaitedForLong) {
     LogOutput output(ends.writing.get());
     for (std::size_t i = 0; i < 20'000; ++i) output.write(line_of(i));
     output.finish(std::chrono::milliseconds(20));
-    EXPECT_TRUE(output.keeps_lines());
-    output.write_last_words("last words\n");
+    EXPECT_TRUE(output.has_pending_lines());
+    output.write_emergency_line("last words\n");
 }
 
 TEST_P(LogOutputTo, LinesForAReaderThatIsGoneAreLost) {
@@ -112,7 +112,7 @@ TEST_P(LogOutputTo, LinesForAReaderThatIsGoneAreLost) {
     output.write("three\n");
     ::signal(SIGPIPE, handler);
     EXPECT_EQ(output.lost(), 2U);
-    EXPECT_FALSE(output.keeps_lines());
+    EXPECT_FALSE(output.has_pending_lines());
 }
 
 TEST_P(LogOutputTo, LeavesTheFlagsThatOthersShareAlone) {
@@ -136,9 +136,9 @@ TEST(LogOutput, LongLinesReachAPipeInTheirOrder) {
         written += line;
         output.write(line);
     }
-    EXPECT_TRUE(output.keeps_lines());
+    EXPECT_TRUE(output.has_pending_lines());
     std::string got = read_all(ends.reading);
-    while (output.keeps_lines()) {
+    while (output.has_pending_lines()) {
         output.flush();
         got += read_all(ends.reading);
     }
@@ -170,7 +170,7 @@ TEST_P(LogOutputToOthers, IsNotWaitedForEither) {
         written += line_of(i);
         output->write(line_of(i));
     }
-    EXPECT_TRUE(output->keeps_lines());
+    EXPECT_TRUE(output->has_pending_lines());
     EXPECT_EQ(output->lost(), 0U);
     std::string got;
     const auto read_on = [&] {
@@ -186,7 +186,7 @@ TEST_P(LogOutputToOthers, IsNotWaitedForEither) {
 
     output->write("the reader is back\n");
     output->finish(std::chrono::seconds(20));
-    output->write_last_words("last words\n");
+    output->write_emergency_line("last words\n");
     read_on();
     EXPECT_EQ(got, written + "the reader is back\nlast words\n");
 }
@@ -208,9 +208,9 @@ TEST(LogOutput, ALineThatAFullDiskCutsIsEndedBeforeTheNext) {
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
     output.write("one\n");
     output.write("two two\n");
-    EXPECT_TRUE(output.keeps_lines());
+    EXPECT_TRUE(output.has_pending_lines());
     output.flush();
-    EXPECT_FALSE(output.keeps_lines());
+    EXPECT_FALSE(output.has_pending_lines());
     output.write("three\n");
     EXPECT_EQ(output.lost(), 2U);
     EXPECT_EQ(output.reason(), EFBIG);

@@ -28,10 +28,10 @@ TEST(LogLimiter, CountsWhatItLeavesOutAndTellsItOnce) {
     int written = 0;
     for (int line = 0; line < 100; ++line) written += limiter.admit(1, kStart + line * 1ms) ? 1 : 0;
     EXPECT_EQ(written, 3);
-    EXPECT_TRUE(limiter.take_left_out(kStart + 999ms).empty());
+    EXPECT_TRUE(limiter.take_suppressed(kStart + 999ms).empty());
     using LeftOut = std::vector<std::pair<int, std::uint64_t>>;
-    EXPECT_EQ(limiter.take_left_out(kStart + 1s), (LeftOut{{1, 97}}));
-    EXPECT_TRUE(limiter.take_left_out(kStart + 1s).empty());
+    EXPECT_EQ(limiter.take_suppressed(kStart + 1s), (LeftOut{{1, 97}}));
+    EXPECT_TRUE(limiter.take_suppressed(kStart + 1s).empty());
     // The line that told of them is one of the next second's.
     EXPECT_TRUE(limiter.admit(1, kStart + 1s));
     EXPECT_TRUE(limiter.admit(1, kStart + 1s));
