@@ -10,32 +10,24 @@
 namespace gloved {
 namespace {
 
-/// The number behind `key` in a file of lines «key number»; nothing where there is no such line.
-std::optional<std::uint64_t> number_behind(const std::string& path, std::string_view key) {
-    std::ifstream file(path);
-    std::string rest;
-    for (std::string word; file >> word; std::getline(file, rest)) {
-        std::uint64_t number = 0;
-        if (word == key && file >> number) return number;
-    }
-    return std::nullopt;
-}
-
-/// The number that a file begins with; nothing for «max».
-std::optional<std::uint64_t> number_in(const std::string& path) {
+/// The number of the line «key number» in a file; without a key, the number that the file begins
+/// with. Nothing if there is none.
+std::optional<std::uint64_t> read_number(const std::string& path, std::string_view key = {}) {
     std::ifstream file(path);
     std::uint64_t number = 0;
+    std::string rest;
+    for (std::string word; !key.empty() && file >> word && word != key;) std::getline(file, rest);
     return file >> number ? std::optional(number) : std::nullopt;
 }
 
 /// What a control group's memory.max leaves; nothing where it sets no limit.
 std::optional<std::uint64_t> available_in_group(const std::string& directory) {
-    const auto limit = number_in(directory + "/memory.max");
-    const auto current = number_in(directory + "/memory.current");
+    const auto limit = read_number(directory + "/memory.max");
+    const auto current = read_number(directory + "/memory.current");
     if (!limit || !current) return std::nullopt;
     const std::string stat = directory + "/memory.stat";
-    const std::uint64_t files = number_behind(stat, "active_file").value_or(0) +
-                                number_behind(stat, "inactive_file").value_or(0);
+    const std::uint64_t files = read_number(stat, "active_file").value_or(0) +
+                                read_number(stat, "inactive_file").value_or(0);
     const std::uint64_t used = *current - std::min(*current, files);
     return *limit - std::min(*limit, used);
 }
@@ -66,7 +58,7 @@ Result<ProcessMemory> process_memory(const std::string& status_path) {
 
 Result<std::uint64_t> available_memory(const std::string& root) {
     const std::string meminfo = root + "/proc/meminfo";
-    const auto kibibytes = number_behind(meminfo, "MemAvailable:");
+    const auto kibibytes = read_number(meminfo, "MemAvailable:");
     if (!kibibytes) return Error{ErrorCode::unavailable, meminfo + ": MemAvailable is not there"};
     std::uint64_t available = *kibibytes * 1024;
     std::ifstream groups(root + "/proc/self/cgroup");

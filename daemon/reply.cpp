@@ -40,6 +40,16 @@ constexpr std::string_view kHelp =
     "Quote a word that looks like an operator, a verb or an option: \"NEAR\" \"-\" \"a b\" "
     "\"\\x22\"\n";
 
+template <class AddColumns>
+Lines one_line(wire::Form form, const AddColumns& add_columns) {
+    Lines lines{1, {}, nullptr};
+    wire::LineWriter line(lines.text, form, true);
+    line.begin();
+    add_columns(line);
+    line.end();
+    return lines;
+}
+
 }  // namespace
 
 Reply::Reply(wire::Form form, Error error) : error_code_(error.code), form_(form) {
@@ -93,21 +103,11 @@ void append_certificate(std::vector<wire::StatusField>& fields, const kernels::A
 }
 
 Lines rank_line(wire::Form form, std::uint64_t rank) {
-    Lines lines{1, {}, nullptr};
-    wire::LineWriter line(lines.text, form, true);
-    line.begin();
-    line.count("rank", rank);
-    line.end();
-    return lines;
+    return one_line(form, [&](wire::LineWriter& line) { line.count("rank", rank); });
 }
 
 Lines score_line(wire::Form form, std::string_view name, double value) {
-    Lines lines{1, {}, nullptr};
-    wire::LineWriter line(lines.text, form, true);
-    line.begin();
-    line.score(name, value);
-    line.end();
-    return lines;
+    return one_line(form, [&](wire::LineWriter& line) { line.score(name, value); });
 }
 
 Reply help_reply(wire::Form form) {

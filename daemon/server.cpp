@@ -403,22 +403,16 @@ void Server::count_answer(const Peer& peer, std::optional<wire::Verb> verb,
                                                       error ? wire::code_name(*error) : "OK", us));
 }
 
-void Server::remove_session(std::uint64_t id, const Peer& peer) {
+void Server::remove_session(std::uint64_t id, const Peer& peer, bool is_refused) {
     sessions_.erase(id);
-    if (const auto found = connections_of_.find(peer.uid);
-        found != connections_of_.end() && --found->second == 0) {
-        connections_of_.erase(found);
+    if (is_refused) {
+        --refused_sessions_;
+    } else if (--connections_of_.at(peer.uid) == 0) {
+        connections_of_.erase(peer.uid);
     }
     // A descriptor is free now: accept again.
     accept_pause_.cancel();
     // After the last session the loop ends now, not at the next tick.
-    if (is_drained()) tick_.cancel();
-}
-
-void Server::remove_refused_session(std::uint64_t id) {
-    sessions_.erase(id);
-    --refused_sessions_;
-    accept_pause_.cancel();
     if (is_drained()) tick_.cancel();
 }
 

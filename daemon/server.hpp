@@ -70,8 +70,7 @@ class Server {
         if (worker.should_spin()) --quick_in_flight_;
     }
     /// Called by a session's destructor.
-    void remove_session(std::uint64_t id, const Peer& peer);
-    void remove_refused_session(std::uint64_t id);
+    void remove_session(std::uint64_t id, const Peer& peer, bool is_refused);
 
   private:
     ModelSet::Events model_events();

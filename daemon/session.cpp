@@ -42,13 +42,7 @@ Session::Session(Server& server, Socket socket, Peer peer, std::uint64_t id, Kin
       writer_wakeup_(socket_.get_executor()),
       reader_wakeup_(socket_.get_executor()) {}
 
-Session::~Session() {
-    if (kind_ == Kind::refused) {
-        server_.remove_refused_session(id_);
-    } else {
-        server_.remove_session(id_, peer_);
-    }
-}
+Session::~Session() { server_.remove_session(id_, peer_, kind_ == Kind::refused); }
 
 template <class Coroutine>
 void Session::spawn(Coroutine coroutine) {

@@ -119,6 +119,17 @@ class Exposition {
     std::string text_;
 };
 
+/// Calls `visit(worker, labels)` for every engine of every model.
+template <class Visit>
+void for_each_worker(const ModelSet::Models& models, const Visit& visit) {
+    for (const auto& loaded : models) {
+        for (const auto& worker : loaded->workers()) {
+            visit(*worker, fmt::format("model=\"{}\",engine=\"{}\"", loaded->name(),
+                                       worker->engine().name()));
+        }
+    }
+}
+
 void expose_models(Exposition& out, const ModelSet::Models& models) {
     out.metric("model_info", "gauge", "The models that are served, the default first.");
     for (const auto& loaded : models) {
@@ -151,49 +162,36 @@ void expose_times(Exposition& out, const Statistics& statistics) {
     }
 }
 
-/// The labels of a model's engine.
-std::string labels_of(const LoadedModel& loaded, const EngineWorker& worker) {
-    return fmt::format("model=\"{}\",engine=\"{}\"", loaded.name(), worker.engine().name());
-}
-
-void expose_batches(Exposition& out, const ModelSet::Models& models) {
+void expose_workers(Exposition& out, const ModelSet::Models& models) {
     out.metric("batch_size", "histogram", "Queries that were scanned together.");
-    for (const auto& loaded : models) {
-        for (const auto& worker : loaded->workers()) {
-            const std::string labels = labels_of(*loaded, *worker);
-            const WorkerCounts& counts = worker->counts();
-            // Scans continue meanwhile: count what the buckets hold, so that the two agree.
-            std::uint64_t sum = 0;
-            for (std::size_t i = 0; i < kBatchSizes; ++i) {
-                sum += counts.batches_of[i];
-                out.sample(fmt::format("{},le=\"{}\"", labels, std::size_t{1} << i), sum,
-                           "_bucket");
-            }
-            out.sample(labels + ",le=\"+Inf\"", sum, "_bucket");
-            out.sample(labels, counts.scanned.load(), "_sum");
-            out.sample(labels, sum, "_count");
+    for_each_worker(models, [&](const EngineWorker& worker, const std::string& labels) {
+        const WorkerCounts& counts = worker.counts();
+        // Scans continue meanwhile: count what the buckets hold, so that the two agree.
+        std::uint64_t sum = 0;
+        for (std::size_t i = 0; i < kBatchSizes; ++i) {
+            sum += counts.batches_of[i];
+            out.sample(fmt::format("{},le=\"{}\"", labels, std::size_t{1} << i), sum, "_bucket");
         }
-    }
-}
-
-void expose_passes(Exposition& out, const ModelSet::Models& models) {
+        out.sample(labels + ",le=\"+Inf\"", sum, "_bucket");
+        out.sample(labels, counts.scanned.load(), "_sum");
+        out.sample(labels, sum, "_count");
+    });
     out.metric("answers_total", "counter", "Scanned queries by the pass that led to their answer.");
-    for (const auto& loaded : models) {
-        for (const auto& worker : loaded->workers()) {
-            for (const Pass pass : kernels::kPasses) {
-                out.sample(
-                    fmt::format("{},pass=\"{}\"", labels_of(*loaded, *worker), to_string(pass)),
-                    worker->counts().answers_by[static_cast<std::size_t>(pass)].load());
-            }
+    for_each_worker(models, [&](const EngineWorker& worker, const std::string& labels) {
+        for (const Pass pass : kernels::kPasses) {
+            out.sample(fmt::format("{},pass=\"{}\"", labels, to_string(pass)),
+                       worker.counts().answers_by[static_cast<std::size_t>(pass)].load());
         }
-    }
+    });
     out.metric("plane_unselective_total", "counter",
                "Answers for which a plane left more than a tenth of the rows, or was given up.");
-    for (const auto& loaded : models) {
-        for (const auto& worker : loaded->workers()) {
-            out.sample(labels_of(*loaded, *worker), worker->counts().plane_unselective.load());
-        }
-    }
+    for_each_worker(models, [&](const EngineWorker& worker, const std::string& labels) {
+        out.sample(labels, worker.counts().plane_unselective.load());
+    });
+    out.metric("queue_depth", "gauge", "Requests that wait for an engine.");
+    for_each_worker(models, [&](const EngineWorker& worker, const std::string& labels) {
+        out.sample(labels, worker.waiting());
+    });
 }
 
 /// What STATS reports of one model.
@@ -338,14 +336,7 @@ Reply metrics_reply(wire::Form form, const ServerState& state) {
             out.sample(fmt::format("verb=\"{}\",outcome=\"{}\"", verb, outcome), count);
         });
     expose_times(out, state.statistics);
-    expose_batches(out, state.models.all());
-    expose_passes(out, state.models.all());
-    out.metric("queue_depth", "gauge", "Requests that wait for an engine.");
-    for (const auto& loaded : state.models.all()) {
-        for (const auto& worker : loaded->workers()) {
-            out.sample(labels_of(*loaded, *worker), worker->waiting());
-        }
-    }
+    expose_workers(out, state.models.all());
     out.single("queue_length", "gauge", "How many may wait for an engine.",
                state.settings.limits.queue_length);
     out.single("connections", "gauge", "Open connections.", state.open_connections);
