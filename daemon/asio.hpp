@@ -1,4 +1,4 @@
-// Boost.Asio, included in one way everywhere.
+// Includes Boost.Asio with the settings that all files share.
 #pragma once
 
 // Before Asio: Boost 1.74 uses std::exchange without including it.

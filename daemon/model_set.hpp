@@ -1,4 +1,4 @@
-// The models that are loaded: loads them, exchanges them for new ones, frees the old ones.
+// The models that the daemon serves: loads them, replaces them on reload, frees the old ones.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@
 namespace gloved::daemon {
 
 /// The models in the order of the settings; the first is the default. Loads one at a time, on a
-/// thread of its own, and as a rule not before the last one that was replaced is freed: memory has
-/// room for one more. Everything else runs on the loop thread.
+/// thread of its own. A reload waits until the last replaced model is freed, since memory has room
+/// for one more. All functions run on the loop thread.
 class ModelSet {
   public:
     using Models = std::vector<std::shared_ptr<LoadedModel>>;
@@ -33,7 +33,8 @@ class ModelSet {
         std::function<void(const Error&)> on_fault;
         /// A device failed while a model was loaded on it.
         std::function<void()> on_device_error;
-        /// Models that were replaced are in the way: closes the connections that they owe answers.
+        /// Closes the connections that wait for answers of replaced models: a reload needs the
+        /// memory.
         std::function<void(const Models&)> close_readers;
     };
 
@@ -50,20 +51,20 @@ class ModelSet {
     /// The place of a name. Error: unknown_model.
     Result<std::size_t> find(const std::string& name) const;
 
-    /// Loads the first model that is missing, then calls `done` on the loop; not when loading is
-    /// stopped meanwhile.
+    /// Loads the next model for the first time, then calls `done` on the loop, unless
+    /// `stop_loading` was called meanwhile.
     void load_next(std::function<void(const Status&)> done);
-    /// Reloads models, one after another, and puts each in the old one's place; where one cannot be
-    /// loaded the old one serves on. At the end calls `done` on the loop, with the first fault.
+    /// Reloads models one after another. If one cannot be loaded, the old one serves on. At the end
+    /// calls `done` on the loop with the first error.
     void reload(std::vector<std::size_t> places, std::function<void(const Status&)> done);
-    /// Frees replaced models that nothing refers to any more, and starts the next reload if it may
-    /// start. Call it a few times a second.
+    /// Frees replaced models without references, and starts the next reload when it is due. Call it
+    /// a few times a second.
     void on_tick();
-    /// Loads no more models: every reload that waits is refused.
+    /// Refuses all waiting and further reloads.
     void stop_loading();
-    /// Answers every request with an ERR line that tells of `error`, in models loaded later too.
+    /// Answers every request with an ERR line about `error`, at models loaded later too.
     void refuse_all(const Error& error);
-    /// Ends all threads, when what waits at the engines is answered.
+    /// Ends all threads after the engines have answered the waiting requests.
     void stop();
 
     /// Whether a model is being loaded: `stop` would wait for it.
@@ -107,8 +108,8 @@ class ModelSet {
     std::optional<Error> fault_;
     bool is_loading_ = false;
     bool is_stopped_ = false;
-    std::size_t freeing_ = 0;                                      // models, on the other thread
-    Clock::time_point load_anyway_at_ = Clock::time_point::min();  // a replaced model or not
+    std::size_t freeing_ = 0;  // models that the other thread frees
+    Clock::time_point load_anyway_at_ = Clock::time_point::min();  // when close_readers is due
     std::uint64_t reloads_ = 0;
     std::uint64_t failed_reloads_ = 0;
     asio::thread_pool loading_{1};  // loads and frees models

@@ -1,5 +1,4 @@
-// The replies to STATS and STATS prometheus. They have a file of their own because they are long:
-// every other reply is in reply.cpp.
+// The replies to STATS and STATS prometheus, as long as all others together (reply.hpp).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Near spellings of unknown words, looked for on a thread of their own and within a time budget.
+// Searches near spellings of unknown words on a thread of its own, within a time budget.
 #pragma once
 
 #include <cstddef>
