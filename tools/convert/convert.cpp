@@ -135,15 +135,6 @@ class KeptRows {
     std::vector<std::uint32_t> before_;
 };
 
-/// A `produce` for run_ordered: gives each item the number of the next bucket.
-auto next_bucket(const RowBuckets& buckets, const std::atomic<bool>& stop) {
-    return [&buckets, &stop, next = std::size_t{0}](auto& item) mutable -> Result<bool> {
-        if (stop) return Error{ErrorCode::interrupted, "interrupted"};
-        item.bucket = next++;
-        return item.bucket < buckets.size();
-    };
-}
-
 /// What sorting the keys finds.
 struct SortedRows {
     std::uint64_t rows = 0;
@@ -158,7 +149,8 @@ Result<SortedRows> sort_buckets(RowBuckets& buckets, const ConvertOptions& optio
                                 const MemoryPlan& plan, const std::atomic<bool>& stop,
                                 source::Report& report) {
     struct Item {
-        std::size_t bucket = 0;
+        std::size_t first = 0;  // bucket
+        std::size_t last = 0;
         Result<BucketKeys> loaded = BucketKeys();
         DroppedRows dropped;
     };
@@ -167,7 +159,7 @@ Result<SortedRows> sort_buckets(RowBuckets& buckets, const ConvertOptions& optio
     const auto load = [&](Item& item) {
         item.dropped = {};
         item.loaded = BucketKeys();  // frees the last bucket before it loads the next
-        item.loaded = buckets.sort(item.bucket, options.duplicates, item.dropped);
+        item.loaded = buckets.sort(item.first, options.duplicates, item.dropped);
     };
     const auto count = [&](Item& item) -> Status {
         if (!item.loaded) return item.loaded.error();
@@ -180,8 +172,8 @@ Result<SortedRows> sort_buckets(RowBuckets& buckets, const ConvertOptions& optio
         dropped.add(std::move(item.dropped));
         return {};
     };
-    if (Status done =
-            source::run_ordered<Item>(plan.threads, next_bucket(buckets, stop), load, count);
+    if (Status done = source::run_ordered<Item>(
+            plan.threads, source::pieces_of(buckets.size(), 1, stop), load, count);
         !done)
         return done.error();
     sorted.kept.count();
@@ -214,7 +206,8 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
     Progress progress("writing", sorted.rows * dim * sizeof(float));
 
     struct Item {
-        std::size_t bucket = 0;
+        std::size_t first = 0;  // bucket
+        std::size_t last = 0;
         BucketKeys keys;
         std::vector<float> vectors;
         std::vector<double> norms;
@@ -223,7 +216,7 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
     };
     const auto place = [&](Item& item) {
         item.keys = {};
-        auto loaded = buckets.load(item.bucket);
+        auto loaded = buckets.load(item.first);
         if (!loaded) {
             item.done = loaded.error();
             return;
@@ -231,9 +224,9 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
         item.keys = *std::move(loaded);
         const std::size_t rows = item.keys.kept.size();
         item.vectors.resize(rows * dim);
-        item.done = buckets.gather(item.bucket, item.keys, item.vectors);
+        item.done = buckets.gather(item.first, item.keys, item.vectors);
         if (item.done)
-            item.done = writer->write_vectors(sorted.first_rows[item.bucket], item.vectors);
+            item.done = writer->write_vectors(sorted.first_rows[item.first], item.vectors);
         item.norms.clear();
         item.ranks.clear();
         for (std::size_t row = 0; row < rows; ++row) {
@@ -253,8 +246,8 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
         progress.update(written_bytes += item.vectors.size() * sizeof(float));
         return {};
     };
-    if (Status written =
-            source::run_ordered<Item>(plan.threads, next_bucket(buckets, stop), place, append);
+    if (Status written = source::run_ordered<Item>(
+            plan.threads, source::pieces_of(buckets.size(), 1, stop), place, append);
         !written)
         return written.error();
     return writer->finish();
@@ -477,7 +470,7 @@ Result<source::Report> convert(const ConvertOptions& options, const std::atomic<
     report.planes = options.planes;
     if (Status written = write_report(*staging, report); !written) return written.error();
 
-    if (stop) return Error{ErrorCode::interrupted, "interrupted"};
+    if (stop) return source::interrupted();
     if (Status published = staging->publish(say); !published) return published.error();
     return report;
 }

@@ -38,8 +38,6 @@ constexpr const char* kWordsSuffix = ".words";
 /// float32 from its neighbours.
 constexpr std::size_t kMaxNumberBytes = 16;
 
-Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
-
 /// The rows in the order of their ranks.
 Result<std::vector<Row>> rows_by_rank(const Model& model) {
     constexpr auto kFree = std::numeric_limits<Row>::max();
@@ -98,7 +96,7 @@ Status tell_hard_keys(const Model& model, std::span<const Row> by_rank, ExportFo
     KeyGroup numbers;
     KeyGroup invalid;
     for (const Row row : by_rank) {
-        if (stop) return interrupted();
+        if (stop) return source::interrupted();
         const std::string_view key = model.key(row);
         if (key.find(' ') != std::string_view::npos) blanks.add(key);
         if (!reads_back(key)) numbers.add(key);
@@ -133,24 +131,18 @@ Status write_rows(const Model& model, std::span<const Row> by_rank, OutputFile& 
     const std::size_t row_bytes = model.dim() * sizeof(float);
     const std::size_t block_rows = std::max<std::size_t>(1, kBlockBytes / row_bytes);
     struct Block {
-        std::span<const Row> rows;
+        std::size_t first = 0;  // rank
+        std::size_t last = 0;
         std::string text;
     };
-    std::size_t next = 0;
-    const auto produce = [&](Block& block) -> Result<bool> {
-        if (stop) return interrupted();
-        block.rows = by_rank.subspan(next, std::min(block_rows, by_rank.size() - next));
-        next += block.rows.size();
-        return !block.rows.empty();
-    };
+    const auto produce = source::pieces_of(by_rank.size(), block_rows, stop);
     const auto fill = [&](Block& block) {
         block.text.clear();
-        for (const Row row : block.rows) append(block.text, row);
+        for (std::size_t rank = block.first; rank < block.last; ++rank)
+            append(block.text, by_rank[rank]);
     };
-    std::size_t done = 0;
     const auto write = [&](Block& block) -> Status {
-        done += block.rows.size();
-        progress.update(done * row_bytes);
+        progress.update(block.last * row_bytes);
         return output.write(block.text);
     };
     const std::size_t threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMaxThreads);
@@ -247,7 +239,7 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
     }
     if (Status synced = output->sync(); !synced) return synced;
     progress.reset();  // wipes its line before another is written
-    if (stop) return interrupted();
+    if (stop) return source::interrupted();
     if (words) {
         if (Status published = words->publish(); !published) return published;
     }

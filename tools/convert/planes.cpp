@@ -21,8 +21,6 @@ namespace {
 /// Vectors read at a time: several groups even of the widest models.
 constexpr std::size_t kPieceBytes = 4 << 20;
 
-Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
-
 }  // namespace
 
 Status write_planes(int directory_fd, const std::string& path, UniqueFd file, const char* name,
@@ -50,13 +48,7 @@ Status write_planes(int directory_fd, const std::string& path, UniqueFd file, co
         std::vector<std::byte> groups;
         Status done;
     };
-    std::size_t next = 0;
-    const auto produce = [&](Piece& piece) -> Result<bool> {
-        if (stop) return interrupted();
-        piece.first = next;
-        piece.last = next = std::min(next + piece_groups, shape.groups());
-        return piece.first != piece.last;
-    };
+    const auto produce = source::pieces_of(shape.groups(), piece_groups, stop);
     const auto make = [&](Piece& piece) -> Status {
         const std::size_t first_row = piece.first * format::kGroupRows;
         const std::size_t rows = std::min(piece.last * format::kGroupRows, shape.rows) - first_row;
@@ -105,7 +97,7 @@ Result<PlanesAdded> add_planes(const std::string& model_dir, std::size_t threads
         !written) {
         return written.error();
     }
-    if (stop) return interrupted();
+    if (stop) return source::interrupted();
     if (Status published = staging->publish(); !published) return published.error();
     const format::PlanesHeader header{model->header().rows, model->header().dim,
                                       model->generation(), 0};

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <utility>
 
+#include "tools/source/ordered_pipeline.hpp"
+
 namespace gloved::convert {
 namespace {
 
@@ -291,7 +293,7 @@ Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket,
     std::vector<Bucket> divided = make_buckets(borders);
     std::vector<float> vectors;
     for (const Slice& slice : bucket.slices) {
-        if (stop) return Error{ErrorCode::interrupted, "interrupted"};
+        if (stop) return source::interrupted();
         rows.keys.bytes.clear();
         rows.keys.ends.clear();
         rows.ordinals.clear();
@@ -340,38 +342,6 @@ Status RowBuckets::seal(const std::atomic<bool>& stop) {
     return {};
 }
 
-/// Sorts a bucket of one key, which may hold any number of rows, without holding more than a slice.
-/// The slice of the row that is kept remains, the others are given up.
-Result<BucketKeys> RowBuckets::sort_one_key(Bucket& bucket, source::Duplicates rule,
-                                            DroppedRows& dropped) {
-    const bool last = rule == source::Duplicates::last;
-    const Slice kept_slice = last ? bucket.slices.back() : bucket.slices.front();
-    BucketKeys kept;
-    std::vector<std::uint64_t> lines;
-    if (Status read = load_slice(kept_slice, kept, lines); !read) return read.error();
-    const std::uint32_t winner = last ? kept_slice.rows - 1 : 0;
-    const std::uint64_t kept_line = lines[winner] + first_lines_[kept_slice.batch];
-    for (std::uint32_t& ordinal : kept.ordinals)
-        ordinal += static_cast<std::uint32_t>(first_rows_[kept_slice.batch]);
-    kept.kept = {winner};
-    for (const Slice& slice : bucket.slices) {
-        BucketKeys of_slice;
-        lines.clear();
-        if (Status read = load_slice(slice, of_slice, lines); !read) return read.error();
-        for (const std::uint64_t line_in_batch : lines) {
-            const std::uint64_t line = line_in_batch + first_lines_[slice.batch];
-            if (line != kept_line) dropped.add({line, kept_line, listed_key(kept.keys[0])});
-        }
-    }
-    std::vector<std::uint32_t> places(kept_slice.rows, kDropped);
-    places[winner] = 0;
-    bucket.slices = {kept_slice};
-    bucket.rows = kept_slice.rows;
-    bucket.key_bytes = kept_slice.key_bytes;
-    if (Status noted = note_places(bucket.slices, places); !noted) return noted.error();
-    return kept;
-}
-
 /// Writes each row's place among the kept rows over its line number, which is no longer needed.
 Status RowBuckets::note_places(std::span<const Slice> slices,
                                std::span<const std::uint32_t> places) {
@@ -403,15 +373,25 @@ Result<BucketKeys> RowBuckets::load_all(const Bucket& bucket,
     return loaded;
 }
 
-Result<BucketKeys> RowBuckets::sort(std::size_t bucket, source::Duplicates rule,
+Result<BucketKeys> RowBuckets::sort(std::size_t number, source::Duplicates rule,
                                     DroppedRows& dropped) {
-    if (buckets_[bucket].one_key) return sort_one_key(buckets_[bucket], rule, dropped);
-    const std::vector<Slice>& slices = buckets_[bucket].slices;
+    Bucket& bucket = buckets_[number];
+    const bool last_wins = rule == source::Duplicates::last;
+    // A bucket of one key may hold any number of rows: only the slice of the kept row remains.
+    std::vector<Slice> others;
+    if (bucket.one_key) {
+        others.swap(bucket.slices);
+        const auto kept = last_wins ? others.end() - 1 : others.begin();
+        bucket.slices = {*kept};
+        bucket.rows = kept->rows;
+        bucket.key_bytes = kept->key_bytes;
+        others.erase(kept);
+    }
     std::vector<std::uint64_t> lines;
-    auto loaded = load_all(buckets_[bucket], lines);
+    auto loaded = load_all(bucket, lines);
     if (!loaded) return loaded;
     std::size_t row = 0;
-    for (const Slice& slice : slices) {
+    for (const Slice& slice : bucket.slices) {
         for (std::uint32_t i = 0; i < slice.rows; ++i) lines[row++] += first_lines_[slice.batch];
     }
     const auto order = sort_keys(loaded->keys);
@@ -421,7 +401,7 @@ Result<BucketKeys> RowBuckets::sort(std::size_t bucket, source::Duplicates rule,
         std::size_t last = first + 1;
         while (last < order.size() && loaded->keys[order[last]] == key) ++last;
         // Slices are in the order of the source, and sort_keys is stable: so are equal keys.
-        const std::size_t winner = rule == source::Duplicates::last ? last - 1 : first;
+        const std::size_t winner = last_wins ? last - 1 : first;
         for (std::size_t i = first; i < last; ++i) {
             if (i != winner) dropped.add({lines[order[i]], lines[order[winner]], listed_key(key)});
         }
@@ -429,7 +409,16 @@ Result<BucketKeys> RowBuckets::sort(std::size_t bucket, source::Duplicates rule,
         loaded->kept.push_back(order[winner]);
         first = last;
     }
-    if (Status noted = note_places(slices, places); !noted) return noted.error();
+    const std::string one_key = listed_key(loaded->keys[loaded->kept[0]]);
+    const std::uint64_t kept_line = lines[loaded->kept[0]];
+    for (const Slice& slice : others) {
+        BucketKeys rows;
+        lines.clear();
+        if (Status read = load_slice(slice, rows, lines); !read) return read.error();
+        for (const std::uint64_t line : lines)
+            dropped.add({line + first_lines_[slice.batch], kept_line, one_key});
+    }
+    if (Status noted = note_places(bucket.slices, places); !noted) return noted.error();
     return loaded;
 }
 

@@ -98,7 +98,7 @@ class RowBuckets {
     std::uint64_t bytes_to_divide() const;
     /// Sorts the keys of a bucket, tells `dropped` which rows lose against another of the same key,
     /// and notes each row's place in the spool. Once a bucket. Any thread. Errors: io.
-    Result<BucketKeys> sort(std::size_t bucket, source::Duplicates rule, DroppedRows& dropped);
+    Result<BucketKeys> sort(std::size_t number, source::Duplicates rule, DroppedRows& dropped);
     /// The keys of a sorted bucket. Any thread. Errors: io.
     Result<BucketKeys> load(std::size_t bucket) const;
     /// Puts the vectors of keys.kept, in that order, into `vectors`, shape (kept, dim). Any thread.
@@ -148,7 +148,6 @@ class RowBuckets {
     Status load_slice(const Slice& slice, BucketKeys& loaded,
                       std::vector<std::uint64_t>& numbers) const;
     Result<BucketKeys> load_all(const Bucket& bucket, std::vector<std::uint64_t>& numbers) const;
-    Result<BucketKeys> sort_one_key(Bucket& bucket, source::Duplicates rule, DroppedRows& dropped);
     Status note_places(std::span<const Slice> slices, std::span<const std::uint32_t> places);
     Result<std::vector<Bucket>> divide(const Bucket& bucket, const std::atomic<bool>& stop);
     Status check_index_size() const;

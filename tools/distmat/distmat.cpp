@@ -49,8 +49,6 @@ constexpr std::size_t kMaxNumberBytes = 16;
 constexpr std::size_t kMaxRows = 1'500'000'000;
 constexpr ProgressUnit kDistances = {"M distances", 1'000'000};
 
-Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
-
 std::string_view name_of(Metric metric) {
     switch (metric) {
         case Metric::sqeuclidean:
@@ -134,7 +132,7 @@ class Writer {
         for (std::size_t row = 0; row < rows_; row += block) {
             const std::size_t height = std::min(block, rows_ - row);
             for (std::size_t column = row; column < rows_; column += block) {
-                if (stop_) return interrupted();
+                if (stop_) return source::interrupted();
                 const std::size_t width = std::min(block, rows_ - column);
                 float* const corner = out + row * rows_ + column;
                 float* const mirror = row == column ? nullptr : out + column * rows_ + row;
@@ -213,7 +211,7 @@ class Writer {
         const std::size_t piece_rows =
             std::max<std::size_t>(1, kPieceBytes / sizeof(float) / rows_);
         struct Piece {
-            std::size_t first = 0;
+            std::size_t first = 0;  // in the strip
             std::size_t last = 0;
             std::string text;
             std::vector<Neighbour> nearest;
@@ -223,22 +221,16 @@ class Writer {
             const std::size_t end = std::min(row + height, rows_);
             if (Status ran = run({row, end - row, 0, rows_}, strip.data(), rows_, nullptr, 0); !ran)
                 return ran;
-            std::size_t next = row;
-            const auto produce = [&](Piece& piece) -> Result<bool> {
-                if (stop_) return interrupted();
-                piece.first = next;
-                piece.last = next = std::min(next + piece_rows, end);
-                return piece.first != piece.last;
-            };
+            const auto produce = source::pieces_of(end - row, piece_rows, stop_);
             const auto fill = [&](Piece& piece) {
                 piece.text.clear();
                 for (std::size_t i = piece.first; i < piece.last; ++i) {
-                    append(i, std::span(strip).subspan((i - row) * rows_, rows_), piece.text,
+                    append(row + i, std::span(strip).subspan(i * rows_, rows_), piece.text,
                            piece.nearest);
                 }
             };
             const auto write = [&](Piece& piece) -> Status {
-                progress.update(piece.last * rows_);
+                progress.update((row + piece.last) * rows_);
                 return output_.write(piece.text);
             };
             if (Status done = source::run_ordered<Piece>(options_.threads, produce, fill, write);
@@ -314,7 +306,7 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
         if (!made) return made.error();
         engine = *std::move(made);
     }
-    if (stop) return interrupted();
+    if (stop) return source::interrupted();
     Stopwatch writing;
     Writer writer(options, *matrix, *engine, *output, stop);
     {
@@ -322,7 +314,7 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
         if (Status written = writer.write(); !written) return written;
         if (Status whole = matrix->verify_size(); !whole) return whole;
         if (Status synced = output->sync(); !synced) return synced;
-        if (stop) return interrupted();
+        if (stop) return source::interrupted();
         if (Status published = output->publish(); !published) return published;
     }
     const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();

@@ -2,6 +2,8 @@
 // stream.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
@@ -113,6 +115,19 @@ Status run_ordered(std::size_t threads, Produce produce, Work work, Consume cons
         to_workers.notify_one();
     }
     return last;
+}
+
+inline Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
+
+/// Makes a `produce` for run_ordered that divides the indices below `count` into pieces of `step`:
+/// each item gets its [first, last). Error: interrupted once `stop` is set.
+inline auto pieces_of(std::size_t count, std::size_t step, const std::atomic<bool>& stop) {
+    return [count, step, &stop, next = std::size_t{0}](auto& item) mutable -> Result<bool> {
+        if (stop) return interrupted();
+        item.first = next;
+        item.last = next = next + std::min(step, count - next);
+        return item.first != item.last;
+    };
 }
 
 }  // namespace gloved::source

@@ -37,8 +37,6 @@ constexpr std::size_t kMaxListedFaults = 3;
 /// The first questions are one of each kind; the oracle always answers them.
 constexpr std::size_t kKindsOfQuestions = 3;
 
-Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
-
 /// What every way is asked.
 struct Round {
     const Model& model;
@@ -126,7 +124,7 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Round& round,
     std::size_t next = 0;
     std::size_t first = 0;
     const auto produce = [&](Batch& batch) -> Result<bool> {
-        if (stop) return interrupted();
+        if (stop) return source::interrupted();
         if (next == round.batches.size()) return false;
         batch.first = first;
         batch.queries.resize(round.batches[next]);
@@ -239,26 +237,22 @@ Result<Tally> compare_with_oracle(const Round& round, const Answers& answers,
                                   std::span<const std::size_t> numbers,
                                   const std::atomic<bool>& stop) {
     struct Item {
-        std::size_t number = 0;
+        std::size_t first = 0;  // in numbers
+        std::size_t last = 0;
         std::optional<std::string> fault;
     };
     Tally tally;
     Progress progress("searching plainly", numbers.size(), {"answers", 1});
-    std::size_t next = 0;
-    const auto produce = [&](Item& item) -> Result<bool> {
-        if (stop) return interrupted();
-        if (next == numbers.size()) return false;
-        item.number = numbers[next++];
-        return true;
-    };
+    const auto produce = source::pieces_of(numbers.size(), 1, stop);
     const auto search = [&](Item& item) {
-        const Answer plain = oracle_answer(round.model, round.questions.at(item.number));
-        item.fault = difference(round.model, answers.at(item.number), {plain.hits, plain.count});
+        const Answer plain = oracle_answer(round.model, round.questions.at(numbers[item.first]));
+        item.fault =
+            difference(round.model, answers.at(numbers[item.first]), {plain.hits, plain.count});
     };
     const auto note = [&](Item& item) -> Status {
         progress.update(++tally.answers);
         if (!item.fault || tally.differing++ >= kMaxListedFaults) return {};
-        tally.first.push_back(fault_name(round, item.number, "", *item.fault));
+        tally.first.push_back(fault_name(round, numbers[item.first], "", *item.fault));
         return {};
     };
     if (Status searched = source::run_ordered<Item>(round.threads, produce, search, note);
@@ -366,7 +360,7 @@ Status check_engines(const Model& model, const std::vector<Way>& ways, const Eng
     Answers reference;
     std::string reference_name;
     for (const Way& way : ways) {
-        if (stop) return interrupted();
+        if (stop) return source::interrupted();
         const auto outcome = [&](bool ok, const std::string& detail) {
             report({"engine " + way.name, ok, detail});
         };

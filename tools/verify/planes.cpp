@@ -188,13 +188,7 @@ Status check_planes(const Model& model, std::size_t threads, const std::atomic<b
     Faults not_zero;
     Faults wrong;
     std::size_t uncovered = 0;
-    std::size_t next = 0;
-    const auto produce = [&](Piece& piece) -> Result<bool> {
-        if (stop) return Error{ErrorCode::interrupted, "interrupted"};
-        piece.first = next;
-        piece.last = next = std::min(next + piece_groups, shape.groups());
-        return piece.first != piece.last;
-    };
+    const auto produce = source::pieces_of(shape.groups(), piece_groups, stop);
     const auto work = [&](Piece& piece) { scan(model, groups, piece); };
     const auto take = [&](Piece& piece) -> Status {
         checksum.update(groups.subspan(piece.first * shape.group_bytes(),

@@ -29,8 +29,6 @@ using format::Section;
 constexpr std::size_t kBlockBytes = 1 << 20;
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
-
 /// The smallest and the largest norm, with their rows.
 struct NormRange {
     double low = std::numeric_limits<double>::infinity();
@@ -207,13 +205,7 @@ Result<ComponentRanges> check_values(const Model& model, std::size_t threads,
     Block all;
     all.components.emplace(model.dim());
     ExtremeBlocks extremes;
-    std::size_t next = 0;
-    const auto produce = [&](Block& block) -> Result<bool> {
-        if (stop) return interrupted();
-        block.first = next;
-        block.last = next = std::min(next + block_rows, model.rows());
-        return block.first != block.last;
-    };
+    const auto produce = source::pieces_of(model.rows(), block_rows, stop);
     const auto merge = [&](Block& block) -> Status {
         for (HashedSection& hashed : in_pass) {
             hashed.checksum.update(model.section_bytes(*hashed.section)
@@ -248,7 +240,7 @@ Result<ComponentRanges> check_values(const Model& model, std::size_t threads,
         const auto other = std::find_if(beside.begin(), beside.end(),
                                         [&](const auto& entry) { return entry.first == &section; });
         const auto computed = other->second.get();
-        if (!computed) return interrupted();
+        if (!computed) return source::interrupted();
         report_checksum(model, section, *computed, report);
     }
     check_padding(model, report);
