@@ -19,13 +19,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How long to leave a full backlog alone: a Unix socket has no event for «room again» before it is
-/// connected.
+/// Pause between attempts while the backlog is full: Unix sockets have no event for free room.
 constexpr auto kBacklogPause = 10ms;
 
 std::string reason(int error_number) { return std::generic_category().message(error_number); }
 
-/// A connected, non-blocking socket; or the errno that kept it from being one.
+/// Returns a connected, non-blocking socket, or the errno of the failure.
 std::pair<UniqueFd, int> connect_once(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -34,7 +33,7 @@ std::pair<UniqueFd, int> connect_once(const std::string& path) {
 
     UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) return {UniqueFd(), errno};
-    // Connecting a Unix socket never is «in progress»: it is done, or refused.
+    // Connecting a Unix socket never returns EINPROGRESS.
     while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
            0) {
         if (errno != EINTR) return {UniqueFd(), errno};
@@ -60,7 +59,7 @@ std::optional<std::string_view> value_of(const Reply& stats, std::string_view ke
 Reply whole_reply(const ReplyPiece& piece) {
     Reply reply{*piece.status, {}};
     std::string_view rest = piece.bytes;
-    // The status line of a text reply is in `status`; an object says all in one line.
+    // Text begins with the status line, which is in `status`; JSON is one line.
     if (!rest.starts_with('{')) rest.remove_prefix(rest.find('\n') + 1);
     while (!rest.empty()) {
         const std::size_t end = rest.find('\n');
@@ -126,7 +125,7 @@ Result<Reply> Connection::ask(std::string_view line) {
     }
 }
 
-bool Connection::quiet() const {
+bool Connection::is_open_and_silent() const {
     pollfd now{socket_.get(), POLLIN, 0};
     return received_.empty() && ::poll(&now, 1, 0) == 0;
 }

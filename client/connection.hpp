@@ -1,5 +1,5 @@
-// A connection to the daemon: one request out, one reply in, never later than the deadline; or
-// bytes out and replies in, as they come, for who pipelines.
+// A connection to the daemon: sends one request and waits for its reply, or sends and receives
+// without waiting, for pipelines.
 #pragma once
 
 #include <chrono>
@@ -18,65 +18,63 @@
 
 namespace gloved::client {
 
-/// A whole reply. Of text, `lines` has exactly `status.lines` elements, without line ends; of JSON,
-/// it is the object.
+/// A complete reply. `lines` has the `status.lines` lines of a text reply, without line ends, or
+/// the object of a JSON reply.
 struct Reply {
     wire::StatusLine status;
     std::vector<std::string> lines;
 };
 
-/// The value of a line «key TAB value», as in a reply to STATS; nothing where there is none. It
-/// looks into the reply.
+/// Finds the value of a line «key TAB value», as in a reply to STATS. The result is a view into the
+/// reply.
 std::optional<std::string_view> value_of(const Reply& stats, std::string_view key);
 
-/// A whole reply, apart from the memory that `piece` looks into.
+/// Copies a complete reply out of the memory that `piece` views.
 Reply whole_reply(const ReplyPiece& piece);
 
-/// What poll is to be told to wait no longer than until `deadline`: whole milliseconds, not less
-/// than are left, 0 when it has passed.
+/// The timeout for poll to wait until `deadline`: milliseconds, rounded up, 0 if it has passed.
 int poll_timeout_ms(std::chrono::steady_clock::time_point deadline);
 
-/// Owns the socket. Movable; not safe for concurrent use.
+/// Owns the socket. Movable; not thread-safe.
 class Connection {
   public:
-    /// Connects to the first of `paths` where a daemon listens. A full backlog (EAGAIN) is waited
-    /// out, since a daemon is there and busy; every other refusal moves on to the next path at
-    /// once. `timeout` holds for connecting and again for each `ask`. Errors: timeout; unavailable,
-    /// with each path, the system's reason and the remedy.
+    /// Connects to the first of `paths` where a daemon listens. Waits while the backlog is full
+    /// (EAGAIN), since a daemon is there; after any other error tries the next path. `timeout`
+    /// applies to connecting and to each `ask`. Errors: timeout; unavailable, with each path, the
+    /// system's reason and the remedy.
     static Result<Connection> open(const std::vector<std::string>& paths,
                                    std::chrono::milliseconds timeout);
 
-    /// Sends `line`, which must hold no LF, and reads the whole reply; an ERR of the daemon is a
-    /// reply too. Errors: timeout; unavailable (connection lost); bad_request (the peer does not
-    /// speak the protocol); idle (the daemon closed the connection without reading `line`). After
-    /// an error the connection is of no use: where the next reply begins is unknown.
+    /// Sends `line`, which has no LF, and reads the complete reply; an ERR is a reply too. Errors:
+    /// timeout; unavailable (connection lost); bad_request (the peer does not speak the protocol);
+    /// idle (the daemon closed the connection without reading `line`). After an error the
+    /// connection cannot be used again, since the start of the next reply is unknown.
     Result<Reply> ask(std::string_view line);
 
-    // What follows does not wait, and is for who waits for more than this connection.
+    // The following functions do not wait, for callers that poll several descriptors.
 
-    /// Whether the peer neither said something that nobody asked for nor closed. False where
-    /// nothing is owed: it is going, or gone.
-    bool quiet() const;
+    /// Whether the peer has neither closed nor sent anything that is still unread. If false while
+    /// no reply is pending, the daemon is closing the connection.
+    bool is_open_and_silent() const;
 
-    /// The socket, to be waited for.
+    /// The socket, for poll.
     int fd() const { return socket_.get(); }
 
-    /// Sends as much as the socket takes now, and says how much that was. Bytes for a peer that has
-    /// closed count as sent, because a daemon that refuses a connection says why before it closes,
-    /// and that is worth reading. Error: unavailable.
+    /// Sends as much as the socket takes now and returns the number of bytes. If the peer has
+    /// closed, all bytes count as sent, so that the caller reads why the daemon refused the
+    /// connection. Error: unavailable.
     Result<std::size_t> send_some(std::string_view bytes);
 
-    /// Takes what has arrived, if anything has. Error: unavailable, when the peer has closed or the
+    /// Receives what has arrived, if anything. Error: unavailable if the peer has closed or the
     /// connection broke.
     Status receive_some();
 
-    /// Of what was taken, the next reply or a piece of it, see ReplyReader::next. Error besides:
-    /// idle, when the daemon has closed a connection on which nothing was asked for too long. It
-    /// has read nothing that got no answer.
+    /// The next reply received, or a piece of it, see ReplyReader::next. Another error: idle, if
+    /// the daemon closed the connection because it was idle; it has read no unanswered request.
     Result<std::optional<ReplyPiece>> next_piece(
         std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
-    /// The error for an answer that did not come in time.
+    /// The error for a reply that did not come in time.
     Error timed_out() const;
 
   private:

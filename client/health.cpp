@@ -8,14 +8,14 @@ namespace gloved::client {
 
 HealthReport health_of(const Reply& stats) {
     if (!stats.status.ok) {
-        return {Health::troubled,
+        return {Health::not_ready,
                 fmt::format("degraded: {}: {}", stats.status.code, stats.status.message)};
     }
     const auto value = [&](std::string_view key) { return value_of(stats, key).value_or(""); };
     const std::string_view health = value("health");
     if (health.empty())
-        return {Health::troubled,
-                "degraded: the daemon does not say how it is; it is older than this client"};
+        return {Health::not_ready,
+                "degraded: the daemon is older than this client and does not report its health"};
     std::string line =
         fmt::format("{}: {}: {} words x {}, engine {} ({})", health, value("model"), value("rows"),
                     value("dim"), value("engine"), value("engine_description"));
@@ -25,23 +25,23 @@ HealthReport health_of(const Reply& stats) {
         line += fmt::format("; not {}", missing);
     if (const auto reason = value("health_reason"); !reason.empty())
         line += fmt::format("; {}", reason);
-    return {health == "serving" ? Health::serving : Health::troubled, std::move(line)};
+    return {health == "serving" ? Health::serving : Health::not_ready, std::move(line)};
 }
 
 HealthReport ask_health(const PeerSettings& peer) {
     auto connection = Connection::open(peer.paths, peer.timeout);
     if (!connection) {
-        // A full backlog: somebody is there, and takes no connections.
+        // A full backlog: a daemon is there but accepts no connections.
         const bool there = connection.error().code == ErrorCode::timeout;
-        return {there ? Health::troubled : Health::unreachable,
+        return {there ? Health::not_ready : Health::unreachable,
                 fmt::format("{}: {}", there ? "starting or stuck" : "unreachable",
                             connection.error().message)};
     }
     const auto stats = connection->ask("STATS");
-    // While a daemon loads its models, connections wait in the backlog; so they do where a service
-    // manager starts it anew.
+    // Connections wait in the backlog while a daemon loads its models, and while a service manager
+    // restarts it.
     if (!stats)
-        return {Health::troubled, fmt::format("starting or stopping: {}", stats.error().message)};
+        return {Health::not_ready, fmt::format("starting or stopping: {}", stats.error().message)};
     return health_of(*stats);
 }
 

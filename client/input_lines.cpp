@@ -9,7 +9,7 @@ void InputLines::append(std::string_view bytes) {
     scanned_ -= begin_;
     begin_ = 0;
     if (scanned_ == buffer_.size() && scanned_ > kKept) {
-        // All that is there is the beginning of a line that is too long.
+        // The buffer holds only the beginning of a line that is too long.
         buffer_.resize(kKept);
         scanned_ = kKept;
     }

@@ -19,15 +19,14 @@
 namespace gloved::client {
 namespace {
 
-/// Output is collected up to this size: a write for every short reply would take longer than the
-/// replies.
-constexpr std::size_t kOutputBytes = 65536;
+/// Output is buffered up to this size: a write per short reply would take longer than the replies.
+constexpr std::size_t kMaxBufferedBytes = 65536;
 
 constexpr int kNoInput = -1;
 
-class Run {
+class LinesRun {
   public:
-    Run(PatientConnection& peer, int output_fd)
+    LinesRun(RetryingConnection& peer, int output_fd)
         : pipeline_(peer, PipelineLimits{},
                     [this](std::string_view, const ReplyPiece& piece) { return take(piece); }),
           output_fd_(output_fd),
@@ -35,13 +34,14 @@ class Run {
 
     void ask(std::string line) { pipeline_.push(std::move(line)); }
 
-    /// Answers what was asked, and the lines of `input_fd`.
+    /// Runs until the requests of `ask` and of `input_fd` have their replies.
     Result<bool> answer(int input_fd) {
         bool open = input_fd != kNoInput;
         while (true) {
             fill(open);
-            if (!open && !pipeline_.owed()) return all_ok_;
-            const auto readable = pipeline_.step(open && pipeline_.room() ? input_fd : kNoInput);
+            if (!open && !pipeline_.has_pending()) return all_ok_;
+            const auto readable =
+                pipeline_.step(open && pipeline_.has_room() ? input_fd : kNoInput);
             if (Status flushed = flush(); !flushed) return flushed.error();
             if (!readable)
                 return input_fd == kNoInput ? readable.error() : with_count(readable.error());
@@ -53,9 +53,9 @@ class Run {
     }
 
   private:
-    /// As many lines as there are and as there is room for.
+    /// Pushes the lines read so far, while there is room.
     void fill(bool open) {
-        while (pipeline_.room()) {
+        while (pipeline_.has_room()) {
             auto line = lines_.next();
             if (!line && !open) line = lines_.finish();
             if (!line) return;
@@ -63,7 +63,7 @@ class Run {
         }
     }
 
-    /// Whether there may be more to read.
+    /// Reads a chunk. Returns false at the end of the input.
     Result<bool> read(int fd) {
         std::array<char, 65536> chunk;
         const ssize_t got = ::read(fd, chunk.data(), chunk.size());
@@ -77,7 +77,7 @@ class Run {
         all_ok_ = all_ok_ && piece.status->ok;
         output_ += piece.bytes;
         if (piece.last) ++answered_;
-        return output_.size() < kOutputBytes ? Status() : flush();
+        return output_.size() < kMaxBufferedBytes ? Status() : flush();
     }
 
     Status flush() {
@@ -117,14 +117,14 @@ class Run {
 
 }  // namespace
 
-Result<bool> run_lines(PatientConnection& peer, int input_fd, int output_fd) {
-    // A user who waits before typing should know at once that nobody is there.
+Result<bool> run_lines(RetryingConnection& peer, int input_fd, int output_fd) {
+    // Connects first, so that a user who types the requests learns at once if no daemon is there.
     if (const auto connected = peer.connect(); !connected) return connected.error();
-    return Run(peer, output_fd).answer(input_fd);
+    return LinesRun(peer, output_fd).answer(input_fd);
 }
 
-Result<bool> run_line(PatientConnection& peer, std::string line, int output_fd) {
-    Run run(peer, output_fd);
+Result<bool> run_line(RetryingConnection& peer, std::string line, int output_fd) {
+    LinesRun run(peer, output_fd);
     run.ask(std::move(line));
     return run.answer(kNoInput);
 }

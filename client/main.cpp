@@ -16,9 +16,9 @@
 #include "client/health.hpp"
 #include "client/lines_run.hpp"
 #include "client/original_session.hpp"
-#include "client/patient_connection.hpp"
 #include "client/peer_options.hpp"
 #include "client/query_line.hpp"
+#include "client/retrying_connection.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
 #include "common/terminal.hpp"
@@ -88,7 +88,7 @@ int ask_once(const std::vector<std::string>& query, std::optional<std::size_t> c
              const client::PeerSettings& settings) {
     auto request = client::query_line(query, count);
     if (!request) throw WrongUsage(request.error().message);
-    client::PatientConnection peer(settings);
+    client::RetryingConnection peer(settings);
     if (settings.json) return status_of(client::run_line(peer, *std::move(request), STDOUT_FILENO));
     const auto reply = peer.ask(*request);
     if (!reply) return fail(reply.error().message);
@@ -99,12 +99,12 @@ int ask_once(const std::vector<std::string>& query, std::optional<std::size_t> c
 }
 
 int run_lines(const client::PeerSettings& settings) {
-    client::PatientConnection peer(settings);
+    client::RetryingConnection peer(settings);
     return status_of(client::run_lines(peer, STDIN_FILENO, STDOUT_FILENO));
 }
 
 int run_original(const client::PeerSettings& settings) {
-    client::PatientConnection peer(settings);
+    client::RetryingConnection peer(settings);
     const auto ask = [&](std::string_view line) { return peer.ask(line); };
     const auto all_well = client::run_original_session(std::cin, std::cout, std::cerr, ask);
     // std::cin reports a directory or a failing disk as the end of the input.

@@ -1,4 +1,4 @@
-// The original program's input, read token by token. No streams and no sockets here.
+// Parses the original program's input, token by token.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace gloved::client {
 
-/// A word and how it enters the sum.
+/// A word and its sign in the sum.
 struct SignedWord {
     bool negative = false;
     std::string word;
@@ -21,28 +21,27 @@ struct SignedWord {
 /// One query of the original protocol. `words` is never empty, and its first is never negative.
 struct OriginalQuery {
     std::vector<SignedWord> words;
-    bool compare = false;  ///< flag 1: answer on the cpu first, then on the daemon's engine
+    bool compare = false;  ///< flag 1: ask the cpu engine first, then the daemon's
     friend bool operator==(const OriginalQuery&, const OriginalQuery&) = default;
 };
 
-/// Makes queries of tokens:
+/// Parses tokens into queries:
 ///
 ///     query = word flag | word { [+|-] word } "!" flag
 ///     flag = 0 | 1
 ///
-/// "¡" closes as "!" does.
+/// "¡" means the same as "!".
 ///
-/// A query's first token is a word whatever it looks like, and so is the token after an operator:
-/// `+`, `!` and `0` are keys of real models. Elsewhere `0` or `1` is a flag, and a missing `!` is
-/// noticed there rather than many queries later.
+/// The first token of a query is always a word, and so is a token after an operator: `+`, `!` and
+/// `0` are words of real models. Elsewhere `0` or `1` is a flag, so that a missing `!` is noticed
+/// at once.
 class OriginalReader {
   public:
-    /// Takes the next token, which is not empty. Returns the query that it completes, if it does.
-    /// Error: bad_request, for people; the query so far is dropped, and the reader goes on with the
-    /// next one.
+    /// Takes the next token, which is not empty. Returns a query if the token completes one. Error:
+    /// bad_request; the query so far is dropped, and the next token begins a new one.
     Result<std::optional<OriginalQuery>> feed(std::string_view token);
 
-    /// At the end of input. Error: bad_request, when a query has begun and not ended.
+    /// Call at the end of the input. Error: bad_request if a query is incomplete.
     Status finish();
 
   private:
@@ -56,15 +55,15 @@ class OriginalReader {
     bool negative_ = false;
 };
 
-/// How many neighbours the original printed.
+/// Number of words that the original program printed.
 inline constexpr std::size_t kOriginalHits = 10;
 
-/// The query as a request: raw sums, one hit more than is printed, because the first word is
-/// dropped from the answer. An empty `engine` leaves the choice to the daemon.
+/// Formats the query as a request for raw sums and one hit more than is printed, because the first
+/// word is dropped from the answer. An empty `engine` leaves the choice to the daemon.
 std::string original_request(const OriginalQuery& query, std::string_view engine);
 
-/// The words to print of a reply's lines («word<TAB>score»): without `first_word`, kOriginalHits at
-/// most. Views into `lines`.
+/// The words to print from a reply's lines («word<TAB>score»): at most kOriginalHits, without
+/// `first_word`. Views into `lines`.
 std::vector<std::string_view> original_words(const std::vector<std::string>& lines,
                                              std::string_view first_word);
 

@@ -16,7 +16,7 @@
 namespace gloved::client {
 namespace {
 
-/// A number of a reply, or 0 where there is none: what is derived from it is then left out.
+/// Parses a number of a reply; 0 if there is none.
 double number_or_zero(std::string_view text) {
     const auto number = expr::parse_number(text);
     return number ? *number : 0.0;
@@ -27,8 +27,8 @@ class Session {
     Session(std::ostream& out, std::ostream& err, const Ask& ask)
         : out_(out), err_(err), ask_(ask) {}
 
-    /// Model and load times, from STATS.
-    Status introduce() {
+    /// Prints the model and its load times, from STATS.
+    Status print_model() {
         auto reply = ask_("STATS");
         if (!reply) return reply.error();
         if (!reply->status.ok) {
@@ -75,24 +75,22 @@ class Session {
         return {};
     }
 
-    /// Says what keeps a query from being answered.
-    void complain(std::string_view message) {
+    /// Prints why a query is not answered.
+    void report_error(std::string_view message) {
         all_answered_ = false;
         err_ << message_line("gloved-client", message);
     }
 
-    /// Whether there was nothing to complain of.
     bool all_answered() const { return all_answered_; }
 
   private:
-    /// The reply, or nothing when the query was refused; that is said then.
+    /// Returns the reply, or nothing after a refusal, which it prints.
     Result<std::optional<Reply>> ask_near(const OriginalQuery& query, std::string_view engine) {
         const std::string line = original_request(query, engine);
         if (line.size() > wire::kMaxLineBytes) {
-            // The daemon would close the connection on it, and the queries that follow would be
-            // lost too.
-            complain(fmt::format("too_long: the query takes {} bytes, the daemon at most {}",
-                                 line.size(), wire::kMaxLineBytes));
+            // The daemon would close the connection, and later queries would be lost too.
+            report_error(fmt::format("too_long: the query takes {} bytes, the daemon at most {}",
+                                     line.size(), wire::kMaxLineBytes));
             return std::optional<Reply>();
         }
         auto reply = ask_(line);
@@ -106,7 +104,7 @@ class Session {
         if (status.code == wire::code_name(ErrorCode::unknown_word)) {
             fmt::print(out_, "not found: {}\n", status.message);
         } else {
-            complain(fmt::format("{}: {}", status.code, status.message));
+            report_error(fmt::format("{}: {}", status.code, status.message));
         }
     }
 
@@ -115,8 +113,7 @@ class Session {
             fmt::print(out_, "{}\n", word);
         }
         const double ms = number_or_zero(reply.status.field("us")) / 1000;
-        // The model may have been replaced since the start: each answer says how many rows it went
-        // through.
+        // The model may have been replaced since the start, so each answer has its number of rows.
         const auto own_rows = reply.status.field("rows");
         const double rows = own_rows.empty() ? rows_ : number_or_zero(own_rows);
         if (ms > 0 && rows > 0) {
@@ -138,20 +135,21 @@ class Session {
 Result<bool> run_original_session(std::istream& in, std::ostream& out, std::ostream& err,
                                   const Ask& ask) {
     Session session(out, err, ask);
-    if (Status introduced = session.introduce(); !introduced) return introduced.error();
+    if (Status introduced = session.print_model(); !introduced) return introduced.error();
 
     OriginalReader reader;
     for (std::string token; in >> token;) {
         auto query = reader.feed(token);
         if (!query) {
-            session.complain(query.error().message);
+            session.report_error(query.error().message);
         } else if (*query) {
             if (Status answered = session.answer(**query); !answered) return answered.error();
             out.flush();
         }
         if (!out) return Error{ErrorCode::io, "cannot write the answer"};
     }
-    if (Status finished = reader.finish(); !finished) session.complain(finished.error().message);
+    if (Status finished = reader.finish(); !finished)
+        session.report_error(finished.error().message);
     return session.all_answered();
 }
 

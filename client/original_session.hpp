@@ -1,4 +1,4 @@
-// A whole run of the original protocol: queries from a stream, answers to a stream.
+// A session in the original protocol: reads queries from a stream and writes answers to another.
 #pragma once
 
 #include <functional>
@@ -10,14 +10,14 @@
 
 namespace gloved::client {
 
-/// Asks the daemon; Connection::ask in the program, a script in tests.
+/// Sends a request to the daemon and returns the reply; tests use a script instead.
 using Ask = std::function<Result<Reply>(std::string_view line)>;
 
-/// Prints the daemon's load times, then reads queries from `in` to its end and answers each on
-/// `out`, flushed, before it reads the next. What the daemon refuses and what is malformed is said
-/// (a word that is not found on `out`, as the original did, all else on `err`) and does not end the
-/// run. Returns whether nothing was said on `err`. Error: whatever `ask` failed with (the
-/// connection is lost), or io when `out` takes no more; both end the run.
+/// Prints the daemon's load times, then reads queries from `in` and answers each on `out`, flushed,
+/// before it reads the next. A word that is not found is reported on `out`, as in the original;
+/// other refusals and malformed queries are reported on `err`. None of them ends the session.
+/// Returns whether `err` stayed empty. Errors end the session: the error of `ask`, or io if `out`
+/// cannot be written.
 Result<bool> run_original_session(std::istream& in, std::ostream& out, std::ostream& err,
                                   const Ask& ask);
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/command_line.hpp"
-#include "client/patient_connection.hpp"
+#include "client/retrying_connection.hpp"
 
 namespace gloved::client {
 

@@ -16,8 +16,7 @@ Result<std::string> query_line(const std::vector<std::string>& words,
     }
     if (verb_of(line)) {
         if (!count) return line;
-        return Error{ErrorCode::bad_request,
-                     "--count goes with an expression; give a verb its own k="};
+        return Error{ErrorCode::bad_request, "--count is for expressions; give a verb its own k="};
     }
     return count ? fmt::format("NEAR k={} {}", *count, line) : "NEAR " + line;
 }
@@ -25,8 +24,7 @@ Result<std::string> query_line(const std::vector<std::string>& words,
 std::optional<wire::Verb> verb_of(std::string_view line) {
     // A request may end with CR LF.
     if (line.ends_with('\r')) line.remove_suffix(1);
-    // A line that breaks off inside a quote begins with no verb; the daemon has the better message
-    // for it.
+    // A line that ends inside a quote has no verb; the daemon's message for it is better.
     const auto first = expr::Tokenizer(line).next();
     if (!first || !*first || (*first)->quoted) return std::nullopt;
     return wire::find_verb((*first)->text);

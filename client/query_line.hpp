@@ -1,4 +1,4 @@
-// The arguments of gloved-client as a request line.
+// Builds a request line from the arguments of gloved-client.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace gloved::client {
 
-/// Joins `words` by spaces, in wire syntax as they were typed. A line whose first token is a verb
-/// stays as it is; any other is NEAR's expression, with k=`count` where one is given. Errors, all
-/// bad_request and the user's to mend: a line end or NUL inside, which would make another request
-/// of the rest; a `count` beside a verb, which has its own options.
+/// Joins `words` by spaces, as typed. If the first token is a verb, the line stays as it is;
+/// otherwise it is NEAR's expression, with k=`count` if given. Errors: bad_request for a line end
+/// or NUL inside, which would start another request, and for a `count` with a verb, which has its
+/// own options.
 Result<std::string> query_line(const std::vector<std::string>& words,
                                std::optional<std::size_t> count);
 
-/// The verb that a request line begins with; nothing for an expression.
+/// The verb that a request line begins with, if any.
 std::optional<wire::Verb> verb_of(std::string_view line);
 
 }  // namespace gloved::client

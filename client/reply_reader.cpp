@@ -10,9 +10,8 @@
 namespace gloved::client {
 namespace {
 
-/// How the object of a reply that is no refusal begins (PROTOCOL.md fixes the order of its
-/// members). Looking no further spares reading a large answer as JSON only to pass it on. One that
-/// is spelt in another way is read.
+/// The beginning of an OK reply in JSON (PROTOCOL.md fixes the order of the members). With it, a
+/// large reply need not be parsed. Other spellings are parsed.
 constexpr std::string_view kJsonOk = R"({"ok":true)";
 
 Error foreign(std::string_view line) {
@@ -21,7 +20,7 @@ Error foreign(std::string_view line) {
         fmt::format("{} is not a reply; is this the socket of a gloved daemon?", printable(line))};
 }
 
-/// What an object says of itself.
+/// Parses ok, code and message of a JSON reply.
 Result<wire::StatusLine> parse_object(std::string_view line) {
     const auto object = nlohmann::json::parse(line, nullptr, false);
     if (!object.is_object()) return foreign(line);
@@ -55,13 +54,12 @@ Result<std::optional<ReplyPiece>> ReplyReader::next(std::size_t max_bytes) {
     }
     scan_lines();
     if (lines_left_ == 0) return std::optional(take(scanned_, true));
-    // What is there of an unfinished reply is passed on as it is, cut anywhere.
+    // A piece of an unfinished reply may end anywhere.
     if (buffer_.size() - begin_ >= max_bytes) return std::optional(take(buffer_.size(), false));
     return std::optional<ReplyPiece>();
 }
 
-/// Drops what was taken, once it is most of the buffer: moving the rest each time would cost its
-/// square.
+/// Erases what was taken once it is half of the buffer, so that the cost stays linear.
 void ReplyReader::discard_taken() {
     if (begin_ < buffer_.size() / 2) return;
     buffer_.erase(0, begin_);
@@ -69,7 +67,7 @@ void ReplyReader::discard_taken() {
     begin_ = 0;
 }
 
-/// Reads the status of the reply that comes next; false while too little of it is there.
+/// Reads the status of the next reply. Returns false if more must arrive first.
 Result<bool> ReplyReader::begin_reply() {
     if (begin_ == buffer_.size()) return false;
     const auto begun = buffer_[begin_] == '{' ? begin_json() : begin_text();
@@ -119,7 +117,7 @@ Result<bool> ReplyReader::begin_json() {
     return true;
 }
 
-/// Counts line ends up to the end of the reply at hand.
+/// Counts line ends up to the end of the current reply.
 void ReplyReader::scan_lines() {
     while (lines_left_ > 0) {
         const std::size_t end = buffer_.find('\n', scanned_);

@@ -1,4 +1,4 @@
-// Cuts what the daemon sends into replies, as text or as JSON, in bounded memory. No sockets here.
+// Splits what the daemon sends into replies, text or JSON, in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -12,32 +12,30 @@
 
 namespace gloved::client {
 
-/// The longest first line of a text reply that is believed; status lines have a few hundred bytes.
+/// Limit on the first line of a text reply; status lines have a few hundred bytes.
 inline constexpr std::size_t kMaxStatusLineBytes = std::size_t{4} << 20;
 
-/// A whole reply, or a part of a large one. Everything in it is valid until the reader is used
-/// again.
+/// A complete reply, or a piece of a large one. Valid until the next call of the reader.
 struct ReplyPiece {
-    std::string_view bytes;  ///< as they came, line ends and all
+    std::string_view bytes;  ///< unchanged, with line ends
     bool first = true;       ///< the reply begins here
-    bool last = true;        ///< the reply ends here; with `first`: this is all of it
-    /// Of a text reply its status line, of a JSON object what that line would say: `ok`, `code` and
-    /// `message`. `lines` is how many lines follow the first.
+    bool last = true;        ///< the reply ends here; with `first`: it is complete
+    /// The status line of a text reply, or the same facts of a JSON object: `ok`, `code` and
+    /// `message`. `lines` counts the lines after the first.
     const wire::StatusLine* status = nullptr;
 };
 
-/// Feed it what arrives, take replies out. Whether a reply is text or JSON shows in its first byte,
-/// so that a FORMAT request needs no attention here.
+/// Append what arrives and take replies out. The first byte of a reply tells text from JSON.
 class ReplyReader {
   public:
     /// Adds bytes.
     void append(std::string_view bytes);
 
-    /// Whether nothing is here that was not taken.
+    /// Whether everything was taken.
     bool empty() const { return begin_ == buffer_.size(); }
-    /// The next whole reply; or, when a reply has begun of which `max_bytes` or more are there,
-    /// those, to be passed on before its end; nothing when more must arrive first. Error:
-    /// bad_request, when the peer does not speak the protocol; there is no going on after it.
+    /// Takes the next complete reply, or the bytes so far of a reply of which `max_bytes` or more
+    /// have arrived. Nothing if more must arrive first. Error: bad_request if the peer does not
+    /// speak the protocol; the reader cannot be used after it.
     Result<std::optional<ReplyPiece>> next(
         std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
@@ -50,9 +48,9 @@ class ReplyReader {
     ReplyPiece take(std::size_t end, bool last);
 
     std::string buffer_;
-    std::size_t begin_ = 0;    ///< of what has not been taken
-    std::size_t scanned_ = 0;  ///< the line ends before it are counted
-    bool in_reply_ = false;    ///< the first line is read, `status_` is that of the reply at hand
+    std::size_t begin_ = 0;    ///< of the bytes that are not taken yet
+    std::size_t scanned_ = 0;  ///< line ends before it are counted
+    bool in_reply_ = false;    ///< `status_` is the status of the current reply
     bool partly_taken_ = false;
     std::size_t lines_left_ = 0;
     wire::StatusLine status_;

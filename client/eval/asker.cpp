@@ -10,7 +10,7 @@
 
 namespace gloved::client {
 
-Asker::Asker(PatientConnection& peer, const std::string& model)
+Asker::Asker(RetryingConnection& peer, const std::string& model)
     : peer_(peer), model_option_(model.empty() ? "" : "model=" + wire::quote_word(model)) {}
 
 Status Asker::ask(std::size_t count, std::size_t window, const MakeRequest& make,
@@ -27,7 +27,7 @@ Status Asker::ask(std::size_t count, std::size_t window, const MakeRequest& make
                     fmt::format("the answer to {} cannot be understood: {}", request, what)};
             };
             if (!piece.first || !piece.last || !answer.is_object())
-                return unclear("it is no JSON object of a size to expect");
+                return unclear("it is not a JSON object of at most a megabyte");
             try {
                 if (Status same = check(answer); !same) return same;
                 return take(answered++, answer);
@@ -36,8 +36,8 @@ Status Asker::ask(std::size_t count, std::size_t window, const MakeRequest& make
             }
         });
     std::size_t asked = 0;
-    while (asked < count || pipeline.owed()) {
-        while (asked < count && pipeline.room()) pipeline.push(make(asked++));
+    while (asked < count || pipeline.has_pending()) {
+        while (asked < count && pipeline.has_room()) pipeline.push(make(asked++));
         if (const auto stepped = pipeline.step(-1); !stepped) return stepped.error();
     }
     return {};

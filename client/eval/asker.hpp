@@ -1,4 +1,4 @@
-// Many requests to one daemon, in JSON, ahead of their answers.
+// Sends many requests to one daemon, in JSON, without waiting for each reply.
 #pragma once
 
 #include <cstddef>
@@ -8,43 +8,42 @@
 #include <string_view>
 
 #include "client/connection.hpp"
-#include "client/patient_connection.hpp"
+#include "client/retrying_connection.hpp"
 #include "common/result.hpp"
 
 namespace gloved::client {
 
-/// Asks for one model. All its answers must come from the same: figures of two models would be
-/// figures of neither. Not safe for concurrent use.
+/// Asks one model. All answers must come from one generation of it, since mixed figures would
+/// describe neither. Not thread-safe.
 class Asker {
   public:
-    /// The i-th request, without LF.
+    /// Makes the i-th request, without LF.
     using MakeRequest = std::function<std::string(std::size_t i)>;
-    /// Takes the answer to the i-th request: the object, OK or not. An error ends the asking; so
-    /// does a json::exception, for an answer that lacks what it must have.
+    /// Takes the reply to the i-th request, OK or not. An error ends Asker::ask, and so does a
+    /// json::exception for a missing member.
     using TakeAnswer = std::function<Status(std::size_t i, const nlohmann::json& answer)>;
 
     /// `peer` speaks JSON and must outlive it. `model` is empty for the daemon's.
-    Asker(PatientConnection& peer, const std::string& model);
+    Asker(RetryingConnection& peer, const std::string& model);
 
-    /// «model="NAME"», or nothing: the option that each request begins with.
+    /// The option that each request begins with: «model="NAME"», or empty.
     const std::string& model_option() const { return model_option_; }
-    /// The name and the generation that the answers so far bore; empty where they bore none.
+    /// Name and generation in the replies so far; empty if they had none.
     const std::string& model() const { return model_; }
     const std::string& generation() const { return generation_; }
 
-    /// Asks `count` requests, up to `window` of them ahead of their answers. Errors: the
-    /// connection's; conflict, when the model was replaced; bad_request, for an answer that cannot
-    /// be understood; `take`'s.
+    /// Sends `count` requests, with at most `window` unanswered. Errors: the connection's; conflict
+    /// if the model was replaced; bad_request for a malformed reply; those of `take`.
     Status ask(std::size_t count, std::size_t window, const MakeRequest& make,
                const TakeAnswer& take);
 
-    /// The error for a refusal that spoils it all.
+    /// Converts a refusal to an error.
     static Error refusal(const nlohmann::json& answer);
 
   private:
     Status check(const nlohmann::json& answer);
 
-    PatientConnection& peer_;
+    RetryingConnection& peer_;
     std::string model_option_;
     std::string model_;
     std::string generation_;

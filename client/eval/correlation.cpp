@@ -24,7 +24,7 @@ bool constant(std::span<const double> numbers) {
 
 double pearson(std::span<const double> a, std::span<const double> b) {
     assert(a.size() == b.size());
-    // The mean of equal numbers may be off by a rounding, which would pass for variance.
+    // The mean of equal numbers may be rounded, which would look like variance.
     if (a.size() < 2 || constant(a) || constant(b)) return std::numeric_limits<double>::quiet_NaN();
     const double mean_a = mean(a);
     const double mean_b = mean(b);

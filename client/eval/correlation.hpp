@@ -1,4 +1,4 @@
-// How well two lists of numbers agree.
+// Correlation of two lists of numbers: Pearson's and Spearman's.
 #pragma once
 
 #include <span>
@@ -7,13 +7,13 @@
 namespace gloved::client {
 
 /// Pearson's correlation coefficient of two lists of the same length, in float64, clamped to [−1,
-/// 1]; NaN for fewer than two, or where a list is constant.
+/// 1]; NaN for fewer than two numbers or a constant list.
 double pearson(std::span<const double> a, std::span<const double> b);
 
-/// The ranks of numbers, from 1 for the smallest; equal ones share the average of theirs.
+/// The ranks of numbers, from 1 for the smallest; equal numbers share their average rank.
 std::vector<double> average_ranks(std::span<const double> numbers);
 
-/// Spearman's: Pearson's of the ranks.
+/// Spearman's correlation: Pearson's of the ranks.
 double spearman(std::span<const double> a, std::span<const double> b);
 
 }  // namespace gloved::client

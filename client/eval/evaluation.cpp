@@ -17,20 +17,21 @@
 namespace gloved::client {
 namespace {
 
-/// A daemon reads no more requests of a connection ahead of their answers.
-constexpr std::size_t kWidestWindow = 256;
-/// Requests that take a pass over the model each wait for one another. This long should be far
-/// below what a daemon lets a request wait (10 s), also when others ask too.
+/// A daemon reads at most this many unanswered requests of a connection.
+constexpr std::size_t kMaxWindow = 256;
+/// Requests that scan the model wait for one another. This limit on the wait is far below the
+/// daemon's limit of 10 s, so that it holds even if other clients ask.
 constexpr double kWindowUs = 3e6;
 
-/// Of the words that ANALOGY leaves out, other spellings may come back; five hits are enough to see
-/// past them, and what gensim takes.
+/// ANALOGY leaves out the given words, but not their other spellings; five hits, as in gensim,
+/// reach past these.
 constexpr std::size_t kHitsIgnoringCase = 5;
 
-Error nothing_asked(std::uint64_t skipped, const char* what, std::uint32_t top) {
+Error no_known_words(std::uint64_t skipped, const char* what, std::uint32_t top) {
     return {ErrorCode::bad_request,
             fmt::format(
-                "nothing to ask: of all {} {} a word is unknown or not among the {} most frequent",
+                "nothing to ask: each of {} {} has a word that is not among the model's {} most "
+                "frequent",
                 skipped, what, top)};
 }
 
@@ -42,8 +43,8 @@ std::string request(std::string_view verb, const std::string& options,
     return line;
 }
 
-/// How many requests that scan may wait together: as many as a daemon answers in kWindowUs one by
-/// one. Without a figure the pipeline's own.
+/// How many scanning requests to send at once: as many as the daemon answers in kWindowUs one by
+/// one, or the pipeline's default if it has no figure yet.
 Result<std::size_t> scan_window(Asker& asker) {
     std::size_t window = PipelineLimits{}.requests;
     Status asked = asker.ask(
@@ -54,7 +55,7 @@ Result<std::size_t> scan_window(Asker& asker) {
             const double us = answer.at("results").at(0).value("single_query_us", 0.0);
             if (us > 0) {
                 window = static_cast<std::size_t>(
-                    std::clamp(kWindowUs / us, 4.0, static_cast<double>(kWidestWindow)));
+                    std::clamp(kWindowUs / us, 4.0, static_cast<double>(kMaxWindow)));
             }
             return {};
         });
@@ -62,11 +63,11 @@ Result<std::size_t> scan_window(Asker& asker) {
     return window;
 }
 
-/// Asks which of the wanted words the model has.
+/// Asks which spellings the model has.
 Status look_up(Asker& asker, Vocabulary& vocabulary) {
     const std::string& model = asker.model_option();
     const auto requests =
-        has_requests(vocabulary.wanted(), "fields=rank" + (model.empty() ? "" : " " + model));
+        has_requests(vocabulary.spellings(), "fields=rank" + (model.empty() ? "" : " " + model));
     return asker.ask(
         requests.size(), PipelineLimits{}.requests, [&](std::size_t i) { return requests[i].line; },
         [&](std::size_t i, const nlohmann::json& answer) -> Status {
@@ -75,8 +76,8 @@ Status look_up(Asker& asker, Vocabulary& vocabulary) {
             for (std::size_t j = 0; j < requests[i].count; ++j) {
                 const nlohmann::json& word = results.at(j);
                 if (!word.at("known").get<bool>()) continue;
-                vocabulary.found(vocabulary.wanted().at(requests[i].first + j),
-                                 word.at("rank").get<std::uint64_t>());
+                vocabulary.set_rank(vocabulary.spellings().at(requests[i].first + j),
+                                    word.at("rank").get<std::uint64_t>());
             }
             return {};
         });
@@ -90,7 +91,7 @@ std::vector<std::string> words_of(const nlohmann::json& answer) {
     return words;
 }
 
-/// Whether a refusal says that the query vector is zero; any other refusal spoils the evaluation.
+/// Whether the refusal is zero_vector; any other refusal ends the evaluation.
 bool is_zero_vector(const nlohmann::json& answer) {
     return answer.at("code").get_ref<const std::string&>() ==
            wire::code_name(ErrorCode::zero_vector);
@@ -101,13 +102,13 @@ double percent_of(std::uint64_t part, std::uint64_t whole) {
                       : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// A question that can be asked, and the section that it counts for.
+/// A question with known words, and the index of its section.
 struct Askable {
     const AnalogyQuestion* question;
     std::size_t section;
 };
 
-/// Counts what has to be skipped, and returns the rest.
+/// Returns the questions with known words and counts the others as skipped.
 std::vector<Askable> askable(const std::vector<AnalogySection>& sections,
                              const Vocabulary& vocabulary, AnalogyScore& score) {
     std::vector<Askable> questions;
@@ -129,7 +130,7 @@ std::vector<Askable> askable(const std::vector<AnalogySection>& sections,
     return questions;
 }
 
-void add_up(AnalogyScore& score) {
+void sum_sections(AnalogyScore& score) {
     for (const AnalogyScore::Section& section : score.sections) {
         (section.syntactic ? score.syntactic : score.semantic) += section.count;
         score.total += section.count;
@@ -167,8 +168,8 @@ Result<AnalogyScore> evaluate_analogies(Asker& asker, const std::vector<AnalogyS
     Vocabulary vocabulary(settings.letter_case, settings.top);
     for (const AnalogySection& section : sections) {
         for (const AnalogyQuestion& question : section.questions) {
-            for (const std::string& word : question.given) vocabulary.want(word);
-            vocabulary.want(question.expected);
+            for (const std::string& word : question.given) vocabulary.add(word);
+            vocabulary.add(question.expected);
         }
     }
     const auto window = scan_window(asker);
@@ -200,9 +201,9 @@ Result<AnalogyScore> evaluate_analogies(Asker& asker, const std::vector<AnalogyS
             return {};
         });
     if (!asked) return asked.error();
-    add_up(score);
+    sum_sections(score);
     if (score.total.asked == 0)
-        return nothing_asked(score.total.skipped, "questions", settings.top);
+        return no_known_words(score.total.skipped, "questions", settings.top);
     return score;
 }
 
@@ -211,7 +212,7 @@ Result<PairScore> evaluate_pairs(Asker& asker, const std::vector<RatedPair>& pai
                                  const OnProgress& on_progress) {
     Vocabulary vocabulary(settings.letter_case, settings.top);
     for (const RatedPair& pair : pairs) {
-        for (const std::string& word : pair.words) vocabulary.want(word);
+        for (const std::string& word : pair.words) vocabulary.add(word);
     }
     if (Status known = look_up(asker, vocabulary); !known) return known.error();
 
@@ -223,12 +224,11 @@ Result<PairScore> evaluate_pairs(Asker& asker, const std::vector<RatedPair>& pai
     }
     score.pairs = rated.size();
     score.skipped = pairs.size() - rated.size();
-    if (rated.empty()) return nothing_asked(score.skipped, "pairs", settings.top);
+    if (rated.empty()) return no_known_words(score.skipped, "pairs", settings.top);
     if (rated.size() == 1) {
-        return Error{
-            ErrorCode::bad_request,
-            fmt::format("one pair is left, {} skipped for unknown words: a correlation needs two",
-                        score.skipped)};
+        return Error{ErrorCode::bad_request,
+                     fmt::format("one pair is left, {} have unknown words; a correlation needs two",
+                                 score.skipped)};
     }
 
     on_progress(0, rated.size());

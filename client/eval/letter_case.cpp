@@ -9,7 +9,7 @@
 namespace gloved::client {
 namespace {
 
-/// The first `letters` code points of a folded word as capitals, the rest as it is.
+/// Capitalises the first `letters` code points of a folded word.
 std::string raise(std::string_view folded, std::size_t letters) {
     std::string raised;
     while (!folded.empty() && letters-- > 0) {
@@ -26,7 +26,7 @@ std::string word_key(std::string_view word, LetterCase letter_case) {
     return letter_case == LetterCase::exact ? std::string(word) : fold_case(word);
 }
 
-std::vector<std::string> spellings(std::string_view word, LetterCase letter_case) {
+std::vector<std::string> spellings_of(std::string_view word, LetterCase letter_case) {
     std::vector<std::string> all = {std::string(word)};
     if (letter_case == LetterCase::exact) return all;
     const std::string lower = fold_case(word);

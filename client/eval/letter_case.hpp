@@ -1,4 +1,4 @@
-// Words with and without regard to case.
+// Compares words with or without regard to case, and lists their spellings.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace gloved::client {
 
-/// Whether words that differ in case alone are the same word.
+/// Whether words that differ only in case are the same word.
 enum class LetterCase { ignore, exact };
 
-/// What words have in common that are the same word.
+/// A key that is equal for equal words.
 std::string word_key(std::string_view word, LetterCase letter_case);
 
 /// The spellings under which a model may have `word`, each once, `word` first: with
-/// LetterCase::ignore also in lower case, in UPPER CASE, and Capitalised. Other mixtures (McDonald
-/// for mcdonald) are found only where a file has them.
-std::vector<std::string> spellings(std::string_view word, LetterCase letter_case);
+/// LetterCase::ignore also lower case, UPPER CASE and Capitalised. Other mixtures, as McDonald, are
+/// found only if the file has them.
+std::vector<std::string> spellings_of(std::string_view word, LetterCase letter_case);
 
 }  // namespace gloved::client

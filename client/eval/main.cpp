@@ -14,8 +14,8 @@
 #include "client/eval/evaluation.hpp"
 #include "client/eval/questions.hpp"
 #include "client/eval/report.hpp"
-#include "client/patient_connection.hpp"
 #include "client/peer_options.hpp"
+#include "client/retrying_connection.hpp"
 #include "common/files.hpp"
 #include "common/program_main.hpp"
 #include "common/progress.hpp"
@@ -113,7 +113,7 @@ class QuestionProgress {
 template <class Questions, class Evaluate>
 Result<std::string> report(const Settings& settings, const Questions& questions,
                            Evaluate evaluate) {
-    client::PatientConnection peer(settings.peer);
+    client::RetryingConnection peer(settings.peer);
     client::Asker asker(peer, settings.model);
     QuestionProgress progress;
     const auto score =

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r\v\f";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// Lines of a text, one after the other, with their numbers.
+/// Iterates over the lines of a text and counts them.
 class Lines {
   public:
     Lines(std::string_view text, const std::string& file) : rest_(text), file_(file) {
@@ -65,8 +65,9 @@ std::optional<std::string_view> too_long(const std::vector<std::string_view>& wo
 }
 
 Error too_long_fault(const Lines& lines, std::string_view word) {
-    return lines.fault(fmt::format("a word of {} bytes ({}), at most {} are taken; remove the line",
-                                   word.size(), printable(word, 20), kMaxQuestionWordBytes));
+    return lines.fault(
+        fmt::format("a word of {} bytes ({}), more than the limit of {}; remove the line",
+                    word.size(), printable(word, 20), kMaxQuestionWordBytes));
 }
 
 }  // namespace
@@ -85,7 +86,7 @@ Result<std::vector<AnalogySection>> parse_analogies(std::string_view text,
         const auto words = fields(*line, kBlanks);
         if (words.size() != 4) {
             return lines.fault(
-                fmt::format("{} {} where a question has four, {}; mend or remove the line",
+                fmt::format("{} {} where a question has four, {}; correct or remove the line",
                             words.size(), words.size() == 1 ? "word" : "words", printable(*line)));
         }
         if (sections.empty()) {
@@ -124,8 +125,8 @@ Result<RatedPairs> parse_pairs(std::string_view text, const std::string& file) {
             continue;
         }
         if (!score || !std::isfinite(*score)) {
-            return lines.fault(fmt::format("the score {} is no number; mend or remove the line",
-                                           printable(parts[2])));
+            return lines.fault(fmt::format(
+                "the score {} is not a number; correct or remove the line", printable(parts[2])));
         }
         if (const auto word = too_long(parts)) return too_long_fault(lines, *word);
         read.pairs.push_back({{std::string(parts[0]), std::string(parts[1])}, *score});

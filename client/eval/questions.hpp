@@ -1,4 +1,4 @@
-// The questions of an evaluation, read from text. No files here.
+// Parses the questions of an evaluation.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace gloved::client {
 
-/// The longest word that is believed; three of them fit a request, however they are quoted.
+/// Limit on a word; three of them fit a request, however they are quoted.
 inline constexpr std::size_t kMaxQuestionWordBytes = 4096;
 
 /// a is to b as c is to expected.
@@ -23,19 +23,18 @@ struct AnalogyQuestion {
 struct AnalogySection {
     std::string name;
     std::vector<AnalogyQuestion> questions;
-    /// Grammar, not meaning: the name begins with «gram», as those of word2vec's
-    /// questions-words.txt do.
+    /// Whether the name begins with «gram», as in word2vec's questions-words.txt.
     bool syntactic() const { return name.starts_with("gram"); }
 };
 
-/// Reads word2vec's questions-words format: a line «: NAME» begins a section, any other line holds
-/// the four words of a question with blanks between; blank lines say nothing. Sections stay apart
-/// even if their names are equal. `file` is what messages call it. Errors, bad_request, with the
-/// line and the remedy: another number of words, a question before the first section, a word of
-/// more than kMaxQuestionWordBytes, no question at all.
+/// Parses word2vec's questions-words format: a line «: NAME» begins a section; any other line has
+/// the four words of a question, separated by blanks; blank lines are ignored. Sections with equal
+/// names stay separate. `file` is the name in messages. Errors: bad_request, with the line and the
+/// remedy, for another number of words, a question before the first section, a word of more than
+/// kMaxQuestionWordBytes, or no question at all.
 Result<std::vector<AnalogySection>> parse_analogies(std::string_view text, const std::string& file);
 
-/// Two words and how similar people found them.
+/// Two words and the similarity that people gave them.
 struct RatedPair {
     std::array<std::string, 2> words;
     double score = 0;
@@ -43,13 +42,12 @@ struct RatedPair {
 
 struct RatedPairs {
     std::vector<RatedPair> pairs;
-    std::string header;  ///< the first line, if it was taken for one and passed over
+    std::string header;  ///< the first line, if it was skipped as a header
 };
 
-/// Reads pairs: word, word and score a line, with TABs between if there is any TAB in the line,
-/// else with blanks. Blank lines and those that begin with # say nothing; of the others, the first
-/// is a header if its third field is no number. Errors as parse_analogies; also a score that is no
-/// finite number.
+/// Parses pairs: word, word and score a line, separated by TABs, or by blanks if the line has no
+/// TAB. Blank lines and lines that begin with # are ignored; the first other line is a header if
+/// its third field is not a number. Errors as parse_analogies, and for a score that is not finite.
 Result<RatedPairs> parse_pairs(std::string_view text, const std::string& file);
 
 }  // namespace gloved::client

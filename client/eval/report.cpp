@@ -19,7 +19,7 @@ std::string fixed(double number, int decimals) {
     return std::isfinite(number) ? fmt::format("{:.{}f}", number, decimals) : "-";
 }
 
-/// The shortest decimals that read back to the same number, as JSON wants them.
+/// The shortest decimals that read back to the same number, or null.
 std::string shortest(double number) {
     return std::isfinite(number) ? fmt::format("{}", number) : "null";
 }

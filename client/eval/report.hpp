@@ -1,4 +1,4 @@
-// An evaluation's figures as text.
+// Prints an evaluation's figures as a table or as JSON.
 #pragma once
 
 #include <string>
@@ -7,21 +7,21 @@
 
 namespace gloved::client {
 
-/// What was evaluated, beside the figures.
+/// The model and the settings of an evaluation.
 struct Evaluated {
-    std::string model;       ///< its name
-    std::string generation;  ///< of its content
+    std::string model;
+    std::string generation;
     EvaluationSettings settings;
 };
 
-/// Tables with TABs between columns, under a line of their names. A section's line has its name
-/// first; the three sums have `*` there. TABs in names become blanks. What cannot be computed is
-/// «-».
+/// Formats a table with TABs between columns and their names in the first line. A section's line
+/// begins with its name, the three totals with `*`. TABs in names become blanks. A figure that
+/// cannot be computed is «-».
 std::string table(const AnalogyScore& score);
 std::string table(const PairScore& score);
 
-/// One JSON object on a line. What cannot be computed is null. Names are written as the wire writes
-/// words.
+/// Formats one JSON object on a line. A figure that cannot be computed is null. Names are written
+/// as the wire writes words.
 std::string json(const Evaluated& evaluated, const AnalogyScore& score);
 std::string json(const Evaluated& evaluated, const PairScore& score);
 

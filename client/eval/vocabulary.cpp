@@ -7,21 +7,21 @@
 namespace gloved::client {
 namespace {
 
-/// Of a line's 64 KiB. A word has 4 KiB at most, quoted four times as much.
+/// A request line has at most 64 KiB, a quoted word at most 16 KiB.
 constexpr std::size_t kHasLineBytes = 32768;
 
 }  // namespace
 
-void Vocabulary::want(std::string_view word) {
+void Vocabulary::add(std::string_view word) {
     if (!seen_.insert(std::string(word)).second) return;
-    for (std::string& spelling : spellings(word, letter_case_)) {
+    for (std::string& spelling : spellings_of(word, letter_case_)) {
         // The word itself is in the set already.
         if (spelling == word || seen_.insert(spelling).second)
-            wanted_.push_back(std::move(spelling));
+            spellings_.push_back(std::move(spelling));
     }
 }
 
-void Vocabulary::found(const std::string& spelling, std::uint64_t rank) {
+void Vocabulary::set_rank(const std::string& spelling, std::uint64_t rank) {
     if (rank >= top_) return;
     const auto [entry, fresh] =
         found_.try_emplace(word_key(spelling, letter_case_), Entry{spelling, rank});

@@ -1,4 +1,4 @@
-// Which words of the questions the model has, and how it spells them.
+// Finds which words of the questions the model has, and how it spells them.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,22 @@
 
 namespace gloved::client {
 
-/// Wants words, asks for spellings, takes ranks. Of a word's spellings the model's most frequent
-/// one counts, if it is among the `top` most frequent words.
+/// Collects words, lists the spellings to ask for, and takes their ranks. Of a word's spellings it
+/// keeps the most frequent one, if it is among the `top` most frequent words.
 class Vocabulary {
   public:
     Vocabulary(LetterCase letter_case, std::uint64_t top) : letter_case_(letter_case), top_(top) {}
 
-    /// Adds the spellings of `word` to those that are to be asked for.
-    void want(std::string_view word);
+    /// Adds the spellings of `word`.
+    void add(std::string_view word);
 
-    /// All that are to be asked for, each once, in the order in which they were wanted.
-    const std::vector<std::string>& wanted() const { return wanted_; }
+    /// All spellings to ask for, each once, in the order of their addition.
+    const std::vector<std::string>& spellings() const { return spellings_; }
 
-    /// Says that the model has `spelling`.
-    void found(const std::string& spelling, std::uint64_t rank);
+    /// Notes that the model has `spelling`.
+    void set_rank(const std::string& spelling, std::uint64_t rank);
 
-    /// How the model spells `word`; nullptr if it has it not, or too far down.
+    /// The model's spelling of `word`; nullptr if it has none among the `top`.
     const std::string* find(std::string_view word) const;
 
   private:
@@ -39,19 +39,17 @@ class Vocabulary {
 
     LetterCase letter_case_;
     std::uint64_t top_;
-    std::vector<std::string> wanted_;
+    std::vector<std::string> spellings_;
     std::unordered_set<std::string> seen_;
     std::unordered_map<std::string, Entry> found_;  ///< by word_key
 };
 
-/// The HAS requests for `spellings`, in their order: each with as many as a line takes comfortably.
-/// `options` goes between verb and words. `first` of a request is the place of its first word in
-/// `spellings`.
 struct HasRequest {
     std::string line;
-    std::size_t first;
-    std::size_t count;
+    std::size_t first;  ///< index of its first word in `spellings`
+    std::size_t count;  ///< words
 };
+/// Splits `spellings` into HAS requests of at most a line. `options` goes between verb and words.
 std::vector<HasRequest> has_requests(const std::vector<std::string>& spellings,
                                      std::string_view options);
 

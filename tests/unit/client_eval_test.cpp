@@ -46,9 +46,9 @@ std::string analogy_fault(const std::string& text) {
 TEST(EvalQuestions, NamesFileLineAndRemedy) {
     EXPECT_EQ(
         analogy_fault(": s\n\na b c\n"),
-        "file: line 3: 3 words where a question has four, \"a b c\"; mend or remove the line");
+        "file: line 3: 3 words where a question has four, \"a b c\"; correct or remove the line");
     EXPECT_EQ(analogy_fault(": s\na\n"),
-              "file: line 2: 1 word where a question has four, \"a\"; mend or remove the line");
+              "file: line 2: 1 word where a question has four, \"a\"; correct or remove the line");
     EXPECT_NE(analogy_fault(": s\na b c d e\n").find("5 words"), std::string::npos);
     EXPECT_EQ(analogy_fault("a b c d\n"),
               "file: line 1: a question before the first section; put a line «: NAME» before it");
@@ -83,9 +83,9 @@ TEST(EvalPairs, AHeaderIsTheFirstLineAlone) {
     EXPECT_EQ(read->header, "word1\tword2\tscore");
     EXPECT_EQ(read->pairs.size(), 1U);
     EXPECT_EQ(pair_fault("a\tb\t1\nword1\tword2\tscore\n"),
-              "file: line 2: the score \"score\" is no number; mend or remove the line");
+              "file: line 2: the score \"score\" is not a number; correct or remove the line");
     EXPECT_EQ(pair_fault("one\ttwo\tscore\nword1\tword2\tscore\n"),
-              "file: line 2: the score \"score\" is no number; mend or remove the line");
+              "file: line 2: the score \"score\" is not a number; correct or remove the line");
 }
 
 TEST(EvalPairs, NamesFileLineAndRemedy) {
@@ -94,7 +94,7 @@ TEST(EvalPairs, NamesFileLineAndRemedy) {
     EXPECT_NE(pair_fault("a\tb\t1\t2\n").find("4 fields where a pair has three"),
               std::string::npos);
     for (const char* score : {"nan", "inf", "1e999", "1x"}) {
-        EXPECT_NE(pair_fault("a b 1\na b " + std::string(score)).find("is no number"),
+        EXPECT_NE(pair_fault("a b 1\na b " + std::string(score)).find("is not a number"),
                   std::string::npos)
             << score;
     }
@@ -128,37 +128,37 @@ TEST(EvalCorrelation, Spearman) {
 }
 
 TEST(EvalCase, SpellingsOfAWord) {
-    EXPECT_EQ(spellings("king", LetterCase::ignore), (Words{"king", "KING", "King"}));
-    EXPECT_EQ(spellings("McDonald", LetterCase::ignore),
+    EXPECT_EQ(spellings_of("king", LetterCase::ignore), (Words{"king", "KING", "King"}));
+    EXPECT_EQ(spellings_of("McDonald", LetterCase::ignore),
               (Words{"McDonald", "mcdonald", "MCDONALD", "Mcdonald"}));
-    EXPECT_EQ(spellings("7", LetterCase::ignore), Words{"7"});
-    EXPECT_EQ(spellings("King", LetterCase::exact), Words{"King"});
+    EXPECT_EQ(spellings_of("7", LetterCase::ignore), Words{"7"});
+    EXPECT_EQ(spellings_of("King", LetterCase::exact), Words{"King"});
     EXPECT_EQ(word_key("KiNG", LetterCase::ignore), word_key("king", LetterCase::ignore));
     EXPECT_NE(word_key("KiNG", LetterCase::exact), word_key("king", LetterCase::exact));
 }
 
 TEST(EvalCase, LettersBeyondAscii) {
-    EXPECT_EQ(spellings("Évry", LetterCase::ignore), (Words{"Évry", "évry", "ÉVRY"}));
-    EXPECT_EQ(spellings("йод", LetterCase::ignore), (Words{"йод", "ЙОД", "Йод"}));
-    EXPECT_EQ(spellings("μῦς", LetterCase::ignore), (Words{"μῦς", "μῦσ", "ΜῦΣ", "Μῦσ"}))
+    EXPECT_EQ(spellings_of("Évry", LetterCase::ignore), (Words{"Évry", "évry", "ÉVRY"}));
+    EXPECT_EQ(spellings_of("йод", LetterCase::ignore), (Words{"йод", "ЙОД", "Йод"}));
+    EXPECT_EQ(spellings_of("μῦς", LetterCase::ignore), (Words{"μῦς", "μῦσ", "ΜῦΣ", "Μῦσ"}))
         << "a final sigma folds to a sigma";
-    EXPECT_EQ(spellings("ện", LetterCase::ignore), (Words{"ện", "ỆN", "Ện"}));
-    EXPECT_EQ(spellings("ÿ€", LetterCase::ignore), (Words{"ÿ€", "Ÿ€"}));
-    EXPECT_EQ(spellings("a\xFFk", LetterCase::ignore), (Words{"a\xFFk", "A\xFFK", "A\xFFk"}))
+    EXPECT_EQ(spellings_of("ện", LetterCase::ignore), (Words{"ện", "ỆN", "Ện"}));
+    EXPECT_EQ(spellings_of("ÿ€", LetterCase::ignore), (Words{"ÿ€", "Ÿ€"}));
+    EXPECT_EQ(spellings_of("a\xFFk", LetterCase::ignore), (Words{"a\xFFk", "A\xFFK", "A\xFFk"}))
         << "bytes stay bytes";
 }
 
 TEST(EvalVocabulary, TakesTheMostFrequentSpelling) {
     Vocabulary vocabulary(LetterCase::ignore, 1000);
-    vocabulary.want("Oslo");
-    vocabulary.want("oslo");
-    vocabulary.want("a");
-    EXPECT_EQ(vocabulary.wanted(), (Words{"Oslo", "oslo", "OSLO", "a", "A"}))
+    vocabulary.add("Oslo");
+    vocabulary.add("oslo");
+    vocabulary.add("a");
+    EXPECT_EQ(vocabulary.spellings_of(), (Words{"Oslo", "oslo", "OSLO", "a", "A"}))
         << "each spelling is asked for once";
-    vocabulary.found("OSLO", 900);
-    vocabulary.found("oslo", 30);
-    vocabulary.found("Oslo", 40);
-    vocabulary.found("a", 1000);
+    vocabulary.set_rank("OSLO", 900);
+    vocabulary.set_rank("oslo", 30);
+    vocabulary.set_rank("Oslo", 40);
+    vocabulary.set_rank("a", 1000);
     ASSERT_NE(vocabulary.find("Oslo"), nullptr);
     EXPECT_EQ(*vocabulary.find("Oslo"), "oslo");
     EXPECT_EQ(*vocabulary.find("OSLO"), "oslo");
@@ -168,9 +168,9 @@ TEST(EvalVocabulary, TakesTheMostFrequentSpelling) {
 
 TEST(EvalVocabulary, KeepsCasesApartWhenTold) {
     Vocabulary vocabulary(LetterCase::exact, 1000);
-    vocabulary.want("Oslo");
-    EXPECT_EQ(vocabulary.wanted(), Words{"Oslo"});
-    vocabulary.found("Oslo", 999);
+    vocabulary.add("Oslo");
+    EXPECT_EQ(vocabulary.spellings_of(), Words{"Oslo"});
+    vocabulary.set_rank("Oslo", 999);
     EXPECT_EQ(*vocabulary.find("Oslo"), "Oslo");
     EXPECT_EQ(vocabulary.find("oslo"), nullptr);
 }

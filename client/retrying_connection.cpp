@@ -1,4 +1,4 @@
-#include "client/patient_connection.hpp"
+#include "client/retrying_connection.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Short enough not to be noticed beside a daemon's start, long enough not to be work for it.
+/// Short compared with a daemon's start, long enough to cost it no work.
 constexpr auto kFirstPause = 20ms;
 constexpr auto kMaxPause = 1000ms;
 
@@ -24,27 +24,27 @@ Error state_refused(std::string_view request, const wire::StatusLine& status) {
 
 }  // namespace
 
-bool refused_for_now(const wire::StatusLine& status) {
+bool is_temporary_refusal(const wire::StatusLine& status) {
     return !status.ok && (status.code == wire::code_name(ErrorCode::busy) ||
                           status.code == wire::code_name(ErrorCode::unavailable));
 }
 
-bool may_pass(const Error& error) {
+bool is_transient(const Error& error) {
     return error.code == ErrorCode::unavailable || error.code == ErrorCode::idle;
 }
 
 Error reload_lost(const Error& error) {
-    return {error.code, error.message +
-                            "; RELOAD is not sent twice, and may be under way: the daemon's log "
-                            "says what became of it"};
+    return {
+        error.code,
+        error.message + "; RELOAD is not sent twice, and may be under way; see the daemon's log"};
 }
 
-PatientConnection::PatientConnection(PeerSettings settings)
+RetryingConnection::RetryingConnection(PeerSettings settings)
     : settings_(std::move(settings)),
       format_(settings_.json ? "FORMAT json" : ""),
-      pause_(kFirstPause) {}
+      retry_pause_(kFirstPause) {}
 
-Result<Connection*> PatientConnection::connect() {
+Result<Connection*> RetryingConnection::connect() {
     while (!connection_) {
         auto opened = open_once();
         Status ready;
@@ -58,42 +58,42 @@ Result<Connection*> PatientConnection::connect() {
             ready = restore_state(*connection_);
         }
         if (ready) break;
-        if (may_pass(ready.error()) && wait_and_drop()) continue;
+        if (is_transient(ready.error()) && wait_and_drop()) continue;
         drop();
         return ready.error();
     }
     return &*connection_;
 }
 
-bool PatientConnection::wait_and_drop() {
+bool RetryingConnection::wait_and_drop() {
     const auto now = Clock::now();
-    if (!patience_ends_) patience_ends_ = now + settings_.patience;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*patience_ends_ - now);
+    if (!retry_until_) retry_until_ = now + settings_.retry_for;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*retry_until_ - now);
     if (left <= 0ms) return false;
     drop();
-    std::this_thread::sleep_for(std::min(pause_, left));
-    pause_ = std::min<std::chrono::milliseconds>(pause_ * 3 / 2, kMaxPause);
+    std::this_thread::sleep_for(std::min(retry_pause_, left));
+    retry_pause_ = std::min<std::chrono::milliseconds>(retry_pause_ * 3 / 2, kMaxPause);
     return true;
 }
 
-void PatientConnection::answered(std::string_view request, bool ok) {
-    patience_ends_.reset();
-    pause_ = kFirstPause;
+void RetryingConnection::answered(std::string_view request, bool ok) {
+    retry_until_.reset();
+    retry_pause_ = kFirstPause;
     if (!ok) return;
     const auto verb = verb_of(request);
     if (verb == wire::Verb::format) format_ = request;
     if (verb == wire::Verb::use) use_ = request;
 }
 
-Result<Reply> PatientConnection::ask(std::string_view request) {
-    // Nothing is owed: what a connection has to say now is that it ends, and no answer is lost with
-    // it.
-    if (connection_ && !connection_->quiet()) drop();
+Result<Reply> RetryingConnection::ask(std::string_view request) {
+    // No reply is pending, so unread bytes mean that the daemon is closing the connection.
+    if (connection_ && !connection_->is_open_and_silent()) drop();
     while (true) {
         const auto connection = connect();
         if (!connection) return connection.error();
         auto reply = (*connection)->ask(request);
-        const bool passing = reply ? refused_for_now(reply->status) : may_pass(reply.error());
+        const bool passing =
+            reply ? is_temporary_refusal(reply->status) : is_transient(reply.error());
         const bool is_unread = !reply && reply.error().code == ErrorCode::idle;
         const bool may_be_done = verb_of(request) == wire::Verb::reload && !is_unread;
         if (passing && !may_be_done && wait_and_drop()) continue;
@@ -108,22 +108,22 @@ Result<Reply> PatientConnection::ask(std::string_view request) {
     }
 }
 
-Result<Connection> PatientConnection::open_once() const {
+Result<Connection> RetryingConnection::open_once() const {
     auto timeout = settings_.timeout;
-    if (patience_ends_) {
+    if (retry_until_) {
         const auto left =
-            std::chrono::ceil<std::chrono::milliseconds>(*patience_ends_ - Clock::now());
+            std::chrono::ceil<std::chrono::milliseconds>(*retry_until_ - Clock::now());
         timeout = std::clamp(left, std::chrono::milliseconds(1), timeout);
     }
     return Connection::open(settings_.paths, timeout);
 }
 
-Status PatientConnection::restore_state(Connection& connection) {
+Status RetryingConnection::restore_state(Connection& connection) {
     for (const std::string& request : {format_, use_}) {
         if (request.empty()) continue;
         const auto reply = connection.ask(request);
         if (!reply) return reply.error();
-        if (refused_for_now(reply->status)) {
+        if (is_temporary_refusal(reply->status)) {
             return Error{ErrorCode::unavailable,
                          fmt::format("{}: {}", reply->status.code, reply->status.message)};
         }
