@@ -35,15 +35,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kConnectEvery = std::chrono::microseconds(500);
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeout = std::chrono::seconds(60);
 constexpr std::size_t kMaxReplyLineBytes = 1 << 20;
 constexpr std::size_t kTurn = 500;
-constexpr const char* kListens = "listening on";  // in the daemon's log
+constexpr const char* kListeningMessage = "listening on";  // in the daemon's log
 
-/// One connection. What it waits for it waits for at most kPatience.
+/// One connection. Waits at most kTimeout for anything.
 class Connection {
   public:
-    /// Nothing while nobody listens at `path`.
+    /// Returns nothing if no daemon listens at `path`.
     static std::optional<Connection> open(const std::string& path) {
         sockaddr_un address{};
         address.sun_family = AF_UNIX;
@@ -53,7 +53,7 @@ class Connection {
         if (!fd ||
             ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
             return std::nullopt;
-        const timeval patience{std::chrono::seconds(kPatience).count(), 0};
+        const timeval patience{std::chrono::seconds(kTimeout).count(), 0};
         ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
         return Connection(std::move(fd));
@@ -68,7 +68,7 @@ class Connection {
         return {};
     }
 
-    /// Reads one reply to its end; its milliseconds by the daemon's clock. An ERR is an error here.
+    /// Reads one reply and returns the daemon's own milliseconds. An ERR is an error.
     Result<double> skip_reply() {
         const auto first = line();
         if (!first) return first.error();
@@ -121,8 +121,8 @@ class Connection {
     wire::LineSplitter received_{kMaxReplyLineBytes};
 };
 
-/// Answers each number of microseconds that it is sent by a byte, after so long. Its thread ends
-/// with it.
+/// Waits for each number of microseconds that it receives, then answers with a byte. The destructor
+/// ends its thread.
 class Echo {
   public:
     static Result<std::unique_ptr<Echo>> start() {
@@ -156,7 +156,7 @@ class Echo {
     void answer() {
         std::uint64_t us = 0;
         while (::recv(far_.get(), &us, sizeof us, MSG_WAITALL) == sizeof us) {
-            // As the daemon does while the engine works: awake.
+            // Busy, as the daemon is while the engine works.
             const auto until = Clock::now() + std::chrono::microseconds(us);
             while (Clock::now() < until) {
             }
@@ -169,7 +169,7 @@ class Echo {
     std::thread thread_;
 };
 
-/// A running gloved. Ended at the latest by the destructor.
+/// A running gloved. The destructor stops it.
 class Daemon {
   public:
     static Result<Daemon> start(const format::Model& model, const DaemonOptions& options) {
@@ -183,7 +183,7 @@ class Daemon {
             options.engine};
         std::array<char*, arguments.size() + 1> argv{};
         for (std::size_t i = 0; i < arguments.size(); ++i) argv[i] = arguments[i].data();
-        // spawn and not fork: a copy of this process's page tables would be timed along.
+        // spawn, not fork: copying this process's page tables would add to the time.
         posix_spawn_file_actions_t actions;
         ::posix_spawn_file_actions_init(&actions);
         ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, daemon.log_.c_str(),
@@ -215,9 +215,9 @@ class Daemon {
         }
     }
 
-    /// Waits until it listens.
+    /// Connects once the daemon listens.
     Result<Connection> connect(const std::function<bool()>& interrupted) {
-        for (const auto give_up = Clock::now() + kPatience; Clock::now() < give_up;) {
+        for (const auto give_up = Clock::now() + kTimeout; Clock::now() < give_up;) {
             if (auto connection = Connection::open(socket_)) return *std::move(connection);
             if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
             if (ended()) {
@@ -231,12 +231,12 @@ class Daemon {
                      "the daemon does not listen; it said: " + end_of_log()};
     }
 
-    /// Waits until its log says that it listens.
+    /// Waits until the log has kListeningMessage.
     Status wait_for_log(const std::function<bool()>& interrupted) {
-        for (const auto give_up = Clock::now() + kPatience; Clock::now() < give_up;) {
+        for (const auto give_up = Clock::now() + kTimeout; Clock::now() < give_up;) {
             std::ifstream file(log_);
             const std::string text{std::istreambuf_iterator<char>(file), {}};
-            if (text.find(kListens) != std::string::npos) return {};
+            if (text.find(kListeningMessage) != std::string::npos) return {};
             if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
             if (ended()) {
                 pid_ = -1;
@@ -249,7 +249,7 @@ class Daemon {
                      "the daemon never said that it listens; it said: " + end_of_log()};
     }
 
-    /// Memory that is its own: not the pages of mapped files.
+    /// Memory without pages of mapped files.
     Result<std::uint64_t> own_bytes() const {
         const auto memory = process_memory(fmt::format("/proc/{}/status", pid_));
         if (!memory) return memory.error();
@@ -270,7 +270,7 @@ class Daemon {
     std::string log_;
 };
 
-/// Whole NEAR lines for random words.
+/// Makes NEAR requests for random words.
 class Requests {
   public:
     Requests(const format::Model& model, std::uint64_t seed) : words_(model, seed), model_(model) {}
@@ -284,7 +284,7 @@ class Requests {
     const format::Model& model_;
 };
 
-/// One echo for each time in `model` that `echoes` lacks.
+/// Measures an echo for each time in `model` that `echoes` lacks.
 Status echo_as_long(Echo& echo, const Series& model, Series& echoes) {
     while (echoes.ms.size() < model.ms.size()) {
         Status answered;
@@ -305,8 +305,7 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
     std::optional<Daemon> daemon;
     MappedFile mapping;
     const std::string values = model.path() + "/" + format::kValuesFile;
-    // Both start from nothing but the page cache: no daemon runs while the file is read, and
-    // nothing is mapped twice.
+    // Both start with the files in the page cache only: no daemon runs during the fresh read.
     const auto clear = [&](std::size_t) {
         daemon.reset();
         mapping = {};
@@ -373,8 +372,8 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
             figures.single.ms.push_back(ms);
             figures.inside.ms.push_back(*inside);
         }
-        // By turns, so that both meet the same weather; long ones, since daemon and GPU fall asleep
-        // meanwhile.
+        // In turns, so that both meet the same disturbances; in long ones, since daemon and GPU go
+        // to sleep meanwhile.
         if ((i + 1) % kTurn == 0 || i + 1 == wanted) {
             if (Status echoed = echo_as_long(**echo, figures.inside, figures.echo); !echoed)
                 return echoed.error();

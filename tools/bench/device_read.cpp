@@ -23,7 +23,7 @@ using kernels::cuda::use_device;
 
 std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
 
-/// «580.159.04», or nothing where the driver does not say.
+/// The driver's version, as «580.159.04», or empty if it is unknown.
 std::string kernel_driver() {
     std::ifstream file("/proc/driver/nvidia/version");
     std::string word;
@@ -38,7 +38,7 @@ std::string kernel_driver() {
 
 struct DeviceReader::State {
     int device = 0;
-    double scale = 1;  // bytes asked for, over bytes of the buffer
+    double scale = 1;  // requested bytes / bytes of the buffer
     Stream stream;
     Event begin, end;
     DeviceBuffer<std::byte> buffer;
@@ -72,7 +72,7 @@ Result<DeviceFacts> start_device(int device) {
                      fmt::format("there is no device {}: there are {}", device, count)};
     }
     if (Status used = use_device(device); !used) return used.error();
-    // Makes the context, which is otherwise made at the first call that needs it.
+    // Creates the context now, not in the first call that needs it.
     if (Status made = check(cudaFree(nullptr), "cudaFree"); !made) return made.error();
     DeviceFacts facts;
     facts.start_ms =
@@ -145,8 +145,7 @@ Result<DeviceReader> DeviceReader::create(std::size_t bytes, int device) {
                                 "launch_fill");
     if (!filled) return filled.error();
 
-    // A ceiling that a search can break through is none: of several ways to share the work out, the
-    // fastest counts.
+    // No search may be faster than the ceiling, so try several launches and keep the fastest.
     const auto tiles = static_cast<unsigned>(std::min<std::size_t>(
         (words + kReadTile - 1) / kReadTile, std::numeric_limits<int>::max()));
     const std::array<unsigned, 5> grids = {many * 2, many * 4, many * 8, many * 32, tiles};

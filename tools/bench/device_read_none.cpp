@@ -1,4 +1,4 @@
-// A build without CUDA.
+// device_read.hpp for a build without CUDA.
 #include "tools/bench/device_read.hpp"
 
 namespace gloved::bench {

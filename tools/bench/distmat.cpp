@@ -30,7 +30,7 @@ using kernels::distance::PointsView;
 using kernels::distance::Rectangle;
 
 constexpr std::array<std::size_t, 5> kGrid = {128, 256, 512, 1024, 2048};
-/// In the order of the table: the slow before the fast.
+/// In the order of the table: slow rungs first.
 constexpr std::array<const char*, 7> kRungs = {"sequential", "cpu",      "global", "shared8",
                                                "shared16",   "shared32", "cuda"};
 constexpr Metric kMetric = Metric::sqeuclidean;
@@ -38,15 +38,15 @@ constexpr std::uint64_t kMaxRows = 1'000'000;
 constexpr std::uint64_t kMaxDim = kernels::distance::kMaxDim;
 constexpr std::uint64_t kMaxRepeat = 100'000;
 constexpr std::uint64_t kMaxSeconds = 100'000;
-/// Of more rows a few are checked, and not all.
+/// Of a matrix with more rows, only some are checked.
 constexpr std::size_t kMaxCheckedRows = 4096;
-/// Of those, and of each end of the others.
+/// Rows checked at each end and in the middle of a large matrix.
 constexpr std::size_t kSampledRows = 33;
 
 bool on_host(const std::string& rung) { return rung == "sequential" || rung == "cpu"; }
 
-/// The rungs to be measured. Those that cannot run here are left out, and that is said, unless they
-/// were asked for by name.
+/// The rungs to measure. Rungs that cannot run here are left out, with a note, unless they are
+/// named.
 std::vector<std::string> choose(const DistmatSettings& settings) {
     if (!settings.rungs.empty()) return settings.rungs;
     std::vector<std::string> run;
@@ -70,7 +70,7 @@ std::vector<std::string> choose(const DistmatSettings& settings) {
     return run;
 }
 
-/// Rows of a matrix of random numbers, and some of their distances by the definition.
+/// A matrix of random numbers and some of its canonical distances.
 class Sample {
   public:
     Sample(std::size_t rows, std::size_t dim, const DistmatSettings& settings)
@@ -80,8 +80,7 @@ class Sample {
         for (float& value : values_) value = normal(random);
         if (rows_ <= kMaxCheckedRows) {
             checked_ = {{0, rows_, 0, rows_}};
-            // A 31st of many rows: whatever squares a rung computes, each of 32 rows or more has
-            // one of them.
+            // Every 31st row, so that each tile of 32 rows or more has one.
             if (rows_ > kMaxCheckedRows / 4) step_ = 31;
         } else {
             for (const std::size_t first : {std::size_t{0}, rows_ / 2 + 1, rows_ - kSampledRows}) {
@@ -93,14 +92,14 @@ class Sample {
             for (std::size_t i = 0; i < rectangle.rows; i += step_)
                 sampled.push_back(rectangle.first_row + i);
         }
-        right_.resize(sampled.size() * rows_);
+        canonical_.resize(sampled.size() * rows_);
         kernels::ThreadPool pool(settings.threads);
         pool.for_ranges(sampled.size(), 1, [&](std::size_t begin, std::size_t end) {
             for (std::size_t s = begin; s < end; ++s) {
                 for (std::size_t j = 0; j < rows_; ++j) {
                     const float sum = kernels::distance::canonical_sum(points().row(sampled[s]),
                                                                        points().row(j), dim_);
-                    right_[s * rows_ + j] = kernels::distance::distance_from_sum(kMetric, sum);
+                    canonical_[s * rows_ + j] = kernels::distance::distance_from_sum(kMetric, sum);
                 }
             }
         });
@@ -108,12 +107,12 @@ class Sample {
 
     PointsView points() const { return {values_.data(), rows_, dim_}; }
 
-    /// Compares with the definition what `engine` says.
+    /// Compares the engine's distances with the canonical ones.
     Status check(const std::string& rung, Engine& engine) {
-        const float* right = right_.data();
+        const float* right = canonical_.data();
         for (const Rectangle& rectangle : checked_) {
             if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
-            // NaN is no distance: what has not been written shows.
+            // NaN is not a distance, so unwritten elements are noticed.
             out_.assign(rectangle.rows * rows_, std::numeric_limits<float>::quiet_NaN());
             if (Status done = engine.run(rectangle, out_.data(), rows_, nullptr, 0); !done)
                 return done;
@@ -129,8 +128,7 @@ class Sample {
         return {};
     }
 
-    /// Milliseconds until all distances are in the host's memory; nothing where not all of them are
-    /// checked.
+    /// Milliseconds until all distances are in host memory; nothing if only some are checked.
     Result<std::optional<double>> time_to_host(Engine& engine) {
         if (checked_.size() > 1) return std::optional<double>();
         Status done;
@@ -145,8 +143,8 @@ class Sample {
     std::size_t dim_;
     std::vector<float> values_;
     std::vector<Rectangle> checked_;  // all columns of some rows
-    std::size_t step_ = 1;            // and of those, the rows to compare
-    std::vector<float> right_;        // their distances, one row behind the other
+    std::size_t step_ = 1;            // compare every step_-th of them
+    std::vector<float> canonical_;    // their canonical distances, row after row
     std::vector<float> out_;
 };
 
@@ -170,7 +168,7 @@ Result<DistmatFigures> time_rung(const std::string& rung, Sample& sample,
         const auto ms = (*engine)->time_resident();
         if (!ms) return ms.error();
         spent_ms += *ms;
-        // The first run pays for what is made once.
+        // The first run includes one-time work.
         if (run > 0) figures.ms.push_back(*ms);
         if (run > 0 && spent_ms > settings.seconds * 1000) break;
     }

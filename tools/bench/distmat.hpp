@@ -1,5 +1,4 @@
-// gloved-bench distmat: every way to compute all distances of a matrix's rows, on the original's
-// grid of sizes.
+// gloved-bench distmat: measures every way to compute the distances between all rows of a matrix.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +20,7 @@ struct DistmatSettings {
     std::vector<Size> sizes;
     std::vector<std::string> rungs;  ///< by name; empty: all that can run here
     std::size_t repeat = 0;
-    double seconds = 0;    ///< a rung's runs of one size end early after that
+    double seconds = 0;    ///< a rung that takes longer skips its remaining runs
     unsigned threads = 0;  ///< never 0
     int device = 0;
     std::uint64_t seed = 0;

@@ -26,8 +26,7 @@ using kernels::EngineKind;
 
 constexpr std::size_t kRoundsWithProcessor = 9;
 constexpr std::size_t kRoundsOfDevice = 49;
-/// Rows that sgemm gets at once: from 2,048 to 262,144, processor time measured the same to a
-/// tenth.
+/// Rows per call of sgemm: from 2,048 to 262,144 the CPU time was the same within a tenth.
 constexpr std::size_t kBlockRows = 16384;
 constexpr double kTail = 0.99;
 
@@ -38,8 +37,8 @@ struct NamedEngine {
     std::vector<std::size_t> batches;
 };
 
-/// Kinds of engines to measure. One that is asked for by name is among them even where it cannot
-/// run: making it says why.
+/// The kinds of engines that `settings` name. A single named engine is included even if it cannot
+/// run: making it gives the reason.
 std::vector<EngineKind> engine_kinds(const Settings& settings) {
     if (settings.engine) return {*settings.engine};
     std::vector<EngineKind> kinds;
@@ -52,7 +51,7 @@ std::vector<EngineKind> engine_kinds(const Settings& settings) {
 
 bool is_on_device(EngineKind kind) { return kind == EngineKind::cuda; }
 
-/// Makes one engine and says what that took, and what the engine said on the way.
+/// Makes one engine and prints how long that took, and the engine's messages.
 Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
                                 const format::Model& model, const Settings& settings) {
     NamedEngine named;
@@ -112,7 +111,7 @@ Result<std::vector<NamedEngine>> make_engines(const format::Model& model,
     return engines;
 }
 
-/// Queries for `count` random words, as NEAR WORD makes them.
+/// Makes queries for `count` random words, as NEAR does.
 Result<std::vector<kernels::Query>> make_queries(const format::Model& model, RandomWords& words,
                                                  std::size_t count, std::size_t k) {
     std::vector<kernels::Query> queries(count);
@@ -131,10 +130,9 @@ std::string ratio(double of, const Series* to) {
     return to == nullptr || to->ms.empty() ? "" : fmt::format("{:.2f}", of / to->median());
 }
 
-/// What a run took on its device. The queries of a pass share its time, and a large batch takes
-/// several passes, one after the other: a new pass begins where the time changes. (Two neighbours
-/// that last equally long to the event clock's last digit count as one; the median over rounds does
-/// not notice.)
+/// The device's milliseconds for a run. All queries of a pass report its time, and a large batch
+/// takes several passes: a new pass begins where the time changes. (Two passes with exactly the
+/// same time count as one, which does not affect the median over rounds.)
 double device_ms_of(std::span<const kernels::Answer> answers) {
     double sum = 0;
     double pass = 0;
@@ -146,7 +144,7 @@ double device_ms_of(std::span<const kernels::Answer> answers) {
     return sum;
 }
 
-/// Sizes of batches, 1 left out, that engines of the processor are asked: ascending.
+/// Batch sizes for CPU engines, ascending, without 1.
 std::vector<std::size_t> batches_on_processor(std::span<const NamedEngine> engines) {
     std::vector<std::size_t> batches;
     for (const NamedEngine& named : engines) {
@@ -159,8 +157,8 @@ std::vector<std::size_t> batches_on_processor(std::span<const NamedEngine> engin
     return batches;
 }
 
-/// All that is timed, in the order of the table: the peers, then each engine's single query and
-/// batches.
+/// Everything to time, in the order of the table: plain read and OpenBLAS, then each engine's
+/// single query and batches.
 class Contest {
   public:
     Contest(const format::Model& model, const Settings& settings)
@@ -168,7 +166,7 @@ class Contest {
           settings_(settings),
           pool_(settings.threads),
           words_(model, settings.seed) {}
-    // Contenders refer to it.
+    // Contenders hold references to this object.
     Contest(const Contest&) = delete;
     Contest& operator=(const Contest&) = delete;
 
@@ -191,8 +189,8 @@ class Contest {
              }});
     }
 
-    /// A batch as one would do it with OpenBLAS: scores of a block of rows at a time, so that they
-    /// stay in the cache, and of all rows in the end.
+    /// Scores a batch with OpenBLAS, one block of rows at a time, so that the scores stay in the
+    /// cache.
     void add_sgemm(const OpenBlas& blas, std::size_t batch) {
         sgemm_.emplace_back(batch, contenders_.size());
         if (dots_.size() < kBlockRows * batch) dots_.resize(kBlockRows * batch);
@@ -291,13 +289,13 @@ class Contest {
             const bool on_device = !series.device_ms.empty();
             const bool engine =
                 series.queries > 0 && &series != sgemv && &series != sgemm(series.queries);
-            // Each engine's own single query stands before its batches.
+            // Each engine's single query comes before its batches.
             if (engine && series.queries == 1) single = &series;
             const double ms = series.median();
             const double device_ms = on_device ? bench::median(series.device_ms) : 0;
             const double read_ms = on_device ? device_ms : ms;
             const auto queries = static_cast<double>(series.queries);
-            std::vector<std::string> cells = {series.what, figure(ms), figure(series.least())};
+            std::vector<std::string> cells = {series.what, figure(ms), figure(series.min())};
             const auto cell = [&](bool there, bool filled,
                                   const std::function<std::string()>& text) {
                 if (there) cells.push_back(filled ? text() : "");
@@ -343,11 +341,11 @@ class Contest {
         notes_.emplace_back();
     }
 
-    /// What a contender's certificates say, over all that it was asked.
+    /// Facts from the certificates of a contender's answers.
     struct Notes {
         std::optional<kernels::Pass> pass;  // of the last answer
         std::vector<double> survivors;
-        std::vector<double> shares;  // bytes read, of the vectors' bytes
+        std::vector<double> shares;  // bytes read / bytes of all vectors
     };
     void note(Notes& notes, std::span<const kernels::Answer> answers) const {
         notes.pass = answers.back().certificate.pass;
@@ -366,9 +364,9 @@ class Contest {
     std::vector<float> matrix_;  // queries, side by side
     std::vector<kernels::Query> queries_;
     Status made_;
-    double device_ms_ = 0;  // of the run before
+    double device_ms_ = 0;  // of the last run
     std::vector<Contender> contenders_;
-    std::vector<Notes> notes_;  // one a contender
+    std::vector<Notes> notes_;  // one per contender
     std::optional<std::size_t> floor_, sgemv_, ceiling_;
     std::vector<std::pair<std::size_t, std::size_t>> sgemm_;  // batch, contender
 };

@@ -1,4 +1,4 @@
-// Engines beside what memory and OpenBLAS allow, in one table.
+// Measures engines next to a plain read of memory and OpenBLAS.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,14 @@
 
 namespace gloved::bench {
 
-/// Whether a device takes part in what is to be measured: the engine is cuda, or it is left open
-/// and cuda can run.
+/// Whether the measurement uses a GPU: the engine is cuda, or auto or all and cuda can run.
 bool wants_device(const Settings& settings);
-/// Whether an engine of the processor takes part.
+/// Whether the measurement uses a CPU engine.
 bool wants_processor(const Settings& settings);
 
-/// Makes the engines of `settings`, says what their start took, measures them round by round with
-/// their peers and prints the table. `blas` may be null. Errors: of making and running engines,
-/// interrupted.
+/// Makes the engines of `settings`, prints how long that took, measures them in turns with the
+/// plain read and OpenBLAS, and prints the table. `blas` may be null. Errors: of making and running
+/// engines; interrupted.
 Status print_engines(const format::Model& model, const Settings& settings, const OpenBlas* blas);
 
 }  // namespace gloved::bench

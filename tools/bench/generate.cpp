@@ -19,12 +19,12 @@
 namespace gloved::bench {
 namespace {
 
-/// What is in memory at a time.
+/// Bytes in memory at a time.
 constexpr std::size_t kChunkBytes = 16 << 20;
 constexpr std::size_t kTopics = 1024;
 
 /// SplitMix64 (Steele, Lea and Flood 2014, «Fast splittable pseudorandom number generators»): any
-/// 64-bit state is a stream.
+/// 64-bit state starts a stream.
 class SplitMix {
   public:
     explicit SplitMix(std::uint64_t state) : state_(state) {}
@@ -42,7 +42,7 @@ class SplitMix {
     std::uint64_t state_;
 };
 
-/// The stream of one purpose and index.
+/// The random stream for a purpose and an index.
 SplitMix stream(std::uint64_t seed, std::uint64_t purpose, std::uint64_t index) {
     return SplitMix(SplitMix::mix(SplitMix::mix(seed + purpose * 0x9E3779B97F4A7C15) + index));
 }
@@ -55,7 +55,8 @@ enum Purpose : std::uint64_t {
 };
 
 /// Adds `weight` times components of mean 0 and variance 1. The sum of four uniform numbers
-/// (Irwin–Hall) is near enough to normal for a benchmark, and needs one 64-bit number a component.
+/// (Irwin–Hall) is close enough to normal for a benchmark and needs one 64-bit number per
+/// component.
 void add_noise(SplitMix& random, float weight, std::span<float> to) {
     constexpr float kMean = 2.0F * 0xFFFF;
     const float scale = weight / (0xFFFF * std::sqrt(4.0F / 12.0F));
@@ -67,8 +68,8 @@ void add_noise(SplitMix& random, float weight, std::span<float> to) {
     }
 }
 
-/// A permutation of [0, size) that can be asked for one element: a Feistel network over the next
-/// power of four, walked along its cycle until it is back inside.
+/// A permutation of [0, size) with random access: a Feistel network over the next power of four,
+/// repeated until the result is in range.
 class Permutation {
   public:
     Permutation(std::uint64_t size, std::uint64_t seed)
@@ -97,7 +98,7 @@ class Permutation {
     std::uint64_t mask_;
 };
 
-/// What may follow in a key, in byte order, with its weight.
+/// The letters of keys in byte order, with their weights.
 struct Letter {
     std::string_view bytes;
     double weight;
@@ -111,8 +112,8 @@ constexpr std::array<Letter, 47> kLetters = {{
     {"v", 1},   {"w", 2},   {"x", 0.3}, {"y", 2},   {"z", 0.5}, {"é", 0.4}, {"ü", 0.3},
 }};
 
-/// Distinct keys in byte order, straight from a walk over a tree of prefixes that shares the number
-/// of keys out among the letters: nothing to sort, nothing to keep.
+/// Makes distinct keys in byte order by a walk over a tree of prefixes, which divides the number of
+/// keys among the letters. So nothing is sorted or kept in memory.
 class KeyTree {
   public:
     KeyTree(format::ModelWriter& writer, std::uint64_t seed,
@@ -121,7 +122,7 @@ class KeyTree {
         for (const Letter& letter : kLetters) total_weight_ += letter.weight;
     }
 
-    /// Appends `count` keys that start with the prefix at hand.
+    /// Appends `count` keys with the current prefix.
     Status append(std::uint64_t count) {
         if (count == 1) return append_with_ending();
         if (!prefix_.empty()) {
@@ -130,7 +131,7 @@ class KeyTree {
         }
         if (count > 10'000 && interrupted_ && interrupted_())
             return Error{ErrorCode::interrupted, "interrupted"};
-        // Rounded sums from a random start give every letter its share and miss none.
+        // Rounded sums from a random start give every letter its share.
         const double start = random_.uniform();
         double weight = 0;
         std::uint64_t given = 0;
@@ -153,7 +154,7 @@ class KeyTree {
     }
 
   private:
-    /// A prefix that no other key has: any ending keeps the order.
+    /// Ends a key whose prefix no other key has, so that any ending keeps the order.
     Status append_with_ending() {
         const std::size_t length = prefix_.size();
         while (prefix_.empty() || random_.uniform() < 0.72)
@@ -170,7 +171,7 @@ class KeyTree {
     std::string prefix_;
 };
 
-/// Makes any row on its own.
+/// Makes rows independently of each other.
 class RowMaker {
   public:
     explicit RowMaker(const GenerateOptions& options)
@@ -193,7 +194,7 @@ class RowMaker {
                                            log_rows_;  // 1 for the most frequent
         const double scale = (3.0 + 5.0 * random.uniform() + 2.0 * std::min(1.0, 2 * frequency)) /
                              std::sqrt(static_cast<double>(out.size()));
-        // Squares of the three shares add up to 1.
+        // The squares of the three weights add up to 1.
         const double common = 0.3 + 0.4 * frequency;
         const double rest = std::sqrt(1.0 - common * common);
         const double topic = rest * 0.9 * random.uniform();

@@ -1,4 +1,4 @@
-// Models of any size without a download: made up, but with the shape of GloVe's.
+// Makes up models of any size with the shape of GloVe's.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ struct GenerateOptions {
     std::uint64_t rows = 0;  ///< in [1, format::kMaxRows]
     std::uint32_t dim = 0;   ///< in [1, format::kMaxDim]
     std::uint64_t seed = 1;
-    unsigned threads = 0;  ///< 0: one a processor that the process may use
+    unsigned threads = 0;  ///< 0: one per usable processor
 };
 
-/// Publishes a model as `directory`, in place of one that is there. Rows, dim and seed alone decide
-/// its content, not the threads. Memory does not grow with the rows.
+/// Writes a model to `directory` and replaces an old one. Its content depends only on rows, dim and
+/// seed. Memory use does not grow with the rows.
 ///
 /// Keys: distinct, mostly of 4 to 12 bytes, some beyond ASCII. Ranks: a pseudo-random permutation.
-/// Vectors: a direction that all words share (frequent ones more), one that a word shares with the
-/// rest of its topic, and near-normal components of its own, so that cosines spread as in GloVe:
-/// around 0.1 to 0.3 for any two words, 0.5 to 0.9 for the nearest ones. Norms lie around 3 to 10,
-/// the rarest words' being the smallest.
+/// Vectors: the sum of a direction of all words (more for frequent ones), a direction of the word's
+/// topic, and near-normal components of its own, so that cosines spread as in GloVe: around 0.1 to
+/// 0.3 for any two words, 0.5 to 0.9 for the nearest. Norms are around 3 to 10, smallest for rare
+/// words.
 ///
-/// `interrupted` is asked now and then; true ends with ErrorCode::interrupted. Other errors: io,
-/// conflict. After an error `directory` is as it was.
+/// Calls `interrupted` now and then; true ends with ErrorCode::interrupted. Other errors: io,
+/// conflict. After an error `directory` is unchanged.
 Result<format::Header> generate_model(const std::string& directory, const GenerateOptions& options,
                                       const std::function<bool()>& interrupted = {});
 

@@ -1,4 +1,4 @@
-// The ladder of a build without CUDA: its first rung, where the processor alone is enough.
+// The ladder in a build without CUDA: only its first rung, which runs on the CPU.
 #include <fmt/format.h>
 
 #include "kernels/cuda/ladder/ladder.hpp"

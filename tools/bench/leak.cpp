@@ -21,7 +21,7 @@
 namespace gloved::bench {
 namespace {
 
-/// Queries are made once and asked again and again: making one can cost more than answering it.
+/// Queries are made once and repeated, since making one can cost more than answering it.
 constexpr std::size_t kQueries = 4096;
 constexpr std::size_t kBatch = 64;
 constexpr std::size_t kBatchEvery = 100;

@@ -1,4 +1,4 @@
-// Whether an engine keeps memory that it should give back.
+// Checks whether an engine leaks memory.
 #pragma once
 
 #include "common/format/model.hpp"
@@ -7,10 +7,10 @@
 
 namespace gloved::bench {
 
-/// Answers `settings.leak_queries` single queries, but every 100th time a batch of 64, and prints
-/// memory in use before and after. Some hundred queries before the first look at memory do not
-/// count: they fill what is kept for reuse. Errors: internal when more of the device's memory is in
-/// use than before; of making and running the engine; interrupted.
+/// Answers `settings.leak_queries` single queries, every 100th time a batch of 64 instead, and
+/// prints memory use before and after. Some hundred queries run before, since they fill buffers
+/// that are kept for reuse. Errors: internal if more of the device's memory is in use than before;
+/// of making and running the engine; interrupted.
 Status print_leaks(const format::Model& model, const Settings& settings);
 
 }  // namespace gloved::bench

@@ -24,7 +24,7 @@
 namespace gloved::bench {
 namespace {
 
-/// Enough that starting threads and finding the format do not count.
+/// Enough to hide the time of starting threads and detecting the format.
 constexpr std::size_t kSampleBytes = 64 << 20;
 constexpr std::size_t kRounds = 3;
 
@@ -34,7 +34,7 @@ struct Sample {
     std::size_t bytes = 0;
 };
 
-/// Writes rows as GloVe text until there is enough of it.
+/// Writes rows as GloVe text until the sample is large enough.
 Result<Sample> write_sample(const format::Model& model, const std::string& path) {
     Sample sample{path};
     std::ofstream file(path, std::ios::binary);
@@ -56,7 +56,7 @@ Status read_sample(const Sample& sample, const Settings& settings, std::size_t d
     auto input = source::Input::open(sample.path, cli::stop_flag());
     if (!input) return input.error();
     source::SourceOptions options;
-    // A generated word may look like anything.
+    // Detection is off, since a made-up word may look like a header.
     options.format = source::SourceFormat::glove;
     options.on_error = source::OnError::skip;
     options.dim = dim;
@@ -70,8 +70,7 @@ Status read_sample(const Sample& sample, const Settings& settings, std::size_t d
     return {};
 }
 
-/// Opens the model anew for each way to load it: the pages of a mapping that has been read are in
-/// its page tables already.
+/// Opens the model again for each measurement, since a mapping that was read is in the page tables.
 class Fresh {
   public:
     Fresh(const format::Model& model, const Settings& settings)
@@ -91,8 +90,7 @@ class Fresh {
         return {};
     }
     std::span<const std::byte> bytes() const { return model_->mapped_values(); }
-    /// What the engine says on the way goes to `said`. It lives until the next call of `open` or
-    /// `close`.
+    /// Appends the engine's messages to `said`. The engine lives until the next `open` or `close`.
     Status make_cuda_engine(bool pin, std::vector<std::string>& said) {
         said.clear();
         kernels::EngineOptions options;
@@ -109,10 +107,10 @@ class Fresh {
     std::string path_;
     const Settings& settings_;
     std::optional<format::Model> model_;
-    std::unique_ptr<kernels::Engine> engine_;  // goes before the model
+    std::unique_ptr<kernels::Engine> engine_;  // destroyed before the model
 };
 
-/// Why the cuda engine cannot be made here; empty when it can.
+/// Why the cuda engine cannot run here; empty if it can.
 std::string why_no_cuda() {
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {
         if (entry.kind == kernels::EngineKind::cuda) return entry.unavailable;
@@ -165,7 +163,7 @@ Status print_loads(const format::Model& model, const Settings& settings,
         const bool text = &series == all->data();
         const double seconds = series.median() / 1000;
         const double bytes = text ? static_cast<double>(sample->bytes) : binary_bytes;
-        table.add({series.what, figure(series.median()), figure(series.least()),
+        table.add({series.what, figure(series.median()), figure(series.min()),
                    fmt::format("{:.3f}", bytes / 1e9), figure(bytes / 1e9 / seconds),
                    figure(seconds / bytes * 1e9),
                    figure(seconds * (text ? text_whole : binary_bytes) / bytes)});

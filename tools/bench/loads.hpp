@@ -1,5 +1,5 @@
-// What bringing a model into memory costs: as text or binary, to a device from page-locked memory
-// or not.
+// Measures how long loading a model takes: text or binary, and to a GPU with and without
+// page-locked memory.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace gloved::bench {
 
-/// Measures and prints the table. Text is a sample of the model's rows, written to `scratch` with
-/// five decimals as GloVe's downloads have them and read as gloved-convert reads it; its cost for
-/// the whole model is extrapolated, and said to be. Where the cuda engine can run, it is made with
-/// and without page-locking. Errors: io, device, interrupted.
+/// Measures and prints the table. The text is a sample of the model's rows, written to `scratch`
+/// with five decimals as in GloVe's downloads and read as gloved-convert reads it; the cost of the
+/// whole model is extrapolated, with a note. If the cuda engine can run, it is made with and
+/// without page-locking. Errors: io, device, interrupted.
 Status print_loads(const format::Model& model, const Settings& settings,
                    const std::string& scratch);
 

@@ -1,5 +1,5 @@
-// gloved-bench: the engines, the ladder and a daemon, beside what memory allows on the same machine
-// in the same run; what gloved-matmin and gloved-distmat do, likewise.
+// gloved-bench: measures the engines, the ladder, a daemon, gloved-matmin and gloved-distmat next
+// to a plain read of memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ namespace {
 using namespace gloved;
 using namespace gloved::bench;
 
-/// Enough for a 99th percentile that means something, where a query takes about a millisecond.
+/// Enough for a meaningful 99th percentile, if a query takes about a millisecond.
 constexpr std::size_t kManySingles = 2000;
 constexpr std::size_t kDaemonRounds = 9;
 
@@ -49,7 +49,7 @@ std::string processor_name() {
     return "unknown processor";
 }
 
-/// The daemon beside the first read of its file.
+/// Measures the daemon next to a fresh read of its values file.
 Status print_daemon(const format::Model& model, const Settings& settings,
                     const std::string& scratch) {
     DaemonOptions options;
@@ -74,7 +74,7 @@ Status print_daemon(const format::Model& model, const Settings& settings,
           &figures->inside, &figures->echo, &figures->pipelined}) {
         const double ms = series->median();
         table.add({series->what, fmt::to_string(series->ms.size()), figure(ms),
-                   figure(series->least()), figure(series->percentile(0.99)),
+                   figure(series->min()), figure(series->percentile(0.99)),
                    fmt::format("{:.2f}", ms / figures->fresh_read.median()),
                    series->queries == 0
                        ? ""
@@ -105,7 +105,7 @@ void print_header(const format::Model& model, const Settings& settings) {
 }
 
 void print_device(const Settings& settings, const Result<DeviceFacts>& device) {
-    if (!device) return;  // what needs one says why there is none
+    if (!device) return;  // measurements that need one print why there is none
     print_note(settings.format, fmt::format("device   {}, {:.1f} GB, driver {}; ready in {} ms",
                                             device->name, static_cast<double>(device->bytes) / 1e9,
                                             device->driver, figure(device->start_ms)));
@@ -114,7 +114,7 @@ void print_device(const Settings& settings, const Result<DeviceFacts>& device) {
 Status measure_all(const format::Model& model, const Settings& settings,
                    const std::string& scratch) {
     const bool rungs = !settings.rungs.empty();
-    // Before anything else asks the driver: the first to do so pays for its start.
+    // First, so that the driver's start is not part of another measurement.
     std::optional<Result<DeviceFacts>> device;
     if (rungs || settings.loads || settings.engine != kernels::EngineKind::cpu)
         device = start_device(settings.device);

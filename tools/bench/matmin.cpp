@@ -34,7 +34,7 @@ using kernels::reduce::MinMax;
 using kernels::reduce::Reducer;
 using kernels::reduce::ReducerOptions;
 
-/// In the order of the table: the slow before the fast.
+/// In the order of the table: slow rungs first.
 constexpr std::array<const char*, 4> kRungs = {"sequential", "cpu", "original", "cuda"};
 constexpr std::uint64_t kMaxCount = 10'000'000'000;
 constexpr std::uint64_t kMaxEdge = 100'000;
@@ -42,7 +42,7 @@ constexpr std::uint64_t kMaxRepeat = 100'000;
 
 bool on_host(std::string_view rung) { return rung == "sequential" || rung == "cpu"; }
 
-/// Whether two lists hold the same numbers, −0 told from 0.
+/// Whether two lists are equal; −0 differs from 0.
 template <class T>
 bool same(std::span<const T> a, const std::vector<double>& b) {
     return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](T x, double y) {
@@ -51,7 +51,7 @@ bool same(std::span<const T> a, const std::vector<double>& b) {
            });
 }
 
-/// The text, and what must be found in it.
+/// The text and the expected result.
 struct Text {
     std::string path;
     matmin::Generated answer;
@@ -74,7 +74,7 @@ matmin::ReadOptions read_options(const MatminSettings& settings) {
     return options;
 }
 
-/// As gloved-matmin reads by itself: the threads that parse reduce too.
+/// Reads and reduces in the same threads, as gloved-matmin does.
 template <class T>
 Result<double> read_text(const MatminSettings& settings, const Text& text) {
     auto source = matmin::Source::open(text.path, cli::stop_flag());
@@ -127,7 +127,7 @@ Result<MatminFigures> time_rung(const std::string& rung, const MatminSettings& s
     std::vector<double> reads;
     for (std::size_t run = 0; run <= settings.repeat; ++run) {
         if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
-        // Before each run, so that the device's caches are cold in it.
+        // Before each run, to empty the device's caches.
         if (reader) {
             const auto ms = reader->read_ms();
             if (!ms) return ms.error();
@@ -136,16 +136,16 @@ Result<MatminFigures> time_rung(const std::string& rung, const MatminSettings& s
         const auto ms = reducer->time_again();
         if (!ms && ms.error().code == ErrorCode::unavailable) break;
         if (!ms) return ms.error();
-        if (run > 0) figures.again_ms.push_back(*ms);
+        if (run > 0) figures.recompute_ms.push_back(*ms);
     }
     if (!reads.empty()) figures.read_ms = median(reads);
     return figures;
 }
 
-/// Plain reads of as many bytes in the host's memory.
+/// Measures plain reads of as many bytes of host memory.
 std::vector<double> read_host(const MatminSettings& settings, std::uint64_t bytes) {
     kernels::ThreadPool pool(settings.threads);
-    // Other pages than that of zeros, which would lie in a cache.
+    // Written, so that the pages are not the shared page of zeros, which would stay in a cache.
     const std::vector<std::byte> values(bytes, std::byte{1});
     std::vector<double> reads;
     for (std::size_t run = 0; run <= settings.repeat && !cli::stop_requested(); ++run) {
@@ -164,7 +164,7 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
                            figure(*own), static_cast<double>(text.answer.bytes) / *own / 1e3));
     const auto entries = kernels::reduce::list_reducers();
     std::vector<MatminFigures> all;
-    // The processor's memory is read before and after what is held against it.
+    // Host memory is read before and after the runs that are compared with it.
     std::vector<double> host_reads = read_host(settings, text.value_bytes);
     bool host = true;
     for (const char* rung : kRungs) {

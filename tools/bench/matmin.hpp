@@ -1,5 +1,4 @@
-// gloved-bench matmin: every way to find the smallest elements of many equal matrices, from their
-// text on.
+// gloved-bench matmin: measures every way to find the smallest elements of many matrices in text.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +29,9 @@ cli::Options describe_matmin_options();
 /// Throws cli::WrongUsage.
 MatminSettings read_matmin_settings(const cli::CommandLine& line);
 
-/// Makes the text, in a directory that is removed at the end, reads it once for every rung and
-/// prints the table. Errors: internal, when a rung's answer is not that of the plain loop over the
-/// numbers as they were drawn; device; io; interrupted.
+/// Writes the text to a temporary directory, reads it once for every rung and prints the table.
+/// Errors: internal if a rung's answer differs from that of the plain loop over the random numbers;
+/// device; io; interrupted.
 Status print_matmin(const MatminSettings& settings, const std::string& processor_name);
 
 }  // namespace gloved::bench

@@ -11,9 +11,9 @@ Table matmin_table(std::span<const MatminFigures> rungs, std::uint64_t text_byte
     Table table({"rung", "reading ms", "MB/s", "transfer ms", "computing ms", "again ms", "+-",
                  "GB/s", "x read"});
     for (const MatminFigures& figures : rungs) {
-        const bool again = !figures.again_ms.empty();
-        const double ms = again ? mean(figures.again_ms) : figures.compute_ms;
-        const auto spread = again ? standard_error(figures.again_ms) : std::nullopt;
+        const bool again = !figures.recompute_ms.empty();
+        const double ms = again ? mean(figures.recompute_ms) : figures.compute_ms;
+        const auto spread = again ? standard_error(figures.recompute_ms) : std::nullopt;
         table.add(
             {figures.rung, figure(figures.reading_ms),
              fmt::format("{:.0f}", static_cast<double>(text_bytes) / figures.reading_ms / 1e3),

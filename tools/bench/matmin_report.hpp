@@ -1,4 +1,4 @@
-// What was measured of the element-wise minimum, as a table. Nothing here measures.
+// Formats the measurements of gloved-bench matmin as a table.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace gloved::bench {
 /// One way to reduce the matrices of a text.
 struct MatminFigures {
     std::string rung;
-    double reading_ms = 0;   ///< until all text was parsed, what the reducer took of it left out
-    double transfer_ms = 0;  ///< as matrices came
-    double compute_ms = 0;   ///< likewise
-    std::vector<double> again_ms;   ///< of computing over all values once more; none where they are
-                                    ///< not kept
-    std::optional<double> read_ms;  ///< a plain read of as many bytes by the same processor or
-                                    ///< device
+    double reading_ms = 0;   ///< reading and parsing, without the reducer
+    double transfer_ms = 0;  ///< during reading
+    double compute_ms = 0;   ///< during reading
+    /// Computing again over all values in memory; empty if they are not kept.
+    std::vector<double> recompute_ms;
+    /// A plain read of as many bytes by the same CPU or GPU.
+    std::optional<double> read_ms;
 };
 
-/// A line for each rung. `text_bytes` are those of the text, `value_bytes` those of its numbers.
+/// A line for each rung. `text_bytes` is the size of the text, `value_bytes` that of the numbers.
 Table matmin_table(std::span<const MatminFigures> rungs, std::uint64_t text_bytes,
                    std::uint64_t value_bytes);
 

@@ -17,20 +17,20 @@
 namespace gloved::bench {
 namespace {
 
-/// What a thread reads at a time.
+/// Bytes that a thread reads at a time.
 constexpr std::size_t kReadGrain = 1 << 20;
 
-// CBLAS's names for how matrices lie.
+// CBLAS's constants for matrix layouts.
 constexpr int kRowMajor = 101;
 constexpr int kNoTranspose = 111;
 constexpr int kTranspose = 112;
 
-// Sixteen bytes a load are enough: eight loads under way at once saturate the memory of a core.
-// Wider ones, with target attributes, measured no faster.
+// Loads of 16 bytes are enough: eight of them in flight saturate the memory of a core. Wider ones,
+// with target attributes, were not faster.
 using Words = std::uint64_t __attribute__((vector_size(16)));
 constexpr std::size_t kAccumulators = 8;
 
-/// Bitwise exclusive or of the 8-byte words of `bytes`, a tail of less than 128 bytes left out.
+/// Exclusive or of the 8-byte words of `bytes`, without a tail of less than 128 bytes.
 std::uint64_t fold(std::span<const std::byte> bytes) {
     Words sums[kAccumulators] = {};
     for (std::size_t i = 0; i + sizeof sums <= bytes.size(); i += sizeof sums) {
@@ -82,7 +82,7 @@ std::optional<double> standard_error(std::span<const double> values) {
 
 double Series::median() const { return bench::median(ms); }
 
-double Series::least() const { return *std::min_element(ms.begin(), ms.end()); }
+double Series::min() const { return *std::min_element(ms.begin(), ms.end()); }
 
 double Series::percentile(double share) const { return bench::percentile(ms, share); }
 
@@ -126,18 +126,18 @@ void read_all(kernels::ThreadPool& pool, std::span<const std::byte> bytes) {
     pool.for_ranges(bytes.size(), kReadGrain, [&](std::size_t begin, std::size_t end) {
         folded.fetch_xor(fold(bytes.subspan(begin, end - begin)), std::memory_order_relaxed);
     });
-    // Somebody has to want the result, or no byte would be read.
+    // Uses the result, or the compiler would remove the reads.
     volatile std::uint64_t wanted = folded.load();
     (void)wanted;
 }
 
 Result<OpenBlas> OpenBlas::load(unsigned threads) {
-    // Its idle threads spin for 2^26 cycles by default and would take processors from whatever is
-    // timed next.
+    // By default idle threads of OpenBLAS spin for 2^26 cycles, which would slow the next
+    // contender.
     ::setenv("OPENBLAS_THREAD_TIMEOUT", "4", 0);
     void* library = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return Error{ErrorCode::unavailable, ::dlerror()};
-    // Never closed: its threads live in its code.
+    // Never closed, since its threads run its code.
     const auto find = [&](const char* name) { return ::dlsym(library, name); };
     const auto set_threads = reinterpret_cast<void (*)(int)>(find("openblas_set_num_threads"));
     const auto get_config = reinterpret_cast<char* (*)()>(find("openblas_get_config"));

@@ -1,4 +1,4 @@
-// Timing things side by side, and the peers that stand beside the engines.
+// Measures contenders in turns; statistics; plain reads and OpenBLAS to compare with.
 #pragma once
 
 #include <cstddef>
@@ -14,59 +14,55 @@
 
 namespace gloved::bench {
 
-/// One thing to be timed.
+/// Something to measure.
 struct Contender {
     std::string what;
-    std::size_t queries = 0;                           ///< that one run answers; 0: it is no query
+    std::size_t queries = 0;                           ///< per run; 0: not a query
     std::function<void(std::size_t round)> prepare{};  ///< not timed; may be empty
     std::function<Status()> run{};
-    std::function<double()> device_ms{};  ///< what the run before it took by the device's own
-                                          ///< clock; may be empty
+    std::function<double()> device_ms{};  ///< of the last run, by the device's clock; may be empty
 };
 
-/// A contender's times, one a round.
+/// A contender's times, one per round.
 struct Series {
     std::string what;
     std::size_t queries = 0;
     std::vector<double> ms{};         ///< by the host's clock, from call to return
-    std::vector<double> device_ms{};  ///< as many, or none
+    std::vector<double> device_ms{};  ///< as many, or empty
 
     double median() const;
-    double least() const;
-    /// The time that `share` of the rounds do not exceed.
+    double min() const;
+    /// The time that a fraction `share` of the rounds does not exceed.
     double percentile(double share) const;
-    /// The median of what the host waited beyond the device's own time; needs `device_ms`.
+    /// Median of host time minus device time; needs `device_ms`.
     double median_wait_ms() const;
 };
 
-/// The middle value, or the mean of the two middle ones. At least one.
+/// The median of at least one value.
 double median(std::span<const double> values);
 
-/// The value that `share` of the values do not exceed; 0 < share <= 1. At least one.
+/// The value that a fraction `share` of at least one value does not exceed; 0 < share <= 1.
 double percentile(std::span<const double> values, double share);
 
-/// Sum over count. At least one value.
+/// The mean of at least one value.
 double mean(std::span<const double> values);
 
-/// Standard error of the mean: the sample's standard deviation (n - 1 in its denominator) over the
-/// root of n. Nothing for less than two values: they say nothing about spread.
+/// Standard error of the mean: the sample's standard deviation (denominator n - 1) over the root of
+/// n. Nothing for fewer than two values.
 std::optional<double> standard_error(std::span<const double> values);
 
-/// Runs every contender once a round, each round beginning with another one, so that what disturbs
-/// the machine for a while disturbs all alike. One round before the first is not counted. Errors:
-/// interrupted, or a contender's own.
+/// Runs every contender once per round, each round starting with another one, so that a disturbance
+/// affects all of them. The first round does not count. Errors: interrupted, or a contender's.
 Result<std::vector<Series>> measure(std::span<const Contender> contenders, std::size_t rounds,
                                     const std::function<bool()>& interrupted);
 
-/// Milliseconds that `work` takes.
+/// Runs `work` and returns its milliseconds.
 double time_ms(const std::function<void()>& work);
 
-/// Reads all of `bytes` with all threads of `pool`, as fast as memory gives them, and does next to
-/// nothing else.
+/// Reads all of `bytes` with all threads of `pool` as fast as memory allows.
 void read_all(kernels::ThreadPool& pool, std::span<const std::byte> bytes);
 
-/// OpenBLAS, where the machine has it: loaded at run time, so that nothing of the project depends
-/// on it.
+/// OpenBLAS, loaded at run time if it is installed.
 class OpenBlas {
   public:
     /// Loads libopenblas.so.0 and sets its number of threads. Error: unavailable, with the loader's
@@ -79,8 +75,8 @@ class OpenBlas {
                float* out) const;
 
     /// out[q · rows + r] = row r · query q, for row-major float32 matrices of shapes (rows, dim)
-    /// and (count, dim), with cblas_sgemm: this way round is a tenth faster than the other. All
-    /// three fit an int.
+    /// and (count, dim), with cblas_sgemm; the transposed product is a tenth slower. All three fit
+    /// an int.
     void sgemm(const float* matrix, std::size_t rows, std::size_t dim, const float* queries,
                std::size_t count, float* out) const;
 

@@ -34,7 +34,7 @@ Status check_hits(const format::Model& model, const kernels::QueryVector& query,
         if (norm != 0 && !kernels::bound_covers(norm)) continue;
         const double canonical = kernels::canonical_score(
             query.values.data(), query.norm, model.vector(hit.row).data(), norm, model.dim());
-        // NaN is outside of every bound.
+        // NaN is outside every bound.
         if (!(std::abs(hit.score - canonical) <= bound)) {
             return wrong(fmt::format("hit {}: row {} scores {}, canonically {}: more than {} apart",
                                      i, hit.row, hit.score, canonical, bound));

@@ -25,12 +25,12 @@ std::string label(const RungFigures& rung) {
     return rung.discarded ? rung.name + " (discarded)" : rung.name;
 }
 
-/// What a plain read of the memory takes that this rung reads from.
+/// Milliseconds of a plain read of the memory that this rung reads.
 std::optional<double> ceiling_ms(const RungReport& report, const RungFigures& rung) {
     return rung.on_host ? std::optional(report.host_read_ms) : report.device_read_ms;
 }
 
-/// The cells GB/s and % of ceiling of something that reads all vectors in `ms`.
+/// The cells GB/s and % of ceiling for reading all vectors in `ms`.
 std::vector<std::string> rate_cells(const RungReport& report, const RungFigures& rung, double ms) {
     if (!(ms > 0)) return {"", ""};
     const auto ceiling = ceiling_ms(report, rung);
@@ -49,7 +49,7 @@ double mean_total_ms(const RungFigures& rung) {
 }
 
 Table words_table(const RungReport& report, TableFormat format) {
-    // Programs get a column for each number, people one for both.
+    // CSV has a column for each number, text one for both.
     const bool split = format == TableFormat::csv;
     std::vector<std::string> headings = {"version", "rounds"};
     for (const std::string& word : report.words) {

@@ -1,4 +1,4 @@
-// A directory of the program's own under $TMPDIR or /tmp.
+// A temporary directory under $TMPDIR or /tmp.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace gloved::bench {
 
-/// Removed with all that is in it at the end.
+/// The destructor removes the directory and its content.
 class ScratchDirectory {
   public:
     static Result<ScratchDirectory> create();

@@ -15,9 +15,9 @@
 namespace gloved::bench {
 
 struct Settings {
-    std::string model;                        ///< empty: made up
+    std::string model;                        ///< directory; empty: made up
     std::optional<GenerateOptions> generate;  ///< the model to make up
-    std::string keep;                         ///< where it stays; empty: nowhere
+    std::string keep;                         ///< directory to keep it in; empty: none
     std::uint64_t seed = 0;
 
     std::optional<kernels::EngineKind> engine;  ///< nothing: the best that runs here
@@ -27,15 +27,15 @@ struct Settings {
     int device = 0;
     bool pin = true;
     bool planes = true;
-    std::uint64_t gpu_memory_bytes = 0;  ///< 0: what is free
-    std::vector<std::size_t> batches;    ///< empty: what suits the engine
+    std::uint64_t gpu_memory_bytes = 0;  ///< 0: all that is free
+    std::vector<std::size_t> batches;    ///< empty: the engine's default
     std::size_t k = 0;
-    std::size_t repeat = 0;  ///< 0: what suits the measurement
+    std::size_t repeat = 0;  ///< 0: the measurement's default
 
-    std::string rungs;        ///< empty: engines are measured, not rungs
-    double rung_seconds = 0;  ///< a rung's rounds end early after that
+    std::string rungs;        ///< empty: measure engines, not rungs
+    double rung_seconds = 0;  ///< a rung that takes longer skips its remaining rounds
     bool loads = false;
-    std::size_t leak_queries = 0;  ///< 0: not looked for
+    std::size_t leak_queries = 0;  ///< 0: no leak test
     std::string daemon;            ///< empty: not measured
     std::string daemon_engine;     ///< empty: as `engine`
 

@@ -12,7 +12,7 @@
 namespace gloved::bench {
 namespace {
 
-/// Characters of UTF-8 text: all bytes but those that continue one.
+/// Number of characters of UTF-8 text: all bytes but continuation bytes.
 std::size_t width(std::string_view text) {
     return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
         return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -30,7 +30,7 @@ std::string csv_cell(const std::string& text) {
 
 void Table::add(std::vector<std::string> cells) {
     assert(cells.size() == rows_.front().size());
-    // What an engine or a file is called must not end a line.
+    // Names of engines and files must not end a line.
     for (std::string& cell : cells) cell = without_control_bytes(cell);
     rows_.push_back(std::move(cells));
 }

@@ -1,4 +1,4 @@
-// Random rows to ask for.
+// Random words to query.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,7 @@
 
 namespace gloved::bench {
 
-/// Rows that can be a query, in an order that the seed decides. The model must outlive it and have
-/// a row that is not zero.
+/// Random rows that are not zero, by a seed. The model must outlive it and have such a row.
 class RandomWords {
   public:
     RandomWords(const format::Model& model, std::uint64_t seed) : model_(model), random_(seed) {}
