@@ -1,55 +1,38 @@
 // gloved-make-hard-model: a model on which bounds are worth little, for gloved-verify --engines.
 // The work is in hard_model.cpp.
-#include <boost/program_options.hpp>
 #include <cstdint>
-#include <iostream>
-#include <string>
 
+#include "cli/command_line.hpp"
 #include "common/program_main.hpp"
 #include "tests/support/hard_model.hpp"
 #include "tests/support/small_model.hpp"
 
 namespace {
 
-namespace po = boost::program_options;
+using namespace gloved;
 
-int complain(const std::string& what, int status) {
-    gloved::say_on_stderr("gloved-make-hard-model", what);
-    return status;
+constexpr cli::Program kProgram = {
+    "gloved-make-hard-model",
+    "Usage: gloved-make-hard-model --rows N --dim D [--seed S] --out MODEL_DIR\n\n",
+    "\nExample:\n  gloved-make-hard-model --rows 50000 --dim 100 --out hard\n"};
+
+int run(const cli::CommandLine& line) {
+    const std::size_t rows = line.count("rows", 1, 10'000'000);
+    const std::size_t dim = line.count("dim", 1, 4096);
+    const std::string directory = line.text("out");
+    if (directory.empty()) throw cli::WrongUsage("--out is needed");
+    tests::make_model(directory, tests::hard_entries(rows, dim, line.count("seed", 0, UINT64_MAX)));
+    return cli::kDone;
 }
 
 int run_program(int argc, char** argv) {
-    std::int64_t rows = 0;
-    std::int64_t dim = 0;
-    std::uint64_t seed = 1;
-    std::string directory;
-    po::options_description options(
-        "gloved-make-hard-model --rows N --dim D [--seed S] --out MODEL_DIR");
-    options.add_options()  //
-        ("rows", po::value(&rows)->required()->value_name("N"),
-         "words, up to 10,000,000; all in memory")                                           //
-        ("dim", po::value(&dim)->required()->value_name("D"), "numbers a word, up to 4096")  //
-        ("seed", po::value(&seed)->default_value(1)->value_name("S"),
-         "another model of the same kind")                                                   //
-        ("out", po::value(&directory)->required()->value_name("MODEL_DIR"), "what is made")  //
-        ("help", "show this");
-    po::variables_map values;
-    try {
-        po::store(po::parse_command_line(argc, argv, options), values);
-        if (values.count("help") != 0) {
-            std::cout << options;
-            return 0;
-        }
-        po::notify(values);
-    } catch (const po::error& error) {
-        return complain(error.what(), 2);
-    }
-    if (rows < 1 || rows > 10'000'000) return complain("--rows is out of range", 2);
-    if (dim < 1 || dim > 4096) return complain("--dim is out of range", 2);
-    const auto entries = gloved::tests::hard_entries(static_cast<std::size_t>(rows),
-                                                     static_cast<std::size_t>(dim), seed);
-    gloved::tests::make_model(directory, entries);
-    return 0;
+    cli::Options options;
+    options.shown.add_options()                                                        //
+        ("rows", cli::value("N"), "number of words, up to 10,000,000; all in memory")  //
+        ("dim", cli::value("D"), "numbers per word, up to 4096")                       //
+        ("seed", cli::value("S", "1"), "seed of the model")                            //
+        ("out", cli::value("MODEL_DIR"), "the model to write");
+    return cli::run(kProgram, options, cli::arguments_of(argc, argv), run);
 }
 
 }  // namespace

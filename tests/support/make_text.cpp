@@ -2,14 +2,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <boost/program_options.hpp>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <iostream>
 #include <string>
 #include <string_view>
 
+#include "cli/command_line.hpp"
 #include "common/format/layout.hpp"
 #include "common/program_main.hpp"
 #include "tests/support/text_maker.hpp"
@@ -17,12 +16,17 @@
 namespace {
 
 using namespace gloved;
-namespace po = boost::program_options;
 
-int complain(const std::string& what, int status) {
-    say_on_stderr("gloved-make-text", what);
-    return status;
-}
+constexpr cli::Program kProgram = {"gloved-make-text",
+                                   R"(Usage: gloved-make-text --rows N --dim D [options] > FILE
+
+Writes text of the shape of a GloVe download.
+
+)",
+                                   R"(
+Example:
+  gloved-make-text --rows 2196017 --dim 300 > glove.txt
+)"};
 
 bool write_all(int fd, std::string_view bytes) {
     while (!bytes.empty()) {
@@ -34,54 +38,39 @@ bool write_all(int fd, std::string_view bytes) {
     return true;
 }
 
-int run_program(int argc, char** argv) {
+int run(const cli::CommandLine& line) {
     tests::TextShape shape;
-    std::int64_t rows = 0;
-    std::int64_t dim = 0;
-    std::string format;
-    std::string path;
-    po::options_description options("gloved-make-text --rows N --dim D [options] > FILE");
-    options.add_options()  //
-        ("rows", po::value(&rows)->required()->value_name("N"),
-         "words; from 64 on, one of them twice")                                 //
-        ("dim", po::value(&dim)->required()->value_name("D"), "numbers a word")  //
-        ("seed", po::value(&shape.seed)->default_value(1)->value_name("S"),
-         "another text of the same shape")  //
-        ("format",
-         po::value(&format)->default_value("glove")->value_name(
-             "glove|word2vec|word2vec-bin|norms"),
-         "what the text is like")                                                    //
-        ("out", po::value(&path)->value_name("FILE"), "write there, not to stdout")  //
-        ("help", "show this");
-    po::variables_map values;
-    try {
-        po::store(po::parse_command_line(argc, argv, options), values);
-        if (values.count("help") != 0) {
-            std::cout << options;
-            return 0;
-        }
-        po::notify(values);
-    } catch (const po::error& error) {
-        return complain(error.what(), 2);
-    }
-    const auto wanted = tests::text_format_from(format);
-    if (!wanted) return complain("--format is glove, word2vec, word2vec-bin or norms", 2);
-    if (rows < 1 || static_cast<std::uint64_t>(rows) > format::kMaxRows)
-        return complain("--rows is out of range", 2);
-    if (dim < 1 || dim > format::kMaxDim) return complain("--dim is out of range", 2);
-    shape.rows = static_cast<std::uint64_t>(rows);
-    shape.dim = static_cast<std::size_t>(dim);
-    shape.format = *wanted;
-
+    shape.rows = line.count("rows", 1, format::kMaxRows);
+    shape.dim = line.count("dim", 1, format::kMaxDim);
+    shape.seed = line.count("seed", 0, UINT64_MAX);
+    const auto text_format = tests::text_format_from(line.text("format"));
+    if (!text_format) line.no_such_choice("format", {"glove", "word2vec", "word2vec-bin", "norms"});
+    shape.format = *text_format;
+    const auto fail = [](const std::string& message) {
+        kProgram.say(message + std::strerror(errno));
+        return cli::kFault;
+    };
+    const std::string path = line.text("out");
     const int fd = path.empty()
                        ? STDOUT_FILENO
                        : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0) return complain(path + ": cannot create: " + std::strerror(errno), 1);
+    if (fd < 0) return fail(path + ": cannot create: ");
     bool written = true;
     tests::make_text(shape, [&](std::string_view piece) { return written = write_all(fd, piece); });
-    if (!written || ::close(fd) != 0)
-        return complain(std::string("cannot write: ") + std::strerror(errno), 1);
-    return 0;
+    if (!written || ::close(fd) != 0) return fail("cannot write: ");
+    return cli::kDone;
+}
+
+int run_program(int argc, char** argv) {
+    cli::Options options;
+    options.shown.add_options()                                                             //
+        ("rows", cli::value("N"), "number of words; from 64 on, one of them occurs twice")  //
+        ("dim", cli::value("D"), "numbers per word")                                        //
+        ("seed", cli::value("S", "1"), "seed of the text")                                  //
+        ("format", cli::value("glove|word2vec|word2vec-bin|norms", "glove"),
+         "format of the text")  //
+        ("out", cli::value("FILE"), "write to FILE, not to stdout");
+    return cli::run(kProgram, options, cli::arguments_of(argc, argv), run);
 }
 
 }  // namespace

@@ -243,8 +243,8 @@ Status print_distmat(const DistmatSettings& settings, const std::string& process
     if (!device_name.empty()) print_note(settings.format, "device     " + device_name);
     print_note(
         settings.format,
-        fmt::format("runs       {} of each, or as many as {:.0f} s allow, behind one that does "
-                    "not count",
+        fmt::format("runs       {} of each, or as many as take {:.0f} s, after one that does not "
+                    "count",
                     settings.repeat, settings.seconds));
     std::fflush(stdout);
     std::vector<DistmatSize> sizes;
@@ -258,13 +258,12 @@ Status print_distmat(const DistmatSettings& settings, const std::string& process
         }
         sizes.push_back(std::move(size));
     }
-    print_note(settings.format, "checked    every rung: canonical bytes");
+    print_note(settings.format, "checked    every rung gives the canonical bytes");
     fmt::print("\n");
     distmat_table(sizes).print(stdout, settings.format);
     print_note(settings.format,
-               "GFLOP/s: three operations for every component of all pairs, computed by halves or "
-               "not; ms to host: until the "
-               "result is in the host's memory, once");
+               "GFLOP/s: three operations for every component of all pairs, even if each pair is "
+               "computed once; ms to host: one run until the result is in host memory");
     return {};
 }
 

@@ -399,7 +399,8 @@ Status print_engines(const format::Model& model, const Settings& settings, const
                                : processor          ? kRoundsWithProcessor
                                                     : kRoundsOfDevice;
     print_note(settings.format,
-               fmt::format("rounds   {}, k={}, other random words in each\n", rounds, settings.k));
+               fmt::format("rounds   {}, k={}, other random words in each", rounds, settings.k));
+    fmt::print("\n");
     std::fflush(stdout);
 
     Contest contest(model, settings);
@@ -416,9 +417,8 @@ Status print_engines(const format::Model& model, const Settings& settings, const
     table->print(stdout, settings.format);
     if (device) {
         print_note(settings.format,
-                   "device: GB/s and x ceiling are the vectors' bytes, once, over the device's own "
-                   "time; what the host "
-                   "waits beyond it is wall - device");
+                   "device: GB/s and x ceiling are the bytes of all vectors over the device's own "
+                   "time; wall - device is the host's additional wait");
     }
     return {};
 }

@@ -68,7 +68,8 @@ Status print_leaks(const format::Model& model, const Settings& settings) {
     if (!engine) return engine.error();
     const bool device = (*engine)->kind() == kernels::EngineKind::cuda;
     print_note(settings.format,
-               fmt::format("engine   {}: {}\n", (*engine)->name(), (*engine)->description()));
+               fmt::format("engine   {}: {}", (*engine)->name(), (*engine)->description()));
+    fmt::print("\n");
 
     RandomWords words(model, settings.seed);
     std::vector<kernels::Query> queries(kQueries);
@@ -100,7 +101,7 @@ Status print_leaks(const format::Model& model, const Settings& settings) {
     add("resident, its own", before->process.own_bytes, after->process.own_bytes);
     table.print(stdout, settings.format);
     print_note(settings.format,
-               fmt::format("{} times asked in {:.1f} s, every {}th time a batch of {}",
+               fmt::format("{} queries in {:.1f} s, every {}th a batch of {}",
                            grouped(settings.leak_queries), ms / 1000, kBatchEvery, kBatch));
     if (device && *after->device_bytes > *before->device_bytes) {
         return Error{ErrorCode::internal,

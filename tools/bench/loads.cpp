@@ -90,13 +90,14 @@ class Fresh {
         return {};
     }
     std::span<const std::byte> bytes() const { return model_->mapped_values(); }
-    /// Appends the engine's messages to `said`. The engine lives until the next `open` or `close`.
-    Status make_cuda_engine(bool pin, std::vector<std::string>& said) {
-        said.clear();
+    /// Appends the engine's messages to `messages`. The engine lives until the next `open` or
+    /// `close`.
+    Status make_cuda_engine(bool pin, std::vector<std::string>& messages) {
+        messages.clear();
         kernels::EngineOptions options;
         options.devices = {settings_.device};
         options.pin = pin;
-        options.log = [&](const std::string& line) { said.push_back(line); };
+        options.log = [&](const std::string& line) { messages.push_back(line); };
         auto made = kernels::make_engine(kernels::EngineKind::cuda, *model_, options);
         if (!made) return made.error();
         engine_ = *std::move(made);
@@ -133,8 +134,8 @@ Status print_loads(const format::Model& model, const Settings& settings,
     kernels::ThreadPool pool(settings.threads);
     Fresh fresh(model, settings);
     Status opened;
-    std::vector<std::string> said_locked;
-    std::vector<std::string> said_pageable;
+    std::vector<std::string> messages_locked;
+    std::vector<std::string> messages_pageable;
     std::vector<Contender> ways = {
         {fmt::format("text: parse {} rows", grouped(sample->rows)),
          0,
@@ -146,13 +147,14 @@ Status print_loads(const format::Model& model, const Settings& settings,
              read_all(pool, fresh.bytes());
              return {};
          }}};
-    const auto add_upload = [&](const char* what, bool pin, std::vector<std::string>& said) {
-        ways.push_back({what, 0, [&](std::size_t) { opened = fresh.open(); },
-                        [&, pin] { return opened ? fresh.make_cuda_engine(pin, said) : opened; }});
+    const auto add_upload = [&](const char* what, bool pin, std::vector<std::string>& messages) {
+        ways.push_back(
+            {what, 0, [&](std::size_t) { opened = fresh.open(); },
+             [&, pin] { return opened ? fresh.make_cuda_engine(pin, messages) : opened; }});
     };
     if (no_cuda.empty()) {
-        add_upload("cuda engine ready, page-locked", true, said_locked);
-        add_upload("cuda engine ready, pageable", false, said_pageable);
+        add_upload("cuda engine ready, page-locked", true, messages_locked);
+        add_upload("cuda engine ready, pageable", false, messages_pageable);
     }
     const auto all = measure(ways, kRounds, cli::stop_requested);
     if (!all) return all.error();
@@ -172,16 +174,15 @@ Status print_loads(const format::Model& model, const Settings& settings,
     table.print(stdout, settings.format);
     const auto note = [&](const std::string& text) { print_note(settings.format, text); };
     note(fmt::format(
-        "files in the page cache; text has five decimals a number, {:.2f} GB in all{}",
-        text_whole / 1e9,
-        whole ? "" : ": the last column of text is extrapolated from the rows that were read"));
+        "files in the page cache; text has five decimals per number, {:.2f} GB for all rows{}",
+        text_whole / 1e9, whole ? "" : ": the last column of text is extrapolated from a sample"));
     if (!no_cuda.empty()) {
         note("left out: upload to a device: " + no_cuda);
         return {};
     }
-    note("cuda engine ready: from a fresh mapping, locking and unlocking it included");
-    for (const std::string& line : said_locked) note("  page-locked: " + line);
-    for (const std::string& line : said_pageable) note("  pageable: " + line);
+    note("cuda engine ready: from a fresh mapping, including page-locking and unlocking");
+    for (const std::string& line : messages_locked) note("  page-locked: " + line);
+    for (const std::string& line : messages_pageable) note("  pageable: " + line);
     return {};
 }
 

@@ -82,7 +82,7 @@ Status print_daemon(const format::Model& model, const Settings& settings,
     }
     fmt::print("\n");
     table.print(stdout, settings.format);
-    print_note(settings.format, fmt::format("daemon's memory beyond the mapped files after {} "
+    print_note(settings.format, fmt::format("daemon's memory without mapped files after {} "
                                             "queries, {} of them with k={}: {:.1f} MB",
                                             kQueriesBeforeMemory, kLargeQueries, kLargeK,
                                             static_cast<double>(figures->own_bytes) / 1e6));

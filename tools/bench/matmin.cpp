@@ -160,7 +160,7 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
     const auto own = read_text<T>(settings, text);
     if (!own) return own.error();
     print_note(settings.format,
-               fmt::format("reading    {} ms as gloved-matmin does, reducing included: {:.0f} MB/s",
+               fmt::format("reading    {} ms as in gloved-matmin, with reducing: {:.0f} MB/s",
                            figure(*own), static_cast<double>(text.answer.bytes) / *own / 1e3));
     const auto entries = kernels::reduce::list_reducers();
     std::vector<MatminFigures> all;
@@ -200,14 +200,13 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
     };
     print_note(settings.format, fmt::format("plain read processor {}{}", speed(median(host_reads)),
                                             device_read ? "; device " + speed(*device_read) : ""));
-    print_note(settings.format, "checked    every rung: the answer of the plain loop");
+    print_note(settings.format, "checked    every rung gives the result of the plain loop");
     fmt::print("\n");
     matmin_table(all, text.answer.bytes, text.value_bytes).print(stdout, settings.format);
-    print_note(settings.format,
-               "GB/s and x read: of computing again over all values where they are; x read: a "
-               "plain read by the same "
-               "processor "
-               "or device is 1");
+    print_note(
+        settings.format,
+        "GB/s and x read: of computing again over all values in memory; x read: 1 is a plain "
+        "read by the same processor or device");
     return {};
 }
 

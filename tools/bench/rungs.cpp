@@ -189,8 +189,9 @@ std::size_t rounds_of(const Settings& settings) {
 void print_conditions(const format::Model& model, const Settings& settings, const Ladder& ladder,
                       const Words& words) {
     const auto note = [&](const std::string& text) { print_note(settings.format, text); };
-    note(fmt::format("rungs    up to {} rounds, but no more than {} after {:.0f} s of one; k={}",
-                     rounds_of(settings), kMinRounds, settings.rung_seconds, settings.k));
+    note(fmt::format(
+        "rungs    {} rounds, at least {} for a rung that takes longer than {:.0f} s; k={}",
+        rounds_of(settings), kMinRounds, settings.rung_seconds, settings.k));
     note(words.by_rank ? "words    by rank, since this model lacks words of the original's tables:"
                        : "words    those of the original's tables");
     for (std::size_t i = 0; words.by_rank && i < words.asked.size(); ++i) {
@@ -311,7 +312,7 @@ Status print_rungs(const format::Model& model, const Settings& settings) {
     auto rungs = make_rungs(model, settings, *ladder, distinct);
     if (!rungs) return rungs.error();
     print_note(settings.format,
-               "checked  every rung's scores: within its own bound of the canonical ones");
+               "checked  every rung's scores are within its bound of the canonical ones");
     fmt::print("\n");
     std::fflush(stdout);
 
