@@ -294,18 +294,26 @@ Status echo_as_long(Echo& echo, const Series& model, Series& echoes) {
     return {};
 }
 
-}  // namespace
+Result<Daemon> start_and_connect(const format::Model& model, const DaemonOptions& options,
+                                 const std::function<bool()>& interrupted,
+                                 std::optional<Connection>& connection) {
+    auto daemon = Daemon::start(model, options);
+    if (!daemon) return daemon.error();
+    auto connected = daemon->connect(interrupted);
+    if (!connected) return connected.error();
+    connection.emplace(*std::move(connected));
+    return daemon;
+}
 
-Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOptions& options,
-                                     const std::function<bool()>& interrupted) {
-    DaemonFigures figures;
+/// Measures fresh_read, listening and first_answer, in turns.
+Status measure_starts(const format::Model& model, const DaemonOptions& options, Requests& requests,
+                      const std::function<bool()>& interrupted, DaemonFigures& figures) {
     kernels::ThreadPool pool(options.threads);
-    Requests requests(model, options.seed);
     std::string request;
     std::optional<Daemon> daemon;
     MappedFile mapping;
     const std::string values = model.path() + "/" + format::kValuesFile;
-    // Both start with the files in the page cache only: no daemon runs during the fresh read.
+    // All start with the files in the page cache only: no daemon runs during the fresh read.
     const auto clear = [&](std::size_t) {
         daemon.reset();
         mapping = {};
@@ -331,11 +339,10 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
          }},
         {"daemon: exec to first answer", 1, clear,
          [&]() -> Status {
-             auto started = Daemon::start(model, options);
+             std::optional<Connection> connection;
+             auto started = start_and_connect(model, options, interrupted, connection);
              if (!started) return started.error();
              daemon.emplace(*std::move(started));
-             auto connection = daemon->connect(interrupted);
-             if (!connection) return connection.error();
              const auto answered = connection->ask(request);
              return answered ? Status() : answered.error();
          }},
@@ -345,17 +352,15 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
     figures.fresh_read = std::move((*starts)[0]);
     figures.listening = std::move((*starts)[1]);
     figures.first_answer = std::move((*starts)[2]);
+    return {};
+}
 
-    clear(0);
-    auto started = Daemon::start(model, options);
-    if (!started) return started.error();
-    daemon.emplace(*std::move(started));
-    auto connection = daemon->connect(interrupted);
-    if (!connection) return connection.error();
-    if (const auto asked = connection->ask(request); !asked) return asked.error();  // warms up
+/// Measures single, inside, echo and own_bytes.
+Status measure_singles(const Daemon& daemon, Connection& connection, const DaemonOptions& options,
+                       Requests& requests, const std::function<bool()>& interrupted,
+                       DaemonFigures& figures) {
     auto echo = Echo::start();
     if (!echo) return echo.error();
-
     figures.single = {"daemon: one query at a time", 1};
     figures.inside = {"  of it, by the daemon's clock", 0};
     figures.echo = {"  an echo after as long", 0};
@@ -364,9 +369,9 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
         if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
         const bool large =
             i < kQueriesBeforeMemory && i % (kQueriesBeforeMemory / kLargeQueries) == 0;
-        request = requests.next(large ? kLargeK : options.k);
+        const std::string request = requests.next(large ? kLargeK : options.k);
         Result<double> inside = 0.0;
-        const double ms = time_ms([&] { inside = connection->ask(request); });
+        const double ms = time_ms([&] { inside = connection.ask(request); });
         if (!inside) return inside.error();
         if (!large) {
             figures.single.ms.push_back(ms);
@@ -376,15 +381,20 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
         // to sleep meanwhile.
         if ((i + 1) % kTurn == 0 || i + 1 == wanted) {
             if (Status echoed = echo_as_long(**echo, figures.inside, figures.echo); !echoed)
-                return echoed.error();
-            if (const auto awake = connection->ask(request); !awake) return awake.error();
+                return echoed;
+            if (const auto awake = connection.ask(request); !awake) return awake.error();
         }
         if (i + 1 != kQueriesBeforeMemory) continue;
-        const auto own_bytes = daemon->own_bytes();
+        const auto own_bytes = daemon.own_bytes();
         if (!own_bytes) return own_bytes.error();
         figures.own_bytes = *own_bytes;
     }
+    return {};
+}
 
+Result<Series> measure_pipelined(Connection& connection, const DaemonOptions& options,
+                                 Requests& requests, const std::function<bool()>& interrupted) {
+    std::string request;
     const Contender pipelined{fmt::format("daemon: {} pipelined", kPipelined), kPipelined,
                               [&](std::size_t) {
                                   request.clear();
@@ -392,16 +402,36 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
                                       request += requests.next(options.k);
                               },
                               [&]() -> Status {
-                                  if (Status sent = connection->send(request); !sent) return sent;
+                                  if (Status sent = connection.send(request); !sent) return sent;
                                   for (std::size_t i = 0; i < kPipelined; ++i) {
-                                      if (const auto read = connection->skip_reply(); !read)
+                                      if (const auto read = connection.skip_reply(); !read)
                                           return read.error();
                                   }
                                   return {};
                               }};
-    auto bursts = measure(std::span(&pipelined, 1), options.rounds, interrupted);
-    if (!bursts) return bursts.error();
-    figures.pipelined = std::move((*bursts)[0]);
+    auto series = measure(std::span(&pipelined, 1), options.rounds, interrupted);
+    if (!series) return series.error();
+    return std::move(series->front());
+}
+
+}  // namespace
+
+Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOptions& options,
+                                     const std::function<bool()>& interrupted) {
+    DaemonFigures figures;
+    Requests requests(model, options.seed);
+    if (Status done = measure_starts(model, options, requests, interrupted, figures); !done)
+        return done.error();
+    std::optional<Connection> connection;
+    const auto daemon = start_and_connect(model, options, interrupted, connection);
+    if (!daemon) return daemon.error();
+    // Warms up.
+    if (const auto asked = connection->ask(requests.next(options.k)); !asked) return asked.error();
+    Status done = measure_singles(*daemon, *connection, options, requests, interrupted, figures);
+    if (!done) return done.error();
+    auto pipelined = measure_pipelined(*connection, options, requests, interrupted);
+    if (!pipelined) return pipelined.error();
+    figures.pipelined = *std::move(pipelined);
     return figures;
 }
 

@@ -159,16 +159,16 @@ std::vector<std::size_t> batches_on_processor(std::span<const NamedEngine> engin
 
 /// Everything to time, in the order of the table: plain read and OpenBLAS, then each engine's
 /// single query and batches.
-class Contest {
+class EngineBenchmark {
   public:
-    Contest(const format::Model& model, const Settings& settings)
+    EngineBenchmark(const format::Model& model, const Settings& settings)
         : model_(model),
           settings_(settings),
           pool_(settings.threads),
           words_(model, settings.seed) {}
     // Contenders hold references to this object.
-    Contest(const Contest&) = delete;
-    Contest& operator=(const Contest&) = delete;
+    EngineBenchmark(const EngineBenchmark&) = delete;
+    EngineBenchmark& operator=(const EngineBenchmark&) = delete;
 
     void add_floor() {
         floor_ = contenders_.size();
@@ -192,7 +192,7 @@ class Contest {
     /// Scores a batch with OpenBLAS, one block of rows at a time, so that the scores stay in the
     /// cache.
     void add_sgemm(const OpenBlas& blas, std::size_t batch) {
-        sgemm_.emplace_back(batch, contenders_.size());
+        sgemm_.push_back(contenders_.size());
         if (dots_.size() < kBlockRows * batch) dots_.resize(kBlockRows * batch);
         add({fmt::format("OpenBLAS sgemm of {}, no top-k", batch), batch,
              [this, batch](std::size_t) {
@@ -246,99 +246,32 @@ class Contest {
                      return {};
                  },
                  named.on_device ? std::function<double()>([this] { return device_ms_; })
-                                 : nullptr});
+                                 : nullptr},
+                true);
         }
     }
 
     Result<Table> run(std::size_t rounds) {
-        auto all = measure(contenders_, rounds, cli::stop_requested);
+        const auto all = measure(contenders_, rounds, cli::stop_requested);
         if (!all) return all.error();
-        const auto peer = [&](const std::optional<std::size_t>& index) {
-            return index ? &(*all)[*index] : nullptr;
-        };
-        const Series* const floor = peer(floor_);
-        const Series* const sgemv = peer(sgemv_);
-        const Series* const ceiling = peer(ceiling_);
-        const auto sgemm = [&](std::size_t batch) -> const Series* {
-            for (const auto& [of, index] : sgemm_) {
-                if (of == batch) return &(*all)[index];
-            }
-            return nullptr;
-        };
-
-        std::vector<std::string> headings = {"what", "ms median", "ms min"};
-        const auto also = [&](bool there, std::initializer_list<const char*> names) {
-            if (there) headings.insert(headings.end(), names.begin(), names.end());
-        };
-        also(ceiling != nullptr, {"device ms", "wall - device us"});
-        also(true, {"GB/s"});
-        also(floor != nullptr, {"x floor"});
-        also(sgemv != nullptr, {"x sgemv"});
-        also(!sgemm_.empty(), {"x sgemm"});
-        also(ceiling != nullptr, {"x ceiling"});
-        also(true, {"ms a query", "queries/s", "gain over single", "pass"});
-        const bool planes = std::any_of(notes_.begin(), notes_.end(), [](const Notes& n) {
-            return n.pass == kernels::Pass::plane;
-        });
-        also(planes, {"survivors", "p99", "% of bytes", "p99 %"});
-        Table table(headings);
-
+        const Peers peers = find_peers(*all);
+        Table table(headings(peers));
         const Series* single = nullptr;
-        for (const Series& series : *all) {
-            const auto index = static_cast<std::size_t>(&series - all->data());
-            const bool on_device = !series.device_ms.empty();
-            const bool engine =
-                series.queries > 0 && &series != sgemv && &series != sgemm(series.queries);
+        for (std::size_t i = 0; i < all->size(); ++i) {
+            const Series& series = (*all)[i];
             // Each engine's single query comes before its batches.
-            if (engine && series.queries == 1) single = &series;
-            const double ms = series.median();
-            const double device_ms = on_device ? bench::median(series.device_ms) : 0;
-            const double read_ms = on_device ? device_ms : ms;
-            const auto queries = static_cast<double>(series.queries);
-            std::vector<std::string> cells = {series.what, figure(ms), figure(series.min())};
-            const auto cell = [&](bool there, bool filled,
-                                  const std::function<std::string()>& text) {
-                if (there) cells.push_back(filled ? text() : "");
-            };
-            cell(ceiling != nullptr, on_device, [&] { return figure(device_ms); });
-            cell(ceiling != nullptr, on_device,
-                 [&] { return fmt::format("{:.0f}", series.median_wait_ms() * 1000); });
-            cell(true, read_ms > 0, [&] {
-                return fmt::format(
-                    "{:.1f}", static_cast<double>(model_.vectors().size_bytes()) / read_ms / 1e6);
-            });
-            cell(floor != nullptr, !on_device, [&] { return ratio(ms, floor); });
-            cell(sgemv != nullptr, !on_device, [&] { return ratio(ms, sgemv); });
-            cell(!sgemm_.empty(), !on_device && sgemm(series.queries) != nullptr,
-                 [&] { return ratio(ms, sgemm(series.queries)); });
-            cell(ceiling != nullptr, on_device, [&] {
-                return fmt::format("{:.3f}", device_ms / bench::median(ceiling->device_ms));
-            });
-            cell(true, series.queries > 0, [&] { return fmt::format("{:.3f}", ms / queries); });
-            cell(true, series.queries > 0,
-                 [&] { return fmt::format("{:.0f}", queries / ms * 1000); });
-            cell(true, engine && series.queries > 1 && single != nullptr,
-                 [&] { return ratio(single->median() * queries, &series); });
-            const Notes& notes = notes_[index];
-            cells.push_back(notes.pass ? std::string(to_string(*notes.pass)) : "");
-            const bool by_plane = notes.pass == kernels::Pass::plane;
-            cell(planes, by_plane,
-                 [&] { return fmt::format("{:.0f}", bench::median(notes.survivors)); });
-            cell(planes, by_plane,
-                 [&] { return fmt::format("{:.0f}", percentile(notes.survivors, kTail)); });
-            cell(planes, by_plane,
-                 [&] { return fmt::format("{:.2f}", 100 * bench::median(notes.shares)); });
-            cell(planes, by_plane,
-                 [&] { return fmt::format("{:.2f}", 100 * percentile(notes.shares, kTail)); });
-            table.add(std::move(cells));
+            if (!is_engine_[i]) single = nullptr;
+            if (is_engine_[i] && series.queries == 1) single = &series;
+            table.add(cells(series, notes_[i], single, peers));
         }
         return table;
     }
 
   private:
-    void add(Contender contender) {
+    void add(Contender contender, bool is_engine = false) {
         contenders_.push_back(std::move(contender));
         notes_.emplace_back();
+        is_engine_.push_back(is_engine);
     }
 
     /// Facts from the certificates of a contender's answers.
@@ -356,6 +289,92 @@ class Contest {
         }
     }
 
+    /// The series to compare with; null if they were not measured.
+    struct Peers {
+        const Series* floor = nullptr;
+        const Series* sgemv = nullptr;
+        const Series* ceiling = nullptr;
+        std::vector<const Series*> sgemm{};
+        bool planes = false;  // whether an engine searched the planes
+
+        const Series* sgemm_of(std::size_t batch) const {
+            for (const Series* series : sgemm) {
+                if (series->queries == batch) return series;
+            }
+            return nullptr;
+        }
+    };
+
+    Peers find_peers(const std::vector<Series>& all) const {
+        Peers peers;
+        if (floor_) peers.floor = &all[*floor_];
+        if (sgemv_) peers.sgemv = &all[*sgemv_];
+        if (ceiling_) peers.ceiling = &all[*ceiling_];
+        for (const std::size_t index : sgemm_) peers.sgemm.push_back(&all[index]);
+        peers.planes = std::any_of(notes_.begin(), notes_.end(),
+                                   [](const Notes& n) { return n.pass == kernels::Pass::plane; });
+        return peers;
+    }
+
+    static std::vector<std::string> headings(const Peers& peers) {
+        std::vector<std::string> headings = {"what", "ms median", "ms min"};
+        const auto also = [&](bool there, std::initializer_list<const char*> names) {
+            if (there) headings.insert(headings.end(), names.begin(), names.end());
+        };
+        also(peers.ceiling != nullptr, {"device ms", "wall - device us"});
+        also(true, {"GB/s"});
+        also(peers.floor != nullptr, {"x floor"});
+        also(peers.sgemv != nullptr, {"x sgemv"});
+        also(!peers.sgemm.empty(), {"x sgemm"});
+        also(peers.ceiling != nullptr, {"x ceiling"});
+        also(true, {"ms a query", "queries/s", "gain over single", "pass"});
+        also(peers.planes, {"survivors", "p99", "% of bytes", "p99 %"});
+        return headings;
+    }
+
+    /// The cells of a series. `single` is the single query of the same engine, if it is one.
+    std::vector<std::string> cells(const Series& series, const Notes& notes, const Series* single,
+                                   const Peers& peers) const {
+        const bool on_device = !series.device_ms.empty();
+        const double ms = series.median();
+        const double device_ms = on_device ? bench::median(series.device_ms) : 0;
+        const double read_ms = on_device ? device_ms : ms;
+        const auto queries = static_cast<double>(series.queries);
+        std::vector<std::string> cells = {series.what, figure(ms), figure(series.min())};
+        const auto cell = [&](bool there, bool filled, const std::function<std::string()>& text) {
+            if (there) cells.push_back(filled ? text() : "");
+        };
+        cell(peers.ceiling != nullptr, on_device, [&] { return figure(device_ms); });
+        cell(peers.ceiling != nullptr, on_device,
+             [&] { return fmt::format("{:.0f}", series.median_wait_ms() * 1000); });
+        cell(true, read_ms > 0, [&] {
+            return fmt::format("{:.1f}",
+                               static_cast<double>(model_.vectors().size_bytes()) / read_ms / 1e6);
+        });
+        cell(peers.floor != nullptr, !on_device, [&] { return ratio(ms, peers.floor); });
+        cell(peers.sgemv != nullptr, !on_device, [&] { return ratio(ms, peers.sgemv); });
+        cell(!peers.sgemm.empty(), !on_device && peers.sgemm_of(series.queries) != nullptr,
+             [&] { return ratio(ms, peers.sgemm_of(series.queries)); });
+        cell(peers.ceiling != nullptr, on_device, [&] {
+            return fmt::format("{:.3f}", device_ms / bench::median(peers.ceiling->device_ms));
+        });
+        cell(true, series.queries > 0, [&] { return fmt::format("{:.3f}", ms / queries); });
+        cell(true, series.queries > 0, [&] { return fmt::format("{:.0f}", queries / ms * 1000); });
+        cell(true, single != nullptr && single != &series,
+             [&] { return ratio(single->median() * queries, &series); });
+        cells.push_back(notes.pass ? std::string(to_string(*notes.pass)) : "");
+        const bool by_plane = notes.pass == kernels::Pass::plane;
+        cell(peers.planes, by_plane,
+             [&] { return fmt::format("{:.0f}", bench::median(notes.survivors)); });
+        cell(peers.planes, by_plane,
+             [&] { return fmt::format("{:.0f}", percentile(notes.survivors, kTail)); });
+        cell(peers.planes, by_plane,
+             [&] { return fmt::format("{:.2f}", 100 * bench::median(notes.shares)); });
+        cell(peers.planes, by_plane,
+             [&] { return fmt::format("{:.2f}", 100 * percentile(notes.shares, kTail)); });
+        return cells;
+    }
+
     const format::Model& model_;
     const Settings& settings_;
     kernels::ThreadPool pool_;
@@ -366,9 +385,10 @@ class Contest {
     Status made_;
     double device_ms_ = 0;  // of the last run
     std::vector<Contender> contenders_;
-    std::vector<Notes> notes_;  // one per contender
+    std::vector<Notes> notes_;     // one per contender
+    std::vector<bool> is_engine_;  // of each contender
     std::optional<std::size_t> floor_, sgemv_, ceiling_;
-    std::vector<std::pair<std::size_t, std::size_t>> sgemm_;  // batch, contender
+    std::vector<std::size_t> sgemm_;  // indices of contenders
 };
 
 }  // namespace
@@ -403,16 +423,16 @@ Status print_engines(const format::Model& model, const Settings& settings, const
     fmt::print("\n");
     std::fflush(stdout);
 
-    Contest contest(model, settings);
-    if (processor) contest.add_floor();
+    EngineBenchmark benchmark(model, settings);
+    if (processor) benchmark.add_floor();
     if (processor && blas != nullptr) {
-        contest.add_sgemv(*blas);
+        benchmark.add_sgemv(*blas);
         for (const std::size_t batch : batches_on_processor(*engines))
-            contest.add_sgemm(*blas, batch);
+            benchmark.add_sgemm(*blas, batch);
     }
-    if (reader) contest.add_ceiling(*reader);
-    for (NamedEngine& named : *engines) contest.add_engine(named);
-    const auto table = contest.run(rounds);
+    if (reader) benchmark.add_ceiling(*reader);
+    for (NamedEngine& named : *engines) benchmark.add_engine(named);
+    const auto table = benchmark.run(rounds);
     if (!table) return table.error();
     table->print(stdout, settings.format);
     if (device) {
