@@ -70,6 +70,7 @@ std::string CommandLine::nonempty(const char* name, const char* what) const {
 }
 
 std::uint64_t CommandLine::count(const char* name, std::uint64_t min, std::uint64_t max) const {
+    if (values_.count(name) == 0) throw WrongUsage(fmt::format("--{} is needed", name));
     return parse_count(fmt::format("--{}", name), text(name), min, max);
 }
 

@@ -77,13 +77,5 @@ TEST(Batches, AreSortedOnceAndNeverWithoutSingleQueries) {
     }
 }
 
-TEST(Counts, AreWholeNumbersWithinTheirLimits) {
-    EXPECT_EQ(cli::parse_count("--x", "7", 7, 9), 7U);
-    EXPECT_EQ(cli::parse_count("--x", "9", 7, 9), 9U);
-    for (const char* text : {"6", "10", "", " 8", "8 ", "+8", "8.0", "0x8"}) {
-        EXPECT_THROW(cli::parse_count("--x", text, 7, 9), cli::WrongUsage) << text;
-    }
-}
-
 }  // namespace
 }  // namespace gloved::tests

@@ -9,6 +9,11 @@ gloved_add_test(wire_test ONE_THREAD
   SOURCES wire_json_string_test.cpp wire_line_splitter_test.cpp wire_reply_test.cpp wire_request_test.cpp
   LIBRARIES gloved_common nlohmann_json::nlohmann_json)
 
+gloved_add_test(cli_test ONE_THREAD
+  LABELS unit
+  SOURCES cli_command_line_test.cpp
+  LIBRARIES gloved_cli)
+
 gloved_add_test(client_test ONE_THREAD
   LABELS unit
   SOURCES client_input_lines_test.cpp client_original_protocol_test.cpp client_original_session_test.cpp client_query_line_test.cpp
