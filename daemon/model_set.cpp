@@ -104,8 +104,7 @@ void ModelSet::start_next_reload() {
     if (is_loading_) return;
     if (is_stopped_) {
         for (const Reload& reload : std::exchange(waiting_reloads_, {})) {
-            reload.done(
-                Error{ErrorCode::unavailable, "the daemon stops; no model is loaded any more"});
+            reload.done(Error{ErrorCode::unavailable, "the daemon is stopping; reload cancelled"});
         }
         return;
     }
@@ -135,7 +134,7 @@ void ModelSet::take_reloaded(const Loaded& loaded) {
         ++failed_reloads_;
         const std::string& name = settings_.models[place].name;
         const Error error{ErrorCode::unavailable,
-                          fmt::format("{} is not loaded anew, the old one serves on: {}", name,
+                          fmt::format("{}: reload failed, the old model keeps serving: {}", name,
                                       loaded.error().message)};
         log_error("{}", error.message);
         failures_[name] = error.message;
@@ -160,7 +159,7 @@ void ModelSet::replace(std::size_t place, std::shared_ptr<LoadedModel> loaded) {
     }
     retired_.push_back(std::exchange(models_[place], std::move(loaded)));
     load_anyway_at_ = Clock::now() + kMaxFarewell;
-    log_info("model {}: generation {} in place of {}", models_[place]->name(),
+    log_info("model {}: generation {} replaces {}", models_[place]->name(),
              format::hex(models_[place]->model().generation()),
              format::hex(retired_.back()->model().generation()));
     events_.on_replaced(models_[place]);

@@ -37,7 +37,7 @@ constexpr std::size_t kTilesPerClaim = 8;
 
 /// Maximum k for a plane pass. Beyond, the k-th score is so low that the plane leaves many
 /// survivors, and reading them here and there is slower than reading all vectors in order
-/// (docs/performance.md).
+/// (docs/performance-history.md).
 constexpr std::size_t kMaxPlaneK = 2048;
 
 /// An interval that contains a canonical value.

@@ -34,7 +34,7 @@ double ms_since(Clock::time_point begun) {
 constexpr std::size_t kMinPlanePass = 4;
 /// Fewest bytes of vectors on a device for which the plane is faster for any number of queries. A
 /// pass over the plane takes longer to begin and to end than one over vectors
-/// (docs/performance.md). Smaller models need kMinPlanePassSmallModel queries.
+/// (docs/performance-history.md). Smaller models need kMinPlanePassSmallModel queries.
 constexpr std::size_t kMinPlaneBytes = std::size_t{128} << 20;
 constexpr std::size_t kMinPlanePassSmallModel = 512;
 

@@ -1,6 +1,7 @@
 // The float32 pass by bulk copies: one warp of each block has the copy engine load tile after tile
 // of rows, and the other warps multiply the tiles in shared memory. The memory gets few, long,
-// ordered requests: 1 to 2 % nearer to a plain read than the loads of `scan` (docs/performance.md).
+// ordered requests: 1 to 2 % nearer to a plain read than the loads of `scan`
+// (docs/performance-history.md).
 #include <algorithm>
 #include <cstring>
 #include <type_traits>

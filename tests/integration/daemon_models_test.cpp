@@ -236,7 +236,7 @@ TEST_F(Models, ThatAreDamagedLeaveTheOldOnesServing) {
     const auto unharmed = [&](const std::string& what) {
         const auto reply = connection_.ask("RELOAD small");
         EXPECT_EQ(reply.status.rfind(
-                      "ERR unavailable small is not loaded anew, the old one serves on: ", 0),
+                      "ERR unavailable small: reload failed, the old model keeps serving: ", 0),
                   0U)
             << what << ": " << reply.status;
         EXPECT_EQ(connection_.ask("NEAR w1").normalised(), before) << what;
@@ -288,8 +288,8 @@ TEST_F(Models, ThatDoNotFitIntoMemoryAreRefusedBeforeTheyAreRead) {
     write_file(path, values);
 
     const std::string status = connection_.ask("RELOAD small").status;
-    EXPECT_EQ(status.rfind("ERR unavailable small is not loaded anew, the old one serves on: ", 0),
-              0U)
+    EXPECT_EQ(
+        status.rfind("ERR unavailable small: reload failed, the old model keeps serving: ", 0), 0U)
         << status;
     EXPECT_NE(status.find(" MiB of memory, and "), std::string::npos) << status;
     EXPECT_EQ(connection_.ask("NEAR w1").normalised(), before);
@@ -312,7 +312,7 @@ TEST_F(Models, WithPlanesAnswerAsWithoutAndAreRefusedWithDamagedOnes) {
         write_file(path, planes);
         const auto reply = connection_.ask("RELOAD small");
         EXPECT_EQ(reply.status.rfind(
-                      "ERR unavailable small is not loaded anew, the old one serves on: ", 0),
+                      "ERR unavailable small: reload failed, the old model keeps serving: ", 0),
                   0U)
             << reply.status;
         EXPECT_EQ(connection_.ask("NEAR k=20 w1").lines, before.lines);
@@ -325,7 +325,7 @@ TEST_F(Models, WithPlanesAnswerAsWithoutAndAreRefusedWithDamagedOnes) {
 TEST_F(Models, ThatAreSoundAreLoadedBesideOneThatIsNot) {
     std::filesystem::remove_all(dir_ / "small");
     const format::Model next = make_model(dir_ / "large", random_entries(93, 3, 6));
-    EXPECT_EQ(connection_.ask("RELOAD").status.rfind("ERR unavailable small is not loaded anew", 0),
+    EXPECT_EQ(connection_.ask("RELOAD").status.rfind("ERR unavailable small: reload failed", 0),
               0U);
     EXPECT_EQ(field(connection_.ask("SIM model=other w1 w2"), "generation"), generation_of(next));
     EXPECT_EQ(field(connection_.ask("SIM w1 w2"), "generation"), generation_of(small_));
@@ -344,8 +344,7 @@ TEST_F(Models, ThatWaitToBeLoadedAreGivenUpWhenTheDaemonStops) {
     for (const auto& connection : connections) {
         const auto reply = connection->read_reply();
         if (reply.status != "OK 2") {
-            EXPECT_EQ(reply.status,
-                      "ERR unavailable the daemon stops; no model is loaded any more");
+            EXPECT_EQ(reply.status, "ERR unavailable the daemon is stopping; reload cancelled");
             ++given_up;
         }
     }

@@ -161,11 +161,11 @@ TEST_F(ServiceManager, SignalsAreHandledFromTheBeginning) {
         if (number == SIGHUP) {
             EXPECT_EQ(next("READY=1"), "READY=1");
             const auto deadline = Clock::now() + 20s;
-            while (daemon->output().find("in place of") == std::string::npos &&
+            while (daemon->output().find(" replaces ") == std::string::npos &&
                    Clock::now() < deadline) {
                 std::this_thread::sleep_for(10ms);
             }
-            EXPECT_NE(daemon->output().find("in place of"), std::string::npos)
+            EXPECT_NE(daemon->output().find(" replaces "), std::string::npos)
                 << "it is loaded anew, then";
             daemon->signal(SIGTERM);
         }

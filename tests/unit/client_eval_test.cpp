@@ -153,7 +153,7 @@ TEST(EvalVocabulary, TakesTheMostFrequentSpelling) {
     vocabulary.add("Oslo");
     vocabulary.add("oslo");
     vocabulary.add("a");
-    EXPECT_EQ(vocabulary.spellings_of(), (Words{"Oslo", "oslo", "OSLO", "a", "A"}))
+    EXPECT_EQ(vocabulary.spellings(), (Words{"Oslo", "oslo", "OSLO", "a", "A"}))
         << "each spelling is asked for once";
     vocabulary.set_rank("OSLO", 900);
     vocabulary.set_rank("oslo", 30);
@@ -169,7 +169,7 @@ TEST(EvalVocabulary, TakesTheMostFrequentSpelling) {
 TEST(EvalVocabulary, KeepsCasesApartWhenTold) {
     Vocabulary vocabulary(LetterCase::exact, 1000);
     vocabulary.add("Oslo");
-    EXPECT_EQ(vocabulary.spellings_of(), Words{"Oslo"});
+    EXPECT_EQ(vocabulary.spellings(), Words{"Oslo"});
     vocabulary.set_rank("Oslo", 999);
     EXPECT_EQ(*vocabulary.find("Oslo"), "Oslo");
     EXPECT_EQ(vocabulary.find("oslo"), nullptr);

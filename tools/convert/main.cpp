@@ -110,7 +110,7 @@ source::SourceFormat source_format(const cli::CommandLine& line) {
 }
 
 void read_conversion(const cli::CommandLine& line, convert::ConvertOptions& options) {
-    using convert::Duplicates;
+    using source::Duplicates;
     using source::OnError;
     options.source.format = source_format(line);
     options.source.dim = line.count("dim", 1, format::kMaxDim, 0);
@@ -154,22 +154,22 @@ Task read_task(const cli::CommandLine& line) {
     return task;
 }
 
-void summarize(const convert::ConvertOptions& options, const convert::Report& report) {
+void summarize(const convert::ConvertOptions& options, const source::Report& report) {
     const auto& source = report.source;
-    const std::string_view unit = convert::unit_of(source.format);
+    const std::string_view unit = source::unit_of(source.format);
     for (const std::string& skipped : source.skipped_examples)
         kProgram.say(fmt::format("skipped: {}: {}", options.input, skipped));
     if (source.skipped_lines() != 0) {
         std::string reasons;
-        for (std::size_t i = 0; i < convert::kLineFaults; ++i) {
+        for (std::size_t i = 0; i < source::kLineFaults; ++i) {
             if (source.skipped[i] == 0) continue;
             reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", source.skipped[i],
-                                   convert::kLineFaultNames[i]);
+                                   source::kLineFaultNames[i]);
         }
         kProgram.say(fmt::format("{}: {} {}(s) skipped: {}", options.input, source.skipped_lines(),
                                  unit, reasons));
     }
-    const std::size_t shown = std::min(report.duplicate_examples.size(), convert::kShownProblems);
+    const std::size_t shown = std::min(report.duplicate_examples.size(), source::kShownProblems);
     for (std::size_t i = 0; i < shown; ++i) {
         const auto& [kept, dropped, key] = report.duplicate_examples[i];
         kProgram.say(fmt::format("{}: {} {}: the word {} stands on {} {} too, which is kept",

@@ -1,6 +1,6 @@
 // The ladder: one search, written in the ways that a student project tried one after the other, and
-// ours on top. Each rung is one file and one idea; what it gained stands in docs/performance.md,
-// from `gloved-bench --rungs all`.
+// ours on top. Each rung is one file and one idea; what it gained stands in
+// docs/performance-history.md, from `gloved-bench --rungs all`.
 //
 // A rung is for measuring and reading, not for serving: it scores in float32 within a stated bound,
 // knows no filters and finds at most kMaxLadderHits words. The cuda engine goes on from v5.
