@@ -33,17 +33,35 @@ def skip(reason):
 
 
 def parser(doc):
-    made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made.add_argument("bin", help="the build's folder of programs, build/dev/bin")
-    made.add_argument("--input", choices=("text", "gz", "zip"), default="text", help="what gloved-convert reads (%(default)s)")
-    made.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="of what is random (printed)")
+    made.add_argument(
+        "--input",
+        choices=("text", "gz", "zip"),
+        default="text",
+        help="what gloved-convert reads (%(default)s)",
+    )
+    made.add_argument(
+        "--seed",
+        type=int,
+        default=random.SystemRandom().randrange(1 << 32),
+        help="of what is random (printed)",
+    )
     return made
 
 
 def run(command, **options):
     """Runs to the end. stdin is empty, so that nobody waits for a terminal."""
     return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S, **options
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=PATIENCE_S,
+        **options,
     )
 
 
@@ -73,7 +91,9 @@ def make_inputs(directory, rows, kind):
         with open(path, "w", encoding="utf-8") as text:
             for line in range(lines):
                 word = f"w{line * 7919 % 100003}" if line != 9 else f"w{7919 * 4 % 100003}"
-                text.write(word + "".join(f" {numbers.gauss(0, 0.4):.5g}" for _ in range(20)) + "\n")
+                text.write(
+                    word + "".join(f" {numbers.gauss(0, 0.4):.5g}" for _ in range(20)) + "\n"
+                )
         paths.append(packed(path, kind))
     return paths
 
@@ -166,7 +186,8 @@ class Bench:
         """What lies beside the model, and in it, and belongs to no model."""
         inside = os.listdir(self.model) if os.path.isdir(self.model) else []
         return sorted(
-            [name for name in os.listdir(self.parent) if name != MODEL] + [name for name in inside if name not in MODEL_FILES]
+            [name for name in os.listdir(self.parent) if name != MODEL]
+            + [name for name in inside if name not in MODEL_FILES]
         )
 
     def clear(self):
@@ -259,7 +280,10 @@ def print_table(header, rows):
     widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
     for row in [header, *rows]:
         cells = [str(row[0]).ljust(widths[0])]
-        cells += [str(cell).rjust(width) if str(cell).isdigit() else str(cell).ljust(width) for cell, width in zip(row[1:], widths[1:])]
+        cells += [
+            str(cell).rjust(width) if str(cell).isdigit() else str(cell).ljust(width)
+            for cell, width in zip(row[1:], widths[1:])
+        ]
         print("  ".join(cells).rstrip())
 
 

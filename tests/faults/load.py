@@ -26,11 +26,22 @@ def questions_of(words, chance):
         made += [
             b"NEAR k=5 " + some(1),
             b"NEAR k=10 fields=row,rank,norm " + some(3),
-            b"NEAR k=3 norm=unit " + chance.choice(words) + b" - " + chance.choice(words) + b" + " + chance.choice(words),
+            b"NEAR k=3 norm=unit "
+            + chance.choice(words)
+            + b" - "
+            + chance.choice(words)
+            + b" + "
+            + chance.choice(words),
             b"SIM " + some(2),
             b"ANALOGY k=3 method=mul " + some(3),
         ]
-    made += [b"RANK " + some(2), b"ODD " + some(4), b"MATRIX " + some(3), b"VEC " + some(1), b"PREFIX k=5 " + some(1)[:2]]
+    made += [
+        b"RANK " + some(2),
+        b"ODD " + some(4),
+        b"MATRIX " + some(3),
+        b"VEC " + some(1),
+        b"PREFIX k=5 " + some(1)[:2],
+    ]
     return made
 
 
@@ -41,7 +52,11 @@ def words_of(*models):
         with open(f"{model}/keys", "rb") as keys:
             lists.append(keys.read().split(b"\n")[:-1])
     others = [set(each) for each in lists[1:]]
-    return [word for word in lists[0] if re.fullmatch(rb"[a-z][a-z0-9]*", word) and all(word in other for other in others)]
+    return [
+        word
+        for word in lists[0]
+        if re.fullmatch(rb"[a-z][a-z0-9]*", word) and all(word in other for other in others)
+    ]
 
 
 class Replies:
@@ -105,7 +120,11 @@ class Book:
         if known.get(generation_of(reply)) == reply:
             return None
         lines = reply.partition(b"\n")[2]
-        return "mixed" if any(lines == other.partition(b"\n")[2] for other in known.values()) else "wrong"
+        return (
+            "mixed"
+            if any(lines == other.partition(b"\n")[2] for other in known.values())
+            else "wrong"
+        )
 
 
 def generation_of(reply):
@@ -126,7 +145,9 @@ class Tally:
         self.connected = 0
         self.slowest_s = 0.0
         self.last_right_at = None
-        self.last_right_asked_at = 0.0  # when the latest question was asked that got its right answer
+        self.last_right_asked_at = (
+            0.0  # when the latest question was asked that got its right answer
+        )
         self.examples = {"answered": [], "failed": []}
 
     def answered(self):
@@ -159,9 +180,12 @@ class Question:
 
 class Asker:
     """A client in a thread of its own. It keeps `ahead` questions unanswered, checks every answer, and asks again, over a new
-    connection, what a lost connection or an ERR unavailable has left unanswered: `retries` times each question, then it has failed."""
+    connection, what a lost connection or an ERR unavailable has left unanswered: `retries` times each question, then it has failed.
+    """
 
-    def __init__(self, path, book, tally, seed, *, ahead=1, retries=0, pause_s=0.0, each_anew=False):
+    def __init__(
+        self, path, book, tally, seed, *, ahead=1, retries=0, pause_s=0.0, each_anew=False
+    ):
         self.path = path
         self.book = book
         self.tally = tally
@@ -225,8 +249,16 @@ class Asker:
 
     def _ask(self):
         lines = []
-        while len(self.owed) < self.ahead and (self.again or not self.ending.is_set()) and not self.lost:
-            question = self.again.popleft() if self.again else Question(self.chance.choice(self.book.questions))
+        while (
+            len(self.owed) < self.ahead
+            and (self.again or not self.ending.is_set())
+            and not self.lost
+        ):
+            question = (
+                self.again.popleft()
+                if self.again
+                else Question(self.chance.choice(self.book.questions))
+            )
             question.tries += 1
             question.asked_at = question.asked_at or time.monotonic()
             self.owed.append(question)
@@ -265,7 +297,9 @@ class Asker:
             self.lost = True
             return self._ask_again(question, "ERR unavailable")
         if not reply.startswith(b"OK "):
-            return self._ask_again(question, reply.partition(b"\n")[0][:80].decode(errors="replace"))
+            return self._ask_again(
+                question, reply.partition(b"\n")[0][:80].decode(errors="replace")
+            )
         fault = self.book.fault_of(question.line, reply)
         with self.tally.lock:
             if fault is None:
@@ -273,11 +307,15 @@ class Asker:
                 self.last_generation = generation_of(reply)
                 self.tally.right[self.last_generation] += 1
                 self.tally.last_right_at = now
-                self.tally.last_right_asked_at = max(self.tally.last_right_asked_at, question.asked_at)
+                self.tally.last_right_asked_at = max(
+                    self.tally.last_right_asked_at, question.asked_at
+                )
                 self.tally.slowest_s = max(self.tally.slowest_s, now - question.asked_at)
             else:
                 self.tally.faults[fault] += 1
-                self.tally.example("answered", f"{fault}: {question.line!r} is answered {reply[:300]!r}")
+                self.tally.example(
+                    "answered", f"{fault}: {question.line!r} is answered {reply[:300]!r}"
+                )
         return None
 
     def _lose(self, why):
@@ -300,7 +338,10 @@ class Asker:
 def start(path, book, tally, seed, lone, pipelined, ahead=50, **options):
     """Clients that wait for each answer, and clients that do not."""
     made = [Asker(path, book, tally, seed + number, **options) for number in range(lone)]
-    return made + [Asker(path, book, tally, seed + lone + number, ahead=ahead, **options) for number in range(pipelined)]
+    return made + [
+        Asker(path, book, tally, seed + lone + number, ahead=ahead, **options)
+        for number in range(pipelined)
+    ]
 
 
 def two_models(bin_dir, work, rows):

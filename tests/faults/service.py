@@ -15,7 +15,9 @@ import time
 
 import faults
 
-SAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../data/glove.6B.100d.sample.txt.gz")
+SAMPLE = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "../../data/glove.6B.100d.sample.txt.gz"
+)
 PATIENCE_S = 60
 # What a sanitizer's runtime says, whichever it is.
 REPORT = re.compile(r"(ERROR|WARNING|SUMMARY): \w*Sanitizer|runtime error:|LeakSanitizer")
@@ -23,10 +25,19 @@ US = re.compile(rb" us=[0-9]+")
 
 
 def parser(doc, seeded=True):
-    made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("bin", help="the build's folder of programs, build/dev/bin; one with sanitizers is fine")
+    made = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument(
+        "bin", help="the build's folder of programs, build/dev/bin; one with sanitizers is fine"
+    )
     if seeded:
-        made.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="of what is random (printed)")
+        made.add_argument(
+            "--seed",
+            type=int,
+            default=random.SystemRandom().randrange(1 << 32),
+            help="of what is random (printed)",
+        )
     return made
 
 
@@ -42,14 +53,27 @@ def convert_sample(bin_dir, work):
 class Service:
     """A gloved that runs until stop(), or until the block that it heads is left. What else is given goes to Popen."""
 
-    def __init__(self, bin_dir, work, model, *options, environment=None, program=None, engine="cpu", **given):
+    def __init__(
+        self, bin_dir, work, model, *options, environment=None, program=None, engine="cpu", **given
+    ):
         self.path = os.path.join(work, "socket")
         self.log_path = os.path.join(work, "log")
         given["env"] = dict(os.environ, **(environment or {}))
         with open(self.log_path, "w", encoding="utf-8") as log:
             program = program or os.path.join(bin_dir, "gloved")
-            command = [program, "--model", model, "--socket", self.path, "--engine", engine, *options]
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **given)
+            command = [
+                program,
+                "--model",
+                model,
+                "--socket",
+                self.path,
+                "--engine",
+                engine,
+                *options,
+            ]
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **given
+            )
         limit = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -87,7 +111,9 @@ class Service:
     def own_bytes(self):
         """What is resident of its own memory: the model is a file's."""
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
-            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon:"))
+            return next(
+                int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon:")
+            )
 
     def processor_s(self):
         with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as stat:
@@ -121,7 +147,9 @@ class Service:
         else:
             complaints.append("the daemon had ended before it was told to")
         if self.process.returncode != 0:
-            complaints.append(f"the daemon ends with {self.process.returncode}: {self.log()[-2000:]}")
+            complaints.append(
+                f"the daemon ends with {self.process.returncode}: {self.log()[-2000:]}"
+            )
         if REPORT.search(self.log()):
             complaints.append(f"a sanitizer reports: {self.log()[:4000]}")
         return complaints
@@ -222,7 +250,13 @@ def without_us(reply):
 class Bystander:
     """A client that goes on asking for what it knows the answer to, while others misbehave."""
 
-    QUESTIONS = (b"NEAR k=5 king - man + woman", b"SIM king queen", b"PING", b"HAS king King", b"NEAR k=3 xyzzy-foo")
+    QUESTIONS = (
+        b"NEAR k=5 king - man + woman",
+        b"SIM king queen",
+        b"PING",
+        b"HAS king King",
+        b"NEAR k=3 xyzzy-foo",
+    )
 
     def __init__(self, service, pause_s=0.01):
         self.connection = Connection(service.path)
@@ -244,7 +278,9 @@ class Bystander:
                 self.slowest_s = max(self.slowest_s, watch.seconds())
                 self.asked += 1
                 if got != self.wanted[number]:
-                    self.complaint = f"{self.QUESTIONS[number]!r} is suddenly answered {got[:300]!r}"
+                    self.complaint = (
+                        f"{self.QUESTIONS[number]!r} is suddenly answered {got[:300]!r}"
+                    )
                     return
         except (Broken, OSError) as fault:
             self.complaint = f"its connection broke: {fault}"
@@ -335,7 +371,9 @@ def as_user(function, user, group, groups):
             os.setgid(group)
             os.setuid(user)
             os.write(up, function().encode())
-        except Exception as fault:  # told to who waits; a child of ours must not go on as if it were this program
+        except (
+            Exception
+        ) as fault:  # told to who waits; a child of ours must not go on as if it were this program
             os.write(up, f"{type(fault).__name__}: {fault}".encode())
         finally:
             os._exit(0)

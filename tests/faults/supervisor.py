@@ -67,7 +67,9 @@ class Supervisor:
     environment: for the daemon, beside this program's own; a function is called before each start with the instance's number from 0.
     """
 
-    def __init__(self, command, path, *, mode=0o660, watchdog_s=None, restart_s=0.1, environment=None):
+    def __init__(
+        self, command, path, *, mode=0o660, watchdog_s=None, restart_s=0.1, environment=None
+    ):
         self.command = [str(word) for word in command]
         self.path = path
         self.watchdog_s = watchdog_s
@@ -113,7 +115,9 @@ class Supervisor:
     def _start(self):
         number = len(self.instances)
         environment = dict(os.environ, NOTIFY_SOCKET=self.notify_path)
-        environment.update(self.environment(number) if callable(self.environment) else self.environment)
+        environment.update(
+            self.environment(number) if callable(self.environment) else self.environment
+        )
         if self.watchdog_s is not None:
             environment["WATCHDOG_USEC"] = str(round(self.watchdog_s * 1e6))
         process = subprocess.Popen(
@@ -134,7 +138,9 @@ class Supervisor:
         with instance.process.stdout as log:
             for line in log:
                 with self.changed:
-                    instance.lines.append((time.monotonic(), line.decode(errors="replace").rstrip("\n")))
+                    instance.lines.append(
+                        (time.monotonic(), line.decode(errors="replace").rstrip("\n"))
+                    )
                     self.changed.notify_all()
 
     def _look_after(self):
@@ -160,7 +166,10 @@ class Supervisor:
     def _watch(self, instance, now):
         if self.watchdog_s is None or instance.ready_at is None:
             return
-        if instance.aborted_at is None and now > max(instance.ready_at, instance.last_ping_at or 0) + self.watchdog_s:
+        if (
+            instance.aborted_at is None
+            and now > max(instance.ready_at, instance.last_ping_at or 0) + self.watchdog_s
+        ):
             instance.aborted_at = now
             self._send(instance, signal.SIGABRT)
         elif instance.aborted_at is not None and now > instance.aborted_at + ABORT_TIMEOUT_S:
@@ -169,7 +178,9 @@ class Supervisor:
     def _take_notice(self):
         """One datagram, waited for as long as a tick."""
         try:
-            data, ancillary, _, _ = self.notify.recvmsg(4096, socket.CMSG_SPACE(CREDENTIALS.size) + socket.CMSG_SPACE(64))
+            data, ancillary, _, _ = self.notify.recvmsg(
+                4096, socket.CMSG_SPACE(CREDENTIALS.size) + socket.CMSG_SPACE(64)
+            )
         except TimeoutError:
             return
         now = time.monotonic()
@@ -228,7 +239,9 @@ class Supervisor:
         number = self.now.number if number is None else number
 
         def over():
-            return len(self.instances) > number and (self.instances[number].ready_at or self.instances[number].ended_at)
+            return len(self.instances) > number and (
+                self.instances[number].ready_at or self.instances[number].ended_at
+            )
 
         self.wait_for(over, within_s)
         instance = self.instances[number] if len(self.instances) > number else None
@@ -250,7 +263,9 @@ class Supervisor:
         self.restart_s = None
         instance = self.now
         if instance.ended_at is not None:
-            return [f"the daemon had ended with {instance.returncode} before it was told to: {instance.log()[-2000:]}"]
+            return [
+                f"the daemon had ended with {instance.returncode} before it was told to: {instance.log()[-2000:]}"
+            ]
         self.kill(signal.SIGTERM)
         complaints = []
         if not self.wait_ended(instance, within_s):
@@ -258,7 +273,9 @@ class Supervisor:
             self.kill(signal.SIGKILL)
             self.wait_ended(instance)
         elif instance.returncode != 0:
-            complaints.append(f"the daemon ends with {instance.returncode}: {instance.log()[-2000:]}")
+            complaints.append(
+                f"the daemon ends with {instance.returncode}: {instance.log()[-2000:]}"
+            )
         for each in self.instances:
             if service.REPORT.search(each.log()):
                 complaints.append(f"a sanitizer reports: {each.log()[:4000]}")

@@ -60,7 +60,8 @@ def main():
     random = np.random.default_rng(20)
     queries = [[(1, int(i))] for i in random.integers(len(words), size=word_count)]
     queries += [
-        [(1, int(b)), (-1, int(a)), (1, int(c))] for a, b, c in random.integers(len(words), size=(analogy_count, 3))
+        [(1, int(b)), (-1, int(a)), (1, int(c))]
+        for a, b, c in random.integers(len(words), size=(analogy_count, 3))
     ]
     swaps = 0
     for number, query in enumerate(queries):

@@ -30,15 +30,33 @@ def parse_arguments():
     parser.add_argument("bench", metavar="BENCH", help="the gloved-bench program")
     parser.add_argument("--rows", type=positive, default=16384)
     parser.add_argument("--dim", type=positive, default=300)
-    parser.add_argument("--rounds", type=positive, default=3, help="how often both are measured, by turns")
+    parser.add_argument(
+        "--rounds", type=positive, default=3, help="how often both are measured, by turns"
+    )
     parser.add_argument("--repeat", type=positive, default=20, help="timed runs in each of them")
     return parser.parse_args()
 
 
 def gloved_ms(arguments):
-    command = [arguments.bench, "distmat", "--rows", str(arguments.rows), "--dim", str(arguments.dim), "--rungs", "cuda"]
+    command = [
+        arguments.bench,
+        "distmat",
+        "--rows",
+        str(arguments.rows),
+        "--dim",
+        str(arguments.dim),
+        "--rungs",
+        "cuda",
+    ]
     command += ["--repeat", str(arguments.repeat), "--format", "csv"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     if done.returncode != 0:
         sys.exit(f"cdist_beside.py: {' '.join(command)} ended with status {done.returncode}")
     lines = [line for line in done.stdout.splitlines() if line and not line.startswith("#")]
@@ -58,7 +76,9 @@ def main():
     torch.set_float32_matmul_precision("highest")
     torch.manual_seed(1)
     points = torch.randn(arguments.rows, arguments.dim, device="cuda")
-    print(f"torch {torch.__version__} on {torch.cuda.get_device_name()}, {arguments.rows} x {arguments.dim} float32")
+    print(
+        f"torch {torch.__version__} on {torch.cuda.get_device_name()}, {arguments.rows} x {arguments.dim} float32"
+    )
 
     def cdist():
         return torch.cdist(points, points, compute_mode="use_mm_for_euclid_dist")
@@ -95,10 +115,15 @@ def main():
     by_product = cdist()[sample].double() ** 2
     by_difference = torch.stack([((points[i] - points) ** 2).sum(dim=1) for i in sample]).double()
     apart = exact > 0
-    for name, found in (("torch, by the matrix product", by_product), ("by float32 differences", by_difference)):
+    for name, found in (
+        ("torch, by the matrix product", by_product),
+        ("by float32 differences", by_difference),
+    ):
         error = ((found - exact).abs() / exact)[apart].max().item()
         on_diagonal = found[~apart].abs().max().item()
-        print(f"{name}: at most {error:.1e} from float64, relatively; {on_diagonal:.1e} where the distance is 0")
+        print(
+            f"{name}: at most {error:.1e} from float64, relatively; {on_diagonal:.1e} where the distance is 0"
+        )
     sys.exit(0 if ratio >= 1 else 1)
 
 

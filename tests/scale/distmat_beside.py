@@ -48,11 +48,17 @@ def points(rows, dim):
 
 def computing_ms(program, metric, source, target):
     done = subprocess.run(
-        [program, "--times", "--metric", metric, source, target], capture_output=True, text=True, check=False
+        [program, "--times", "--metric", metric, source, target],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
         sys.exit(f"distmat_beside.py: {done.stderr}")
-    return float(re.search(r"computing ([0-9.]+) ms", done.stderr)[1]), done.stderr.split("\n")[0].split("; ")[1]
+    return (
+        float(re.search(r"computing ([0-9.]+) ms", done.stderr)[1]),
+        done.stderr.split("\n")[0].split("; ")[1],
+    )
 
 
 def true_distances(values, metric, i, j):
@@ -92,12 +98,19 @@ def compare(values, metric, found, name):
         error = numpy.abs(found[i, j].astype("float64") - truth)
         if not (error <= allowed(values, metric, truth)).all():
             sound = False
-        worst = f"{(error / truth).max():.1e} of it" if what == "random" else f"{error.max():.1e} of {truth.max():.1e}"
+        worst = (
+            f"{(error / truth).max():.1e} of it"
+            if what == "random"
+            else f"{error.max():.1e} of {truth.max():.1e}"
+        )
         figures.append(f"{what} pairs {worst}")
     if not (numpy.array_equal(found, found.T) and not numpy.diagonal(found).any()):
         sound = False
         figures.append("not symmetric, or not 0 on its diagonal")
-    print(f"{name:8} {metric:12} largest error: {', '.join(figures)}{'' if sound else '  TOO LARGE'}", flush=True)
+    print(
+        f"{name:8} {metric:12} largest error: {', '.join(figures)}{'' if sound else '  TOO LARGE'}",
+        flush=True,
+    )
     return sound
 
 

@@ -30,7 +30,9 @@ def read_model(directory):
     rows, dim, count = struct.unpack_from("<QII", header, 16)
     sections = {}
     for entry in range(64, 64 + 64 * count, 64):
-        sections[header[entry:entry + 24].rstrip(b"\0")] = struct.unpack_from("<Q", header, entry + 32)[0]
+        sections[header[entry : entry + 24].rstrip(b"\0")] = struct.unpack_from(
+            "<Q", header, entry + 32
+        )[0]
     vectors = np.memmap(path, "<f4", "r", sections[b"vectors"], (rows, dim))
     ranks = np.memmap(path, "<u4", "r", sections[b"ranks"], (rows,))
     order = np.argsort(ranks)
@@ -38,7 +40,9 @@ def read_model(directory):
 
 
 def same_bits(a, b):
-    return a.shape == b.shape and np.array_equal(np.ascontiguousarray(a).view("<u4"), np.ascontiguousarray(b).view("<u4"))
+    return a.shape == b.shape and np.array_equal(
+        np.ascontiguousarray(a).view("<u4"), np.ascontiguousarray(b).view("<u4")
+    )
 
 
 class Comparison:
@@ -57,12 +61,21 @@ class Comparison:
             wanted.setdefault(key.decode("utf-8", "replace"), index)
         alike = len(keys) - len(wanted)
         # Where gensim has left words out, its list is filled up with others than words.
-        if loaded.index_to_key[:len(loaded.key_to_index)] != list(wanted):
+        if loaded.index_to_key[: len(loaded.key_to_index)] != list(wanted):
             return self.note(what, False, "other words, or in another order")
-        differing = [i for i, row in enumerate(wanted.values()) if not same_bits(loaded.vectors[i], values[row])]
+        differing = [
+            i
+            for i, row in enumerate(wanted.values())
+            if not same_bits(loaded.vectors[i], values[row])
+        ]
         left_out = f"; {alike} words decode like another, which gensim leaves out" if alike else ""
-        self.note(what, not differing, f"{len(differing)} rows differ" if differing
-                  else f"{len(wanted)} words and their numbers, bit for bit{left_out}")
+        self.note(
+            what,
+            not differing,
+            f"{len(differing)} rows differ"
+            if differing
+            else f"{len(wanted)} words and their numbers, bit for bit{left_out}",
+        )
 
 
 def main():
@@ -73,7 +86,12 @@ def main():
     comparison = Comparison()
 
     def export(form, source, path):
-        run = subprocess.run([convert, "--export", form, source, path], stderr=subprocess.PIPE, text=True, check=False)
+        run = subprocess.run(
+            [convert, "--export", form, source, path],
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
         print("".join(f"        {line}\n" for line in run.stderr.splitlines()), end="")
         if run.returncode != 0:
             comparison.note(form, False, f"exit status {run.returncode}")
@@ -83,8 +101,13 @@ def main():
         out = os.path.join(scratch, "out")
         if export("npy", model, out):
             array = np.load(out)
-            comparison.note("npy", array.dtype == np.dtype("<f4") and array.flags.c_contiguous and same_bits(array, values),
-                            f"numpy.load gives {array.shape} {array.dtype}, {'' if same_bits(array, values) else 'NOT '}the bits")
+            comparison.note(
+                "npy",
+                array.dtype == np.dtype("<f4")
+                and array.flags.c_contiguous
+                and same_bits(array, values),
+                f"numpy.load gives {array.shape} {array.dtype}, {'' if same_bits(array, values) else 'NOT '}the bits",
+            )
             with open(out + ".words", "rb") as file:
                 words = file.read().split(b"\n")
             comparison.note("npy words", words == keys + [b""], f"{len(words) - 1} words")
@@ -93,17 +116,27 @@ def main():
 
         plain = [index for index, key in enumerate(keys) if b" " not in key]
         if len(plain) != len(keys):
-            print(f"exempt  {len(keys) - len(plain)} keys hold blanks: gensim is given the {len(plain)} others")
+            print(
+                f"exempt  {len(keys) - len(plain)} keys hold blanks: gensim is given the {len(plain)} others"
+            )
             if not plain:
                 sys.exit(comparison.failed)
             text = os.path.join(scratch, "plain.txt")
             with open(text, "wb") as file:
                 for index in plain:
                     # repr of a float64 that holds a float32 reads back as that float32.
-                    file.write(b" ".join([keys[index], *(repr(float(value)).encode() for value in values[index])]) + b"\n")
+                    file.write(
+                        b" ".join(
+                            [keys[index], *(repr(float(value)).encode() for value in values[index])]
+                        )
+                        + b"\n"
+                    )
             model = os.path.join(scratch, "plain")
-            subprocess.run([convert, "--dim", str(values.shape[1]), "--format", "glove", text, model],
-                           stderr=subprocess.DEVNULL, check=True)
+            subprocess.run(
+                [convert, "--dim", str(values.shape[1]), "--format", "glove", text, model],
+                stderr=subprocess.DEVNULL,
+                check=True,
+            )
             os.remove(text)
             keys, values = [keys[index] for index in plain], values[plain]
 
@@ -114,10 +147,15 @@ def main():
             except UnicodeDecodeError:
                 invalid += 1
         if invalid:
-            print(f"exempt  {invalid} keys are invalid UTF-8: compared as gensim decodes them, with unicode_errors='replace'")
+            print(
+                f"exempt  {invalid} keys are invalid UTF-8: compared as gensim decodes them, with unicode_errors='replace'"
+            )
 
-        for form, how in (("glove", {"binary": False, "no_header": True}), ("word2vec", {"binary": False}),
-                          ("word2vec-bin", {"binary": True})):
+        for form, how in (
+            ("glove", {"binary": False, "no_header": True}),
+            ("word2vec", {"binary": False}),
+            ("word2vec-bin", {"binary": True}),
+        ):
             if export(form, model, out):
                 comparison.gensim(f"{form} in gensim", out, keys, values, **how)
                 os.remove(out)

@@ -160,7 +160,7 @@ def flood(path, words):
             ahead += more
         if unsent:
             with contextlib.suppress(BlockingIOError):
-                unsent = unsent[connection.send(unsent):]
+                unsent = unsent[connection.send(unsent) :]
         selector.modify(connection, selectors.EVENT_READ | (selectors.EVENT_WRITE if unsent else 0))
         selector.select(PATIENCE_S)
         with contextlib.suppress(BlockingIOError):
@@ -225,7 +225,9 @@ def together(arguments, words, work):
                   f"{(time.process_time() - own_before) / arguments.seconds:.2f}", flush=True)  # fmt: skip
     ratio = statistics.median(ratios)
     held = ratio >= AT_LEAST
-    print(f"  {'held' if held else 'MISSED'}: median ratio {ratio:.2f}, wanted at least {AT_LEAST:g}")
+    print(
+        f"  {'held' if held else 'MISSED'}: median ratio {ratio:.2f}, wanted at least {AT_LEAST:g}"
+    )
     return held
 
 
@@ -239,7 +241,11 @@ def beside_flood(arguments, words, work):
             with flooding(path, words) as flooder:
                 before, flood_before, batches = cpu_seconds(pid), cpu_seconds(flooder), stats(path)
                 loud = ask_one_by_one(path, words, arguments.seconds)
-                used, flood_used, after = cpu_seconds(pid) - before, cpu_seconds(flooder) - flood_before, stats(path)
+                used, flood_used, after = (
+                    cpu_seconds(pid) - before,
+                    cpu_seconds(flooder) - flood_before,
+                    stats(path),
+                )
             queries = int(after["queries"]) - int(batches["queries"])
             ratios.append(percentile(loud, 0.99) / percentile(quiet, 0.99))
             print(f"  round {number + 1}: alone p50 {percentile(quiet, 0.5):6.2f} p99 {percentile(quiet, 0.99):6.2f} ms, beside p50 "
@@ -255,11 +261,15 @@ def beside_flood(arguments, words, work):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("bin", help="the build's folder of programs, build/dev/bin")
     parser.add_argument("model", help="directory made by gloved-convert")
     parser.add_argument("--rounds", type=int, default=5, help="(%(default)s)")
-    parser.add_argument("--seconds", type=float, default=5, help="of each half of a round (%(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=5, help="of each half of a round (%(default)s)"
+    )
     parser.add_argument("--only", choices=("together", "flood"))
     parser.add_argument("--threads", type=int, default=0, help="of the daemon; 0: one a processor")
     arguments = parser.parse_args()

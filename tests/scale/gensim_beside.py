@@ -37,7 +37,11 @@ PATIENCE_S = 120
 
 def quoted(word):
     plain = set(range(0x21, 0x7F)) - set(b'"\\')
-    return b'"' + b"".join(bytes((byte,)) if byte in plain else b"\\x%02X" % byte for byte in word.encode()) + b'"'
+    return (
+        b'"'
+        + b"".join(bytes((byte,)) if byte in plain else b"\\x%02X" % byte for byte in word.encode())
+        + b'"'
+    )
 
 
 class Daemon:
@@ -53,7 +57,9 @@ class Daemon:
         status = self.file.readline().split(None, 2)
         if not status or status[0] != b"OK":
             sys.exit(f"unexpected reply to {line!r}: {status}")
-        return [self.file.readline().rstrip(b"\n").decode().split("\t") for _ in range(int(status[1]))]
+        return [
+            self.file.readline().rstrip(b"\n").decode().split("\t") for _ in range(int(status[1]))
+        ]
 
 
 @contextlib.contextmanager
@@ -64,7 +70,11 @@ def served(bin_or_socket, vectors):
         return
     with tempfile.TemporaryDirectory(prefix="gloved-gensim-") as work:
         model, path = os.path.join(work, "model"), os.path.join(work, "socket")
-        subprocess.run([os.path.join(bin_or_socket, "gloved-convert"), vectors, model], check=True, stdin=subprocess.DEVNULL)
+        subprocess.run(
+            [os.path.join(bin_or_socket, "gloved-convert"), vectors, model],
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
         command = [os.path.join(bin_or_socket, "gloved"), "--model", model, "--socket", path]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -118,7 +128,10 @@ class Comparison:
                 swapped += 1
                 own_score, other_score = scores[self.row(own)], scores[self.row(other)]
                 if not abs(own_score - other_score) <= TIE * max(1.0, abs(own_score)):
-                    self.complain(what, f"place {place + 1}: {own!r} ({own_score:.9f}), gensim {other!r} ({other_score:.9f})")
+                    self.complain(
+                        what,
+                        f"place {place + 1}: {own!r} ({own_score:.9f}), gensim {other!r} ({other_score:.9f})",
+                    )
                     return 0
         return swapped
 
@@ -126,8 +139,13 @@ class Comparison:
         words = self.words(chance, 1, 5)
         # The first is positive, so that there always is a direction; weights of one, or of two decimals.
         signs = [1] + [chance.choice((1, -1)) for _ in words[1:]]
-        weights = [sign * (1.0 if chance.randrange(2) else chance.randint(10, 300) / 100) for sign in signs]
-        terms = (b"%s %.2f * %s" % (b"-" if weight < 0 else b"+", abs(weight), quoted(word)) for weight, word in zip(weights, words))
+        weights = [
+            sign * (1.0 if chance.randrange(2) else chance.randint(10, 300) / 100) for sign in signs
+        ]
+        terms = (
+            b"%s %.2f * %s" % (b"-" if weight < 0 else b"+", abs(weight), quoted(word))
+            for weight, word in zip(weights, words)
+        )
         expression = b" ".join(terms)
         answer = self.daemon.ask(b"NEAR norm=unit k=%d " % K + expression)
         positive = [(word, weight) for word, weight in zip(words, weights) if weight > 0]
@@ -135,19 +153,27 @@ class Comparison:
         wanted = self.gensim.most_similar(positive=positive, negative=negative, topn=K)
         query = sum(weight * self.units[self.row(word)] for word, weight in zip(words, weights))
         scores = self.units @ (query / np.sqrt(query @ query))
-        swapped = self.same_order(expression.decode(), [word for word, _ in answer], [word for word, _ in wanted], scores)
+        swapped = self.same_order(
+            expression.decode(), [word for word, _ in answer], [word for word, _ in wanted], scores
+        )
         for word, score in answer:
             if not abs(float(score) - scores[self.row(word)]) <= TIE:
-                self.complain(expression.decode(), f"{word!r} has {score}, not {scores[self.row(word)]:.9f}")
+                self.complain(
+                    expression.decode(), f"{word!r} has {score}, not {scores[self.row(word)]:.9f}"
+                )
         return swapped
 
     def analogy(self, chance):
         a, b, c = self.words(chance, 3)
-        answer = self.daemon.ask(b"ANALOGY method=mul k=%d " % K + b" ".join(map(quoted, (a, b, c))))
+        answer = self.daemon.ask(
+            b"ANALOGY method=mul k=%d " % K + b" ".join(map(quoted, (a, b, c)))
+        )
         wanted = self.gensim.most_similar_cosmul(positive=[b, c], negative=[a], topn=K)
         shifted = {word: (1 + self.units @ self.units[self.row(word)]) / 2 for word in (a, b, c)}
         scores = shifted[b] * shifted[c] / (shifted[a] + 1e-6)
-        return self.same_order(f"{a} : {b} :: {c}", [word for word, _ in answer], [word for word, _ in wanted], scores)
+        return self.same_order(
+            f"{a} : {b} :: {c}", [word for word, _ in answer], [word for word, _ in wanted], scores
+        )
 
     def odd(self, chance):
         words = self.words(chance, 3, 8)
@@ -159,7 +185,10 @@ class Comparison:
         total = units.sum(axis=0)
         scores = dict(zip(words, units @ (total / np.sqrt(total @ total))))
         if not abs(scores[own] - scores[other]) <= TIE:
-            self.complain(f"odd of {words}", f"{own!r} ({scores[own]:.9f}), gensim {other!r} ({scores[other]:.9f})")
+            self.complain(
+                f"odd of {words}",
+                f"{own!r} ({scores[own]:.9f}), gensim {other!r} ({scores[other]:.9f})",
+            )
             return 0
         return 1
 
@@ -175,7 +204,9 @@ class Comparison:
         scores = self.units @ self.units[self.row(a)]
         close = int((np.abs(scores - scores[self.row(b)]) <= TIE).sum()) - 1
         if not abs(int(own) - other) <= close:
-            self.complain(f"rank {a} {b}", f"{own}, gensim {other}, with {close} rows as close as that")
+            self.complain(
+                f"rank {a} {b}", f"{own}, gensim {other}, with {close} rows as close as that"
+            )
             return 0
         return 1
 
@@ -193,14 +224,19 @@ class Comparison:
         for _ in range(count):
             excused += getattr(self, kind)(chance)
         seconds = time.monotonic() - begun
-        print(f"{kind:<8} {count} cases, {self.failures - before} disagree, {excused} within {TIE:g}, {seconds:.0f} s", flush=True)
+        print(
+            f"{kind:<8} {count} cases, {self.failures - before} disagree, {excused} within {TIE:g}, {seconds:.0f} s",
+            flush=True,
+        )
 
 
 KINDS = ("near", "analogy", "odd", "rank", "sim")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("served", metavar="BIN_DIR|SOCKET")
     parser.add_argument("vectors", metavar="VECTORS")
     parser.add_argument("--count", type=int, default=1000, help="cases of each kind (%(default)s)")

@@ -19,7 +19,16 @@ TOLERANCE = 1e-6
 
 
 def gloved(bin_dir, socket, kind, path, top):
-    command = [f"{bin_dir}/gloved-eval", "--socket", socket, "--json", "--top", str(top), kind, path]
+    command = [
+        f"{bin_dir}/gloved-eval",
+        "--socket",
+        socket,
+        "--json",
+        "--top",
+        str(top),
+        kind,
+        path,
+    ]
     begun = time.monotonic()
     figures = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return figures, time.monotonic() - begun
@@ -29,7 +38,9 @@ def compare_analogies(vectors, figures, path, top):
     _, sections = vectors.evaluate_word_analogies(path, restrict_vocab=top)
     ours = [(s["section"], s["correct"], s["asked"]) for s in figures["sections"]]
     ours.append(("Total accuracy", figures["total"]["correct"], figures["total"]["asked"]))
-    theirs = [(s["section"], len(s["correct"]), len(s["correct"]) + len(s["incorrect"])) for s in sections]
+    theirs = [
+        (s["section"], len(s["correct"]), len(s["correct"]) + len(s["incorrect"])) for s in sections
+    ]
     for our, their in zip(ours, theirs):
         print("same  " if our == their else "DIFFER", *our, *(their[1:] if our != their else ()))
     return ours == theirs
@@ -38,7 +49,11 @@ def compare_analogies(vectors, figures, path, top):
 def compare_pairs(vectors, figures, path, top):
     pearson, spearman, skipped_percent = vectors.evaluate_word_pairs(path, restrict_vocab=top)
     same = True
-    for name, theirs in (("pearson", pearson[0]), ("spearman", spearman[0]), ("skipped_percent", skipped_percent)):
+    for name, theirs in (
+        ("pearson", pearson[0]),
+        ("spearman", spearman[0]),
+        ("skipped_percent", skipped_percent),
+    ):
         close = abs(figures[name] - theirs) <= TOLERANCE
         print("same  " if close else "DIFFER", name, figures[name], theirs)
         same = same and close

@@ -43,7 +43,9 @@ class Connection:
         if not status.startswith(b"OK "):
             return {b"ERR": status}, []
         words = status.split(b" ")
-        return dict(word.split(b"=", 1) for word in words[2:]), [self.file.readline() for _ in range(int(words[1]))]
+        return dict(word.split(b"=", 1) for word in words[2:]), [
+            self.file.readline() for _ in range(int(words[1]))
+        ]
 
 
 def quoted(word):
@@ -54,7 +56,11 @@ def device_memory():
     """MiB in use on all devices; nothing where there are none."""
     if not shutil.which("nvidia-smi"):
         return None
-    told = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], capture_output=True, check=False)
+    told = subprocess.run(
+        ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
+        capture_output=True,
+        check=False,
+    )
     return sum(int(line) for line in told.stdout.split()) if told.returncode == 0 else None
 
 
@@ -66,7 +72,11 @@ def sample_of(*models):
     """Words that all models have, evenly from the keys of the first."""
     keys = (pathlib.Path(models[0]) / "keys").read_bytes().split(b"\n")[:-1]
     others = [set((pathlib.Path(model) / "keys").read_bytes().split(b"\n")) for model in models[1:]]
-    words = [word for word in random.Random(1).sample(keys, min(len(keys), 50 * WORDS)) if all(word in other for other in others)]
+    words = [
+        word
+        for word in random.Random(1).sample(keys, min(len(keys), 50 * WORDS))
+        if all(word in other for other in others)
+    ]
     return words[:WORDS]
 
 
@@ -80,7 +90,9 @@ def link_tree(source, target):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("bin", type=pathlib.Path)
     parser.add_argument("a")
     parser.add_argument("b")
@@ -94,12 +106,24 @@ def main():
     faults = []
     counts = [0] * (arguments.clients + 1)
     stop = threading.Event()
-    with tempfile.TemporaryDirectory(prefix="gloved-reload-", dir=os.path.dirname(os.path.abspath(arguments.a))) as work:
+    with tempfile.TemporaryDirectory(
+        prefix="gloved-reload-", dir=os.path.dirname(os.path.abspath(arguments.a))
+    ) as work:
         live, spare, path = (os.path.join(work, name) for name in ("live", "spare", "s"))
         link_tree(arguments.a, live)
         link_tree(arguments.b, spare)
-        command = [arguments.bin / "gloved", "--model", f"live={live}", "--model", f"still={arguments.a}", "--socket", path]
-        daemon = subprocess.Popen([*command, "--engine", arguments.engine, "--pin", "off"], stderr=subprocess.DEVNULL)
+        command = [
+            arguments.bin / "gloved",
+            "--model",
+            f"live={live}",
+            "--model",
+            f"still={arguments.a}",
+            "--socket",
+            path,
+        ]
+        daemon = subprocess.Popen(
+            [*command, "--engine", arguments.engine, "--pin", "off"], stderr=subprocess.DEVNULL
+        )
         try:
             begun = time.monotonic()
             while time.monotonic() < begun + PATIENCE_S:
@@ -147,12 +171,18 @@ def main():
             def settled():
                 """Own memory and the device's, when what was replaced is gone."""
                 begun = time.monotonic()
-                while stats(control)[b"retired_models"] != b"0" and time.monotonic() < begun + PATIENCE_S:
+                while (
+                    stats(control)[b"retired_models"] != b"0"
+                    and time.monotonic() < begun + PATIENCE_S
+                ):
                     time.sleep(0.05)
                 time.sleep(1)
                 return int(stats(control)[b"own_memory_bytes"]), device_memory()
 
-            threads = [threading.Thread(target=client, args=(number,)) for number in range(arguments.clients + 1)]
+            threads = [
+                threading.Thread(target=client, args=(number,))
+                for number in range(arguments.clients + 1)
+            ]
             for thread in threads:
                 thread.start()
             exchange()

@@ -69,7 +69,15 @@ def main():
     worst = 0
     with tempfile.TemporaryDirectory() as work:
         path = os.path.join(work, "s")
-        command = [os.path.join(arguments.bin, "gloved"), "--model", arguments.model, "--socket", path, "--engine", arguments.engine]
+        command = [
+            os.path.join(arguments.bin, "gloved"),
+            "--model",
+            arguments.model,
+            "--socket",
+            path,
+            "--engine",
+            arguments.engine,
+        ]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             stream = connect(path, process)
@@ -77,14 +85,21 @@ def main():
             rows, dim = int(facts[b"rows"]), int(facts[b"dim"])
             plane_bytes = -(-rows // GROUP_ROWS) * (-(-dim // STEP_DIMS) + 1) * STEP_BYTES
             all_bytes = rows * dim * 4
-            print(f"{rows:,} x {dim}, k={arguments.k}; the plane alone is {plane_bytes / all_bytes:.2%} of the vectors")
-            print(f"{'asked':18} {'survivors':>9} {'p99':>7} {'max':>7}   {'bytes':>7} {'p99':>7} {'max':>7}   passes")
+            print(
+                f"{rows:,} x {dim}, k={arguments.k}; the plane alone is {plane_bytes / all_bytes:.2%} of the vectors"
+            )
+            print(
+                f"{'asked':18} {'survivors':>9} {'p99':>7} {'max':>7}   {'bytes':>7} {'p99':>7} {'max':>7}   passes"
+            )
             kinds = {
                 "random words": lambda: pick.choice(words),
                 "analogies a-b+c": lambda: b"%s - %s + %s" % tuple(pick.sample(words, 3)),
             }
             for kind, make in kinds.items():
-                answers = [ask(stream, b"NEAR certify=1 k=%d " % arguments.k + make()) for _ in range(arguments.count)]
+                answers = [
+                    ask(stream, b"NEAR certify=1 k=%d " % arguments.k + make())
+                    for _ in range(arguments.count)
+                ]
                 survivors = [int(answer[b"survivors"]) for answer in answers]
                 shares = [(plane_bytes + 4 * dim * count) / all_bytes for count in survivors]
                 passes = sorted({answer[b"pass"].decode() for answer in answers})

@@ -33,7 +33,9 @@ def parse_arguments():
     parser.add_argument("--dim", type=positive, default=300)
     parser.add_argument("--batches", type=batch_list, default=[1, 256, 1024])
     parser.add_argument("--k", type=positive, default=10)
-    parser.add_argument("--repeat", type=positive, default=15, help="timed runs, after two that do not count")
+    parser.add_argument(
+        "--repeat", type=positive, default=15, help="timed runs, after two that do not count"
+    )
     return parser.parse_args()
 
 
@@ -51,7 +53,10 @@ def main():
     k = min(arguments.k, arguments.rows)
     rows = torch.randn(arguments.rows, arguments.dim, device="cuda")
     rows /= rows.norm(dim=1, keepdim=True)
-    print(f"torch {torch.__version__} on {torch.cuda.get_device_name()}, {arguments.rows} x {arguments.dim} float32", flush=True)
+    print(
+        f"torch {torch.__version__} on {torch.cuda.get_device_name()}, {arguments.rows} x {arguments.dim} float32",
+        flush=True,
+    )
 
     def search(queries):
         best = torch.topk(torch.mm(queries, rows.t()), k, dim=1)

@@ -14,7 +14,14 @@ import threading
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.mmap.argtypes = [
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_long,
+]
 libc.mprotect.argtypes = libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 libc.mlock.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 MAP_FAILED = ctypes.c_void_p(-1).value
@@ -97,14 +104,27 @@ def connect_to(path):
         peer.connect(path)
 
 
-for where in ("/", "/etc", "/usr", "/run", "/run/gloved", "/var/lib/gloved", "/dev/shm", "/sys/fs/cgroup", "/proc/sys/kernel"):
+for where in (
+    "/",
+    "/etc",
+    "/usr",
+    "/run",
+    "/run/gloved",
+    "/var/lib/gloved",
+    "/dev/shm",
+    "/sys/fs/cgroup",
+    "/proc/sys/kernel",
+):
     attempt(f"write in {where}", lambda where=where: write_in(where))
 for where in ("/home", "/root"):
     attempt(f"look into {where}", lambda where=where: os.listdir(where) and None)
 attempt("run what it wrote to /tmp", run_what_it_wrote)
 attempt("make a set-user-ID file", make_set_user_id)
 for family in ("AF_INET", "AF_INET6", "AF_NETLINK", "AF_PACKET", "AF_VSOCK"):
-    attempt(f"socket of {family}", lambda family=family: socket.socket(getattr(socket, family), socket.SOCK_DGRAM).close())
+    attempt(
+        f"socket of {family}",
+        lambda family=family: socket.socket(getattr(socket, family), socket.SOCK_DGRAM).close(),
+    )
 attempt("map memory to write and run", lambda: map_pages(WRITE | EXECUTE))
 attempt("make written memory executable", make_executable)
 attempt("make a namespace", lambda: called(libc.unshare(CLONE_NEWUSER)))
@@ -117,7 +137,10 @@ attempt("become root", lambda: os.setuid(0))
 attempt("rename the machine", lambda: called(libc.sethostname(b"probe", 5)))
 attempt("reach D-Bus", lambda: connect_to("/run/dbus/system_bus_socket"))
 attempt("processes in sight", lambda: sorted(set(os.listdir("/proc")) & {"1"}))
-attempt("capabilities, filter, no new privileges", lambda: of_status("CapEff", "CapPrm", "CapBnd", "Seccomp", "NoNewPrivs"))
+attempt(
+    "capabilities, filter, no new privileges",
+    lambda: of_status("CapEff", "CapPrm", "CapBnd", "Seccomp", "NoNewPrivs"),
+)
 attempt("memfd_create", lambda: os.close(os.memfd_create("probe")))
 attempt("mlock", lambda: called(libc.mlock(map_pages(WRITE), 4096)))
 attempt("name a thread", rename_thread)
