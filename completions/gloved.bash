@@ -1,9 +1,10 @@
 # shellcheck shell=bash
-# Completions of bash for gloved, gloved-client, gloved-convert, gloved-verify, gloved-eval, gloved-bench, gloved-matmin and
-# gloved-distmat. Works with and without the package bash-completion, which loads it by the name of each program.
+# Completions of bash for gloved and the programs beside it. Works with and without the package
+# bash-completion, which loads it by the name of each program.
 
-# _gloved_options PROGRAM [MEASUREMENT], as one word: its options, each with what its value is: =a,b,c one of these; =list:a,b,c some of these, with commas
-# between; =@file, =@directory or =@model ([NAME=]DIR); =@other, which nothing is known about.
+# _gloved_options PROGRAM [MEASUREMENT], as one word: its options, each with what its value is:
+# =a,b,c one of these; =list:a,b,c some of these, with commas between; =@file, =@directory or
+# =@model ([NAME=]DIR); =@other, which nothing is known about.
 _gloved_options() {
     case $1 in
         gloved)
@@ -119,7 +120,8 @@ _gloved_value() {
     esac
 }
 
-# _gloved_kind NAME OPTION...: sets «kind» to that of the option NAME: empty when it takes no value. Fails if there is none.
+# _gloved_kind NAME OPTION...: sets «kind» to that of the option NAME: empty when it takes no value.
+# Fails if there is none.
 _gloved_kind() {
     local name=$1 option
     shift
@@ -132,7 +134,8 @@ _gloved_kind() {
     return 1
 }
 
-# _gloved_names TEXT OPTION...: replies with options' names; what takes its value behind «=» at the end of the name.
+# _gloved_names TEXT OPTION...: replies with options' names; what takes its value behind «=» at the
+# end of the name.
 _gloved_names() {
     local text=$1 option
     local -a names=()
@@ -143,7 +146,8 @@ _gloved_names() {
     _gloved_words "$text" "${names[@]}"
 }
 
-# _gloved_request TEXT WORD...: completes a request of gloved-client: the last word, TEXT, behind the others.
+# _gloved_request TEXT WORD...: completes a request of gloved-client: the last word, TEXT, behind
+# the others.
 _gloved_request() {
     local text=$1 word kind
     local -a options

@@ -24,7 +24,8 @@ is_installed() {
     [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
 }
 
-# install_packages LIST...: installs what is missing of the named lists, and touches nothing when nothing is.
+# install_packages LIST...: installs what is missing of the named lists, and touches nothing when
+# nothing is.
 install_packages() {
     local list names package as_root=() missing=()
     if ! { command -v dpkg-query && command -v apt-get; } >/dev/null; then

@@ -19,7 +19,8 @@ STRAY = f".{MODEL}.gloved-"
 PATIENCE_S = 120
 # How often a call is waited for that a thread makes in one run and not in another.
 TRIES = 5
-# Calls that change what is on disk, and those that decide about it. None of their occurrences is ever left out.
+# Calls that change what is on disk, and those that decide about it. None of their occurrences is
+# ever left out.
 CHANGES = {
     "close", "copy_file_range", "fallocate", "fchmod", "fchmodat", "fchown", "fdatasync", "flock", "fremovexattr", "fsetxattr", "fsync", "ftruncate", "link", "linkat",
     "mkdir", "mkdirat", "openat", "pwrite64", "pwritev", "pwritev2", "rename", "renameat", "renameat2", "rmdir", "splice",
@@ -65,7 +66,8 @@ def run(command, **options):
     )
 
 
-# libzip asks for the local time, and the C library would read a file for that, whose faults it passes over.
+# libzip asks for the local time, and the C library would read a file for that, whose faults it
+# passes over.
 os.environ["TZ"] = "UTC0"
 
 
@@ -83,7 +85,8 @@ def packed(path, kind):
 
 
 def make_inputs(directory, rows, kind):
-    """Two GloVe texts of different size, and so two models; both hold what sorting and duplicates need."""
+    """Two GloVe texts of different size, and so two models; both hold what sorting and duplicates
+    need."""
     paths = []
     for number, (name, lines) in enumerate((("a", rows), ("b", rows - rows // 5))):
         path = os.path.join(directory, f"{name}.txt")
@@ -99,7 +102,8 @@ def make_inputs(directory, rows, kind):
 
 
 def make_large_text(path, rows, dim):
-    """A GloVe text of the words w0, w1 …, quickly: its vectors are put together from pieces of 10 numbers."""
+    """A GloVe text of the words w0, w1 …, quickly: its vectors are put together from pieces of 10
+    numbers."""
     chance = random.Random(1)
     pieces = [" ".join(f"{chance.gauss(0, 0.4):.5g}" for _ in range(10)) for _ in range(3000)]
     with open(path, "w", encoding="ascii") as text:
@@ -174,7 +178,8 @@ class Bench:
         return digest.hexdigest()
 
     def snapshot(self):
-        """Every file of the model, name and bytes: also what content() leaves out, since it differs from run to run."""
+        """Every file of the model, name and bytes: also what content() leaves out, since it differs
+        from run to run."""
         files = {}
         if os.path.isdir(self.model):
             for name in sorted(os.listdir(self.model)):
@@ -216,8 +221,8 @@ LINE = re.compile(r"^(\d+) +([a-z_0-9]+)\((.*)$")
 
 
 def calls_of(log_path):
-    """The calls of a trace that strace -f -o has written, in order, each with its number among its thread's calls of that name:
-    strace counts by thread too."""
+    """The calls of a trace that strace -f -o has written, in order, each with its number among its
+    thread's calls of that name: strace counts by thread too."""
     calls = []
     counts = {}
     main = None
@@ -260,7 +265,8 @@ def need_strace():
 
 
 def first_own_call(calls, input_path):
-    """The index of the first call that main() made: before it the loader and the C library were at work."""
+    """The index of the first call that main() made: before it the loader and the C library were at
+    work."""
     for index, call in enumerate(calls):
         if call.name == "openat" and "/" + os.path.basename(input_path) + '"' in call.text:
             return index

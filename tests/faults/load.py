@@ -1,4 +1,5 @@
-"""Load whose every answer is checked: questions with the answers that they must get, and clients that ask them."""
+"""Load whose every answer is checked: questions with the answers that they must get, and clients
+that ask them."""
 import collections
 import random
 import re
@@ -114,7 +115,8 @@ class Book:
         return only
 
     def fault_of(self, question, reply):
-        """None for a right answer, else «mixed» (the answer of another generation than its status line says) or «wrong»."""
+        """None for a right answer, else «mixed» (the answer of another generation than its status
+        line says) or «wrong»."""
         reply = service.without_us(reply)
         known = self.answers[question]
         if known.get(generation_of(reply)) == reply:
@@ -179,9 +181,9 @@ class Question:
 
 
 class Asker:
-    """A client in a thread of its own. It keeps `ahead` questions unanswered, checks every answer, and asks again, over a new
-    connection, what a lost connection or an ERR unavailable has left unanswered: `retries` times each question, then it has failed.
-    """
+    """A client in a thread of its own. It keeps `ahead` questions unanswered, checks every answer,
+    and asks again, over a new connection, what a lost connection or an ERR unavailable has left
+    unanswered: `retries` times each question, then it has failed."""
 
     def __init__(
         self, path, book, tally, seed, *, ahead=1, retries=0, pause_s=0.0, each_anew=False
@@ -345,7 +347,8 @@ def start(path, book, tally, seed, lone, pipelined, ahead=50, **options):
 
 
 def two_models(bin_dir, work, rows):
-    """Two texts with words in common and other numbers, and the models of both: [(text, model), (text, model)]."""
+    """Two texts with words in common and other numbers, and the models of both: [(text, model),
+    (text, model)]."""
     made = []
     for text in faults.make_inputs(work, rows, "text"):
         model = text.removesuffix(".txt") + ".model"

@@ -1,4 +1,5 @@
-"""Becomes a daemon that finds its listening socket where a service manager puts it: pass_socket.py DESCRIPTOR COMMAND...
+"""Becomes a daemon that finds its listening socket where a service manager puts it: pass_socket.py
+DESCRIPTOR COMMAND...
 
 LISTEN_PID is the pid of the process that it speaks to, so it takes the process itself to say it."""
 import os

@@ -1,4 +1,5 @@
-"""What the programs of this folder that trouble the daemon share: gloved on the sample, connections, replies, a bystander."""
+"""What the programs of this folder that trouble the daemon share: gloved on the sample,
+connections, replies, a bystander."""
 import argparse
 import array
 import contextlib
@@ -51,7 +52,8 @@ def convert_sample(bin_dir, work):
 
 
 class Service:
-    """A gloved that runs until stop(), or until the block that it heads is left. What else is given goes to Popen."""
+    """A gloved that runs until stop(), or until the block that it heads is left. What else is given
+    goes to Popen."""
 
     def __init__(
         self, bin_dir, work, model, *options, environment=None, program=None, engine="cpu", **given
@@ -125,7 +127,8 @@ class Service:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def descriptors_back_to(self, count, within_s):
-        """The seconds until no more than `count` descriptors were open; None where they were not in time."""
+        """The seconds until no more than `count` descriptors were open; None where they were not in
+        time."""
         watch = faults.Stopwatch()
         while self.alive() and self.descriptors() > count:
             if watch.seconds() > within_s:
@@ -296,7 +299,8 @@ class Bystander:
 
 
 class Witness:
-    """A bystander in a process of its own, so that what this program does is not in the times of its answers."""
+    """A bystander in a process of its own, so that what this program does is not in the times of
+    its answers."""
 
     def __init__(self, path, questions=Bystander.QUESTIONS, pause_s=0.001):
         self.answers = []  # (when, how long it took); at stop()
@@ -362,7 +366,8 @@ def want_descriptors(count):
 
 
 def as_user(function, user, group, groups):
-    """What the function returns, a text, when another user calls it, in a process of that user's own. For root alone."""
+    """What the function returns, a text, when another user calls it, in a process of that user's
+    own. For root alone."""
     result, up = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -386,7 +391,8 @@ def as_user(function, user, group, groups):
 
 @contextlib.contextmanager
 def connecting_as(user, group):
-    """Sockets that are connected in here are this user's for their peer, whatever becomes of them. For root alone."""
+    """Sockets that are connected in here are this user's for their peer, whatever becomes of them.
+    For root alone."""
     own_user, own_group = os.geteuid(), os.getegid()
     os.setegid(group)
     os.seteuid(user)

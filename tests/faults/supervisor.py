@@ -1,7 +1,9 @@
-"""What a service manager does for gloved, without one: it keeps the listening socket, starts the daemon on it, listens to what it tells,
-watches its pings, and starts it again whenever it ends. Nothing but Python's own library is needed.
+"""What a service manager does for gloved, without one: it keeps the listening socket, starts the
+daemon on it, listens to what it tells, watches its pings, and starts it again whenever it ends.
+Nothing but Python's own library is needed.
 
-The socket outlives every daemon. A connection that is made while none runs waits in its backlog for the next one.
+The socket outlives every daemon. A connection that is made while none runs waits in its backlog for
+the next one.
 """
 import array
 import os
@@ -23,12 +25,14 @@ BACKLOG = 4096
 ABORT_TIMEOUT_S = 10
 TICK_S = 0.01
 CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
-# What begins the time in which a daemon whose GPU has failed may live: the fake runtime's announcement, or the bad kernel's.
+# What begins the time in which a daemon whose GPU has failed may live: the fake runtime's
+# announcement, or the bad kernel's.
 FAULT_BEGINS = re.compile(r"fake cuda: call [0-9]+ \(\w+\) (returns|hangs)|bad kernel: launched")
 
 
 class Instance:
-    """One daemon, from its start to its end. Times are those of time.monotonic(); None for what has not happened."""
+    """One daemon, from its start to its end. Times are those of time.monotonic(); None for what has
+    not happened."""
 
     def __init__(self, number, process):
         self.number = number
@@ -60,12 +64,13 @@ class Instance:
 
 
 class Supervisor:
-    """Runs `command` until stop(), or until the block that it heads is left. May be used from several threads.
+    """Runs `command` until stop(), or until the block that it heads is left. May be used from
+    several threads.
 
-    watchdog_s: the daemon is told to ping, and gets SIGABRT once it has not for so long (after READY).
-    restart_s:  the pause before it is started again; None: it is not.
-    environment: for the daemon, beside this program's own; a function is called before each start with the instance's number from 0.
-    """
+    watchdog_s: the daemon is told to ping, and gets SIGABRT once it has not for so long (after
+    READY). restart_s:  the pause before it is started again; None: it is not. environment: for the
+    daemon, beside this program's own; a function is called before each start with the instance's
+    number from 0."""
 
     def __init__(
         self, command, path, *, mode=0o660, watchdog_s=None, restart_s=0.1, environment=None
@@ -235,7 +240,8 @@ class Supervisor:
             return self.changed.wait_for(condition, within_s)
 
     def wait_ready(self, number=None, within_s=PATIENCE_S):
-        """Waits for READY of instance `number` (the present one). Returns it, or None where it ended before or took longer."""
+        """Waits for READY of instance `number` (the present one). Returns it, or None where it
+        ended before or took longer."""
         number = self.now.number if number is None else number
 
         def over():
@@ -264,7 +270,8 @@ class Supervisor:
         instance = self.now
         if instance.ended_at is not None:
             return [
-                f"the daemon had ended with {instance.returncode} before it was told to: {instance.log()[-2000:]}"
+                f"the daemon had ended with {instance.returncode} before it was told to:"
+                f" {instance.log()[-2000:]}"
             ]
         self.kill(signal.SIGTERM)
         complaints = []

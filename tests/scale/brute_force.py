@@ -3,9 +3,10 @@
 
     brute_force.py GLOVE_TEXT SOCKET [WORDS [ANALOGIES]]
 
-Asks for the 10 nearest of random words and of random analogies b - a + c, and computes the same with numpy in float64. Words
-and order must be equal, but for neighbours whose scores differ by less than 1e-12; scores must agree in all 6 decimals that
-the wire prints, within half a unit of the last plus 1e-12.
+Asks for the 10 nearest of random words and of random analogies b - a + c, and computes the same
+with numpy in float64. Words and order must be equal, but for neighbours whose scores differ by less
+than 1e-12; scores must agree in all 6 decimals that the wire prints, within half a unit of the last
+plus 1e-12.
 """
 import socket
 import sys
@@ -22,7 +23,8 @@ def read_glove(path):
         for line in file:
             fields = line.rstrip(b"\n").split(b" ")
             words.append(fields[0])
-            # To float32 as the model stores it; float() is correctly rounded, and a double rounding is looked for below.
+            # To float32 as the model stores it; float() is correctly rounded, and a double rounding
+            # is looked for below.
             rows.append(np.array(fields[1:], dtype=np.float64).astype(np.float32))
     return words, np.stack(rows).astype(np.float64)
 
@@ -88,7 +90,8 @@ def main():
                 swaps += 1
                 if not abs(own - wanted) <= TIE:
                     raise SystemExit(
-                        f"{expression!r}, place {place + 1}: {word!r} ({own:.15f}) for {words[best[place]]!r} ({wanted:.15f})"
+                        f"{expression!r}, place {place + 1}: {word!r} ({own:.15f}) for"
+                        f" {words[best[place]]!r} ({wanted:.15f})"
                     )
         if number % 500 == 499:
             print(f"{number + 1} of {len(queries)} queries agree", file=sys.stderr)

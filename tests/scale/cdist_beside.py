@@ -3,10 +3,11 @@
 
     cdist_beside.py BENCH [--rows M] [--dim D] [--rounds N] [--repeat R]
 
-BENCH is the gloved-bench program. Both compute all distances of M random float32 rows and leave them on the device; times are
-by the device's events. PyTorch goes by the matrix product (use_mm_for_euclid_dist) without TF32, and computes Euclidean
-distances; gloved squared ones. Each side also says how far it is from float64 on a sample of rows, relatively. Exit status 1
-where gloved is slower, or without PyTorch or a GPU.
+BENCH is the gloved-bench program. Both compute all distances of M random float32 rows and leave
+them on the device; times are by the device's events. PyTorch goes by the matrix product
+(use_mm_for_euclid_dist) without TF32, and computes Euclidean distances; gloved squared ones. Each
+side also says how far it is from float64 on a sample of rows, relatively. Exit status 1 where
+gloved is slower, or without PyTorch or a GPU.
 """
 import argparse
 import csv
@@ -77,7 +78,8 @@ def main():
     torch.manual_seed(1)
     points = torch.randn(arguments.rows, arguments.dim, device="cuda")
     print(
-        f"torch {torch.__version__} on {torch.cuda.get_device_name()}, {arguments.rows} x {arguments.dim} float32"
+        f"torch {torch.__version__} on {torch.cuda.get_device_name()}, {arguments.rows} x"
+        f" {arguments.dim} float32"
     )
 
     def cdist():
@@ -108,8 +110,9 @@ def main():
     ratio = statistics.median(theirs) / statistics.median(ours)
     print(f"gloved is {ratio:.2f} times as fast")
 
-    # Squared distances of a sample of rows, PyTorch's own accuracy by the product; gloved's difference is bound by its definition
-    # and checked byte by byte in each of its runs, so that the same sum in float32 stands for it here.
+    # Squared distances of a sample of rows, PyTorch's own accuracy by the product; gloved's
+    # difference is bound by its definition and checked byte by byte in each of its runs, so that
+    # the same sum in float32 stands for it here.
     sample = torch.arange(0, arguments.rows, max(arguments.rows // 16, 1), device="cuda")
     exact = torch.stack([((points[i].double() - points.double()) ** 2).sum(dim=1) for i in sample])
     by_product = cdist()[sample].double() ** 2
@@ -122,7 +125,8 @@ def main():
         error = ((found - exact).abs() / exact)[apart].max().item()
         on_diagonal = found[~apart].abs().max().item()
         print(
-            f"{name}: at most {error:.1e} from float64, relatively; {on_diagonal:.1e} where the distance is 0"
+            f"{name}: at most {error:.1e} from float64, relatively; {on_diagonal:.1e} where the"
+            " distance is 0"
         )
     sys.exit(0 if ratio >= 1 else 1)
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Compares gloved-distmat with NumPy's float64, and times it beside SciPy's cdist in the same minute.
+"""Compares gloved-distmat with NumPy's float64, and times it beside SciPy's cdist in the same
+minute.
 
     distmat_beside.py BIN_DIR [--rows M] [--dim N] [--repeat R]
 
-For each metric, on points of float32 and of float64, which but for cosine have a common offset of a million: the largest error of a distance,
-relative to it, among pairs that are drawn at random; and absolute, among each row and a copy of it that was moved by little. Exit status 1 where
-one exceeds what kernels/distance/canonical.hpp says, where a distance to itself is not 0 or the matrix not symmetric, bit for bit. SciPy is given
-float64, which it computes in. Needs numpy and scipy.
+For each metric, on points of float32 and of float64, which but for cosine have a common offset of a
+million: the largest error of a distance, relative to it, among pairs that are drawn at random; and
+absolute, among each row and a copy of it that was moved by little. Exit status 1 where one exceeds
+what kernels/distance/canonical.hpp says, where a distance to itself is not 0 or the matrix not
+symmetric, bit for bit. SciPy is given float64, which it computes in. Needs numpy and scipy.
 """
 import argparse
 import pathlib
@@ -70,7 +72,8 @@ def true_distances(values, metric, i, j):
 
 
 def allowed(values, metric, truth):
-    """What canonical.hpp allows: a relative part, and one for rounding the points, in the size of a squared distance or its root."""
+    """What canonical.hpp allows: a relative part, and one for rounding the points, in the size of a
+    squared distance or its root."""
     dim = values.shape[1]
     relative = (min(dim, 512) + -(-dim // 512) + 3) * UNIT
     if metric == "cosine":
@@ -139,8 +142,9 @@ def main():
             ours.append(ms)
         operations = 1.5e-6 * arguments.rows**2 * arguments.dim / min(ours)
         print(
-            f"{arguments.rows} x {arguments.dim}, least of {arguments.repeat}: {engine} {min(ours):.1f} ms ({operations:.0f} GFLOP/s, of one half), "
-            f"scipy's cdist {min(theirs):.1f} ms: {min(theirs) / min(ours):.1f} times as long"
+            f"{arguments.rows} x {arguments.dim}, least of {arguments.repeat}:"
+            f" {engine} {min(ours):.1f} ms ({operations:.0f} GFLOP/s, of one half), scipy's cdist"
+            f" {min(theirs):.1f} ms: {min(theirs) / min(ours):.1f} times as long"
         )
     sys.exit(0 if sound else 1)
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Exports a model in each format, loads it with gensim and NumPy, and compares every word and the bits of every number.
+"""Exports a model in each format, loads it with gensim and NumPy, and compares every word and the
+bits of every number.
 
     export_round_trip.py GLOVED_CONVERT MODEL_DIR [SCRATCH_DIR]
 
-The model's files are read by this script itself (common/format/FORMAT.md). What gensim cannot load is printed and left out:
-keys that hold 0x20 (where a file has such keys, gensim is given a model without them), and keys of invalid UTF-8 are compared
-as gensim decodes them. Exit status 1 on any difference. Needs Debian's python3-numpy and python3-gensim, and room for the model
-three times over.
+The model's files are read by this script itself (common/format/FORMAT.md). What gensim cannot load
+is printed and left out: keys that hold 0x20 (where a file has such keys, gensim is given a model
+without them), and keys of invalid UTF-8 are compared as gensim decodes them. Exit status 1 on any
+difference. Needs Debian's python3-numpy and python3-gensim, and room for the model three times
+over.
 """
 import os
 import struct
@@ -72,9 +74,11 @@ class Comparison:
         self.note(
             what,
             not differing,
-            f"{len(differing)} rows differ"
-            if differing
-            else f"{len(wanted)} words and their numbers, bit for bit{left_out}",
+            (
+                f"{len(differing)} rows differ"
+                if differing
+                else f"{len(wanted)} words and their numbers, bit for bit{left_out}"
+            ),
         )
 
 
@@ -106,7 +110,10 @@ def main():
                 array.dtype == np.dtype("<f4")
                 and array.flags.c_contiguous
                 and same_bits(array, values),
-                f"numpy.load gives {array.shape} {array.dtype}, {'' if same_bits(array, values) else 'NOT '}the bits",
+                (
+                    f"numpy.load gives {array.shape} {array.dtype},"
+                    f" {'' if same_bits(array, values) else 'NOT '}the bits"
+                ),
             )
             with open(out + ".words", "rb") as file:
                 words = file.read().split(b"\n")
@@ -117,7 +124,8 @@ def main():
         plain = [index for index, key in enumerate(keys) if b" " not in key]
         if len(plain) != len(keys):
             print(
-                f"exempt  {len(keys) - len(plain)} keys hold blanks: gensim is given the {len(plain)} others"
+                f"exempt  {len(keys) - len(plain)} keys hold blanks: gensim is given the"
+                f" {len(plain)} others"
             )
             if not plain:
                 sys.exit(comparison.failed)
@@ -148,7 +156,8 @@ def main():
                 invalid += 1
         if invalid:
             print(
-                f"exempt  {invalid} keys are invalid UTF-8: compared as gensim decodes them, with unicode_errors='replace'"
+                f"exempt  {invalid} keys are invalid UTF-8: compared as gensim decodes them, with"
+                " unicode_errors='replace'"
             )
 
         for form, how in (

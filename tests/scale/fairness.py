@@ -3,14 +3,15 @@
 
     fairness.py BIN_DIR MODEL [--rounds N] [--seconds S] [--only together|flood] [--threads T]
 
-together: 64 connections, each with one request at a time, against one such connection, with --batch-ms 100: requests that wait
-together share a pass over memory, so 64 must get at least 4 times the answers a second that one gets.
-flood: with the default --batch-ms one client asks one request at a time, first alone, then beside another that keeps 10,000
-requests sent ahead. Its 99th percentile must be at most 4 times what it is alone.
+together: 64 connections, each with one request at a time, against one such connection, with
+--batch-ms 100: requests that wait together share a pass over memory, so 64 must get at least 4
+times the answers a second that one gets. flood: with the default --batch-ms one client asks one
+request at a time, first alone, then beside another that keeps 10,000 requests sent ahead. Its 99th
+percentile must be at most 4 times what it is alone.
 
-Both halves of a round come right after another, in turns; the rounds' median ratio decides. The flood has a process of its own.
-What the processors were used for is told beside: on 2 of them the askers must not take what they measure.
-Exit status: 0 both held, 1 one did not, 2 wrong usage.
+Both halves of a round come right after another, in turns; the rounds' median ratio decides. The
+flood has a process of its own. What the processors were used for is told beside: on 2 of them the
+askers must not take what they measure. Exit status: 0 both held, 1 one did not, 2 wrong usage.
 """
 import argparse
 import contextlib
@@ -85,7 +86,8 @@ def connect(path):
 
 
 class Answer:
-    """Tells when one reply is complete, with little work: replies here are OK with lines behind it."""
+    """Tells when one reply is complete, with little work: replies here are OK with lines behind
+    it."""
 
     def __init__(self):
         self.got = b""

@@ -3,8 +3,8 @@
 
     gensim_beside.py BIN_DIR|SOCKET VECTORS [--count N] [--seed S] [--only KIND]
 
-VECTORS is GloVe's text. Given a build's folder of programs, it is converted and served by gloved for the time; given a socket, the
-daemon there must serve it. N random cases (1,000) of each kind:
+VECTORS is GloVe's text. Given a build's folder of programs, it is converted and served by gloved
+for the time; given a socket, the daemon there must serve it. N random cases (1,000) of each kind:
 
     near      NEAR norm=unit EXPR          most_similar(positive=…, negative=…), with weights
     analogy   ANALOGY method=mul a b c     most_similar_cosmul(positive=[b, c], negative=[a])
@@ -12,9 +12,10 @@ daemon there must serve it. N random cases (1,000) of each kind:
     rank      RANK a b                     rank(a, b)
     sim       SIM a b                      similarity(a, b)
 
-Words and order must be equal. gensim computes in float32, so words may change places, also over the end of the list, where their
-scores, computed here in float64, are closer than 1e-6; a rank may differ by as many rows as are so close to its score; similarities may
-differ by 1e-6. What was excused so is counted. Exit status 1 on anything else. Needs Debian's python3-gensim.
+Words and order must be equal. gensim computes in float32, so words may change places, also over the
+end of the list, where their scores, computed here in float64, are closer than 1e-6; a rank may
+differ by as many rows as are so close to its score; similarities may differ by 1e-6. What was
+excused so is counted. Exit status 1 on anything else. Needs Debian's python3-gensim.
 """
 import argparse
 import contextlib
@@ -104,7 +105,8 @@ class Comparison:
         self.failures = 0
 
     def words(self, chance, least, most=None):
-        """Different words: half of them from the frequent ones, since random rows have strange neighbours."""
+        """Different words: half of them from the frequent ones, since random rows have strange
+        neighbours."""
         count = chance.randint(least, most or least)
         limit = chance.choice((5000, len(self.gensim.index_to_key)))
         return chance.sample(self.gensim.index_to_key[:limit], count)
@@ -118,7 +120,8 @@ class Comparison:
             print(f"DISAGREE: {what}: {detail}", flush=True)
 
     def same_order(self, what, got, wanted, scores):
-        """Whether two lists of words are one ranking, but for neighbours that `scores` cannot tell apart; how many are swapped."""
+        """Whether two lists of words are one ranking, but for neighbours that `scores` cannot tell
+        apart; how many are swapped."""
         if len(got) != len(wanted) or len(set(got)) != len(got):
             self.complain(what, f"{len(got)} words for {len(wanted)}")
             return 0
@@ -130,14 +133,18 @@ class Comparison:
                 if not abs(own_score - other_score) <= TIE * max(1.0, abs(own_score)):
                     self.complain(
                         what,
-                        f"place {place + 1}: {own!r} ({own_score:.9f}), gensim {other!r} ({other_score:.9f})",
+                        (
+                            f"place {place + 1}: {own!r} ({own_score:.9f}), gensim"
+                            f" {other!r} ({other_score:.9f})"
+                        ),
                     )
                     return 0
         return swapped
 
     def near(self, chance):
         words = self.words(chance, 1, 5)
-        # The first is positive, so that there always is a direction; weights of one, or of two decimals.
+        # The first is positive, so that there always is a direction; weights of one, or of two
+        # decimals.
         signs = [1] + [chance.choice((1, -1)) for _ in words[1:]]
         weights = [
             sign * (1.0 if chance.randrange(2) else chance.randint(10, 300) / 100) for sign in signs
@@ -225,7 +232,10 @@ class Comparison:
             excused += getattr(self, kind)(chance)
         seconds = time.monotonic() - begun
         print(
-            f"{kind:<8} {count} cases, {self.failures - before} disagree, {excused} within {TIE:g}, {seconds:.0f} s",
+            (
+                f"{kind:<8} {count} cases, {self.failures - before} disagree, {excused} within"
+                f" {TIE:g}, {seconds:.0f} s"
+            ),
             flush=True,
         )
 

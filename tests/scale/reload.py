@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Loads a model anew again and again while clients ask it, and another model of the same daemon is asked too.
+"""Loads a model anew again and again while clients ask it, and another model of the same daemon is
+asked too.
 
     reload.py BIN_DIR MODEL_A MODEL_B [--reloads N] [--clients N] [--engine NAME]
 
-A and B stand in for each other under one name: before each of N (10) RELOADs their directories are exchanged. Every answer must be one of
-A or one of B, as the generation in its status line says, line by line what the cpu engine gave for that model at the start; none may
-fail. At the end the daemon's own memory and, on a GPU, the device's must be what they were after the first two. The models are copied
-(hard links where the file system has them), so they stay as they are.
+A and B stand in for each other under one name: before each of N (10) RELOADs their directories are
+exchanged. Every answer must be one of A or one of B, as the generation in its status line says,
+line by line what the cpu engine gave for that model at the start; none may fail. At the end the
+daemon's own memory and, on a GPU, the device's must be what they were after the first two. The
+models are copied (hard links where the file system has them), so they stay as they are.
 
 Exit status: 0 all of it held, 1 something did not.
 """
@@ -210,8 +212,9 @@ def main():
     for fault in faults[:10]:
         print(fault, file=sys.stderr)
     print(
-        f"engine {engine}: {arguments.reloads} reloads in {seconds:.1f} s, {sum(counts)} queries meanwhile, {len(faults)} faults; "
-        f"own memory {memory[0] >> 20} -> {after[0] >> 20} MiB, device {memory[1]} -> {after[1]} MiB"
+        f"engine {engine}: {arguments.reloads} reloads in {seconds:.1f} s, {sum(counts)} queries"
+        f" meanwhile, {len(faults)} faults; own memory {memory[0] >> 20} -> {after[0] >> 20} MiB,"
+        f" device {memory[1]} -> {after[1]} MiB"
     )
     return 1 if faults else 0
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Asks the same requests of gloved in every way that must not matter, and compares the bytes of the answers (without us= and
-# engine=, which may differ): instruction sets, 1 and 2 threads, one by one and 64 at a time, models from conversions with
-# other thread counts.
+# Asks the same requests of gloved in every way that must not matter, and compares the bytes of the
+# answers (without us= and engine=, which may differ): instruction sets, 1 and 2 threads, one by one
+# and 64 at a time, models from conversions with other thread counts.
 #
 #   same_bytes.sh BIN_DIR GLOVE_TEXT [REQUESTS]
 set -euo pipefail
@@ -18,7 +18,8 @@ finish() {
 }
 trap finish EXIT
 
-# Every word that the requests use comes from the download itself; quotes and backslashes need no care then.
+# Every word that the requests use comes from the download itself; quotes and backslashes need no
+# care then.
 awk -v n="$requests" 'BEGIN { srand(3) } { if (NF > 10 && $1 ~ /^[a-z]+$/) words[count++] = $1 }
     function word() { return words[int(rand() * count)] }
     END {

@@ -3,9 +3,10 @@
 
     survivors.py BIN_DIR MODEL [--count N] [--engine NAME] [--k K]
 
-Asks a daemon for the neighbours of N random words and of N random analogies, a - b + c, with certify=1, and prints how many rows the
-plane let through, and the bytes that one answer needed (the plane and the vectors of those rows) as a share of all vectors' bytes.
-Exit status: 0 the 99th percentile of the bytes is at most a sixth, 1 it is more, 2 wrong usage.
+Asks a daemon for the neighbours of N random words and of N random analogies, a - b + c, with
+certify=1, and prints how many rows the plane let through, and the bytes that one answer needed (the
+plane and the vectors of those rows) as a share of all vectors' bytes. Exit status: 0 the 99th
+percentile of the bytes is at most a sixth, 1 it is more, 2 wrong usage.
 """
 import argparse
 import os
@@ -86,10 +87,12 @@ def main():
             plane_bytes = -(-rows // GROUP_ROWS) * (-(-dim // STEP_DIMS) + 1) * STEP_BYTES
             all_bytes = rows * dim * 4
             print(
-                f"{rows:,} x {dim}, k={arguments.k}; the plane alone is {plane_bytes / all_bytes:.2%} of the vectors"
+                f"{rows:,} x {dim}, k={arguments.k}; the plane alone is"
+                f" {plane_bytes / all_bytes:.2%} of the vectors"
             )
             print(
-                f"{'asked':18} {'survivors':>9} {'p99':>7} {'max':>7}   {'bytes':>7} {'p99':>7} {'max':>7}   passes"
+                f"{'asked':18} {'survivors':>9} {'p99':>7} {'max':>7}  "
+                f" {'bytes':>7} {'p99':>7} {'max':>7}   passes"
             )
             kinds = {
                 "random words": lambda: pick.choice(words),
@@ -104,8 +107,9 @@ def main():
                 shares = [(plane_bytes + 4 * dim * count) / all_bytes for count in survivors]
                 passes = sorted({answer[b"pass"].decode() for answer in answers})
                 print(
-                    f"{kind:18} {percentile(survivors, 0.5):9,} {percentile(survivors, 0.99):7,} {max(survivors):7,}   "
-                    f"{percentile(shares, 0.5):7.2%} {percentile(shares, 0.99):7.2%} {max(shares):7.2%}   {' '.join(passes)}"
+                    f"{kind:18} {percentile(survivors, 0.5):9,} {percentile(survivors, 0.99):7,} {max(survivors):7,} "
+                    f"  {percentile(shares, 0.5):7.2%} {percentile(shares, 0.99):7.2%} {max(shares):7.2%} "
+                    f"  {' '.join(passes)}"
                 )
                 worst = max(worst, percentile(shares, 0.99) if passes == ["plane"] else 1)
         finally:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Times PyTorch's exact search on this machine's GPU, to stand beside gloved-bench in the same minute.
+"""Times PyTorch's exact search on this machine's GPU, to stand beside gloved-bench in the same
+minute.
 
     torch_beside.py [--rows N] [--dim D] [--batches 1,256,1024] [--k K] [--repeat R]
 
-float32 throughout (no TF32): a batch of queries times all rows, then topk, then scores and indices copied to the host. The rows
-are random and normalised: how fast this is does not depend on what they hold. One line a batch; exit status 1 without PyTorch
-or a GPU.
+float32 throughout (no TF32): a batch of queries times all rows, then topk, then scores and indices
+copied to the host. The rows are random and normalised: how fast this is does not depend on what
+they hold. One line a batch; exit status 1 without PyTorch or a GPU.
 """
 import argparse
 import statistics
@@ -54,7 +55,10 @@ def main():
     rows = torch.randn(arguments.rows, arguments.dim, device="cuda")
     rows /= rows.norm(dim=1, keepdim=True)
     print(
-        f"torch {torch.__version__} on {torch.cuda.get_device_name()}, {arguments.rows} x {arguments.dim} float32",
+        (
+            f"torch {torch.__version__} on {torch.cuda.get_device_name()}, {arguments.rows} x"
+            f" {arguments.dim} float32"
+        ),
         flush=True,
     )
 
@@ -80,8 +84,10 @@ def main():
             continue
         ms = statistics.median(times)
         print(
-            f"torch fp32 mm + topk({k}), batch {batch}: {ms:.3f} ms median, {min(times):.3f} ms min, "
-            f"{batch / ms * 1000:.0f} queries/s",
+            (
+                f"torch fp32 mm + topk({k}), batch {batch}: {ms:.3f} ms median, {min(times):.3f} ms"
+                f" min, {batch / ms * 1000:.0f} queries/s"
+            ),
             flush=True,
         )
 

@@ -1,6 +1,8 @@
-"""What boot has run inside the sandbox of a service: tries things and prints what came of each, a JSON object {name: outcome}.
+"""What boot has run inside the sandbox of a service: tries things and prints what came of each, a
+JSON object {name: outcome}.
 
-An outcome is "done", the name of an errno, or what was found. What should come of it is for boot to say.
+An outcome is "done", the name of an errno, or what was found. What should come of it is for boot to
+say.
 """
 import ctypes
 import errno
