@@ -1,4 +1,4 @@
-"""What the programs of this folder share: strace, models by their bytes, tables."""
+"""Shared by the programs of this folder: strace, comparing models by their bytes, tables."""
 import argparse
 import gzip
 import hashlib
@@ -17,14 +17,15 @@ MODEL = "m"
 MODEL_FILES = {"keys", "values", "planes", "report.json"}
 STRAY = f".{MODEL}.gloved-"
 PATIENCE_S = 120
-# How often a call is waited for that a thread makes in one run and not in another.
+# Runs to wait for a call that threads make in one run and not in another.
 TRIES = 5
-# Calls that change what is on disk, and those that decide about it. None of their occurrences is
-# ever left out.
+# Calls that change the disk, and those that decide about it. No occurrence is left out.
 CHANGES = {
-    "close", "copy_file_range", "fallocate", "fchmod", "fchmodat", "fchown", "fdatasync", "flock", "fremovexattr", "fsetxattr", "fsync", "ftruncate", "link", "linkat",
-    "mkdir", "mkdirat", "openat", "pwrite64", "pwritev", "pwritev2", "rename", "renameat", "renameat2", "rmdir", "splice",
-    "symlinkat", "sync", "sync_file_range", "syncfs", "unlink", "unlinkat", "write", "writev",
+    "close", "copy_file_range", "fallocate", "fchmod", "fchmodat", "fchown", "fdatasync", "flock",
+    "fremovexattr", "fsetxattr", "fsync", "ftruncate", "link", "linkat", "mkdir", "mkdirat",
+    "openat", "pwrite64", "pwritev", "pwritev2", "rename", "renameat", "renameat2", "rmdir",
+    "splice", "symlinkat", "sync", "sync_file_range", "syncfs", "unlink", "unlinkat", "write",
+    "writev",
 }  # fmt: skip
 
 
@@ -48,13 +49,13 @@ def parser(doc):
         "--seed",
         type=int,
         default=random.SystemRandom().randrange(1 << 32),
-        help="of what is random (printed)",
+        help="seed of random choices (default: random; printed)",
     )
     return made
 
 
 def run(command, **options):
-    """Runs to the end. stdin is empty, so that nobody waits for a terminal."""
+    """Runs a command to its end, with an empty stdin."""
     return subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -66,13 +67,12 @@ def run(command, **options):
     )
 
 
-# libzip asks for the local time, and the C library would read a file for that, whose faults it
-# passes over.
+# libzip asks for the local time. Without TZ the C library reads a file for it, and ignores faults.
 os.environ["TZ"] = "UTC0"
 
 
 def packed(path, kind):
-    """Puts a text into a file of the kind; returns its path."""
+    """Packs a text as gz or zip; returns the path."""
     if kind == "gz":
         with open(path, "rb") as text, gzip.open(path + ".gz", "wb") as out:
             shutil.copyfileobj(text, out)
@@ -85,8 +85,7 @@ def packed(path, kind):
 
 
 def make_inputs(directory, rows, kind):
-    """Two GloVe texts of different size, and so two models; both hold what sorting and duplicates
-    need."""
+    """Writes two GloVe texts of different size, unsorted and with duplicates."""
     paths = []
     for number, (name, lines) in enumerate((("a", rows), ("b", rows - rows // 5))):
         path = os.path.join(directory, f"{name}.txt")
@@ -102,8 +101,7 @@ def make_inputs(directory, rows, kind):
 
 
 def make_large_text(path, rows, dim):
-    """A GloVe text of the words w0, w1 …, quickly: its vectors are put together from pieces of 10
-    numbers."""
+    """Writes a GloVe text of the words w0, w1 …, quickly: vectors are made of pieces of 10."""
     chance = random.Random(1)
     pieces = [" ".join(f"{chance.gauss(0, 0.4):.5g}" for _ in range(10)) for _ in range(3000)]
     with open(path, "w", encoding="ascii") as text:
@@ -112,7 +110,7 @@ def make_large_text(path, rows, dim):
 
 
 class Bench:
-    """A directory with a model name in it, and the two models that take turns there."""
+    """A directory with one name for a model, and two models that take turns there."""
 
     def __init__(self, arguments, work, rows=300, threads=2, parent=None):
         self.convert_program = os.path.join(arguments.bin, "gloved-convert")
@@ -139,8 +137,8 @@ class Bench:
         self.without_planes = self.content(self.model)
 
     def command(self, input_path):
-        # Nothing held in memory: what large sources do with their spool's file, small ones do too.
-        # With the memory given, nothing is read about the machine's, whose faults do not matter.
+        # Without spool memory, small sources use the spool's file as large ones do. With --memory,
+        # gloved-convert does not read the machine's memory size, whose faults do not matter.
         given = ["--threads", str(self.threads), "--memory", "256M", "--spool-memory", "0"]
         return [self.convert_program, *given, input_path, self.model]
 
@@ -161,7 +159,7 @@ class Bench:
 
     @staticmethod
     def content(directory):
-        """A model by its bytes: two are equal when this is. None where there is no directory."""
+        """A checksum over a model's files, but its report. None if there is no directory."""
         if not os.path.isdir(directory):
             return None
         digest = hashlib.sha256()
@@ -178,8 +176,7 @@ class Bench:
         return digest.hexdigest()
 
     def snapshot(self):
-        """Every file of the model, name and bytes: also what content() leaves out, since it differs
-        from run to run."""
+        """Every file of the model, with the report, which differs from run to run."""
         files = {}
         if os.path.isdir(self.model):
             for name in sorted(os.listdir(self.model)):
@@ -188,7 +185,7 @@ class Bench:
         return files
 
     def strays(self):
-        """What lies beside the model, and in it, and belongs to no model."""
+        """Names beside the model and in it that belong to no model."""
         inside = os.listdir(self.model) if os.path.isdir(self.model) else []
         return sorted(
             [name for name in os.listdir(self.parent) if name != MODEL]
@@ -200,7 +197,7 @@ class Bench:
         os.mkdir(self.parent)
 
     def verified(self, directory=None):
-        """None, or what gloved-verify says against it."""
+        """None if gloved-verify accepts it, else its output."""
         done = run([self.verify_program, directory or self.model])
         return None if done.returncode == 0 else (done.stdout + done.stderr).strip()
 
@@ -221,8 +218,8 @@ LINE = re.compile(r"^(\d+) +([a-z_0-9]+)\((.*)$")
 
 
 def calls_of(log_path):
-    """The calls of a trace that strace -f -o has written, in order, each with its number among its
-    thread's calls of that name: strace counts by thread too."""
+    """The calls of a trace by strace -f -o, in order. `occurrence` counts calls of a name in a
+    thread, as strace does."""
     calls = []
     counts = {}
     main = None
@@ -230,7 +227,7 @@ def calls_of(log_path):
         for line in log:
             found = LINE.match(line)
             if not found:
-                # The end of a call that another thread's interrupted in the log may bear the mark.
+                # If another thread's call interrupts a line, the mark is on its second part.
                 resumed = re.match(r"^(\d+) +<\.\.\. ([a-z_0-9]+) resumed>", line)
                 if resumed and "(INJECTED" in line:
                     for call in reversed(calls):
@@ -265,8 +262,7 @@ def need_strace():
 
 
 def first_own_call(calls, input_path):
-    """The index of the first call that main() made: before it the loader and the C library were at
-    work."""
+    """The index of the first call of main(); the loader and the C library made those before."""
     for index, call in enumerate(calls):
         if call.name == "openat" and "/" + os.path.basename(input_path) + '"' in call.text:
             return index
@@ -274,7 +270,7 @@ def first_own_call(calls, input_path):
 
 
 def spread(numbers, most):
-    """At most `most` of the numbers: the first and last ones and an even choice between."""
+    """At most `most` of the numbers: the first, the last, and evenly chosen ones between."""
     if len(numbers) <= most:
         return list(numbers)
     if most == 1:
@@ -294,7 +290,7 @@ def print_table(header, rows):
 
 
 class Failures:
-    """Collects what went wrong; says the first ones at once."""
+    """Counts failures and prints the first ones at once."""
 
     SHOWN = 20
 
@@ -309,7 +305,7 @@ class Failures:
 
 
 class Verdicts(Failures):
-    """Failures, and a row of the table at the end for each thing that was to hold."""
+    """Failures, and a table with a row for each check."""
 
     def __init__(self):
         super().__init__()
@@ -320,7 +316,7 @@ class Verdicts(Failures):
         self.blame(what, [] if held else [text], text)
 
     def blame(self, what, complaints, text):
-        """What there is against it; it held where that is nothing."""
+        """Adds a row; the check held if there are no complaints."""
         self.rows.append((what, "FAILED" if complaints else "held", text))
         for complaint in complaints:
             self.add(f"{what}: {complaint}")

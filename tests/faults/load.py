@@ -1,5 +1,4 @@
-"""Load whose every answer is checked: questions with the answers that they must get, and clients
-that ask them."""
+"""Load whose every answer is checked: questions with known answers, and clients that ask them."""
 import collections
 import random
 import re
@@ -12,12 +11,12 @@ import service
 
 WRITTEN = 5
 GENERATION = re.compile(rb" generation=([0-9a-f]+)")
-# Of the words that the models of faults.make_inputs have.
+# Questions of each kind.
 EACH = 12
 
 
 def questions_of(words, chance):
-    """Requests of every kind whose answer depends on the model, over some of the words."""
+    """Requests of every kind whose answer depends on the model, with some of the words."""
 
     def some(count):
         return b" ".join(chance.sample(words, count))
@@ -47,7 +46,7 @@ def questions_of(words, chance):
 
 
 def words_of(*models):
-    """Bare words that all these models have."""
+    """Words of letters and digits that all these models have."""
     lists = []
     for model in models:
         with open(f"{model}/keys", "rb") as keys:
@@ -61,13 +60,13 @@ def words_of(*models):
 
 
 class Replies:
-    """Cuts what comes into replies."""
+    """Splits received bytes into replies."""
 
     def __init__(self):
         self.data = b""
 
     def take(self, data):
-        """The replies that are whole by now."""
+        """Adds received bytes; returns the replies that are complete."""
         self.data += data
         at = 0
         whole = []
@@ -94,7 +93,7 @@ class Replies:
 
 
 class Book:
-    """What each question is answered, by the generation of the model that answers."""
+    """The right answer to each question, by the generation of the model."""
 
     def __init__(self, questions):
         self.questions = list(questions)
@@ -115,8 +114,8 @@ class Book:
         return only
 
     def fault_of(self, question, reply):
-        """None for a right answer, else «mixed» (the answer of another generation than its status
-        line says) or «wrong»."""
+        """None for a right answer, else «mixed» or «wrong». A mixed answer is right for another
+        generation than its status line names."""
         reply = service.without_us(reply)
         known = self.answers[question]
         if known.get(generation_of(reply)) == reply:
@@ -135,7 +134,7 @@ def generation_of(reply):
 
 
 class Tally:
-    """What clients together have met with."""
+    """What all clients together received."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -147,9 +146,7 @@ class Tally:
         self.connected = 0
         self.slowest_s = 0.0
         self.last_right_at = None
-        self.last_right_asked_at = (
-            0.0  # when the latest question was asked that got its right answer
-        )
+        self.last_right_asked_at = 0.0  # when the latest rightly answered question was asked
         self.examples = {"answered": [], "failed": []}
 
     def answered(self):
@@ -160,11 +157,11 @@ class Tally:
             self.examples[kind].append(text)
 
     def wrong(self):
-        """What there is against the answers that came."""
+        """Complaints about answers."""
         return [f"answers: {dict(self.faults)}", *self.examples["answered"]] if self.faults else []
 
     def complaints(self):
-        """The same, and against those that did not."""
+        """Complaints about answers, and about questions without one."""
         made = self.wrong()
         if self.failed:
             made += [f"queries that failed: {dict(self.failed)}", *self.examples["failed"]]
@@ -181,9 +178,9 @@ class Question:
 
 
 class Asker:
-    """A client in a thread of its own. It keeps `ahead` questions unanswered, checks every answer,
-    and asks again, over a new connection, what a lost connection or an ERR unavailable has left
-    unanswered: `retries` times each question, then it has failed."""
+    """A client in its own thread. It keeps `ahead` questions unanswered and checks every answer.
+    After a lost connection or ERR unavailable it asks unanswered questions again on a new
+    connection, each at most `retries` times."""
 
     def __init__(
         self, path, book, tally, seed, *, ahead=1, retries=0, pause_s=0.0, each_anew=False
@@ -199,7 +196,7 @@ class Asker:
         self.right = 0  # answers
         self.last_generation = None
         self.connection = None
-        self.lost = False  # the connection is of no more use
+        self.lost = False  # the connection has failed
         self.replies = Replies()
         self.owed = collections.deque()
         self.again = collections.deque()
@@ -209,7 +206,7 @@ class Asker:
         self.thread.start()
 
     def stop(self):
-        """Lets it end when all is answered; what there is against how it fared."""
+        """Ends it once all is answered; returns complaints."""
         self.ending.set()
         self.thread.join(2 * service.PATIENCE_S)
         if self.thread.is_alive():
@@ -269,7 +266,7 @@ class Asker:
             try:
                 self.connection.sendall(b"".join(lines))
             except OSError:
-                # What has come is still to be read.
+                # Received replies are still to be read.
                 self.lost = True
 
     def _listen(self):
@@ -338,7 +335,7 @@ class Asker:
 
 
 def start(path, book, tally, seed, lone, pipelined, ahead=50, **options):
-    """Clients that wait for each answer, and clients that do not."""
+    """Starts `lone` clients that wait for each answer, and `pipelined` ones that do not."""
     made = [Asker(path, book, tally, seed + number, **options) for number in range(lone)]
     return made + [
         Asker(path, book, tally, seed + lone + number, ahead=ahead, **options)
@@ -347,8 +344,7 @@ def start(path, book, tally, seed, lone, pipelined, ahead=50, **options):
 
 
 def two_models(bin_dir, work, rows):
-    """Two texts with words in common and other numbers, and the models of both: [(text, model),
-    (text, model)]."""
+    """Two texts with common words and different numbers, with models: [(text, model), …]."""
     made = []
     for text in faults.make_inputs(work, rows, "text"):
         model = text.removesuffix(".txt") + ".model"
@@ -358,14 +354,14 @@ def two_models(bin_dir, work, rows):
 
 
 def publish(bin_dir, text, model):
-    """What an administrator does: converts over the model that is there."""
+    """Converts over the model that is there, as an administrator does."""
     done = faults.run([f"{bin_dir}/gloved-convert", text, model])
     if done.returncode != 0:
         raise SystemExit(f"gloved-convert fails: {done.stderr}")
 
 
 def client(bin_dir, path, *words):
-    """gloved-client, to its end."""
+    """Runs gloved-client to its end."""
     return faults.run([f"{bin_dir}/gloved-client", "--socket", path, *words])
 
 
@@ -376,14 +372,14 @@ def stats(path):
 
 
 def stop(askers):
-    """What there is against how they fared."""
+    """Ends the clients; returns complaints."""
     for asker in askers:
         asker.ending.set()
     return [complaint for asker in askers for complaint in asker.stop()]
 
 
 def wait_until(condition, within_s=service.PATIENCE_S):
-    """Whether it held in time."""
+    """Waits for the condition; returns whether it held in time."""
     watch = faults.Stopwatch()
     while not condition():
         if watch.seconds() > within_s:

@@ -1,4 +1,4 @@
-"""The named blocks of docs/operations.md: what tests run is what the page says."""
+"""Reads the named blocks of docs/operations.md, so that tests run what the page says."""
 import os
 import re
 import sys

@@ -1,7 +1,9 @@
-"""Becomes a daemon that finds its listening socket where a service manager puts it: pass_socket.py
-DESCRIPTOR COMMAND...
+"""Runs a daemon with a listening socket passed as a service manager does.
 
-LISTEN_PID is the pid of the process that it speaks to, so it takes the process itself to say it."""
+    pass_socket.py DESCRIPTOR COMMAND...
+
+LISTEN_PID must be the daemon's pid. So this process sets it and then becomes the daemon.
+"""
 import os
 import sys
 
