@@ -2,66 +2,85 @@
 # Completions of bash for gloved and the programs beside it. Works with and without the package
 # bash-completion, which loads it by the name of each program.
 
-# _gloved_options PROGRAM [MEASUREMENT], as one word: its options, each with what its value is:
-# =a,b,c one of these; =list:a,b,c some of these, with commas between; =@file, =@directory or
-# =@model ([NAME=]DIR); =@other, which nothing is known about.
+# _gloved_options "PROGRAM [MEASUREMENT]": prints its options with the kinds of their values:
+# =a,b,c one of these; =list:a,b,c several of these; =@file; =@directory; =@model ([NAME=]DIR);
+# =@other, without completion.
 _gloved_options() {
     case $1 in
         gloved)
-            echo --model=@model --socket=@file --config=@file --engine=auto,cuda,cpu --simd=avx512,avx2,baseline --device=all \
-                --threads=@other --pin=auto,on,off --planes=on,off --gpu-memory=@other --batch-ms=@other --max-k=@other --max-connections=@other --uid-share=@other \
-                --queue-length=@other --request-timeout=@other --line-timeout=@other --idle-timeout=@other \
-                --write-timeout=@other --drain-timeout=@other --log-level=debug,info,warning,error --access-log=on,off --check --help --version
+            echo --model=@model --socket=@file --config=@file --engine=auto,cuda,cpu \
+                --simd=avx512,avx2,baseline --device=all --threads=@other --pin=auto,on,off \
+                --planes=on,off --gpu-memory=@other --batch-ms=@other --max-k=@other \
+                --max-connections=@other --uid-share=@other --queue-length=@other \
+                --request-timeout=@other --line-timeout=@other --idle-timeout=@other \
+                --write-timeout=@other --drain-timeout=@other --log-level=debug,info,warning,error \
+                --access-log=on,off --check --help --version
             ;;
-        gloved-client) echo --socket=@file --count=@other --json --lines --health --timeout=@other --retry=@other --help --version ;;
-        gloved-convert)
-            echo --format=auto,glove,norms,word2vec,word2vec-bin,fasttext --dim=@other --member=@other --limit=@other \
-                --duplicates=first,last,error --on-error=stop,skip --threads=@other --memory=@other \
-                --planes=4,none --planes-only=@directory --export=glove,word2vec,word2vec-bin,npy --help --version
-            ;;
-        gloved-verify) echo --source=@file --quick --engines --answers=@other --oracle=@other --seed=@other --ways=@other --reference=@other --json --threads=@other --help --version ;;
-        gloved-eval)
-            echo --socket=@file --model=@other --top=@other --method=add,mul --case=ignore,exact --json --timeout=@other \
+        gloved-client)
+            echo --socket=@file --count=@other --json --lines --health --timeout=@other \
                 --retry=@other --help --version
             ;;
+        gloved-convert)
+            echo --format=auto,glove,norms,word2vec,word2vec-bin,fasttext --dim=@other \
+                --member=@other --limit=@other --duplicates=first,last,error --on-error=stop,skip \
+                --threads=@other --memory=@other --planes=4,none --planes-only=@directory \
+                --export=glove,word2vec,word2vec-bin,npy --help --version
+            ;;
+        gloved-verify)
+            echo --source=@file --quick --engines --answers=@other --oracle=@other --seed=@other \
+                --ways=@other --reference=@other --json --threads=@other --help --version
+            ;;
+        gloved-eval)
+            echo --socket=@file --model=@other --top=@other --method=add,mul --case=ignore,exact \
+                --json --timeout=@other --retry=@other --help --version
+            ;;
         gloved-matmin)
-            echo --op=min,max,minmax --type=float64,float32,int32 --engine=auto,cuda,cpu,sequential,original --times --threads=@other \
+            echo --op=min,max,minmax --type=float64,float32,int32 \
+                --engine=auto,cuda,cpu,sequential,original --times --threads=@other \
                 --member=@other --help --version
             ;;
         gloved-bench)
-            echo --model=@directory --rows=@other --dim=@other --seed=@other --keep=@directory --engine=cpu,cuda,auto,all \
-                --simd=avx512,avx2,baseline,all --threads=@other --device=@other --pin=on,off --planes=on,off --gpu-memory=@other --batches=@other --k=@other \
-                --repeat=@other --rungs=list:all,v0,v1,v2,v3,v3-16B,v3-64B,v3-128B,v4,v5 --rung-seconds=@other \
-                --loads --daemon=@file --daemon-engine=auto,cuda,cpu --leak-queries=@other --format=text,csv --help --version
+            echo --model=@directory --rows=@other --dim=@other --seed=@other --keep=@directory \
+                --engine=cpu,cuda,auto,all --simd=avx512,avx2,baseline,all --threads=@other \
+                --device=@other --pin=on,off --planes=on,off --gpu-memory=@other --batches=@other \
+                --k=@other --repeat=@other \
+                --rungs=list:all,v0,v1,v2,v3,v3-16B,v3-64B,v3-128B,v4,v5 --rung-seconds=@other \
+                --loads --daemon=@file --daemon-engine=auto,cuda,cpu --leak-queries=@other \
+                --format=text,csv --help --version
             ;;
         gloved-distmat)
-            echo --metric=sqeuclidean,euclidean,cosine --engine=auto,cuda,cpu,sequential,global,shared8,shared16,shared32 --model=@directory \
-                --top=@other --threads=@other --simd=avx512,avx2,baseline --device=@other --member=@other --times --help --version
+            echo --metric=sqeuclidean,euclidean,cosine \
+                --engine=auto,cuda,cpu,sequential,global,shared8,shared16,shared32 \
+                --model=@directory --top=@other --threads=@other --simd=avx512,avx2,baseline \
+                --device=@other --member=@other --times --help --version
             ;;
         'gloved-bench distmat')
-            echo --rows=@other --dim=@other --rungs=list:all,sequential,cpu,global,shared8,shared16,shared32,cuda --repeat=@other \
-                --rung-seconds=@other --threads=@other --device=@other --seed=@other --format=text,csv --help --version
+            echo --rows=@other --dim=@other \
+                --rungs=list:all,sequential,cpu,global,shared8,shared16,shared32,cuda \
+                --repeat=@other --rung-seconds=@other --threads=@other --device=@other \
+                --seed=@other --format=text,csv --help --version
             ;;
         'gloved-bench matmin')
-            echo --count=@other --shape=@other --type=float64,float32,int32 --repeat=@other --threads=@other --device=@other \
-                --seed=@other --format=text,csv --help --version
+            echo --count=@other --shape=@other --type=float64,float32,int32 --repeat=@other \
+                --threads=@other --device=@other --seed=@other --format=text,csv --help --version
             ;;
     esac
 }
 
-# _gloved_request_options VERB: what a request takes behind its verb, in the same form.
+# _gloved_request_options VERB: prints the options of a request in the same form.
 _gloved_request_options() {
     case $1 in
         NEAR)
-            echo k=@other min=@other top=@other prefix=@other norm=raw,unit exclude=inputs,none engine=auto,cuda,cpu model=@other \
-                fields=list:row,rank,norm certify=0,1
+            echo k=@other min=@other top=@other prefix=@other norm=raw,unit exclude=inputs,none \
+                engine=auto,cuda,cpu model=@other fields=list:row,rank,norm certify=0,1
             ;;
         NEARVEC)
-            echo k=@other min=@other top=@other prefix=@other engine=auto,cuda,cpu model=@other fields=list:row,rank,norm certify=0,1
+            echo k=@other min=@other top=@other prefix=@other engine=auto,cuda,cpu model=@other \
+                fields=list:row,rank,norm certify=0,1
             ;;
         ANALOGY)
-            echo k=@other min=@other top=@other prefix=@other method=add,mul engine=auto,cuda,cpu model=@other \
-                fields=list:row,rank,norm certify=0,1
+            echo k=@other min=@other top=@other prefix=@other method=add,mul engine=auto,cuda,cpu \
+                model=@other fields=list:row,rank,norm certify=0,1
             ;;
         RANK) echo top=@other prefix=@other engine=auto,cuda,cpu model=@other ;;
         MATRIX) echo metric=cosine,sqeuclidean model=@other ;;
@@ -71,7 +90,7 @@ _gloved_request_options() {
     esac
 }
 
-# _gloved_words TEXT WORD...: replies with those of the words that begin with TEXT.
+# _gloved_words TEXT WORD...: replies with the words that begin with TEXT.
 _gloved_words() {
     local text=$1 word
     shift
@@ -80,11 +99,11 @@ _gloved_words() {
     done
 }
 
-# _gloved_files TEXT [directory]: replies with files, or directories alone.
+# _gloved_files TEXT [directory]: replies with files, or with directories only.
 _gloved_files() {
     local cur=$1 path
     if declare -F _filedir >/dev/null; then
-        # Bash-completion's knows about quotes and tildes. It completes «cur».
+        # The function of bash-completion handles quotes and tildes. It completes «cur».
         _filedir ${2:+-d}
         return
     fi
@@ -120,8 +139,8 @@ _gloved_value() {
     esac
 }
 
-# _gloved_kind NAME OPTION...: sets «kind» to that of the option NAME: empty when it takes no value.
-# Fails if there is none.
+# _gloved_kind NAME OPTION...: sets «kind» to the kind of the option NAME, empty if it has no value.
+# Fails if there is no such option.
 _gloved_kind() {
     local name=$1 option
     shift
@@ -134,8 +153,7 @@ _gloved_kind() {
     return 1
 }
 
-# _gloved_names TEXT OPTION...: replies with options' names; what takes its value behind «=» at the
-# end of the name.
+# _gloved_names TEXT OPTION...: replies with names of options, with «=» for options of requests.
 _gloved_names() {
     local text=$1 option
     local -a names=()
@@ -146,19 +164,19 @@ _gloved_names() {
     _gloved_words "$text" "${names[@]}"
 }
 
-# _gloved_request TEXT WORD...: completes a request of gloved-client: the last word, TEXT, behind
-# the others.
+# _gloved_request TEXT WORD...: completes TEXT, the last word of a request of gloved-client.
 _gloved_request() {
     local text=$1 word kind
     local -a options
     shift
     if (($# == 0)); then
-        _gloved_words "$text" NEAR NEARVEC ANALOGY RANK SIM DIST VEC ODD MATRIX PREFIX HAS MODELS USE FORMAT STATS RELOAD PING HELP QUIT
+        _gloved_words "$text" NEAR NEARVEC ANALOGY RANK SIM DIST VEC ODD MATRIX PREFIX HAS MODELS \
+            USE FORMAT STATS RELOAD PING HELP QUIT
         return
     fi
     read -ra options <<<"$(_gloved_request_options "$1")"
     shift
-    # The first word that is no option ends them. Which words a model has, nobody knows here.
+    # The first other word ends the options. Words of the model are not completed.
     for word; do
         [[ $word == *=* ]] && _gloved_kind "${word%%=*}" "${options[@]}" || return
     done
@@ -170,17 +188,18 @@ _gloved_request() {
     fi
 }
 
-# _gloved PROGRAM-AS-TYPED: what `complete -F` calls.
+# _gloved PROGRAM: completes a command line; `complete -F` calls it.
 _gloved() {
     local program=${1##*/} word kind value_of='' glued='' ended='' exporting='' text i
     local -a options words=() operands=()
     COMPREPLY=()
-    if [[ $program == gloved-bench && ${COMP_WORDS[1]-} == @(distmat|matmin) ]] && ((COMP_CWORD > 1)); then
+    if [[ $program == gloved-bench && ${COMP_WORDS[1]-} == @(distmat|matmin) ]] &&
+        ((COMP_CWORD > 1)); then
         program+=" ${COMP_WORDS[1]}"
     fi
     read -ra options <<<"$(_gloved_options "$program")"
 
-    # Bash breaks «--name=value» into three words: here it is one again.
+    # Bash splits «--name=value» into three words; this joins them.
     for ((i = 1; i <= COMP_CWORD; ++i)); do
         word=${COMP_WORDS[i]}
         if ((${#words[@]})) && [[ $glued || $word == =* ]]; then
@@ -199,13 +218,15 @@ _gloved() {
             value_of=
         elif [[ $ended || $word != -?* ]]; then
             operands+=("$word")
-            # A query may hold what looks like an option.
+            # A query may contain words that look like options.
             [[ $program != gloved-client ]] || ended=1
         elif [[ $word == -- ]]; then
             ended=1
         else
             [[ ${word%%=*} != --export ]] || exporting=1
-            if [[ $word != *=* ]] && _gloved_kind "$word" "${options[@]}" && [[ $kind ]]; then value_of=$word; fi
+            if [[ $word != *=* ]] && _gloved_kind "$word" "${options[@]}" && [[ $kind ]]; then
+                value_of=$word
+            fi
         fi
     done
 
@@ -238,11 +259,12 @@ _gloved() {
         esac
     fi
 
-    # Where the user has told bash not to break words at «=», a reply is the whole word.
+    # If bash does not split words at «=», a reply is the whole word.
     word=${COMP_WORDS[COMP_CWORD]-}
     if [[ $COMP_WORDBREAKS != *=* && $word == *=* ]]; then
         for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=${word%"${word##*=}"}${COMPREPLY[i]}; done
     fi
 }
 
-complete -F _gloved gloved gloved-client gloved-convert gloved-verify gloved-eval gloved-bench gloved-matmin gloved-distmat
+complete -F _gloved gloved gloved-client gloved-convert gloved-verify gloved-eval gloved-bench \
+    gloved-matmin gloved-distmat

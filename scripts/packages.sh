@@ -4,8 +4,9 @@
 packages_of() {
     case $1 in
         build)
-            echo g++ cmake ninja-build libboost-dev libboost-program-options-dev libfmt-dev libspdlog-dev libsystemd-dev libutf8proc-dev \
-                libxxhash-dev libzip-dev nlohmann-json3-dev zlib1g-dev
+            echo g++ cmake ninja-build libboost-dev libboost-program-options-dev libfmt-dev \
+                libspdlog-dev libsystemd-dev libutf8proc-dev libxxhash-dev libzip-dev \
+                nlohmann-json3-dev zlib1g-dev
             ;;
         try) echo socat ;;
         test) echo libgtest-dev man-db mandoc netcat-openbsd python3 socat strace zsh ;;
@@ -24,12 +25,11 @@ is_installed() {
     [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
 }
 
-# install_packages LIST...: installs what is missing of the named lists, and touches nothing when
-# nothing is.
+# install_packages LIST...: installs missing packages of these lists, if any.
 install_packages() {
     local list names package as_root=() missing=()
     if ! { command -v dpkg-query && command -v apt-get; } >/dev/null; then
-        echo "This is no Debian system: install by hand what these packages of Debian 12 hold, if it is missing:" >&2
+        echo "This is not Debian. Install what these packages of Debian 12 contain:" >&2
         for list; do packages_of "$list" >&2 || return; done
         return 0
     fi
@@ -43,13 +43,13 @@ install_packages() {
 
     if ((EUID != 0)); then
         if ! command -v sudo >/dev/null; then
-            echo "These packages are missing, and installing them needs root or sudo: ${missing[*]}" >&2
+            echo "Installing these packages needs root or sudo: ${missing[*]}" >&2
             return 1
         fi
         as_root=(sudo)
     fi
     echo "Installing ${missing[*]}" >&2
-    # env, because sudo may drop variables of ours.
+    # env, because sudo may drop variables.
     "${as_root[@]}" apt-get update -qq >&2 &&
         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
             apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2

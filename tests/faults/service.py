@@ -1,5 +1,4 @@
-"""What the programs of this folder that trouble the daemon share: gloved on the sample,
-connections, replies, a bystander."""
+"""Shared by the programs that attack the daemon: gloved on the sample, connections, a bystander."""
 import argparse
 import array
 import contextlib
@@ -20,7 +19,7 @@ SAMPLE = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "../../data/glove.6B.100d.sample.txt.gz"
 )
 PATIENCE_S = 60
-# What a sanitizer's runtime says, whichever it is.
+# A report of any sanitizer.
 REPORT = re.compile(r"(ERROR|WARNING|SUMMARY): \w*Sanitizer|runtime error:|LeakSanitizer")
 US = re.compile(rb" us=[0-9]+")
 
@@ -37,7 +36,7 @@ def parser(doc, seeded=True):
             "--seed",
             type=int,
             default=random.SystemRandom().randrange(1 << 32),
-            help="of what is random (printed)",
+            help="seed of random choices (default: random; printed)",
         )
     return made
 
@@ -52,8 +51,7 @@ def convert_sample(bin_dir, work):
 
 
 class Service:
-    """A gloved that runs until stop(), or until the block that it heads is left. What else is given
-    goes to Popen."""
+    """A gloved that runs until stop() or the end of its `with` block. `given` goes to Popen."""
 
     def __init__(
         self, bin_dir, work, model, *options, environment=None, program=None, engine="cpu", **given
@@ -105,13 +103,13 @@ class Service:
         return self.process.poll() is None
 
     def statistics(self):
-        """What STATS says, name to text."""
+        """The values of STATS, by name."""
         with Connection(self.path) as connection:
             lines = connection.ask(b"STATS").decode().split("\n")[1:-1]
         return dict(line.split("\t", 1) for line in lines)
 
     def own_bytes(self):
-        """What is resident of its own memory: the model is a file's."""
+        """Resident memory without mapped files, so without the model."""
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
             return next(
                 int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon:")
@@ -119,7 +117,7 @@ class Service:
 
     def processor_s(self):
         with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as stat:
-            # Behind the program's name, which may hold blanks.
+            # Fields behind the program's name, which may contain blanks.
             fields = stat.read().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -127,8 +125,7 @@ class Service:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def descriptors_back_to(self, count, within_s):
-        """The seconds until no more than `count` descriptors were open; None where they were not in
-        time."""
+        """Seconds until at most `count` descriptors are open; None if not in time."""
         watch = faults.Stopwatch()
         while self.alive() and self.descriptors() > count:
             if watch.seconds() > within_s:
@@ -137,7 +134,7 @@ class Service:
         return watch.seconds() if self.alive() else None
 
     def stop(self):
-        """Tells it to end; returns what there is against how it did."""
+        """Ends the daemon by SIGTERM; returns complaints."""
         complaints = []
         if self.alive():
             self.process.terminate()
@@ -148,7 +145,7 @@ class Service:
                 self.process.kill()
                 self.process.wait()
         else:
-            complaints.append("the daemon had ended before it was told to")
+            complaints.append("the daemon ended by itself")
         if self.process.returncode != 0:
             complaints.append(
                 f"the daemon ends with {self.process.returncode}: {self.log()[-2000:]}"
@@ -159,11 +156,11 @@ class Service:
 
 
 class Broken(Exception):
-    """The stream is not what the protocol says."""
+    """The daemon breaks the protocol."""
 
 
 class Connection:
-    """One connection. Every wait of its is bounded."""
+    """A connection whose waits all have a time limit."""
 
     def __init__(self, path, patience_s=PATIENCE_S):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -194,14 +191,14 @@ class Connection:
         self.socket.sendall(data)
 
     def send_all_that_is_taken(self, data):
-        """As far as the peer takes it: one that closes need not read to the end."""
+        """Sends as far as the peer reads; it may close before the end."""
         try:
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
             pass
 
     def more(self):
-        """Reads on; False at the end."""
+        """Reads more; returns False at the end."""
         try:
             data = self.socket.recv(1 << 18)
         except TimeoutError as fault:
@@ -212,7 +209,7 @@ class Connection:
         return bool(data)
 
     def reply(self):
-        """The next reply: status line and lines, as bytes. What is no reply is Broken."""
+        """Reads the next reply: status line and lines. Raises Broken if there is none."""
         while b"\n" not in self.got:
             if not self.more():
                 raise Broken(f"the end where a reply should be, behind {self.got[:200]!r}")
@@ -240,18 +237,18 @@ class Connection:
 
 
 def outcome(reply):
-    """OK, or the code of an ERR."""
+    """«OK», or the code of an ERR reply."""
     words = reply.split(None, 2)
     return "OK" if words[0] == b"OK" else words[1].decode()
 
 
 def without_us(reply):
-    """An answer as it is each time that the same is asked."""
+    """A reply without its time, so that equal questions have equal replies."""
     return US.sub(b" us=N", reply)
 
 
 class Bystander:
-    """A client that goes on asking for what it knows the answer to, while others misbehave."""
+    """A client that asks questions with known answers while others misbehave."""
 
     QUESTIONS = (
         b"NEAR k=5 king - man + woman",
@@ -289,7 +286,7 @@ class Bystander:
             self.complaint = f"its connection broke: {fault}"
 
     def stop(self):
-        """What there is against how it was served."""
+        """Ends it; returns complaints."""
         self.ending.set()
         self.thread.join(2 * PATIENCE_S)
         self.connection.socket.close()
@@ -299,11 +296,10 @@ class Bystander:
 
 
 class Witness:
-    """A bystander in a process of its own, so that what this program does is not in the times of
-    its answers."""
+    """A bystander in a child process, so that this program's work does not delay it."""
 
     def __init__(self, path, questions=Bystander.QUESTIONS, pause_s=0.001):
-        self.answers = []  # (when, how long it took); at stop()
+        self.answers = []  # (time asked, seconds); filled by stop()
         down, self.ending = os.pipe()
         self.result, up = os.pipe()
         self.pid = os.fork()
@@ -337,8 +333,8 @@ class Witness:
         return times, "" if times else "it was never answered"
 
     def stop(self):
-        """What there is against how it was served."""
-        # A word, since later processes may hold the pipe too: its end would not come.
+        """Ends it; returns complaints."""
+        # A byte, since closing is not enough: later processes may hold the pipe too.
         os.write(self.ending, b".")
         os.close(self.ending)
         with os.fdopen(self.result, "rb") as result:
@@ -349,12 +345,12 @@ class Witness:
         return [f"witness: {complaint}"] if complaint else []
 
     def between(self, begin, end):
-        """How long the answers took that were asked for then."""
+        """Seconds of the answers to questions asked between `begin` and `end`."""
         return [took for when, took in self.answers if begin <= when < end]
 
 
 def want_descriptors(count):
-    """Lets this program have that many, or gives up."""
+    """Raises the limit of descriptors to `count`, or skips the program."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < count:
         try:
@@ -366,8 +362,7 @@ def want_descriptors(count):
 
 
 def as_user(function, user, group, groups):
-    """What the function returns, a text, when another user calls it, in a process of that user's
-    own. For root alone."""
+    """Calls the function in a child process as another user; returns its text. Needs root."""
     result, up = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -376,9 +371,7 @@ def as_user(function, user, group, groups):
             os.setgid(group)
             os.setuid(user)
             os.write(up, function().encode())
-        except (
-            Exception
-        ) as fault:  # told to who waits; a child of ours must not go on as if it were this program
+        except Exception as fault:  # the child must not go on as a copy of this program
             os.write(up, f"{type(fault).__name__}: {fault}".encode())
         finally:
             os._exit(0)
@@ -391,8 +384,7 @@ def as_user(function, user, group, groups):
 
 @contextlib.contextmanager
 def connecting_as(user, group):
-    """Sockets that are connected in here are this user's for their peer, whatever becomes of them.
-    For root alone."""
+    """Connects sockets as another user: peers see that user from then on. Needs root."""
     own_user, own_group = os.geteuid(), os.getegid()
     os.setegid(group)
     os.seteuid(user)

