@@ -1,4 +1,4 @@
-# gloved-verify's parts, and what it says of models whose faults are made on purpose (verify_damage_test.cpp has the files').
+# gloved-verify, and its messages about faults of models (verify_damage_test.cpp: of files).
 gloved_add_test(verify_integration_test
   LABELS integration
   SOURCES
