@@ -269,13 +269,13 @@ def first_own_call(calls, input_path):
     sys.exit("the trace shows no opening of the input")
 
 
-def spread(numbers, most):
-    """At most `most` of the numbers: the first, the last, and evenly chosen ones between."""
-    if len(numbers) <= most:
+def spread(numbers, count):
+    """At most `count` of the numbers: the first, the last, and evenly chosen ones between."""
+    if len(numbers) <= count:
         return list(numbers)
-    if most == 1:
+    if count == 1:
         return [numbers[0]]
-    return sorted({numbers[round(i * (len(numbers) - 1) / (most - 1))] for i in range(most)})
+    return sorted({numbers[round(i * (len(numbers) - 1) / (count - 1))] for i in range(count)})
 
 
 def print_table(header, rows):

@@ -3,10 +3,9 @@
 
     brute_force.py GLOVE_TEXT SOCKET [WORDS [ANALOGIES]]
 
-Asks for the 10 nearest of random words and of random analogies b - a + c, and computes the same
-with numpy in float64. Words and order must be equal, but for neighbours whose scores differ by less
-than 1e-12; scores must agree in all 6 decimals that the wire prints, within half a unit of the last
-plus 1e-12.
+Asks for the 10 nearest of random words and random analogies b - a + c, and computes the same with
+NumPy in float64. Words and order must be equal, except for neighbours whose scores differ by less
+than 1e-12. Scores must agree in the 6 printed decimals, within half a unit of the last and 1e-12.
 """
 import socket
 import sys

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Times PyTorch's cdist on this machine's GPU beside gloved-bench distmat, by turns.
+"""Times PyTorch's cdist and gloved-bench distmat on this machine's GPU, by turns.
 
     cdist_beside.py BENCH [--rows M] [--dim D] [--rounds N] [--repeat R]
 
 BENCH is the gloved-bench program. Both compute all distances of M random float32 rows and leave
-them on the device; times are by the device's events. PyTorch goes by the matrix product
-(use_mm_for_euclid_dist) without TF32, and computes Euclidean distances; gloved squared ones. Each
-side also says how far it is from float64 on a sample of rows, relatively. Exit status 1 where
-gloved is slower, or without PyTorch or a GPU.
+them on the device; device events measure the time. PyTorch uses the matrix product
+(use_mm_for_euclid_dist) without TF32 and computes Euclidean distances, gloved squared ones. The
+relative difference of each from float64 is printed for a sample of rows. Exit status 1 if gloved is
+slower, or without PyTorch or a GPU.
 """
 import argparse
 import csv
@@ -102,7 +102,7 @@ def main():
     ours, theirs = [], []
     for _ in range(arguments.rounds):
         theirs.append(torch_ms())
-        # What PyTorch keeps for itself would be missing from the other side.
+        # Memory that PyTorch keeps would be missing for gloved-bench.
         torch.cuda.empty_cache()
         ours.append(gloved_ms(arguments))
     print("torch cdist   ms " + ", ".join(f"{ms:.3f}" for ms in theirs))

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Compares gloved-distmat with NumPy's float64, and times it beside SciPy's cdist in the same
-minute.
+"""Compares gloved-distmat with NumPy's float64, and times it beside SciPy's cdist.
 
     distmat_beside.py BIN_DIR [--rows M] [--dim N] [--repeat R]
 
-For each metric, on points of float32 and of float64, which but for cosine have a common offset of a
-million: the largest error of a distance, relative to it, among pairs that are drawn at random; and
-absolute, among each row and a copy of it that was moved by little. Exit status 1 where one exceeds
-what kernels/distance/canonical.hpp says, where a distance to itself is not 0 or the matrix not
-symmetric, bit for bit. SciPy is given float64, which it computes in. Needs numpy and scipy.
+For each metric, on float32 and float64 points (with a common offset of a million, except for
+cosine), it prints two errors: the largest relative error of random pairs, and the largest absolute
+error between each row and a slightly moved copy. Exit status 1 if an error exceeds the bound of
+kernels/distance/canonical.hpp, a distance to itself is not 0, or the matrix is not symmetric to the
+bit. SciPy gets float64, in which it computes. Needs numpy and scipy.
 """
 import argparse
 import pathlib
@@ -42,7 +41,7 @@ def parse_arguments():
 
 
 def points(rows, dim):
-    """The last half are the first half, each moved by a millionth of its length."""
+    """Points whose second half is the first half, moved by a millionth of its length."""
     random = numpy.random.default_rng(1)
     half = random.standard_normal((rows // 2, dim))
     return numpy.concatenate([half, half * (1 + 1e-6 * random.standard_normal(half.shape))])

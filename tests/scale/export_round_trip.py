@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
-"""Exports a model in each format, loads it with gensim and NumPy, and compares every word and the
-bits of every number.
+"""Exports a model in each format, loads it with gensim and NumPy, and compares words and bits.
 
     export_round_trip.py GLOVED_CONVERT MODEL_DIR [SCRATCH_DIR]
 
-The model's files are read by this script itself (common/format/FORMAT.md). What gensim cannot load
-is printed and left out: keys that hold 0x20 (where a file has such keys, gensim is given a model
-without them), and keys of invalid UTF-8 are compared as gensim decodes them. Exit status 1 on any
-difference. Needs Debian's python3-numpy and python3-gensim, and room for the model three times
-over.
+This script reads the model's files itself (common/format/FORMAT.md). gensim cannot load keys with
+blanks, so it gets a model without them; keys of invalid UTF-8 are compared as gensim decodes them.
+Both are printed. Exit status 1 on any difference. Needs Debian's python3-numpy and python3-gensim,
+and room for three copies of the model.
 """
 import os
 import struct
@@ -82,90 +80,83 @@ class Comparison:
         )
 
 
+def export(convert, form, source, path, comparison):
+    run = subprocess.run(
+        [convert, "--export", form, source, path], stderr=subprocess.PIPE, text=True, check=False
+    )
+    print("".join(f"        {line}\n" for line in run.stderr.splitlines()), end="")
+    if run.returncode != 0:
+        comparison.note(form, False, f"exit status {run.returncode}")
+    return run.returncode == 0
+
+
+def compare_npy(path, keys, values, comparison):
+    array = np.load(path)
+    same = same_bits(array, values)
+    right = array.dtype == np.dtype("<f4") and array.flags.c_contiguous and same
+    figure = f"numpy.load gives {array.shape} {array.dtype}, {'' if same else 'NOT '}the bits"
+    comparison.note("npy", right, figure)
+    with open(path + ".words", "rb") as file:
+        words = file.read().split(b"\n")
+    comparison.note("npy words", words == keys + [b""], f"{len(words) - 1} words")
+    os.remove(path)
+    os.remove(path + ".words")
+
+
+def without_blanks(convert, scratch, keys, values, plain):
+    """Converts the keys without blanks; returns the model."""
+    text = os.path.join(scratch, "plain.txt")
+    with open(text, "wb") as file:
+        for index in plain:
+            # repr of a float64 that holds a float32 reads back as that float32.
+            numbers = [repr(float(value)).encode() for value in values[index]]
+            file.write(b" ".join([keys[index], *numbers]) + b"\n")
+    model = os.path.join(scratch, "plain")
+    command = [convert, "--dim", str(values.shape[1]), "--format", "glove", text, model]
+    subprocess.run(command, stderr=subprocess.DEVNULL, check=True)
+    os.remove(text)
+    return model
+
+
+def is_utf8(key):
+    try:
+        key.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def main():
     if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
     convert, model = sys.argv[1:3]
     keys, values = read_model(model)
     comparison = Comparison()
-
-    def export(form, source, path):
-        run = subprocess.run(
-            [convert, "--export", form, source, path],
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-        print("".join(f"        {line}\n" for line in run.stderr.splitlines()), end="")
-        if run.returncode != 0:
-            comparison.note(form, False, f"exit status {run.returncode}")
-        return run.returncode == 0
-
     with tempfile.TemporaryDirectory(dir=sys.argv[3] if len(sys.argv) == 4 else None) as scratch:
         out = os.path.join(scratch, "out")
-        if export("npy", model, out):
-            array = np.load(out)
-            comparison.note(
-                "npy",
-                array.dtype == np.dtype("<f4")
-                and array.flags.c_contiguous
-                and same_bits(array, values),
-                (
-                    f"numpy.load gives {array.shape} {array.dtype},"
-                    f" {'' if same_bits(array, values) else 'NOT '}the bits"
-                ),
-            )
-            with open(out + ".words", "rb") as file:
-                words = file.read().split(b"\n")
-            comparison.note("npy words", words == keys + [b""], f"{len(words) - 1} words")
-            os.remove(out)
-            os.remove(out + ".words")
+        if export(convert, "npy", model, out, comparison):
+            compare_npy(out, keys, values, comparison)
 
         plain = [index for index, key in enumerate(keys) if b" " not in key]
         if len(plain) != len(keys):
-            print(
-                f"exempt  {len(keys) - len(plain)} keys hold blanks: gensim is given the"
-                f" {len(plain)} others"
-            )
+            blanks = len(keys) - len(plain)
+            print(f"exempt  {blanks} keys have blanks: gensim gets the {len(plain)} others")
             if not plain:
                 sys.exit(comparison.failed)
-            text = os.path.join(scratch, "plain.txt")
-            with open(text, "wb") as file:
-                for index in plain:
-                    # repr of a float64 that holds a float32 reads back as that float32.
-                    file.write(
-                        b" ".join(
-                            [keys[index], *(repr(float(value)).encode() for value in values[index])]
-                        )
-                        + b"\n"
-                    )
-            model = os.path.join(scratch, "plain")
-            subprocess.run(
-                [convert, "--dim", str(values.shape[1]), "--format", "glove", text, model],
-                stderr=subprocess.DEVNULL,
-                check=True,
-            )
-            os.remove(text)
+            model = without_blanks(convert, scratch, keys, values, plain)
             keys, values = [keys[index] for index in plain], values[plain]
-
-        invalid = 0
-        for key in keys:
-            try:
-                key.decode("utf-8")
-            except UnicodeDecodeError:
-                invalid += 1
+        invalid = sum(not is_utf8(key) for key in keys)
         if invalid:
             print(
                 f"exempt  {invalid} keys are invalid UTF-8: compared as gensim decodes them, with"
                 " unicode_errors='replace'"
             )
-
         for form, how in (
             ("glove", {"binary": False, "no_header": True}),
             ("word2vec", {"binary": False}),
             ("word2vec-bin", {"binary": True}),
         ):
-            if export(form, model, out):
+            if export(convert, form, model, out, comparison):
                 comparison.gensim(f"{form} in gensim", out, keys, values, **how)
                 os.remove(out)
     sys.exit(comparison.failed)

@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""Whether connections share gloved well, in rates and waits, on a model of full size.
+"""Measures whether connections share gloved fairly, on a model of full size.
 
     fairness.py BIN_DIR MODEL [--rounds N] [--seconds S] [--only together|flood] [--threads T]
 
-together: 64 connections, each with one request at a time, against one such connection, with
---batch-ms 100: requests that wait together share a pass over memory, so 64 must get at least 4
-times the answers a second that one gets. flood: with the default --batch-ms one client asks one
-request at a time, first alone, then beside another that keeps 10,000 requests sent ahead. Its 99th
-percentile must be at most 4 times what it is alone.
+together: 64 connections with one request at a time must get at least 4 times the answers per second
+of one such connection, with --batch-ms 100: waiting requests share a pass over memory. flood: a
+client with one request at a time runs alone, and beside one that keeps 10,000 requests ahead, with
+the default --batch-ms. Its 99th percentile may be at most 4 times that alone.
 
-Both halves of a round come right after another, in turns; the rounds' median ratio decides. The
-flood has a process of its own. What the processors were used for is told beside: on 2 of them the
-askers must not take what they measure. Exit status: 0 both held, 1 one did not, 2 wrong usage.
+Both halves of a round run right after each other; the median ratio of the rounds decides. The flood
+runs in its own process. The processor time of all is printed: on 2 processors the clients must not
+need what they measure. Exit status: 0 both held, 1 one did not, 2 wrong usage.
 """
 import argparse
 import contextlib
@@ -28,10 +27,10 @@ import tempfile
 import time
 
 TOGETHER = 64
-AT_LEAST = 4.0
+MIN_RATIO = 4.0
 BATCH_MS = 100
 SENT_AHEAD = 10_000
-AT_MOST = 4.0
+MAX_RATIO = 4.0
 PATIENCE_S = 60
 WORDS = 5000
 
@@ -52,8 +51,8 @@ def cpu_seconds(pid):
 @contextlib.contextmanager
 def daemon(arguments, work, *options):
     path = os.path.join(work, "s")
-    command = [os.path.join(arguments.bin, "gloved"), "--model", arguments.model, "--socket", path, "--engine", "cpu",
-               "--threads", str(arguments.threads), *options]  # fmt: skip
+    command = [os.path.join(arguments.bin, "gloved"), "--model", arguments.model]
+    command += ["--socket", path, "--engine", "cpu", "--threads", str(arguments.threads), *options]
     with open(os.path.join(work, "log"), "w+", encoding="utf-8") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log)
         try:
@@ -86,8 +85,7 @@ def connect(path):
 
 
 class Answer:
-    """Tells when one reply is complete, with little work: replies here are OK with lines behind
-    it."""
+    """Finds the end of a reply, which is always OK with lines, in little time."""
 
     def __init__(self):
         self.got = b""
@@ -167,7 +165,7 @@ def flood(path, words):
         selector.select(PATIENCE_S)
         with contextlib.suppress(BlockingIOError):
             data = rest + connection.recv(1 << 20)
-            # Words hold no blank, so this is a status line wherever it stands.
+            # Words have no blanks, so this is always a status line.
             ahead -= data.count(b"OK 10")
             rest = data[-4:]
 
@@ -182,7 +180,7 @@ def flooding(path, words):
         finally:
             os._exit(status)
     try:
-        time.sleep(1)  # until it is at full depth, and the daemon has learnt what its batches take
+        time.sleep(1)  # until the queue is full and the daemon has measured its batches
         yield pid
         if os.waitpid(pid, os.WNOHANG) != (0, 0):
             sys.exit("the flood ended by itself")
@@ -221,14 +219,19 @@ def together(arguments, words, work):
             after = stats(path)
             queries = int(after["queries"]) - int(batches["queries"])
             ratios.append(many / one)
-            print(f"  round {number + 1}: one {one:7.1f}/s, {TOGETHER} {many:7.1f}/s, ratio {many / one:5.2f}; "
-                  f"{queries / max(1, int(after['batches']) - int(batches['batches'])):.1f} a batch; processors used: "
-                  f"daemon {(cpu_seconds(pid) - before) / arguments.seconds:.2f}, askers "
-                  f"{(time.process_time() - own_before) / arguments.seconds:.2f}", flush=True)  # fmt: skip
+            passes = max(1, int(after["batches"]) - int(batches["batches"]))
+            used = (cpu_seconds(pid) - before) / arguments.seconds
+            own = (time.process_time() - own_before) / arguments.seconds
+            print(
+                f"  round {number + 1}: one {one:7.1f}/s, {TOGETHER} {many:7.1f}/s, ratio"
+                f" {many / one:5.2f}; {queries / passes:.1f} a batch; processors used: daemon"
+                f" {used:.2f}, clients {own:.2f}",
+                flush=True,
+            )
     ratio = statistics.median(ratios)
-    held = ratio >= AT_LEAST
+    held = ratio >= MIN_RATIO
     print(
-        f"  {'held' if held else 'MISSED'}: median ratio {ratio:.2f}, wanted at least {AT_LEAST:g}"
+        f"  {'held' if held else 'MISSED'}: median ratio {ratio:.2f}, wanted at least {MIN_RATIO:g}"
     )
     return held
 
@@ -250,15 +253,24 @@ def beside_flood(arguments, words, work):
                 )
             queries = int(after["queries"]) - int(batches["queries"])
             ratios.append(percentile(loud, 0.99) / percentile(quiet, 0.99))
-            print(f"  round {number + 1}: alone p50 {percentile(quiet, 0.5):6.2f} p99 {percentile(quiet, 0.99):6.2f} ms, beside p50 "
-                  f"{percentile(loud, 0.5):6.2f} p99 {percentile(loud, 0.99):6.2f} ms, ratio of p99 {ratios[-1]:5.2f}; "
-                  f"{queries / max(1, int(after['batches']) - int(batches['batches'])):.1f} a batch, predicted for one "
-                  f"{int(after['single_query_us']) / 1000:.2f} ms; "
-                  f"flood {(queries - len(loud)) / arguments.seconds:.0f}/s; processors used: daemon {used / arguments.seconds:.2f}, "
-                  f"flood {flood_used / arguments.seconds:.2f}", flush=True)  # fmt: skip
+            alone, beside = (
+                f"p50 {percentile(times, 0.5):6.2f} p99 {percentile(times, 0.99):6.2f} ms"
+                for times in (quiet, loud)
+            )
+            passes = max(1, int(after["batches"]) - int(batches["batches"]))
+            print(
+                f"  round {number + 1}: alone {alone}, beside {beside}, ratio of p99"
+                f" {ratios[-1]:5.2f}; {queries / passes:.1f} a batch, predicted for one"
+                f" {int(after['single_query_us']) / 1000:.2f} ms;"
+                f" flood {(queries - len(loud)) / arguments.seconds:.0f}/s; processors used: daemon"
+                f" {used / arguments.seconds:.2f}, flood {flood_used / arguments.seconds:.2f}",
+                flush=True,
+            )
     ratio = statistics.median(ratios)
-    held = ratio <= AT_MOST
-    print(f"  {'held' if held else 'MISSED'}: median ratio {ratio:.2f}, wanted at most {AT_MOST:g}")
+    held = ratio <= MAX_RATIO
+    print(
+        f"  {'held' if held else 'MISSED'}: median ratio {ratio:.2f}, wanted at most {MAX_RATIO:g}"
+    )
     return held
 
 

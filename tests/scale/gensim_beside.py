@@ -3,8 +3,8 @@
 
     gensim_beside.py BIN_DIR|SOCKET VECTORS [--count N] [--seed S] [--only KIND]
 
-VECTORS is GloVe's text. Given a build's folder of programs, it is converted and served by gloved
-for the time; given a socket, the daemon there must serve it. N random cases (1,000) of each kind:
+VECTORS is GloVe's text. Given BIN_DIR, this converts it and serves it with gloved; given a socket,
+the daemon there must serve it. N random cases (1,000) of each kind:
 
     near      NEAR norm=unit EXPR          most_similar(positive=…, negative=…), with weights
     analogy   ANALOGY method=mul a b c     most_similar_cosmul(positive=[b, c], negative=[a])
@@ -12,10 +12,9 @@ for the time; given a socket, the daemon there must serve it. N random cases (1,
     rank      RANK a b                     rank(a, b)
     sim       SIM a b                      similarity(a, b)
 
-Words and order must be equal. gensim computes in float32, so words may change places, also over the
-end of the list, where their scores, computed here in float64, are closer than 1e-6; a rank may
-differ by as many rows as are so close to its score; similarities may differ by 1e-6. What was
-excused so is counted. Exit status 1 on anything else. Needs Debian's python3-gensim.
+Words and order must be equal. gensim computes in float32, so words may change places if their
+float64 scores are closer than 1e-6. A rank may differ by the number of rows that close,
+similarities by 1e-6. Such differences are counted. Exit status 1 on any other. Needs Debian's python3-gensim.
 """
 import argparse
 import contextlib

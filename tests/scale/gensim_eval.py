@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
-"""Compares the figures of gloved-eval with those of gensim's evaluate_word_analogies and
-evaluate_word_pairs.
+"""Compares figures of gloved-eval with gensim's evaluate_word_analogies and evaluate_word_pairs.
 
     gensim_eval.py BIN_DIR SOCKET VECTORS (analogies|pairs) FILE [TOP ...]
 
-The daemon at SOCKET serves the model of VECTORS, GloVe's text. Every TOP (300000) is gensim's
-restrict_vocab. The counts of each section must be equal; gensim computes in float32, so a section
-may differ by questions whose best two words are closer than that, which shows as a difference of
-few. Correlations may differ by 1e-6. Exit status 1 on any difference. Needs Debian's
-python3-gensim; gensim takes three minutes for the 19,544 questions of word2vec on 100 numbers a
-word.
+The daemon at SOCKET serves the model of VECTORS, GloVe's text. Each TOP (300000) is gensim's
+restrict_vocab. The counts of each section must be equal. gensim computes in float32, so a section
+may differ by questions whose two best words are closer than that; then the difference is small.
+Correlations may differ by 1e-6. Exit status 1 on any difference. Needs Debian's python3-gensim.
+gensim takes three minutes for the 19,544 questions of word2vec with 100 numbers a word.
 """
 import json
 import subprocess

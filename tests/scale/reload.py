@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
-"""Loads a model anew again and again while clients ask it, and another model of the same daemon is
-asked too.
+"""Reloads a model again and again while clients ask it and another model of the same daemon.
 
     reload.py BIN_DIR MODEL_A MODEL_B [--reloads N] [--clients N] [--engine NAME]
 
-A and B stand in for each other under one name: before each of N (10) RELOADs their directories are
-exchanged. Every answer must be one of A or one of B, as the generation in its status line says,
-line by line what the cpu engine gave for that model at the start; none may fail. At the end the
-daemon's own memory and, on a GPU, the device's must be what they were after the first two. The
-models are copied (hard links where the file system has them), so they stay as they are.
+Before each of N (10) RELOADs, A and B change places under one name. Every answer must be, line by
+line, the cpu engine's answer for the generation in its status line; none may fail. At the end own
+memory and, on a GPU, device memory must be as after the first reload. Models are copied, by hard
+links if possible, so they do not change.
 
 Exit status: 0 all of it held, 1 something did not.
 """
@@ -25,7 +23,7 @@ import threading
 import time
 
 WORDS = 40
-# Bytes, and MiB: what allocators keep.
+# Memory that allocators keep, in bytes and in MiB.
 SLACK = {"own memory": 4 << 20, "device memory": 4}
 GROWTH = 1.02
 PATIENCE_S = 120
@@ -39,7 +37,7 @@ class Connection:
         self.file = self.socket.makefile("rb")
 
     def ask(self, line):
-        """The status line's fields (or the ERR line under the key ERR), and the lines."""
+        """Asks; returns the status line's fields (an ERR line under the key ERR), and the lines."""
         self.socket.sendall(line + b"\n")
         status = self.file.readline().rstrip(b"\n")
         if not status.startswith(b"OK "):
@@ -55,7 +53,7 @@ def quoted(word):
 
 
 def device_memory():
-    """MiB in use on all devices; nothing where there are none."""
+    """MiB in use on all devices; None without devices."""
     if not shutil.which("nvidia-smi"):
         return None
     told = subprocess.run(
@@ -71,7 +69,7 @@ def stats(connection):
 
 
 def sample_of(*models):
-    """Words that all models have, evenly from the keys of the first."""
+    """Random words that all models have."""
     keys = (pathlib.Path(models[0]) / "keys").read_bytes().split(b"\n")[:-1]
     others = [set((pathlib.Path(model) / "keys").read_bytes().split(b"\n")) for model in models[1:]]
     words = [
@@ -91,7 +89,7 @@ def link_tree(source, target):
             shutil.copy(os.path.join(source, name), os.path.join(target, name))
 
 
-def main():
+def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -101,120 +99,141 @@ def main():
     parser.add_argument("--reloads", type=int, default=10)
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--engine", default="auto")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+class Run:
+    """A daemon with a model that is reloaded (live) and one that is not (still)."""
+
+    def __init__(self, arguments, work, words):
+        self.words = words
+        self.faults = []
+        self.counts = [0] * (arguments.clients + 1)
+        self.stop = threading.Event()
+        self.live, self.spare, self.path = (
+            os.path.join(work, name) for name in ("live", "spare", "s")
+        )
+        link_tree(arguments.a, self.live)
+        link_tree(arguments.b, self.spare)
+        command = [arguments.bin / "gloved", "--model", f"live={self.live}"]
+        command += ["--model", f"still={arguments.a}", "--socket", self.path]
+        command += ["--engine", arguments.engine, "--pin", "off"]
+        self.daemon = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+    def connect(self):
+        begun = time.monotonic()
+        while time.monotonic() < begun + PATIENCE_S:
+            try:
+                self.control = Connection(self.path)
+                self.control.ask(b"PING")
+                return
+            except OSError:
+                time.sleep(0.05)
+        sys.exit("the daemon does not serve")
+
+    def exchange(self):
+        """Puts the other model in place and reloads."""
+        os.rename(self.live, self.live + ".aside")
+        os.rename(self.spare, self.live)
+        os.rename(self.live + ".aside", self.spare)
+        fields, lines = self.control.ask(b"RELOAD live")
+        if b"ERR" in fields or len(lines) != 1:
+            self.faults.append(f"RELOAD: {fields}")
+
+    def answers_of_cpu(self):
+        """The generation, and its answers by the cpu engine."""
+        answers = {}
+        for word in self.words:
+            fields, lines = self.control.ask(b"NEAR k=5 engine=cpu " + quoted(word))
+            answers[word] = lines
+        return fields[b"generation"], answers
+
+    def learn(self):
+        """Learns the answers of both models."""
+        self.known = dict([self.answers_of_cpu()])
+        self.exchange()
+        self.known.update([self.answers_of_cpu()])
+        self.still = self.control.ask(b"USE still")[0][b"generation"]
+
+    def ask(self, number):
+        """A client, in a thread of its own."""
+        connection = Connection(self.path)
+        chance = random.Random(number)
+        # The last client asks the model that is not reloaded.
+        model = b"still" if number == len(self.counts) - 1 else b"live"
+        while not self.stop.is_set():
+            word = chance.choice(self.words)
+            fields, lines = connection.ask(b"NEAR k=5 model=" + model + b" " + quoted(word))
+            self.counts[number] += 1
+            if b"ERR" in fields or lines != self.known[fields[b"generation"]][word]:
+                self.faults.append(f"{model}: {word} {fields} {lines}")
+            elif model == b"still" and fields[b"generation"] != self.still:
+                self.faults.append(f"another generation of the model left alone: {fields}")
+
+    def settled_memory(self):
+        """Own memory and device memory, once replaced models are freed."""
+        begun = time.monotonic()
+        while (
+            stats(self.control)[b"retired_models"] != b"0" and time.monotonic() < begun + PATIENCE_S
+        ):
+            time.sleep(0.05)
+        time.sleep(1)
+        return int(stats(self.control)[b"own_memory_bytes"]), device_memory()
+
+    def reload(self, reloads):
+        """Reloads while clients ask. Returns seconds, and memory before and after."""
+        threads = [
+            threading.Thread(target=self.ask, args=(number,)) for number in range(len(self.counts))
+        ]
+        for thread in threads:
+            thread.start()
+        self.exchange()
+        before = self.settled_memory()
+        begun = time.monotonic()
+        for _ in range(reloads):
+            self.exchange()
+        seconds = time.monotonic() - begun
+        # The two models differ in size: compare the same one.
+        if reloads % 2:
+            self.exchange()
+        after = self.settled_memory()
+        self.stop.set()
+        for thread in threads:
+            thread.join()
+        return seconds, before, after
+
+    def end(self):
+        self.stop.set()
+        self.daemon.terminate()
+        if self.daemon.wait(PATIENCE_S) != 0:
+            self.faults.append(f"the daemon ended with {self.daemon.returncode}")
+
+
+def main():
+    arguments = parse_arguments()
     words = sample_of(arguments.a, arguments.b)
     if not words:
         sys.exit("the models have no words in common")
-    faults = []
-    counts = [0] * (arguments.clients + 1)
-    stop = threading.Event()
-    with tempfile.TemporaryDirectory(
-        prefix="gloved-reload-", dir=os.path.dirname(os.path.abspath(arguments.a))
-    ) as work:
-        live, spare, path = (os.path.join(work, name) for name in ("live", "spare", "s"))
-        link_tree(arguments.a, live)
-        link_tree(arguments.b, spare)
-        command = [
-            arguments.bin / "gloved",
-            "--model",
-            f"live={live}",
-            "--model",
-            f"still={arguments.a}",
-            "--socket",
-            path,
-        ]
-        daemon = subprocess.Popen(
-            [*command, "--engine", arguments.engine, "--pin", "off"], stderr=subprocess.DEVNULL
-        )
+    beside = os.path.dirname(os.path.abspath(arguments.a))
+    with tempfile.TemporaryDirectory(prefix="gloved-reload-", dir=beside) as work:
+        run = Run(arguments, work, words)
         try:
-            begun = time.monotonic()
-            while time.monotonic() < begun + PATIENCE_S:
-                try:
-                    control = Connection(path)
-                    control.ask(b"PING")
-                    break
-                except OSError:
-                    time.sleep(0.05)
-
-            def exchange():
-                os.rename(live, live + ".aside")
-                os.rename(spare, live)
-                os.rename(live + ".aside", spare)
-                fields, lines = control.ask(b"RELOAD live")
-                if b"ERR" in fields or len(lines) != 1:
-                    faults.append(f"RELOAD: {fields}")
-
-            def known():
-                answers = {}
-                for word in words:
-                    fields, lines = control.ask(b"NEAR k=5 engine=cpu " + quoted(word))
-                    answers[word] = lines
-                return fields[b"generation"], answers
-
-            of = dict([known()])
-            exchange()
-            of.update([known()])
-            still = control.ask(b"USE still")[0][b"generation"]
-
-            def client(number):
-                connection = Connection(path)
-                chance = random.Random(number)
-                # The last one asks the model that is left alone.
-                model = b"still" if number == arguments.clients else b"live"
-                while not stop.is_set():
-                    word = chance.choice(words)
-                    fields, lines = connection.ask(b"NEAR k=5 model=" + model + b" " + quoted(word))
-                    counts[number] += 1
-                    if b"ERR" in fields or lines != of[fields[b"generation"]][word]:
-                        faults.append(f"{model}: {word} {fields} {lines}")
-                    elif model == b"still" and fields[b"generation"] != still:
-                        faults.append(f"another generation of the model left alone: {fields}")
-
-            def settled():
-                """Own memory and the device's, when what was replaced is gone."""
-                begun = time.monotonic()
-                while (
-                    stats(control)[b"retired_models"] != b"0"
-                    and time.monotonic() < begun + PATIENCE_S
-                ):
-                    time.sleep(0.05)
-                time.sleep(1)
-                return int(stats(control)[b"own_memory_bytes"]), device_memory()
-
-            threads = [
-                threading.Thread(target=client, args=(number,))
-                for number in range(arguments.clients + 1)
-            ]
-            for thread in threads:
-                thread.start()
-            exchange()
-            memory = settled()
-            begun = time.monotonic()
-            for _ in range(arguments.reloads):
-                exchange()
-            seconds = time.monotonic() - begun
-            # Two models take different room: it is the first one's that is compared.
-            if arguments.reloads % 2:
-                exchange()
-            after = settled()
-            stop.set()
-            for thread in threads:
-                thread.join()
-            engine = stats(control)[b"engine"].decode()
+            run.connect()
+            run.learn()
+            seconds, memory, after = run.reload(arguments.reloads)
+            engine = stats(run.control)[b"engine"].decode()
         finally:
-            stop.set()
-            daemon.terminate()
-            if daemon.wait(PATIENCE_S) != 0:
-                faults.append(f"the daemon ended with {daemon.returncode}")
+            run.end()
+    faults = run.faults
     for name, before, now in zip(("own memory", "device memory"), memory, after):
         if before is not None and now > before * GROWTH + SLACK[name]:
             faults.append(f"{name} grew from {before} to {now}")
     for fault in faults[:10]:
         print(fault, file=sys.stderr)
     print(
-        f"engine {engine}: {arguments.reloads} reloads in {seconds:.1f} s, {sum(counts)} queries"
-        f" meanwhile, {len(faults)} faults; own memory {memory[0] >> 20} -> {after[0] >> 20} MiB,"
-        f" device {memory[1]} -> {after[1]} MiB"
+        f"engine {engine}: {arguments.reloads} reloads in {seconds:.1f} s, {sum(run.counts)}"
+        f" queries meanwhile, {len(faults)} faults; own memory {memory[0] >> 20} ->"
+        f" {after[0] >> 20} MiB, device {memory[1]} -> {after[1]} MiB"
     )
     return 1 if faults else 0
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How much of a model its plane leaves to be read, word by word, on real words.
+"""Measures how many rows a plane leaves to be read, for queries of real words.
 
     survivors.py BIN_DIR MODEL [--count N] [--engine NAME] [--k K]
 
-Asks a daemon for the neighbours of N random words and of N random analogies, a - b + c, with
-certify=1, and prints how many rows the plane let through, and the bytes that one answer needed (the
-plane and the vectors of those rows) as a share of all vectors' bytes. Exit status: 0 the 99th
-percentile of the bytes is at most a sixth, 1 it is more, 2 wrong usage.
+Asks a daemon for the neighbours of N random words and N random analogies, a - b + c, with
+certify=1. Prints the number of survivors, and the bytes that an answer needs (the plane, and the
+vectors of the survivors) as a share of all vectors. Exit status: 0 the 99th percentile of the share
+is at most a sixth, 1 it is more, 2 wrong usage.
 """
 import argparse
 import os
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-AT_MOST = 1 / 6
+MAX_SHARE = 1 / 6
 PATIENCE_S = 120
 GROUP_ROWS, STEP_DIMS, STEP_BYTES = 16, 8, 64  # kernels/planes/shape.hpp
 
@@ -42,7 +42,7 @@ def connect(path, process):
 
 
 def ask(stream, request):
-    """The status line's keys; the lines behind it are read past."""
+    """Asks; returns the keys of the status line, and skips the other lines."""
     stream.write(request + b"\n")
     stream.flush()
     status = stream.readline()
@@ -106,16 +106,19 @@ def main():
                 survivors = [int(answer[b"survivors"]) for answer in answers]
                 shares = [(plane_bytes + 4 * dim * count) / all_bytes for count in survivors]
                 passes = sorted({answer[b"pass"].decode() for answer in answers})
+                counts, bytes_ = (
+                    (percentile(each, 0.5), percentile(each, 0.99), max(each))
+                    for each in (survivors, shares)
+                )
                 print(
-                    f"{kind:18} {percentile(survivors, 0.5):9,} {percentile(survivors, 0.99):7,} {max(survivors):7,} "
-                    f"  {percentile(shares, 0.5):7.2%} {percentile(shares, 0.99):7.2%} {max(shares):7.2%} "
-                    f"  {' '.join(passes)}"
+                    f"{kind:18} {counts[0]:9,} {counts[1]:7,} {counts[2]:7,}   "
+                    f"{bytes_[0]:7.2%} {bytes_[1]:7.2%} {bytes_[2]:7.2%}   {' '.join(passes)}"
                 )
                 worst = max(worst, percentile(shares, 0.99) if passes == ["plane"] else 1)
         finally:
             process.terminate()
             process.wait()
-    return 0 if worst <= AT_MOST else 1
+    return 0 if worst <= MAX_SHARE else 1
 
 
 def stats(stream):

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Times PyTorch's exact search on this machine's GPU, to stand beside gloved-bench in the same
-minute.
+"""Times PyTorch's exact search on this machine's GPU, to compare with gloved-bench.
 
     torch_beside.py [--rows N] [--dim D] [--batches 1,256,1024] [--k K] [--repeat R]
 
-float32 throughout (no TF32): a batch of queries times all rows, then topk, then scores and indices
-copied to the host. The rows are random and normalised: how fast this is does not depend on what
-they hold. One line a batch; exit status 1 without PyTorch or a GPU.
+All in float32 (no TF32): a batch of queries times all rows, then topk, then a copy of scores and
+indices to the host. Rows are random and normalised, since content does not change the time. Prints
+a line for each batch. Exit status 1 without PyTorch or a GPU.
 """
 import argparse
 import statistics

@@ -1,8 +1,6 @@
-"""What boot has run inside the sandbox of a service: tries things and prints what came of each, a
-JSON object {name: outcome}.
+"""Runs in the sandbox of a service: attempts things and prints a JSON object {name: outcome}.
 
-An outcome is "done", the name of an errno, or what was found. What should come of it is for boot to
-say.
+An outcome is "done", the name of an errno, or a value. boot decides which outcome is right.
 """
 import ctypes
 import errno
@@ -35,7 +33,7 @@ outcomes = {}
 
 
 def called(result):
-    """What a function of the C library returned, as Python would have it."""
+    """Raises OSError if a function of the C library failed; returns its result."""
     if result in (-1, MAP_FAILED):
         raise OSError(ctypes.get_errno(), "")
     return result
