@@ -14,7 +14,8 @@ the daemon there must serve it. N random cases (1,000) of each kind:
 
 Words and order must be equal. gensim computes in float32, so words may change places if their
 float64 scores are closer than 1e-6. A rank may differ by the number of rows that close,
-similarities by 1e-6. Such differences are counted. Exit status 1 on any other. Needs Debian's python3-gensim.
+similarities by 1e-6. Such differences are counted. Exit status 1 on any other. Needs Debian's
+python3-gensim.
 """
 import argparse
 import contextlib
