@@ -30,8 +30,8 @@ print_steps() {
 }
 trap print_steps EXIT
 
-# tidy FILE...: clang-tidy on sources of the build dev, tests left out. Clang 14 cannot read scan.cpp
-# and tile.cpp (g++'s target pragmas) and what includes Asio (libstdc++'s coroutines). The analyzer
+# tidy FILE...: clang-tidy on sources of the build dev, but tests. Clang 14 cannot read scan.cpp and
+# tile.cpp (g++'s target pragmas) and what includes Asio (libstdc++'s coroutines). The analyzer
 # looks less deep than it could: it would think for minutes about a few large functions.
 tidy() {
     local unread=(kernels/cpu/scan.cpp kernels/distance/tile.cpp)

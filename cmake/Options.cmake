@@ -1,15 +1,19 @@
-# What every target of the project is compiled with, and nothing that leaks into a user of its headers.
+# What every target of the project is compiled with, and nothing that leaks into a user of its
+# headers.
 add_library(gloved_options INTERFACE)
 
 target_include_directories(gloved_options INTERFACE ${PROJECT_SOURCE_DIR})
 
-set(gloved_warnings -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+set(gloved_warnings -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+  -Woverloaded-virtual
   -Wcast-align -Wformat=2)
-# An answer must not depend on whether a compiler fuses a multiply and an add (the exactness contract).
+# An answer must not depend on whether a compiler fuses a multiply and an add (the exactness
+# contract).
 list(JOIN gloved_warnings "," gloved_host_warnings)
 target_compile_options(gloved_options INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:${gloved_warnings};-Wpedantic;-ffp-contract=off>"
-  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;-Xcompiler=-ffp-contract=off,${gloved_host_warnings};--expt-relaxed-constexpr>")
+  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--expt-relaxed-constexpr>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-ffp-contract=off,${gloved_host_warnings}>")
 
 if(GLOVED_WERROR)
   target_compile_options(gloved_options INTERFACE

@@ -1,5 +1,5 @@
-# Debian packages by CPack, as scripts/package makes them: gloved without the cuda engine, gloved-cuda with it. They hold the same files and
-# take each other's place.
+# Debian packages by CPack, as scripts/package makes them: gloved without the cuda engine,
+# gloved-cuda with it. They hold the same files and take each other's place.
 if(GLOVED_HAVE_NVCC)
   set(CPACK_PACKAGE_NAME gloved-cuda)
   set(gloved_package_build 
@@ -35,7 +35,8 @@ set(CPACK_PACKAGE_CONTACT "gloved maintainers <maintainers@gloved.invalid>")
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 # Maintainer scripts make the user and the directories with these, running systemd or not.
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "systemd (>= 252) | systemd-standalone-sysusers, systemd (>= 252) | systemd-standalone-tmpfiles")
+set(CPACK_DEBIAN_PACKAGE_DEPENDS
+  "systemd (>= 252) | systemd-standalone-sysusers, systemd (>= 252) | systemd-standalone-tmpfiles")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
@@ -47,7 +48,8 @@ file(READ ${gloved_packaging}/remove_models.sh gloved_remove_models)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${gloved_packaging}/remove_models.sh)
 foreach(script postinst prerm postrm)
   configure_file(${gloved_packaging}/${script}.in ${PROJECT_BINARY_DIR}/packaging/${script} @ONLY
-    FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+    FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
+      WORLD_EXECUTE)
   list(APPEND CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/packaging/${script})
 endforeach()
 list(APPEND CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${gloved_packaging}/conffiles)
@@ -56,13 +58,17 @@ set(CPACK_PRE_BUILD_SCRIPTS ${gloved_packaging}/finish.cmake)
 
 # Files that only a Debian package has: a component that `cmake --install` leaves out.
 set(gloved_package_doc ${CMAKE_INSTALL_DATAROOTDIR}/doc/${CPACK_PACKAGE_NAME})
-configure_file(${gloved_packaging}/changelog ${PROJECT_BINARY_DIR}/packaging/changelog.Debian COPYONLY)
-configure_file(${gloved_packaging}/lintian-overrides.in ${PROJECT_BINARY_DIR}/packaging/lintian-overrides @ONLY)
-install(FILES ${gloved_packaging}/copyright ${PROJECT_BINARY_DIR}/packaging/changelog.Debian DESTINATION ${gloved_package_doc}
+configure_file(${gloved_packaging}/changelog ${PROJECT_BINARY_DIR}/packaging/changelog.Debian
+  COPYONLY)
+configure_file(${gloved_packaging}/lintian-overrides.in
+  ${PROJECT_BINARY_DIR}/packaging/lintian-overrides @ONLY)
+install(FILES ${gloved_packaging}/copyright ${PROJECT_BINARY_DIR}/packaging/changelog.Debian
+  DESTINATION ${gloved_package_doc}
   COMPONENT debian EXCLUDE_FROM_ALL)
 install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${gloved_package_doc} RENAME changelog
   COMPONENT debian EXCLUDE_FROM_ALL)
-install(FILES ${PROJECT_BINARY_DIR}/packaging/lintian-overrides DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/lintian/overrides
+install(FILES ${PROJECT_BINARY_DIR}/packaging/lintian-overrides DESTINATION
+  ${CMAKE_INSTALL_DATAROOTDIR}/lintian/overrides
   RENAME ${CPACK_PACKAGE_NAME} COMPONENT debian EXCLUDE_FROM_ALL)
 set(CPACK_INSTALL_CMAKE_PROJECTS
   "${PROJECT_BINARY_DIR};${PROJECT_NAME};ALL;/" "${PROJECT_BINARY_DIR};${PROJECT_NAME};debian;/")

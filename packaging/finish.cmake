@@ -16,5 +16,6 @@ execute_process(COMMAND gzip -9n ${compressed} COMMAND_ERROR_IS_FATAL ANY)
 # Programs do not need the compiler's name.
 file(GLOB programs ${root}/usr/bin/*)
 foreach(program ${programs})
-  execute_process(COMMAND strip --remove-section=.comment --remove-section=.note ${program} COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND strip --remove-section=.comment --remove-section=.note ${program}
+    COMMAND_ERROR_IS_FATAL ANY)
 endforeach()

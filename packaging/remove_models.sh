@@ -39,7 +39,9 @@ remove_own_files() {
     for file in ./planes ./planes.new; do
         if begins_with "$file" "$planes_magic" || is_empty "$file"; then rm -f "$file"; fi
     done
-    if begins_with ./report.json "$report_beginning" || is_empty ./report.json; then rm -f ./report.json; fi
+    if begins_with ./report.json "$report_beginning" || is_empty ./report.json; then
+        rm -f ./report.json
+    fi
     ! is_empty ./spool || rm -f ./spool
     ! begins_with ./values "$values_magic" || rm -f ./values
 }
@@ -50,7 +52,9 @@ remove_own_files() {
 remove_models_below() (
     here=${PWD%/}
     for directory in ./* ./.[!.]* ./..?*; do
-        if [ ! -d "$directory" ] || [ -L "$directory" ] || mountpoint -q "$directory"; then continue; fi
+        if [ ! -d "$directory" ] || [ -L "$directory" ] || mountpoint -q "$directory"; then
+            continue
+        fi
         (
             cd -P "$directory" && [ "$PWD" = "$here/${directory#./}" ] || exit 1
             remove_models_below
@@ -66,6 +70,7 @@ remove_models() {
     # DIRECTORY may be a mount point.
     rmdir "$1" 2> /dev/null && return
     echo "gloved: $1 stays; it is a mount point, or holds files that gloved did not make:" >&2
-    find -H "$1" -xdev -mindepth 1 \( ! -type d -o -empty -o -exec mountpoint -q {} \; \) -exec ls -1bd {} + |
+    find -H "$1" -xdev -mindepth 1 \
+        \( ! -type d -o -empty -o -exec mountpoint -q {} \; \) -exec ls -1bd {} + |
         awk 'NR <= 50 { print "  " $0 } END { if (NR > 50) print "  and " NR - 50 " more" }' >&2
 }

@@ -10,7 +10,7 @@
 #include "common/result.hpp"
 #include "kernels/cuda/shard.hpp"
 #include "kernels/engine.hpp"
-#include "kernels/registry.hpp"
+#include "kernels/engine_options.hpp"
 
 namespace gloved::kernels::cuda {
 

@@ -1,7 +1,8 @@
 # Distances: their definition and engines, and what gloved-distmat is made of.
 gloved_add_test(distance_test
   LABELS unit
-  SOURCES ${CMAKE_CURRENT_LIST_DIR}/distance_engine_test.cpp ${CMAKE_CURRENT_LIST_DIR}/distance_prepare_test.cpp)
+  SOURCES ${CMAKE_CURRENT_LIST_DIR}/distance_engine_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/distance_prepare_test.cpp)
 
 gloved_add_test(distmat_parts_test
   LABELS unit

@@ -64,15 +64,15 @@ TEST(Reply, AnErrorLineReadsBackAndIsOneLine) {
 }
 
 TEST(Reply, JsonHeadsHaveNumbersAsNumbers) {
-    EXPECT_EQ(
-        head(Form::json, 2,
-             {{"engine", "cpu"},
-              {"us", std::uint64_t{18446744073709551615U}},
-              {"kth", 0.1},
-              {"rejected_below", -std::numeric_limits<double>::infinity()},
-              {"negative_zero", -0.0}}),
-        R"({"ok":true,"verb":"NEAR","engine":"cpu","us":18446744073709551615,"kth":0.1,"rejected_below":null,)"
-        R"("negative_zero":0,"results":[)");
+    EXPECT_EQ(head(Form::json, 2,
+                   {{"engine", "cpu"},
+                    {"us", std::uint64_t{18446744073709551615U}},
+                    {"kth", 0.1},
+                    {"rejected_below", -std::numeric_limits<double>::infinity()},
+                    {"negative_zero", -0.0}}),
+              R"({"ok":true,"verb":"NEAR","engine":"cpu","us":18446744073709551615,)"
+              R"("kth":0.1,"rejected_below":null,)"
+              R"("negative_zero":0,"results":[)");
     EXPECT_EQ(head(Form::text, 2,
                    {{"kth", 0.1}, {"rejected_below", -std::numeric_limits<double>::infinity()}}),
               "OK 2 kth=0.10000000000000001 rejected_below=-inf\n");
@@ -143,11 +143,11 @@ TEST(Reply, AnUnknownWordIsNamedWithWhatIsNear) {
     const Error error{ErrorCode::unknown_word, "\"Kin\\xE9\" is not in the model", "Kin\xE9"};
     EXPECT_EQ(error_reply(Form::text, error, {"king", "a b"}),
               "ERR unknown_word \"Kin\\xE9\" is not in the model; near to it: \"king\", \"a b\"\n");
-    EXPECT_EQ(
-        error_reply(Form::json, error, {"king", "a b"}),
-        R"({"ok":false,"code":"unknown_word","message":"\"Kin\\xE9\" is not in the model; near to it: \"king\", )"
-        R"(\"a b\"","word":"Kin\udbff\udfe9","suggestions":["king","a b"]})"
-        "\n");
+    EXPECT_EQ(error_reply(Form::json, error, {"king", "a b"}),
+              R"({"ok":false,"code":"unknown_word",)"
+              R"("message":"\"Kin\\xE9\" is not in the model; near to it: \"king\", )"
+              R"(\"a b\"","word":"Kin\udbff\udfe9","suggestions":["king","a b"]})"
+              "\n");
 }
 
 TEST(Reply, FaultsOfFilesAreInternalToAPeer) {
