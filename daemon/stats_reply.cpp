@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 
 #include "common/process_memory.hpp"
@@ -29,6 +30,9 @@ std::uint64_t own_memory_bytes() {
     return memory ? memory->own_bytes : 0;
 }
 
+/// Rounds a load time to microseconds.
+double to_microsecond(double ms) { return std::round(ms * 1000) / 1000; }
+
 std::array<Fact, 13> facts_of(const kernels::GpuFacts& gpu) {
     const std::string held = !gpu.holds_vectors ? "plane"
                              : gpu.holds_plane  ? "vectors and plane"
@@ -40,12 +44,12 @@ std::array<Fact, 13> facts_of(const kernels::GpuFacts& gpu) {
              {"gpu_host_bytes", gpu.host_bytes},
              {"gpu_holds", held},
              {"upload_pinned", std::string(gpu.upload_pinned ? "yes" : "no")},
-             {"load_driver_ms", gpu.driver_ms},
-             {"load_context_ms", gpu.context_ms},
-             {"load_pin_ms", gpu.pin_ms},
-             {"load_upload_ms", gpu.upload_ms},
-             {"load_plane_ms", gpu.plane_ms},
-             {"load_prepare_ms", gpu.prepare_ms}}};
+             {"load_driver_ms", to_microsecond(gpu.driver_ms)},
+             {"load_context_ms", to_microsecond(gpu.context_ms)},
+             {"load_pin_ms", to_microsecond(gpu.pin_ms)},
+             {"load_upload_ms", to_microsecond(gpu.upload_ms)},
+             {"load_plane_ms", to_microsecond(gpu.plane_ms)},
+             {"load_prepare_ms", to_microsecond(gpu.prepare_ms)}}};
 }
 
 /// A number where there is a limit.
