@@ -61,11 +61,12 @@ Result<std::uint64_t> available_memory(const std::string& root) {
     const auto kibibytes = read_number(meminfo, "MemAvailable:");
     if (!kibibytes) return Error{ErrorCode::unavailable, meminfo + ": MemAvailable is not there"};
     std::uint64_t available = *kibibytes * 1024;
+    const std::string mounted = root + "/sys/fs/cgroup";
     std::ifstream groups(root + "/proc/self/cgroup");
     for (std::string line; std::getline(groups, line);) {
         if (!line.starts_with("0::/")) continue;
         for (std::string path = line.substr(3);; path.resize(path.rfind('/'))) {
-            const auto in_group = available_in_group(root + "/sys/fs/cgroup" + path);
+            const auto in_group = available_in_group(mounted + path);
             available = std::min(available, in_group.value_or(available));
             if (path.find('/') == std::string::npos) break;
         }
