@@ -25,7 +25,8 @@ print_steps() {
     local status=$?
     ((status == 0)) || step_name+=": FAILED"
     end_step
-    printf '\n%s\n' "${steps[@]}"
+    printf '\n'
+    printf '%s\n' "${steps[@]}"
     printf '%6d s  in all\n' "$SECONDS"
 }
 trap print_steps EXIT
