@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace gloved {
 namespace {
@@ -18,6 +20,21 @@ std::optional<std::uint64_t> read_number(const std::string& path, std::string_vi
     std::string rest;
     for (std::string word; !key.empty() && file >> word && word != key;) std::getline(file, rest);
     return file >> number ? std::optional(number) : std::nullopt;
+}
+
+/// The directories of this process's control group (version 2) and of all groups above it.
+std::vector<std::string> control_groups(const std::string& root) {
+    std::vector<std::string> directories;
+    const std::string mounted = root + "/sys/fs/cgroup";
+    std::ifstream groups(root + "/proc/self/cgroup");
+    for (std::string line; std::getline(groups, line);) {
+        if (!line.starts_with("0::/")) continue;
+        for (std::string path = line.substr(3);; path.resize(path.rfind('/'))) {
+            directories.push_back(mounted + path);
+            if (path.find('/') == std::string::npos) break;
+        }
+    }
+    return directories;
 }
 
 /// What a control group's memory.max leaves; nothing where it sets no limit.
@@ -61,17 +78,19 @@ Result<std::uint64_t> available_memory(const std::string& root) {
     const auto kibibytes = read_number(meminfo, "MemAvailable:");
     if (!kibibytes) return Error{ErrorCode::unavailable, meminfo + ": MemAvailable is not there"};
     std::uint64_t available = *kibibytes * 1024;
-    const std::string mounted = root + "/sys/fs/cgroup";
-    std::ifstream groups(root + "/proc/self/cgroup");
-    for (std::string line; std::getline(groups, line);) {
-        if (!line.starts_with("0::/")) continue;
-        for (std::string path = line.substr(3);; path.resize(path.rfind('/'))) {
-            const auto in_group = available_in_group(mounted + path);
-            available = std::min(available, in_group.value_or(available));
-            if (path.find('/') == std::string::npos) break;
-        }
+    for (const std::string& directory : control_groups(root)) {
+        available = std::min(available, available_in_group(directory).value_or(available));
     }
     return available;
+}
+
+std::uint64_t control_group_memory_limit() {
+    std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
+    for (const std::string& directory : control_groups("")) {
+        // «max» is no number.
+        limit = std::min(limit, read_number(directory + "/memory.max").value_or(limit));
+    }
+    return limit;
 }
 
 void trim_heap() {

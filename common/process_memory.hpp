@@ -21,6 +21,10 @@ Result<ProcessMemory> process_memory(const std::string& status_path);
 /// available. `root` stands before all paths. Error: unavailable, where MemAvailable is not there.
 Result<std::uint64_t> available_memory(const std::string& root = "");
 
+/// The smallest memory.max of this process's control group (version 2) and all above it; the
+/// maximum of the type without one.
+std::uint64_t control_group_memory_limit();
+
 /// Gives free memory of all heaps back to the system. Each thread's heap keeps what it has freed;
 /// after many reloads that adds up to megabytes.
 void trim_heap();

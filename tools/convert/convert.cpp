@@ -11,8 +11,6 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
-#include <fstream>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -24,6 +22,7 @@
 #include "common/format/planes.hpp"
 #include "common/format/publish.hpp"
 #include "common/format/writer.hpp"
+#include "common/process_memory.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "kernels/canonical.hpp"
@@ -70,27 +69,10 @@ struct MemoryPlan {
     std::uint64_t index_bytes = 0;
 };
 
-/// The smallest memory.max of this process's control group and all above it; the maximum without
-/// one.
-std::uint64_t cgroup_memory_limit() {
-    std::uint64_t allowed = std::numeric_limits<std::uint64_t>::max();
-    std::ifstream groups("/proc/self/cgroup");
-    for (std::string line; std::getline(groups, line);) {
-        if (!line.starts_with("0::/")) continue;
-        for (std::string path = line.substr(3);; path.resize(path.rfind('/'))) {
-            std::ifstream file("/sys/fs/cgroup" + path + "/memory.max");
-            std::uint64_t limit = 0;
-            if (file >> limit) allowed = std::min(allowed, limit);  // «max» does not parse
-            if (path.find('/') == std::string::npos) break;
-        }
-    }
-    return allowed;
-}
-
 std::uint64_t default_memory() {
     const auto pages = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 0L));
     const auto page_bytes = static_cast<std::uint64_t>(std::max(::sysconf(_SC_PAGE_SIZE), 0L));
-    return std::max(std::min(pages * page_bytes, cgroup_memory_limit()) / 4, kMinMemory);
+    return std::max(std::min(pages * page_bytes, control_group_memory_limit()) / 4, kMinMemory);
 }
 
 /// Half for the spool, a quarter for what threads work on (batches, then buckets), and a quarter

@@ -15,6 +15,7 @@
 #include "common/quoting.hpp"
 #include "tools/distmat/text_rows.hpp"
 #include "tools/source/chunker.hpp"
+#include "tools/source/detect.hpp"
 #include "tools/source/input.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 
@@ -139,7 +140,6 @@ Result<std::string> read_all(Input& input, std::string text) {
 
 /// Bytes that distinguish an array from text.
 constexpr std::size_t kMarkBytes = 8;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
 
@@ -153,8 +153,8 @@ class TextReader {
         chunking.head.assign(head.begin(), head.end());
         chunking.head_is_all = head_is_all;
         chunking.chunk_bytes = options.chunk_bytes;
-        chunking.detected.bom = head.starts_with(kByteOrderMark);
-        chunking.detected.body_offset = chunking.detected.bom ? kByteOrderMark.size() : 0;
+        chunking.detected.bom = head.starts_with(source::kByteOrderMark);
+        chunking.detected.body_offset = chunking.detected.bom ? source::kByteOrderMark.size() : 0;
         const auto chunker = source::Chunker::create(input_, std::move(chunking));
         struct Piece {
             source::Batch batch;
@@ -334,7 +334,7 @@ Result<Matrix> read_words(const std::string& path, const format::Model& model,
     matrix.dim_ = model.dim();
     auto& values = matrix.storage_.emplace<std::vector<float>>();
     std::string_view rest = *text;
-    if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
+    if (rest.starts_with(source::kByteOrderMark)) rest.remove_prefix(source::kByteOrderMark.size());
     for (std::uint64_t line = 0; !rest.empty(); ++line) {
         const std::size_t end = std::min(rest.find('\n'), rest.size());
         std::string_view word = rest.substr(0, end);

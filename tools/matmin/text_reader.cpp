@@ -13,12 +13,12 @@
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "tools/matmin/text_part.hpp"
+#include "tools/source/detect.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::matmin {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 /// Keeps counts of numbers and of their bytes below 2^63.
 constexpr std::uint64_t kMaxNumbers = std::uint64_t{1} << 56;
 
@@ -80,7 +80,7 @@ Result<std::optional<Beginning>> parse_beginning(const source::Input& input, std
     Beginning found;
     bool counted = false;
     bool separated = false;
-    std::size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+    std::size_t at = text.starts_with(source::kByteOrderMark) ? source::kByteOrderMark.size() : 0;
     for (std::uint64_t line = 0; at < text.size(); ++line) {
         const std::size_t newline = text.find('\n', at);
         if (newline == std::string_view::npos && !is_all) return std::optional<Beginning>();

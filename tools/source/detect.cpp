@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::size_t kSampledLines = 64;
 constexpr std::size_t kSampledBytes = 4096;
-constexpr std::string_view kBom = "\xEF\xBB\xBF";
 constexpr std::string_view kFormatNames[] = {"auto",     "glove",        "norms",
                                              "word2vec", "word2vec-bin", "fasttext"};
 
@@ -304,8 +303,8 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
                         std::string_view packing) {
     Detected detected;
     detected.dim = dim;
-    detected.bom = head.starts_with(kBom);
-    if (detected.bom) detected.body_offset = kBom.size();
+    detected.bom = head.starts_with(kByteOrderMark);
+    if (detected.bom) detected.body_offset = kByteOrderMark.size();
     const std::string_view text = head.substr(detected.body_offset);
     if (auto unsupported = unsupported_content(text, packing))
         return bad_source(*std::move(unsupported));
