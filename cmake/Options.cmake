@@ -29,12 +29,14 @@ endif()
 # gloved_add_library(NAME SOURCES …): a static library of one folder.
 function(gloved_add_library name)
   add_library(${name} STATIC ${ARGN})
-  target_link_libraries(${name} PRIVATE gloved_options)
+  target_link_libraries(${name} PRIVATE gloved_options fmt::fmt)
+  gloved_share_precompiled(${name} gloved_precompiled)
 endfunction()
 
 # gloved_add_program(NAME SOURCES …): an installed program of one folder.
 function(gloved_add_program name)
   add_executable(${name} ${ARGN})
-  target_link_libraries(${name} PRIVATE gloved_options)
+  target_link_libraries(${name} PRIVATE gloved_options fmt::fmt)
+  gloved_share_precompiled(${name} gloved_precompiled)
   install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
