@@ -16,6 +16,36 @@ Status check(cudaError_t code, const char* call) {
 
 Status use_device(int device) { return check(cudaSetDevice(device), "cudaSetDevice"); }
 
+Status use_existing_device(int device) {
+    int devices = 0;
+    if (Status counted = check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount"); !counted)
+        return counted;
+    if (device < 0 || device >= devices) {
+        return Error{ErrorCode::unavailable,
+                     fmt::format("there is no device {}: there are {}", device, devices)};
+    }
+    return use_device(device);
+}
+
+Result<std::size_t> free_device_bytes() {
+    std::size_t free_bytes = 0;
+    std::size_t all_bytes = 0;
+    if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got)
+        return got.error();
+    return free_bytes;
+}
+
+Result<int> processors_of(int device) {
+    int processors = 0;
+    if (Status got =
+            check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+                  "cudaDeviceGetAttribute");
+        !got) {
+        return got.error();
+    }
+    return processors;
+}
+
 Result<Stream> Stream::create() {
     Stream stream;
     const Status made = check(cudaStreamCreateWithFlags(&stream.stream_, cudaStreamNonBlocking),

@@ -20,6 +20,22 @@ Status check(cudaError_t code, const char* call);
 /// Makes `device` current for the calling thread.
 Status use_device(int device);
 
+/// As use_device. Error: unavailable too, for a number that no device has.
+Status use_existing_device(int device);
+
+/// Free memory of the current device, in bytes.
+Result<std::size_t> free_device_bytes();
+
+Result<int> processors_of(int device);
+
+/// Moves the value of `made` into `target`. After an error `target` is as before.
+template <class T>
+Status move_into(T& target, Result<T> made) {
+    if (!made) return std::move(made).error();
+    target = *std::move(made);
+    return {};
+}
+
 class Stream {
   public:
     Stream() = default;

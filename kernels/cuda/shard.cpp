@@ -76,9 +76,7 @@ Result<DeviceFacts> read_device(int device) {
     if (Status done = check(loaded, "load_kernels"); !done) return done.error();
     facts.shape.integer_products = major >= 8;
     facts.shape.bulk_copies = major >= 9 && stream_is_built();
-    std::size_t total = 0;
-    if (Status done = check(cudaMemGetInfo(&facts.free_bytes, &total), "cudaMemGetInfo"); !done)
-        return done.error();
+    if (Status done = move_into(facts.free_bytes, free_device_bytes()); !done) return done.error();
     return facts;
 }
 
@@ -104,19 +102,14 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
     std::unique_ptr<Shard> shard(new Shard(rows, device, sizes, timed));
 
     if (Status used = use_device(device.device); !used) return used.error();
-    auto stream = Stream::create();
-    if (!stream) return stream.error();
-    shard->stream_ = *std::move(stream);
+    if (Status made = move_into(shard->stream_, Stream::create()); !made) return made.error();
     if (timed) {
         for (Event* event : {&shard->begin_, &shard->end_}) {
-            auto made = Event::create();
-            if (!made) return made.error();
-            *event = *std::move(made);
+            if (Status made = move_into(*event, Event::create()); !made) return made.error();
         }
     }
-    auto buffers = allocate_buffers(sizes);
-    if (!buffers) return buffers.error();
-    shard->buffers_ = *std::move(buffers);
+    if (Status made = move_into(shard->buffers_, allocate_buffers(sizes)); !made)
+        return made.error();
     shard->work_ = workspace_of(shard->buffers_);
     shard->describe_model(model);
     return shard;

@@ -18,6 +18,8 @@ namespace {
 using kernels::cuda::check;
 using kernels::cuda::DeviceBuffer;
 using kernels::cuda::Event;
+using kernels::cuda::free_device_bytes;
+using kernels::cuda::processors_of;
 using kernels::cuda::Stream;
 using kernels::cuda::use_device;
 
@@ -109,37 +111,22 @@ Result<DeviceReader> DeviceReader::create(std::size_t bytes, int device) {
     auto state = std::make_unique<State>();
     state->device = device;
     if (Status used = use_device(device); !used) return used.error();
-    std::size_t free_bytes = 0;
-    std::size_t all_bytes = 0;
-    if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got)
-        return got.error();
+    const auto free_bytes = free_device_bytes();
+    if (!free_bytes) return free_bytes.error();
     const std::size_t words =
-        std::max<std::size_t>(1, std::min(bytes, free_bytes / 4) / kReadWordBytes);
+        std::max<std::size_t>(1, std::min(bytes, *free_bytes / 4) / kReadWordBytes);
     state->scale = static_cast<double>(bytes) / static_cast<double>(words * kReadWordBytes);
 
-    auto stream = Stream::create();
-    if (!stream) return stream.error();
-    state->stream = *std::move(stream);
-    for (Event* event : {&state->begin, &state->end}) {
-        auto made = Event::create();
-        if (!made) return made.error();
-        *event = *std::move(made);
-    }
-    auto buffer = DeviceBuffer<std::byte>::allocate(words * kReadWordBytes);
-    if (!buffer) return buffer.error();
-    state->buffer = *std::move(buffer);
-    auto sink = DeviceBuffer<std::uint32_t>::allocate(1);
-    if (!sink) return sink.error();
-    state->sink = *std::move(sink);
+    Status made = move_into(state->stream, Stream::create());
+    if (made) made = move_into(state->begin, Event::create());
+    if (made) made = move_into(state->end, Event::create());
+    if (made) made = move_into(state->buffer, state->buffer.allocate(words * kReadWordBytes));
+    if (made) made = move_into(state->sink, state->sink.allocate(1));
+    if (!made) return made.error();
 
-    int processors = 0;
-    if (Status got =
-            check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-                  "cudaDeviceGetAttribute");
-        !got) {
-        return got.error();
-    }
-    const auto many = static_cast<unsigned>(processors);
+    const auto processors = processors_of(device);
+    if (!processors) return processors.error();
+    const auto many = static_cast<unsigned>(*processors);
     const Status filled = check(static_cast<cudaError_t>(launch_fill(
                                     state->buffer.data(), words, many * 8, state->stream.get())),
                                 "launch_fill");

@@ -18,8 +18,8 @@
 namespace gloved::kernels::cuda {
 namespace {
 
-using distance::Engine;
 using distance::EngineOptions;
+using distance::Engine;
 using distance::Metric;
 using distance::PointsView;
 using distance::Rectangle;
@@ -136,20 +136,17 @@ class DeviceDistance final : public Engine {
         if (Status used = use_device(device_); !used) return used.error();
         const std::size_t stride = rounded_up(rows_, kStrideFloats);
         if (resident_.size() == 0) {
-            std::size_t free_bytes = 0;
-            std::size_t all_bytes = 0;
-            if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got)
-                return got.error();
-            if (free_bytes < kReserveBytes ||
-                rows_ > (free_bytes - kReserveBytes) / sizeof(float) / stride) {
+            const auto free_bytes = free_device_bytes();
+            if (!free_bytes) return free_bytes.error();
+            if (*free_bytes < kReserveBytes ||
+                rows_ > (*free_bytes - kReserveBytes) / sizeof(float) / stride) {
                 return Error{
                     ErrorCode::unavailable,
                     fmt::format("{} x {} distances do not fit the {} MB that are free on device {}",
-                                rows_, rows_, free_bytes / 1000000, device_)};
+                                rows_, rows_, *free_bytes / 1000000, device_)};
             }
-            auto made = DeviceBuffer<float>::allocate(rows_ * stride);
-            if (!made) return made.error();
-            resident_ = *std::move(made);
+            if (Status made = move_into(resident_, resident_.allocate(rows_ * stride)); !made)
+                return made.error();
         }
         DistanceTask task = task_for({0, rows_, 0, rows_});
         task.out = resident_.data();
@@ -189,14 +186,7 @@ class DeviceDistance final : public Engine {
           pool_(options.threads) {}
 
     Status prepare(PointsView points) {
-        int devices = 0;
-        if (Status counted = check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount"); !counted)
-            return counted;
-        if (device_ < 0 || device_ >= devices) {
-            return Error{ErrorCode::unavailable,
-                         fmt::format("there is no device {}: there are {}", device_, devices)};
-        }
-        if (Status used = use_device(device_); !used) return used;
+        if (Status used = use_existing_device(device_); !used) return used;
         cudaDeviceProp properties{};
         if (Status got =
                 check(cudaGetDeviceProperties(&properties, device_), "cudaGetDeviceProperties");
@@ -205,30 +195,23 @@ class DeviceDistance final : public Engine {
         }
         processors_ = properties.multiProcessorCount;
         description_ = fmt::format("{} (device {})", properties.name, device_);
-        std::size_t free_bytes = 0;
-        std::size_t all_bytes = 0;
-        if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got)
-            return got;
-        if (free_bytes < kReserveBytes ||
-            rows_ > (free_bytes - kReserveBytes) / sizeof(float) / point_stride_) {
+        const auto free_bytes = free_device_bytes();
+        if (!free_bytes) return free_bytes.error();
+        if (*free_bytes < kReserveBytes ||
+            rows_ > (*free_bytes - kReserveBytes) / sizeof(float) / point_stride_) {
             return Error{
                 ErrorCode::unavailable,
                 fmt::format(
                     "{} x {} points do not fit the {} MB that are free on device {}; free some, or "
                     "use --engine cpu",
-                    rows_, dim_, free_bytes / 1000000, device_)};
+                    rows_, dim_, *free_bytes / 1000000, device_)};
         }
-        auto stream = Stream::create();
-        if (!stream) return stream.error();
-        stream_ = *std::move(stream);
+        if (Status made = move_into(stream_, Stream::create()); !made) return made;
         for (Event* event : {&begin_, &end_, &pieces_[0].done, &pieces_[1].done}) {
-            auto made = Event::create();
-            if (!made) return made.error();
-            *event = *std::move(made);
+            if (Status made = move_into(*event, Event::create()); !made) return made;
         }
-        auto made = DeviceBuffer<float>::allocate(rows_ * point_stride_);
-        if (!made) return made.error();
-        points_ = *std::move(made);
+        if (Status made = move_into(points_, points_.allocate(rows_ * point_stride_)); !made)
+            return made;
         return upload(points);
     }
 
@@ -264,12 +247,10 @@ class DeviceDistance final : public Engine {
             piece_rows_ * rounded_up(std::max(piece_columns_, piece_rows_), kStrideFloats);
         const std::size_t mirror = piece_columns_ * rounded_up(piece_rows_, kStrideFloats);
         for (Piece& piece : pieces_) {
-            auto host = PinnedBuffer<float>::allocate(out + mirror);
-            if (!host) return host.error();
-            piece.host = *std::move(host);
-            auto device = DeviceBuffer<float>::allocate(out + mirror);
-            if (!device) return device.error();
-            piece.device = *std::move(device);
+            if (Status made = move_into(piece.host, piece.host.allocate(out + mirror)); !made)
+                return made;
+            if (Status made = move_into(piece.device, piece.device.allocate(out + mirror)); !made)
+                return made;
             // Rows are copied with their padding, which no kernel writes.
             const auto filled =
                 cudaMemsetAsync(piece.device.data(), 0, piece.device.bytes(), stream_.get());
@@ -375,7 +356,8 @@ class DeviceDistance final : public Engine {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> make_device_distance(const std::string& rung, PointsView points,
-                                                     Metric metric, const EngineOptions& options) {
+                                                     Metric metric,
+                                                     const EngineOptions& options) {
     for (const RungEntry& entry : kRungs) {
         if (rung == entry.name) return DeviceDistance::create(entry, points, metric, options);
     }

@@ -40,9 +40,7 @@ class Stopwatch {
     static Result<Stopwatch> create() {
         Stopwatch watch;
         for (Event* event : {&watch.begin_, &watch.end_}) {
-            auto made = Event::create();
-            if (!made) return made.error();
-            *event = *std::move(made);
+            if (Status made = move_into(*event, Event::create()); !made) return made.error();
         }
         return watch;
     }
@@ -163,37 +161,33 @@ class DeviceReducer final : public Reducer<T> {
     DeviceReducer(Way way, std::size_t width, int device)
         : way_(way), width_(width), device_(device) {}
 
-    Status allocate(std::uint64_t announced, std::size_t most_bytes) {
-        int devices = 0;
-        if (Status counted = check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount"); !counted)
-            return counted;
-        if (device_ < 0 || device_ >= devices) {
-            return Error{ErrorCode::unavailable,
-                         fmt::format("there is no device {}: there are {}", device_, devices)};
-        }
-        if (Status used = use_device(device_); !used) return used;
-        int processors = 0;
-        if (Status got =
-                check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device_),
-                      "cudaDeviceGetAttribute");
-            !got) {
-            return got;
-        }
-        std::size_t free_bytes = 0;
-        std::size_t all_bytes = 0;
-        if (Status got = check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo"); !got)
-            return got;
-        auto stream = Stream::create();
-        if (!stream) return stream.error();
-        stream_ = *std::move(stream);
-        auto watch = Stopwatch::create();
-        if (!watch) return watch.error();
-        watch_ = *std::move(watch);
-        auto layout = Stopwatch::create();
-        if (!layout) return layout.error();
-        layout_ = *std::move(layout);
+    /// Matrices that the device holds at a time.
+    struct Room {
+        std::size_t matrices = 0;
+        std::size_t landing_matrices = 0;  // of them, in `landing_`
+    };
 
-        // Matrices that fit, beside results and intermediate results.
+    Status allocate(std::uint64_t announced, std::size_t most_bytes) {
+        if (Status used = use_existing_device(device_); !used) return used;
+        const auto processors = processors_of(device_);
+        if (!processors) return processors.error();
+        const auto free_bytes = free_device_bytes();
+        if (!free_bytes) return free_bytes.error();
+        if (Status made = move_into(stream_, Stream::create()); !made) return made;
+        for (Stopwatch* watch : {&watch_, &layout_}) {
+            if (Status made = move_into(*watch, Stopwatch::create()); !made) return made;
+        }
+        const auto room = plan_room(announced, most_bytes, *free_bytes, *processors);
+        if (!room) return room.error();
+        capacity_ = room->matrices;
+        plan_ = plan_reduce<T>(width_, capacity_ * width_, *processors);
+        return allocate_buffers(room->landing_matrices * width_);
+    }
+
+    /// As many of the announced matrices as fit beside results and intermediate results. Error:
+    /// unavailable, if none fits.
+    Result<Room> plan_room(std::uint64_t announced, std::size_t most_bytes, std::size_t free_bytes,
+                           int processors) const {
         const std::size_t matrix_bytes = width_ * sizeof(T);
         std::size_t room = free_bytes > kReserveBytes ? free_bytes - kReserveBytes : 0;
         const std::size_t landing_bytes =
@@ -214,31 +208,27 @@ class DeviceReducer final : public Reducer<T> {
         const std::size_t wanted = announced != 0
                                        ? static_cast<std::size_t>(announced)
                                        : std::max<std::size_t>(kUnknownBytes / matrix_bytes, 1);
-        std::size_t matrices = std::min(room, wanted);
-        std::size_t landing_matrices = matrices;
-        if (way_ == Way::original) {
-            // Values are laid out as often as the landing is full, and reduced after a whole number
-            // of times.
-            landing_matrices = std::clamp<std::size_t>(landing_bytes / matrix_bytes, 1, matrices);
-            const std::size_t times = matrices < wanted
-                                          ? matrices / landing_matrices
-                                          : (matrices + landing_matrices - 1) / landing_matrices;
-            matrices = landing_matrices * times;
-        }
-        capacity_ = matrices;
-        plan_ = plan_reduce<T>(width_, matrices * width_, processors);
+        const std::size_t matrices = std::min(room, wanted);
+        if (way_ == Way::one_pass) return Room{matrices, matrices};
+        // Values are laid out as often as the landing is full, and reduced after a whole number of
+        // times.
+        const std::size_t landing =
+            std::clamp<std::size_t>(landing_bytes / matrix_bytes, 1, matrices);
+        const std::size_t times =
+            matrices < wanted ? matrices / landing : (matrices + landing - 1) / landing;
+        return Room{landing * times, landing};
+    }
 
-        const auto take = [&](DeviceBuffer<T>& buffer, std::size_t count) -> Status {
-            auto made = DeviceBuffer<T>::allocate(count);
-            if (!made) return made.error();
-            buffer = *std::move(made);
-            return {};
+    /// Allocates what `capacity_` and `plan_` need, and `landing_` for that many numbers.
+    Status allocate_buffers(std::size_t landing_numbers) {
+        const auto take = [](DeviceBuffer<T>& buffer, std::size_t count) {
+            return move_into(buffer, DeviceBuffer<T>::allocate(count));
         };
-        if (Status taken = take(landing_, landing_matrices * width_); !taken) return taken;
+        if (Status taken = take(landing_, landing_numbers); !taken) return taken;
         std::size_t scratch = 2 * plan_.partial_rows * width_;
         if (way_ == Way::original) {
-            if (Status taken = take(laid_out_, matrices * width_); !taken) return taken;
-            scratch = original_scratch(matrices, width_);
+            if (Status taken = take(laid_out_, capacity_ * width_); !taken) return taken;
+            scratch = original_scratch(capacity_, width_);
         }
         if (Status taken = take(scratch_, scratch); !taken) return taken;
         if (Status taken = take(results_, 2 * width_); !taken) return taken;
@@ -251,12 +241,9 @@ class DeviceReducer final : public Reducer<T> {
         const std::size_t slot_numbers =
             std::min(std::max<std::size_t>(kSlotBytes / sizeof(T), 1), landing_.size());
         for (Slot<T>& slot : slots_) {
-            auto buffer = PinnedBuffer<T>::allocate(slot_numbers);
-            if (!buffer) return buffer.error();
-            slot.buffer = *std::move(buffer);
-            auto copy = Stopwatch::create();
-            if (!copy) return copy.error();
-            slot.copy = *std::move(copy);
+            Status made = move_into(slot.buffer, PinnedBuffer<T>::allocate(slot_numbers));
+            if (made) made = move_into(slot.copy, Stopwatch::create());
+            if (!made) return made;
         }
         return {};
     }
