@@ -47,9 +47,8 @@ Status start_copy(const format::Model& model, const Shard& shard, RowRange rows,
     if (!is_padded(dim))
         return copy_async(shard.vector_at(rows.first), from, rows.size() * dim, shard.stream());
     if (packed.size() < rows.size() * dim) {
-        auto made = Packed::allocate(rows.size() * dim);
-        if (!made) return made.error();
-        packed = *std::move(made);
+        if (Status made = move_into(packed, Packed::allocate(rows.size() * dim)); !made)
+            return made;
     }
     if (Status done = copy_async(packed.data(), from, rows.size() * dim, shard.stream()); !done)
         return done;
@@ -57,6 +56,62 @@ Status start_copy(const format::Model& model, const Shard& shard, RowRange rows,
                                  static_cast<std::uint32_t>(dim), shard.stride(),
                                  shard.vector_at(rows.first), shard.stream().get()),
                  "launch of pad_rows");
+}
+
+using Log = std::function<void(const std::string&)>;
+
+/// Page-locks pieces of the vectors, until one is refused.
+class PieceLocks {
+  public:
+    PieceLocks(bool pin, std::span<const std::byte> vectors, const Log& log)
+        : log_(log), pins_(pin) {
+        // Pieces are whole pages only if the vectors begin on a page. Pages larger than 4 KiB may
+        // begin before them.
+        const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+        if (pin && reinterpret_cast<std::uintptr_t>(vectors.data()) % page != 0)
+            give_up("the vectors do not begin on a page boundary");
+    }
+    void lock(std::span<const std::byte> piece) {
+        if (!pins_) return;
+        const auto begun = Clock::now();
+        auto registration = Registration::create(piece);
+        ms_ += ms_since(begun);
+        if (registration) {
+            held_.push_back(*std::move(registration));
+        } else {
+            give_up(fmt::format("pinning is refused ({})", registration.error().message));
+        }
+    }
+    void release() {
+        const auto begun = Clock::now();
+        held_.clear();
+        ms_ += ms_since(begun);
+    }
+    bool pins() const { return pins_; }
+    double ms() const { return ms_; }
+
+  private:
+    void give_up(const std::string& reason) {
+        pins_ = false;
+        if (log_) log_(reason + ": copying pageable memory, which is slower");
+    }
+
+    const Log& log_;
+    bool pins_;
+    double ms_ = 0;
+    std::vector<Registration> held_;
+};
+
+/// Starts the copy of `piece` to each shard that has rows of it.
+Status copy_piece(const format::Model& model, std::span<const std::unique_ptr<Shard>> shards,
+                  RowRange piece, std::vector<Packed>& packed) {
+    for (std::size_t s = 0; s < shards.size(); ++s) {
+        const RowRange of = shards[s]->rows();
+        const RowRange here{std::max(piece.first, of.first), std::min(piece.last, of.last)};
+        if (here.first >= here.last) continue;
+        if (Status done = start_copy(model, *shards[s], here, packed[s]); !done) return done;
+    }
+    return {};
 }
 
 }  // namespace
@@ -67,53 +122,20 @@ std::size_t upload_bytes_needed(std::size_t rows, std::size_t dim) {
 
 Result<UploadFacts> upload_vectors(const format::Model& model,
                                    std::span<const std::unique_ptr<Shard>> shards, bool pin,
-                                   const std::function<void(const std::string&)>& log) {
+                                   const Log& log) {
     const auto begun = Clock::now();
     auto next_progress = begun + kProgressPause;
-    UploadFacts facts;
-    facts.pinned = pin;
-    // Pieces are whole pages only if the vectors begin on a page. Pages larger than 4 KiB may begin
-    // before them.
-    if (pin && reinterpret_cast<std::uintptr_t>(model.vectors().data()) %
-                       static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)) !=
-                   0) {
-        facts.pinned = false;
-        if (log)
-            log("the vectors do not begin on a page boundary: copying pageable memory, which is "
-                "slower");
-    }
-    std::vector<Packed> packed(shards.size());
-    std::vector<Registration> registrations;
-
-    const std::size_t step = rows_of_piece(model.dim());
     const auto vectors = std::as_bytes(model.vectors());
+    const std::size_t step = rows_of_piece(model.dim());
     const std::size_t row_bytes = model.dim() * sizeof(float);
+    std::vector<Packed> packed(shards.size());
+    PieceLocks locks(pin, vectors, log);
+
     const auto copy_all = [&]() -> Status {
         for (std::size_t first = 0; first < model.rows(); first += step) {
             const RowRange piece{first, std::min(first + step, model.rows())};
-            if (facts.pinned) {
-                const auto locking = Clock::now();
-                auto registration = Registration::create(
-                    vectors.subspan(piece.first * row_bytes, piece.size() * row_bytes));
-                facts.pin_ms += ms_since(locking);
-                if (registration) {
-                    registrations.push_back(*std::move(registration));
-                } else {
-                    facts.pinned = false;
-                    if (log) {
-                        log(fmt::format(
-                            "pinning is refused ({}): copying pageable memory, which is slower",
-                            registration.error().message));
-                    }
-                }
-            }
-            for (std::size_t s = 0; s < shards.size(); ++s) {
-                const RowRange of = shards[s]->rows();
-                const RowRange here{std::max(piece.first, of.first), std::min(piece.last, of.last)};
-                if (here.first >= here.last) continue;
-                if (Status done = start_copy(model, *shards[s], here, packed[s]); !done)
-                    return done;
-            }
+            locks.lock(vectors.subspan(piece.first * row_bytes, piece.size() * row_bytes));
+            if (Status done = copy_piece(model, shards, piece, packed); !done) return done;
             if (log && Clock::now() >= next_progress) {
                 log(fmt::format("uploading: {} of {} MB", piece.last * row_bytes / 1000000,
                                 vectors.size() / 1000000));
@@ -131,11 +153,8 @@ Result<UploadFacts> upload_vectors(const format::Model& model,
         for (const auto& shard : shards) (void)shard->stream().synchronize();
         return done.error();
     }
-    const auto unlocking = Clock::now();
-    registrations.clear();
-    facts.pin_ms += ms_since(unlocking);
-    facts.total_ms = ms_since(begun);
-    return facts;
+    locks.release();
+    return UploadFacts{locks.pins(), locks.ms(), ms_since(begun)};
 }
 
 }  // namespace gloved::kernels::cuda
