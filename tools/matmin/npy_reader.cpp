@@ -32,6 +32,10 @@ struct Part {
     std::optional<NanFault> fault;
 };
 
+Error bad_source(const source::Input& input, const std::string& message) {
+    return {ErrorCode::bad_source, fmt::format("{}: {}", input.name(), message)};
+}
+
 template <class F>
 bool is_nan(F number) {
     if constexpr (std::is_floating_point_v<F>) return std::isnan(number);
@@ -134,21 +138,70 @@ std::optional<NanFault> append_as(npy::Type type, std::string_view bytes, std::s
     return append<T>(bytes, width, intake);
 }
 
+/// The array's bytes, in whole matrices.
+class ArrayBytes {
+  public:
+    /// `head` was read from `input` already and begins with `header`.
+    ArrayBytes(source::Input& input, std::string head, const npy::Header& header)
+        : input_(input), head_(std::move(head)), header_(header), wanted_(header.data_bytes) {
+        head_.erase(0, header.data_offset);
+    }
+
+    /// Makes `bytes` the next ones, at most `part_bytes`, a multiple of a matrix. Empty at the end.
+    /// Errors: those of Input::read; bad_source if the file ends within them.
+    Status next(std::size_t part_bytes, std::string& bytes) {
+        bytes.resize(std::min(wanted_, part_bytes));
+        const std::size_t from_head = head_.copy(bytes.data(), bytes.size());
+        head_.erase(0, from_head);
+        auto got = input_.read(std::span(bytes).subspan(from_head));
+        if (!got) return got.error();
+        const std::size_t there = from_head + *got;
+        const bool is_all = there == bytes.size();
+        present_ += there;
+        // Whole matrices before the end are checked too, so that the first fault is the same for
+        // any block size.
+        bytes.resize(there - there % (header_.data_bytes / header_.shape[0]));
+        wanted_ -= bytes.size();
+        if (is_all || !bytes.empty()) return {};
+        return bad_source(
+            input_, fmt::format("is cut short: {} bytes of numbers are there, and its header says "
+                                "{}; copy or write it again",
+                                present_, header_.data_bytes));
+    }
+
+    /// Checks that nothing follows.
+    Status check_end() {
+        char byte = 0;
+        const auto surplus = input_.read({&byte, 1});
+        if (!surplus) return surplus.error();
+        if (*surplus == 0 && head_.empty()) return {};
+        return bad_source(input_, fmt::format("more bytes follow the {} of numbers that its header "
+                                              "says; write it again with numpy.save",
+                                              header_.data_bytes));
+    }
+
+  private:
+    source::Input& input_;
+    std::string head_;  // what was read and not returned yet
+    const npy::Header& header_;
+    std::size_t wanted_;
+    std::size_t present_ = 0;
+};
+
 }  // namespace
 
 template <class T>
 Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::Header& header,
                             const ReadOptions& options, const Begin<T>& begin) {
     const auto started = std::chrono::steady_clock::now();
-    const auto bad_source = [&](const std::string& message) {
-        return Error{ErrorCode::bad_source, fmt::format("{}: {}", input.name(), message)};
-    };
-    if (const std::string fault = header_fault<T>(header); !fault.empty()) return bad_source(fault);
+    if (const std::string fault = header_fault<T>(header); !fault.empty())
+        return bad_source(input, fault);
     const Shape shape{header.shape[1], header.shape[2]};
     const std::uint64_t announced = header.shape[0];
     const std::size_t matrix_bytes = header.data_bytes / announced;
     if (matrix_bytes > options.matrix_bytes) {
-        return bad_source(fmt::format("one of its matrices has more than {} MiB; that is too large",
+        return bad_source(input,
+                          fmt::format("one of its matrices has more than {} MiB; that is too large",
                                       options.matrix_bytes >> 20));
     }
     const auto reducer = begin(announced, shape);
@@ -158,32 +211,13 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
     reading.shape = shape;
     reading.range = kernels::reduce::MinMax<T>(shape.numbers());
     reading.bytes = header.data_offset;
-    head.erase(0, header.data_offset);
-    std::size_t wanted = header.data_bytes;
-    std::size_t present = 0;
+    ArrayBytes array(input, std::move(head), header);
     const std::size_t part_bytes =
         std::max<std::size_t>(1, options.block_bytes / matrix_bytes) * matrix_bytes;
     Progress progress("reading", input.total_bytes());
     const auto produce = [&](Part<T>& part) -> Result<bool> {
         progress.update(input.source_bytes());
-        part.bytes.resize(std::min(wanted, part_bytes));
-        const std::size_t from_head = head.copy(part.bytes.data(), part.bytes.size());
-        head.erase(0, from_head);
-        auto got = input.read(std::span(part.bytes).subspan(from_head));
-        if (!got) return got.error();
-        const std::size_t there = from_head + *got;
-        const bool is_all = there == part.bytes.size();
-        present += there;
-        // Whole matrices before the end are checked too, so that the first fault is the same for
-        // any block size.
-        part.bytes.resize(there - there % matrix_bytes);
-        wanted -= part.bytes.size();
-        if (!is_all && part.bytes.empty()) {
-            return bad_source(
-                fmt::format("is cut short: {} bytes of numbers are there, and its header says {}; "
-                            "copy or write it again",
-                            present, header.data_bytes));
-        }
+        if (Status got = array.next(part_bytes, part.bytes); !got) return got.error();
         return !part.bytes.empty();
     };
     const auto work = [&](Part<T>& part) {
@@ -194,10 +228,12 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
         if (part.fault) {
             const std::size_t matrix = part.fault->index / shape.numbers();
             const std::size_t element = part.fault->index % shape.numbers();
-            return bad_source(fmt::format(
-                "array[{}, {}, {}] is NaN, which cannot be compared with numbers; "
-                "numpy.argwhere(numpy.isnan(array)) finds all",
-                reading.count + matrix, element / shape.columns, element % shape.columns));
+            return bad_source(
+                input,
+                fmt::format("array[{}, {}, {}] is NaN, which cannot be compared with numbers; "
+                            "numpy.argwhere(numpy.isnan(array)) finds all",
+                            reading.count + matrix, element / shape.columns,
+                            element % shape.columns));
         }
         if (Status taken = merge_part(part.intake, part.intake.matrices(), *reducer, reading);
             !taken)
@@ -208,15 +244,7 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
     };
     if (Status read = source::run_ordered<Part<T>>(options.threads, produce, work, consume); !read)
         return read.error();
-    char byte = 0;
-    const auto surplus = input.read({&byte, 1});
-    if (!surplus) return surplus.error();
-    if (*surplus != 0 || !head.empty()) {
-        return bad_source(
-            fmt::format("more bytes follow the {} of numbers that its header says; write it again "
-                        "with numpy.save",
-                        header.data_bytes));
-    }
+    if (Status ended = array.check_end(); !ended) return ended.error();
     finish_times(started, options, *reducer == nullptr, reading);
     return reading;
 }

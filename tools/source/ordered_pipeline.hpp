@@ -8,12 +8,25 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
 #include "common/result.hpp"
 
 namespace gloved::source {
+
+/// run_ordered without workers.
+template <class Item, class Produce, class Work, class Consume>
+Status run_in_turn(Produce& produce, Work& work, Consume& consume) {
+    for (Item item;;) {
+        const Result<bool> more = produce(item);
+        if (!more) return more.error();
+        if (!*more) return {};
+        work(item);
+        if (Status taken_in = consume(item); !taken_in) return taken_in;
+    }
+}
 
 /// Runs `produce(item)`, `work(item)` and `consume(item)` for each item of a stream.
 ///
@@ -25,15 +38,7 @@ namespace gloved::source {
 /// `produce` is returned after all items before it are consumed. Rethrows what `work` throws.
 template <class Item, class Produce, class Work, class Consume>
 Status run_ordered(std::size_t threads, Produce produce, Work work, Consume consume) {
-    if (threads == 0) {
-        for (Item item;;) {
-            const Result<bool> more = produce(item);
-            if (!more) return more.error();
-            if (!*more) return {};
-            work(item);
-            if (Status taken_in = consume(item); !taken_in) return taken_in;
-        }
-    }
+    if (threads == 0) return run_in_turn<Item>(produce, work, consume);
     struct Slot {
         Item item;
         bool done = false;
@@ -41,18 +46,17 @@ Status run_ordered(std::size_t threads, Produce produce, Work work, Consume cons
     };
     std::vector<Slot> ring(threads + 2);
     std::mutex mutex;
-    std::condition_variable to_workers;
+    std::condition_variable_any to_workers;
     std::condition_variable to_caller;
     std::size_t produced = 0;  // changed by this thread only, under the mutex
     std::size_t taken = 0;
     std::size_t consumed = 0;
-    bool closed = false;
 
-    const auto worker = [&] {
+    const auto worker = [&](const std::stop_token& stop) {
         std::unique_lock lock(mutex);
         for (;;) {
-            to_workers.wait(lock, [&] { return closed || taken < produced; });
-            if (closed) return;
+            to_workers.wait(lock, stop, [&] { return taken < produced; });
+            if (stop.stop_requested()) return;
             Slot& slot = ring[taken++ % ring.size()];
             lock.unlock();
             try {
@@ -65,22 +69,7 @@ Status run_ordered(std::size_t threads, Produce produce, Work work, Consume cons
             to_caller.notify_one();
         }
     };
-    // Declared in this order, so that on return the door closes first and then the threads are
-    // joined.
-    std::vector<std::jthread> workers;
-    struct Door {
-        ~Door() {
-            {
-                const std::lock_guard lock(mutex);
-                closed = true;
-            }
-            to_workers.notify_all();
-        }
-        std::mutex& mutex;
-        bool& closed;
-        std::condition_variable& to_workers;
-    };
-    const Door door{mutex, closed, to_workers};
+    std::vector<std::jthread> workers;  // stopped and joined on return, before what they use goes
     for (std::size_t i = 0; i < threads; ++i) workers.emplace_back(worker);
 
     bool ended = false;
