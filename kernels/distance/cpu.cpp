@@ -230,7 +230,7 @@ Status Cpu::run(const Rectangle& rectangle, float* out, std::size_t stride, floa
 }  // namespace
 
 Result<std::unique_ptr<Engine>> make_cpu(PointsView points, Metric metric,
-                                         const EngineOptions& options) {
+                                         const DistanceOptions& options) {
     for (const TileKernel* kernel : all_tile_kernels()) {
         if (!kernel->supported() || (!options.simd.empty() && options.simd != kernel->name))
             continue;

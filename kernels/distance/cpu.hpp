@@ -15,7 +15,7 @@ namespace gloved::kernels::distance {
 /// instruction set is unknown or this processor lacks it. Throws std::bad_alloc, and
 /// std::system_error if the system refuses a thread.
 Result<std::unique_ptr<Engine>> make_cpu(PointsView points, Metric metric,
-                                         const EngineOptions& options);
+                                         const DistanceOptions& options);
 
 /// Instruction sets of this processor, best first: «avx512», «avx2», «baseline».
 std::vector<std::string> simd_names();

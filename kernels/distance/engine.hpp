@@ -37,7 +37,7 @@ struct Rectangle {
 };
 
 /// Options of an engine.
-struct EngineOptions {
+struct DistanceOptions {
     unsigned threads = 0;   ///< cpu; 0: one per usable processor
     std::string simd = {};  ///< cpu: instruction set (simd_names); empty: the processor's best
     int device = 0;         ///< on a GPU: device number

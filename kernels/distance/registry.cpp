@@ -18,18 +18,18 @@ constexpr auto make_on_device = cuda::make_device_distance;
 #else
 constexpr const char* kNoCuda = "this build has no CUDA engine";
 Result<std::string> why_device_unavailable() { return std::string(kNoCuda); }
-Made make_on_device(const std::string&, PointsView, Metric, const EngineOptions&) {
+Made make_on_device(const std::string&, PointsView, Metric, const DistanceOptions&) {
     return Error{ErrorCode::unavailable, kNoCuda};
 }
 #endif
 
 Result<std::string> always_available() { return std::string(); }
 Made make_cpu_engine(const std::string&, PointsView points, Metric metric,
-                     const EngineOptions& options) {
+                     const DistanceOptions& options) {
     return make_cpu(points, metric, options);
 }
 Made make_sequential_engine(const std::string&, PointsView points, Metric metric,
-                            const EngineOptions& options) {
+                            const DistanceOptions& options) {
     return make_sequential(points, metric, options);
 }
 
@@ -37,7 +37,7 @@ struct Maker {
     const char* name;
     Result<std::string> (*unavailable)();
     Made (*make)(const std::string& name, PointsView points, Metric metric,
-                 const EngineOptions& options);
+                 const DistanceOptions& options);
 };
 
 /// In order of preference.
@@ -56,7 +56,8 @@ constexpr Maker kMakers[] = {
 std::vector<MakerEntry> list_distance_engines() { return entries_of(kMakers); }
 
 Result<std::unique_ptr<Engine>> make_distance_engine(const std::string& name, PointsView points,
-                                                     Metric metric, const EngineOptions& options) {
+                                                     Metric metric,
+                                                     const DistanceOptions& options) {
     const auto maker = choose_maker(kMakers, name, true);
     if (!maker) return maker.error();
     return (*maker)->make((*maker)->name, points, metric, options);

@@ -21,6 +21,6 @@ std::vector<MakerEntry> list_distance_engines();
 /// must outlive it. Errors: unavailable, if the name does not exist or cannot run here, or if
 /// points do not fit on a GPU; device, if a GPU refuses or fails. Throws as make_cpu does.
 Result<std::unique_ptr<Engine>> make_distance_engine(const std::string& name, PointsView points,
-                                                     Metric metric, const EngineOptions& options);
+                                                     Metric metric, const DistanceOptions& options);
 
 }  // namespace gloved::kernels::distance

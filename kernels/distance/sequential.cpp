@@ -56,7 +56,7 @@ class Sequential final : public Engine {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> make_sequential(PointsView points, Metric metric,
-                                                const EngineOptions&) {
+                                                const DistanceOptions&) {
     return std::unique_ptr<Engine>(std::make_unique<Sequential>(points, metric));
 }
 

@@ -10,6 +10,6 @@ namespace gloved::kernels::distance {
 
 /// Never fails. `points` must outlive it; the options are ignored.
 Result<std::unique_ptr<Engine>> make_sequential(PointsView points, Metric metric,
-                                                const EngineOptions& options);
+                                                const DistanceOptions& options);
 
 }  // namespace gloved::kernels::distance

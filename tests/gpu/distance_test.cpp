@@ -206,7 +206,7 @@ TEST(DistanceGpu, TimesWhatIsResident) {
 TEST(DistanceGpu, SaysWhatIsNotThere) {
     if (no_device()) GTEST_SKIP() << kNoDevice;
     const float point = 0;
-    EngineOptions options;
+    DistanceOptions options;
     options.device = 1000;
     const auto device = make_device_distance("cuda", {&point, 1, 1}, Metric::sqeuclidean, options);
     ASSERT_FALSE(device);

@@ -48,7 +48,7 @@ std::vector<float> points(std::size_t rows, std::size_t dim, float scale = 1) {
 }
 
 std::unique_ptr<Engine> engine(const std::string& name, PointsView view, Metric metric,
-                               const EngineOptions& options = {}) {
+                               const DistanceOptions& options = {}) {
     auto made = make_distance_engine(name, view, metric, options);
     if (!made) {
         ADD_FAILURE() << made.error().message;
@@ -145,7 +145,7 @@ TEST(SequentialEngine, IsTheDefinition) {
 class EverySimd : public testing::TestWithParam<std::string> {};
 
 TEST_P(EverySimd, GivesTheSequentialEnginesBytes) {
-    EngineOptions options;
+    DistanceOptions options;
     options.simd = GetParam();
     options.threads = 3;
     for (const std::size_t dim : dims()) {
@@ -168,7 +168,7 @@ TEST_P(EverySimd, TakesAnyNumberOfRowsAndThreads) {
         const PointsView view{values.data(), rows, kDim};
         const auto expected = all_distances(*engine("sequential", view, Metric::euclidean), rows);
         for (const unsigned threads : {1U, 2U, 5U}) {
-            EngineOptions options;
+            DistanceOptions options;
             options.simd = GetParam();
             options.threads = threads;
             const auto found =
@@ -186,7 +186,7 @@ TEST_P(EverySimd, WritesARectangleAndItsMirrorAndNothingElse) {
     const auto values = points(kRows, kDim);
     const PointsView view{values.data(), kRows, kDim};
     const auto whole = all_distances(*engine("sequential", view, Metric::sqeuclidean), kRows);
-    EngineOptions options;
+    DistanceOptions options;
     options.simd = GetParam();
     options.threads = 2;
     for (const std::string name : {"sequential", "cpu"}) {
@@ -275,7 +275,7 @@ TEST(DistanceRegistry, NamesEveryEngineAndRefusesOthers) {
     ASSERT_FALSE(made);
     EXPECT_NE(made.error().message.find("there are auto, cuda, cpu, sequential, global"),
               std::string::npos);
-    EngineOptions options;
+    DistanceOptions options;
     options.simd = "mmx";
     const auto odd = make_distance_engine("cpu", view, Metric::sqeuclidean, options);
     ASSERT_FALSE(odd);

@@ -150,7 +150,7 @@ class Sample {
 
 Result<DistmatFigures> time_rung(const std::string& rung, Sample& sample,
                                  const DistmatSettings& settings) {
-    kernels::distance::EngineOptions options;
+    kernels::distance::DistanceOptions options;
     options.threads = settings.threads;
     options.device = settings.device;
     auto engine = kernels::distance::make_distance_engine(rung, sample.points(), kMetric, options);

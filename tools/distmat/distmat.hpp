@@ -18,7 +18,7 @@ struct DistmatOptions {
     std::string member = {};  ///< of the input, if it is a zip archive
     kernels::distance::Metric metric = kernels::distance::Metric::sqeuclidean;
     std::string engine = "auto";
-    kernels::distance::EngineOptions engine_options = {};
+    kernels::distance::DistanceOptions engine_options = {};
     std::size_t threads = 1;  ///< that parse, prepare, rank and print
     std::size_t top = 0;      ///< how many nearest others of each row; 0: all distances
     std::size_t block = 0;    ///< rows and columns computed at a time for a mapped output; 0: the

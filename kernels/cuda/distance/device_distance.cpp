@@ -18,7 +18,7 @@
 namespace gloved::kernels::cuda {
 namespace {
 
-using distance::EngineOptions;
+using distance::DistanceOptions;
 using distance::Engine;
 using distance::Metric;
 using distance::PointsView;
@@ -82,7 +82,7 @@ struct Piece {
 class DeviceDistance final : public Engine {
   public:
     static Result<std::unique_ptr<Engine>> create(const RungEntry& rung, PointsView points,
-                                                  Metric metric, const EngineOptions& options) {
+                                                  Metric metric, const DistanceOptions& options) {
         assert(points.rows > 0 && points.dim > 0);
         std::unique_ptr<DeviceDistance> engine(new DeviceDistance(rung, points, metric, options));
         if (Status made = engine->prepare(points); !made) return made.error();
@@ -174,7 +174,7 @@ class DeviceDistance final : public Engine {
     };
 
     DeviceDistance(const RungEntry& rung, PointsView points, Metric metric,
-                   const EngineOptions& options)
+                   const DistanceOptions& options)
         : rung_(rung),
           rows_(points.rows),
           dim_(points.dim),
@@ -357,7 +357,7 @@ class DeviceDistance final : public Engine {
 
 Result<std::unique_ptr<Engine>> make_device_distance(const std::string& rung, PointsView points,
                                                      Metric metric,
-                                                     const EngineOptions& options) {
+                                                     const DistanceOptions& options) {
     for (const RungEntry& entry : kRungs) {
         if (rung == entry.name) return DeviceDistance::create(entry, points, metric, options);
     }

@@ -16,6 +16,6 @@ namespace gloved::kernels::cuda {
 /// exist or has no room for the points; device, when a call fails.
 Result<std::unique_ptr<distance::Engine>> make_device_distance(
     const std::string& rung, distance::PointsView points, distance::Metric metric,
-    const distance::EngineOptions& options);
+    const distance::DistanceOptions& options);
 
 }  // namespace gloved::kernels::cuda
