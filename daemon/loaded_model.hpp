@@ -32,8 +32,7 @@ class LoadedModel {
     EngineWorker& first_worker() const { return *workers_.front(); }
     /// The worker of the engine `name`, the first for "" and «auto»; nullptr when there is none.
     EngineWorker* find_worker(const std::string& name) const;
-    /// «on», «off», «pending» or «refused».
-    const char* pinned() const { return pinning_.state(); }
+    PinState pinned() const { return pinning_.state(); }
 
     /// Near spellings of a word that the model does not have. The first call builds the index. Not
     /// safe for concurrent use.

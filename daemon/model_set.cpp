@@ -6,7 +6,6 @@
 #include <chrono>
 #include <exception>
 #include <numeric>
-#include <string_view>
 #include <utility>
 
 #include "common/process_memory.hpp"
@@ -54,7 +53,7 @@ void ModelSet::load(const ModelSetting& setting, const LoadedModel* old,
                     std::function<void(const Loaded&)> take) {
     is_loading_ = true;
     const bool is_reload = old != nullptr;
-    const bool locks_files = is_reload && std::string_view(old->pinned()) == "on";
+    const bool locks_files = is_reload && old->pinned() == PinState::on;
     asio::post(loading_, [this, &setting, is_reload, locks_files, take = std::move(take)] {
         const Status fits =
             is_reload ? check_memory_for(setting, settings_.planes, locks_files) : Status();

@@ -65,15 +65,29 @@ Status lock_values(const format::Model& model) {
     return lock_model(model, [] { return true; });
 }
 
+std::string_view to_string(PinState state) {
+    switch (state) {
+        case PinState::off:
+            return "off";
+        case PinState::pending:
+            return "pending";
+        case PinState::on:
+            return "on";
+        case PinState::refused:
+            break;
+    }
+    return "refused";
+}
+
 Pinning::Pinning(std::shared_ptr<const format::Model> model, Pin pin,
                  const std::atomic<std::uint64_t>& batches_answered)
     : model_(std::move(model)), batches_answered_(batches_answered) {
     if (pin == Pin::off) return;
     if (pin == Pin::on) {
-        state_ = "on";
+        state_ = PinState::on;
         return;
     }
-    state_ = "pending";
+    state_ = PinState::pending;
     thread_ = std::thread([this] {
         wait_for_an_answer();
         lock_pages();
@@ -94,7 +108,7 @@ void Pinning::wait_for_an_answer() const {
 void Pinning::lock_pages() {
     const Status locked = lock_model(*model_, [this] { return !stop_; });
     if (stop_) return;
-    state_ = locked ? "on" : "refused";
+    state_ = locked ? PinState::on : PinState::refused;
     if (locked) {
         log_info("locked {} MiB of the model in memory",
                  (model_->mapped_values().size() + model_->mapped_planes().size()) >> 20);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "common/format/model.hpp"
@@ -22,8 +23,11 @@ std::string describe(const std::optional<std::uint64_t>& limit);
 /// Locks the model's values and planes in memory. Error: unavailable, with the remedy.
 Status lock_values(const format::Model& model);
 
-/// Locks them on a thread of its own: mlock reads the whole files, and answers need not wait. The
-/// state is «off», «pending», «on» or «refused».
+enum class PinState { off, pending, on, refused };
+/// «off», «pending», «on» or «refused», as STATS and METRICS show it.
+std::string_view to_string(PinState state);
+
+/// Locks them on a thread of its own: mlock reads the whole files, and answers need not wait.
 class Pinning {
   public:
     /// Pin::on: they are locked already.
@@ -34,7 +38,7 @@ class Pinning {
     ~Pinning();
 
     /// Any thread.
-    const char* state() const { return state_.load(); }
+    PinState state() const { return state_.load(); }
 
   private:
     void lock_pages();
@@ -42,7 +46,7 @@ class Pinning {
 
     const std::shared_ptr<const format::Model> model_;
     const std::atomic<std::uint64_t>& batches_answered_;
-    std::atomic<const char*> state_{"off"};
+    std::atomic<PinState> state_ = PinState::off;
     std::atomic<bool> stop_ = false;
     std::thread thread_;
 };

@@ -170,9 +170,9 @@ std::string Server::describe_state() const {
     if (models_.all().size() > 1) text += fmt::format("; {} models in all", models_.all().size());
     if (!settings_.missing_engines.empty())
         text += fmt::format("; not {}", settings_.missing_engines);
-    const std::string_view pinned = first.pinned();
-    if (pinned == "on") text += "; memory locked";
-    if (pinned == "refused")
+    const PinState pinned = first.pinned();
+    if (pinned == PinState::on) text += "; memory locked";
+    if (pinned == PinState::refused)
         text += fmt::format("; memory not locked (the limit is {})", describe(memlock_limit()));
     if (const std::string reason = models_.degraded_reason(); !reason.empty())
         text += "; DEGRADED: " + reason;

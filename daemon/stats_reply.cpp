@@ -139,7 +139,7 @@ void expose_models(Exposition& out, const ModelSet::Models& models) {
     for (const auto& loaded : models) {
         out.sample(fmt::format("model=\"{}\",generation=\"{}\",engine=\"{}\",pinned=\"{}\"",
                                loaded->name(), format::hex(loaded->model().generation()),
-                               loaded->first_worker().engine().name(), loaded->pinned()),
+                               loaded->first_worker().engine().name(), to_string(loaded->pinned())),
                    1);
     }
     out.metric("model_rows", "gauge", "Words of a model.");
@@ -225,7 +225,7 @@ std::vector<Fact> facts_of_model(const ServerState& state, const LoadedModel& lo
         {"engine", first.engine().name()},
         {"engine_description", first.engine().description()},
         {"engines", engines},
-        {"pinned", std::string(loaded.pinned())},
+        {"pinned", std::string(to_string(loaded.pinned()))},
         {"load_keys_ms", model.load_keys_ms()},
         {"load_values_ms", model.load_values_ms()},
         {"queries", queries},
