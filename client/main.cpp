@@ -70,7 +70,7 @@ std::size_t option_arguments(const std::vector<std::string>& arguments,
     std::size_t i = 0;
     while (i < arguments.size() && arguments[i].size() > 1 && arguments[i].front() == '-' &&
            arguments[i] != "--") {
-        // No value follows a «--name=value», which is no option's name either.
+        // No value follows a «--name=value», which is not an option's name either.
         const auto* option = arguments[i].starts_with("--")
                                  ? options.find_nothrow(arguments[i].substr(2), false)
                                  : nullptr;

@@ -87,7 +87,7 @@ Result<std::uint64_t> available_memory(const std::string& root) {
 std::uint64_t control_group_memory_limit() {
     std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
     for (const std::string& directory : control_groups("")) {
-        // «max» is no number.
+        // «max» is not a number.
         limit = std::min(limit, read_number(directory + "/memory.max").value_or(limit));
     }
     return limit;

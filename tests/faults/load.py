@@ -183,7 +183,7 @@ class Asker:
     connection, each at most `retries` times."""
 
     def __init__(
-        self, path, book, tally, seed, *, ahead=1, retries=0, pause_s=0.0, each_anew=False
+        self, path, book, tally, seed, *, ahead=1, retries=0, pause_s=0.0, reconnects=False
     ):
         self.path = path
         self.book = book
@@ -192,7 +192,7 @@ class Asker:
         self.ahead = ahead
         self.retries = retries
         self.pause_s = pause_s
-        self.each_anew = each_anew  # a connection for every question
+        self.reconnects = reconnects  # a connection for every question
         self.right = 0  # answers
         self.last_generation = None
         self.connection = None
@@ -285,7 +285,7 @@ class Asker:
             if not self.owed:
                 raise service.Broken(f"more than was asked for: {reply[:200]!r}")
             self._judge(self.owed.popleft(), reply)
-        if self.each_anew and not self.owed:
+        if self.reconnects and not self.owed:
             self.connection.close()
             self.connection = None
         return None

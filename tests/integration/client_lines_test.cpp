@@ -131,8 +131,9 @@ TEST_F(ClientLines, AnswersWhileItsInputIsStillOpen) {
     EXPECT_TRUE(appears("OK 1 us=5\nfirst\n"));
     const double used_before_s = processor_seconds(client.pid());
     std::this_thread::sleep_for(400ms);
-    EXPECT_TRUE(client.running()) << "a user who takes his time is no daemon that does not answer";
-    EXPECT_LT(processor_seconds(client.pid()) - used_before_s, 0.1) << "waiting is no work";
+    EXPECT_TRUE(client.running()) << "a user who types slowly is not a daemon that does not answer";
+    EXPECT_LT(processor_seconds(client.pid()) - used_before_s, 0.1)
+        << "waiting takes no processor time";
     ASSERT_EQ(::write(input.get(), "second\n", 7), 7);
     EXPECT_TRUE(appears("OK 1 us=5\nsecond\n"));
     input.reset();
@@ -167,7 +168,7 @@ TEST_F(ClientLines, ALostConnectionEndsItAfterWhatWasAnswered) {
     });
     const Finished f = client("a\nbye\nb\n");
     EXPECT_EQ(f.exit_code, 1);
-    EXPECT_EQ(f.out, "OK 1 us=5\na\n") << "half a reply is no reply";
+    EXPECT_EQ(f.out, "OK 1 us=5\na\n") << "half a reply is not a reply";
     EXPECT_NE(f.err.find("connection lost"), std::string::npos) << f.err;
     EXPECT_NE(f.err.find("1 answer is complete"), std::string::npos) << f.err;
 }

@@ -76,14 +76,14 @@ TEST_F(ClientProgram, TellsAMonitorHowTheDaemonIs) {
     const auto degraded = [&](const std::string& line) -> Action {
         Action action = stats("health\tdegraded\n")(line);
         action.send.replace(3, 1, "8");
-        action.send += "health_reason\tglove is not loaded anew\n";
+        action.send += "health_reason\tglove: reload failed\n";
         return action;
     };
     const Finished ill = ask(degraded, {"--health"});
     EXPECT_EQ(ill.exit_code, 1);
     EXPECT_EQ(
         ill.out,
-        "degraded: glove: 10 words x 3, engine cpu (avx2, 2 threads); glove is not loaded anew\n");
+        "degraded: glove: 10 words x 3, engine cpu (avx2, 2 threads); glove: reload failed\n");
 
     EXPECT_EQ(ask([](const std::string&) -> Action { return {"ERR busy full\n"}; }, {"--health"})
                   .exit_code,

@@ -1,4 +1,4 @@
-// Several models in one daemon, and models that are loaded anew.
+// Several models in one daemon, and models that are reloaded.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -166,7 +166,7 @@ TEST_F(ServiceManager, SignalsAreHandledFromTheBeginning) {
                 std::this_thread::sleep_for(10ms);
             }
             EXPECT_NE(daemon->output().find(" replaces "), std::string::npos)
-                << "it is loaded anew, then";
+                << "it is reloaded then";
             daemon->signal(SIGTERM);
         }
         const Finished finished = daemon->wait();

@@ -201,7 +201,7 @@ TEST(Daemon, TakesLinesUpToTheLimitAndClosesBeyondIt) {
         EXPECT_EQ(over.read_reply().status, "ERR too_long a line has at most 65536 bytes; closing");
         EXPECT_TRUE(over.closed_by_peer());
     }
-    // One that goes on for a megabyte after that still gets to read its ERR.
+    // One that sends another megabyte after that still gets to read its ERR.
     Connection flood(daemon.socket_path());
     std::thread writer([&] { flood.send(std::string(1 << 20, 'x')); });
     EXPECT_EQ(flood.read_reply().status, "ERR too_long a line has at most 65536 bytes; closing");

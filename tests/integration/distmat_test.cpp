@@ -129,7 +129,7 @@ TEST_F(Distmat, TakesTheMemberOfAnArchiveThatIsNamed) {
     EXPECT_EQ(
         refused.err,
         "gloved-distmat: " + (dir_ / "in") +
-            ": --member \"points\" is given, but this is no zip archive; leave --member out\n");
+            ": --member \"points\" is given, but this is not a zip archive; leave --member out\n");
     EXPECT_EQ(distmat({"--member", "", dir_ / "in", "-"}).exit_code, 2);
 }
 
@@ -299,11 +299,11 @@ TEST_F(Distmat, RefusesMalformedTextWithItsLine) {
     expect_refused("1 2\n3\n",
                    "line 2 has 1 number, and line 1 has 2; a matrix has the same in every row");
     expect_refused("\n1\n2 3\n", "line 3 has 2 numbers, and line 2 has 1;");
-    expect_refused("1 2\n\nthree 4\n", "line 3: \"three\" is no number");
+    expect_refused("1 2\n\nthree 4\n", "line 3: \"three\" is not a number");
     expect_refused("1 2\n3 nan\n",
-                   "line 2: \"nan\" is no number; distances need numbers that are finite");
+                   "line 2: \"nan\" is not a number; distances need numbers that are finite");
     expect_refused("1,2\n3,4\n",
-                   "line 1: \"1,2\" is no number; numbers are separated by blanks or tabs");
+                   "line 1: \"1,2\" is not a number; numbers are separated by blanks or tabs");
     expect_refused("1 1e400\n", "line 1: \"1e400\" is beyond float64");
     expect_refused("1 2\n-1e30 2\n",
                    "its numbers are so large that a squared distance may exceed float32");
@@ -326,7 +326,7 @@ TEST_F(Distmat, RefusesArraysThatAreNoMatrixOfNumbersWithTheRemedy) {
          {Case{npy("<f4", "(2, 2)", four.substr(0, 15)),
                "ends at byte 143, and an array of shape (2, 2) ends at byte 144"},
           Case{npy("<f4", "(2, 2)", four + "x"),
-               "goes on behind its array, which ends at byte 144"},
+               "continues after its array, which ends at byte 144"},
           Case{npy("<f4", "(2, 2)", four, true), "numpy.ascontiguousarray(array)"},
           Case{npy(">f4", "(2, 2)", four), "big-endian"},
           Case{npy("<i4", "(2, 2)", four),

@@ -42,9 +42,10 @@ TEST(Matmin, PrintsTheSameBytesHoweverItIsFed) {
     const Finished no_archive = matmin({"--member", "matrices", dir / "text"});
     EXPECT_EQ(no_archive.exit_code, 1);
     EXPECT_EQ(no_archive.out, "");
-    EXPECT_NE(no_archive.err.find(
-                  "--member \"matrices\" is given, but this is no zip archive; leave --member out"),
-              std::string::npos)
+    EXPECT_NE(
+        no_archive.err.find(
+            "--member \"matrices\" is given, but this is not a zip archive; leave --member out"),
+        std::string::npos)
         << no_archive.err;
     EXPECT_EQ(matmin({"--op", "max", dir / "text"}).out, kMaximum);
     EXPECT_EQ(matmin({"--op=minmax", dir / "text"}).out, kMinimum + "***\n" + kMaximum);
@@ -96,7 +97,8 @@ TEST(Matmin, NamesFileLineAndRemedyAndPrintsNothingElse) {
         {{}, "", "is empty; the first line holds the number of matrices, and they follow"},
         {{},
          "1 2\n",
-         "line 1: \"1 2\" is no count of matrices; put the number of matrices on a line of its own "
+         "line 1: \"1 2\" is not a count of matrices; put the number of matrices on a line of its "
+         "own "
          "before them"},
         {{},
          "3\n1\n***\n2\n",
@@ -117,8 +119,10 @@ TEST(Matmin, NamesFileLineAndRemedyAndPrintsNothingElse) {
          "between matrices"},
         {{"--engine", "sequential"},
          "1\n1 x\n",
-         "line 2: \"x\" is no number; put one in its place"},
-        {{"--type", "int32"}, "1\n1.5\n", "line 2: \"1.5\" is no int32; give --type float64"},
+         "line 2: \"x\" is not a number; put one in its place"},
+        {{"--type", "int32"},
+         "1\n1.5\n",
+         "line 2: \"1.5\" is not of type int32; give --type float64"},
         {{"--type", "float32"},
          "1\n1e39\n",
          "line 2: \"1e39\" is too large for float32; give --type float64"},

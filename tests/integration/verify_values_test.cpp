@@ -168,7 +168,7 @@ TEST_F(VerifyValues, SectionsThatItDoesNotKnowAreHashedToo) {
         {fmt::format("checksum of plane: {}/values: section 'plane' has checksum ", model_)});
 }
 
-// With valid checksums: what loading a model anew must find, and a start must survive.
+// With valid checksums: what a reload must find, and a start must survive.
 TEST_F(VerifyValues, WhatIsNotFiniteIsRefusedByTheDaemonsCheckAndNeverInJson) {
     const std::vector<std::string> check = {program("gloved"), "--engine", "cpu",
                                             "--check",         "--model",  "m=" + model_};
@@ -208,9 +208,9 @@ TEST_F(VerifyValues, NothingButNaNIsToldAndSurvived) {
 
 TEST_F(VerifyValues, ReportsBelongToTheirModel) {
     put("report.json", "{}");
-    expect_failures({"report: " + model_ + "/report.json: it is no report"});
+    expect_failures({"report: " + model_ + "/report.json: it is not a report"});
     put("report.json", "{\"format\": [");
-    expect_failures({"report: " + model_ + "/report.json: it is no report"});
+    expect_failures({"report: " + model_ + "/report.json: it is not a report"});
     put("report.json", "{\"format\": \"generated\"}");
     EXPECT_EQ(verify().exit_code, 0);
     ASSERT_EQ(run({program("gloved-convert"), "-", dir_ / "other"}, "a 1 2\nb 3 4\n").exit_code, 0);

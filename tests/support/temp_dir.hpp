@@ -22,7 +22,7 @@ class TempDir {
 
 /// The whole content of a file; fails the running test when it cannot be read.
 std::string read_file(const std::string& path);
-/// Writes a file anew; fails the running test when it cannot be written.
+/// Writes a new file; fails the running test when it cannot be written.
 void write_file(const std::string& path, const std::string& content);
 
 /// The project's source folder, for data files and the pages that tests check.

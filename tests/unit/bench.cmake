@@ -15,7 +15,7 @@ gloved_add_test(bench_report_test ONE_THREAD
     ${CMAKE_CURRENT_LIST_DIR}/bench_table_test.cpp
   LIBRARIES gloved_bench_report)
 
-# Where no rung but v0 can run, the program says so and goes on.
+# Where no rung but v0 can run, the program says so and continues.
 add_test(NAME bench_rungs_without_device
   COMMAND gloved-bench --rows 300 --dim 5 --rungs all --repeat 2 --format csv)
 set_tests_properties(bench_rungs_without_device PROPERTIES LABELS unit TIMEOUT 60)

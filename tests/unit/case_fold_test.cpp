@@ -130,7 +130,7 @@ TEST(CaseFold, FoldsWholeTexts) {
                         "A\xE2\x82"),
               "\xC3\xFF"
               "a\xE2\x82")
-        << "bytes that are no UTF-8";
+        << "bytes that are not UTF-8";
     EXPECT_EQ(fold_case(std::string_view("A\0B", 3)), std::string("a\0b", 3));
 }
 

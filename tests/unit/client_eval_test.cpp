@@ -206,7 +206,7 @@ TEST(EvalScoring, TheFirstHitThatWasNotGivenCounts) {
         << "another word, then";
     const AnalogyQuestion circular{{"a", "b", "c"}, "B"};
     EXPECT_FALSE(is_answered(circular, {"b", "c"}, LetterCase::ignore))
-        << "what was given is no answer";
+        << "the words of the question are not an answer";
 }
 
 AnalogyScore small_score() {

@@ -61,15 +61,15 @@ TEST(TextRows, StopsAtTheFirstFaultAndSaysTheRemedy) {
         std::string says;
     };
     for (const auto& [text, line, says] :
-         {Case{"1 2\n3 x4\n5\n", 1, "\"x4\" is no number"},
-          Case{"1,2\n", 0, "\"1,2\" is no number; numbers are separated by"},
+         {Case{"1 2\n3 x4\n5\n", 1, "\"x4\" is not a number"},
+          Case{"1,2\n", 0, "\"1,2\" is not a number; numbers are separated by"},
           Case{"1 2\n\n1;2\n", 2, "separated by blanks or tabs"},
           Case{"nan 1\n", 0, "numbers that are finite"},
           Case{"1\n-inf\n", 1, "numbers that are finite"}, Case{"1e999\n", 0, "beyond float64"},
-          Case{"1 0x10\n", 0, "\"0x10\" is no number"},
-          Case{"1\r2\n", 0, "\"1\\x0D2\" is no number"},
-          Case{std::string("1\0\n", 3), 0, "\"1\\x00\" is no number"},
-          Case{"1 -\n", 0, "\"-\" is no number"}}) {
+          Case{"1 0x10\n", 0, "\"0x10\" is not a number"},
+          Case{"1\r2\n", 0, "\"1\\x0D2\" is not a number"},
+          Case{std::string("1\0\n", 3), 0, "\"1\\x00\" is not a number"},
+          Case{"1 -\n", 0, "\"-\" is not a number"}}) {
         const TextRows rows = parsed(text);
         ASSERT_TRUE(rows.fault) << text;
         EXPECT_EQ(rows.fault->line, line) << text;

@@ -74,7 +74,7 @@ TEST(Tokenizer, AnOptionIsLowerCaseLettersAndAnEqualsSign) {
     EXPECT_EQ(option(), "prefix|a b");
     EXPECT_EQ(option(), "top|");
     EXPECT_EQ(option(), "none");
-    EXPECT_EQ(option(), "none") << "what is no option is not consumed";
+    EXPECT_EQ(option(), "none") << "what is not an option is not consumed";
     EXPECT_EQ((*tokens.next())->text, "Kk=1");
     for (const char* text : {"=1", "k", "k =1", "\"k\"=1", "k1=1", ""}) {
         Tokenizer other(text);

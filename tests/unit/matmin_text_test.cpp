@@ -163,16 +163,19 @@ TEST_F(MatminText, SaysWhatIsWrongWithLineAndRemedy) {
          "line 1: the count is missing before ***; put the number of matrices on a line of its own "
          "before them"},
         {"1 2\n3 4\n",
-         "line 1: \"1 2\" is no count of matrices; put the number of matrices on a line of its own "
+         "line 1: \"1 2\" is not a count of matrices; put the number of matrices on a line of its "
+         "own "
          "before them"},
         {"\nmany\n1\n",
-         "line 2: \"many\" is no count of matrices; put the number of matrices on a line of its "
+         "line 2: \"many\" is not a count of matrices; put the number of matrices on a line of its "
          "own before them"},
         {"-1\n1\n",
-         "line 1: \"-1\" is no count of matrices; put the number of matrices on a line of its own "
+         "line 1: \"-1\" is not a count of matrices; put the number of matrices on a line of its "
+         "own "
          "before them"},
         {"1.5\n1\n",
-         "line 1: \"1.5\" is no count of matrices; put the number of matrices on a line of its own "
+         "line 1: \"1.5\" is not a count of matrices; put the number of matrices on a line of its "
+         "own "
          "before them"},
         {"0\n",
          "line 1: the count is 0, and of no matrices there is no minimum; there must be one at "
@@ -227,16 +230,18 @@ TEST_F(MatminText, SaysWhatIsWrongWithLineAndRemedy) {
         {"3\n1\n2\n***\n3\n4\n\n5\n6\n",
          "line 8: row 3 of a matrix, the first one has 2; a line of *** is missing before it, or "
          "the row is too much"},
-        {one + "1 two\n", "line 3: \"two\" is no number; put one in its place"},
-        {one + "1 2x\n", "line 3: \"2x\" is no number; put one in its place"},
-        {one + "1 0x10\n", "line 3: \"0x10\" is no number; put one in its place"},
-        {one + "1 - 2\n", "line 3: \"-\" is no number; put one in its place"},
-        {one + "1\xFF\n", "line 3: \"1\\xFF\" is no number; put one in its place"},
-        {one + std::string("1 \0 2\n", 6), "line 3: \"\\x00\" is no number; put one in its place"},
-        {one + "1\r2\n", "line 3: \"1\\x0D2\" is no number; put one in its place"},
-        {one + "1 2\r\r\n", "line 3: \"2\\x0D\" is no number; put one in its place"},
+        {one + "1 two\n", "line 3: \"two\" is not a number; put one in its place"},
+        {one + "1 2x\n", "line 3: \"2x\" is not a number; put one in its place"},
+        {one + "1 0x10\n", "line 3: \"0x10\" is not a number; put one in its place"},
+        {one + "1 - 2\n", "line 3: \"-\" is not a number; put one in its place"},
+        {one + "1\xFF\n", "line 3: \"1\\xFF\" is not a number; put one in its place"},
+        {one + std::string("1 \0 2\n", 6),
+         "line 3: \"\\x00\" is not a number; put one in its place"},
+        {one + "1\r2\n", "line 3: \"1\\x0D2\" is not a number; put one in its place"},
+        {one + "1 2\r\r\n", "line 3: \"2\\x0D\" is not a number; put one in its place"},
         {one + "1,2\n",
-         "line 3: \"1,2\" is no number; numbers are separated by blanks and have a decimal point: "
+         "line 3: \"1,2\" is not a number; numbers are separated by blanks and have a decimal "
+         "point: "
          "replace the comma"},
         {one + "1 nan\n",
          "line 3: \"nan\" cannot be compared with numbers; put a number in its place"},
@@ -247,23 +252,23 @@ TEST_F(MatminText, SaysWhatIsWrongWithLineAndRemedy) {
         {one + "1 1e309\n",
          "line 3: \"1e309\" is too large for float64; put a smaller one in its place"},
         {one + "1 2 ***\n",
-         "line 3: \"***\" is no number; matrices are separated by a line of *** alone"},
+         "line 3: \"***\" is not a number; matrices are separated by a line of *** alone"},
         {one + "1\n****\n2\n",
-         "line 4: \"****\" is no number; matrices are separated by a line of *** alone"},
+         "line 4: \"****\" is not a number; matrices are separated by a line of *** alone"},
         // The first fault counts, and numbers of matrices are compared at the end.
-        {"1\n1\n***\n2\n***\nx\n", "line 6: \"x\" is no number; put one in its place"},
-        {"1\n1 2\n1 x 3\n", "line 3: \"x\" is no number; put one in its place"},
+        {"1\n1\n***\n2\n***\nx\n", "line 6: \"x\" is not a number; put one in its place"},
+        {"1\n1 2\n1 x 3\n", "line 3: \"x\" is not a number; put one in its place"},
     };
     for (const auto& [text, error] : cases) {
         SCOPED_TRACE(text);
         EXPECT_EQ(read_all_ways(text).error, error);
     }
     EXPECT_EQ(read_all_ways<std::int32_t>("1\n1 2.5\n").error,
-              "line 2: \"2.5\" is no int32; give --type float64");
+              "line 2: \"2.5\" is not of type int32; give --type float64");
     EXPECT_EQ(read_all_ways<std::int32_t>("1\n2147483648\n").error,
               "line 2: \"2147483648\" is too large for int32; give --type float64");
     EXPECT_EQ(read_all_ways<std::int32_t>("1\n1 1e3\n").error,
-              "line 2: \"1e3\" is no int32; give --type float64");
+              "line 2: \"1e3\" is not of type int32; give --type float64");
     EXPECT_EQ(read_all_ways<float>("1\n1 1e39\n").error,
               "line 2: \"1e39\" is too large for float32; give --type float64");
 }

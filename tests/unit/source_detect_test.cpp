@@ -78,7 +78,7 @@ TEST(Detect, BelievesWhatIsForced) {
         EXPECT_EQ(detect(text, true, format, 0, "none")->format, format);
         const auto headless = detect("a 1 2 3\n", true, format, 0, "none");
         ASSERT_FALSE(headless);
-        EXPECT_NE(headless.error().message.find("\"a 1 2 3\" is no header"), std::string::npos)
+        EXPECT_NE(headless.error().message.find("\"a 1 2 3\" is not a header"), std::string::npos)
             << headless.error().message;
     }
     EXPECT_EQ(detect(text, true, SourceFormat::glove, 0, "none")->dim, 3U);

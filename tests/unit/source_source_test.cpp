@@ -60,7 +60,7 @@ TEST(Source, FindsDimWhereMostLinesAgree) {
     EXPECT_EQ(read("a 1 2 3\nb 1 2 3\n")->summary.dim, 3U);
     // Words with blanks make lines wider.
     EXPECT_EQ(read("new york 0.1 0.2\na 0.1 0.2\nat x@y.z 0.1 0.2\n")->summary.dim, 2U);
-    // Most of them even: what stands before the numbers is no number.
+    // Most of them even: what stands before the numbers is not a number.
     EXPECT_EQ(read("new york 0.1 0.2\nlos angeles 0.1 0.2\na 0.1 0.2\n")->summary.dim, 2U);
     EXPECT_TRUE(read("a 0.1 0.2\n")->summary.dim_found);
 }
@@ -256,7 +256,7 @@ TEST(Source, HoldsAHeaderAgainstTheWords) {
         ASSERT_TRUE(limited) << limited.error().message;
         EXPECT_EQ(limited->keys, (std::vector<std::string>{"a"}));
     }
-    // A blank line is no word, and one that is left out is.
+    // A blank line is not a word, and one that is left out is.
     SourceOptions options;
     options.on_error = OnError::skip;
     const auto skipped = read("2 3\na 1 2 3\n\nb 1 2 x\n", options);

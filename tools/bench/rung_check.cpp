@@ -16,7 +16,8 @@ Status check_hits(const format::Model& model, const kernels::QueryVector& query,
     const auto wrong = [](std::string message) {
         return Error{ErrorCode::internal, std::move(message)};
     };
-    if (!(bound >= 0 && std::isfinite(bound))) return wrong(fmt::format("{} is no bound", bound));
+    if (!(bound >= 0 && std::isfinite(bound)))
+        return wrong(fmt::format("{} is not a bound", bound));
     if (hits.size() != exact.size())
         return wrong(fmt::format("{} hits, not {}", hits.size(), exact.size()));
     std::unordered_set<kernels::Row> seen;

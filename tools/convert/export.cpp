@@ -45,11 +45,10 @@ Result<std::vector<Row>> rows_by_rank(const Model& model) {
     for (std::size_t row = 0; row < model.rows(); ++row) {
         const std::uint32_t rank = model.ranks()[row];
         if (rank >= by_rank.size() || by_rank[rank] != kFree) {
-            return Error{
-                ErrorCode::damaged,
-                fmt::format(
-                    "{}/{}: the ranks are no permutation (row {} has {}); gloved-verify tells more",
-                    model.path(), format::kValuesFile, row, rank)};
+            return Error{ErrorCode::damaged,
+                         fmt::format("{}/{}: the ranks are not a permutation (row {} has {}); "
+                                     "gloved-verify tells more",
+                                     model.path(), format::kValuesFile, row, rank)};
         }
         by_rank[rank] = static_cast<Row>(row);
     }

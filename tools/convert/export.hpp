@@ -33,10 +33,10 @@ struct ExportOptions {
 ///
 /// The file is written beside its place as .NAME.gloved-PID-N, made durable and renamed, so that a
 /// file of that name is replaced whole or not at all; of npy's two files the words come first.
-/// Errors: those of Model::open; conflict, when the output exists and is no regular file, or lies
-/// in a model's directory; damaged, when the ranks are no permutation or a number is not finite;
-/// io; interrupted, once `stop` is set. After an error no file is new or changed. The model is
-/// mapped; beside it, memory takes 4 bytes a row and some 10 MB a thread.
+/// Errors: those of Model::open; conflict, when the output exists and is not a regular file, or
+/// lies in a model's directory; damaged, when the ranks are not a permutation or a number is not
+/// finite; io; interrupted, once `stop` is set. After an error no file is new or changed. The model
+/// is mapped; beside it, memory takes 4 bytes a row and some 10 MB a thread.
 Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
                     const std::function<void(const std::string&)>& say);
 

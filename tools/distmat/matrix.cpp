@@ -79,7 +79,7 @@ Error wrong_length(const std::string& name, const npy::Header& header, std::uint
                             "it again",
                             name, file_bytes, header.shape[0], header.shape[1], wanted)};
     }
-    return {ErrorCode::damaged, fmt::format("{0}: goes on behind its array, which ends at byte "
+    return {ErrorCode::damaged, fmt::format("{0}: continues after its array, which ends at byte "
                                             "{1}; if the array is what you want: head -c {1} FILE",
                                             name, wanted)};
 }

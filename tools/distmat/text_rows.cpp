@@ -22,14 +22,14 @@ std::string what_is_wrong(const char* first, const char* last, NumberFault fault
         printable({first, static_cast<std::size_t>(end - first)}, kShownBytes);
     if (fault == NumberFault::overflow)
         return fmt::format("{} is beyond float64; scale the numbers", shown);
-    std::string_view remedy = "take out what is no number";
+    std::string_view remedy = "take out what is not a number";
     const std::string_view token(first, static_cast<std::size_t>(end - first));
     if (token.find(',') != std::string_view::npos || token.find(';') != std::string_view::npos) {
         remedy = "numbers are separated by blanks or tabs: tr ',;' '  '";
     } else if (token.find_first_not_of("+-naifNAIFty") == std::string_view::npos) {
         remedy = "distances need numbers that are finite: leave such rows out, or fill them in";
     }
-    return fmt::format("{} is no number; {}", shown, remedy);
+    return fmt::format("{} is not a number; {}", shown, remedy);
 }
 
 }  // namespace

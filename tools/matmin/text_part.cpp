@@ -27,7 +27,7 @@ const char* skip_line_end(const char* p) {
     return *p == '\n' ? p + 1 : nullptr;
 }
 
-/// Parses a row of `columns` numbers from `p`, which is no blank. Returns what follows its LF;
+/// Parses a row of `columns` numbers from `p`, which is not a blank. Returns what follows its LF;
 /// nullptr for any other line. `end` is the end of the text.
 template <class T>
 const char* parse_row(const char* p, const char* end, std::size_t columns, T* out) {
@@ -48,7 +48,7 @@ std::string lower_case(std::string_view word) {
     return lower;
 }
 
-/// Describes why a word is no T; empty if it is one.
+/// Describes why a word is not a T; empty if it is one.
 template <class T>
 std::string word_fault(std::string_view word) {
     const char* const end = word.data() + word.size();
@@ -62,7 +62,8 @@ std::string word_fault(std::string_view word) {
             is_float64 ? "; give --type float64" : "; put a smaller one in its place");
     }
     if (is_float64)
-        return fmt::format("{} is no {}; give --type float64", printable(word), kTypeName<T>);
+        return fmt::format("{} is not of type {}; give --type float64", printable(word),
+                           kTypeName<T>);
     const std::string lower =
         lower_case(word.starts_with('-') || word.starts_with('+') ? word.substr(1) : word);
     if (lower == "nan" || lower == "inf" || lower == "infinity") {
@@ -70,17 +71,17 @@ std::string word_fault(std::string_view word) {
                            printable(word));
     }
     if (word.find('*') != std::string_view::npos) {
-        return fmt::format("{} is no number; matrices are separated by a line of *** alone",
+        return fmt::format("{} is not a number; matrices are separated by a line of *** alone",
                            printable(word));
     }
     if (word.find(',') != std::string_view::npos) {
         return fmt::format(
-            "{} is no number; numbers are separated by blanks and have a decimal point: replace "
+            "{} is not a number; numbers are separated by blanks and have a decimal point: replace "
             "the "
             "comma",
             printable(word));
     }
-    return fmt::format("{} is no number; put one in its place", printable(word));
+    return fmt::format("{} is not a number; put one in its place", printable(word));
 }
 
 /// Describes what is wrong with a line that parse_row refuses: the first wrong word, else the

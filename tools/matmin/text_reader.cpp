@@ -66,7 +66,7 @@ Result<std::uint64_t> parse_count(const source::Input& input, std::string_view t
                                  printable(trimmed)));
     }
     if (end != last || error != std::errc()) {
-        return fault(fmt::format("{} is no count of matrices; {}", printable(trimmed), kRemedy));
+        return fault(fmt::format("{} is not a count of matrices; {}", printable(trimmed), kRemedy));
     }
     if (count == 0)
         return fault(

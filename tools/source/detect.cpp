@@ -58,7 +58,7 @@ bool looks_like_html(std::string_view text) {
            head.starts_with("<?xml");
 }
 
-/// Recognizes content that is none of our formats; returns what it is and what to do.
+/// Recognizes content of other formats; returns what it is and what to do.
 std::optional<std::string> unsupported_content(std::string_view text, std::string_view packing) {
     if (text.empty())
         return "the source is empty: nothing was downloaded, or the command before the pipe failed";
@@ -134,7 +134,7 @@ std::optional<SizeHeader> size_header(std::string_view line) {
 bool starts_with_header(const std::vector<std::string_view>& lines, std::size_t dim) {
     if (lines.empty() || !size_header(lines[0])) return false;
     if (lines.size() == 1) return dim != 1;
-    // A «line» of binary data may have two fields by chance: then the second is no number.
+    // A «line» of binary data may have two fields by chance: then the second is not a number.
     return count_fields(lines[1]) != 2 || !is_number(lines[1].substr(lines[1].find(' ') + 1));
 }
 
@@ -217,7 +217,7 @@ Error binary_data() {
 Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset) {
     if (lines.empty()) {
         return bad_source(fmt::format(
-            "line 1 (byte {}): no line end within {} MiB; this is no GloVe text, fetch the text "
+            "line 1 (byte {}): no line end within {} MiB; this is not GloVe text, fetch the text "
             "file",
             offset, kHeadBytes >> 20));
     }
@@ -227,7 +227,7 @@ Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset)
         "{}{}",
         offset, lines.size(), lines.size() == 1 ? "" : "s", printable(lines[0], 40),
         tabs ? "; it is separated by TABs: replace them with blanks first (tr '\\t' ' ')"
-             : "; this is no GloVe text, fetch the text file"));
+             : "; this is not GloVe text, fetch the text file"));
 }
 
 /// Detects format and dim of text without a header.
@@ -262,11 +262,11 @@ Status detect_header(std::string_view head, const std::vector<std::string_view>&
     const std::string shown =
         printable(lines.empty() ? head.substr(detected.body_offset, 80) : lines[0], 40);
     if (!header) {
-        return bad_source(
-            fmt::format("{}: {} is no header «rows dim», with which this format starts; --format "
-                        "glove takes the first "
-                        "line as a word",
-                        place, shown));
+        return bad_source(fmt::format(
+            "{}: {} is not a header «rows dim», with which this format starts; --format "
+            "glove takes the first "
+            "line as a word",
+            place, shown));
     }
     if (header->dim < 1 || header->dim > format::kMaxDim) {
         return bad_source(fmt::format(

@@ -92,7 +92,7 @@ Status Input::check_member(const std::string& member) const {
     if (member.empty() || zip_) return {};
     return Error{
         ErrorCode::bad_source,
-        fmt::format("{}: --member {} is given, but this is no zip archive; leave --member out",
+        fmt::format("{}: --member {} is given, but this is not a zip archive; leave --member out",
                     name_, printable(member, 255))};
 }
 

@@ -37,7 +37,7 @@ class Input {
     Input& operator=(Input&&) = delete;
     ~Input();
 
-    /// Refuses a `member` that the user names if this is no zip archive. Error: bad_source.
+    /// Refuses a `member` that the user names if this is not a zip archive. Error: bad_source.
     Status check_member(const std::string& member) const;
 
     /// Fills `buffer` with unpacked bytes. Fewer than asked for mean the end.

@@ -124,7 +124,7 @@ Result<ReadingRules> read_rules(std::string_view text) {
         rules.generation = json.at("generation").get<std::string>();
         return rules;
     } catch (const nlohmann::json::exception&) {
-        return Error{ErrorCode::damaged, "it is no report of gloved-convert"};
+        return Error{ErrorCode::damaged, "it is not a report of gloved-convert"};
     }
 }
 

@@ -88,7 +88,7 @@ ReadingRules check_report(const Model& model, const Reporter& report) {
     return *std::move(rules);
 }
 
-/// The rows by rank; empty when the ranks are no permutation.
+/// The rows by rank; empty when the ranks are not a permutation.
 std::vector<format::Row> check_ranks(const Model& model, const Reporter& report) {
     constexpr auto kFree = std::numeric_limits<format::Row>::max();
     std::vector<format::Row> by_rank(model.rows(), kFree);
@@ -219,7 +219,7 @@ void report_source_ranks(const Model& model, const Comparison& found,
         return;
     }
     report({"source ranks", !by_rank.empty(),
-            by_rank.empty() ? "the ranks are no permutation" : "in the order of the source"});
+            by_rank.empty() ? "the ranks are not a permutation" : "in the order of the source"});
 }
 
 Status check_source(const Model& model, const VerifyOptions& options, const ReadingRules& rules,

@@ -874,7 +874,7 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
             const double floor =
                 by_row ? floors[q]
                        : floor_of(query, by_warps ? warp_maxima.first(warps) : of_groups);
-            if (std::isnan(floor)) misuse("a floor that is no number");
+            if (std::isnan(floor)) misuse("a floor that is not a number");
             floors[q] = floor;
             const auto found = all_found.subspan(std::size_t{q} * kFoundCapacity, kFoundCapacity);
             answers[q].floor = floor;

@@ -87,7 +87,7 @@ struct ThreadState {
 std::uint64_t number_from(const char* name, const std::string& text) {
     char* end = nullptr;
     const auto number = std::strtoull(text.c_str(), &end, 10);
-    if (text.empty() || *end != '\0') misuse(fmt::format("{}={} is no number", name, text));
+    if (text.empty() || *end != '\0') misuse(fmt::format("{}={} is not a number", name, text));
     return number;
 }
 
