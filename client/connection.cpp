@@ -93,8 +93,7 @@ Result<Connection> Connection::open(const std::vector<std::string>& paths,
         ErrorCode::unavailable,
         fmt::format(
             "no daemon to talk to at {}; start one (gloved --model DIR) or name its socket with "
-            "--socket or "
-            "$GLOVED_SOCKET{}",
+            "--socket or $GLOVED_SOCKET{}",
             tried,
             denied ? "; where permission is denied, join the group that owns the socket" : "")};
 }

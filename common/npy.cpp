@@ -195,18 +195,16 @@ Result<Header> parse_header(std::string_view prefix, const std::string& path) {
                                    printable(prefix.substr(begin, length), kShownBytes)));
     }
     if (*fields->fortran_order && fields->shape->size() > 1) {
-        return Error{
-            ErrorCode::unsupported,
-            fmt::format("{}: its array is in Fortran order (column by column); write it again with "
-                        "numpy.save(path, numpy.ascontiguousarray(array))",
-                        path)};
+        return Error{ErrorCode::unsupported,
+                     fmt::format("{}: its array is in Fortran order (column by column); write it "
+                                 "again with numpy.save(path, numpy.ascontiguousarray(array))",
+                                 path)};
     }
     if (!fields->descr->empty() && fields->descr->front() == '>') {
-        return Error{
-            ErrorCode::unsupported,
-            fmt::format("{}: its numbers ({}) are big-endian; write it again with numpy.save(path, "
-                        "array.astype(array.dtype.newbyteorder('<')))",
-                        path, printable(*fields->descr))};
+        return Error{ErrorCode::unsupported,
+                     fmt::format("{}: its numbers ({}) are big-endian; write it again with "
+                                 "numpy.save(path, array.astype(array.dtype.newbyteorder('<')))",
+                                 path, printable(*fields->descr))};
     }
     Header header;
     header.data_offset = begin + length;

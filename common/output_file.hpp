@@ -30,8 +30,6 @@ class OutputFile {
     /// Removes the file, unless it was published.
     ~OutputFile();
 
-    bool is_stdout() const { return !fd_; }
-
     /// Appends `text`. A terminal gets it as TerminalText. Errors: io, interrupted.
     Status write(std::string_view text);
 

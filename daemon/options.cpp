@@ -213,8 +213,7 @@ po::options_description serving_options(Settings& settings) {
                  settings.socket_path = path;
              }),
         "socket path to listen on. Default: $GLOVED_SOCKET, else gloved.sock in "
-        "$RUNTIME_DIRECTORY, else "
-        "in /run/gloved (root) or $XDG_RUNTIME_DIR (other users)");
+        "$RUNTIME_DIRECTORY, else in /run/gloved (root) or $XDG_RUNTIME_DIR (other users)");
     add("config", po::value<std::string>()->value_name("FILE"),
         "read options from FILE, one 'name = value' per line; the command line takes precedence");
     return options;

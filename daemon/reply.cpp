@@ -11,14 +11,11 @@ namespace {
 
 constexpr std::string_view kHelp =
     "NEAR [k=N] [min=SCORE] [top=N] [prefix=TEXT] [norm=raw|unit] [exclude=inputs|none] "
-    "[engine=NAME] [model=NAME] "
-    "[fields=row,rank,norm] [certify=0|1] EXPR\n"
+    "[engine=NAME] [model=NAME] [fields=row,rank,norm] [certify=0|1] EXPR\n"
     "NEARVEC [k=N] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] [fields=...] "
     "[certify=0|1] NUMBER ...\n"
     "ANALOGY [k=N] [method=add|mul] [min=SCORE] [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] "
-    "[fields=...] "
-    "[certify=0|1] "
-    "A B C\n"
+    "[fields=...] [certify=0|1] A B C\n"
     "RANK [top=N] [prefix=TEXT] [engine=NAME] [model=NAME] WORD WORD\n"
     "SIM [model=NAME] WORD WORD\n"
     "DIST [model=NAME] WORD WORD\n"

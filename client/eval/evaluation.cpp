@@ -28,11 +28,9 @@ constexpr double kWindowUs = 3e6;
 constexpr std::size_t kHitsIgnoringCase = 5;
 
 Error no_known_words(std::uint64_t skipped, const char* what, std::uint32_t top) {
-    return {ErrorCode::bad_request,
-            fmt::format(
-                "nothing to ask: each of {} {} has a word that is not among the model's {} most "
-                "frequent",
-                skipped, what, top)};
+    return {ErrorCode::bad_request, fmt::format("nothing to ask: each of {} {} has a word that is "
+                                                "not among the model's {} most frequent",
+                                                skipped, what, top)};
 }
 
 std::string request(std::string_view verb, const std::string& options,

@@ -93,8 +93,7 @@ Status Model::open_values(int directory_fd) {
     if (header_.file_bytes != values_.size_bytes()) {
         return Error{ErrorCode::damaged,
                      fmt::format("{}: the file has {} bytes, its header says {} (truncated or "
-                                 "appended to); convert the "
-                                 "download again",
+                                 "appended to); convert the download again",
                                  path, values_.size_bytes(), header_.file_bytes)};
     }
     norms_ = header_.find(kNorms);
@@ -111,8 +110,7 @@ Status Model::open_keys(int directory_fd) {
     if (keys_.size_bytes() != header_.keys_bytes) {
         return Error{ErrorCode::mismatch,
                      fmt::format("{}: {} bytes, but the values file beside it belongs to keys of "
-                                 "{} bytes: truncated, or of "
-                                 "another model",
+                                 "{} bytes: truncated, or of another model",
                                  path, keys_.size_bytes(), header_.keys_bytes)};
     }
 
@@ -120,8 +118,7 @@ Status Model::open_keys(int directory_fd) {
     if (computed != header_.keys_checksum) {
         return Error{ErrorCode::mismatch,
                      fmt::format("{}: checksum {}, but the values file beside it belongs to keys "
-                                 "of checksum {}: damaged, or "
-                                 "of another model",
+                                 "of checksum {}: damaged, or of another model",
                                  path, hex(computed), hex(header_.keys_checksum))};
     }
     if (Status indexed = index_keys(); !indexed) return with_path(path, indexed.error());

@@ -421,8 +421,7 @@ Result<Staging::Replaced> Staging::take_target_name(
     if (errno == EXDEV) {
         return conflict(
             fmt::format("{}: lies in a lower layer of an overlay file system, which cannot "
-                        "exchange it; choose "
-                        "another name, or remove it first",
+                        "exchange it; choose another name, or remove it first",
                         target_));
     }
     if (errno != EINVAL && errno != ENOSYS && errno != ENOENT)
@@ -431,8 +430,7 @@ Result<Staging::Replaced> Staging::take_target_name(
     // A sweep between the two renames spares the old model: the new one is still locked. The
     // warning is made first, so that running out of memory cannot come between them.
     const std::string warning = fmt::format(
-        "{}: this filesystem cannot exchange directories; the old model was moved aside "
-        "first, so "
+        "{}: this filesystem cannot exchange directories; the old model was moved aside first, so "
         "the name was missing for a moment",
         target_);
     Replaced replaced = Replaced::nothing;

@@ -69,10 +69,13 @@ Result<std::uint64_t> parse_count(const Option& option, std::uint64_t low, std::
     return value;
 }
 
-Result<bool> parse_choice(const Option& option, std::string_view off, std::string_view on) {
-    if (option.value == on) return true;
-    if (option.value == off) return false;
-    return bad_request(fmt::format("{}= takes '{}' or '{}', not {}", option.name, off, on,
+/// `of_first` for the value `first`, `of_second` for `second`.
+template <class T>
+Result<T> parse_choice(const Option& option, std::string_view first, T of_first,
+                       std::string_view second, T of_second) {
+    if (option.value == first) return of_first;
+    if (option.value == second) return of_second;
+    return bad_request(fmt::format("{}= takes '{}' or '{}', not {}", option.name, first, second,
                                    printable(option.value)));
 }
 
@@ -111,8 +114,9 @@ Status apply(const Option& option, Options& options) {
     if (option.name == "k") return store(parse_count(option, 1, 0xFFFFFFFF), options.k);
     if (option.name == "top") return store(parse_count(option, 1, 0xFFFFFFFF), options.top);
     if (option.name == "exclude")
-        return store(parse_choice(option, "none", "inputs"), options.exclude_inputs);
-    if (option.name == "certify") return store(parse_choice(option, "0", "1"), options.certify);
+        return store(parse_choice(option, "none", false, "inputs", true), options.exclude_inputs);
+    if (option.name == "certify")
+        return store(parse_choice(option, "0", false, "1", true), options.certify);
     if (option.name == "fields") return store(parse_fields(option), options.fields);
     if (option.name == "min") {
         auto number = expr::parse_number(option.value);
@@ -120,23 +124,14 @@ Status apply(const Option& option, Options& options) {
         options.min = *number;
         return {};
     }
-    if (option.name == "norm") {
-        auto unit = parse_choice(option, "raw", "unit");
-        if (!unit) return unit.error();
-        options.norm = *unit ? Norm::unit : Norm::raw;
-        return {};
-    }
-    if (option.name == "method") {
-        auto mul = parse_choice(option, "add", "mul");
-        if (!mul) return mul.error();
-        options.method = *mul ? Method::mul : Method::add;
-        return {};
-    }
+    if (option.name == "norm")
+        return store(parse_choice(option, "raw", Norm::raw, "unit", Norm::unit), options.norm);
+    if (option.name == "method")
+        return store(parse_choice(option, "add", Method::add, "mul", Method::mul), options.method);
     if (option.name == "metric") {
-        auto squared = parse_choice(option, "cosine", "sqeuclidean");
-        if (!squared) return squared.error();
-        options.metric = *squared ? Metric::sqeuclidean : Metric::cosine;
-        return {};
+        return store(
+            parse_choice(option, "cosine", Metric::cosine, "sqeuclidean", Metric::sqeuclidean),
+            options.metric);
     }
     std::string& text = option.name == "prefix"   ? options.prefix
                         : option.name == "engine" ? options.engine

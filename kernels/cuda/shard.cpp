@@ -82,12 +82,10 @@ Result<DeviceFacts> read_device(int device) {
 
 Status check_shard_rows(std::size_t rows) {
     if (rows <= kMaxShardRows) return {};
-    return Error{
-        ErrorCode::unavailable,
-        fmt::format(
-            "{} rows are too many for one device, which takes {}: spread them over several with "
-            "--device, or use --engine cpu",
-            rows, kMaxShardRows)};
+    return Error{ErrorCode::unavailable,
+                 fmt::format("{} rows are too many for one device, which takes {}: spread them "
+                             "over several with --device, or use --engine cpu",
+                             rows, kMaxShardRows)};
 }
 
 Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRange rows,

@@ -125,9 +125,8 @@ class Shard {
     /// Milliseconds from the first start after the last wait to the end; 0 where not timed. To be
     /// called after `wait`.
     Result<double> device_ms() const;
-    /// Most vectors of one start_score, and most excluded rows of one pass.
+    /// Most vectors of one start_score.
     std::size_t max_vectors() const { return sizes_.pass; }
-    std::size_t max_excluded() const { return sizes_.excluded; }
 
   private:
     Shard(RowRange rows, const DeviceFacts& device, const ShardSizes& sizes, bool timed)

@@ -112,9 +112,8 @@ class Preparation {
         if (!fault.row()) return {};
         return Error{ErrorCode::bad_source,
                      fmt::format("{}: its numbers are so large that a squared distance may exceed "
-                                 "float32 (a row may be {:.1e} "
-                                 "long); divide the whole matrix by one number, by which distances "
-                                 "shrink, or take --metric cosine",
+                                 "float32 (a row may be {:.1e} long); divide the whole matrix by "
+                                 "one number, by which distances shrink, or take --metric cosine",
                                  name_(*fault.row()), kMaxNorm)};
     }
 
@@ -126,8 +125,7 @@ class Preparation {
         if (!fault.row()) return {};
         return Error{ErrorCode::bad_source,
                      fmt::format("{}: all its numbers are 0, and a row without a direction has no "
-                                 "cosine; leave it out, or take "
-                                 "another --metric",
+                                 "cosine; leave it out, or take another --metric",
                                  name_(*fault.row()))};
     }
 

@@ -263,7 +263,7 @@ TEST_F(Export, DamagedModelsAreRefused) {
         write_file(dir_ / "m/values", changed);
     };
     put_changed("ranks", std::uint32_t{50});
-    expect_refused(ExportFormat::glove, dir_ / "out", ErrorCode::damaged, "no permutation");
+    expect_refused(ExportFormat::glove, dir_ / "out", ErrorCode::damaged, "not a permutation");
     put_changed("vectors", std::numeric_limits<float>::quiet_NaN());
     for (const auto format : {ExportFormat::glove, ExportFormat::word2vec,
                               ExportFormat::word2vec_bin, ExportFormat::npy}) {

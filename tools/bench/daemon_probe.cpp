@@ -217,36 +217,24 @@ class Daemon {
 
     /// Connects once the daemon listens.
     Result<Connection> connect(const std::function<bool()>& interrupted) {
-        for (const auto give_up = Clock::now() + kTimeout; Clock::now() < give_up;) {
-            if (auto connection = Connection::open(socket_)) return *std::move(connection);
-            if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
-            if (ended()) {
-                pid_ = -1;
-                return Error{ErrorCode::unavailable,
-                             "the daemon ended by itself; it said: " + end_of_log()};
-            }
-            std::this_thread::sleep_for(kConnectEvery);
-        }
-        return Error{ErrorCode::unavailable,
-                     "the daemon does not listen; it said: " + end_of_log()};
+        std::optional<Connection> connection;
+        const auto connects = [&] {
+            if (auto opened = Connection::open(socket_)) connection.emplace(*std::move(opened));
+            return connection.has_value();
+        };
+        if (Status done = wait_until(connects, interrupted, "does not listen"); !done)
+            return done.error();
+        return *std::move(connection);
     }
 
     /// Waits until the log has kListeningMessage.
     Status wait_for_log(const std::function<bool()>& interrupted) {
-        for (const auto give_up = Clock::now() + kTimeout; Clock::now() < give_up;) {
+        const auto says_it = [&] {
             std::ifstream file(log_);
             const std::string text{std::istreambuf_iterator<char>(file), {}};
-            if (text.find(kListeningMessage) != std::string::npos) return {};
-            if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
-            if (ended()) {
-                pid_ = -1;
-                return Error{ErrorCode::unavailable,
-                             "the daemon ended by itself; it said: " + end_of_log()};
-            }
-            std::this_thread::sleep_for(kConnectEvery);
-        }
-        return Error{ErrorCode::unavailable,
-                     "the daemon never said that it listens; it said: " + end_of_log()};
+            return text.find(kListeningMessage) != std::string::npos;
+        };
+        return wait_until(says_it, interrupted, "never said that it listens");
     }
 
     /// Memory without pages of mapped files.
@@ -258,6 +246,22 @@ class Daemon {
 
   private:
     Daemon() = default;
+    template <class Condition>
+    Status wait_until(const Condition& holds, const std::function<bool()>& interrupted,
+                      const char* else_it) {
+        for (const auto give_up = Clock::now() + kTimeout; Clock::now() < give_up;) {
+            if (holds()) return {};
+            if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+            if (ended()) {
+                pid_ = -1;
+                else_it = "ended by itself";
+                break;
+            }
+            std::this_thread::sleep_for(kConnectEvery);
+        }
+        return Error{ErrorCode::unavailable,
+                     fmt::format("the daemon {}; it said: {}", else_it, end_of_log())};
+    }
     bool ended() const { return ::waitpid(pid_, nullptr, WNOHANG) == pid_; }
     std::string end_of_log() const {
         std::ifstream file(log_);

@@ -17,7 +17,6 @@
 #include "kernels/registry.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bench/table.hpp"
-#include "tools/bench/words.hpp"
 
 namespace gloved::bench {
 namespace {
@@ -109,21 +108,6 @@ Result<std::vector<NamedEngine>> make_engines(const format::Model& model,
         }
     }
     return engines;
-}
-
-/// Makes queries for `count` random words, as NEAR does.
-Result<std::vector<kernels::Query>> make_queries(const format::Model& model, RandomWords& words,
-                                                 std::size_t count, std::size_t k) {
-    std::vector<kernels::Query> queries(count);
-    for (kernels::Query& query : queries) {
-        const kernels::WeightedRow term{1.0, words.next()};
-        auto vector = kernels::make_query_vector(model, std::span(&term, 1), false);
-        if (!vector) return vector.error();
-        query.kind = kernels::Cosine{*std::move(vector)};
-        query.k = k;
-        query.excluded = {term.row};
-    }
-    return queries;
 }
 
 std::string ratio(double of, const Series* to) {
@@ -392,6 +376,20 @@ class EngineBenchmark {
 };
 
 }  // namespace
+
+Result<std::vector<kernels::Query>> make_queries(const format::Model& model, RandomWords& words,
+                                                 std::size_t count, std::size_t k) {
+    std::vector<kernels::Query> queries(count);
+    for (kernels::Query& query : queries) {
+        const kernels::WeightedRow term{1.0, words.next()};
+        auto vector = kernels::make_query_vector(model, std::span(&term, 1), false);
+        if (!vector) return vector.error();
+        query.kind = kernels::Cosine{*std::move(vector)};
+        query.k = k;
+        query.excluded = {term.row};
+    }
+    return queries;
+}
 
 bool wants_device(const Settings& settings) {
     const auto kinds = engine_kinds(settings);

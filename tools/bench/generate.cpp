@@ -250,8 +250,7 @@ Status write_report(const format::Staging& staging, const GenerateOptions& optio
     const std::string path = staging.path() + "/" + format::kReportFile;
     const std::string report = fmt::format(
         "{{\n  \"tool\": \"gloved-bench\",\n  \"source\": \"gloved-bench --rows {0} --dim {1} "
-        "--seed {2}\",\n  "
-        "\"format\": \"generated\",\n"
+        "--seed {2}\",\n  \"format\": \"generated\",\n"
         "  \"rows\": {0},\n  \"dim\": {1},\n  \"tool_version\": \"{3}\"\n}}\n",
         options.rows, options.dim, options.seed, kProgramVersion);
     const auto fd = format::create_model_file(staging.directory_fd(), format::kReportFile, path);

@@ -11,12 +11,11 @@
 
 #include "cli/signals.hpp"
 #include "common/process_memory.hpp"
-#include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
 #include "tools/bench/device_read.hpp"
+#include "tools/bench/engines.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/table.hpp"
-#include "tools/bench/words.hpp"
 
 namespace gloved::bench {
 namespace {
@@ -72,20 +71,13 @@ Status print_leaks(const format::Model& model, const Settings& settings) {
     fmt::print("\n");
 
     RandomWords words(model, settings.seed);
-    std::vector<kernels::Query> queries(kQueries);
-    for (kernels::Query& query : queries) {
-        const kernels::WeightedRow term{1.0, words.next()};
-        auto vector = kernels::make_query_vector(model, std::span(&term, 1), false);
-        if (!vector) return vector.error();
-        query.kind = kernels::Cosine{*std::move(vector)};
-        query.k = settings.k;
-        query.excluded = {term.row};
-    }
-    if (Status asked = ask(**engine, queries, kWarmUp); !asked) return asked;
+    const auto queries = make_queries(model, words, kQueries, settings.k);
+    if (!queries) return queries.error();
+    if (Status asked = ask(**engine, *queries, kWarmUp); !asked) return asked;
     const auto before = look(device, settings.device);
     if (!before) return before.error();
     Status asked;
-    const double ms = time_ms([&] { asked = ask(**engine, queries, settings.leak_queries); });
+    const double ms = time_ms([&] { asked = ask(**engine, *queries, settings.leak_queries); });
     if (!asked) return asked;
     const auto after = look(device, settings.device);
     if (!after) return after.error();

@@ -203,10 +203,9 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
     print_note(settings.format, "checked    every rung gives the result of the plain loop");
     fmt::print("\n");
     matmin_table(all, text.answer.bytes, text.value_bytes).print(stdout, settings.format);
-    print_note(
-        settings.format,
-        "GB/s and x read: of computing again over all values in memory; x read: 1 is a plain "
-        "read by the same processor or device");
+    print_note(settings.format,
+               "GB/s and x read: of computing again over all values in memory; x read: 1 is a "
+               "plain read by the same processor or device");
     return {};
 }
 

@@ -169,8 +169,7 @@ Result<SortedRows> sort_buckets(RowBuckets& buckets, const ConvertOptions& optio
         const std::string_view unit = source::unit_of(report.source.format);
         return Error{ErrorCode::bad_source,
                      fmt::format("{}: {} {}: the word {} stands on {} {} already ({} such {}{}); "
-                                 "--duplicates first or last takes "
-                                 "one of them",
+                                 "--duplicates first or last takes one of them",
                                  options.input, unit, duplicate.dropped_line,
                                  printable(duplicate.key), unit, duplicate.kept_line,
                                  report.duplicates, unit, report.duplicates == 1 ? "" : "s")};
@@ -247,13 +246,11 @@ Status check_space(const format::Staging& staging, double bytes, double sure,
     const double free =
         static_cast<double>(filesystem.f_bavail) * static_cast<double>(filesystem.f_frsize);
     if (sure * bytes <= free) return {};
-    return Error{
-        ErrorCode::io,
-        fmt::format(
-            "{}: the conversion needs {}{:.3f} GB, with what it lays aside meanwhile, and the "
-            "filesystem "
-            "has {:.3f} GB free; make room, choose another place or keep fewer words (--limit)",
-            options.model_dir, sure < 1 ? "about " : "", bytes / 1e9, free / 1e9)};
+    return Error{ErrorCode::io,
+                 fmt::format("{}: the conversion needs {}{:.3f} GB, with what it lays aside "
+                             "meanwhile, and the filesystem has {:.3f} GB free; make room, choose "
+                             "another place or keep fewer words (--limit)",
+                             options.model_dir, sure < 1 ? "about " : "", bytes / 1e9, free / 1e9)};
 }
 
 /// Bytes of keys and values. In the spool they take no more: a row has 12 bytes beside key and

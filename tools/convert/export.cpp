@@ -106,8 +106,7 @@ Status tell_hard_keys(const Model& model, std::span<const Row> by_rank, ExportFo
         blanks.tell(
             say, "with blanks",
             text ? "gensim and others that split lines at blanks cannot load the file; "
-                   "gloved-convert can, with "
-                   "--dim"
+                   "gloved-convert can, with --dim"
                  : "gensim and others that end a key at the first blank cannot load the file");
     }
     if (text) {

@@ -181,8 +181,7 @@ void summarize(const convert::ConvertOptions& options, const source::Report& rep
     for (const auto& [stage, value] : report.seconds) seconds += value;
     kProgram.say(
         fmt::format("{}: {} words of {} numbers from {} {}s, {} duplicate(s), {} skipped; {:.1f} "
-                    "s, {:.0f} MB/s; "
-                    "generation {}",
+                    "s, {:.0f} MB/s; generation {}",
                     options.model_dir, report.rows_kept, source.dim, source.lines, unit,
                     report.duplicates, source.skipped_lines(), seconds,
                     static_cast<double>(source.text_bytes) / 1e6 / std::max(seconds, 1e-3),

@@ -75,8 +75,7 @@ Error wrong_length(const std::string& name, const npy::Header& header, std::uint
     if (file_bytes < wanted) {
         return {ErrorCode::damaged,
                 fmt::format("{}: ends at byte {}, and an array of shape ({}, {}) ends at byte {}; "
-                            "it is not complete, fetch or write "
-                            "it again",
+                            "it is not complete, fetch or write it again",
                             name, file_bytes, header.shape[0], header.shape[1], wanted)};
     }
     return {ErrorCode::damaged, fmt::format("{0}: continues after its array, which ends at byte "

@@ -94,8 +94,7 @@ std::string header_fault(const npy::Header& header) {
     if (type != kTypeName<T> && !std::is_same_v<T, double>) {
         return fmt::format(
             "its numbers are {0}, which --type {1} may not hold exactly; leave --type out, give "
-            "--type float64, or "
-            "numpy: numpy.save(path, array.astype(numpy.{1}))",
+            "--type float64, or numpy: numpy.save(path, array.astype(numpy.{1}))",
             type, kTypeName<T>);
     }
     return {};
@@ -163,10 +162,9 @@ class ArrayBytes {
         bytes.resize(there - there % (header_.data_bytes / header_.shape[0]));
         wanted_ -= bytes.size();
         if (is_all || !bytes.empty()) return {};
-        return bad_source(
-            input_, fmt::format("is cut short: {} bytes of numbers are there, and its header says "
-                                "{}; copy or write it again",
-                                present_, header_.data_bytes));
+        return bad_source(input_, fmt::format("is cut short: {} bytes of numbers are there, and "
+                                              "its header says {}; copy or write it again",
+                                              present_, header_.data_bytes));
     }
 
     /// Checks that nothing follows.
@@ -228,12 +226,11 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
         if (part.fault) {
             const std::size_t matrix = part.fault->index / shape.numbers();
             const std::size_t element = part.fault->index % shape.numbers();
-            return bad_source(
-                input,
-                fmt::format("array[{}, {}, {}] is NaN, which cannot be compared with numbers; "
-                            "numpy.argwhere(numpy.isnan(array)) finds all",
-                            reading.count + matrix, element / shape.columns,
-                            element % shape.columns));
+            return bad_source(input,
+                              fmt::format("array[{}, {}, {}] is NaN, which cannot be compared with "
+                                          "numbers; numpy.argwhere(numpy.isnan(array)) finds all",
+                                          reading.count + matrix, element / shape.columns,
+                                          element % shape.columns));
         }
         if (Status taken = merge_part(part.intake, part.intake.matrices(), *reducer, reading);
             !taken)

@@ -77,8 +77,7 @@ std::string word_fault(std::string_view word) {
     if (word.find(',') != std::string_view::npos) {
         return fmt::format(
             "{} is not a number; numbers are separated by blanks and have a decimal point: replace "
-            "the "
-            "comma",
+            "the comma",
             printable(word));
     }
     return fmt::format("{} is not a number; put one in its place", printable(word));
@@ -161,8 +160,7 @@ std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T
                 if (row != shape.rows) {
                     return fault(
                         fmt::format("the matrix ends after {} row{}, the first one has {}; "
-                                    "complete it, or remove "
-                                    "it and correct the count",
+                                    "complete it, or remove it and correct the count",
                                     row, row == 1 ? "" : "s", shape.rows));
                 }
                 row = 0;
@@ -174,8 +172,7 @@ std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T
         if (row == shape.rows) {
             return fault(
                 fmt::format("row {} of a matrix, the first one has {}; a line of *** is missing "
-                            "before it, or the "
-                            "row is too much",
+                            "before it, or the row is too much",
                             row + 1, shape.rows));
         }
         const char* const next = parse_row(first, end, shape.columns, intake.next(shape.columns));
@@ -192,8 +189,7 @@ std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T
             --line;
             return fault(
                 fmt::format("the text ends within a matrix: {} of {} rows are there; complete it, "
-                            "or remove it and "
-                            "correct the count",
+                            "or remove it and correct the count",
                             row, shape.rows));
         }
         intake.end_matrices(1);

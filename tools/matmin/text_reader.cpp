@@ -277,8 +277,7 @@ Result<Reading<T>> read_text(source::Input& input, std::string head, const ReadO
         return bad_line(
             input, *surplus_line,
             fmt::format("matrix {} begins here, but the count on line {} is {}, and there are {} "
-                        "in all; correct the "
-                        "count, or remove what is too much",
+                        "in all; correct the count, or remove what is too much",
                         announced + 1, beginning->count_line + 1, announced, reading.count));
     }
     if (reading.count < announced) return too_few_matrices(input, *beginning, reading.count, line);

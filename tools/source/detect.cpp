@@ -63,11 +63,10 @@ std::optional<std::string> unsupported_content(std::string_view text, std::strin
     if (text.empty())
         return "the source is empty: nothing was downloaded, or the command before the pipe failed";
     if (text.starts_with("\x1f\x8b")) {
-        return packing == "zip"
-                   ? "this is gzip inside a zip archive; unpack it first: unzip -p FILE MEMBER | "
-                     "gloved-convert - MODEL_DIR"
-                   : "this is gzip inside gzip; unpack one layer: zcat FILE | gloved-convert - "
-                     "MODEL_DIR";
+        return packing == "zip" ? "this is gzip inside a zip archive; unpack it first: unzip -p "
+                                  "FILE MEMBER | gloved-convert - MODEL_DIR"
+                                : "this is gzip inside gzip; unpack one layer: zcat FILE | "
+                                  "gloved-convert - MODEL_DIR";
     }
     if (text.starts_with("PK\x03\x04")) {
         return fmt::format("this is a zip archive inside {}; unpack the outer one first, to a file",
@@ -80,8 +79,7 @@ std::optional<std::string> unsupported_content(std::string_view text, std::strin
     }
     if (looks_like_html(text)) {
         return "this is an HTML or XML page, not GloVe text: an error page of the download's "
-               "server, most likely; "
-               "fetch the download again";
+               "server, most likely; fetch the download again";
     }
     return std::nullopt;
 }
@@ -210,8 +208,7 @@ Error bad_source(std::string message) { return {ErrorCode::bad_source, std::move
 Error binary_data() {
     return bad_source(
         "this is binary data, not GloVe text (there are NUL bytes near its beginning); fetch the "
-        "text file, or "
-        "name the format: --format");
+        "text file, or name the format: --format");
 }
 
 Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset) {
@@ -262,11 +259,10 @@ Status detect_header(std::string_view head, const std::vector<std::string_view>&
     const std::string shown =
         printable(lines.empty() ? head.substr(detected.body_offset, 80) : lines[0], 40);
     if (!header) {
-        return bad_source(fmt::format(
-            "{}: {} is not a header «rows dim», with which this format starts; --format "
-            "glove takes the first "
-            "line as a word",
-            place, shown));
+        return bad_source(
+            fmt::format("{}: {} is not a header «rows dim», with which this format starts; "
+                        "--format glove takes the first line as a word",
+                        place, shown));
     }
     if (header->dim < 1 || header->dim > format::kMaxDim) {
         return bad_source(fmt::format(
@@ -277,8 +273,7 @@ Status detect_header(std::string_view head, const std::vector<std::string_view>&
     if (detected.dim != 0 && detected.dim != header->dim) {
         return bad_source(
             fmt::format("{}: the header {} gives {} numbers a word, --dim gives {}; leave --dim "
-                        "out, or if this is no "
-                        "header, --format glove takes it as a word",
+                        "out, or if this is no header, --format glove takes it as a word",
                         place, shown, header->dim, detected.dim));
     }
     detected.dim = header->dim;

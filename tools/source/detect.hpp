@@ -36,8 +36,6 @@ struct Detected {
     std::optional<std::uint64_t> header_rows;  ///< from a first line «rows dim»
     bool bom = false;                          ///< the source starts with UTF-8's byte order mark
     std::size_t body_offset = 0;               ///< of the first row: after mark and header line
-
-    bool has_header() const { return header_rows.has_value(); }
 };
 
 /// Detects format and dim by the source's first bytes, `head`; `whole`: these are all bytes. A

@@ -160,8 +160,7 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
                 if (inflater_->member_ended) break;
                 return Error{ErrorCode::bad_source,
                              fmt::format("{}: the gzip data ends too early, at byte {}; the "
-                                         "download is not complete, fetch "
-                                         "it again",
+                                         "download is not complete, fetch it again",
                                          name_, source_bytes_)};
             }
         }

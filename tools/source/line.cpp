@@ -139,13 +139,12 @@ std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, st
     const std::string_view tail =
         blank == std::string_view::npos ? std::string_view() : key.substr(blank + 1);
     if (tail.find_first_of(".eE") != std::string_view::npos && is_number(tail)) {
-        return LineProblem{LineFault::too_many_fields,
-                           fmt::format("{} fields found, a word and {} numbers expected: the "
-                                       "number {} stands before the last "
-                                       "{}; give --dim if the file has more numbers a line; if it "
-                                       "is only this word that ends in a "
-                                       "number, --on-error skip leaves it out",
-                                       fields, dim, printable(tail, 40), dim)};
+        return LineProblem{
+            LineFault::too_many_fields,
+            fmt::format("{} fields found, a word and {} numbers expected: the number {} stands "
+                        "before the last {}; give --dim if the file has more numbers a line; if it "
+                        "is only this word that ends in a number, --on-error skip leaves it out",
+                        fields, dim, printable(tail, 40), dim)};
     }
     return check_key(key);
 }
@@ -166,10 +165,9 @@ std::optional<LineProblem> parse_line_with_norm(std::string_view line, std::size
     if (std::abs(printed - norm) <= tolerance) return std::nullopt;
     return LineProblem{
         LineFault::norm_mismatch,
-        fmt::format(
-            "the norm is given as {}, but that of the {} numbers behind it is {:.6g} (the word "
-            "is {}); if the file holds no norms, --format glove takes it",
-            printable(token, 40), dim, norm, printable(key))};
+        fmt::format("the norm is given as {}, but that of the {} numbers behind it is {:.6g} (the "
+                    "word is {}); if the file holds no norms, --format glove takes it",
+                    printable(token, 40), dim, norm, printable(key))};
 }
 
 }  // namespace gloved::source

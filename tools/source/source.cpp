@@ -91,12 +91,11 @@ void parse_records(Batch& batch, const Reading& reading) {
         std::optional<LineProblem> problem;
         const bool cut = record.state != Record::State::whole;
         if (cut) {
-            problem = LineProblem{
-                LineFault::cut,
-                fmt::format(
-                    "the file ends within this word or its numbers ({} bytes are there); the "
-                    "download is not complete, fetch it again",
-                    bytes.size() - at)};
+            problem =
+                LineProblem{LineFault::cut,
+                            fmt::format("the file ends within this word or its numbers ({} bytes "
+                                        "are there); the download is not complete, fetch it again",
+                                        bytes.size() - at)};
         } else {
             problem = parse_record(record, reading.dim, room_for_row(batch, reading.dim));
         }
@@ -300,14 +299,13 @@ class SourceReader {
     }
 
     Error no_rows() const {
-        return bad_source(summary_.skipped_examples.empty()
-                              ? "there are no words behind the header; the download is not "
-                                "complete, fetch it again"
-                              : fmt::format("none of {} {}s could be taken; the first: {}; give "
-                                            "--format or --dim if they are to be read in another "
-                                            "way",
-                                            body_lines(), unit(),
-                                            summary_.skipped_examples.front()));
+        return bad_source(
+            summary_.skipped_examples.empty()
+                ? "there are no words behind the header; the download is not complete, fetch it "
+                  "again"
+                : fmt::format("none of {} {}s could be taken; the first: {}; give --format or "
+                              "--dim if they are to be read in another way",
+                              body_lines(), unit(), summary_.skipped_examples.front()));
     }
 
     void compare_with_known_files() const {

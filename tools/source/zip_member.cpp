@@ -192,9 +192,8 @@ Status check_directory(int fd, std::uint64_t size, const std::string& path) {
         return Error{
             ErrorCode::bad_source,
             fmt::format("{}: the zip archive holds {} members or more, and their directory takes "
-                        "{} bytes; at "
-                        "most {} bytes, {} members, are read; unpack the one file, for stdin (-): "
-                        "unzip -p ARCHIVE MEMBER | ...",
+                        "{} bytes; at most {} bytes, {} members, are read; unpack the one file, "
+                        "for stdin (-): unzip -p ARCHIVE MEMBER | ...",
                         path, members, bytes, kMaxZipDirectoryBytes,
                         kMaxZipDirectoryBytes / kMinMemberBytes)};
     }
@@ -265,8 +264,7 @@ std::optional<std::string> unsupported_reason(const zip_stat_t& status) {
     if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE) {
         return fmt::format(
             "is packed by method {}, and only stored and deflated ones are taken; unpack it first, "
-            "for stdin (-): "
-            "7z e -so FILE MEMBER",
+            "for stdin (-): 7z e -so FILE MEMBER",
             status.comp_method);
     }
     return std::nullopt;

@@ -199,12 +199,10 @@ class DeviceDistance final : public Engine {
         if (!free_bytes) return free_bytes.error();
         if (*free_bytes < kReserveBytes ||
             rows_ > (*free_bytes - kReserveBytes) / sizeof(float) / point_stride_) {
-            return Error{
-                ErrorCode::unavailable,
-                fmt::format(
-                    "{} x {} points do not fit the {} MB that are free on device {}; free some, or "
-                    "use --engine cpu",
-                    rows_, dim_, *free_bytes / 1000000, device_)};
+            return Error{ErrorCode::unavailable,
+                         fmt::format("{} x {} points do not fit the {} MB that are free on device "
+                                     "{}; free some, or use --engine cpu",
+                                     rows_, dim_, *free_bytes / 1000000, device_)};
         }
         if (Status made = move_into(stream_, Stream::create()); !made) return made;
         for (Event* event : {&begin_, &end_, &pieces_[0].done, &pieces_[1].done}) {

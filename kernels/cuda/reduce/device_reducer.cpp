@@ -201,8 +201,7 @@ class DeviceReducer final : public Reducer<T> {
         if (room == 0) {
             return Error{ErrorCode::unavailable,
                          fmt::format("device {} has {} MB free: too little for a matrix of {} "
-                                     "numbers; free some, or "
-                                     "use --engine cpu",
+                                     "numbers; free some, or use --engine cpu",
                                      device_, free_bytes / 1000000, width_)};
         }
         const std::size_t wanted = announced != 0
