@@ -30,6 +30,9 @@ struct Outcome {
     }
 };
 
+/// The lines before the first row of one matrix.
+const std::string kOne = "1\n***\n";
+
 class MatminText : public testing::Test {
   protected:
     /// `head` is how much is read before the reader begins, as Source does.
@@ -88,6 +91,14 @@ class MatminText : public testing::Test {
         EXPECT_EQ(read<T>(text, options, false), first);
         EXPECT_EQ(read<T>(text, options, true), first);
         return first;
+    }
+
+    /// `cases`: texts and the errors that they give.
+    void expect_errors(const std::vector<std::pair<std::string, std::string>>& cases) {
+        for (const auto& [text, error] : cases) {
+            SCOPED_TRACE(text);
+            EXPECT_EQ(read_all_ways(text).error, error);
+        }
     }
 
     const tests::TempDir dir_;
@@ -151,12 +162,8 @@ TEST_F(MatminText, ReadsEachTypeAsItself) {
               "2147483647 0\n");
 }
 
-TEST_F(MatminText, SaysWhatIsWrongWithLineAndRemedy) {
-    const std::string one = "1\n***\n";
-    const struct {
-        std::string text;
-        std::string error;
-    } cases[] = {
+TEST_F(MatminText, SaysWhatIsWrongWithTheCountAndTheRemedy) {
+    expect_errors({
         {"", "is empty; the first line holds the number of matrices, and they follow"},
         {" \n\n", "is empty; the first line holds the number of matrices, and they follow"},
         {"***\n1 2\n",
@@ -164,19 +171,16 @@ TEST_F(MatminText, SaysWhatIsWrongWithLineAndRemedy) {
          "before them"},
         {"1 2\n3 4\n",
          "line 1: \"1 2\" is not a count of matrices; put the number of matrices on a line of its "
-         "own "
-         "before them"},
+         "own before them"},
         {"\nmany\n1\n",
          "line 2: \"many\" is not a count of matrices; put the number of matrices on a line of its "
          "own before them"},
         {"-1\n1\n",
          "line 1: \"-1\" is not a count of matrices; put the number of matrices on a line of its "
-         "own "
-         "before them"},
+         "own before them"},
         {"1.5\n1\n",
          "line 1: \"1.5\" is not a count of matrices; put the number of matrices on a line of its "
-         "own "
-         "before them"},
+         "own before them"},
         {"0\n",
          "line 1: the count is 0, and of no matrices there is no minimum; there must be one at "
          "least"},
@@ -199,22 +203,25 @@ TEST_F(MatminText, SaysWhatIsWrongWithLineAndRemedy) {
          "between matrices"},
         {"2\n1\n***\n2\n***\n\n3\n***\n4\n",
          "line 7: matrix 3 begins here, but the count on line 1 is 2, and there are 4 in all; "
-         "correct the count, or "
-         "remove what is "
-         "too much"},
+         "correct the count, or remove what is too much"},
+    });
+}
+
+TEST_F(MatminText, SaysWhatIsWrongWithTheRowsAndTheRemedy) {
+    expect_errors({
         {"1\n***\n***\n1\n",
          "line 3: nothing stands between this line of *** and the one before; remove one of them"},
         {"2\n1\n***\n\n***\n2\n",
          "line 5: nothing stands between this line of *** and the one before; remove one of them"},
         {"1\n1\n***\n***\n",
          "line 4: nothing stands between this line of *** and the one before; remove one of them"},
-        {one + "1 2 3\n4 5\n",
+        {kOne + "1 2 3\n4 5\n",
          "line 4: 2 numbers in this line, 3 in the first line of the first matrix; all have as "
          "many"},
-        {one + "1 2\n4\n",
+        {kOne + "1 2\n4\n",
          "line 4: 1 number in this line, 2 in the first line of the first matrix; all have as "
          "many"},
-        {one + "1\n4 5\n",
+        {kOne + "1\n4 5\n",
          "line 4: 2 numbers in this line, 1 in the first line of the first matrix; all have as "
          "many"},
         {"2\n1 2\n***\n1 2 3 \r\n",
@@ -225,44 +232,43 @@ TEST_F(MatminText, SaysWhatIsWrongWithLineAndRemedy) {
          "correct the count"},
         {"2\n1\n2\n***\n3\n",
          "line 5: the text ends within a matrix: 1 of 2 rows are there; complete it, or remove it "
-         "and correct the "
-         "count"},
+         "and correct the count"},
         {"3\n1\n2\n***\n3\n4\n\n5\n6\n",
          "line 8: row 3 of a matrix, the first one has 2; a line of *** is missing before it, or "
          "the row is too much"},
-        {one + "1 two\n", "line 3: \"two\" is not a number; put one in its place"},
-        {one + "1 2x\n", "line 3: \"2x\" is not a number; put one in its place"},
-        {one + "1 0x10\n", "line 3: \"0x10\" is not a number; put one in its place"},
-        {one + "1 - 2\n", "line 3: \"-\" is not a number; put one in its place"},
-        {one + "1\xFF\n", "line 3: \"1\\xFF\" is not a number; put one in its place"},
-        {one + std::string("1 \0 2\n", 6),
+    });
+}
+
+TEST_F(MatminText, SaysWhichWordIsWrongAndTheRemedy) {
+    expect_errors({
+        {kOne + "1 two\n", "line 3: \"two\" is not a number; put one in its place"},
+        {kOne + "1 2x\n", "line 3: \"2x\" is not a number; put one in its place"},
+        {kOne + "1 0x10\n", "line 3: \"0x10\" is not a number; put one in its place"},
+        {kOne + "1 - 2\n", "line 3: \"-\" is not a number; put one in its place"},
+        {kOne + "1\xFF\n", "line 3: \"1\\xFF\" is not a number; put one in its place"},
+        {kOne + std::string("1 \0 2\n", 6),
          "line 3: \"\\x00\" is not a number; put one in its place"},
-        {one + "1\r2\n", "line 3: \"1\\x0D2\" is not a number; put one in its place"},
-        {one + "1 2\r\r\n", "line 3: \"2\\x0D\" is not a number; put one in its place"},
-        {one + "1,2\n",
+        {kOne + "1\r2\n", "line 3: \"1\\x0D2\" is not a number; put one in its place"},
+        {kOne + "1 2\r\r\n", "line 3: \"2\\x0D\" is not a number; put one in its place"},
+        {kOne + "1,2\n",
          "line 3: \"1,2\" is not a number; numbers are separated by blanks and have a decimal "
-         "point: "
-         "replace the comma"},
-        {one + "1 nan\n",
+         "point: replace the comma"},
+        {kOne + "1 nan\n",
          "line 3: \"nan\" cannot be compared with numbers; put a number in its place"},
-        {one + "1 -Inf\n",
+        {kOne + "1 -Inf\n",
          "line 3: \"-Inf\" cannot be compared with numbers; put a number in its place"},
-        {one + "1 infinity\n",
+        {kOne + "1 infinity\n",
          "line 3: \"infinity\" cannot be compared with numbers; put a number in its place"},
-        {one + "1 1e309\n",
+        {kOne + "1 1e309\n",
          "line 3: \"1e309\" is too large for float64; put a smaller one in its place"},
-        {one + "1 2 ***\n",
+        {kOne + "1 2 ***\n",
          "line 3: \"***\" is not a number; matrices are separated by a line of *** alone"},
-        {one + "1\n****\n2\n",
+        {kOne + "1\n****\n2\n",
          "line 4: \"****\" is not a number; matrices are separated by a line of *** alone"},
         // The first fault counts, and numbers of matrices are compared at the end.
         {"1\n1\n***\n2\n***\nx\n", "line 6: \"x\" is not a number; put one in its place"},
         {"1\n1 2\n1 x 3\n", "line 3: \"x\" is not a number; put one in its place"},
-    };
-    for (const auto& [text, error] : cases) {
-        SCOPED_TRACE(text);
-        EXPECT_EQ(read_all_ways(text).error, error);
-    }
+    });
     EXPECT_EQ(read_all_ways<std::int32_t>("1\n1 2.5\n").error,
               "line 2: \"2.5\" is not of type int32; give --type float64");
     EXPECT_EQ(read_all_ways<std::int32_t>("1\n2147483648\n").error,
