@@ -339,6 +339,30 @@ class FakeLaunches : public FakeCuda {
         FakeCuda::SetUp();
         stream_ = make_stream();
         std::mt19937_64 random(3);
+        make_rows(random);
+        make_queries(random);
+        upload_model();
+        device_queries_ = upload(query_list_);
+        queries_.queries = device_queries_;
+        queries_.raw = upload(raw_);
+        queries_.unit = upload(unit_);
+        queries_.excluded = upload(excluded_);
+        queries_.count = kQueries;
+        queries_.max_k_plus_excluded = query_list_[0].k_plus_excluded;
+        queries_.all_rows = false;
+        work_.maxima = static_cast<float*>(allocate(kQueries * kGroups * sizeof(float)));
+        work_.floors = static_cast<double*>(allocate(kQueries * sizeof(double)));
+        work_.warp_maxima = static_cast<float*>(allocate(kMaxWarps * sizeof(float)));
+        work_.counters = upload(std::vector<std::uint32_t>(kCounters * kQueries, 0));
+        work_.found = static_cast<Found*>(allocate(kQueries * kFoundCapacity * sizeof(Found)));
+        work_.scores = static_cast<double*>(allocate(kRows * sizeof(double)));
+        work_.denominators = static_cast<double*>(allocate(kRows * sizeof(double)));
+        work_.answers =
+            static_cast<DeviceAnswer*>(allocate_pinned(kQueries * sizeof(DeviceAnswer)));
+        work_.hits = static_cast<Found*>(allocate_pinned(kQueries * kMaxHits * sizeof(Found)));
+    }
+
+    void make_rows(std::mt19937_64& random) {
         std::normal_distribution<float> component;
         rows_.resize(kRows * kDim);
         for (float& value : rows_) value = component(random);
@@ -351,13 +375,17 @@ class FakeLaunches : public FakeCuda {
             if (!kernels::bound_covers(norms_.back())) uncovered_.push_back(row);
         }
         ASSERT_EQ(uncovered_.size(), 10U);
-        std::vector<float> raw(kQueries * kStride);
-        std::vector<float> unit(kQueries * kStride);
+    }
+
+    void make_queries(std::mt19937_64& random) {
+        std::normal_distribution<float> component;
+        raw_.resize(kQueries * kStride);
+        unit_.resize(kQueries * kStride);
         for (std::uint32_t q = 0; q < kQueries; ++q) {
-            for (std::uint32_t i = 0; i < kDim; ++i) raw[q * kStride + i] = component(random);
-            const double norm = kernels::canonical_norm(&raw[q * kStride], kDim);
+            for (std::uint32_t i = 0; i < kDim; ++i) raw_[q * kStride + i] = component(random);
+            const double norm = kernels::canonical_norm(&raw_[q * kStride], kDim);
             for (std::uint32_t i = 0; i < kDim; ++i) {
-                unit[q * kStride + i] = static_cast<float>(double{raw[q * kStride + i]} / norm);
+                unit_[q * kStride + i] = static_cast<float>(double{raw_[q * kStride + i]} / norm);
             }
             DeviceQuery query;
             query.norm = norm;
@@ -371,8 +399,9 @@ class FakeLaunches : public FakeCuda {
             query_list_.push_back(query);
         }
         excluded_ = {100, 500, 900};
-        raw_ = raw;
+    }
 
+    void upload_model() {
         const auto* const packed = upload(rows_);
         padded_ = static_cast<float*>(allocate(kRows * kStride * sizeof(float)));
         inverse_ = static_cast<float*>(allocate(kGroups * kGroupRows * sizeof(float)));
@@ -394,24 +423,6 @@ class FakeLaunches : public FakeCuda {
         ASSERT_EQ(launch_invert_norms(model_.norms, kRows, kGroups, kernels::kMinNorm,
                                       kernels::kMaxNorm, inverse_, stream_),
                   cudaSuccess);
-        device_queries_ = upload(query_list_);
-        queries_.queries = device_queries_;
-        queries_.raw = upload(raw);
-        queries_.unit = upload(unit);
-        queries_.excluded = upload(excluded_);
-        queries_.count = kQueries;
-        queries_.max_k_plus_excluded = query_list_[0].k_plus_excluded;
-        queries_.all_rows = false;
-        work_.maxima = static_cast<float*>(allocate(kQueries * kGroups * sizeof(float)));
-        work_.floors = static_cast<double*>(allocate(kQueries * sizeof(double)));
-        work_.warp_maxima = static_cast<float*>(allocate(kMaxWarps * sizeof(float)));
-        work_.counters = upload(std::vector<std::uint32_t>(kCounters * kQueries, 0));
-        work_.found = static_cast<Found*>(allocate(kQueries * kFoundCapacity * sizeof(Found)));
-        work_.scores = static_cast<double*>(allocate(kRows * sizeof(double)));
-        work_.denominators = static_cast<double*>(allocate(kRows * sizeof(double)));
-        work_.answers =
-            static_cast<DeviceAnswer*>(allocate_pinned(kQueries * sizeof(DeviceAnswer)));
-        work_.hits = static_cast<Found*>(allocate_pinned(kQueries * kMaxHits * sizeof(Found)));
     }
 
     void TearDown() override {
@@ -504,6 +515,7 @@ class FakeLaunches : public FakeCuda {
     std::vector<void*> pinned_;
     std::vector<float> rows_;
     std::vector<float> raw_;
+    std::vector<float> unit_;
     std::vector<double> norms_;
     std::vector<std::uint32_t> ranks_;
     std::vector<std::uint32_t> uncovered_;
@@ -625,41 +637,55 @@ TEST_F(FakeLaunches, TakesAQueryThatTravelsFromTheHost) {
     EXPECT_FALSE(scan_query_fits_parameters(model_, queries_, kShape));
 }
 
-/// By a plane, and with vectors in page-locked memory of the host: the same answers, for those who
-/// may read there and for nobody else.
-TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
-    const kernels::planes::PlaneShape shape{kRows, kDim};
-    // No code tells anything: whatever the bytes, a residual that is all of the length keeps every
-    // bound at 1.
-    std::vector<std::uint8_t> plane(shape.bytes() + 256, 0x55);
-    for (std::uint32_t row = 0; row < kRows; ++row) {
-        const std::uint16_t bounds[2] = {0,
-                                         static_cast<std::uint16_t>(row % 100 == 50 ? 0 : 65535)};
-        for (std::size_t i = 0; i < 2; ++i) {
-            std::memcpy(&plane[row / 16 * shape.group_bytes() + shape.steps() * 64 +
-                               (16 * i + row % 16) * 2],
-                        &bounds[i], 2);
+/// A plane, and vectors in page-locked memory of the host.
+class FakeLaunchesOnTheHost : public FakeLaunches {
+  protected:
+    void SetUp() override {
+        FakeLaunches::SetUp();
+        const kernels::planes::PlaneShape shape{kRows, kDim};
+        // No code tells anything: whatever the bytes, a residual that is all of the length keeps
+        // every bound at 1.
+        std::vector<std::uint8_t> plane(shape.bytes() + 256, 0x55);
+        for (std::uint32_t row = 0; row < kRows; ++row) {
+            const std::uint16_t bounds[2] = {
+                0, static_cast<std::uint16_t>(row % 100 == 50 ? 0 : 65535)};
+            for (std::size_t i = 0; i < 2; ++i) {
+                std::memcpy(&plane[row / 16 * shape.group_bytes() + shape.steps() * 64 +
+                                   (16 * i + row % 16) * 2],
+                            &bounds[i], 2);
+            }
         }
+        model_.plane = {upload(plane), static_cast<std::uint32_t>(shape.groups()),
+                        static_cast<std::uint32_t>(shape.steps())};
+        ASSERT_EQ(cudaHostRegister(rows_.data(), rows_.size() * sizeof(float), 0), cudaSuccess);
+        on_device_ = model_;
+        model_.vectors = rows_.data();
+        model_.vectors_on_host = true;
+        model_.stride = kDim;
+        std::vector<float> packed(raw_.begin(), raw_.begin() + kDim);
+        queries_.count = 1;
+        queries_.raw = upload(packed);
+        queries_.digits = upload(std::vector<std::int8_t>(shape.steps() * 16, 0));
+        host_ = query_list_[0];
+        host_.upper.per_unit = 1;
+        host_.excluded_count = 1000;  // too many for a parameter
+        queries_.host.queries = &host_;
+        query_list_[0].upper.per_unit = 1;
+        send_queries();
+        work_.uppers = static_cast<float*>(allocate(kGroups * kGroupRows * sizeof(float)));
+        work_.warp_rows = static_cast<std::uint32_t*>(allocate(kMaxWarps * sizeof(std::uint32_t)));
     }
-    model_.plane = {upload(plane), static_cast<std::uint32_t>(shape.groups()),
-                    static_cast<std::uint32_t>(shape.steps())};
-    ASSERT_EQ(cudaHostRegister(rows_.data(), rows_.size() * sizeof(float), 0), cudaSuccess);
-    const DeviceModel on_device = model_;
-    model_.vectors = rows_.data();
-    model_.vectors_on_host = true;
-    model_.stride = kDim;
-    std::vector<float> packed(raw_.begin(), raw_.begin() + kDim);
-    queries_.count = 1;
-    queries_.raw = upload(packed);
-    queries_.digits = upload(std::vector<std::int8_t>(shape.steps() * 16, 0));
-    std::vector<DeviceQuery> host(query_list_.begin(), query_list_.begin() + 1);
-    host[0].upper.per_unit = 1;
-    host[0].excluded_count = 1000;  // too many for a parameter
-    queries_.host.queries = host.data();
-    query_list_[0].upper.per_unit = 1;
-    send_queries();
-    work_.uppers = static_cast<float*>(allocate(kGroups * kGroupRows * sizeof(float)));
-    work_.warp_rows = static_cast<std::uint32_t*>(allocate(kMaxWarps * sizeof(std::uint32_t)));
+
+    void TearDown() override {
+        EXPECT_EQ(cudaHostUnregister(rows_.data()), cudaSuccess);
+        FakeLaunches::TearDown();
+    }
+
+    DeviceModel on_device_;
+    DeviceQuery host_;
+};
+
+TEST_F(FakeLaunchesOnTheHost, AnswersAreTheSame) {
     ASSERT_TRUE(plane_serves(model_, query_list_[0].k_plus_excluded, kShape));
     EXPECT_FALSE(plane_serves(model_, kRows, kShape));
     ASSERT_EQ(launch_plane_scan(model_, queries_, work_, kShape, stream_), cudaSuccess);
@@ -670,7 +696,9 @@ TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
     for (std::uint32_t row = 0; row < kGroups * kGroupRows; ++row) {
         EXPECT_EQ(std::isinf(uppers[row]), row >= kRows || row % 100 == 50) << row;
     }
+}
 
+TEST_F(FakeLaunchesOnTheHost, NobodyElseReadsThere) {
     std::uint32_t warps = 0;
     EXPECT_DEATH((void)launch_scan(model_, queries_, work_, kShape, warps, stream_),
                  "stride is not|vectors is not");
@@ -690,16 +718,15 @@ TEST_F(FakeLaunches, ReadsAPlaneAndVectorsOnTheHost) {
     model = model_;
     model.plane.bytes = nullptr;
     EXPECT_DEATH((void)scan(model), "plane_serves denies");
-    EXPECT_DEATH((void)launch_plane_pass(on_device, queries_, work_, kShape, stream_),
+    EXPECT_DEATH((void)launch_plane_pass(on_device_, queries_, work_, kShape, stream_),
                  "than plane_pass_capacity");
     DeviceShape integers = kShape;
     integers.integer_products = true;
-    EXPECT_DEATH((void)launch_plane_pass(on_device, queries_, work_, integers, stream_),
+    EXPECT_DEATH((void)launch_plane_pass(on_device_, queries_, work_, integers, stream_),
                  "queries of some rows only");
     query_list_[0].upper.centre = 15;
     send_queries();
     EXPECT_DEATH((void)scan(model_), "facts of other digits");
-    EXPECT_EQ(cudaHostUnregister(rows_.data()), cudaSuccess);
 }
 
 TEST_F(FakeLaunches, ScoresSelectAndCountExactly) {
