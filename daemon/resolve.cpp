@@ -157,14 +157,11 @@ Status resolve_analogy(const wire::Request& request, const format::Model& model,
         return {};
     }
     kernels::CosMul product;
-    for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
+    for (const std::size_t i : {std::size_t{1}, std::size_t{2}, std::size_t{0}}) {
         auto vector = vector_of(model, (*rows)[i], words[i]);
         if (!vector) return vector.error();
-        product.positives.push_back(*std::move(vector));
+        (i == 0 ? product.negatives : product.positives).push_back(*std::move(vector));
     }
-    auto vector = vector_of(model, (*rows)[0], words[0]);
-    if (!vector) return vector.error();
-    product.negatives.push_back(*std::move(vector));
     query.kind = std::move(product);
     return {};
 }

@@ -221,10 +221,7 @@ DistmatSettings read_distmat_settings(const cli::CommandLine& line) {
     }
     settings.repeat = line.count("repeat", 1, kMaxRepeat);
     settings.seconds = static_cast<double>(line.count("rung-seconds", 0, kMaxSeconds));
-    settings.threads = read_threads(line);
-    settings.device = read_device(line);
-    settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
-    settings.format = read_format(line);
+    read_run_settings(line, settings);
     if (line.text("rungs") != "all")
         settings.rungs = parse_names("--rungs", line.text("rungs"), kRungs);
     return settings;

@@ -8,11 +8,11 @@
 
 #include "cli/command_line.hpp"
 #include "common/result.hpp"
-#include "tools/bench/table.hpp"
+#include "tools/bench/settings.hpp"
 
 namespace gloved::bench {
 
-struct DistmatSettings {
+struct DistmatSettings : RunSettings {
     struct Size {
         std::size_t rows = 0;
         std::size_t dim = 0;
@@ -20,11 +20,7 @@ struct DistmatSettings {
     std::vector<Size> sizes;
     std::vector<std::string> rungs;  ///< by name; empty: all that can run here
     std::size_t repeat = 0;
-    double seconds = 0;    ///< a rung that takes longer skips its remaining runs
-    unsigned threads = 0;  ///< never 0
-    int device = 0;
-    std::uint64_t seed = 0;
-    TableFormat format = TableFormat::text;
+    double seconds = 0;  ///< a rung that takes longer skips its remaining runs
 };
 
 extern const cli::Program kDistmatProgram;

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -256,10 +255,7 @@ MatminSettings read_matmin_settings(const cli::CommandLine& line) {
     settings.rows = cli::parse_count("--shape, rows", shape.substr(0, cross), 1, kMaxEdge);
     settings.columns = cli::parse_count("--shape, columns", shape.substr(cross + 1), 1, kMaxEdge);
     settings.repeat = line.count("repeat", 1, kMaxRepeat);
-    settings.threads = read_threads(line);
-    settings.device = read_device(line);
-    settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
-    settings.format = read_format(line);
+    read_run_settings(line, settings);
     settings.type = line.choice<npy::Type>("type", {{"float64", npy::Type::float64},
                                                     {"float32", npy::Type::float32},
                                                     {"int32", npy::Type::int32}});

@@ -8,20 +8,16 @@
 #include "cli/command_line.hpp"
 #include "common/npy.hpp"
 #include "common/result.hpp"
-#include "tools/bench/table.hpp"
+#include "tools/bench/settings.hpp"
 
 namespace gloved::bench {
 
-struct MatminSettings {
+struct MatminSettings : RunSettings {
+    std::size_t repeat = 0;
     std::uint64_t count = 0;  ///< matrices
     std::size_t rows = 0;
     std::size_t columns = 0;
     npy::Type type = npy::Type::float64;
-    std::size_t repeat = 0;
-    unsigned threads = 0;  ///< never 0
-    int device = 0;
-    std::uint64_t seed = 0;
-    TableFormat format = TableFormat::text;
 };
 
 extern const cli::Program kMatminProgram;

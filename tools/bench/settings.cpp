@@ -42,7 +42,6 @@ void read_engine_settings(const cli::CommandLine& line, Settings& settings) {
         settings.engine = *engine;
     }
     settings.simd = line.text("simd");
-    settings.device = read_device(line);
     settings.pin = line.on_or_off("pin");
     settings.planes = line.on_or_off("planes");
     if (!line.text("gpu-memory").empty())
@@ -122,24 +121,18 @@ cli::Options describe_options() {
     return options;
 }
 
-unsigned read_threads(const cli::CommandLine& line) {
-    const auto threads = static_cast<unsigned>(line.count("threads", 0, kMaxThreads));
-    return threads != 0 ? threads : kernels::usable_processors();
-}
-
-int read_device(const cli::CommandLine& line) {
-    return static_cast<int>(line.count("device", 0, kMaxDevices));
-}
-
-TableFormat read_format(const cli::CommandLine& line) {
-    return line.choice<TableFormat>("format",
-                                    {{"text", TableFormat::text}, {"csv", TableFormat::csv}});
+void read_run_settings(const cli::CommandLine& line, RunSettings& settings) {
+    settings.threads = static_cast<unsigned>(line.count("threads", 0, kMaxThreads));
+    if (settings.threads == 0) settings.threads = kernels::usable_processors();
+    settings.device = static_cast<int>(line.count("device", 0, kMaxDevices));
+    settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
+    settings.format = line.choice<TableFormat>(
+        "format", {{"text", TableFormat::text}, {"csv", TableFormat::csv}});
 }
 
 Settings read_settings(const cli::CommandLine& line) {
     Settings settings;
-    settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
-    settings.threads = read_threads(line);
+    read_run_settings(line, settings);
     settings.generate = read_generate(line, settings);
     settings.model = line.text("model");
     settings.keep = line.text("keep");
@@ -161,7 +154,6 @@ Settings read_settings(const cli::CommandLine& line) {
         static_cast<std::size_t>(line.count("leak-queries", 1, kMaxLeakQueries, 0));
     settings.daemon = line.text("daemon");
     settings.daemon_engine = line.text("daemon-engine");
-    settings.format = read_format(line);
     return settings;
 }
 

@@ -14,17 +14,25 @@
 
 namespace gloved::bench {
 
-struct Settings {
+/// What every measurement has.
+struct RunSettings {
+    unsigned threads = 0;  ///< never 0
+    int device = 0;
+    std::uint64_t seed = 0;
+    TableFormat format = TableFormat::text;
+};
+
+/// Throws cli::WrongUsage.
+void read_run_settings(const cli::CommandLine& line, RunSettings& settings);
+
+struct Settings : RunSettings {
     std::string model;                        ///< directory; empty: made up
     std::optional<GenerateOptions> generate;  ///< the model to make up
     std::string keep;                         ///< directory to keep it in; empty: none
-    std::uint64_t seed = 0;
 
     std::optional<kernels::EngineKind> engine;  ///< nothing: the best that runs here
     bool all_engines = false;                   ///< every kind that runs here, whatever `engine` is
     std::string simd;
-    unsigned threads = 0;  ///< never 0
-    int device = 0;
     bool pin = true;
     bool planes = true;
     std::uint64_t gpu_memory_bytes = 0;  ///< 0: all that is free
@@ -38,19 +46,11 @@ struct Settings {
     std::size_t leak_queries = 0;  ///< 0: no leak test
     std::string daemon;            ///< empty: not measured
     std::string daemon_engine;     ///< empty: as `engine`
-
-    TableFormat format = TableFormat::text;
 };
 
 extern const cli::Program kProgram;
 cli::Options describe_options();
 /// Throws cli::WrongUsage.
 Settings read_settings(const cli::CommandLine& line);
-
-/// --threads, where 0 means one per usable processor; --device; --format. The other measurements
-/// have these options too.
-unsigned read_threads(const cli::CommandLine& line);
-int read_device(const cli::CommandLine& line);
-TableFormat read_format(const cli::CommandLine& line);
 
 }  // namespace gloved::bench
