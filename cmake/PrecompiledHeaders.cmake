@@ -25,6 +25,6 @@ function(gloved_share_precompiled target name)
     target_precompile_headers(${target} REUSE_FROM ${name})
     # g++ 12 warns of the standard library's own code when that was precompiled.
     target_compile_options(${target} PRIVATE
-      $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds>)
+      "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds;-Wno-stringop-overflow>")
   endif()
 endfunction()
