@@ -23,12 +23,24 @@ namespace po = boost::program_options;
 
 void Program::say(const std::string& message) const { say_on_stderr(name, message); }
 
-po::typed_value<std::string>* value(const char* placeholder) {
-    return po::value<std::string>()->value_name(placeholder);
+Value* value(const char* placeholder) { return po::value<std::string>()->value_name(placeholder); }
+
+Value* value(const char* placeholder, const char* default_value) {
+    // The empty text keeps Boost from showing the default beside the option's name.
+    return value(placeholder)->default_value(default_value, "");
 }
 
-po::typed_value<std::string>* value(const char* placeholder, const char* default_value) {
-    return value(placeholder)->default_value(default_value);
+OptionAdder& OptionAdder::operator()(const char* name, const char* description) {
+    group_.add_options()(name, description);
+    return *this;
+}
+
+OptionAdder& OptionAdder::operator()(const char* name, Value* value, std::string description) {
+    boost::any default_value;
+    if (value->apply_default(default_value))
+        description += fmt::format(" (default: {})", boost::any_cast<std::string>(default_value));
+    group_.add_options()(name, value, description.c_str());
+    return *this;
 }
 
 CommandLine::CommandLine(const Options& options, const std::vector<std::string>& arguments) {
@@ -140,7 +152,8 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
 
 int run(const Program& program, Options options, const std::vector<std::string>& arguments,
         const std::function<int(const CommandLine& line)>& run) {
-    options.shown.add_options()("help", "show this text")("version", "show the version");
+    options.shown.add_options()("help", "print this help and exit")("version",
+                                                                    "print the version and exit");
     try {
         const CommandLine line(options, arguments);
         if (line.given("help")) {

@@ -46,9 +46,20 @@ struct Options {
 };
 
 /// An option that takes a value, without and with a default.
-boost::program_options::typed_value<std::string>* value(const char* placeholder);
-boost::program_options::typed_value<std::string>* value(const char* placeholder,
-                                                        const char* default_value);
+using Value = boost::program_options::typed_value<std::string>;
+Value* value(const char* placeholder);
+Value* value(const char* placeholder, const char* default_value);
+
+/// Adds options to a group. A default stands at the end of its option's description in --help.
+class OptionAdder {
+  public:
+    explicit OptionAdder(boost::program_options::options_description& group) : group_(group) {}
+    OptionAdder& operator()(const char* name, const char* description);
+    OptionAdder& operator()(const char* name, Value* value, std::string description);
+
+  private:
+    boost::program_options::options_description& group_;
+};
 
 /// The options and operands of one command line. All are read as text; a function below checks the
 /// value when it is asked for. All of them throw WrongUsage, which names the option.

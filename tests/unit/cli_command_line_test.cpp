@@ -15,8 +15,8 @@ using Arguments = std::vector<std::string>;
 
 cli::Options options() {
     cli::Options options;
-    options.shown.add_options()                         //
-        ("count", cli::value("N", "3"), "a number")     //
+    cli::OptionAdder{options.shown}                     //
+    ("count", cli::value("N", "3"), "a number")         //
         ("needed", cli::value("N"), "a number")         //
         ("memory", cli::value("BYTES"), "a size")       //
         ("timeout", cli::value("S", "10"), "a time")    //
@@ -118,7 +118,10 @@ TEST(CommandLine, AProgramEndsWithTheStatusOfItsRunOrWithTwo) {
         });
     };
     EXPECT_EQ(run({}), 7);
+    testing::internal::CaptureStdout();
     EXPECT_EQ(run({"--help"}), cli::kDone);
+    EXPECT_NE(testing::internal::GetCapturedStdout().find("  a time (default: 10)\n"),
+              std::string::npos);
     EXPECT_EQ(run({"--version"}), cli::kDone);
     EXPECT_EQ(run({"--json"}), cli::kUsage);
     EXPECT_EQ(run({"--what"}), cli::kUsage);
