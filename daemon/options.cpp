@@ -41,7 +41,8 @@ constexpr unsigned kMinDescriptionColumns = 46;
 constexpr const char* kIntroduction =
     R"(Usage: gloved --model [NAME=]DIR... [options]
 
-Serves nearest-word queries on models made by gloved-convert, over a Unix socket.
+Serves models made by gloved-convert: answers nearest-word queries on a Unix
+socket. Runs in the foreground.
 
 Example:
   gloved --model models/glove --socket /tmp/gloved.sock
@@ -49,10 +50,25 @@ Example:
 )";
 
 constexpr const char* kClosing = R"(
-Signals: SIGTERM answers the requests received so far, then stops.
-         SIGHUP reloads all models.
-Exit status: 0 success, 1 runtime failure (the log says why), 2 wrong usage.
+Signals:
+  SIGTERM, SIGINT  answer the requests received so far, then exit
+  SIGHUP           load all models again from their directories
+
+Exit status:
+  0  a signal stopped the daemon, or --check found no fault
+  1  the daemon could not start or had to stop; the log says why
+  2  wrong usage
 )";
+
+/// Adds an option to a group of the help. A default stands at the end of the description.
+template <class T>
+void add(po::options_description& group, const char* name, po::typed_value<T>* value,
+         std::string description) {
+    boost::any default_value;
+    if (value->apply_default(default_value))
+        description += fmt::format(" (default: {})", boost::any_cast<T>(default_value));
+    group.add_options()(name, value, description.c_str());
+}
 
 /// An option that takes one word of `choices` and stores the word's value in `target`. The default
 /// is the word of the value that `target` has; an empty word is accepted but not shown.
@@ -66,7 +82,7 @@ po::typed_value<std::string>* choice(const char* name,
         if (value == target) default_word = word;
     }
     auto* option = po::value<std::string>()->value_name(words);
-    if (!default_word.empty()) option->default_value(default_word);
+    if (!default_word.empty()) option->default_value(default_word, "");
     return option->notifier(
         [name, words, choices = std::move(choices), &target](const std::string& text) {
             const auto found = std::find_if(choices.begin(), choices.end(),
@@ -87,7 +103,7 @@ po::typed_value<std::string>* on_off(const char* name, bool& target) {
 po::typed_value<double>* seconds(const char* name, std::chrono::milliseconds& target,
                                  double min_seconds = kMinSeconds) {
     return po::value<double>()
-        ->default_value(std::chrono::duration<double>(target).count())
+        ->default_value(std::chrono::duration<double>(target).count(), "")
         ->value_name("S")
         ->notifier([name, &target, min_seconds](double value) {
             const bool allowed =
@@ -108,7 +124,7 @@ auto* number(const char* name, const char* value_name, T& target, std::int64_t m
              std::int64_t max) {
     using Read = std::conditional_t<std::is_floating_point_v<T>, double, std::int64_t>;
     return po::value<Read>()
-        ->default_value(static_cast<Read>(target))
+        ->default_value(static_cast<Read>(target), "")
         ->value_name(value_name)
         ->notifier([name, &target, min, max](Read value) {
             if (!(value >= static_cast<Read>(min) && value <= static_cast<Read>(max))) {
@@ -197,24 +213,24 @@ void set_gpu_memory(const std::string& text, Settings& settings) {
 
 po::options_description serving_options(Settings& settings) {
     po::options_description options("Models and socket");
-    auto add = options.add_options();
-    add("model",
+    options.add_options()(
+        "model",
         po::value<std::vector<std::string>>()
             ->value_name("[NAME=]DIR")
             ->notifier([&](const std::vector<std::string>& models) {
                 for (const std::string& model : models) add_model(model, settings.models);
             }),
-        "directory of a model; repeat for several models. NAME defaults to the directory's name. "
-        "The first model is the default one");
-    add("socket",
+        "directory of a model; repeat to serve several. Requests choose a model by NAME, which "
+        "defaults to the last part of DIR. The first model answers requests that choose none");
+    add(options, "socket",
         text("PATH",
              [&](const std::string& path) {
                  if (path.empty()) throw po::error("--socket needs a path");
                  settings.socket_path = path;
              }),
-        "socket path to listen on. Default: $GLOVED_SOCKET, else gloved.sock in "
-        "$RUNTIME_DIRECTORY, else in /run/gloved (root) or $XDG_RUNTIME_DIR (other users)");
-    add("config", po::value<std::string>()->value_name("FILE"),
+        "socket to listen on (default: $GLOVED_SOCKET, else gloved.sock in $RUNTIME_DIRECTORY, "
+        "which systemd sets, else in /run/gloved for root or $XDG_RUNTIME_DIR for other users)");
+    add(options, "config", po::value<std::string>()->value_name("FILE"),
         "read options from FILE, one 'name = value' per line; the command line takes precedence");
     return options;
 }
@@ -225,67 +241,70 @@ po::options_description engine_options(Settings& settings) {
         return std::pair(std::string(to_string(kind)), Engine(kind));
     };
     po::options_description options("Engine");
-    auto add = options.add_options();
-    add("engine",
+    add(options, "engine",
         choice<Engine>("engine",
                        {{"auto", Engine()}, named(EngineKind::cuda), named(EngineKind::cpu)},
                        settings.engine),
-        "where queries are computed; auto takes cuda if it can run here, else cpu");
-    add("simd",
+        "what answers queries: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu");
+    add(options, "simd",
         choice<std::string>(
             "simd", {{"", ""}, {"avx512", "avx512"}, {"avx2", "avx2"}, {"baseline", "baseline"}},
             settings.simd),
-        "cpu: instruction set. Default: the best one supported");
-    add("device",
+        "cpu: instruction set (default: the best one of this machine)");
+    add(options, "device",
         text("all|N,N...", [&](const std::string& devices) { set_devices(devices, settings); })
-            ->default_value("0"),
-        "cuda: GPU numbers; the model's rows are split evenly among these GPUs");
-    add("threads", number("threads", "T", settings.threads, 0, kMaxThreads),
-        "cpu: number of threads; 0 means one per processor");
-    add("pin",
+            ->default_value("0", ""),
+        "cuda: numbers of the GPUs to use; they share the model's words evenly");
+    add(options, "threads", number("threads", "T", settings.threads, 0, kMaxThreads),
+        "cpu: number of threads; 0 is one per core");
+    add(options, "pin",
         choice<Pin>("pin", {{"auto", Pin::automatic}, {"on", Pin::on}, {"off", Pin::off}},
                     settings.pin),
-        "cpu: lock the model in memory; on fails if the system refuses. cuda: lock it while it is "
-        "copied to the GPU");
-    add("planes", on_off("planes", settings.planes),
-        "scan a 4-bit copy of the model first, then read only the vectors that it does not rule "
-        "out; off saves the copy's memory");
-    add("gpu-memory",
+        "cpu: lock the model in memory; if the system refuses, auto serves it unlocked, and on "
+        "ends "
+        "the daemon. cuda: auto and on lock it only while it is copied to the GPU");
+    add(options, "planes", on_off("planes", settings.planes),
+        "search a copy of the model with 4 bits per number first, then read only the vectors that "
+        "it cannot rule out; off reads all vectors and saves the copy's memory");
+    add(options, "gpu-memory",
         text("BYTES", [&](const std::string& bytes) { set_gpu_memory(bytes, settings); }),
-        "cuda: cap on memory per GPU, e.g. 6G; a larger model keeps its vectors in host memory");
-    add("batch-ms", number("batch-ms", "MS", settings.batch_ms, 0, kMaxBatchMs),
-        "predicted time of a batch; 0 means twice that of a single query, at least 1 ms");
+        "cuda: limit on the memory of each GPU, e.g. 512M or 6G, where 1G is 1024M; vectors that "
+        "do "
+        "not fit stay in main memory (default: all that is free)");
+    add(options, "batch-ms", number("batch-ms", "MS", settings.batch_ms, 0, kMaxBatchMs),
+        "answer as many waiting requests together as should take this many milliseconds; 0 is "
+        "twice the time of one request, at least 1 ms");
     return options;
 }
 
 po::options_description limit_options(Limits& limits) {
-    po::options_description options("Limits (times in seconds)");
-    auto add = options.add_options();
-    add("max-k", count("max-k", limits.max_k), "largest k= of a request");
-    add("max-connections", count("max-connections", limits.max_connections),
-        "maximum number of open connections");
-    add("uid-share", number("uid-share", "N", limits.uid_share, 1, 100),
-        "maximum percentage of them per user");
-    add("queue-length", count("queue-length", limits.queue_length),
-        "maximum number of requests waiting for an engine");
-    add("request-timeout", seconds("request-timeout", limits.request_timeout),
-        "longest wait of a request for an engine");
-    add("line-timeout", seconds("line-timeout", limits.line_timeout),
-        "longest time from a line's first byte to its end");
-    add("idle-timeout", seconds("idle-timeout", limits.idle_timeout, 0),
-        "close a connection after this long without requests; 0 means never");
-    add("write-timeout", seconds("write-timeout", limits.write_timeout),
-        "longest time for a client to take the next 64 KiB of its replies");
-    add("drain-timeout", seconds("drain-timeout", limits.drain_timeout, 0),
-        "longest time from SIGTERM to closing all connections");
+    po::options_description options("Limits");
+    add(options, "max-k", count("max-k", limits.max_k), "most words that a request may ask for");
+    add(options, "max-connections", count("max-connections", limits.max_connections),
+        "most open connections; further ones are refused");
+    add(options, "uid-share", number("uid-share", "N", limits.uid_share, 1, 100),
+        "most open connections of one user, in percent of --max-connections");
+    add(options, "queue-length", count("queue-length", limits.queue_length),
+        "most requests that wait for an engine; further ones are refused");
+    add(options, "request-timeout", seconds("request-timeout", limits.request_timeout),
+        "seconds that a request may wait for an engine before it is refused");
+    add(options, "line-timeout", seconds("line-timeout", limits.line_timeout),
+        "seconds from the first byte of a request to the end of its line, before the connection "
+        "is closed");
+    add(options, "idle-timeout", seconds("idle-timeout", limits.idle_timeout, 0),
+        "seconds without a request before a connection is closed; 0 is never");
+    add(options, "write-timeout", seconds("write-timeout", limits.write_timeout),
+        "seconds for a client to read 64 KiB of replies, or the rest if that is less, before the "
+        "connection is closed");
+    add(options, "drain-timeout", seconds("drain-timeout", limits.drain_timeout, 0),
+        "seconds after SIGTERM for the last replies, before all connections are closed");
     return options;
 }
 
 po::options_description log_options(Options& given) {
     namespace level = spdlog::level;
     po::options_description options("Log, on standard error");
-    auto add = options.add_options();
-    add("log-level",
+    add(options, "log-level",
         choice<level::level_enum>("log-level",
                                   {{"debug", level::debug},
                                    {"info", level::info},
@@ -293,17 +312,19 @@ po::options_description log_options(Options& given) {
                                    {"error", level::err}},
                                   given.log_level),
         "log lines of this level and above");
-    add("access-log", on_off("access-log", given.settings.access_log),
-        "log each request: user, process, verb, outcome, microseconds; never its words");
+    add(options, "access-log", on_off("access-log", given.settings.access_log),
+        "log each request: the client's user and process, the request's name, result and "
+        "microseconds; never its words");
     return options;
 }
 
 po::options_description other_options() {
     po::options_description options("Other");
-    auto add = options.add_options();
-    add("check", "verify each model's checksums, answer a query, exit");
-    add("help", "print this help and exit");
-    add("version", "print the version and exit");
+    options.add_options()  //
+        ("check",
+         "verify the checksums of all models, answer one test query with each, and exit; opens no "
+         "socket")  //
+        ("help", "print this help and exit")("version", "print the version and exit");
     return options;
 }
 
