@@ -30,30 +30,45 @@ using cli::kDone;
 using cli::kFault;
 using cli::WrongUsage;
 
-constexpr cli::Program kProgram = {"gloved-client",
-                                   R"(Usage: gloved-client [options] [EXPRESSION | REQUEST]
+constexpr cli::Program kProgram = {
+    "gloved-client",
+    R"(Usage: gloved-client [options] EXPRESSION   print the nearest words
+       gloved-client [options] REQUEST      send any other request
+       gloved-client [options] --lines      send each line of stdin as a request
+       gloved-client [options] --health     print one line for monitoring
+       gloved-client [options]              speak the original protocol
 
-Asks a gloved daemon for the words nearest to an expression, or sends it any
-other request. Without either it reads words from stdin, in the protocol of the
-program that gloved descends from; with --lines it reads requests.
+Sends requests to a gloved daemon and prints its replies. An EXPRESSION is a
+word or a sum of words; the reply has the nearest words, best first, with their
+cosines. A REQUEST begins with its name in capitals; gloved-client HELP prints
+all names.
+
+Options come first. All other arguments are joined by blanks.
 
 )",
-                                   R"(
-Options come before the query. The query's words are joined by spaces. If the
-first is a verb, the line is sent as it is. Otherwise it is an expression for NEAR.
+    R"(
+Without arguments, the client reads queries from stdin as the student project
+did from which gloved descends. See THE ORIGINAL PROTOCOL in man gloved-client.
 
 Examples:
-  gloved-client king                            the nearest words and their scores
-  gloved-client --count 3 king - man + woman    the best three only
-  gloved-client '2 * ( paris - france ) + rome' quotes keep * and ( ) from the shell
-  gloved-client SIM king queen                  any request; HELP lists them
-  gloved-client --json king                     the reply as a JSON object
-  gloved-client --retry 60 PING                 wait until the daemon has started
-  gloved-client --lines < requests              one request a line, replies in order
-  gloved-client --health                        for monitoring
-  echo 'king - man + woman ! 1' | gloved-client the original protocol
+  gloved-client king
+  gloved-client --count 3 king - man + woman
+  gloved-client '2 * ( paris - france ) + italy'   quotes for the shell
+  gloved-client SIM king queen                     the cosine of two words
+  gloved-client --json SIM king queen
+  gloved-client --retry 60 PING                    wait until the daemon answers
+  gloved-client --lines < requests
+  gloved-client --health
+  printf 'snake 0\n' | gloved-client               the original protocol
 
-Exit status: 0 success, 1 the daemon refused or cannot be reached, 2 wrong usage.
+Exit status:
+  0  success
+  1  the daemon refused a request or could not be reached
+  2  wrong usage
+Exit status with --health:
+  0  the daemon serves
+  1  it starts, stops, hangs, or has a fault: the line says which
+  2  no daemon can be reached, or wrong usage
 )"};
 
 constexpr std::chrono::seconds kHealthTimeout{2};
@@ -123,13 +138,13 @@ int print_health(client::PeerSettings settings, bool timeout_given) {
 cli::Options describe_options() {
     cli::Options options;
     client::add_peer_options(options);
-    options.shown.add_options()                                                               //
-        ("count", cli::value("K"), "number of words to print for an expression; default 10")  //
-        ("json", "print each reply as a JSON object on a line, errors too")                   //
-        ("lines", "read requests from stdin, one a line; print each reply as it comes")       //
+    cli::OptionAdder{options.shown}                                                            //
+    ("count", cli::value("K", "10"), "number of words to print for EXPRESSION")                //
+        ("json", "print each reply, also a refusal, as a JSON object on one line of stdout")   //
+        ("lines", "send each line of stdin as a request and print the replies in that order")  //
         ("health",
-         "print the daemon's health on one line; exit status 0 serving, 1 starting or degraded, 2 "
-         "unreachable; --timeout is 2 by default");
+         "print the daemon's health on one line; the exit status tells it too. --timeout is 2 "
+         "unless given");
     return options;
 }
 

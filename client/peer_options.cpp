@@ -10,15 +10,15 @@ constexpr double kMinTimeoutSeconds = 0.001;
 }  // namespace
 
 void add_peer_options(cli::Options& options) {
-    options.shown.add_options()  //
-        ("socket", cli::value("PATH"),
-         "the daemon's socket; default: $GLOVED_SOCKET, else $XDG_RUNTIME_DIR/gloved.sock, else "
-         "/run/gloved/gloved.sock")  //
+    cli::OptionAdder{options.shown}  //
+    ("socket", cli::value("PATH"),
+     "the daemon's socket (default: $GLOVED_SOCKET; if that is not set, "
+     "$XDG_RUNTIME_DIR/gloved.sock, then /run/gloved/gloved.sock)")  //
         ("timeout", cli::value("S", "10"),
          "seconds to wait for a connection and for each reply")  //
         ("retry", cli::value("S", "0"),
-         "seconds to keep trying while no daemon is there, it is busy or it restarts; starts anew "
-         "after each reply");
+         "seconds to keep trying if no daemon answers or it is busy or restarting; they count anew "
+         "from each reply");
 }
 
 PeerSettings peer_settings(const cli::CommandLine& line, bool json) {
