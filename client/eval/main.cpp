@@ -30,25 +30,31 @@ using cli::WrongUsage;
 /// Limit on a file of questions: word2vec's has 600 KB.
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 
-constexpr cli::Program kProgram = {"gloved-eval", R"(Usage: gloved-eval [options] analogies FILE
+constexpr cli::Program kProgram = {"gloved-eval",
+                                   R"(Usage: gloved-eval [options] analogies FILE
        gloved-eval [options] pairs FILE
 
-Asks a gloved daemon questions with known answers and prints how many it gets
-right. FILE is - for stdin.
+Measures how well a model agrees with people. Needs a gloved daemon that serves
+it. FILE may be - for stdin.
 
-analogies  FILE has four words a line, in sections that begin with «: NAME», as
-           word2vec's questions-words.txt
-pairs      FILE has two words and a score a line; prints how well the daemon's
-           similarities correlate with the scores
+analogies  A line of FILE has four words, e.g. Athens Greece Oslo Norway: the
+           model has to find the fourth. A line ": NAME" begins a section.
+           Prints how many answers are correct in each section.
+pairs      A line of FILE has two words and a score: how similar people found
+           them. Prints Pearson's and Spearman's correlation of the scores with
+           the words' cosines.
 
 )",
                                    R"(
 Examples:
-  gloved-eval analogies questions-words.txt
+  gloved-eval analogies questions-words.txt     (comes with word2vec)
   gloved-eval pairs wordsim353.tsv
   gloved-eval --case exact --top 400000 --json analogies questions-words.txt
 
-Exit status: 0 success, 1 the file or the daemon is at fault, 2 wrong usage.
+Exit status:
+  0  the figures are printed
+  1  FILE cannot be used, or the daemon refused or could not be reached
+  2  wrong usage
 )"};
 
 struct Settings {
@@ -63,14 +69,15 @@ struct Settings {
 cli::Options describe_options() {
     cli::Options options;
     client::add_peer_options(options);
-    options.shown.add_options()                                                     //
-        ("model", cli::value("NAME"), "model to ask; default: the daemon's first")  //
+    cli::OptionAdder{options.shown}                                              //
+    ("model", cli::value("NAME"), "model to ask (default: the daemon's first)")  //
         ("top", cli::value("N", "300000"),
-         "use only the N most frequent words, in questions and in answers")  //
+         "use only the N most frequent words: skip lines with another word, and take answers "
+         "from these words")  //
         ("method", cli::value("add|mul", "add"),
-         "how to combine an analogy's words: 3CosAdd or 3CosMul")  //
+         "analogies: add the words' vectors (3CosAdd), or multiply their cosines (3CosMul)")  //
         ("case", cli::value("ignore|exact", "ignore"),
-         "whether words that differ only in case are the same")  //
+         "exact takes words as written; ignore takes the most frequent of oslo, Oslo and OSLO")  //
         ("json", "print one JSON object instead of a table");
     options.operands = {"task", "file"};
     return options;
