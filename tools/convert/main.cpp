@@ -33,16 +33,13 @@ constexpr unsigned kDefaultThreads = 8;
 
 constexpr cli::Program kProgram = {"gloved-convert",
                                    R"(Usage: gloved-convert [options] INPUT MODEL_DIR
-       gloved-convert --planes-only MODEL_DIR
+       gloved-convert [--threads T] --planes-only MODEL_DIR
        gloved-convert --export FORMAT MODEL_DIR OUT
 
-Converts a download of word vectors to a model that gloved can serve. INPUT is text
-of GloVe, word2vec or fastText, or word2vec's binary format. It may be plain, gzip or
-a file in a zip archive; - is stdin. The format is detected from the content.
-An older model of that name is replaced in one step, once the new one is complete.
-
-With --planes-only, adds the planes file to an existing model, for faster searches.
-With --export, writes a model in another program's format.
+Converts a download of word vectors to a model, a directory that gloved can
+serve. INPUT is text of GloVe, word2vec or fastText, or word2vec's binary
+format. It may be plain, gzip or a file in a zip archive; - is stdin, but not
+for zip. A new model replaces an old one of that name once it is complete.
 
 )",
                                    R"(
@@ -55,7 +52,11 @@ Examples:
   gloved-convert --planes-only models/glove
   gloved-convert --export word2vec-bin models/glove glove.bin
 
-Exit status: 0 success, 1 the data or the system is at fault, 2 wrong usage.
+Exit status:
+  0  success
+  1  the input is malformed, a file cannot be read or written, or a signal came;
+     MODEL_DIR or OUT is unchanged
+  2  wrong usage
 )"};
 
 /// What the command line asks for: a conversion, planes for a model, or an export.
@@ -67,27 +68,29 @@ struct Task {
 
 cli::Options describe_options() {
     cli::Options options;
-    options.shown.add_options()  //
-        ("format", cli::value("auto|glove|norms|word2vec|word2vec-bin|fasttext", "auto"),
-         "format of INPUT; say glove if line 1 only looks like a header")  //
-        ("dim", cli::value("D"),
-         "numbers per word; default: what the header or the first lines say")  //
-        ("member", cli::value("NAME"), "which file of a zip archive to read")  //
-        ("limit", cli::value("N"), "read only the first N words")              //
+    cli::OptionAdder{options.shown}  //
+    ("format", cli::value("auto|glove|norms|word2vec|word2vec-bin|fasttext", "auto"),
+     "format of INPUT; auto finds out from its first 4 MiB. norms is GloVe's text with each "
+     "vector's length before its numbers")                                                       //
+        ("dim", cli::value("D"), "numbers per word (default: as many as the first lines have)")  //
+        ("member", cli::value("NAME"), "file to read from a zip archive, if it has several")     //
+        ("limit", cli::value("N"),
+         "read only the first N words; repeated and skipped ones count (default: all)")  //
         ("duplicates", cli::value("first|last|error", "first"),
-         "which line to keep if a word occurs twice")                                         //
-        ("on-error", cli::value("stop|skip", "stop"), "what to do at a bad line")             //
-        ("threads", cli::value("T"), "threads that parse; default: one per core, at most 8")  //
+         "if a word occurs twice, keep the first or the last vector, or stop with an error")  //
+        ("on-error", cli::value("stop|skip", "stop"),
+         "at a malformed line, stop with an error, or skip the line and count it")             //
+        ("threads", cli::value("T"), "threads that parse (default: one per core, at most 8)")  //
         ("memory", cli::value("BYTES"),
-         "cap on memory, at least 256M; K, M and G are binary; default: a quarter of the "
-         "machine's memory")  //
+         "limit on memory, at least 256M, e.g. 512M or 4G, where 1G is 1024M (default: a quarter "
+         "of the machine's memory)")  //
         ("planes", cli::value("4|none", "4"),
-         "bits per number in the planes file; none: write no such file, and gloved makes the "
-         "planes in memory at each start")  //
+         "4 writes the file planes, with 4 bits per number, which gloved searches first; with none "
+         "gloved computes it at every start")  //
         ("planes-only", cli::value("MODEL_DIR"),
-         "add the planes file to this model and change nothing else")  //
+         "only write the file planes of an existing model, so that gloved starts faster")  //
         ("export", cli::value("glove|word2vec|word2vec-bin|npy"),
-         "write the model MODEL_DIR to the file OUT in this format");
+         "only write an existing model to the file OUT in this format");
     // For tests, whose inputs are too small to spill the spool to its file.
     options.hidden.add_options()("spool-memory", cli::value("BYTES"));
     options.operands = {"first", "second"};
