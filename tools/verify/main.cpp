@@ -33,18 +33,23 @@ constexpr unsigned kDefaultThreads = 8;
 constexpr cli::Program kProgram = {"gloved-verify",
                                    R"(Usage: gloved-verify [options] MODEL_DIR
 
-Checks that a model is complete and consistent: header, sizes, keys, checksums,
-padding, norms, finite numbers, ranks, and the planes and their error bounds, if the
-model has planes. Prints one line per check. Changes nothing.
+Checks that a model is complete and undamaged: sizes and checksums of its files,
+the order of its words, that all numbers are finite, and that the vectors'
+lengths, the frequency ranks and the planes fit. Prints one line per check.
+Changes nothing.
 
 )",
                                    R"(
 Examples:
   gloved-verify models/glove
   gloved-verify --source glove.6B.100d.txt.gz models/glove
-  gloved-verify --engines --json models/glove | jq .ok
+  gloved-verify --engines --ways 'cpu avx2,cpu avx2 plane' models/glove
+  gloved-verify --json models/glove | jq .ok
 
-Exit status: 0 all checks passed, 1 a check failed or could not run, 2 wrong usage.
+Exit status:
+  0  all checks passed
+  1  a check failed, a file could not be read, or a signal came
+  2  wrong usage
 )"};
 
 struct Settings {
@@ -54,24 +59,29 @@ struct Settings {
 
 cli::Options describe_options() {
     cli::Options options;
-    options.shown.add_options()  //
-        ("source", cli::value("INPUT"),
-         "also compare every word, number and rank with this download; - is stdin")             //
-        ("quick", "check only the header, sizes and keys, and that the files belong together")  //
+    cli::OptionAdder{options.shown}  //
+    ("source", cli::value("INPUT"),
+     "also compare every word, number and rank with the download that the model was made "
+     "from; - is stdin")  //
+        ("quick",
+         "check only what gloved checks at start: headers, sizes, words, and that the files belong "
+         "together")  //
         ("engines",
-         "also ask every engine of this machine the same random queries, with planes and without, "
-         "and compare the answers bit by bit")                                             //
-        ("answers", cli::value("N"), "with --engines: queries per engine; default: 1000")  //
-        ("oracle", cli::value("M"),
-         "with --engines: how many of them to repeat with a plain search; default: 20")  //
-        ("seed", cli::value("S"), "with --engines: seed of the queries; default: 1")     //
+         "also send the same random queries to every engine that can run here, and compare the "
+         "answers bit by bit")                                                           //
+        ("answers", cli::value("N", "1000"), "with --engines: queries for each engine")  //
+        ("oracle", cli::value("M", "20"),
+         "with --engines: number of these queries that a plain search answers too")  //
+        ("seed", cli::value("S", "1"), "with --engines: seed of the queries")        //
         ("ways", cli::value("LIST"),
-         "with --engines: which to ask, separated by commas, as \"cpu avx2,cuda plane\"; default: "
-         "all")  //
+         "with --engines: the engines to ask, with commas between: cuda, or cpu and an instruction "
+         "set; then plane if it searches the planes first. E.g. cpu avx2,cuda plane (default: all "
+         "that can run here)")  //
         ("reference", cli::value("WAY"),
-         "with --engines: which to compare the others with; default: the first")  //
-        ("json", "print one JSON object instead of lines")                        //
-        ("threads", cli::value("T"), "threads that check; default: one per core, at most 8");
+         "with --engines: the one to compare the others with (default: cpu with the best "
+         "instruction set)")                                //
+        ("json", "print one JSON object instead of lines")  //
+        ("threads", cli::value("T"), "threads to use (default: one per core, at most 8)");
     options.operands = {"model-dir"};
     return options;
 }
