@@ -31,23 +31,29 @@ constexpr unsigned kDefaultThreads = 8;
 
 constexpr cli::Program kProgram = {"gloved-matmin", R"(Usage: gloved-matmin [options] INPUT
 
-Reads many matrices of the same shape and prints one: each element is the smallest
-of those in its place. INPUT is a NumPy array (.npy) of shape (matrices, rows,
-columns) or text: a line with the number of matrices, then the matrices, a line per
-row, with lines of *** between them. It may be plain, gzip or a file in a zip archive;
-- is stdin.
+Reads many matrices of the same shape and prints one of that shape: each element
+is the smallest that any matrix has in its place. INPUT is text or a NumPy array
+(.npy) of shape (matrices, rows, columns). It may be plain, gzip or a file in a
+zip archive; - is stdin, but not for zip.
+
+Text begins with a line that has the number of matrices. The matrices follow,
+one row per line. Between two matrices is a line ***, which may also stand
+before the first and after the last.
 
 )",
                                    R"(
-The engine auto is cpu: it reduces matrices while it reads, and reading takes much
-longer. All engines print the same bytes.
+All engines print the same bytes.
 
 Examples:
   printf '2\n***\n1 2\n3 4\n***\n4 3\n2 1\n' | gloved-matmin -
   gloved-matmin --op minmax --times matrices.txt.gz
   gloved-matmin --engine sequential matrices.npy
 
-Exit status: 0 success, 1 the data or the system is at fault, 2 wrong usage.
+Exit status:
+  0  the result is printed
+  1  the input is malformed or cannot be read, the engine cannot run, or a
+     signal came
+  2  wrong usage
 )"};
 
 enum class Op { minimum, maximum, both };
@@ -65,17 +71,20 @@ struct Task {
 
 cli::Options describe_options() {
     cli::Options options;
-    options.shown.add_options()  //
-        ("op", cli::value("min|max|minmax", "min"),
-         "print the smallest numbers, the largest, or both with a line of *** between")  //
+    cli::OptionAdder{options.shown}  //
+    ("op", cli::value("min|max|minmax", "min"),
+     "print the smallest elements, the largest, or both with a line *** between")  //
         ("type", cli::value("float64|float32|int32"),
-         "type to read numbers as; default: float64, or the array's own type")  //
+         "type of the numbers (default: float64 for text, its own type for an array)")  //
         ("engine", cli::value("auto|cuda|cpu|sequential|original", "auto"),
-         "what computes: cuda is the GPU, sequential one plain loop, original the GPU as the "
-         "original program used it")                                                          //
-        ("times", "print the time of reading, transfer and computing on stderr")              //
-        ("threads", cli::value("T"), "threads that parse; default: one per core, at most 8")  //
-        ("member", cli::value("NAME"), "which file of a zip archive to read");
+         "what computes: all threads that read (cpu), one thread (sequential), a GPU (cuda), or a "
+         "GPU by "
+         "the slower method of the student project from which gloved descends (original). auto is "
+         "cpu: "
+         "reading takes most of the time, even if there is a GPU")                            //
+        ("times", "print on stderr how long reading, copying to a GPU and computing take")    //
+        ("threads", cli::value("T"), "threads that read (default: one per core, at most 8)")  //
+        ("member", cli::value("NAME"), "file to read from a zip archive, if it has several");
     options.operands = {"input"};
     return options;
 }
