@@ -25,41 +25,50 @@ constexpr std::uint64_t kMaxThreads = 256;
 
 constexpr cli::Program kProgram = {"gloved-distmat", R"(Usage: gloved-distmat [options] INPUT OUTPUT
 
-Computes the distance of every row of a matrix to every other row. INPUT is text, one
-row a line, or a NumPy array (.npy) of float32 or float64 of shape (rows, columns). It
-may be plain, gzip or a file in a zip archive; - is stdin. With --model, INPUT is
-words, one a line.
+Computes the distances between all rows of a matrix. INPUT is text, one row per
+line, or a NumPy array (.npy) of float32 or float64 of shape (rows, columns). It
+may be plain, gzip or a file in a zip archive; - is stdin, but not for zip. With
+--model, INPUT has one word per line, and the rows are the words' vectors.
 
-OUTPUT is a NumPy array if its name ends in .npy, otherwise text; - is stdout.
+OUTPUT is a matrix of shape (rows, rows): a NumPy array of float32 if its name
+ends in .npy, otherwise text, one row per line; - is stdout, as text.
 
 )",
                                    R"(
+All engines write the same bytes.
+
 Examples:
   printf '0 0\n3 4\n6 8\n' | gloved-distmat --metric euclidean - -
   gloved-distmat points.npy distances.npy
   gloved-distmat --top 10 points.txt.gz nearest.txt
-  gloved-distmat --model models/glove --metric cosine words.txt cosines.npy
+  gloved-distmat --model models/glove --metric cosine words.txt distances.npy
 
-Exit status: 0 success, 1 the data or the system is at fault, 2 wrong usage.
+Exit status:
+  0  success
+  1  the input is malformed, a file cannot be read or written, the engine cannot
+     run, or a signal came; OUTPUT is unchanged
+  2  wrong usage
 )"};
 
 cli::Options describe_options() {
     cli::Options options;
-    options.shown.add_options()  //
-        ("metric", cli::value("sqeuclidean|euclidean|cosine", "sqeuclidean"),
-         "distance: the sum of squared differences, its root, or 1 - cosine")  //
+    cli::OptionAdder{options.shown}  //
+    ("metric", cli::value("sqeuclidean|euclidean|cosine", "sqeuclidean"),
+     "distance: the sum of the squared differences, its square root, or 1 minus the cosine")  //
         ("engine", cli::value("auto|cuda|cpu|sequential|global|shared8|shared16|shared32", "auto"),
-         "what computes; auto is cuda if there is a GPU, otherwise cpu. All give the same bytes; "
-         "the last five are for benchmarks")  //
-        ("model", cli::value("DIR"),
-         "a model made by gloved-convert: rows are the vectors of INPUT's words")             //
-        ("top", cli::value("K"), "write only the K nearest other rows of each row")           //
-        ("threads", cli::value("T"), "threads that read and compute; default: one per core")  //
+         "what computes: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu. For "
+         "comparison: one CPU thread (sequential), and simple GPU kernels (global, shared8, "
+         "shared16, shared32)")                                                               //
+        ("model", cli::value("DIR"), "model made by gloved-convert, for the words in INPUT")  //
+        ("top", cli::value("K"),
+         "write only the K nearest other rows of each row, nearest first: their numbers (from 0) "
+         "or words, and distances")                                                            //
+        ("threads", cli::value("T"), "threads that read and compute (default: one per core)")  //
         ("simd", cli::value("avx512|avx2|baseline"),
-         "instruction set of the cpu engine; default: the best that this machine has")  //
-        ("device", cli::value("N", "0"), "number of the GPU")                           //
-        ("member", cli::value("NAME"), "which file of a zip archive to read")           //
-        ("times", "print the time of reading, computing and writing");
+         "cpu: instruction set (default: the best one of this machine)")                      //
+        ("device", cli::value("N", "0"), "cuda: number of the GPU")                           //
+        ("member", cli::value("NAME"), "file to read from a zip archive, if it has several")  //
+        ("times", "print on stderr how long reading, computing and writing take");
     // For tests, whose matrices are smaller than a block.
     options.hidden.add_options()("block", cli::value("N"));
     options.operands = {"input", "output"};
