@@ -180,9 +180,10 @@ Result<DistmatFigures> time_rung(const std::string& rung, Sample& sample,
 const cli::Program kDistmatProgram = {"gloved-bench distmat",
                                       R"(Usage: gloved-bench distmat [options]
 
-Measures every way to compute the squared Euclidean distances between all rows of a
-random matrix, after checking that its bytes are the canonical ones. Without --rows
-the matrices are square with 128 to 2048 rows, the sizes of the original program.
+Measures every engine of gloved-distmat on the squared Euclidean distances
+between all rows of a random matrix. First checks that its results are right to
+the last bit. Without --rows it measures square matrices with 128, 256, 512,
+1024 and 2048 rows.
 
 )",
                                       R"(
@@ -191,22 +192,26 @@ Examples:
   gloved-bench distmat --rows 2000 --dim 300 --rungs cpu
   gloved-bench distmat --rows 16384 --dim 300 --rungs cuda
 
-Exit status: 0 success, 1 a measurement failed or a result is wrong, 2 wrong usage.
+Exit status:
+  0  success
+  1  a measurement failed, or a result is wrong
+  2  wrong usage
 )"};
 
 cli::Options describe_distmat_options() {
     cli::Options options;
-    options.shown.add_options()                                                           //
-        ("rows", cli::value("N"), "measure one matrix of N rows instead of the squares")  //
-        ("dim", cli::value("D", "300"), "with --rows: columns")                           //
+    cli::OptionAdder{options.shown}                                                    //
+    ("rows", cli::value("N"), "measure one matrix of N rows instead of five squares")  //
+        ("dim", cli::value("D", "300"), "with --rows: columns")                        //
         ("rungs", cli::value("LIST|all", "all"),
-         "what computes: sequential, cpu, global, shared8, shared16, shared32, cuda")  //
-        ("repeat", cli::value("R", "10"), "runs, after one that does not count")       //
+         "engines, with commas between: sequential, cpu, global, shared8, shared16, shared32, "
+         "cuda, or all that can run here")                                        //
+        ("repeat", cli::value("R", "10"), "runs, after one that does not count")  //
         ("rung-seconds", cli::value("S", "10"),
-         "a rung that takes longer than this skips its remaining runs")                   //
-        ("threads", cli::value("T", "0"), "threads of the CPU's rungs; 0: one per core")  //
-        ("device", cli::value("N", "0"), "number of the GPU")                             //
-        ("seed", cli::value("S", "1"), "seed of the random numbers")                      //
+         "an engine that has taken this many seconds skips its remaining runs")         //
+        ("threads", cli::value("T", "0"), "cpu: number of threads; 0 is one per core")  //
+        ("device", cli::value("N", "0"), "number of the GPU")                           //
+        ("seed", cli::value("S", "1"), "seed of the random numbers")                    //
         ("format", cli::value("text|csv", "text"), "how to print results");
     return options;
 }

@@ -58,63 +58,75 @@ const cli::Program kProgram = {"gloved-bench",
        gloved-bench --rows N [--dim D] [options]
        gloved-bench matmin|distmat [options]
 
-Measures how long queries take, next to a plain read of the same memory and, on the
-CPU, OpenBLAS's sgemv and sgemm. The contenders take turns, round by round. With
---rows it makes up a model of that size in a temporary directory.
+Measures how long queries take. For comparison it also measures a plain read of
+the same memory and, on the CPU, OpenBLAS's sgemv and sgemm. It runs all of them
+in turn, round after round. With --rows it makes up a model of that size in a
+temporary directory. matmin and distmat measure the engines of these two
+programs and have options of their own.
 
 )",
                                R"(
 Examples:
-  gloved-bench --rows 400000 --dim 300 --simd all
-  gloved-bench --rows 2196016 --dim 300 --keep /var/tmp/glove-like --engine all
+  gloved-bench --rows 400000 --simd all
+  gloved-bench --rows 2196016 --keep /var/tmp/glove-like --engine all
   gloved-bench --model /var/tmp/glove-like --rungs all --format csv > rungs.csv
   gloved-bench --model models/glove --engine cuda --daemon /usr/bin/gloved
   gloved-bench --rows 10000 --dim 100 --engine cuda --leak-queries 1000000
   gloved-bench matmin --help
   gloved-bench distmat --help
 
-Exit status: 0 success, 1 a measurement failed or a result is wrong, 2 wrong usage.
+Exit status:
+  0  success
+  1  a measurement failed, or a result is wrong
+  2  wrong usage
 )"};
 
 cli::Options describe_options() {
     boost::program_options::options_description model("The model");
-    model.add_options()                                                                 //
-        ("model", cli::value("DIR"), "measure this model")                              //
-        ("rows", cli::value("N"), "make up a model of N words")                         //
-        ("dim", cli::value("D", "300"), "with --rows: numbers per word")                //
-        ("seed", cli::value("S", "1"), "seed of the made-up model and of the queries")  //
-        ("keep", cli::value("DIR"), "with --rows: write the model there and keep it");
+    cli::OptionAdder{model}                                                          //
+    ("model", cli::value("DIR"), "measure this model")                               //
+        ("rows", cli::value("N"), "make up a model of N words")                      //
+        ("dim", cli::value("D", "300"), "with --rows: numbers per word")             //
+        ("seed", cli::value("S", "1"), "seed of the made-up model and the queries")  //
+        ("keep", cli::value("DIR"), "with --rows: write the model to DIR and keep it");
     boost::program_options::options_description engines("Engines");
-    engines.add_options()  //
-        ("engine", cli::value("NAME|all", "cpu"),
-         "engine to measure: cpu, cuda, auto, or all that can run here")  //
+    cli::OptionAdder{engines}  //
+    ("engine", cli::value("NAME|all", "cpu"),
+     "engine to measure: cpu, cuda, auto (cuda if it can run here, else cpu), or all that can "
+     "run here")  //
         ("simd", cli::value("NAME|all"),
-         "instruction set of the cpu engine, or all; default: the best")      //
-        ("threads", cli::value("T", "0"), "threads to use; 0: one per core")  //
-        ("device", cli::value("N", "0"), "number of the GPU")                 //
+         "cpu: instruction set avx512, avx2 or baseline, or all of this machine's (default: the "
+         "best one of this machine)")                                           //
+        ("threads", cli::value("T", "0"), "threads to use; 0 is one per core")  //
+        ("device", cli::value("N", "0"), "cuda: number of the GPU")             //
         ("pin", cli::value("on|off", "on"),
-         "page-lock the model while it is copied to the GPU")  //
+         "cuda: lock the model in memory while it is copied to the GPU")  //
         ("planes", cli::value("on|off", "on"),
-         "search the 4-bit planes first, and read only the vectors that they cannot rule out")  //
-        ("gpu-memory", cli::value("BYTES"), "cap on GPU memory, e.g. 440M")                     //
+         "search a copy of the model with 4 bits per number first, then read only the vectors "
+         "that it cannot rule out")  //
+        ("gpu-memory", cli::value("BYTES"),
+         "cuda: limit on the GPU's memory, e.g. 440M or 6G, where 1G is 1024M (default: all that "
+         "is free)")  //
         ("batches", cli::value("LIST"),
-         "queries per batch; default 1,8,64, for cuda 1,2,8,64,256,1024")  //
-        ("k", cli::value("K", "10"), "words per answer")                   //
-        ("repeat", cli::value("R"), "rounds; default 9, for cuda alone 49, for rungs 10");
+         "queries answered together, numbers with commas between (default: 1,8,64 for cpu, "
+         "1,2,8,64,256,1024 for cuda)")                   //
+        ("k", cli::value("K", "10"), "words per answer")  //
+        ("repeat", cli::value("R"), "rounds (default: 9; 49 with --engine cuda, 10 with --rungs)");
     boost::program_options::options_description other("Other measurements");
-    other.add_options()  //
-        ("rungs", cli::value("LIST|all"),
-         "measure the ladder of kernels instead of the engines: v0,v1,... or all")  //
+    cli::OptionAdder{other}  //
+    ("rungs", cli::value("LIST|all"),
+     "measure successive versions of the search kernel instead of the engines: names with "
+     "commas between, v0 (CPU) to v5; the man page lists them")  //
         ("rung-seconds", cli::value("S", "60"),
-         "with --rungs: a rung that takes longer than this skips its remaining rounds")  //
+         "with --rungs: a version that has taken this many seconds skips its remaining rounds")  //
         ("loads",
-         "also measure ways to load the model: text or binary, page-locked or not; --rungs "
-         "includes it")                                                     //
-        ("daemon", cli::value("PATH"), "also measure this gloved program")  //
+         "also measure how long the model takes to load from text, from its files, and to a GPU; "
+         "always done with --rungs")                                                        //
+        ("daemon", cli::value("PATH"), "also measure queries through this gloved program")  //
         ("daemon-engine", cli::value("NAME"),
-         "with --daemon: its engine; default: the one of --engine")  //
+         "with --daemon: auto, cuda or cpu (default: as --engine)")  //
         ("leak-queries", cli::value("N"),
-         "instead of measuring, answer N queries and compare memory use before and after")  //
+         "instead of measuring, answer N queries and print memory use before and after")  //
         ("format", cli::value("text|csv", "text"), "how to print results");
     cli::Options options;
     options.shown.add(model).add(engines).add(other);
