@@ -13,8 +13,17 @@ using namespace gloved;
 
 constexpr cli::Program kProgram = {
     "gloved-make-hard-model",
-    "Usage: gloved-make-hard-model --rows N --dim D [--seed S] --out MODEL_DIR\n\n",
-    "\nExample:\n  gloved-make-hard-model --rows 50000 --dim 100 --out hard\n"};
+    R"(Usage: gloved-make-hard-model --rows N --dim D [--seed S] --out MODEL_DIR
+
+Makes up a model that is hard to search, for tests: many vectors are equal or
+nearly equal, zero, or of extreme length.
+
+)",
+    R"(
+Example:
+  gloved-make-hard-model --rows 50000 --dim 100 --out hard
+  gloved-verify --engines hard
+)"};
 
 int run(const cli::CommandLine& line) {
     const std::size_t rows = line.count("rows", 1, 10'000'000);
@@ -27,11 +36,11 @@ int run(const cli::CommandLine& line) {
 
 int run_program(int argc, char** argv) {
     cli::Options options;
-    options.shown.add_options()                                                        //
-        ("rows", cli::value("N"), "number of words, up to 10,000,000; all in memory")  //
-        ("dim", cli::value("D"), "numbers per word, up to 4096")                       //
-        ("seed", cli::value("S", "1"), "seed of the model")                            //
-        ("out", cli::value("MODEL_DIR"), "the model to write");
+    cli::OptionAdder{options.shown}                                 //
+    ("rows", cli::value("N"), "number of words, up to 10,000,000")  //
+        ("dim", cli::value("D"), "numbers per word, up to 4096")    //
+        ("seed", cli::value("S", "1"), "seed of the model")         //
+        ("out", cli::value("MODEL_DIR"), "directory of the model to write");
     return cli::run(kProgram, options, cli::arguments_of(argc, argv), run);
 }
 

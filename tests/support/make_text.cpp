@@ -18,14 +18,20 @@ namespace {
 using namespace gloved;
 
 constexpr cli::Program kProgram = {"gloved-make-text",
-                                   R"(Usage: gloved-make-text --rows N --dim D [options] > FILE
+                                   R"(Usage: gloved-make-text --rows N --dim D [options]
 
-Writes text of the shape of a GloVe download.
+Makes up words and random vectors, in the format of a download, for tests. The
+same options give the same bytes.
 
 )",
                                    R"(
 Example:
   gloved-make-text --rows 2196017 --dim 300 > glove.txt
+
+Exit status:
+  0  success
+  1  the output cannot be written
+  2  wrong usage
 )"};
 
 bool write_all(int fd, std::string_view bytes) {
@@ -63,13 +69,14 @@ int run(const cli::CommandLine& line) {
 
 int run_program(int argc, char** argv) {
     cli::Options options;
-    options.shown.add_options()                                                             //
-        ("rows", cli::value("N"), "number of words; from 64 on, one of them occurs twice")  //
-        ("dim", cli::value("D"), "numbers per word")                                        //
-        ("seed", cli::value("S", "1"), "seed of the text")                                  //
+    cli::OptionAdder{options.shown}  //
+    ("rows", cli::value("N"),
+     "number of words; if it is 64 or more, one of them is a repetition of another")  //
+        ("dim", cli::value("D"), "numbers per word")                                  //
+        ("seed", cli::value("S", "1"), "seed of the words and numbers")               //
         ("format", cli::value("glove|word2vec|word2vec-bin|norms", "glove"),
-         "format of the text")  //
-        ("out", cli::value("FILE"), "write to FILE, not to stdout");
+         "format to write; norms is glove with each vector's length before its numbers")  //
+        ("out", cli::value("FILE"), "write to FILE instead of stdout");
     return cli::run(kProgram, options, cli::arguments_of(argc, argv), run);
 }
 
