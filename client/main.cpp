@@ -36,7 +36,7 @@ constexpr cli::Program kProgram = {
        gloved-client [options] REQUEST      send any other request
        gloved-client [options] --lines      send each line of stdin as a request
        gloved-client [options] --health     print one line for monitoring
-       gloved-client [options]              speak the original protocol
+       gloved-client [options]              read stdin in the original protocol
 
 Sends requests to a gloved daemon and prints its replies. An EXPRESSION is a
 word or a sum of words; the reply has the nearest words, best first, with their
@@ -47,8 +47,9 @@ Options come first. All other arguments are joined by blanks.
 
 )",
     R"(
-Without arguments, the client reads queries from stdin as the student project
-did from which gloved descends. See THE ORIGINAL PROTOCOL in man gloved-client.
+The original protocol is that of the student project from which gloved descends.
+A query is a word and 0, or a sum, ! and 0. With 1 instead of 0 the daemon's cpu
+engine answers too, for comparison. See man gloved-client.
 
 Examples:
   gloved-client king
@@ -59,7 +60,7 @@ Examples:
   gloved-client --retry 60 PING                    wait until the daemon answers
   gloved-client --lines < requests
   gloved-client --health
-  printf 'snake 0\n' | gloved-client               the original protocol
+  echo 'king - man + woman ! 1' | gloved-client    the original protocol
 
 Exit status:
   0  success
