@@ -1,5 +1,5 @@
-// Modes, owners and access control lists of files and directories: the documented ones for a new
-// file, those of the old file for one that replaces it.
+// Who may access the files that gloved makes: modes for a new file; mode, owner and access control
+// lists of the old file for one that replaces it.
 #pragma once
 
 #include <sys/stat.h>
@@ -22,8 +22,8 @@ inline mode_t model_directory_mode(const struct stat& parent) {
     return is_shared(parent) ? 02775 : 0755;
 }
 
-/// Modes of unfinished files: only those who may replace the result can open them, because whoever
-/// can open a file can also hold its lock.
+/// Modes of unfinished directories and files: only users who may replace the result can open them,
+/// because whoever can open a file can also lock it.
 inline mode_t unfinished_directory_mode(const struct stat& parent) {
     return is_shared(parent) ? 02770 : 0700;
 }
@@ -31,10 +31,11 @@ inline mode_t unfinished_file_mode(const struct stat& directory) {
     return is_shared(directory) ? 0660 : 0600;
 }
 
-/// Copies mode, group, owner and access control lists from `from` to `to`, which is about to
-/// replace it. Of the mode, only the bits in `bits`. Only root can change the owner; others keep
-/// the group if they are in it. If the group cannot be kept, the lists are not either, and the
-/// group gets no more access than others have. `path` names the files in messages. Error: io.
+/// Copies mode, group, owner and access control lists from the open file `from` to `to`, which is
+/// about to replace it. Of the mode, copies only the bits in `bits`. The owner is kept only by
+/// root, the group only by root and its members. If the group cannot be kept, the access control
+/// lists are not kept either, and the file's group gets no more access than everybody has. `path`
+/// names the file in messages. Error: io.
 Status keep_access(int from, int to, mode_t bits, const std::string& path);
 
 }  // namespace gloved

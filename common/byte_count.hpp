@@ -8,7 +8,8 @@
 
 namespace gloved {
 
-/// «512M» in bytes; K, M and G are powers of 1024. nullopt if malformed or more than 64 bits.
+/// Parses a number of bytes: digits, and optionally K, M or G for 1024, 1024² or 1024³. nullopt if
+/// malformed or beyond 64 bits.
 inline std::optional<std::uint64_t> byte_count_from(std::string_view text) {
     std::uint64_t number = 0;
     const char* const last = text.data() + text.size();

@@ -1,4 +1,5 @@
-// Case folding by Unicode's tables (utf8proc), the same in every locale.
+// Case folding: makes words that differ only in case equal. By Unicode's tables (utf8proc), the
+// same in every locale.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +9,8 @@
 
 namespace gloved {
 
-/// Stands for a byte that is part of no valid UTF-8 sequence, plus that byte: beyond Unicode, so
-/// that such a byte equals only itself.
+/// kInvalidByte + byte stands for a byte that is part of no valid UTF-8 sequence. It is beyond
+/// Unicode, so that such a byte equals only itself.
 inline constexpr std::uint32_t kInvalidByte = 0x110000;
 
 /// A code point at the start of a text, and how many of its bytes it takes (1–4).
@@ -22,11 +23,13 @@ struct CodePoint {
 /// valid UTF-8 sequence starts there.
 CodePoint first_code_point(std::string_view text);
 
-/// Folds the case of one code point by the mappings of status C in Unicode's CaseFolding.txt. A
-/// code point that only full or Turkic folding changes stays as it is («ß», «İ»). Idempotent.
+/// Folds the case of one code point: «K» becomes «k». Uses the mappings of status C in Unicode's
+/// CaseFolding.txt, so that a code point that only full or Turkic folding changes stays as it is
+/// («ß», «İ»). Idempotent.
 std::uint32_t fold_case(std::uint32_t code_point);
 
-/// The capital of a folded code point if it folds back to it, otherwise the code point itself.
+/// The upper case of a folded code point; the code point itself if its upper case does not fold
+/// back to it.
 std::uint32_t capital_of(std::uint32_t folded);
 
 /// Appends a code point as UTF-8, or the byte that kInvalidByte + byte stands for.

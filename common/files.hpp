@@ -38,35 +38,37 @@ class UniqueFd {
     int fd_ = -1;
 };
 
-/// Makes «PATH: what: reason of `error_number`» as ErrorCode::io.
+/// Makes an ErrorCode::io with the message «PATH: WHAT: REASON», the reason being the system's text
+/// for `error_number`, an errno.
 Error system_error(std::string_view path, std::string_view what, int error_number);
 
 /// Opens the regular file `name` in `directory_fd` for reading. Refuses a FIFO, device or directory
-/// without blocking. `path` names the file in messages.
+/// without blocking. `path` names the file in messages. Error: io.
 Result<UniqueFd> open_file_at(int directory_fd, const char* name, const std::string& path);
 
-/// Opens a directory.
+/// Opens a directory for reading. Error: io.
 Result<UniqueFd> open_directory(const std::string& path);
 
-/// fstat, with the path in its error.
+/// Calls fstat. Error: io, with `path` in its message.
 Result<struct stat> file_status(int fd, const std::string& path);
 
-/// Writes all of `bytes` at `offset`; continues after short writes and EINTR.
+/// Writes all of `bytes` at `offset`; continues after short writes and EINTR. Error: io, with
+/// `path` in its message.
 Status write_all_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
                     const std::string& path);
 
-/// Fills `to` from `offset` on; continues after short reads and EINTR. Error: io, also if the file
-/// ends early.
+/// Fills `to` with the file's bytes from `offset` on; continues after short reads and EINTR. Error:
+/// io, also if the file ends early.
 Status read_all_at(int fd, std::span<std::byte> to, std::uint64_t offset, const std::string& path);
 
 /// Reads all of `fd`, called `name` in messages. Errors (io): a directory; more than `max_bytes`; a
 /// failed read.
 Result<std::string> read_whole(int fd, const std::string& name, std::size_t max_bytes);
 
-/// Reads all of a file that a user names, also of a FIFO or device.
+/// Opens and reads all of the file `path`, which may be a FIFO or device. Errors as read_whole.
 Result<std::string> read_whole_file(const std::string& path, std::size_t max_bytes);
 
-/// fsync, with the path in its error. Works for directories too.
+/// Calls fsync for a file or directory. Error: io, with `path` in its message.
 Status sync_to_disk(int fd, const std::string& path);
 
 /// A file mapped read-only. Views into it are valid as long as it lives.
@@ -88,13 +90,13 @@ class MappedFile {
     }
     ~MappedFile() { unmap(); }
 
-    /// Maps the first `size_bytes` bytes. The caller has compared them with fstat: access to a page
-    /// beyond the end of a file raises SIGBUS. An empty file maps to an empty span. The descriptor
-    /// may be closed afterwards.
+    /// Maps the first `size_bytes` bytes. The caller has checked with fstat that the file has as
+    /// many: access to a page beyond the end of a file raises SIGBUS. If `size_bytes` is 0, the
+    /// span is empty. The descriptor may be closed afterwards. Error: io.
     static Result<MappedFile> map(int fd, std::size_t size_bytes, const std::string& path);
 
     /// Opens the regular file `name` in a directory as `open_file_at` does, and maps all of it. The
-    /// file stays open, for `has_kept_its_size`.
+    /// file stays open, for `has_kept_its_size`. Error: io.
     static Result<MappedFile> open_at(int directory_fd, const char* name, const std::string& path);
 
     std::span<const std::byte> bytes() const {
@@ -103,9 +105,9 @@ class MappedFile {
     std::string_view text() const { return {static_cast<const char*>(data_), size_}; }
     std::size_t size_bytes() const { return size_; }
 
-    /// Whether a file mapped by `open_at` still has the size it had then. What is cut off reads as
-    /// zeros up to the end of its page, and raises SIGBUS beyond. True if the system cannot tell.
-    /// Costs a system call, less than a microsecond.
+    /// Whether a file mapped by `open_at` still has the size it had then. If it was cut short, the
+    /// rest of its last page reads as zeros, and access to later pages raises SIGBUS. True if the
+    /// system cannot tell. Costs a system call, less than a microsecond.
     bool has_kept_its_size() const;
 
   private:

@@ -1,4 +1,5 @@
-// Header of NumPy's array files (NEP 1), as far as gloved reads and writes them.
+// Reads and writes the header of NumPy's array files, .npy (NumPy's NEP 1), as far as gloved needs
+// it. The elements follow the header.
 #pragma once
 
 #include <cstddef>
@@ -11,27 +12,27 @@
 
 namespace gloved::npy {
 
-/// Type of an element; little-endian.
+/// Type of an element, little-endian; `other`: one that gloved cannot read.
 enum class Type { float32, float64, int32, other };
 
 struct Header {
-    std::string descr;  ///< as written: «<f4», or a list for a structured array
+    std::string descr;  ///< the type as the file writes it: «<f4», or a list for a structured array
     Type type = Type::other;
     std::vector<std::size_t> shape;  ///< row-major
-    std::size_t data_offset = 0;     ///< where the first element begins
-    std::size_t data_bytes = 0;      ///< of all elements; 0 for Type::other
+    std::size_t data_offset = 0;     ///< of the first element in the file
+    std::size_t data_bytes = 0;      ///< size of all elements; 0 for Type::other
 };
 
 /// Maximum size of a header that gloved reads. NumPy's own limit is 10,000 bytes.
 inline constexpr std::size_t kMaxHeaderBytes = 1 << 16;
 
-/// Whether a file with this beginning is a NumPy array.
+/// Whether a file that begins with `prefix` is a NumPy array.
 bool is_npy(std::string_view prefix);
 
 /// Parses a header, versions 1 to 3, from the file's first min(size, kMaxHeaderBytes) bytes. The
-/// caller checks the number of bytes that follow. Errors, with the NumPy call that repairs the
-/// file: damaged, if truncated or contradictory; unsupported, for Fortran order and big-endian
-/// numbers. `path` names the file in messages.
+/// caller checks that `data_bytes` bytes follow. Errors: damaged, if truncated or contradictory;
+/// unsupported, for Fortran order and big-endian numbers. The message names the file as `path`, and
+/// the NumPy call that repairs it.
 Result<Header> parse_header(std::string_view prefix, const std::string& path);
 
 /// Makes the header of a row-major array. Its size is a multiple of 64 bytes, so that the data is

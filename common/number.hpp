@@ -1,4 +1,4 @@
-// Fast, correctly rounded conversion of decimal text to numbers.
+// Fast, correctly rounded conversion of decimal text to float32, float64 and small integers.
 #pragma once
 
 #include <bit>
@@ -18,6 +18,7 @@ enum class NumberFault {
     overflow,   ///< a number too large for the type
 };
 
+/// What parse_number found.
 template <class T>
 struct Number {
     T value = 0;
@@ -150,7 +151,8 @@ Number<T> parse_number(const char* first, const char* last) {
     return parse_number_slowly<T>(unsigned_first, p, negative);
 }
 
-/// Reads the longest prefix of [first, last) that is [+-] digits, of any length.
+/// Reads the longest prefix of [first, last) that is [+-] digits, of any length. `overflow` if the
+/// number is beyond T.
 template <std::signed_integral T>
 requires(sizeof(T) < sizeof(std::int64_t)) Number<T> parse_number(const char* first,
                                                                   const char* last) {

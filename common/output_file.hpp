@@ -14,38 +14,40 @@
 
 namespace gloved {
 
-/// Writes to .NAME.gloved-PID-N beside the target, then syncs and renames it: a file of that name
-/// is replaced whole or not at all. Or writes to stdout. Written from beginning to end, or mapped.
-/// Not safe for concurrent use.
+/// The output of a program: a file or stdout. A file is written as .NAME.gloved-PID-N beside its
+/// target, and `publish` renames it: an older file is replaced completely or not at all. Either
+/// `write` it from beginning to end, or `map` it. Not safe for concurrent use.
 class OutputFile {
   public:
-    /// Creates the file; «-» is stdout. `stop` is tested before every write and outlives the file.
-    /// Refuses (conflict) a name that is taken by anything but a regular file that this user may
-    /// write, and a foreign name in a model's directory. A new file has the mode that the umask
-    /// gives; one that replaces another copies its access (keep_access). Errors: conflict, io.
+    /// Creates the file; «-» is stdout. Once `stop`, which outlives the OutputFile, is true,
+    /// `write` fails with `interrupted`. Refuses (conflict) a target that exists, unless it is a
+    /// regular file that this user may write, and any target in a model's directory. A new file has
+    /// the mode that the umask gives; one that replaces another copies its access (keep_access).
+    /// Errors: conflict, io.
     static Result<OutputFile> create(const std::string& target, const std::atomic<bool>& stop);
 
     OutputFile(OutputFile&& other) noexcept;
     OutputFile& operator=(OutputFile&&) = delete;
-    /// Removes the file, unless it was published.
+    /// Removes the unfinished file, unless it was published.
     ~OutputFile();
 
-    /// Appends `text`. A terminal gets it as TerminalText. Errors: io, interrupted.
+    /// Appends `text`, escaped by TerminalText if stdout is a terminal. Errors: io, interrupted.
     Status write(std::string_view text);
 
-    /// Allocates `bytes` on disk as the file's content and maps it. Once, and not for stdout.
-    /// Error: io; if the disk is full, with the size needed.
+    /// Allocates `bytes` on disk as the file's content and maps them for writing. Call it at most
+    /// once, and not for stdout. Error: io; if the disk is full, with the size needed.
     Result<std::span<std::byte>> map(std::uint64_t bytes);
-    /// Lets the kernel drop these pages from memory. Their content is kept.
+    /// Lets the kernel drop the mapping's pages in [offset, offset + bytes) from memory. The file
+    /// keeps their content.
     void drop_pages(std::uint64_t offset, std::uint64_t bytes);
 
     /// Bytes written or mapped.
     std::uint64_t bytes() const { return bytes_; }
 
-    /// Makes the content durable.
+    /// Makes the content durable (fsync). Error: io.
     Status sync();
 
-    /// Gives the file its name, durably.
+    /// Gives the file the target's name, durably. Errors: conflict, io.
     Status publish();
 
   private:

@@ -8,25 +8,27 @@
 
 namespace gloved {
 
+/// Memory of a process in RAM.
 struct ProcessMemory {
-    std::uint64_t resident_bytes = 0;  ///< VmRSS: pages of mapped files among them
-    std::uint64_t own_bytes = 0;       ///< RssAnon + RssShmem: without them
+    std::uint64_t resident_bytes = 0;  ///< with pages of mapped files (VmRSS)
+    std::uint64_t own_bytes = 0;       ///< without pages of mapped files (RssAnon + RssShmem)
 };
 
 /// Reads a file in the format of /proc/self/status. Error: unavailable, if lines are missing.
 Result<ProcessMemory> process_memory(const std::string& status_path);
 
-/// Bytes that this process can still allocate: MemAvailable, or what memory.max leaves in its
-/// control group (version 2) or one above, if that is less. Unlocked pages of files count as
-/// available. `root` stands before all paths. Error: unavailable, where MemAvailable is not there.
+/// Bytes that this process can still allocate: the system's MemAvailable, or, if that is less, what
+/// memory.max leaves in the process's control group (version 2) or one above. Unlocked pages of
+/// files count as available. `root` is put before all paths, for tests. Error: unavailable, if the
+/// system does not tell MemAvailable.
 Result<std::uint64_t> available_memory(const std::string& root = "");
 
-/// The smallest memory.max of this process's control group (version 2) and all above it; the
-/// maximum of the type without one.
+/// Bytes: the smallest memory.max of this process's control group (version 2) and all above it;
+/// UINT64_MAX if none is set.
 std::uint64_t control_group_memory_limit();
 
-/// Gives free memory of all heaps back to the system. Each thread's heap keeps what it has freed;
-/// after many reloads that adds up to megabytes.
+/// Returns unused memory of all heaps to the system (malloc_trim). Each thread's heap keeps the
+/// memory that was freed in it; after many reloads that adds up to megabytes.
 void trim_heap();
 
 }  // namespace gloved

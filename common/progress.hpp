@@ -14,21 +14,23 @@ struct ProgressUnit {
     std::uint64_t size = 1'000'000;
 };
 
-/// «reading 41 % 212 MB/s ETA 0:37». If the total is unknown (0), there is no percentage and no
-/// ETA: «reading 1234 MB 212 MB/s».
+/// Formats «reading 41 % 212 MB/s ETA 0:37», where `label` is «reading», and `done` of `total` took
+/// `seconds`. If the total is unknown (0), there is no percentage and no ETA: «reading 1234 MB 212
+/// MB/s».
 std::string progress_line(std::string_view label, std::uint64_t done, std::uint64_t total,
                           double seconds, ProgressUnit unit = {});
 
-/// A line on stderr, rewritten at most ten times a second and erased at the end. Does nothing if
-/// stderr is not a terminal. Not safe for concurrent use.
+/// Shows progress_line on stderr. Rewrites it at most ten times a second; its destructor erases it.
+/// Does nothing if stderr is not a terminal. Not safe for concurrent use.
 class Progress {
   public:
-    /// `unit.name` must outlive it.
+    /// `unit.name` must outlive the Progress.
     Progress(std::string label, std::uint64_t total, ProgressUnit unit = {});
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
     ~Progress();
 
+    /// Notes that `done` of the total are done.
     void update(std::uint64_t done);
 
   private:

@@ -9,7 +9,7 @@
 
 namespace gloved {
 
-/// Kinds of faults. Programs may branch on the code, never on the message.
+/// Kinds of faults. Callers may branch on the code, never on the message.
 enum class ErrorCode {
     // Reasons to refuse a request: the codes of the wire (common/wire/PROTOCOL.md).
     bad_request,
@@ -20,7 +20,7 @@ enum class ErrorCode {
     forbidden,
     busy,
     timeout,
-    idle,  ///< no request for too long; answers no request
+    idle,  ///< the daemon closes a connection on which no request came for too long
     unavailable,
     internal,
     // Faults of files and the system.
@@ -31,14 +31,14 @@ enum class ErrorCode {
     bad_source,   ///< a download that cannot be converted as it is
     conflict,     ///< a file that is not gloved's is in the way
     interrupted,  ///< the user asked to stop
-    device,       ///< a GPU or its driver failed; its users are unusable
+    device,       ///< a GPU or its driver failed; objects that use it cannot be used any more
 };
 
 /// A fault and its message, which names the file or word and, if there is one, the remedy.
 struct Error {
     ErrorCode code = ErrorCode::internal;
     std::string message;
-    std::string subject = {};  ///< the word of an unknown_word, byte for byte
+    std::string subject = {};  ///< for unknown_word: the word, byte for byte
 };
 
 /// A T, or the Error that prevented it.

@@ -1,4 +1,5 @@
-// Default socket paths of daemon and clients.
+// Where the daemon's socket is, if the command line does not say it: rules for the daemon, which
+// listens there, and for the clients, which connect.
 #pragma once
 
 #include <string>
@@ -8,19 +9,18 @@
 
 namespace gloved {
 
-/// Socket of the system's daemon.
+/// Socket of the daemon that serves all users of the machine.
 inline constexpr const char* kSystemSocket = "/run/gloved/gloved.sock";
 
-/// Paths to try, in this order: `given` alone unless it is empty; else $GLOVED_SOCKET alone,
-/// because a user who names a daemon does not want another one's answers; else
-/// $XDG_RUNTIME_DIR/gloved.sock, the user's own, and kSystemSocket. An empty variable counts as
-/// unset.
+/// Paths at which a client looks for a daemon, in order. `given`, the value of --socket, is the
+/// only one unless it is empty. Otherwise $GLOVED_SOCKET is the only one: a user who names a daemon
+/// does not want another one's answers. If that is unset too, $XDG_RUNTIME_DIR/gloved.sock (if
+/// set), then kSystemSocket. An empty variable counts as unset.
 std::vector<std::string> sockets_to_ask(const std::string& given);
 
-/// Path to listen at: `given` unless it is empty; else $GLOVED_SOCKET; else gloved.sock in
-/// $RUNTIME_DIRECTORY, which a service manager sets; else, as root, kSystemSocket; else
-/// $XDG_RUNTIME_DIR/gloved.sock. An empty variable counts as unset. Error: io, if none of these is
-/// set.
+/// Path at which a daemon listens, the first of these that is set: `given`, the value of --socket;
+/// $GLOVED_SOCKET; $RUNTIME_DIRECTORY/gloved.sock, which systemd sets; as root, kSystemSocket;
+/// $XDG_RUNTIME_DIR/gloved.sock. An empty variable counts as unset. Error: io, if none is set.
 Result<std::string> socket_to_listen_at(const std::string& given, bool as_root);
 
 }  // namespace gloved

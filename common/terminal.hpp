@@ -1,5 +1,5 @@
-// Escapes text for terminals. Words, names and messages come from files and peers: their bytes must
-// not control a terminal or forge a line.
+// Escapes text for terminals. Words, names and messages may hold any bytes of files and peers. On a
+// terminal these must not act as control sequences, and on stderr not look like further lines.
 #pragma once
 
 #include <ios>
@@ -10,22 +10,24 @@
 
 namespace gloved {
 
-/// «PROGRAM: MESSAGE» and LF, for stderr, as one line of valid UTF-8.
+/// Formats «PROGRAM: MESSAGE» and LF, for stderr, as one line of valid UTF-8
+/// (without_control_bytes).
 std::string message_line(std::string_view program, std::string_view message);
 
-/// Escapes text for a terminal. LF and TAB stay; other control bytes and invalid UTF-8 become \xHH.
+/// Escapes text for a terminal, which may come in pieces. LF and TAB stay; other control bytes and
+/// invalid UTF-8 become \xHH.
 class TerminalText {
   public:
-    /// Appends the escaped `bytes`. Keeps the first bytes of a character that continues in the next
-    /// call.
+    /// Appends `bytes`, escaped, to `out`. If they end within a UTF-8 character, its first bytes
+    /// are kept for the next call; without a next call they are lost.
     void append(std::string& out, std::string_view bytes);
 
   private:
-    std::string partial_character_;  // first bytes of an unfinished one
+    std::string partial_character_;  // its bytes so far
 };
 
-/// Makes std::cout write TerminalText during its lifetime if stdout is a terminal. Files and pipes
-/// get the bytes unchanged.
+/// While it lives, all output of std::cout is escaped by TerminalText if stdout is a terminal.
+/// Files and pipes get the bytes unchanged. One per program, in main.
 class TerminalOutput {
   public:
     TerminalOutput();

@@ -10,30 +10,31 @@
 
 namespace gloved::expr {
 
-/// A token. A quoted one is always a word.
+/// A token: `text` is without the quotes and escapes. A quoted token is always a word.
 struct Token {
     std::string text;
     bool quoted = false;
 
-    /// Whether this is the unquoted token `symbol`.
+    /// Whether this token is `symbol` and was not quoted.
     bool is(std::string_view symbol) const { return !quoted && text == symbol; }
 };
 
-/// A leading `name=value`.
+/// A token of the form `name=value`, before a request's operands.
 struct Option {
     std::string name;
     std::string value;
 };
 
-/// Reads tokens from the left. The text must outlive it. All errors are bad_request.
+/// Reads the tokens of a text from left to right. The text must outlive the Tokenizer. All errors
+/// are bad_request.
 class Tokenizer {
   public:
     explicit Tokenizer(std::string_view text) : rest_(text) {}
 
-    /// The next token, or nothing at the end.
+    /// Takes the next token; nullopt at the end.
     Result<std::optional<Token>> next();
-    /// The next token if it looks like an option, [a-z]+=…; otherwise nothing, and consumes
-    /// nothing.
+    /// Takes the next token if it looks like an option, [a-z]+=…; otherwise returns nullopt and
+    /// leaves the token for `next`.
     Result<std::optional<Option>> next_option();
 
   private:

@@ -1,4 +1,5 @@
-// Fields that the headers of the values and planes files share. FORMAT.md has the tables.
+// Encodes, decodes and checks the fields that the headers of the values and planes files share.
+// FORMAT.md has their tables.
 #pragma once
 
 #include <array>
@@ -15,7 +16,8 @@ namespace gloved::format {
 
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 
-/// Reads and writes a field at its offset. Files and this machine are little-endian (layout.hpp).
+/// Write and read a field at its offset in bytes. Files and this machine are little-endian
+/// (layout.hpp).
 template <class T>
 void put(std::span<std::byte> bytes, std::size_t offset, T value) {
     std::memcpy(bytes.data() + offset, &value, sizeof value);
@@ -28,16 +30,16 @@ T get(std::span<const std::byte> bytes, std::size_t offset) {
     return value;
 }
 
-/// A kind of file that begins with a header.
+/// What differs between the headers of the two kinds of files.
 struct FileKind {
-    std::string_view name;
+    std::string_view name;  ///< for messages
     std::array<unsigned char, 8> magic;
     std::uint32_t version;
-    std::string_view version_name;    ///< subject of the message about another version
-    std::string_view version_remedy;  ///< end of that message: "" or from the semicolon on
+    std::string_view version_name;    ///< what has the version, in the message about another one
+    std::string_view version_remedy;  ///< end of that message, from a semicolon on; or empty
 };
 
-/// The fields that every header has.
+/// The fields that every header has; see Header and PlanesHeader for their meaning.
 struct Frame {
     std::uint64_t rows = 0;
     std::uint32_t dim = 0;
@@ -45,7 +47,8 @@ struct Frame {
     std::uint64_t file_bytes = 0;
 };
 
-/// Makes a header with these fields; the rest is zeros. Call seal_header when it is complete.
+/// Makes a header with the fields of `frame`; the rest is zeros. Call seal_header when the caller's
+/// own fields are in it too.
 HeaderBytes begin_header(const FileKind& kind, const Frame& frame);
 
 /// Writes the header's own checksum into it.

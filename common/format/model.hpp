@@ -1,4 +1,4 @@
-// Model: a published model, mapped for reading.
+// Model: opens a model's directory, checks its files, and maps them for reading.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace gloved::format {
 
-/// Rows [first, last).
+/// The rows from `first` to `last` − 1.
 struct RowRange {
     std::size_t first = 0;
     std::size_t last = 0;
@@ -24,21 +24,22 @@ struct RowRange {
     friend bool operator==(const RowRange&, const RowRange&) = default;
 };
 
-/// Whether to open a model's planes file if there is one.
+/// Whether Model::open opens the planes file, if there is one.
 enum class WithPlanes { if_there, no };
 
-/// Keys, norms, vectors and ranks of a model, and its plane if one is stored, mapped read-only.
-/// Immutable: any number of threads may read. Views are valid as long as the Model.
+/// The words (keys), norms, vectors and ranks of a model, and its plane if one is stored, mapped
+/// read-only. Immutable: any number of threads may read. All views are valid as long as the Model.
 class Model {
   public:
-    /// Opens the model in directory `path`. One directory handle serves all files, so that
-    /// replacing the directory meanwhile cannot mix two models.
+    /// Opens the model in directory `path`. Opens all files through one descriptor of the
+    /// directory, so that a model that is replaced meanwhile cannot be mixed with the new one.
     ///
-    /// Checks sizes against fstat before mapping; the values header; that the keys file matches it
-    /// in size and checksum and has `rows` lines, none empty, none with NUL, TAB or CR, in strictly
-    /// ascending byte order; the planes header, that it belongs to this model, and its size. Does
-    /// not check the checksums of sections and planes: see `verify_section` and `verify_planes`.
-    /// Errors (io, damaged, mismatch, unsupported) name the file and the fault.
+    /// Checks the header of the values file (decode_header) and the file's size. Checks that the
+    /// keys file has the size and checksum that this header says, and `rows` lines in strictly
+    /// ascending byte order, none empty, none with NUL, TAB or CR. Checks the header of the planes
+    /// file, the file's size, and that it belongs to this model. Does not read sections and planes:
+    /// see `verify_section` and `verify_planes`. Errors: io, damaged, mismatch, unsupported; the
+    /// message names the file and the fault.
     static Result<Model> open(const std::string& path, WithPlanes planes = WithPlanes::if_there);
     /// Opens the model in an open directory, which messages call `path`.
     static Result<Model> open_at(int directory_fd, const std::string& path,
@@ -61,38 +62,39 @@ class Model {
 
     /// float32, shape (rows, dim), row-major, page-aligned.
     std::span<const float> vectors() const { return section_as<float>(*vectors_); }
-    /// float32, shape (dim).
+    /// The vector of `row`: float32, shape (dim).
     std::span<const float> vector(std::size_t row) const {
         return vectors().subspan(row * dim(), dim());
     }
-    /// float64, shape (rows): square root of each row's canonical sum of squares.
+    /// float64, shape (rows): the length of each vector, as kernels/canonical.hpp defines it.
     std::span<const double> norms() const { return section_as<double>(*norms_); }
-    /// uint32, shape (rows): number of kept rows before each in the source.
+    /// uint32, shape (rows): each row's frequency rank, 0 for the most frequent word. It is the
+    /// number of words that stood before it in the download, without those that were left out.
     std::span<const std::uint32_t> ranks() const { return section_as<std::uint32_t>(*ranks_); }
 
-    /// The bytes of a section of this model's header.
+    /// The content of a section; `section` is an element of header().sections.
     std::span<const std::byte> section_bytes(const Section& section) const {
         return values_.bytes().subspan(section.offset, section.bytes);
     }
-    /// Compares a section's bytes with its checksum and rejects numbers that are not finite; reads
-    /// all of it once. The error is `damaged` and names file and section.
+    /// Reads all of a section, compares it with its checksum and rejects numbers that are not
+    /// finite. Error: damaged, which names file and section.
     Status verify_section(const Section& section) const;
 
-    /// The groups of the model's plane in PlaneShape's layout, page-aligned; nothing if no plane is
-    /// stored.
+    /// The content of the model's plane, in the layout of PlaneShape, page-aligned; nullopt if no
+    /// plane is stored or it was not opened.
     std::optional<std::span<const std::byte>> planes() const {
         if (!planes_header_) return std::nullopt;
         return planes_.bytes().subspan(kHeaderBytes, planes_header_->shape().bytes());
     }
-    /// Nothing if no plane is stored.
+    /// The header of the planes file; nullopt as for `planes`.
     const std::optional<PlanesHeader>& planes_header() const { return planes_header_; }
-    /// Compares the groups with their checksum; reads all of them. The error is `damaged` and names
-    /// file and remedy. Succeeds if no plane is stored.
+    /// Reads all of the plane and compares it with its checksum. Error: damaged, which names file
+    /// and remedy. Succeeds if no plane is stored.
     Status verify_planes() const;
 
-    /// Checks that all files are as long as when they were mapped: what is cut off reads as zeros
-    /// or raises SIGBUS. The error is `damaged` and names the file. Cheap enough to call for every
-    /// answer.
+    /// Checks that all files still have the sizes they had when they were mapped: what was cut off
+    /// reads as zeros or raises SIGBUS (MappedFile::has_kept_its_size). Error: damaged, which names
+    /// the file. Cheap enough to call for every answer.
     Status verify_sizes() const;
 
     /// The mapped values file, including the header.

@@ -1,5 +1,5 @@
-// Layout of a model's planes file, shared by reader and writer. FORMAT.md beside this file
-// specifies it; docs/certified-search.md says what the numbers are for.
+// Layout of a model's planes file: what Model (reader), PlanesWriter and the engines share.
+// FORMAT.md beside this file specifies it; docs/certified-search.md says what the numbers are for.
 #pragma once
 
 #include <array>
@@ -13,28 +13,30 @@
 namespace gloved::format {
 
 inline constexpr const char* kPlanesFile = "planes";
-/// Name of a planes file until it is complete.
+/// Name of a planes file in a published model until it is complete.
 inline constexpr const char* kNewPlanesFile = "planes.new";
 
-/// Like kMagic.
+/// First bytes of a planes file, made as kMagic.
 inline constexpr std::array<unsigned char, 8> kPlanesMagic = {0x8E, 'G',  'L',  'P',
                                                               '\r', '\n', 0x1A, '\n'};
 inline constexpr std::uint32_t kPlanesVersion = 1;
+/// Bits of a code.
 inline constexpr std::uint32_t kPlaneBits = 4;
 
-/// Rows of a group: the lanes of a 512-bit vector of 32-bit sums, and the rows of a tensor core's
-/// tile.
+/// Rows in a group, the unit of the layout. That is the number of 32-bit sums in a 512-bit
+/// register, and of rows in a tensor core's tile.
 inline constexpr std::size_t kGroupRows = 16;
-/// Components per row in the 64 bytes of a step: four in the low halves of bytes, four in the high
-/// halves.
+/// A step is 64 bytes with eight components of each row of a group: for each row four bytes, with
+/// four components in their low halves and four in their high halves.
 inline constexpr std::size_t kStepDims = 8;
 inline constexpr std::size_t kStepBytes = 64;
 
-/// Layout of a plane, in memory as on disk. A group is `steps()` times 64 bytes, then the 16
-/// projections and the 16 residuals of its rows, uint16 each. Byte 4 r + i of step s holds the
-/// codes of row r for components 8 s + i (low half) and 8 s + 4 + i (high half). Padding codes, in
-/// components and in rows, are 0; so is all of a row whose norm is outside 2^±60. Nothing overflows
-/// for rows <= kMaxRows and dim <= kMaxDim.
+/// Shape and layout of a plane, in memory as on disk: groups of kGroupRows rows. A group is
+/// `steps()` steps of 64 bytes, then the 16 projections and the 16 residuals of its rows, uint16
+/// each. Byte 4 r + i of step s holds the codes of the group's row r for components 8 s + i (low
+/// half) and 8 s + 4 + i (high half). Codes that fill up the last step and the last group are 0; so
+/// are codes, projection and residual of a row whose norm is outside 2^±60. Nothing overflows for
+/// rows <= kMaxRows and dim <= kMaxDim.
 struct PlaneShape {
     std::size_t rows = 0;
     std::size_t dim = 0;
@@ -49,21 +51,21 @@ struct PlaneShape {
 struct PlanesHeader {
     std::uint64_t rows = 0;
     std::uint32_t dim = 0;
-    std::uint64_t generation = 0;  ///< of the model whose plane it is
-    std::uint64_t checksum = 0;    ///< of the groups
+    std::uint64_t generation = 0;  ///< of the model to which the plane belongs
+    std::uint64_t checksum = 0;    ///< XXH3-64 of the groups
 
     PlaneShape shape() const { return {static_cast<std::size_t>(rows), dim}; }
-    /// Size of header, groups and final padding.
+    /// Size of the file: header, groups and padding at the end.
     std::uint64_t file_bytes() const;
 };
 
-/// Encodes the header, including its checksum. `header` must be one that `decode_planes_header`
-/// accepts.
+/// Encodes the header and adds its own checksum. The caller sets all fields to values that
+/// `decode_planes_header` would accept; this is not checked.
 std::array<std::byte, kHeaderBytes> encode_planes_header(const PlanesHeader& header);
 
-/// Decodes a header and checks it as far as possible without the groups: magic, version, header
-/// checksum, limits, and the sizes that rows and dim imply. Errors: damaged or unsupported, without
-/// the path, which the caller adds.
+/// Decodes a header and checks everything that needs no groups: magic, version, header checksum,
+/// limits, and the sizes that rows and dim imply. Errors: damaged or unsupported; the caller adds
+/// the path to the message.
 Result<PlanesHeader> decode_planes_header(std::span<const std::byte> bytes);
 
 }  // namespace gloved::format

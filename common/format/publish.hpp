@@ -1,4 +1,5 @@
-// Publishes a model under its name: completely and durably, or not at all.
+// Makes a model, or its planes file, under a temporary name and publishes it under its own:
+// completely and durably, or not at all.
 #pragma once
 
 #include <functional>
@@ -9,20 +10,21 @@
 
 namespace gloved::format {
 
-/// The directory in which a model is made, hidden beside the target, whose name it finally takes.
+/// The directory in which a new model is made. It is hidden beside the target, the model's final
+/// path, and takes the target's name when it is published.
 ///
-/// The directory is `.NAME.gloved-PID-N`. Until it is published, only those who may replace the
-/// model can open it. It is held under an exclusive flock, so that a later run can tell the stray
-/// of a dead process from one in use. Creating a Staging sweeps the target's strays whose content
-/// is gloved's.
+/// The directory is `.NAME.gloved-PID-N`. Until it is published, only users who may replace the
+/// model can open it. It is locked (flock) while the Staging lives. So a later run can tell a
+/// stray, the directory of a killed process, from one in use. `create` removes the target's strays
+/// if their content is gloved's (own_files.hpp).
 ///
 /// A process killed at any instruction leaves the old or the new model under the target's name,
 /// complete, and at most one stray. Not safe for concurrent use; several processes may stage for
 /// one target, and the last to publish wins.
 class Staging {
   public:
-    /// Sweeps strays and creates the directory. Refuses (conflict) a target that is neither a model
-    /// nor an empty directory, is a mount point, or may not be removed by this user.
+    /// Removes strays and creates the directory. Errors: io; conflict, for a target that is neither
+    /// a model nor an empty directory, is a mount point, or may not be removed by this user.
     static Result<Staging> create(const std::string& target);
 
     /// Returns the error that create() would, without changing anything. Errors: conflict, io.
@@ -36,16 +38,16 @@ class Staging {
     int directory_fd() const { return directory_.get(); }
     const std::string& path() const { return path_; }
 
-    /// Makes the directory durable and gives it the target's name, by renaming it, or by exchanging
-    /// it with the existing model (renameat2 RENAME_EXCHANGE), which is then removed. A new model
-    /// has the modes of common/access.hpp; one that replaces another copies its mode, group, owner
-    /// and access control lists (keep_access), file by file.
+    /// Makes the directory durable and gives it the target's name, by renaming it. An existing
+    /// model is exchanged with it (renameat2 RENAME_EXCHANGE) and then removed. A new model has the
+    /// modes of common/access.hpp. One that replaces another copies the access of each of its files
+    /// (keep_access).
     ///
-    /// If the filesystem cannot exchange, the old model is renamed aside first and `warn` is
-    /// called: the target is missing between the two renames. The writers of the files have synced
-    /// them. The target is checked again as in create(), before the exchange and after it. After an
-    /// error the name leads to what it did before, unless another process has published meanwhile
-    /// or the filesystem refuses to rename back: then both models stay.
+    /// If the filesystem cannot exchange, the old model is renamed aside first and `warn` is called
+    /// with a message: the target is missing between the two renames. The caller has synced all
+    /// files. The target is checked again as in create(), before the exchange and after it. After
+    /// an error the target is what it was before, unless another process has published meanwhile or
+    /// the filesystem refuses to rename back: then both models stay. Errors: io, conflict.
     Status publish(const std::function<void(const std::string&)>& warn);
 
   private:
@@ -77,11 +79,10 @@ class Staging {
 
 /// A new planes file for a published model, made in its directory as kNewPlanesFile.
 ///
-/// The file is held under an exclusive flock, and only those who may replace it can open it, so
-/// that two processes do not write one file. The next process removes what a dead one left. A
-/// process killed at any instruction leaves the model as it was or with the new planes, complete,
-/// and at most that one file, which readers ignore and a conversion removes with the model. Not
-/// safe for concurrent use.
+/// The file is locked (flock), and only users who may replace it can open it: two processes cannot
+/// write one file. A process killed at any instruction leaves the model as it was or with the new
+/// planes, complete. At most it leaves that one file, which readers ignore. The next PlanesStaging
+/// removes it, and a conversion removes it with the model. Not safe for concurrent use.
 class PlanesStaging {
   public:
     /// Creates and locks the file. Errors: io; conflict, if another process is making one, or if a
@@ -95,14 +96,16 @@ class PlanesStaging {
 
     int directory_fd() const { return directory_.get(); }
     const std::string& path() const { return path_; }
-    /// The new file, empty, for a PlanesWriter. The lock stays here. Error: io.
+    /// A further descriptor of the new file, which is empty, for a PlanesWriter. The PlanesStaging
+    /// keeps the lock. Error: io.
     Result<UniqueFd> file() const;
 
-    /// Durably renames the new file, synced by its writer, to kPlanesFile and copies the access of
-    /// the file it replaces, or else of the values file. Errors: io; conflict, if another model has
-    /// taken the directory's name meanwhile, or if kPlanesFile is not gloved's. After an error the
-    /// old file is unchanged, except when the last sync failed: then the new one is there,
-    /// complete, but a power cut may bring the old one back.
+    /// Durably renames the new file, which its writer has synced, to kPlanesFile. Copies the access
+    /// (keep_access) of the planes file that it replaces, or of the values file if there is none.
+    /// Errors: io; conflict, if another model has taken the directory's name meanwhile, or if
+    /// kPlanesFile is not gloved's. After an error the old file is unchanged, except when the last
+    /// sync failed: then the new one is there, complete, but a power cut may bring the old one
+    /// back.
     Status publish();
 
   private:

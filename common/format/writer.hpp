@@ -1,4 +1,5 @@
-// Writes the files of a model in a directory that nobody else reads yet (see publish.hpp).
+// ModelWriter and PlanesWriter: write the files of a new model, in a directory that nobody reads
+// until it is published (publish.hpp).
 #pragma once
 
 #include <cstdint>
@@ -13,16 +14,17 @@
 
 namespace gloved::format {
 
-/// Creates the file `name` of an unfinished model, unreadable to others. `path` names it in
-/// messages. Error: io.
+/// Creates the file `name` of an unfinished model in `directory_fd`, with the mode of
+/// unfinished_file_mode. `path` names the file in messages. Error: io.
 Result<UniqueFd> create_model_file(int directory_fd, const char* name, const std::string& path);
 
 /// Makes a file of a model read-only (0444, independent of the umask) and durable. Error: io.
 Status seal_model_file(int fd, const std::string& path);
 
-/// Writes the `keys` and `values` files of a model of known shape. Sections are appended in any
-/// order, independently; each must be complete before `finish`. Not safe for concurrent use, except
-/// write_vectors. After an error, discard the directory.
+/// Writes the `keys` and `values` files of a model whose rows and dim are known. Keys, vectors,
+/// norms and ranks are each appended in the order of the rows, independently of each other. All
+/// must be complete before `finish`. Not safe for concurrent use, except write_vectors. All errors
+/// are io; after one, discard the directory.
 class ModelWriter {
   public:
     /// Creates both files in `directory_fd`, which messages call `path`. The magic of the values
@@ -31,16 +33,18 @@ class ModelWriter {
     static Result<ModelWriter> create(int directory_fd, const std::string& path, std::uint64_t rows,
                                       std::uint32_t dim);
 
-    /// Appends the next key. Keys are in strictly ascending byte order, not empty, without NUL,
-    /// TAB, LF, CR.
+    /// Appends the next key. The caller passes keys in strictly ascending byte order, not empty,
+    /// without NUL, TAB, LF, CR.
     Status append_key(std::string_view key);
-    /// Writes whole rows, shape (n, dim), from row `first` on. Any thread, any order: allocating
-    /// new pages is the most expensive part of writing. Pass each row to hash_vectors too.
+    /// Writes whole vectors, shape (n, dim), from row `first` on. Any thread, any order: several
+    /// threads write faster, since allocating new pages costs most. Pass each row to hash_vectors
+    /// too.
     Status write_vectors(std::uint64_t first, std::span<const float> values) const;
-    /// Adds whole rows to the section's checksum, in order.
+    /// Adds the next whole vectors, shape (n, dim), to the section's checksum.
     void hash_vectors(std::span<const float> values);
     /// Calls write_vectors and hash_vectors for the next rows.
     Status append_vectors(std::span<const float> values);
+    /// Append one number for each of the next rows.
     Status append_norms(std::span<const double> norms);
     Status append_ranks(std::span<const std::uint32_t> ranks);
 
@@ -76,8 +80,8 @@ class ModelWriter {
     Checksum keys_checksum_;
 };
 
-/// Writes the planes file of a model. Not safe for concurrent use, except write_groups. After an
-/// error the file is unusable.
+/// Writes the planes file of a model, in groups of kGroupRows rows (PlaneShape). Not safe for
+/// concurrent use, except write_groups. All errors are io; after one, the file is unusable.
 class PlanesWriter {
   public:
     /// `file` is new and empty; `path` names it in messages. Shape and generation are the model's.
@@ -88,7 +92,7 @@ class PlanesWriter {
     /// Writes whole groups from group `first` on. Any thread, any order. Pass each group to
     /// hash_groups too.
     Status write_groups(std::uint64_t first, std::span<const std::byte> groups) const;
-    /// Adds whole groups to the checksum, in order.
+    /// Adds the next whole groups to the checksum.
     void hash_groups(std::span<const std::byte> groups);
 
     /// Writes the header and makes the file read-only (0444) and durable (fsync).

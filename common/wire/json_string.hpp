@@ -1,5 +1,5 @@
-// JSON strings for words, which are bytes and need not be Unicode (common/wire/PROTOCOL.md,
-// «JSON»).
+// Encodes words as JSON strings and decodes them. Words are bytes and need not be Unicode
+// (common/wire/PROTOCOL.md, «FORMAT»).
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,14 @@ namespace gloved::wire {
 /// different.
 void append_json_string(std::string& out, std::string_view bytes);
 
-/// Appends part of the same string, without quotes: from byte `from` until `out` has `enough_bytes`
-/// or `bytes` ends. Returns where the next part begins.
+/// Appends a part of what append_json_string would append, without the quotes: from byte `from` of
+/// `bytes` on, until `out` has `enough_bytes` in all or `bytes` ends. Returns the `from` of the
+/// next part.
 std::size_t append_json_part(std::string& out, std::string_view bytes, std::size_t from,
                              std::size_t enough_bytes);
 
-/// Decodes the bytes from a JSON string's content, given in UTF-8 as a JSON reader returns it.
+/// The inverse of append_json_string: the bytes of a JSON string. `text` is the string as a JSON
+/// reader returns it, in UTF-8 without quotes and escapes.
 std::string bytes_of_json_string(std::string_view text);
 
 }  // namespace gloved::wire

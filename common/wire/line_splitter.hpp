@@ -1,4 +1,4 @@
-// LineSplitter: splits a byte stream into lines, in bounded memory.
+// LineSplitter: splits the bytes that a connection receives into request lines, in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -10,35 +10,37 @@
 
 namespace gloved::wire {
 
-/// Append bytes as they arrive, take lines out. Holds at most one line and what was appended after
-/// it.
+/// Append bytes as they arrive, then take lines until `next` returns nullopt, before the next
+/// append. So it holds at most one incomplete line and the bytes of one append.
 class LineSplitter {
   public:
     explicit LineSplitter(std::size_t max_line_bytes = kMaxLineBytes)
         : max_line_bytes_(max_line_bytes) {}
 
-    /// Adds bytes.
+    /// Adds bytes. Ignored once a line is too long.
     void append(std::string_view bytes);
 
-    /// The next complete line, without its LF or CR LF; nothing if there is none or the line is too
-    /// long. The view is valid until the next call of append, next or take_rest.
+    /// Takes the next complete line, without its LF or CR LF. nullopt if more bytes must arrive
+    /// first, or if a line is too long (see `too_long`). The view is valid until the next call of
+    /// append, next or take_rest.
     std::optional<std::string_view> next();
 
-    /// Whether the current line is too long, complete or not. Stays true: the stream cannot be
-    /// trusted any more.
+    /// Whether `next` has met a line of more than max_line_bytes without its LF, complete or not.
+    /// No line can be taken after it.
     bool too_long() const { return too_long_; }
 
-    /// The incomplete line at the end.
+    /// The bytes after the last line taken: the incomplete line, once `next` has returned nullopt.
     std::string_view partial() const { return std::string_view(buffer_).substr(begin_); }
 
-    /// Removes and returns the bytes after the last line end, as a line.
+    /// Takes the incomplete line that `partial` shows, without a CR at its end; nullopt if it is
+    /// empty. Call it at the end of the stream, after `next` has returned nullopt.
     std::optional<std::string> take_rest();
 
   private:
     std::size_t max_line_bytes_;
     std::string buffer_;
-    std::size_t begin_ = 0;    // of the current line
-    std::size_t scanned_ = 0;  // no LF before this
+    std::size_t begin_ = 0;    // of the next line in buffer_
+    std::size_t scanned_ = 0;  // no LF between begin_ and here
     bool too_long_ = false;
 };
 

@@ -1,4 +1,5 @@
-// Writes replies as text or JSON (daemon), and parses status lines (clients).
+// The wire format of replies: the daemon writes them as text or JSON, clients parse the status line
+// of text. PROTOCOL.md beside this file specifies both.
 #pragma once
 
 #include <cstddef>
@@ -14,83 +15,92 @@
 
 namespace gloved::wire {
 
-/// Wire name of an error code: «bad_request». Codes outside the wire's closed list become
-/// «internal».
+/// The name of an error code in an ERR line, e.g. «bad_request». Codes that the wire does not have
+/// (io and those after it) become «internal».
 std::string_view code_name(ErrorCode code);
 
-/// A field of a status line. Text values contain no spaces. A number that is not finite is null in
-/// JSON.
+/// A field `key=value` of a status line; in JSON a member of the reply's object. A text value
+/// contains no spaces. A number that is not finite is null in JSON.
 struct StatusField {
     std::string key;
     std::variant<std::uint64_t, double, std::string> value;
 };
 
-/// Appends the head of a reply: «OK n key=value …» and LF; in JSON the object up to «"results":[».
+/// Appends the head of an OK reply with `lines` lines: «OK n key=value …» and LF. In JSON, the
+/// beginning of the object, up to «"results":[»; it names `verb`, but not `lines`.
 void append_head(std::string& out, Form form, Verb verb, std::size_t lines,
                  const std::vector<StatusField>& fields = {});
-/// Appends the end of a reply: nothing; in JSON «]}» and LF.
+/// Appends the end of an OK reply, after its lines: nothing; in JSON «]}» and LF.
 void append_tail(std::string& out, Form form);
 /// An OK reply without lines.
 std::string empty_reply(Form form, Verb verb, const std::vector<StatusField>& fields = {});
-/// An OK reply with the lines of `text`, which ends with LF; in JSON each is a «line».
+/// An OK reply with the lines of `text`, which ends with LF; in JSON each is {"line": "…"}.
 std::string lines_reply(Form form, Verb verb, std::string_view text);
-/// «ERR code message» and LF, the message as one line of valid UTF-8; in JSON an object. For an
-/// unknown word the object has the word and `suggestions`; in text the message has them.
+/// An ERR reply: «ERR code message» and LF, the message as one line of valid UTF-8; in JSON an
+/// object. `suggestions` are words of the model that an unknown word may stand for. They are added
+/// to the message; in JSON also to the object, with the unknown word itself, error.subject.
 std::string error_reply(Form form, const Error& error,
                         const std::vector<std::string>& suggestions = {});
-/// Appends the parts of an error reply before and after its unknown word, which is a JSON string.
-/// An error without a word, and every error in text, is complete in the head.
+/// Append an error_reply in two parts, for an unknown word too long to render at once. If
+/// error_has_word, the caller appends error.subject as a JSON string between the two. Otherwise the
+/// head is the whole reply, and the tail is empty.
 void append_error_head(std::string& out, Form form, const Error& error,
                        const std::vector<std::string>& suggestions);
 void append_error_tail(std::string& out, Form form, const Error& error,
                        const std::vector<std::string>& suggestions);
-/// Whether that reply has the unknown word as a member.
+/// Whether an error_reply has the unknown word as a member of its own: in JSON, for unknown_word.
 bool error_has_word(Form form, const Error& error);
 
 /// Appends a score with 6 decimals; −0.000000 becomes 0.000000.
 void append_score(std::string& out, double score);
 
-/// `word` in quoted wire syntax, which parses back to exactly it.
+/// `word` as a quoted token of a request, which parses back to exactly the same bytes.
 std::string quote_word(std::string_view word);
 
-/// The word of a request as a column of its reply. In text, a word with TAB, line end or NUL (sent
-/// as \xHH) is quoted, since it would break the line. A word that begins with a quote is quoted
-/// too, to tell the two apart.
+/// A word of a request as it stands in the reply. In text, a word that contains a TAB, line end or
+/// NUL is quoted (quote_word), since it would break the line. A word that begins with a quote is
+/// quoted too, so that every word in quotes is a quoted one. In JSON, `word` itself.
 std::string echoed_word(Form form, std::string_view word);
 
 /// Appends the lines of a reply, each a row of columns. In text, TAB separates columns and LF ends
 /// the line; in JSON a line is an object whose members are the columns. Column names are plain
-/// ASCII. The output string outlives the writer, or is replaced with `write_to`.
+/// ASCII; text replies do not show them. Between `begin` and `end`, call one function per column.
 class LineWriter {
   public:
-    /// `first`: whether the next line is the reply's first.
+    /// Appends to `out`, which must live as long as it is used. `first`: whether the next line is
+    /// the reply's first, which has no comma before it in JSON.
     LineWriter(std::string& out, Form form, bool first)
         : out_(&out), form_(form), first_line_(first) {}
-    /// For a whole reply, written in pieces: call `write_to` before each piece. A piece may end
-    /// anywhere in a line.
+    /// For a reply that is written in pieces, to several strings: call `write_to` before each
+    /// piece. A piece may end anywhere in a line.
     explicit LineWriter(Form form) : form_(form) {}
     void write_to(std::string& out) { out_ = &out; }
 
+    /// Begin and end a line.
     void begin();
     void end();
-    /// A key of the model or gloved's own text, unchanged. If it contains a TAB, a line end or a
-    /// NUL, which it should not, it is escaped as in `message`.
+    /// A column with a key of the model or gloved's own text, unchanged. If it contains a TAB, a
+    /// line end or a NUL, which it should not, it is escaped as in `message`.
     void text(std::string_view name, std::string_view text);
-    /// A message as one line of valid UTF-8: control bytes and invalid UTF-8 become \xHH.
+    /// A column with a message: control bytes and invalid UTF-8 become \xHH.
     void message(std::string_view name, std::string_view message);
-    /// Like `text`, but stops when the output has `enough_bytes`: appends from byte `from` on, at
-    /// least one character. Returns where to continue; the end of `text` means done.
+    /// A column as `text`, in several calls: appends from byte `from` of `text` on, at least one
+    /// character, until the output string has `enough_bytes` in all. Returns the `from` of the next
+    /// call; text.size() means that the column is complete.
     std::size_t text_part(std::string_view name, std::string_view text, std::size_t from,
                           std::size_t enough_bytes);
-    /// In text with 6 decimals; in JSON with the fewest digits that read back to the same float64.
+    /// A score with 6 decimals; in JSON with the fewest digits that read back to the same float64.
     void score(std::string_view name, double value);
+    /// A whole number.
     void count(std::string_view name, std::uint64_t value);
-    /// In text 0 or 1; in JSON false or true.
+    /// 0 or 1; in JSON false or true.
     void flag(std::string_view name, bool value);
-    /// Several numbers: a column each in text, one array in JSON.
+    /// Begins a list of numbers: in text each is a column, in JSON all are one array.
     void begin_list(std::string_view name);
+    /// A number of the list, written as by `score`.
     void list_score(double value);
-    /// The fewest digits that read back to the same float32; null in JSON if not finite.
+    /// A number of the list, with the fewest digits that read back to the same float32; in JSON
+    /// null if not finite.
     void list_float(float value);
     void end_list();
 
@@ -106,7 +116,7 @@ class LineWriter {
     bool first_in_list_ = true;
 };
 
-/// A parsed status line.
+/// A parsed status line: OK or ERR, what is after it, and the number of lines that follow.
 struct StatusLine {
     bool ok = false;
     std::size_t lines = 0;                                    ///< of an OK: how many lines follow

@@ -1,4 +1,4 @@
-// Request: a parsed request line. PROTOCOL.md beside this file specifies it. No sockets here.
+// Request: a request line, parsed. PROTOCOL.md beside this file specifies all verbs and options.
 #pragma once
 
 #include <array>
@@ -17,6 +17,7 @@ namespace gloved::wire {
 /// Maximum length of a request line, without its LF.
 inline constexpr std::size_t kMaxLineBytes = 65536;
 
+/// What a request asks for; PROTOCOL.md has a section for each.
 enum class Verb {
     near,
     sim,
@@ -39,14 +40,15 @@ enum class Verb {
     quit,
 };
 
-/// Name of a verb: «NEAR». All names are reserved: such a word must be quoted.
+/// The name of a verb in requests, in capitals, e.g. «NEAR».
 std::string_view verb_name(Verb verb);
-/// The verb with exactly the name `token`, in upper case.
+/// The verb whose name is exactly `token`; nullopt for any other token, «near» too.
 std::optional<Verb> find_verb(std::string_view token);
 
-/// Scaling of an expression's rows before they are added.
+/// Scaling of an expression's vectors before they are added: none, or each to length 1.
 enum class Norm { raw, unit };
-/// An optional column of a hit, besides word and score.
+/// An optional column of a hit besides word and score: row number, frequency rank, or vector's
+/// length.
 enum class Field { row, rank, norm };
 /// Formula of an analogy: 3CosAdd or 3CosMul.
 enum class Method { add, mul };
@@ -55,38 +57,41 @@ enum class Metric { cosine, sqeuclidean };
 /// Form of replies: lines of text, or one JSON object per reply.
 enum class Form { text, json };
 
-/// Maximum number of words of MATRIX.
+/// Maximum number of words in a MATRIX request.
 inline constexpr std::size_t kMaxMatrixWords = 4096;
 
+/// Number of hits if a request does not say k.
 inline constexpr std::size_t kDefaultK = 10;
 
-/// Options of all verbs. A verb takes only those that PROTOCOL.md lists for it.
+/// Options of all verbs. parse_request refuses an option that PROTOCOL.md does not list for the
+/// verb.
 struct Options {
-    std::size_t k = kDefaultK;
-    std::optional<double> min;         ///< smallest score that is eligible
-    std::optional<std::uint32_t> top;  ///< only ranks below it are eligible
-    std::string prefix;                ///< only keys that start so are eligible
+    std::size_t k = kDefaultK;         ///< maximum number of hits
+    std::optional<double> min;         ///< answer only hits with at least this score
+    std::optional<std::uint32_t> top;  ///< answer only the `top` most frequent words
+    std::string prefix;                ///< answer only words that begin with these bytes
     Norm norm = Norm::raw;
-    bool exclude_inputs = true;
-    std::string engine;  ///< empty: the daemon's
-    std::string model;   ///< empty: the connection's
+    bool exclude_inputs = true;  ///< do not answer the words of the request
+    std::string engine;          ///< name of an engine; empty: the model's first
+    std::string model;           ///< name of a model; empty: the connection's
     std::vector<Field> fields;
-    bool certify = false;
+    bool certify = false;  ///< add to the status line how the answer was found
     Method method = Method::add;
     Metric metric = Metric::cosine;
 };
 
+/// A parsed request.
 struct Request {
     Verb verb = Verb::near;
     Options options;
-    std::vector<expr::Term> terms;   ///< NEAR
-    std::vector<float> values;       ///< NEARVEC
-    std::vector<std::string> words;  ///< all other verbs: the tokens after the options
-    Form form = Form::text;          ///< FORMAT
+    std::vector<expr::Term> terms;   ///< of NEAR
+    std::vector<float> values;       ///< of NEARVEC
+    std::vector<std::string> words;  ///< of all other verbs: the tokens after the options
+    Form form = Form::text;          ///< of FORMAT
 };
 
-/// Parses a line without its line end. The first token is a verb if it equals a name of the list;
-/// otherwise the line is NEAR's expression. Error: bad_request, with a message of one line.
+/// Parses a line without its line end. The first token is a verb if it is unquoted and find_verb
+/// knows it; otherwise the whole line is an expression for NEAR. Error: bad_request.
 Result<Request> parse_request(std::string_view line);
 
 }  // namespace gloved::wire
