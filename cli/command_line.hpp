@@ -15,12 +15,12 @@
 
 namespace gloved::cli {
 
-/// Exit statuses.
+/// Exit statuses of all programs: success, a fault of data or system, wrong usage.
 inline constexpr int kDone = 0;
 inline constexpr int kFault = 1;
 inline constexpr int kUsage = 2;
 
-/// A day, in seconds: a longer wait is a mistake.
+/// Maximum of a time option, in seconds: a day. A longer wait is a mistake.
 inline constexpr double kMaxSeconds = 86400;
 
 /// A fault of the command line. The message says what is wrong or what would be right.
@@ -42,10 +42,11 @@ struct Program {
 struct Options {
     boost::program_options::options_description shown{"Options"};
     boost::program_options::options_description hidden{};  ///< options for tests
-    std::vector<const char*> operands{};                   ///< names of arguments by position
+    std::vector<const char*> operands{};  ///< names of the arguments without `--`, by position
 };
 
-/// An option that takes a value, without and with a default.
+/// An option that takes a value, without and with a default. `placeholder` stands for the value in
+/// --help, e.g. «PATH».
 using Value = boost::program_options::typed_value<std::string>;
 Value* value(const char* placeholder);
 Value* value(const char* placeholder, const char* default_value);
@@ -61,8 +62,9 @@ class OptionAdder {
     boost::program_options::options_description& group_;
 };
 
-/// The options and operands of one command line. All are read as text; a function below checks the
-/// value when it is asked for. All of them throw WrongUsage, which names the option.
+/// The options and operands of one command line. The constructor stores every value as text. The
+/// other functions look up the option or operand `name` (without `--`) and convert its text. All
+/// throw WrongUsage, which names the option, if the text does not fit.
 class CommandLine {
   public:
     CommandLine(const Options& options, const std::vector<std::string>& arguments);
@@ -71,9 +73,10 @@ class CommandLine {
     bool given(const char* name) const;
     /// The value, else the default, else an empty text.
     std::string text(const char* name) const;
-    /// text(), which must not be empty if given. `what` is what the option takes, e.g. «a path».
+    /// As text(), but throws if the value is given and empty. `what` is what the option takes, for
+    /// the message, e.g. «a path».
     std::string nonempty(const char* name, const char* what) const;
-    /// A whole number.
+    /// The value as a whole number from `min` to `max`.
     std::uint64_t count(const char* name, std::uint64_t min, std::uint64_t max) const;
     /// The same, or `otherwise` if not given.
     std::uint64_t count(const char* name, std::uint64_t min, std::uint64_t max,
@@ -82,7 +85,7 @@ class CommandLine {
     std::uint64_t bytes(const char* name, std::uint64_t min, std::uint64_t otherwise) const;
     /// Seconds from `min` to kMaxSeconds, as a decimal number.
     std::chrono::milliseconds seconds(const char* name, double min) const;
-    /// The one of `choices` that the value names.
+    /// The meaning of the value, which must be the text of one of `choices`: (text, meaning).
     template <class T>
     T choice(const char* name, std::initializer_list<std::pair<const char*, T>> choices) const {
         std::vector<std::string> names;
@@ -92,6 +95,7 @@ class CommandLine {
         }
         no_such_choice(name, names);
     }
+    /// True for «on», false for «off».
     bool on_or_off(const char* name) const {
         return choice<bool>(name, {{"on", true}, {"off", false}});
     }
@@ -108,15 +112,16 @@ class CommandLine {
     boost::program_options::variables_map values_;
 };
 
-/// A whole number from `min` to `max`. Throws WrongUsage, which calls the number `name`.
+/// Parses `text` as a whole number from `min` to `max`. Throws WrongUsage, which calls the number
+/// `name`.
 std::uint64_t parse_count(std::string_view name, std::string_view text, std::uint64_t min,
                           std::uint64_t max);
 
-/// The arguments of main without the first.
+/// The arguments of main without the first, the program's path.
 std::vector<std::string> arguments_of(int argc, char** argv);
 
-/// Reads the arguments and calls `run`, or answers --help or --version. Returns the exit status.
-/// WrongUsage, from `run` too, is printed with a hint at --help and becomes kUsage.
+/// The body of main: parses the arguments and calls `run`, or answers --help or --version. Returns
+/// the exit status: that of `run`, or kUsage after WrongUsage, whose message is printed.
 int run(const Program& program, Options options, const std::vector<std::string>& arguments,
         const std::function<int(const CommandLine& line)>& run);
 

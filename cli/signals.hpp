@@ -1,20 +1,22 @@
-// Signals of programs that run for a while: SIGINT and its like set a flag, failed writes are
-// errors.
+// Signal handling of client programs and tools: SIGINT, SIGTERM and SIGHUP set a flag that long
+// jobs test; writing to a closed pipe is an error instead of a signal.
 #pragma once
 
 #include <atomic>
 
 namespace gloved::cli {
 
+/// What a signal does when it comes a second time.
 enum class SecondSignal {
-    ignored,      ///< the program cleans up first
-    ends_at_once  ///< the program leaves nothing behind
+    ignored,      ///< nothing: the program has to clean up
+    ends_at_once  ///< ends the program, which has nothing to clean up
 };
 
-/// Installs handlers for SIGINT, SIGTERM and SIGHUP that set the returned flag and interrupt waits.
+/// Installs handlers for SIGINT, SIGTERM and SIGHUP that set the returned flag, which lives for
+/// ever. System calls that wait return with EINTR.
 const std::atomic<bool>& stop_on_signals(SecondSignal second);
 
-/// The flag, and whether it is set.
+/// The flag of `stop_on_signals`, and whether it is set. Any thread.
 const std::atomic<bool>& stop_flag();
 bool stop_requested();
 

@@ -1,5 +1,5 @@
-// A connection to the daemon: sends one request and waits for its reply, or sends and receives
-// without waiting, for pipelines.
+// A client's connection to the daemon: sends one request and waits for its reply, or sends and
+// receives without waiting, for pipelines.
 #pragma once
 
 #include <chrono>
@@ -25,56 +25,57 @@ struct Reply {
     std::vector<std::string> lines;
 };
 
-/// Finds the value of a line «key TAB value», as in a reply to STATS. The result is a view into the
-/// reply.
+/// The value of the line «key TAB value» in a reply to STATS, as a view into the reply; nullopt if
+/// there is no such line.
 std::optional<std::string_view> value_of(const Reply& stats, std::string_view key);
 
-/// Copies a complete reply out of the memory that `piece` views.
+/// Copies a complete reply out of the reader's memory, which `piece` views.
 Reply whole_reply(const ReplyPiece& piece);
 
 /// The timeout for poll to wait until `deadline`: milliseconds, rounded up, 0 if it has passed.
 int poll_timeout_ms(std::chrono::steady_clock::time_point deadline);
 
-/// Owns the socket. Movable; not thread-safe.
+/// A connected socket and what was received on it. Movable; not safe for concurrent use.
 class Connection {
   public:
     /// Connects to the first of `paths` where a daemon listens. Waits while the backlog is full
-    /// (EAGAIN), since a daemon is there; after any other error tries the next path. `timeout`
-    /// applies to connecting and to each `ask`. Errors: timeout; unavailable, with each path, the
+    /// (EAGAIN): a daemon is there. After any other error tries the next path. `timeout` applies to
+    /// connecting and to each `ask`. Errors: timeout; unavailable, whose message has each path, the
     /// system's reason and the remedy.
     static Result<Connection> open(const std::vector<std::string>& paths,
                                    std::chrono::milliseconds timeout);
 
-    /// Sends `line`, which has no LF, and reads the complete reply; an ERR is a reply too. Errors:
-    /// timeout; unavailable (connection lost); bad_request (the peer does not speak the protocol);
-    /// idle (the daemon closed the connection without reading `line`). After an error the
-    /// connection cannot be used again, since the start of the next reply is unknown.
+    /// Sends `line`, which has no LF, and reads the complete reply. An ERR line is a reply, not an
+    /// error. Errors: timeout; unavailable (connection lost); bad_request (the peer does not speak
+    /// the protocol); idle (the daemon closed the connection without reading `line`). After an
+    /// error the connection cannot be used again, since the start of the next reply is unknown.
     Result<Reply> ask(std::string_view line);
 
     // The following functions do not wait, for callers that poll several descriptors.
 
-    /// Whether the peer has neither closed nor sent anything that is still unread. If false while
-    /// no reply is pending, the daemon is closing the connection.
+    /// Whether the connection is open and no received byte is unread. If false while no request
+    /// waits for its reply, the daemon is closing the connection.
     bool is_open_and_silent() const;
 
     /// The socket, for poll.
     int fd() const { return socket_.get(); }
 
-    /// Sends as much as the socket takes now and returns the number of bytes. If the peer has
-    /// closed, all bytes count as sent, so that the caller reads why the daemon refused the
-    /// connection. Error: unavailable.
+    /// Sends as many of `bytes` as the socket takes now and returns their number. If the daemon has
+    /// closed, all bytes count as sent: the caller goes on to read, and finds the ERR line that
+    /// says why. Error: unavailable.
     Result<std::size_t> send_some(std::string_view bytes);
 
-    /// Receives what has arrived, if anything. Error: unavailable if the peer has closed or the
-    /// connection broke.
+    /// Receives what has arrived, if anything, for `next_piece`. Error: unavailable if the daemon
+    /// has closed or the connection broke.
     Status receive_some();
 
-    /// The next reply received, or a piece of it, see ReplyReader::next. Another error: idle, if
-    /// the daemon closed the connection because it was idle; it has read no unanswered request.
+    /// Takes the next reply received, or a piece of it, as ReplyReader::next does. Errors: those of
+    /// ReplyReader::next; idle, if the daemon closed the connection because no request came. It has
+    /// then read no unanswered request.
     Result<std::optional<ReplyPiece>> next_piece(
         std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
-    /// The error for a reply that did not come in time.
+    /// Makes the error for a reply that did not come in time: timeout.
     Error timed_out() const;
 
   private:

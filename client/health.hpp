@@ -9,7 +9,7 @@
 
 namespace gloved::client {
 
-/// The numbers are exit statuses.
+/// The daemon's state. The numbers are the exit statuses of `gloved-client --health`.
 enum class Health {
     serving = 0,
     not_ready = 1,    ///< starting, stopping, busy or degraded
@@ -18,13 +18,13 @@ enum class Health {
 
 struct HealthReport {
     Health health;
-    std::string line;  ///< for people and logs
+    std::string line;  ///< one line for people and logs
 };
 
-/// Asks the daemon once for its STATS, within the timeout.
+/// Sends STATS once and judges the reply. Waits for at most `peer.timeout`; does not retry.
 HealthReport ask_health(const PeerSettings& peer);
 
-/// The health that a reply to STATS reports.
+/// Judges a reply to STATS.
 HealthReport health_of(const Reply& stats);
 
 }  // namespace gloved::client

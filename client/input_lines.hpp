@@ -1,4 +1,4 @@
-// Splits input into request lines in bounded memory.
+// Splits a client's input into request lines, in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace gloved::client {
 
-/// Append what was read and take lines out. A line ends with LF, which is not part of it; a CR
-/// before the LF is. A line that is longer than a request may be is cut one byte beyond that limit:
-/// the daemon refuses it all the same, and no input can fill the memory.
+/// Append bytes as they are read, then take lines until `next` returns nullopt. A line is returned
+/// without its LF, but with a CR before the LF. A line longer than kMaxLineBytes is cut to one byte
+/// more than that: the daemon refuses it all the same, and no input can fill the memory.
 class InputLines {
   public:
     /// Adds bytes.
     void append(std::string_view bytes);
-    /// The next line.
+    /// Takes the next complete line; nullopt if more bytes must be appended first.
     std::optional<std::string> next();
-    /// At the end of the input: the bytes after the last LF, if any.
+    /// Takes the bytes after the last LF, if any. Call it at the end of the input.
     std::optional<std::string> finish();
     /// Bytes of memory in use.
     std::size_t held_bytes() const { return buffer_.size(); }

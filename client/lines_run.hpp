@@ -1,4 +1,5 @@
-// gloved-client --lines: reads requests from a descriptor and writes replies to another.
+// The loop of `gloved-client --lines`: reads requests from one descriptor and writes the replies to
+// another.
 #pragma once
 
 #include <string>
@@ -8,14 +9,15 @@
 
 namespace gloved::client {
 
-/// Sends each line of `input_fd` as a request without waiting for earlier replies, also an empty
-/// line and a last one without LF. Writes every reply to `output_fd` unchanged and in order, once
-/// it is complete (a large one in pieces). Returns, at the end of the input, whether every reply
-/// was OK. Errors: those of Pipeline::step; io if input or output fails. The error says how many
-/// replies were written before it.
+/// Sends each line of `input_fd` as a request, without waiting for earlier replies. An empty line
+/// is a request too, and so is a last line without LF. Writes every reply to `output_fd` unchanged
+/// and in order, once it is complete (a large one in pieces). At the end of the input waits for the
+/// last reply and returns whether every reply was OK. Errors: those of Pipeline::step; io if input
+/// or output fails. The message says how many replies were written.
 Result<bool> run_lines(RetryingConnection& peer, int input_fd, int output_fd);
 
-/// Does the same for one request.
+/// Sends one request `line`, which has no LF, and writes its reply as run_lines does. Returns
+/// whether the reply was OK. Errors as run_lines.
 Result<bool> run_line(RetryingConnection& peer, std::string line, int output_fd);
 
 }  // namespace gloved::client

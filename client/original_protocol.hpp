@@ -1,4 +1,5 @@
-// Parses the original program's input, token by token.
+// Parses the input of the program that gloved descends from (README.md, «The original protocol»),
+// and translates its queries to requests and their replies to its answers.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace gloved::client {
 
-/// A word and its sign in the sum.
+/// A word and its sign in the sum that a query asks for.
 struct SignedWord {
     bool negative = false;
     std::string word;
@@ -25,7 +26,7 @@ struct OriginalQuery {
     friend bool operator==(const OriginalQuery&, const OriginalQuery&) = default;
 };
 
-/// Parses tokens into queries:
+/// Parses tokens, the words of the input between blanks, into queries:
 ///
 ///     query = word flag | word { [+|-] word } "!" flag
 ///     flag = 0 | 1
@@ -37,8 +38,9 @@ struct OriginalQuery {
 /// at once.
 class OriginalReader {
   public:
-    /// Takes the next token, which is not empty. Returns a query if the token completes one. Error:
-    /// bad_request; the query so far is dropped, and the next token begins a new one.
+    /// Parses the next token, which must not be empty. Returns a query if the token completes one,
+    /// else nullopt. Error: bad_request, if the token cannot stand here; then the unfinished query
+    /// is dropped, and the next token begins a new one.
     Result<std::optional<OriginalQuery>> feed(std::string_view token);
 
     /// Call at the end of the input. Error: bad_request if a query is incomplete.
@@ -55,15 +57,16 @@ class OriginalReader {
     bool negative_ = false;
 };
 
-/// Number of words that the original program printed.
+/// Number of words in an answer of the original program.
 inline constexpr std::size_t kOriginalHits = 10;
 
-/// Formats the query as a request for raw sums and one hit more than is printed, because the first
-/// word is dropped from the answer. An empty `engine` leaves the choice to the daemon.
+/// Formats a query as a NEAR request without LF, which adds vectors as they are. It asks for one
+/// hit more than is printed, because the query's first word is dropped from the answer. An empty
+/// `engine` leaves the choice to the daemon.
 std::string original_request(const OriginalQuery& query, std::string_view engine);
 
-/// The words to print from a reply's lines («word<TAB>score»): at most kOriginalHits, without
-/// `first_word`. Views into `lines`.
+/// The words to print from a reply's lines («word TAB score»): at most kOriginalHits, without
+/// `first_word`, the query's first. Views into `lines`.
 std::vector<std::string_view> original_words(const std::vector<std::string>& lines,
                                              std::string_view first_word);
 

@@ -1,4 +1,5 @@
-// The options that say which daemon the programs of this folder ask: --socket, --timeout, --retry.
+// The options --socket, --timeout and --retry of gloved-client and gloved-eval: where the daemon
+// listens and how long to wait for it.
 #pragma once
 
 #include "cli/command_line.hpp"
@@ -6,10 +7,11 @@
 
 namespace gloved::client {
 
-/// Adds --socket, --timeout and --retry.
+/// Adds --socket, --timeout and --retry to a program's options.
 void add_peer_options(cli::Options& options);
 
-/// Reads their values. Throws cli::WrongUsage.
+/// Reads the values of --socket, --timeout and --retry. `json`: whether the daemon shall reply in
+/// JSON. Throws cli::WrongUsage.
 PeerSettings peer_settings(const cli::CommandLine& line, bool json);
 
 }  // namespace gloved::client

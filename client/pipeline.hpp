@@ -1,4 +1,5 @@
-// Sends requests without waiting for earlier replies, and reconnects if the connection is lost.
+// Pipeline: sends requests without waiting for earlier replies, and reconnects if the connection is
+// lost.
 #pragma once
 
 #include <chrono>
@@ -14,30 +15,35 @@
 
 namespace gloved::client {
 
+/// Limits on what a Pipeline holds.
 struct PipelineLimits {
-    std::size_t requests = 64;  ///< unanswered; a daemon reads at most 256 of a connection
+    /// Unanswered requests. The daemon reads at most 256 of one connection.
+    std::size_t requests = 64;
+    /// Bytes of unanswered requests.
     std::size_t bytes = std::size_t{256} << 10;
     /// A reply of this size or more is delivered in pieces. A request whose reply is partly
     /// delivered cannot be repeated.
     std::size_t whole_reply_bytes = std::size_t{1} << 20;
 };
 
-/// Keeps requests in order until they are answered, sends them as the socket takes them, and
-/// delivers replies in the same order. If the connection is lost or the daemon refuses temporarily,
-/// it repeats the unanswered requests on a new connection, within the time for retries. A RELOAD is
-/// sent alone: after all earlier replies, and before any later request. So if the connection is
-/// lost, at most that RELOAD may have been done without a reply. Not thread-safe.
+/// Keeps requests in order until they are answered, sends them as fast as the socket takes them,
+/// and delivers the replies in the same order. If the connection is lost, or the daemon refuses
+/// temporarily (is_temporary_refusal), it repeats the unanswered requests on a new connection,
+/// within the time for retries. A RELOAD is sent alone: after all earlier replies, and before any
+/// later request. So if the connection is lost, at most that one RELOAD may have run without a
+/// reply. Not safe for concurrent use.
 class Pipeline {
   public:
-    /// Takes a reply to `request`, or a piece of one. An error ends the step.
+    /// Called with each reply to `request`, or each piece of one. An error ends `step`.
     using Receiver = std::function<Status(std::string_view request, const ReplyPiece& piece)>;
 
-    /// `peer` must outlive the pipeline, which owns its connection while replies are pending.
+    /// `peer` must outlive the pipeline. Nobody else may use its connection while replies are
+    /// pending.
     Pipeline(RetryingConnection& peer, PipelineLimits limits, Receiver receive);
 
     /// Whether another request may be pushed within the limits; always true if none is pending.
     bool has_room() const;
-    /// Adds a request, without its LF.
+    /// Adds a request, without its LF. `step` sends it.
     void push(std::string request);
     /// Whether replies are pending.
     bool has_pending() const { return !requests_.empty(); }

@@ -12,10 +12,10 @@
 
 namespace gloved::client {
 
-/// Joins `words` by spaces, as typed. If the first token is a verb, the line stays as it is;
-/// otherwise it is NEAR's expression, with k=`count` if given. Errors: bad_request for a line end
-/// or NUL inside, which would start another request, and for a `count` with a verb, which has its
-/// own options.
+/// Joins `words`, the arguments, by spaces. If the first token is a verb, the result is the
+/// request; otherwise it is an expression, and the result is NEAR's request for it, with k=`count`
+/// if given. Errors: bad_request for a line end or NUL in a word, which would start another
+/// request, and for a `count` with a verb, which has its own options.
 Result<std::string> query_line(const std::vector<std::string>& words,
                                std::optional<std::size_t> count);
 

@@ -1,4 +1,4 @@
-// Splits what the daemon sends into replies, text or JSON, in bounded memory.
+// Splits the bytes that a client receives into replies, text or JSON, in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -15,27 +15,29 @@ namespace gloved::client {
 /// Limit on the first line of a text reply; status lines have a few hundred bytes.
 inline constexpr std::size_t kMaxStatusLineBytes = std::size_t{4} << 20;
 
-/// A complete reply, or a piece of a large one. Valid until the next call of the reader.
+/// A complete reply, or a piece of a large one. Views the reader's memory: valid until the next
+/// call of the reader.
 struct ReplyPiece {
-    std::string_view bytes;  ///< unchanged, with line ends
+    std::string_view bytes;  ///< as received, with line ends
     bool first = true;       ///< the reply begins here
     bool last = true;        ///< the reply ends here; with `first`: it is complete
-    /// The status line of a text reply, or the same facts of a JSON object: `ok`, `code` and
-    /// `message`. `lines` counts the lines after the first.
+    /// The status line of a text reply. For JSON: `ok`, `code` and `message` of the object. Its
+    /// `lines` is the number of lines after the first, 0 for JSON.
     const wire::StatusLine* status = nullptr;
 };
 
-/// Append what arrives and take replies out. The first byte of a reply tells text from JSON.
+/// Append bytes as they arrive, then take replies until `next` returns nullopt. The first byte of a
+/// reply tells text from JSON.
 class ReplyReader {
   public:
     /// Adds bytes.
     void append(std::string_view bytes);
 
-    /// Whether everything was taken.
+    /// Whether all bytes were taken.
     bool empty() const { return begin_ == buffer_.size(); }
-    /// Takes the next complete reply, or the bytes so far of a reply of which `max_bytes` or more
-    /// have arrived. Nothing if more must arrive first. Error: bad_request if the peer does not
-    /// speak the protocol; the reader cannot be used after it.
+    /// Takes the next complete reply. If `max_bytes` of an incomplete reply have arrived, takes
+    /// these as a piece. nullopt if more bytes must arrive first. Error: bad_request if the peer
+    /// does not speak the protocol; the reader cannot be used afterwards.
     Result<std::optional<ReplyPiece>> next(
         std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 

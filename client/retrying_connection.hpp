@@ -1,4 +1,4 @@
-// A connection to the daemon that reconnects when it is lost, for a limited time.
+// A client's connection to the daemon that is opened again when it is lost, for a limited time.
 #pragma once
 
 #include <chrono>
@@ -13,25 +13,27 @@
 
 namespace gloved::client {
 
+/// Which daemon to ask, and how long to wait for it.
 struct PeerSettings {
     std::vector<std::string> paths;       ///< see sockets_to_ask
     std::chrono::milliseconds timeout;    ///< for connecting and for each reply
-    std::chrono::milliseconds retry_for;  ///< after a failure; 0: do not retry
-    bool json = false;                    ///< every connection begins with FORMAT json
+    std::chrono::milliseconds retry_for;  ///< time for retries after a failure; 0: do not retry
+    bool json = false;                    ///< begin every connection with FORMAT json
 };
 
 /// Whether the daemon refused with busy or unavailable, so that a later attempt may succeed.
 bool is_temporary_refusal(const wire::StatusLine& status);
 
-/// Whether a new connection may fix the error. Not so for a silent daemon (timeout) or another
-/// program (bad_request).
+/// Whether a new connection may help after the error. False for a silent daemon (timeout) and for a
+/// peer that is no daemon (bad_request).
 bool is_transient(const Error& error);
 
 /// The error for a RELOAD whose reply was lost.
 Error reload_lost(const Error& error);
 
-/// Owns at most one connection. A new connection gets the state of the last one (FORMAT, USE).
-/// Retries end settings().retry_for after the first failure since the last reply. Not thread-safe.
+/// Owns at most one connection. A new connection gets the state of the last one: its FORMAT and USE
+/// requests are repeated. Retries end when settings().retry_for has passed since the first failure
+/// after the last reply. Not safe for concurrent use.
 class RetryingConnection {
   public:
     explicit RetryingConnection(PeerSettings settings);
@@ -41,23 +43,25 @@ class RetryingConnection {
     /// The connection, if there is one now.
     Connection* current() { return connection_ ? &*connection_ : nullptr; }
 
-    /// Returns the connection, or a new one in the state of the last, with retries. Valid until
-    /// drop or wait_and_drop. Errors: those of Connection::open and ask; bad_request if the daemon
-    /// refuses the state.
+    /// Returns the current connection. If there is none, opens one, with retries, and restores the
+    /// state. The pointer is valid until `drop` or `wait_and_drop`. Errors: those of
+    /// Connection::open and Connection::ask; bad_request if the daemon refuses the FORMAT or USE.
     Result<Connection*> connect();
 
     /// Closes the connection.
     void drop() { connection_.reset(); }
 
-    /// After a failure: if time for retries is left, closes the connection, pauses for a little
-    /// longer than the last time, and returns true. Otherwise changes nothing.
+    /// Prepares a retry after a failure: if time for retries is left, closes the connection, sleeps
+    /// for a little longer than the last time, and returns true. Otherwise does nothing and returns
+    /// false.
     bool wait_and_drop();
 
-    /// Call when `request` has its complete reply; `ok`: it was OK.
+    /// Notes that `request` has its complete reply; `ok`: whether it was OK. Remembers a FORMAT or
+    /// USE, and starts the time for retries anew.
     void answered(std::string_view request, bool ok);
 
-    /// Sends `request` and reads its reply, with retries. A RELOAD is not repeated if the daemon
-    /// may have read it, since it may still run. Errors and ERR as Connection::ask.
+    /// Sends `request` and reads its reply, with retries. A RELOAD that the daemon may have read is
+    /// not repeated, since it may still run. Errors as Connection::ask; an ERR is a reply.
     Result<Reply> ask(std::string_view request);
 
   private:

@@ -1,4 +1,4 @@
-// Correlation of two lists of numbers: Pearson's and Spearman's.
+// Correlation coefficients of two lists of numbers, Pearson's and Spearman's, for gloved-eval.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ double pearson(std::span<const double> a, std::span<const double> b);
 /// The ranks of numbers, from 1 for the smallest; equal numbers share their average rank.
 std::vector<double> average_ranks(std::span<const double> numbers);
 
-/// Spearman's correlation: Pearson's of the ranks.
+/// Spearman's correlation coefficient: Pearson's of the average ranks.
 double spearman(std::span<const double> a, std::span<const double> b);
 
 }  // namespace gloved::client

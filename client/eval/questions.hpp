@@ -1,4 +1,4 @@
-// Parses the questions of an evaluation.
+// Parses the files that gloved-eval reads: analogy questions, and word pairs with people's ratings.
 #pragma once
 
 #include <array>
@@ -11,15 +11,16 @@
 
 namespace gloved::client {
 
-/// Limit on a word; three of them fit a request, however they are quoted.
+/// Maximum length of a word: three words fit a request line, even if quoting makes each byte four.
 inline constexpr std::size_t kMaxQuestionWordBytes = 4096;
 
-/// a is to b as c is to expected.
+/// The question «a is to b as c is to what?»: `given` is a, b and c.
 struct AnalogyQuestion {
     std::array<std::string, 3> given;
     std::string expected;
 };
 
+/// Questions of one kind, under one heading of the file.
 struct AnalogySection {
     std::string name;
     std::vector<AnalogyQuestion> questions;
@@ -45,9 +46,9 @@ struct RatedPairs {
     std::string header;  ///< the first line, if it was skipped as a header
 };
 
-/// Parses pairs: word, word and score a line, separated by TABs, or by blanks if the line has no
-/// TAB. Blank lines and lines that begin with # are ignored; the first other line is a header if
-/// its third field is not a number. Errors as parse_analogies, and for a score that is not finite.
+/// Parses lines of two words and a score, separated by TABs, or by blanks if the line has no TAB.
+/// Blank lines and lines that begin with # are ignored; the first other line is a header if its
+/// third field is not a number. Errors as parse_analogies, and for a score that is not finite.
 Result<RatedPairs> parse_pairs(std::string_view text, const std::string& file);
 
 }  // namespace gloved::client

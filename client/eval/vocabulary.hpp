@@ -1,4 +1,4 @@
-// Finds which words of the questions the model has, and how it spells them.
+// Finds which words of an evaluation the model has, and in which letter case.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,20 @@
 
 namespace gloved::client {
 
-/// Collects words, lists the spellings to ask for, and takes their ranks. Of a word's spellings it
-/// keeps the most frequent one, if it is among the `top` most frequent words.
+/// Use it in three steps: `add` all words; ask the daemon for all `spellings` and report what it
+/// has with `set_rank`; then `find` the model's spelling of each word. Of several spellings of a
+/// word it keeps the most frequent, if that is among the model's `top` most frequent words.
 class Vocabulary {
   public:
     Vocabulary(LetterCase letter_case, std::uint64_t top) : letter_case_(letter_case), top_(top) {}
 
-    /// Adds the spellings of `word`.
+    /// Adds the possible spellings of `word` (spellings_of).
     void add(std::string_view word);
 
     /// All spellings to ask for, each once, in the order of their addition.
     const std::vector<std::string>& spellings() const { return spellings_; }
 
-    /// Notes that the model has `spelling`.
+    /// Notes that the model has `spelling`, with this frequency rank (0: most frequent).
     void set_rank(const std::string& spelling, std::uint64_t rank);
 
     /// The model's spelling of `word`; nullptr if it has none among the `top`.
@@ -44,12 +45,14 @@ class Vocabulary {
     std::unordered_map<std::string, Entry> found_;  ///< by word_key
 };
 
+/// A HAS request for consecutive elements of `spellings`.
 struct HasRequest {
-    std::string line;
+    std::string line;   ///< without LF
     std::size_t first;  ///< index of its first word in `spellings`
-    std::size_t count;  ///< words
+    std::size_t count;  ///< number of its words
 };
-/// Splits `spellings` into HAS requests of at most a line. `options` goes between verb and words.
+/// Makes the HAS requests for all `spellings`, each within the limit on a line. `options` stands
+/// between verb and words.
 std::vector<HasRequest> has_requests(const std::vector<std::string>& spellings,
                                      std::string_view options);
 
