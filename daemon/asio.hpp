@@ -1,4 +1,5 @@
-// Includes Boost.Asio with the settings that all files share.
+// Includes Boost.Asio with the settings that all files of the daemon share, and defines what they
+// need besides it.
 #pragma once
 
 // Before Asio: Boost 1.74 uses std::exchange without including it.
@@ -17,18 +18,20 @@ namespace asio = boost::asio;
 using Socket = asio::local::stream_protocol::socket;
 using boost::system::error_code;
 
-/// Awaits an operation and stores its error in `error` instead of throwing.
+/// The completion token for `co_await` that stores an operation's error in `error` instead of
+/// throwing it.
 inline auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
-/// A condition variable of coroutines on the loop thread: `notify` wakes those that wait now. It
-/// stores no notification, so check the condition before each wait; on one thread nothing comes
-/// between.
+/// A condition variable for coroutines, all on the loop thread: `notify` wakes the coroutines that
+/// wait now. A notification is not stored, so check the condition before each wait. Nothing can
+/// happen between check and wait, as there is only one thread.
 class Signal {
   public:
     explicit Signal(const asio::any_io_executor& executor)
         : timer_(executor, asio::steady_timer::time_point::max()) {}
 
-    /// Not a coroutine of its own: every connection waits here, and a frame is 300 bytes.
+    /// Waits for the next `notify`. No coroutine of its own: every connection waits here, and a
+    /// coroutine's frame takes 300 bytes.
     asio::awaitable<void> wait() { return timer_.async_wait(ignoring(ignored_)); }
     void notify() { timer_.cancel(); }
 

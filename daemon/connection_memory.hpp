@@ -1,9 +1,9 @@
 // Limits on the memory of one connection, whatever it asks and however slowly it reads:
 //
-//   input not yet handled    a line and one read: 128 KiB
-//   requests and answers     kMaxHeldBytes, and the one request that exceeds it: its line and its
-//                            words, 320 KiB at most, and k hits of 16 bytes
-//   text not yet written     two pieces of kPieceBytes
+//   received, not yet parsed    a line and one read: 128 KiB
+//   requests and answers        kMaxHeldBytes, and the one request that exceeds it: its line and
+//                               its words, at most 320 KiB, and k hits of 16 bytes
+//   text not yet written        two pieces of kPieceBytes
 //
 // That is less than 1 MiB, without the system's socket buffer.
 #pragma once
@@ -17,23 +17,25 @@
 
 namespace gloved::daemon {
 
-/// Unanswered requests of one connection.
+/// Maximum number of unanswered requests of one connection; the daemon reads no further ones.
 inline constexpr std::size_t kMaxUnanswered = 256;
 /// Memory of a connection's requests and answers at which the daemon stops reading its input.
 inline constexpr std::size_t kMaxHeldBytes = std::size_t{384} * 1024;
-/// Size of the pieces in which a long answer is rendered, one when the last is written.
+/// Size of the pieces in which a long answer is rendered. A piece is rendered when the one before
+/// it has been written.
 inline constexpr std::size_t kPieceBytes = std::size_t{64} * 1024;
-/// Bytes of one write. The peer has --write-timeout to make room for them. That is a quarter of
-/// what PROTOCOL.md asks it to read in that time: the system makes room slice by slice, and slices
-/// that are read in part count for nothing.
+/// Bytes of one write to the socket. The peer has --write-timeout to make room for them.
+/// PROTOCOL.md asks it to read four times as much in that time, because the system makes room only
+/// for slices that are read completely.
 inline constexpr std::size_t kSliceBytes = std::size_t{16} * 1024;
-/// Fixed memory of a request: its slot, its job, and the allocator's overhead.
+/// Memory of a request without its line, words and answer: Session::Slot, Job, and the allocator's
+/// overhead.
 inline constexpr std::size_t kRequestBytes = 1024;
-/// A parsed request may take forty times the memory of its line. If it takes more than this, only
-/// the line is kept until the request's turn comes.
+/// Limit on parsed_bytes. A parsed request may take forty times the memory of its line; above this
+/// limit, only the line is kept, and parsed again when an engine's thread takes the request.
 inline constexpr std::size_t kMaxParsedBytes = std::size_t{16} * 1024;
 
-/// Memory that a parsed request holds beside kRequestBytes.
+/// Bytes of memory that a parsed request holds besides kRequestBytes.
 inline std::size_t parsed_bytes(const wire::Request& request) {
     std::size_t bytes = request.terms.capacity() * sizeof(expr::Term) +
                         request.words.capacity() * sizeof(std::string) +
@@ -48,10 +50,11 @@ inline std::size_t parsed_bytes(const wire::Request& request) {
     return bytes;
 }
 
-/// Bytes of one byte of a word, quoted: \xHH.
+/// Bytes that one byte of a word becomes at most when the word is quoted: \xHH.
 inline constexpr std::size_t kMaxQuotedBytes = 4;
 
-/// Estimates the memory of a request's answer; TextSource::held_bytes is exact later.
+/// Estimates the bytes of memory of a request's answer before it exists. Later
+/// TextSource::held_bytes is exact.
 inline std::size_t expected_answer_bytes(const wire::Request& request, const format::Model& model) {
     const std::size_t lines = std::min(request.options.k, model.rows());
     switch (request.verb) {

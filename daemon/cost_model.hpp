@@ -1,4 +1,4 @@
-// Predicts how long a batch takes, from earlier batches.
+// CostModel: predicts how long a batch of queries takes, from the times of earlier batches.
 #pragma once
 
 #include <algorithm>
@@ -8,20 +8,22 @@
 
 namespace gloved::daemon {
 
-/// Predicts the milliseconds of a pass over all rows from its number of vectors. Keeps one figure
-/// per power of two, since cost grows in steps. An untried size is predicted at 1.2 times the next
-/// smaller one, each larger one at twice that: under load batches grow step by step, without leaps.
-/// Not safe for concurrent use.
+/// Predicts the milliseconds that a batch takes, from its number of query vectors. Sizes from one
+/// power of two to the next share one figure, since cost grows in steps. The smallest size that was
+/// not tried yet is predicted at 1.2 times the size before it, each further one at twice the size
+/// before it. So batches grow step by step under load, without leaps. Not safe for concurrent use.
 class CostModel {
   public:
+    /// Larger batches cost as much as one of this size.
     static constexpr std::size_t kMaxVectors = 256;
 
-    /// `guess_ms`: a single query, until one is measured.
+    /// `guess_ms`: predicted for a single query until one was measured.
     explicit CostModel(double guess_ms) { ms_[0] = guess_ms; }
 
     double single_ms() const { return ms_[0]; }
 
-    /// Monotonic in `vectors`; 0 for none.
+    /// The milliseconds of a batch with this number of vectors; 0 for none. Never less than for a
+    /// smaller number.
     double predict_ms(std::size_t vectors) const {
         if (vectors == 0) return 0;
         double predicted = ms_[0];
@@ -37,7 +39,7 @@ class CostModel {
         return predicted;
     }
 
-    /// Learns that a pass with so many vectors took `ms`.
+    /// Notes that a batch with this number of vectors took `ms`.
     void learn(std::size_t vectors, double ms) {
         if (vectors == 0) return;
         const std::size_t size = size_of(vectors);
@@ -63,7 +65,7 @@ class CostModel {
     static constexpr double kBlend = 0.25;
     static constexpr double kFade = 0.995;
 
-    /// 1, 2, 3–4, 5–8, …
+    /// The index in ms_: 0 for 1 vector, 1 for 2, 2 for 3–4, 3 for 5–8, …
     static std::size_t size_of(std::size_t vectors) {
         return static_cast<std::size_t>(std::bit_width(std::min(vectors, kMaxVectors) - 1));
     }

@@ -1,4 +1,4 @@
-// A bounded queue that serves its sources round-robin.
+// FairQueue: a bounded queue between threads that takes entries from its sources in turn.
 #pragma once
 
 #include <atomic>
@@ -15,19 +15,21 @@
 
 namespace gloved::daemon {
 
-/// A bounded queue of T with one lane per source. `pop` takes from the lanes in turn, so a source
-/// with ten thousand entries delays another's single one by one entry. When the queue is full, a
-/// source with an empty lane may still add one entry: nobody can lock others out. Any thread may
-/// call.
+/// A bounded queue of T with one lane, a queue of its own, per source (a connection, say). `pop`
+/// takes one entry from each lane in turn. So a source with ten thousand entries delays the only
+/// entry of another by one entry. When the queue is full, a source with an empty lane may still add
+/// one entry: nobody can lock others out. Any thread may call all functions.
 template <class T>
 class FairQueue {
   public:
-    /// Full at `max_entries` entries, or at `max_bytes` of the bytes given to `push`.
+    /// The queue is full at `max_entries` entries, or if the `bytes` given to `push` add up to more
+    /// than `max_bytes`.
     FairQueue(std::size_t max_entries, std::size_t max_bytes)
         : max_entries_(max_entries), max_bytes_(max_bytes) {}
 
-    /// Adds to the end of `source`'s lane. False, and `value` stays unchanged, when the queue is
-    /// closed, or full and not `ignores_limits`. `urgent`: if the lane is empty, its turn is next.
+    /// Adds an entry of `bytes` at the end of the lane of `source`. If the queue is closed, or full
+    /// and the lane not empty, returns false and leaves `value` unchanged; `ignores_limits`: as if
+    /// the queue were never full. `urgent`: if the lane was empty, its turn is next.
     bool push(std::uint64_t source, T&& value, std::size_t bytes = 0, bool ignores_limits = false,
               bool urgent = false) {
         {
@@ -46,8 +48,9 @@ class FairQueue {
         return true;
     }
 
-    /// Waits for an entry; nothing once the queue is closed and empty. Polls for `spin` before it
-    /// sleeps: waking a thread takes longer than some engines take for a query.
+    /// Waits for an entry and removes it; nullopt once the queue is closed and empty. Polls for
+    /// `spin` before it sleeps, since waking a thread takes longer than some engines need for a
+    /// query.
     std::optional<T> pop(std::chrono::microseconds spin = {}) {
         for (const auto until = std::chrono::steady_clock::now() + spin;
              spin.count() > 0 && waiting_.load(std::memory_order_relaxed) == 0 &&
@@ -58,13 +61,13 @@ class FairQueue {
         return take();
     }
 
-    /// An entry, or nothing if the queue is empty.
+    /// Removes an entry without waiting; nullopt if the queue is empty.
     std::optional<T> try_pop() {
         const std::lock_guard lock(mutex_);
         return take();
     }
 
-    /// Refuses further entries; those that wait can still be popped.
+    /// Refuses further entries. Entries in the queue can still be popped.
     void close() {
         {
             const std::lock_guard lock(mutex_);
@@ -73,6 +76,7 @@ class FairQueue {
         filled_.notify_all();
     }
 
+    /// Number of entries.
     std::size_t size() const {
         const std::lock_guard lock(mutex_);
         return size_;

@@ -1,4 +1,4 @@
-// A histogram of durations.
+// Histogram: counts durations, for the percentiles in STATS.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,9 @@
 
 namespace gloved::daemon {
 
-/// Counts durations in buckets of a sixteenth of an octave, from 1 µs to 71 minutes: percentiles
-/// are right to 6.3 %. Longer ones count as 71 minutes. Not safe for concurrent use.
+/// Counts durations in buckets, sixteen between a power of two and the next, from 1 µs to 71
+/// minutes. So percentiles are right to 6.3 %. Longer durations count as 71 minutes. Not safe for
+/// concurrent use.
 class Histogram {
   public:
     void add(std::chrono::nanoseconds duration) {
@@ -24,8 +25,8 @@ class Histogram {
     std::uint64_t count() const { return count_; }
     double sum_us() const { return sum_us_; }
 
-    /// The percentile of `share` (0 to 1) in µs, rounded up to its bucket's end; 0 without
-    /// durations.
+    /// The duration in µs that the part `share` (0 to 1) of all durations does not exceed, rounded
+    /// up to the end of its bucket; 0 if none was counted.
     std::uint64_t percentile_us(double share) const {
         const double wanted = share * static_cast<double>(count_);
         std::uint64_t seen = 0;
@@ -43,6 +44,7 @@ class Histogram {
         return sum;
     }
 
+    /// Durations of 2^kMaxPower µs or more share the last bucket.
     static constexpr unsigned kMaxPower = 32;
 
   private:

@@ -1,4 +1,5 @@
-// A query whose answer is known, to test an engine before it serves and while it serves.
+// KnownAnswer: a query whose answer is known, to test an engine before it serves and while it
+// serves.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +12,25 @@
 
 namespace gloved::daemon {
 
-/// The query with a word's own vector: the word is its nearest row.
+/// Queries a model with the vector of its first row that is not zero: the first hit must be that
+/// row, or one with the same direction.
 class KnownAnswer {
   public:
     explicit KnownAnswer(std::shared_ptr<const format::Model> model);
 
-    /// The query over all rows, or over a few thousand, which is quick. Nothing for a model whose
-    /// rows are all zero.
+    /// The query over all rows, or, if not `of_all_rows`, over the few thousand from that row on,
+    /// which is quick. nullopt for a model whose vectors are all zero.
     std::optional<kernels::Query> query(bool of_all_rows) const;
-    /// Checks an answer to it. Error: internal.
+    /// Checks the answer of `engine`, which the error names, to `query`. Error: internal.
     Status check(const kernels::Engine& engine, const kernels::Answer& answer) const;
 
-    /// Asks the engine and checks its answer. Errors: internal, and those of Engine::run.
+    /// Runs `query` on the engine and checks the answer; succeeds if there is no query. Errors:
+    /// internal, and those of Engine::run.
     Status ask(kernels::Engine& engine, bool of_all_rows) const;
 
   private:
     const std::shared_ptr<const format::Model> model_;
-    std::optional<std::size_t> row_;
+    std::optional<std::size_t> row_;  // the first row that is not zero
 };
 
 }  // namespace gloved::daemon

@@ -1,4 +1,4 @@
-// A model in memory with its engines.
+// LoadedModel: a model that the daemon serves, with the threads of its engines.
 #pragma once
 
 #include <functional>
@@ -17,11 +17,12 @@
 
 namespace gloved::daemon {
 
-/// A model with its engines and their threads. A reload makes another one; this one lives until its
-/// last answer is sent.
+/// A model with its engines and their threads. A reload makes a new LoadedModel; the old one lives
+/// until its last answer is sent, as every unanswered request shares it.
 class LoadedModel {
   public:
-    /// The first engine answers unless a request names another. `settings` outlives it.
+    /// The first of `engines` answers requests that name no engine. `name` is what requests call
+    /// the model. `settings` must outlive the LoadedModel.
     LoadedModel(std::string name, std::shared_ptr<const format::Model> model,
                 std::vector<std::unique_ptr<kernels::Engine>> engines, const Settings& settings);
 
@@ -32,13 +33,14 @@ class LoadedModel {
     EngineWorker& first_worker() const { return *workers_.front(); }
     /// The worker of the engine `name`, the first for "" and «auto»; nullptr when there is none.
     EngineWorker* find_worker(const std::string& name) const;
+    /// Whether the model's files are locked in memory (Pinning::state).
     PinState pinned() const { return pinning_.state(); }
 
-    /// Near spellings of a word that the model does not have. The first call builds the index. Not
-    /// safe for concurrent use.
+    /// Words of the model that are spelt nearly like `word`, which it does not have. The first call
+    /// builds the SpellingIndex. Only for the Suggester's thread.
     std::vector<std::string> suggest(std::string_view word);
 
-    /// Ends the engines' threads after the waiting requests are answered.
+    /// Waits until the engines have answered all waiting requests, and ends their threads.
     void stop() const;
 
   private:
@@ -50,8 +52,8 @@ class LoadedModel {
 };
 
 using Loaded = Result<std::shared_ptr<LoadedModel>>;
-/// Loads a model and tests its engine with a known query; with `verify` compares all checksums
-/// first. Any thread.
+/// A function that loads a model and tests its engines with a known query. With `verify`, it first
+/// compares all content of the model's files with the checksums in them. Any thread.
 using Loader = std::function<Loaded(const ModelSetting& setting, bool verify)>;
 
 }  // namespace gloved::daemon

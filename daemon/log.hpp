@@ -12,36 +12,41 @@
 
 namespace gloved::daemon {
 
-/// Starts the log, with lines from `level` on. Under journald (JOURNAL_STREAM names standard error)
-/// lines begin with their priority, «<4>», and have no time. Call it before other threads log.
+/// Starts the log; lines below `level` are dropped. If standard error goes to journald
+/// (JOURNAL_STREAM names it), lines begin with their priority, e.g. «<4>», and have no time. Call
+/// it before other threads log.
 void start_log(spdlog::level::level_enum level);
 
-/// The prefix of error lines that do not pass through the log: «<3>» under journald, else empty.
+/// What error lines that do not pass through the log must begin with: «<3>» under journald, else
+/// nothing.
 std::string_view log_prefix_of_errors();
 
-/// Writes a line without waiting for the reader; control bytes and invalid UTF-8 become \xHH. Each
-/// place in the code writes ten lines a second at most; `flush_log` reports how many were
-/// suppressed. Any thread.
+/// Writes a line without waiting for whoever reads the log; control bytes and invalid UTF-8 become
+/// \xHH. Each place in the code, `where`, may write ten lines per second; `flush_log` reports how
+/// many more were suppressed. Any thread.
 void write_log(spdlog::level::level_enum level, const spdlog::source_loc& where,
                const std::string& line);
 
-/// The same without that limit.
+/// As write_log, without a limit on lines per second.
 void write_log_always(spdlog::level::level_enum level, const std::string& line);
 
-/// Writes pending lines, and reports suppressed and lost ones. Call it a few times a second.
+/// Writes lines that the reader had no room for, and reports suppressed and lost lines. Call it a
+/// few times a second.
 void flush_log();
 
-/// The same at the end of the process; waits for the reader, 0.2 s at most.
+/// As flush_log, at the end of the process: waits up to 0.2 s for the reader to take all lines.
 void end_log();
 
-/// Lines that were lost: not read in time, or not written because of an error. Any thread.
+/// Number of lines that were lost: not read in time, or not written because of an error. Any
+/// thread.
 std::uint64_t lost_log_lines();
 
-/// Writes a line that ends with LF, in a signal handler or when memory has run out. Waits for 0.1 s
-/// at most.
+/// Writes `text`, a line that ends with LF, at once, waiting up to 0.1 s for room. Allocates
+/// nothing: for signal handlers and when memory has run out.
 void write_emergency_line(std::string_view text) noexcept;
 
-/// A format with its place in the code. (By builtins: clang 14 lacks std::source_location.)
+/// A format string with its place in the code, which the compiler fills in. (By builtins: clang 14
+/// lacks std::source_location.)
 template <class... Args>
 struct LocatedFormat {
     template <class Text>

@@ -9,8 +9,9 @@
 
 namespace gloved::daemon {
 
-/// Admits the first lines of each second, separately for each cause, and counts the others. Not
-/// safe for concurrent use.
+/// Admits the first `lines_a_second` lines of each second, separately for each cause, and counts
+/// the others. A cause is what the caller passes, e.g. a place in the code. Not safe for concurrent
+/// use.
 template <class Cause>
 class LogLimiter {
   public:
@@ -18,7 +19,7 @@ class LogLimiter {
 
     explicit LogLimiter(std::uint64_t lines_a_second) : lines_a_second_(lines_a_second) {}
 
-    /// Whether a line of this cause may be written now.
+    /// Whether a line of this cause may be written now; if not, counts it as suppressed.
     bool admit(const Cause& cause, Clock::time_point now) {
         Window& window = windows_.try_emplace(cause, Window{now, 0, 0}).first->second;
         // Suppressed lines are reported first: see take_suppressed.
@@ -31,7 +32,8 @@ class LogLimiter {
         return false;
     }
 
-    /// Returns the causes with suppressed lines whose second is over, and how many; resets them.
+    /// Returns each cause that has suppressed lines and whose second is over, with their number,
+    /// and sets that to 0. The caller writes one line about each, which counts for the next second.
     std::vector<std::pair<Cause, std::uint64_t>> take_suppressed(Clock::time_point now) {
         std::vector<std::pair<Cause, std::uint64_t>> causes;
         for (auto& [cause, window] : windows_) {

@@ -1,4 +1,5 @@
-// Opens models, makes their engines and asks each engine a query whose answer is known.
+// Loads models for the daemon: opens a model, makes its engines and asks each a query whose answer
+// is known.
 #pragma once
 
 #include <string>
@@ -10,16 +11,18 @@
 namespace gloved::daemon {
 
 /// Loads a model with the engine that `settings` ask for and, beside a GPU, the cpu engine for
-/// requests that name it. With `verify` the model's checksums are compared first. `settings`
-/// outlives the model. Errors: those of Model::open and of making engines; unavailable, where the
-/// memory must be locked and cannot be; internal, for a wrong answer.
+/// requests that name it. With `verify`, first compares all content of the files with the checksums
+/// in them. `settings` must outlive the model. Errors: those of Model::open and of making engines;
+/// unavailable, if Pin::on is set and the memory cannot be locked; internal, for a wrong answer to
+/// the known query. Any thread.
 Loaded load_model(const ModelSetting& setting, const Settings& settings, bool verify);
 
-/// Checks everything that can be wrong with a model, without serving it. The result is a line for
-/// people. Errors: as above.
+/// For `gloved --check`: loads a model as load_model does, with `verify`, and discards it. Returns
+/// a line for people about it. Errors as load_model.
 Result<std::string> check_model(const ModelSetting& setting, const Settings& settings);
 
-/// Lists and logs the engines that cannot run here, with the reasons; empty where all can.
+/// The engines of this build that cannot run on this machine, with the reasons, as one line; logs
+/// it too. Empty if all can run.
 std::string missing_engines();
 
 }  // namespace gloved::daemon

@@ -50,17 +50,17 @@ Result<std::size_t> ModelSet::find(const std::string& name) const {
 }
 
 void ModelSet::load(const ModelSetting& setting, const LoadedModel* old,
-                    std::function<void(const Loaded&)> take) {
+                    std::function<void(const Loaded&)> done) {
     is_loading_ = true;
     const bool is_reload = old != nullptr;
     const bool locks_files = is_reload && old->pinned() == PinState::on;
-    asio::post(loading_, [this, &setting, is_reload, locks_files, take = std::move(take)] {
+    asio::post(loading_, [this, &setting, is_reload, locks_files, done = std::move(done)] {
         const Status fits =
             is_reload ? check_memory_for(setting, settings_.planes, locks_files) : Status();
         Loaded loaded = fits ? try_to_load(load_, setting, is_reload) : Loaded(fits.error());
-        asio::post(loop_, [this, take, loaded = std::move(loaded)] {
+        asio::post(loop_, [this, done, loaded = std::move(loaded)] {
             is_loading_ = false;
-            take(loaded);
+            done(loaded);
         });
     });
 }
@@ -112,11 +112,11 @@ void ModelSet::start_next_reload() {
     if (freeing_ > 0) return;
     if (!retired_.empty()) {
         const auto now = Clock::now();
-        if (now < load_anyway_at_) return;
+        if (now < close_readers_at_) return;
         // Memory has room for one replaced model. Its readers have had the time to take their
         // answers.
         events_.close_readers(retired_);
-        if (now < load_anyway_at_ + kMaxUnwinding) return;
+        if (now < close_readers_at_ + kMaxUnwinding) return;
     }
     const Reload& reload = waiting_reloads_.front();
     const std::size_t place = reload.places[reload.next];
@@ -157,7 +157,7 @@ void ModelSet::replace(std::size_t place, std::shared_ptr<LoadedModel> loaded) {
         for (const auto& worker : loaded->workers()) worker->refuse_all(*fault_);
     }
     retired_.push_back(std::exchange(models_[place], std::move(loaded)));
-    load_anyway_at_ = Clock::now() + kMaxFarewell;
+    close_readers_at_ = Clock::now() + kMaxFarewell;
     log_info("model {}: generation {} replaces {}", models_[place]->name(),
              format::hex(models_[place]->model().generation()),
              format::hex(retired_.back()->model().generation()));

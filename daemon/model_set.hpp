@@ -1,4 +1,5 @@
-// The models that the daemon serves: loads them, replaces them on reload, frees the old ones.
+// ModelSet: all models that the daemon serves. Loads them, replaces them on reload, frees the old
+// ones.
 #pragma once
 
 #include <cstddef>
@@ -18,79 +19,85 @@
 
 namespace gloved::daemon {
 
-/// The models in the order of the settings; the first is the default. Loads one at a time, on a
-/// thread of its own. A reload waits until the last replaced model is freed, since memory has room
-/// for one more. All functions run on the loop thread.
+/// The models in the order of the settings; the first is the default. Each has a place, its index
+/// in that order. One model at a time is loaded, on a thread of its own. Memory has room for one
+/// model besides those that serve. So a reload starts only when the model that the last reload
+/// replaced is freed. Call all functions on the loop thread.
 class ModelSet {
   public:
     using Models = std::vector<std::shared_ptr<LoadedModel>>;
 
-    /// What happens to models; called on the loop thread.
+    /// Functions that ModelSet calls, on the loop thread.
     struct Events {
-        /// A model took the place of another.
+        /// A reload has put this model in the place of an old one.
         std::function<void(const std::shared_ptr<LoadedModel>&)> on_replaced;
-        /// An engine or a model's files failed.
+        /// An engine that serves has failed, or a model's files have changed.
         std::function<void(const Error&)> on_fault;
-        /// A device failed while a model was loaded on it.
+        /// A reload failed because of a GPU; other models on the GPU may not work any more.
         std::function<void()> on_device_error;
-        /// Closes the connections that wait for answers of replaced models: a reload needs the
-        /// memory.
+        /// These replaced models cannot be freed, because clients have not taken all their answers,
+        /// and a reload needs the memory: close the connections of these clients.
         std::function<void(const Models&)> close_readers;
     };
 
-    /// `settings` and `loop` outlive it.
+    /// Call load_next to load the models with `load`. `settings` and `loop` must outlive the
+    /// ModelSet.
     ModelSet(const Settings& settings, Loader load, asio::io_context& loop, Events events);
     ModelSet(const ModelSet&) = delete;
     ModelSet& operator=(const ModelSet&) = delete;
 
-    /// The models that serve; all that the settings name, once `is_complete`.
+    /// The models that serve. During the start these are the first ones of the settings; all of
+    /// them once `is_complete`.
     const Models& all() const { return models_; }
     bool is_complete() const { return models_.size() == settings_.models.size(); }
-    /// The places of all models.
+    /// The places of all models that serve.
     std::vector<std::size_t> all_places() const;
-    /// The place of a name. Error: unknown_model.
+    /// The place of the model called `name`. Error: unknown_model.
     Result<std::size_t> find(const std::string& name) const;
 
-    /// Loads the next model for the first time, then calls `done` on the loop, unless
-    /// `stop_loading` was called meanwhile.
+    /// Loads the next model of the settings, at the start, and then calls `done` on the loop. Does
+    /// not call `done` if `stop_loading` was called meanwhile. Call it again until `is_complete`.
     void load_next(std::function<void(const Status&)> done);
-    /// Reloads models one after another. If one cannot be loaded, the old one serves on. At the end
-    /// calls `done` on the loop with the first error.
+    /// Reloads the models at `places`, one after another. If one cannot be loaded, its old one
+    /// serves on. At the end calls `done` on the loop with the first error, or success.
     void reload(std::vector<std::size_t> places, std::function<void(const Status&)> done);
-    /// Frees replaced models without references, and starts the next reload when it is due. Call it
-    /// a few times a second.
+    /// Frees replaced models that no request refers to any more, and starts the next reload if it
+    /// can. Call it a few times a second.
     void on_tick();
-    /// Refuses all waiting and further reloads.
+    /// Refuses reloads that wait, and all later ones. A model that is being loaded is loaded to its
+    /// end, but a first load is then dropped.
     void stop_loading();
-    /// Answers every request with an ERR line about `error`, at models loaded later too.
+    /// From now on all engines answer every request with an ERR line about `error`, those of models
+    /// loaded later too.
     void refuse_all(const Error& error);
-    /// Ends all threads after the engines have answered the waiting requests.
+    /// Waits until the engines have answered all waiting requests, and ends all threads.
     void stop();
 
-    /// Whether a model is being loaded: `stop` would wait for it.
+    /// Whether a model is being loaded now; `stop` would wait for that.
     bool is_loading() const { return is_loading_; }
-    /// Models that were replaced and are not freed yet.
+    /// Number of models that were replaced and are not freed yet.
     std::size_t retired() const { return retired_.size() + freeing_; }
     std::uint64_t reloads() const { return reloads_; }
     std::uint64_t failed_reloads() const { return failed_reloads_; }
-    /// Why the last reloads of some models failed; empty while all is well.
+    /// The messages of all models whose last reload failed; empty if there is none.
     std::string degraded_reason() const;
-    /// Requests that wait at all engines.
+    /// Number of requests in the queues of all engines together.
     std::size_t waiting() const;
 
   private:
-    /// Models to be reloaded, and who waits for that.
+    /// A call of `reload` that is not finished.
     struct Reload {
         std::vector<std::size_t> places;
-        std::size_t next = 0;
-        Status status;  // the first fault
+        std::size_t next = 0;  // index in places of the next model to load
+        Status status;         // the first fault
         std::function<void(const Status&)> done;
     };
 
-    /// Loads a model on the other thread, in place of `old` if there is one, and calls `take` on
-    /// the loop.
+    /// Loads a model on the other thread and calls `done` on the loop. `old`: the model that it is
+    /// to replace; then checks first that memory has room for both, and verifies the files. At the
+    /// start nullptr.
     void load(const ModelSetting& setting, const LoadedModel* old,
-              std::function<void(const Loaded&)> take);
+              std::function<void(const Loaded&)> done);
     void start_next_reload();
     void take_reloaded(const Loaded& loaded);
     void replace(std::size_t place, std::shared_ptr<LoadedModel> loaded);
@@ -102,14 +109,15 @@ class ModelSet {
     asio::io_context& loop_;
     const Events events_;
     Models models_;
-    Models retired_;  // replaced, but with answers still to give
+    Models retired_;  // replaced, and not freed yet
     std::deque<Reload> waiting_reloads_;
     std::map<std::string, std::string> failures_;  // model to message, until a reload succeeds
     std::optional<Error> fault_;
     bool is_loading_ = false;
     bool is_stopped_ = false;
     std::size_t freeing_ = 0;  // models that the other thread frees
-    Clock::time_point load_anyway_at_ = Clock::time_point::min();  // when close_readers is due
+    Clock::time_point close_readers_at_ = Clock::time_point::min();  // // if retired_ is not empty
+                                                                     // then
     std::uint64_t reloads_ = 0;
     std::uint64_t failed_reloads_ = 0;
     asio::thread_pool loading_{1};  // loads and frees models

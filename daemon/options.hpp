@@ -1,4 +1,4 @@
-// The daemon's command line and configuration file.
+// Reads the daemon's command line and configuration file.
 #pragma once
 
 #include <spdlog/common.h>
@@ -11,14 +11,15 @@
 
 namespace gloved::daemon {
 
+/// What the command line and the configuration file say.
 struct Options {
     Settings settings;
     spdlog::level::level_enum log_level = spdlog::level::info;
     bool check = false;  ///< check the models and exit
 };
 
-/// Reads the command line and the file of --config. Nothing for --help and --version, which are
-/// answered on `out`. Error: bad_request, wrong usage.
+/// Reads the command line, and the file of --config if it is given. For --help and --version,
+/// prints the answer on `out` and returns nullopt. Error: bad_request, for wrong usage.
 Result<std::optional<Options>> read_options(int argc, char** argv, std::ostream& out);
 
 }  // namespace gloved::daemon

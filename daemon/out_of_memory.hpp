@@ -1,5 +1,5 @@
-// Memory that runs out: a reload that would not fit is refused; an allocation that fails ends the
-// process.
+// What the daemon does about too little memory: refuses a reload that would not fit, and ends when
+// an allocation fails.
 #pragma once
 
 #include "common/result.hpp"
@@ -7,14 +7,16 @@
 
 namespace gloved::daemon {
 
-/// Sets the new-handler: when an allocation fails, it writes one line to stderr and ends the
-/// process with status 1, so that a supervisor starts it again.
+/// Installs a handler with std::set_new_handler: when an allocation fails, it writes one line to
+/// stderr and ends the process with status 1. Its supervisor (systemd) starts it again.
 void install_out_of_memory_handler();
 
-/// Checks whether a model fits into memory beside those that are loaded: what its key index, its
-/// spelling index and its cpu engine allocate, and with `locks_files` its files too. A model that
-/// cannot be read passes: the loader says what is wrong with it. (What a GPU or its driver has no
-/// memory for, the engine refuses.) Error: unavailable.
+/// Checks whether a reload's model fits into the memory that available_memory() reports, besides
+/// the models that are loaded. Counts what the model's key index, its SpellingIndex and the cpu
+/// engine allocate. `planes`: the engine uses a plane, and so allocates one if the model stores
+/// none. `locks_files`: the files will be locked in memory, and so count too. A model that cannot
+/// be read passes, since loading it gives a better error. GPU memory is not checked here. Error:
+/// unavailable.
 Status check_memory_for(const ModelSetting& setting, bool planes, bool locks_files);
 
 }  // namespace gloved::daemon

@@ -1,4 +1,4 @@
-// Locks a model's pages in memory.
+// Locks a model's files in memory (mlock), as --pin asks, so that the system cannot evict them.
 #pragma once
 
 #include <atomic>
@@ -15,29 +15,34 @@
 
 namespace gloved::daemon {
 
-/// Bytes that this process may lock (RLIMIT_MEMLOCK); nothing: no limit.
+/// How many bytes this process may lock in all (RLIMIT_MEMLOCK); nullopt: any number.
 std::optional<std::uint64_t> memlock_limit();
-/// «8388608», or «unlimited».
+/// Such a limit as text: «8388608», or «unlimited».
 std::string describe(const std::optional<std::uint64_t>& limit);
 
-/// Locks the model's values and planes in memory. Error: unavailable, with the remedy.
+/// Locks the model's values and planes files in memory and waits until they are read. Error:
+/// unavailable; the message says how to raise the limit, and nothing stays locked.
 Status lock_values(const format::Model& model);
 
 enum class PinState { off, pending, on, refused };
 /// «off», «pending», «on» or «refused», as STATS and METRICS show it.
 std::string_view to_string(PinState state);
 
-/// Locks them on a thread of its own: mlock reads the whole files, and answers need not wait.
+/// Locks a model's values and planes files on a thread of its own. mlock reads the whole files, and
+/// queries are answered meanwhile.
 class Pinning {
   public:
-    /// Pin::on: they are locked already.
+    /// Pin::automatic starts the thread, which waits for the first answered batch (2 s at most)
+    /// before it locks. Pin::off locks nothing. Pin::on means that the caller has called
+    /// lock_values. `batches_answered`, a counter of the model's worker, must outlive the Pinning.
     Pinning(std::shared_ptr<const format::Model> model, Pin pin,
             const std::atomic<std::uint64_t>& batches_answered);
     Pinning(const Pinning&) = delete;
     Pinning& operator=(const Pinning&) = delete;
+    /// Ends the thread; waits for at most one 64 MiB piece of it.
     ~Pinning();
 
-    /// Any thread.
+    /// `pending` until all is locked; `refused` if the system refuses. Any thread.
     PinState state() const { return state_.load(); }
 
   private:

@@ -1,4 +1,4 @@
-// Replies: what each verb answers, and one answer on its way to a connection.
+// Reply: one answer on its way to a connection. Also makes the short answers of verbs.
 #pragma once
 
 #include <cstddef>
@@ -21,49 +21,52 @@ namespace gloved::daemon {
 
 class LoadedModel;
 
-/// The lines of an OK: text where they are few and short, otherwise a source that makes it.
+/// The lines of an OK reply: complete in `text` if they are few and short, otherwise rendered by
+/// `source` piece by piece.
 struct Lines {
-    std::size_t count = 0;
+    std::size_t count = 0;  ///< number of lines
     std::string text;
     std::unique_ptr<TextSource> source;
 };
 
-/// An answer as text, then a source that renders the rest piece by piece: a long answer is never
-/// whole in memory as text.
+/// A reply: text, and perhaps a TextSource that renders the rest piece by piece, so that a long
+/// answer is never whole in memory as text. Not safe for concurrent use.
 class Reply {
   public:
     Reply() = default;
     explicit Reply(std::string text) : text_(std::move(text)) {}
-    /// An ERR.
+    /// An ERR reply.
     Reply(wire::Form form, Error error);
-    /// An OK with these status fields and lines.
+    /// An OK reply with these status fields and lines.
     Reply(wire::Form form, wire::Verb verb, const std::vector<wire::StatusField>& status = {},
           Lines lines = {});
-    /// An answer that cannot be continued: close the connection.
+    /// For an answer that was begun and cannot be continued: the connection must be closed.
     static Reply broken() {
         Reply reply;
         reply.is_broken_ = true;
         return reply;
     }
 
-    /// Appends text while `out` has less than `enough_bytes` and the next text is cheap to render.
+    /// Appends text until `out` has `enough_bytes` in all, the reply is finished, or the next piece
+    /// is costly.
     void append_to(std::string& out, std::size_t enough_bytes);
-    /// Whether `make_costly_piece` has to render the next piece, on the engine's thread.
+    /// Whether the next piece takes long to render: then the engine's thread has to call
+    /// `make_costly_piece`, not the loop thread.
     bool is_costly() const { return source_ != nullptr && source_->is_costly(); }
-    /// Renders the next piece of a costly source.
+    /// Renders the next costly piece, for `append_to`.
     void make_costly_piece();
     /// Whether all text has been appended.
     bool finished() const { return text_.empty() && source_ == nullptr; }
     bool is_broken() const { return is_broken_; }
-    /// Memory that it holds, approximately.
+    /// Bytes of memory that the reply holds, approximately.
     std::size_t held_bytes() const {
         return text_.capacity() + (source_ != nullptr ? source_->held_bytes() : 0);
     }
-    /// The error of an ERR that is not finished; else null.
+    /// The error of an ERR reply that is not finished; otherwise nullptr.
     const Error* error() const { return error_ != nullptr ? &error_->error() : nullptr; }
-    /// The code of an ERR, finished or not.
+    /// The code of an ERR reply, finished or not; nullopt for an OK.
     std::optional<ErrorCode> error_code() const { return error_code_; }
-    /// Adds suggestions to an unknown_word of which nothing has been appended.
+    /// Adds suggestions to an unknown_word reply. Call it before the first append_to.
     void suggest(std::vector<std::string> suggestions) { error_->suggest(std::move(suggestions)); }
 
   private:
@@ -71,27 +74,28 @@ class Reply {
     void append_piece(std::string& out, std::size_t enough_bytes);
 
     std::string text_;
-    std::unique_ptr<TextSource> source_;  // null when it is finished
+    std::unique_ptr<TextSource> source_;  // nullptr once it is finished
     ErrorLine* error_ = nullptr;          // source_, where that is one
     std::optional<ErrorCode> error_code_;
     wire::Form form_ = wire::Form::text;
     bool is_broken_ = false;
 };
 
-/// The status fields of every answer that a model gives: rows, model, generation.
+/// The status fields of every answer about a model: rows, model, generation. `name` is the model's.
 std::vector<wire::StatusField> model_fields(const std::string& name, const format::Model& model);
-/// Those of certify=1.
+/// Appends the status fields that certify=1 asks for.
 void append_certificate(std::vector<wire::StatusField>& fields, const kernels::Answer& answer);
 
-/// The line of RANK.
+/// The line of the reply to RANK.
 Lines rank_line(wire::Form form, std::uint64_t rank);
-/// The line of SIM or DIST: one number, a «score» or a «distance».
+/// The line of the reply to SIM or DIST: one number, called `name` («score», «distance») in JSON.
 Lines score_line(wire::Form form, std::string_view name, double value);
 
+/// The reply to HELP.
 Reply help_reply(wire::Form form);
-/// To USE.
+/// The reply to USE; `loaded` is the model that it selects.
 Reply use_reply(wire::Form form, const LoadedModel& loaded);
-/// To MODELS or RELOAD: a line a model.
+/// The reply to MODELS or RELOAD (`verb`): one line per model.
 Reply models_reply(wire::Form form, wire::Verb verb,
                    const std::vector<std::shared_ptr<LoadedModel>>& models);
 

@@ -1,4 +1,4 @@
-// Resolves a parsed request: into a query for an engine, or into an answer that needs none.
+// Turns a parsed request into a query for an engine, or into an answer if it needs no engine.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@
 
 namespace gloved::daemon {
 
-/// Whether an engine answers this verb; the others read only a few rows.
+/// Whether this verb needs an engine. The others read only a few rows.
 bool needs_engine(wire::Verb verb);
 
-/// Resolves NEAR, NEARVEC, ANALOGY or RANK into a query. Errors: unknown_word (its subject is the
-/// word), zero_vector, bad_request.
+/// Makes the query for a NEAR, NEARVEC, ANALOGY or RANK request: looks its words up in `model`.
+/// Errors: unknown_word (with the word in Error::subject), zero_vector, bad_request.
 Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model);
 
-/// Computes the lines of the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS. Errors:
-/// unknown_word, zero_vector.
+/// Computes the lines of the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS, as text or JSON.
+/// Errors: unknown_word, zero_vector.
 Result<Lines> answer_without_engine(const wire::Request& request,
                                     const std::shared_ptr<const format::Model>& model,
                                     wire::Form form);

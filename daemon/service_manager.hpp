@@ -1,5 +1,6 @@
-// The protocol with systemd: passed sockets, notifications and the watchdog (sd_listen_fds(3),
-// sd_notify(3), sd_watchdog_enabled(3)). Does nothing without a service manager.
+// How the daemon talks to its service manager, systemd: the socket that it passes, notifications,
+// and the watchdog (sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3)). Without a service
+// manager all functions do nothing.
 #pragma once
 
 #include <sys/socket.h>
@@ -15,15 +16,16 @@
 
 namespace gloved::daemon {
 
-/// The listening Unix stream socket that this process was started with, if any. Removes LISTEN_FDS
-/// from the environment. Error: conflict, for another kind of descriptor or more than one.
+/// Takes the listening Unix stream socket that the manager passed to this process; nullopt if it
+/// passed none. Removes LISTEN_FDS from the environment. Error: conflict, for another kind of
+/// descriptor or more than one.
 Result<std::optional<UniqueFd>> passed_socket();
 
-/// The interval of the manager's watchdog, if it has one.
+/// The interval within which the manager's watchdog expects `alive`; nullopt without a watchdog.
 std::optional<std::chrono::microseconds> watchdog_interval();
 
-/// Sends notifications without ever waiting for the manager, which sd_notify would. Not safe for
-/// concurrent use.
+/// Sends notifications to the manager. Unlike sd_notify, never waits until it has room for them.
+/// Not safe for concurrent use.
 class ServiceManager {
   public:
     /// Takes the socket from NOTIFY_SOCKET, if it is set.
@@ -31,12 +33,13 @@ class ServiceManager {
 
     /// Reports that the service is ready.
     void ready();
-    /// Feeds the watchdog. Not repeated if the manager has no room for it.
+    /// Reports to the watchdog that the service works. Dropped if the manager has no room.
     void alive() const;
+    /// Reports that the service is stopping.
     void stopping();
-    /// Sets the line of `systemctl status`; sent if it differs from the last.
+    /// Sets the line that `systemctl status` shows. Sends it only if it differs from the last.
     void status(const std::string& text);
-    /// Sends again what the manager had no room for. Call it a few times a second.
+    /// Sends what the manager had no room for. Call it a few times a second.
     void send_pending();
 
   private:

@@ -1,4 +1,5 @@
-// One connection: reads requests, keeps their answers in order, writes them.
+// Session: one client's connection. Reads requests, submits them to engines, and writes the answers
+// in the order of the requests.
 #pragma once
 
 #include <sys/types.h>
@@ -23,53 +24,56 @@ namespace gloved::daemon {
 
 class Server;
 
-/// The process at the other end of a connection, as the kernel reports it.
+/// The process at the other end of a connection, as the kernel reports it (SO_PEERCRED).
 struct Peer {
     uid_t uid = static_cast<uid_t>(-1);
     pid_t pid = 0;
 };
 
-/// Runs on the loop thread as two coroutines that share it: one reads requests and submits them,
-/// one writes the answers that are ready at the head of the line. Ends too when the peer vanishes.
+/// Two coroutines on the loop thread, which keep the Session alive: one reads requests and submits
+/// them, the other writes answers, the oldest request's first. Ends when the peer closes or
+/// vanishes, after a deadline, or when the daemon stops. Call all functions on the loop thread.
 class Session : public std::enable_shared_from_this<Session> {
   public:
-    /// refused: one connection too many. It gets an ERR line, and its input is ignored.
+    /// A refused connection is one too many: it gets one ERR line, and its input is ignored.
     enum class Kind { admitted, refused };
 
     Session(Server& server, Socket socket, Peer peer, std::uint64_t id, Kind kind = Kind::admitted);
     ~Session();
 
-    /// Starts the coroutines.
+    /// Starts the coroutines of an admitted connection.
     void start();
-    /// Instead: sends `reason` as the last line, see `end_with`.
+    /// Starts a refused connection instead: sends an ERR line about `reason` and closes.
     void start_refused(const Error& reason);
-    /// Ends the connection if a deadline has passed. Call it a few times a second.
+    /// Ends the connection if one of its deadlines (Limits) has passed. Call it a few times a
+    /// second.
     void enforce_deadlines(Clock::time_point now);
-    /// Answers the requests that have arrived, then closes. A peer without a request so far has a
-    /// second to send one.
+    /// Begins the end of the connection when the daemon stops: answers the requests that have
+    /// arrived, then closes. A peer that has sent no request yet has a second to send one.
     void begin_drain();
-    /// Closes at once.
+    /// Closes the connection at once; unanswered requests get no answer.
     void close();
     /// Whether one of these models still owes the peer an answer.
     bool is_owed_answers_of(const std::vector<std::shared_ptr<LoadedModel>>& models) const;
 
   private:
-    /// A request's place in the order of answers.
+    /// A request that is not completely answered, in the order of requests.
     struct Slot {
         std::optional<wire::Verb> verb;  // none if the line could not be parsed
         wire::Form form = wire::Form::text;
         Reply reply;
-        std::shared_ptr<LoadedModel> model;  // whose engine answers it
-        EngineWorker* worker = nullptr;      // that engine
+        std::shared_ptr<LoadedModel> model;  // the model that it asks; kept until it is answered
+        EngineWorker* worker = nullptr;      // the worker of the engine that answers it, if any
         Times times;                         // only `arrived`, unless an engine answers
-        bool ready = false;
-        bool begun = false;  // some of it is written
-        std::size_t held_bytes = 0;
+        bool ready = false;                  // `reply` can be written
+        bool begun = false;                  // some of `reply` is written
+        std::size_t held_bytes = 0;          // of request and reply
     };
 
     asio::awaitable<void> read_requests();
     asio::awaitable<void> write_answers();
-    /// Writes all of `bytes`. Error: the system's, or timed_out when the peer reads too slowly.
+    /// Writes all of `bytes`. The result is the system's error, or timed_out if the peer reads too
+    /// slowly.
     asio::awaitable<error_code> send(std::string_view bytes);
     void wait_for_room();
     void watch_for_hangup();
@@ -77,10 +81,11 @@ class Session : public std::enable_shared_from_this<Session> {
     /// Starts a coroutine of this session.
     template <class Coroutine>
     void spawn(Coroutine coroutine);
-    /// Sends a last line and ends the connection. Further input is read and dropped, so that the
-    /// peer receives the line, until it closes or kLinger is over.
+    /// Sends an ERR line as the last one and ends the connection. Until the peer closes, 2 s at
+    /// most, further input is read and dropped: closing earlier could destroy the line.
     void end_with(Error last_line);
-    /// Shuts the input down: reads what has arrived; later writes of the peer fail.
+    /// Shuts the input down (shutdown(2)): what has arrived can be read, later writes of the peer
+    /// fail.
     void stop_reading();
     void handle_line(std::string_view line);
     std::shared_ptr<Slot> make_slot(std::optional<wire::Verb> verb) const;
@@ -92,14 +97,14 @@ class Session : public std::enable_shared_from_this<Session> {
     void use(const wire::Request& request);
     void show_statistics(const wire::Request& request);
     void reload(const wire::Request& request);
-    /// Takes an answer from an engine.
+    /// Called when an engine's reply is in `slot`.
     void take_answer(const std::shared_ptr<Slot>& slot);
     void mark_ready(const std::shared_ptr<Slot>& slot);
-    /// Asks the engine's thread for the next piece of an answer.
+    /// Submits a job for the next costly piece of a reply (Reply::is_costly).
     void request_next_piece(const std::shared_ptr<Slot>& slot);
     Job job_for(const std::shared_ptr<Slot>& slot);
     void set_read_deadline();
-    /// Whether another request may be taken on.
+    /// Whether another request is within the limits of connection_memory.hpp.
     bool has_room() const;
 
     Server& server_;
@@ -108,19 +113,20 @@ class Session : public std::enable_shared_from_this<Session> {
     const std::uint64_t id_;
     const Kind kind_;
     wire::Form form_ = wire::Form::text;
-    std::size_t model_ = 0;  // its place in the ModelSet
+    std::size_t model_ = 0;  // place in the ModelSet of the model that USE selected
     wire::LineSplitter lines_;
     std::list<std::shared_ptr<Slot>> slots_;  // oldest first; an empty deque takes 600 bytes
-    std::size_t held_bytes_ = 0;              // by all slots
-    Signal writer_wakeup_;  // the head may be ready, reading has ended, or there is room to write
+    std::size_t held_bytes_ = 0;              // sum over all slots
+    // Wakes the writer: the oldest slot may be ready, reading has ended, or there is room to write.
+    Signal writer_wakeup_;
     bool awaits_room_ = false;    // an asynchronous wait for room to write is pending
-    Signal reader_wakeup_;        // there may be room for another request
-    bool awaits_reload_ = false;  // later requests are for the new model: not read before
+    Signal reader_wakeup_;        // wakes the reader: there may be room for another request
+    bool awaits_reload_ = false;  // reads no request until the RELOAD before it is done
     bool reading_ended_ = false;
     bool discards_input_ = false;   // after the last line: further input is dropped
-    bool lingering_ = false;        // all is sent, and our side is shut down
-    bool has_asked_ = false;        // has read a request
-    bool input_shut_down_ = false;  // by us: the end of input is not the peer's
+    bool lingering_ = false;        // all is sent, and the output is shut down
+    bool has_asked_ = false;        // a request has been read
+    bool input_shut_down_ = false;  // by stop_reading: the end of input is not the peer's
     bool draining_ = false;
     std::shared_ptr<std::atomic<bool>> abandoned_ = std::make_shared<std::atomic<bool>>(false);
     Clock::time_point read_deadline_ = Clock::time_point::max();

@@ -1,4 +1,4 @@
-// The settings of the daemon, from its command line and configuration file.
+// The daemon's settings; options.hpp reads them from its command line and configuration file.
 #pragma once
 
 #include <chrono>
@@ -13,12 +13,12 @@ namespace gloved::daemon {
 
 using Clock = std::chrono::steady_clock;
 
-/// Limits on what peers can make the daemon hold or wait for.
+/// Limits on the memory and time that clients can make the daemon spend.
 struct Limits {
-    std::size_t max_k = 65536;
+    std::size_t max_k = 65536;  ///< maximum number of hits that a request may ask for
     std::size_t max_connections = 10000;
-    std::size_t uid_share = 75;       ///< how many of a hundred connections one user may hold
-    std::size_t queue_length = 8192;  ///< requests that wait for an engine; more are answered busy
+    std::size_t uid_share = 75;       ///< per cent of max_connections that one user may hold
+    std::size_t queue_length = 8192;  ///< requests in one engine's queue; further ones get ERR busy
     std::chrono::milliseconds request_timeout{10000};  ///< from reading a request to starting on it
     std::chrono::milliseconds line_timeout{30000};     ///< from a line's first byte to its end
     std::chrono::milliseconds idle_timeout{3600000};   ///< between requests; 0: for ever
@@ -27,6 +27,8 @@ struct Limits {
     std::chrono::milliseconds drain_timeout{10000};  ///< from SIGTERM to cutting what is left
 };
 
+/// Whether a model's files are locked in memory. `automatic`: if the system allows it, after the
+/// start; `on`: before serving, and it is an error if the system refuses.
 enum class Pin { automatic, on, off };
 
 /// A model to serve, and what it is called.
@@ -35,22 +37,23 @@ struct ModelSetting {
     std::string path;
 };
 
+/// All settings. Those without a comment are the options of the same names in `gloved --help`.
 struct Settings {
     std::vector<ModelSetting> models;  ///< the first is the default
     std::string socket_path;
-    std::optional<kernels::EngineKind> engine;  ///< nothing: the best that runs here
-    std::string simd;
-    unsigned threads = 0;
+    std::optional<kernels::EngineKind> engine;  ///< nullopt: the best that runs on this machine
+    std::string simd;      ///< instruction set of the cpu engine; empty: the best
+    unsigned threads = 0;  ///< of the cpu engine; 0: one per processor
     Pin pin = Pin::automatic;
-    bool planes = true;
-    std::uint64_t gpu_memory_bytes = 0;  ///< 0: what is free
-    std::vector<int> devices = {0};
-    bool all_devices = false;
-    double batch_ms = 0;  ///< 0: twice what a single query takes, a millisecond at least
-    bool access_log = false;
+    bool planes = true;                  ///< whether engines use planes
+    std::uint64_t gpu_memory_bytes = 0;  ///< limit per GPU; 0: what is free
+    std::vector<int> devices = {0};      ///< numbers of the GPUs to use
+    bool all_devices = false;            ///< use all GPUs instead
+    double batch_ms = 0;  ///< budget of a batch; 0: twice the time of a single query, at least 1 ms
+    bool access_log = false;  ///< log every answer
     Limits limits;
-    /// Engines that would be preferred but cannot run here, with the reasons; empty where one was
-    /// asked for by name.
+    /// Better engines that cannot run on this machine, with the reasons, for STATS; empty if
+    /// `engine` is set.
     std::string missing_engines;
 };
 

@@ -1,13 +1,16 @@
-// Blocks and unblocks the signals that the daemon handles: SIGTERM, SIGINT, SIGHUP.
+// Blocks the signals that the daemon handles, SIGTERM, SIGINT and SIGHUP, until the event loop can
+// handle them.
 #pragma once
 
 namespace gloved::daemon {
 
-/// Blocks them in this thread and in those that it starts. Call it first in a program: a signal
-/// before there is a handler would end the process and leave its socket behind.
+/// Blocks the three signals in this thread and in the threads that it starts afterwards. Call it
+/// first in main: a signal that comes before its handler is installed would end the process, and
+/// leave the file of its socket behind.
 void block_signals() noexcept;
 
-/// Delivers them to this thread again, pending ones at once.
+/// Lets the three signals reach this thread again, those that came meanwhile at once. Call it on
+/// the loop thread, after the handlers are installed.
 void unblock_signals() noexcept;
 
 }  // namespace gloved::daemon

@@ -1,4 +1,5 @@
-// A Unix socket bound to a path; never removes what is not its own.
+// ListeningSocket: the daemon's Unix socket, bound to a path or passed by systemd. Never removes a
+// file that it did not make.
 #pragma once
 
 #include <sys/types.h>
@@ -11,16 +12,18 @@
 
 namespace gloved::daemon {
 
-/// A listening socket at a path. Its destructor removes the path if it is still this socket.
+/// A listening socket. If `bind` made it, the destructor removes its path.
 class ListeningSocket {
   public:
-    /// Binds and listens, mode 0660. Replaces a socket of this user that no process listens on (its
-    /// daemon was killed). Leaves anything else at the path alone: a socket in use or of another
-    /// user, a symlink, a file. Locks PATH.lock for life: two daemons that start at once could each
-    /// take the other's new socket for a dead one. Errors: conflict, or io with the remedy.
+    /// Makes a socket with mode 0660 at `path` and listens. Replaces a socket of this user on which
+    /// no process listens (its daemon was killed). Anything else at the path stays: a socket in use
+    /// or of another user, a symlink, a file. Holds a lock on PATH.lock while the object lives:
+    /// otherwise two daemons that start at once could each take the other's new socket for a dead
+    /// one. Errors: conflict, if something else is there; io, with the remedy.
     static Result<ListeningSocket> bind(const std::string& path);
 
-    /// Takes over a socket that another process has bound; its path stays.
+    /// Takes a listening socket that another process has bound (systemd); its path is never
+    /// removed.
     static ListeningSocket adopt(UniqueFd fd);
 
     ListeningSocket(ListeningSocket&& other) noexcept
@@ -35,13 +38,13 @@ class ListeningSocket {
     ~ListeningSocket() { remove_path(); }
 
     int fd() const { return fd_.get(); }
-    /// Hands the descriptor over; the path stays this object's to remove.
+    /// Gives the descriptor to the caller. The object still removes the path in the end.
     int release_fd() { return fd_.release(); }
-    /// Whether `bind` made it: no other process listens on it.
+    /// Whether `bind` made the socket, so that no other process listens on it.
     bool is_own() const { return !lock_path_.empty(); }
-    /// Where it listens, for messages.
+    /// The path at which the socket listens, for messages.
     const std::string& address() const { return address_; }
-    /// Removes the path if it is still this socket, and the lock file.
+    /// Removes the path, unless somebody has replaced the socket, and the lock file.
     void remove_path();
 
   private:

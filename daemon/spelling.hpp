@@ -14,24 +14,24 @@
 
 namespace gloved::daemon {
 
-/// Finds near spellings by scanning all words of about the same length, most frequent first. Takes
-/// nine bytes per word besides the model. Immutable: any number of threads may ask.
+/// Finds near spellings by scanning all words of about the same length, most frequent first. Holds
+/// nine bytes per word besides the model. Immutable: any number of threads may call `suggest`.
 ///
-/// Words are compared by code points, ignoring case (common/case_fold.hpp). Their distance is the
-/// optimal string alignment: the number of code points to insert, omit, replace, or exchange with
-/// their neighbour, none twice.
+/// Words are compared by code points, ignoring case (common/case_fold.hpp). The distance of two
+/// words is the optimal string alignment distance: the least number of code points to insert, omit,
+/// replace, or exchange with their neighbour, none of them twice.
 class SpellingIndex {
   public:
     static constexpr std::size_t kMaxSuggestions = 5;
 
     /// Reads all keys and ranks of `model` on the calling thread: about 0.1 s for 2.2 million
-    /// words. Keeps the model alive.
+    /// words. Shares ownership of the model.
     explicit SpellingIndex(std::shared_ptr<const format::Model> model);
 
     /// Returns up to kMaxSuggestions words near `word`, never `word` itself: first those that
-    /// differ in case alone, then those at distance 1, then 2, each by rank. For a `word` of one
-    /// code point, only those that differ in case; for two or three, only up to distance 1. `word`
-    /// may be any bytes.
+    /// differ in case alone, then those at distance 1, then 2, each by rank. If `word` has one code
+    /// point, only words that differ in case; if it has two or three, only words up to distance 1.
+    /// `word` may be any bytes.
     ///
     /// Among 2.2 million words this usually takes less than a millisecond, and a few if many have
     /// nearly the same letters. If `deadline` passes first, returns the best words seen: those as
@@ -39,15 +39,16 @@ class SpellingIndex {
     std::vector<std::string> suggest(std::string_view word,
                                      std::chrono::steady_clock::time_point deadline) const;
 
-    /// Bytes that the index takes besides the model.
+    /// Bytes of memory that the index holds besides the model.
     std::size_t size_bytes() const;
 
   private:
     class Search;
 
     std::shared_ptr<const format::Model> model_;
-    // Words by length in code points (255 for more), then by rank. begins_: where each length
-    // begins. Per word: its signature's `present` and `even`, and its row.
+    // The three vectors have an element for each word, ordered by the word's length in code points
+    // (255 for more), then by rank. begins_[n]: index of the first word of length n. present_ and
+    // even_ are the word's signature, which rules most words out without reading them.
     std::array<std::size_t, 257> begins_{};
     std::vector<std::uint32_t> present_;
     std::vector<std::uint8_t> even_;

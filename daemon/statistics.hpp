@@ -1,4 +1,4 @@
-// Counts of requests and connections, for STATS.
+// Statistics: counts of answers and connections, and times of requests, for STATS.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace gloved::daemon {
 
-/// Numbers of verbs and of outcomes: answered, or one of the wire's error codes.
+/// Number of verbs, and of outcomes of a request: answered, or one of the wire's error codes.
 inline constexpr std::size_t kVerbs = static_cast<std::size_t>(wire::Verb::quit) + 1;
 inline constexpr std::size_t kOutcomes = static_cast<std::size_t>(ErrorCode::internal) + 2;
 
@@ -22,12 +22,12 @@ inline constexpr std::size_t kOutcomes = static_cast<std::size_t>(ErrorCode::int
 enum class CloseReason { slow_line, idle, unread };
 inline constexpr std::size_t kCloseReasons = 3;
 
-/// Connections since the start.
+/// Numbers of connections since the start.
 struct ConnectionCounts {
     std::uint64_t admitted = 0;
     std::uint64_t refused = 0;
-    std::uint64_t refused_uid_share = 0;  ///< of them, because their user had too many
-    std::array<std::uint64_t, kCloseReasons> closed{};
+    std::uint64_t refused_uid_share = 0;                ///< of the refused: their user had too many
+    std::array<std::uint64_t, kCloseReasons> closed{};  ///< by CloseReason
 
     void count(CloseReason reason) { ++closed[static_cast<std::size_t>(reason)]; }
     std::uint64_t count_of(CloseReason reason) const {
@@ -35,23 +35,25 @@ struct ConnectionCounts {
     }
 };
 
-/// Counts answers by verb and outcome, times by stage, and connections. On the loop thread.
+/// Counts answers by verb and outcome, times by stage, and connections. Call it on the loop thread.
 class Statistics {
   public:
-    /// A stage of requests that an engine's thread answers.
+    /// A stage of a request that an engine's thread answers, and how long it took each request.
     struct Stage {
         std::string_view name;  ///< «wait», «compute», «deliver», «total»
         Histogram times;
     };
 
-    /// Counts an answer. `verb`: none if the line could not be parsed.
+    /// Counts an answer. `verb`: nullopt if the line could not be parsed; `error`: nullopt for an
+    /// OK.
     void count(std::optional<wire::Verb> verb, std::optional<ErrorCode> error);
-    /// Records the times of an answer from an engine's thread when it is written.
+    /// Records the times of an answer from an engine's thread. `written`: when its last byte was.
     void record(const Times& times, Clock::time_point written);
 
     ConnectionCounts& connections() { return connections_; }
     const ConnectionCounts& connections() const { return connections_; }
 
+    /// Number of OK answers, and of ERR answers.
     std::uint64_t answered() const;
     std::uint64_t refused() const;
     const std::array<Stage, 4>& stages() const { return stages_; }
@@ -73,7 +75,7 @@ class Statistics {
     static std::string name_of_verb(std::size_t verb);
     static std::string name_of_outcome(std::size_t outcome);
 
-    // By verb, the last for lines that could not be parsed; by outcome, the first for answers.
+    // [verb][outcome]. The last verb stands for lines that could not be parsed, outcome 0 for OK.
     std::array<std::array<std::uint64_t, kOutcomes>, kVerbs + 1> counts_{};
     ConnectionCounts connections_;
     std::array<Stage, 4> stages_ = {

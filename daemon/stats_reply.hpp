@@ -1,4 +1,4 @@
-// The replies to STATS and STATS prometheus, as long as all others together (reply.hpp).
+// Makes the replies to STATS and STATS prometheus.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace gloved::daemon {
 
-/// What STATS reports of the daemon.
+/// Where STATS finds what it reports about the daemon.
 struct ServerState {
     const Settings& settings;
     const ModelSet& models;
@@ -22,9 +22,10 @@ struct ServerState {
     Clock::time_point started;
 };
 
-/// Keys and values, those of one model about `loaded`.
+/// The reply to STATS: lines «key TAB value» about the daemon and the model `loaded`.
 Reply stats_reply(wire::Form form, const ServerState& state, const LoadedModel& loaded);
-/// All models in the text exposition format of Prometheus.
+/// The reply to STATS prometheus: lines about the daemon and all models, in the text exposition
+/// format of Prometheus.
 Reply metrics_reply(wire::Form form, const ServerState& state);
 
 }  // namespace gloved::daemon

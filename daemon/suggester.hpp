@@ -1,4 +1,5 @@
-// Searches near spellings of unknown words on a thread of its own, within a time budget.
+// Suggester: looks for words that are spelt nearly like an unknown word, on a thread of its own and
+// within a time budget.
 #pragma once
 
 #include <cstddef>
@@ -14,25 +15,26 @@
 
 namespace gloved::daemon {
 
-/// Spends at most a fifth of one processor. All functions run on the loop thread.
+/// Uses at most a fifth of one processor's time. Call all functions on the loop thread.
 class Suggester {
   public:
-    /// `loop` outlives it.
+    /// `loop` must outlive the Suggester.
     explicit Suggester(asio::io_context& loop);
     Suggester(const Suggester&) = delete;
     Suggester& operator=(const Suggester&) = delete;
 
-    /// Builds a model's index of spellings.
+    /// Has the thread build the SpellingIndex of a model, so that the first `suggest` is quick.
     void prepare(const std::shared_ptr<LoadedModel>& loaded);
-    /// Looks for words of a model that are spelt nearly like `word`, and calls `done` on the loop.
-    /// False, and never, when the budget is spent.
+    /// Has the thread look for words of a model that are spelt nearly like `word`, and call `done`
+    /// with them on the loop. If the budget is spent, returns false and never calls `done`.
     bool suggest(std::shared_ptr<LoadedModel> loaded, std::string word,
                  std::function<void(std::vector<std::string>)> done);
     /// Ends the thread.
     void stop();
 
+    /// Words that were looked for.
     std::uint64_t searches() const { return searches_; }
-    /// Words that the budget left without a search.
+    /// Words that were not looked for because the budget was spent.
     std::uint64_t omitted() const { return omitted_; }
 
   private:

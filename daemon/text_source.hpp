@@ -1,4 +1,5 @@
-// Long answers, rendered piece by piece.
+// TextSource and its kinds: render a long answer piece by piece as the client reads it, so that it
+// is never whole in memory as text.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@
 
 namespace gloved::daemon {
 
-/// Renders the text of one answer in pieces. A source that reads a model keeps it alive. Not safe
-/// for concurrent use.
+/// Renders the lines of one answer, as text or JSON, in pieces. Call append_to until finished(). A
+/// source that reads a model shares its ownership. Not safe for concurrent use.
 class TextSource {
   public:
     TextSource() = default;
@@ -25,17 +26,19 @@ class TextSource {
     TextSource& operator=(const TextSource&) = delete;
     virtual ~TextSource() = default;
 
-    /// Appends text until `out` has `enough_bytes`, or a hundred or so more. A piece may end
-    /// anywhere in a line.
+    /// Appends text to `out` until that has `enough_bytes` in all, or a hundred or so more. A piece
+    /// may end anywhere in a line.
     virtual void append_to(std::string& out, std::size_t enough_bytes) = 0;
     virtual bool finished() const = 0;
-    /// Memory that the source holds, without the text that it has appended.
+    /// Bytes of memory that the source holds, without the model and the text that it has appended.
     virtual std::size_t held_bytes() const = 0;
-    /// Whether rendering takes long, so that the engine's thread has to do it.
+    /// Whether rendering takes too long for the loop thread, so that the engine's thread must call
+    /// append_to.
     virtual bool is_costly() const { return false; }
 };
 
-/// Lines that begin with a word, which may be long, and continue with columns.
+/// Lines that begin with a word, which may be longer than a piece, and continue with columns. A
+/// derived class says what word and columns are for each line.
 class WordLines : public TextSource {
   public:
     void append_to(std::string& out, std::size_t enough_bytes) final;
@@ -45,17 +48,19 @@ class WordLines : public TextSource {
     explicit WordLines(wire::Form form) : line_(form) {}
 
   private:
+    /// Number of lines.
     virtual std::size_t count() const = 0;
+    /// The word of line `number`, from 0.
     virtual std::string_view word(std::size_t number) const = 0;
-    /// Appends the columns after the word.
+    /// Appends the columns after the word of line `number`.
     virtual void append_columns(std::size_t number, wire::LineWriter& line) const = 0;
 
     wire::LineWriter line_;
-    std::size_t next_ = 0;
-    std::size_t written_of_word_ = 0;  // 0: the line has not begun
+    std::size_t next_ = 0;             // number of the line to continue
+    std::size_t written_of_word_ = 0;  // bytes of its word; 0: the line has not begun
 };
 
-/// Hits: word, score, and the requested fields.
+/// The lines of NEAR, NEARVEC, ANALOGY and ODD: word, score, and the requested fields of each hit.
 class HitLines : public WordLines {
   public:
     HitLines(wire::Form form, std::vector<kernels::Hit> hits, std::vector<wire::Field> fields,
@@ -74,7 +79,7 @@ class HitLines : public WordLines {
     std::shared_ptr<const format::Model> model_;
 };
 
-/// Words of a model, and the requested fields.
+/// The lines of PREFIX: word and the requested fields of each row.
 class RowLines : public WordLines {
   public:
     RowLines(wire::Form form, std::vector<kernels::Row> rows, std::vector<wire::Field> fields,
@@ -91,7 +96,8 @@ class RowLines : public WordLines {
     std::shared_ptr<const format::Model> model_;
 };
 
-/// Words of a request, whether the model has each, and if so the requested fields.
+/// The lines of HAS: each word of the request, whether the model has it, and if so the requested
+/// fields.
 class PresenceLines : public WordLines {
   public:
     PresenceLines(wire::Form form, const std::vector<std::string>& words,
@@ -99,8 +105,9 @@ class PresenceLines : public WordLines {
     std::size_t held_bytes() const override;
 
   private:
-    /// A word's end in `text_`, and its row, or kUnknown. A request may have 32,768 words: strings
-    /// of their own would take 1 MiB.
+    /// A word: `end` of its bytes in `text_`, and its row, or kUnknown if the model does not have
+    /// it. One string for all words, because a request may have 32,768: as many strings would take
+    /// 1 MiB.
     struct Entry {
         std::uint32_t end;
         kernels::Row row;
@@ -116,7 +123,7 @@ class PresenceLines : public WordLines {
     std::shared_ptr<const format::Model> model_;
 };
 
-/// One line: a row's vector.
+/// The line of VEC: the vector of one row.
 class VectorLine : public TextSource {
   public:
     VectorLine(wire::Form form, kernels::Row row, std::shared_ptr<const format::Model> model);
@@ -128,16 +135,17 @@ class VectorLine : public TextSource {
     wire::LineWriter line_;
     const kernels::Row row_;
     const std::shared_ptr<const format::Model> model_;
-    std::size_t next_ = 0;  // number of the vector
+    std::size_t next_ = 0;  // index of the component to continue with
     bool finished_ = false;
 };
 
-/// Scores or distances of every pair of rows, a line per row.
+/// The lines of MATRIX: a line for each of `rows`, with its cosines with, or squared distances
+/// from, all of them.
 class MatrixLines : public TextSource {
   public:
     MatrixLines(wire::Form form, wire::Metric metric, std::vector<kernels::Row> rows,
                 std::shared_ptr<const format::Model> model);
-    /// Stops after about two milliseconds, too.
+    /// Also stops after about two milliseconds, whatever `out` has then.
     void append_to(std::string& out, std::size_t enough_bytes) override;
     bool finished() const override { return row_ == rows_.size(); }
     std::size_t held_bytes() const override;
@@ -152,7 +160,8 @@ class MatrixLines : public TextSource {
     std::size_t column_ = 0;
 };
 
-/// An ERR. Accepts suggestions until its first piece is rendered.
+/// An ERR reply. Words that an unknown word may stand for can be added with `suggest`, before the
+/// first append_to.
 class ErrorLine : public TextSource {
   public:
     ErrorLine(wire::Form form, Error error) : form_(form), error_(std::move(error)) {}
@@ -171,8 +180,10 @@ class ErrorLine : public TextSource {
     bool finished_ = false;
 };
 
-/// The canonical cosine of two rows; 0 if the first has a zero vector.
+/// The canonical score (kernels/canonical.hpp) of row b for the vector of row a as the query; 0 if
+/// either vector is zero.
 double cosine(const format::Model& model, kernels::Row a, kernels::Row b);
+/// The squared Euclidean distance of two rows, added in the canonical order.
 double squared_distance(const format::Model& model, kernels::Row a, kernels::Row b);
 
 }  // namespace gloved::daemon
