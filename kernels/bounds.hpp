@@ -1,5 +1,5 @@
-// How far a float32 first pass can be from the canonical score, and how queries are scaled so that
-// the bound holds.
+// Proven bounds on how far the estimates of a first pass (float32, float16) can be from canonical
+// scores. Engines skip rows by these bounds. Also how queries are scaled so that the bounds hold.
 //
 // Let u = 2^-24 and n = dim. The pass computes d = fl32(Σ q_i x_i) in some order, and from it, in
 // float64,
@@ -36,6 +36,7 @@
 namespace gloved::kernels {
 
 inline constexpr double kHalfUlp = 0x1p-24;  // u
+/// Norms of rows for which the claim holds.
 inline constexpr double kMinNorm = 0x1p-60;
 inline constexpr double kMaxNorm = 0x1p60;
 
@@ -44,14 +45,15 @@ inline double score_error_bound(std::size_t dim) {
     return 1.01 * (static_cast<double>(dim) + 4.0) * kHalfUlp;
 }
 
-/// Whether the claim covers a row of that norm; others (zero, tiny, huge, damaged) are scored
-/// canonically at once.
+/// Whether the claim covers a row of this norm. Engines compute the canonical score of other rows
+/// (zero, tiny, huge, damaged) without an estimate.
 inline bool bound_covers(double norm) { return norm >= kMinNorm && norm <= kMaxNorm; }
 
-/// The cutoff that a dot product is compared with in float32: if a row's estimate + bound reaches
-/// `threshold`, then d >= fl32(cutoff · fl32(|x|)). Rounding the cutoff, the norm and their product
-/// moves the right side by less than 3.01 u |q| |x| (thresholds are at most 1 + bound in size),
-/// which the 4 u pay for. An infinite threshold gives an infinite cutoff.
+/// Turns a threshold for scores into a cutoff for the pass's float32 dot products d: if a row's
+/// estimate + bound reaches `threshold`, then d >= fl32(cutoff · fl32(|x|)). `query_norm` is |q|.
+/// Rounding the cutoff, the norm and their product moves the right side by less than 3.01 u |q| |x|
+/// (thresholds are at most 1 + bound in size), which the 4 u pay for. An infinite threshold gives
+/// an infinite cutoff.
 inline float float_cutoff(double threshold, double bound, double query_norm) {
     return static_cast<float>((threshold - bound - 4.0 * kHalfUlp) * query_norm);
 }

@@ -1,4 +1,5 @@
-// What scans a model: one interface, whatever the hardware.
+// Engine: the interface of the engines that answer queries on a model, and the types of queries and
+// answers. registry.hpp makes an engine.
 #pragma once
 
 #include <array>
@@ -27,12 +28,12 @@ enum class EngineKind { cuda, cpu };
 /// The kind's name in options, requests and STATS: «cuda», «cpu».
 std::string_view to_string(EngineKind kind);
 
-/// Parses the name of an engine; «auto» is nothing: the first kind that can run. Error:
-/// unavailable, with the names there are.
+/// Parses the name of an engine. «auto» gives nullopt, which means the first kind that can run.
+/// Error: unavailable, whose message lists the names.
 Result<std::optional<EngineKind>> parse_engine(std::string_view name);
 
-/// Ways to an answer: by a plane of 4 bits a component, by bounds in float16 or float32, or by
-/// every row's canonical score (float64).
+/// How a pass rules rows out: by a plane of 4 bits per component, by estimates in float16 or
+/// float32, or not at all: it computes every row's canonical score (float64).
 enum class Pass { plane, float16, float32, float64 };
 
 inline constexpr std::array kPasses = {Pass::plane, Pass::float16, Pass::float32, Pass::float64};
@@ -40,14 +41,15 @@ inline constexpr std::array kPasses = {Pass::plane, Pass::float16, Pass::float32
 /// The pass's name in status lines and STATS: «plane», «float16», «float32», «float64».
 std::string_view to_string(Pass pass);
 
-/// One answer. Order of answers: score descending, then row ascending.
+/// A row in an answer, with its canonical score. Hits are in the order of descending scores, equal
+/// scores in the order of rows.
 struct Hit {
     Row row = 0;
     double score = 0;
     friend bool operator==(const Hit&, const Hit&) = default;
 };
 
-/// Whether `a` stands before `b` in an answer. A strict total order on hits of distinct rows.
+/// Whether `a` comes before `b` in an answer. A strict total order on hits of distinct rows.
 inline bool comes_before(const Hit& a, const Hit& b) {
     return a.score != b.score ? a.score > b.score : a.row < b.row;
 }
@@ -58,87 +60,91 @@ struct QueryVector {
     double norm = 0;
 };
 
-/// The k rows of largest cosine to `vector`.
+/// Asks for the k rows with the largest cosine with `vector`.
 struct Cosine {
     QueryVector vector;
 };
 
-/// At least one vector in all. The k rows of largest Π((1+cos)/2 of positives) / (Π((1+cos)/2 of
-/// negatives) + 1e-6), float64, in argument order: 3CosMul of Levy and Goldberg 2014, «Linguistic
-/// Regularities in Sparse and Explicit Word Representations».
+/// Asks for the k rows with the largest 3CosMul score: Π((1+cos)/2 of positives) / (Π((1+cos)/2 of
+/// negatives) + 1e-6), in float64, multiplied in the order of the vectors. There is at least one
+/// vector in all. (Levy and Goldberg 2014, «Linguistic Regularities in Sparse and Explicit Word
+/// Representations».)
 struct CosMul {
     std::vector<QueryVector> positives;
     std::vector<QueryVector> negatives;
 };
 
-/// How many eligible rows come before `row` in the answer to Cosine{vector}, `row` itself not
-/// counted.
+/// Asks how many eligible rows come before `row` in the answer to Cosine{vector}. `row` itself is
+/// not counted.
 struct CountBefore {
     QueryVector vector;
     Row row = 0;
 };
 
-/// Which rows are eligible: all of the conditions hold.
+/// The conditions for a row to be eligible, that is, allowed in the answer. All must hold.
 struct Filter {
     std::uint32_t rank_below = std::numeric_limits<std::uint32_t>::max();  ///< rank < rank_below
     std::optional<RowRange> rows;                                          ///< first <= row < last
     double min_score = -std::numeric_limits<double>::infinity();           ///< score >= min_score
 };
 
+/// What an engine is asked.
 struct Query {
     std::variant<Cosine, CosMul, CountBefore> kind;
-    std::size_t k = 10;  ///< at least 1; more than are eligible returns all that are (CountBefore:
-                         ///< ignored)
-    std::vector<Row> excluded;  ///< rows that are not eligible, in any order
+    /// Number of hits, at least 1; fewer if fewer rows are eligible. CountBefore ignores it.
+    std::size_t k = 10;
+    std::vector<Row> excluded;  ///< further rows that are not eligible, in any order
     Filter filter;
 };
 
 /// How an answer was found. Not part of the answer: may differ from run to run.
 struct Certificate {
-    std::uint64_t scanned = 0;   ///< rows whose score was bounded
+    std::uint64_t scanned = 0;   ///< rows for whose score a bound was computed
     std::uint64_t rescored = 0;  ///< rows whose canonical score was computed
-    /// Rows that a plane let through, so that their vectors were read; without a plane as many as
-    /// were scanned.
+    /// Rows that the plane did not rule out, so that their vectors were read; without a plane,
+    /// `scanned`.
     std::uint64_t survivors = 0;
-    /// Bytes of the plane and of vectors that this answer needed, each counted once, whatever else
-    /// shared its pass.
+    /// Bytes of the plane and of vectors that this query's pass read for it, each counted once,
+    /// even if other queries shared the pass.
     std::uint64_t read_bytes = 0;
-    /// Every row that was not rescored has a canonical score below this (-infinity: there are
-    /// none).
+    /// Every row that was not rescored has a canonical score below this; -infinity if all were
+    /// rescored.
     double rejected_below = -std::numeric_limits<double>::infinity();
-    Pass pass = Pass::float32;  ///< that led to the answer
-    /// A plane was read first and ruled out so little that `pass` answered instead.
+    Pass pass = Pass::float32;  ///< the pass that gave the answer
+    /// Whether a plane was read first, but ruled out so few rows that `pass` had to answer instead.
     bool plane_overflowed = false;
-    double device_ms = 0;  ///< of the pass on its device, where EngineOptions asked for it; shared
-                           ///< by all of a batch
+    /// Time of the pass on the GPU if EngineOptions::time_device is set. All queries of a batch
+    /// have the same.
+    double device_ms = 0;
 };
 
+/// The answer to a query.
 struct Answer {
-    std::vector<Hit> hits;    ///< Cosine and CosMul, in order
-    std::uint64_t count = 0;  ///< CountBefore
+    std::vector<Hit> hits;    ///< for Cosine and CosMul, best first
+    std::uint64_t count = 0;  ///< for CountBefore
     Certificate certificate;
 };
 
 /// What an engine holds on its GPUs, and how long each part of its start took.
 struct GpuFacts {
-    std::size_t memory_bytes = 0;  ///< of device memory, on all GPUs
-    std::size_t host_bytes = 0;    ///< of page-locked host memory that the GPUs read
-    std::size_t shards = 0;
-    std::size_t pass_queries = 0;        ///< queries that a float16 pass takes at once
-    std::size_t plane_pass_queries = 0;  ///< and a pass over the plane; 0: there is none
-    bool holds_vectors = false;
+    std::size_t memory_bytes = 0;        ///< device memory, on all GPUs together
+    std::size_t host_bytes = 0;          ///< page-locked host memory that the GPUs read
+    std::size_t shards = 0;              ///< number of shards
+    std::size_t pass_queries = 0;        ///< maximum number of queries of a float16 pass
+    std::size_t plane_pass_queries = 0;  ///< the same of a pass over the plane; 0: there is none
+    bool holds_vectors = false;          ///< in device memory
     bool holds_plane = false;
     bool upload_pinned = false;  ///< the mapped model was page-locked while it was copied
-    double driver_ms = 0;
-    double context_ms = 0;
-    double pin_ms = 0;
-    double upload_ms = 0;
-    double plane_ms = 0;
-    double prepare_ms = 0;
+    double driver_ms = 0;        ///< starting the driver
+    double context_ms = 0;       ///< creating contexts and loading kernels
+    double pin_ms = 0;           ///< page-locking the mapped model, within upload_ms
+    double upload_ms = 0;        ///< copying the vectors
+    double plane_ms = 0;         ///< building the plane if the model stores none
+    double prepare_ms = 0;       ///< allocating, and computing what the GPUs hold besides vectors
 };
 
-/// Answers queries on one model. `run` is for one thread at a time (the engine has its own threads
-/// inside); different engines on one model may run at once.
+/// Answers queries on one model. One thread at a time may call `run`; an engine has its own threads
+/// inside. Different engines on one model may run at the same time.
 class Engine {
   public:
     virtual ~Engine() = default;
@@ -149,19 +155,20 @@ class Engine {
     std::string name() const { return std::string(to_string(kind())); }
     /// One line for people: instruction set or device, threads.
     virtual std::string description() const = 0;
-    /// Answers all queries, in their order, in as few passes over the model as they fit. Each
-    /// answer depends on the model and its query alone, not on what else is in the batch. Every row
-    /// named must be of the model, every vector of its dim. Error: device, after which the engine
-    /// is of no more use: nothing was answered, and nothing will be.
+    /// Answers a batch: answer i is for queries[i]. Makes as few passes over the model as it can.
+    /// An answer (except its certificate) depends on the model and its query alone, not on the rest
+    /// of the batch. Every row in a query must be a row of the model, every vector must have its
+    /// dim. Error: device; then no query was answered, and the engine is unusable.
     virtual Result<std::vector<Answer>> run(std::span<const Query> queries) = 0;
-    /// The same from call to call; nothing for an engine without a GPU. Any thread.
+    /// Facts about an engine on GPUs, fixed when it was made; nullopt for other engines. Any
+    /// thread.
     virtual std::optional<GpuFacts> gpu_facts() const { return std::nullopt; }
 
   protected:
     Engine() = default;
 };
 
-/// How many vectors a query sends through a pass: what its cost grows with.
+/// The number of vectors that a query compares with every row. A batch's cost grows with the sum.
 std::size_t vectors_of(const Query& query);
 
 }  // namespace gloved::kernels

@@ -1,4 +1,4 @@
-// Options of an engine: threads, devices, planes, memory.
+// Options with which an engine is made: threads, devices, planes, memory.
 #pragma once
 
 #include <cstddef>
@@ -8,31 +8,31 @@
 
 namespace gloved::kernels {
 
-/// What an engine may be told at its making.
+/// Options for make_engine. «cuda:» and «cpu:» mark those that only one engine reads.
 struct EngineOptions {
-    unsigned threads = 0;  ///< 0: one a processor that the process may use
-    /// Reads a 4-bit plane of the model first, and only the vectors that it lets through: faster,
-    /// for an eighth more memory where dim is 300. Answers are the same.
+    unsigned threads = 0;  ///< 0: one per processor that the process may use
+    /// Whether to read a 4-bit plane of the model first, and only the vectors that it does not rule
+    /// out. Faster; takes an eighth more memory for dim 300. Answers are the same.
     bool planes = true;
-    /// cuda: by the plane even where a small model's vectors are read sooner. For tests.
+    /// cuda: use the plane even for a small model, whose vectors are read faster. For tests.
     bool planes_always = false;
-    std::string simd = {};  ///< cpu: instruction set by name (see simd_names); empty: the best that
-                            ///< the processor has
-    /// cuda: devices by number; rows are split evenly between them. One that is named twice holds
-    /// two parts.
+    /// cpu: name of the instruction set (see simd_names); empty: the processor's best.
+    std::string simd = {};
+    /// cuda: numbers of the devices; rows are split evenly between them. A device that is named
+    /// twice holds two shards.
     std::vector<int> devices = {0};
-    /// cuda: of each device's memory, at most so much is used; 0: as much as is free. Where the
-    /// model does not fit, and planes are asked for, devices hold its plane alone and read the few
-    /// vectors that matter from page-locked host memory.
+    /// cuda: limit on the memory used on each device; 0: what is free. If the model does not fit
+    /// and `planes` is true, devices hold only its plane, and read the few vectors that they need
+    /// from page-locked host memory.
     std::size_t gpu_memory_bytes = 0;
-    bool all_devices = false;  ///< cuda: every device there is, whatever `devices` says
-    /// cuda: whether the mapped model is page-locked while it is copied. Where the driver refuses,
-    /// it is copied all the same, slower.
+    bool all_devices = false;  ///< cuda: use every device, whatever `devices` says
+    /// cuda: whether to page-lock the mapped model while it is copied. If the driver refuses, it is
+    /// copied all the same, more slowly.
     bool pin = true;
-    bool time_device = false;  ///< cuda: fill in Certificate::device_ms, at the price of some
-                               ///< microseconds a pass
-    /// Told about long work and its parts, one line each; may be empty. Called on the thread that
-    /// makes the engine.
+    /// cuda: measure Certificate::device_ms, which costs some microseconds per pass.
+    bool time_device = false;
+    /// Called with a line for the log about each long step of making the engine, on the thread that
+    /// makes it; may be empty.
     std::function<void(const std::string&)> log = {};
 };
 

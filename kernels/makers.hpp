@@ -1,4 +1,5 @@
-// The choice by name between makers of reducers and of distance engines.
+// Chooses a maker by name: what the registries of reducers and of distance engines share. A maker
+// is an entry of a registry's table that can make one kind of engine.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,14 +12,15 @@
 
 namespace gloved::kernels {
 
-/// A maker as lists show it.
+/// A maker in a list for users.
 struct MakerEntry {
     std::string name;
     std::string unavailable;  ///< why it cannot run on this machine; empty when it can
 };
 
-/// `makers` is a table in order of preference, of anything with a `name` and `Result<std::string>
-/// unavailable()`, which gives an empty string where it can run.
+/// Lists the makers of a table. `makers` is in order of preference; each has a `name` and a
+/// function `Result<std::string> unavailable()`, which says why it cannot run on this machine, or
+/// nothing if it can.
 template <class Makers>
 std::vector<MakerEntry> entries_of(const Makers& makers) {
     std::vector<MakerEntry> entries;
@@ -29,9 +31,9 @@ std::vector<MakerEntry> entries_of(const Makers& makers) {
     return entries;
 }
 
-/// The maker called `name`, or for «auto», where `makers` has that, the first that can run. Errors:
-/// unavailable; what `unavailable` fails with, since a device that fails is no reason to take the
-/// next engine in silence.
+/// The maker called `name`. With `has_auto`, «auto» stands for the first one that can run. Errors:
+/// unavailable, if there is no such maker or it cannot run; the error of `unavailable()`, since a
+/// device that fails is no reason to choose the next engine silently.
 template <class Maker, std::size_t Count>
 Result<const Maker*> choose_maker(const Maker (&makers)[Count], const std::string& name,
                                   bool has_auto) {

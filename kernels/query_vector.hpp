@@ -1,4 +1,4 @@
-// Builds query vectors from weighted rows.
+// Makes the vector of a query: from words and their coefficients, or from given numbers.
 #pragma once
 
 #include <span>
@@ -15,13 +15,15 @@ struct WeightedRow {
     Row row = 0;
 };
 
-/// Σ coefficient × row, summed in float64 in the given order and rounded once to float32. With
-/// `unit`, each row is divided by its norm first, and a zero row contributes nothing. Errors:
-/// bad_request if an element is not finite, zero_vector if the norm is 0.
+/// Computes Σ coefficient × vector over `terms`: each component is summed in float64 in the given
+/// order and rounded once to float32. With `unit`, each row's vector is divided by its norm first,
+/// and a zero vector contributes nothing. Errors: bad_request, if a component of the result is not
+/// finite; zero_vector, if its norm is 0.
 Result<QueryVector> make_query_vector(const format::Model& model,
                                       std::span<const WeightedRow> terms, bool unit);
 
-/// Takes `values` as the query vector and computes its canonical norm. Same errors.
+/// Makes `values`, dim of them, the query vector, and computes its canonical norm (canonical.hpp).
+/// Errors as above.
 Result<QueryVector> make_query_vector(std::vector<float> values);
 
 }  // namespace gloved::kernels

@@ -1,4 +1,4 @@
-// Which engines there are, and which one runs.
+// Lists the engines of this build, chooses one that can run on this machine, and makes it.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace gloved::kernels {
 
-/// One kind of engine.
+/// A kind of engine in the list of all.
 struct EngineEntry {
     EngineKind kind = EngineKind::cpu;
     /// Why it cannot run on this machine; empty when it can.
@@ -23,9 +23,9 @@ struct EngineEntry {
 /// Lists every kind of engine, in order of preference.
 std::vector<EngineEntry> list_engines();
 
-/// Makes an engine of `kind`, or where that is nothing the first one that can run. The model must
-/// outlive it. Errors: unavailable, for a kind that cannot run here; device, when a GPU refuses or
-/// fails; never another engine than the one that was asked for.
+/// Makes an engine of `kind`; for nullopt, of the first kind that can run here. The model must
+/// outlive the engine. Errors: unavailable, for a kind that cannot run here; device, if a GPU
+/// refuses or fails. After an error it does not try another kind.
 Result<std::unique_ptr<Engine>> make_engine(std::optional<EngineKind> kind,
                                             const format::Model& model,
                                             const EngineOptions& options);

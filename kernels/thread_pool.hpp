@@ -1,4 +1,4 @@
-// A fixed set of threads that run one function together.
+// ThreadPool: a fixed set of threads that run one function in parallel.
 #pragma once
 
 #include <condition_variable>
@@ -11,24 +11,27 @@
 
 namespace gloved::kernels {
 
-/// Only one thread at a time may call `run`.
+/// Threads that wait for work, and run it together with the calling thread. One thread at a time
+/// may call `run` or `for_ranges`.
 class ThreadPool {
   public:
-    /// Starts `threads` workers, including the caller of `run`; 0 means one per usable processor.
-    /// Throws std::system_error if the system refuses a thread.
+    /// Starts threads − 1 threads: with the caller of `run`, work runs on `threads` threads. 0: one
+    /// per usable processor. Throws std::system_error if the system refuses a thread.
     explicit ThreadPool(unsigned threads);
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
     ~ThreadPool();
 
+    /// Number of threads that run work, including the caller.
     unsigned size() const { return static_cast<unsigned>(threads_.size()) + 1; }
 
-    /// Calls work(0) … work(size() − 1), each on its own thread, and returns when all have
-    /// returned. Rethrows the first exception thrown by one of them.
+    /// Calls work(0) on the calling thread and work(1) … work(size() − 1) on the others, and
+    /// returns when all have returned. If some threw, rethrows the first exception.
     void run(const std::function<void(unsigned worker)>& work);
 
-    /// Calls work(begin, end) for disjoint pieces of [0, count) of about `grain` elements, as
-    /// threads become free.
+    /// Divides [0, count) into pieces of `grain` elements (the last may be shorter) and calls
+    /// work(begin, end) for each. A thread takes the next piece when it is free. Returns when all
+    /// are done; exceptions as in `run`.
     void for_ranges(std::size_t count, std::size_t grain,
                     const std::function<void(std::size_t begin, std::size_t end)>& work);
 

@@ -1,5 +1,5 @@
-// Candidates of the cpu engine: rows that may still be in an answer, and the threshold they must
-// reach.
+// Candidates of the cpu engine: rows that may still be in an answer, and the threshold that they
+// must reach. A pass collects candidates; best_hits scores them canonically.
 #pragma once
 
 #include <atomic>
@@ -21,13 +21,15 @@ struct Candidate {
     double upper = 0;
 };
 
-/// A score that k eligible rows reach. A row whose score is proven to be below it is not in the
-/// answer. Only rises. Shared by the threads of a pass; relaxed order is enough, since a stale
-/// value only keeps more rows.
+/// A score that k eligible rows are known to reach, so that a row whose score is proven to be below
+/// it is not in the answer. It only rises. Any thread; relaxed order is enough, since a stale value
+/// only keeps more rows.
 class Threshold {
   public:
+    /// `at_least`: the query's min_score.
     explicit Threshold(double at_least) : value_(at_least) {}
     double get() const { return value_.load(std::memory_order_relaxed); }
+    /// Sets the threshold to `value` if that is higher.
     void raise(double value) {
         double current = get();
         while (current < value &&
@@ -46,6 +48,7 @@ class CandidateList {
     explicit CandidateList(std::size_t k)
         : k_(k), prune_at_(std::max(2 * std::min(k, std::size_t{1} << 20), kFirstPrune)) {}
 
+    /// Adds a candidate if it reaches the threshold. Now and then prunes the list.
     void offer(const Candidate& candidate, Threshold& threshold) {
         // Negated so that NaN (from a damaged norm) is left out.
         if (!(candidate.upper >= threshold.get())) return;
@@ -59,8 +62,8 @@ class CandidateList {
         candidates_ = {};
     }
 
-    /// Raises the threshold to the k-th largest lower bound of `candidates` and removes those below
-    /// it.
+    /// Raises the threshold to the k-th largest lower bound of `candidates`, and removes the
+    /// candidates whose upper bound is below it.
     static void prune(std::vector<Candidate>& candidates, std::size_t k, Threshold& threshold);
 
   private:
@@ -77,8 +80,8 @@ class CandidateList {
     std::vector<Candidate> candidates_;
 };
 
-/// The k best candidates by canonical score, best first; scores below the query's min_score are
-/// left out.
+/// Computes the canonical score of every candidate, `canonical(row)`, on the threads of `pool`, and
+/// returns the query's k best, best first, without scores below its min_score.
 std::vector<Hit> best_hits(std::span<const Candidate> candidates, const Query& query,
                            ThreadPool& pool, const std::function<double(Row)>& canonical);
 

@@ -12,7 +12,7 @@
 namespace gloved::kernels::cpu {
 
 /// Makes a cpu engine on `model`, which must outlive it. Error: unavailable, if the instruction set
-/// is unknown or this processor lacks it.
+/// of `options` is unknown or this processor lacks it.
 Result<std::unique_ptr<Engine>> make_cpu_engine(const format::Model& model,
                                                 const EngineOptions& options);
 

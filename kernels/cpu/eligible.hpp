@@ -1,4 +1,4 @@
-// Which rows a query may have in its answer.
+// Eligible: tells which rows may be in the answer to a query, for the cpu engine.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +10,17 @@
 
 namespace gloved::kernels::cpu {
 
-/// Tests a row's rank and excluded rows. (The query's row range decides what is scanned; its
-/// min_score is the initial threshold.)
+/// Tests a row against the query's limit on ranks and its excluded rows. The other conditions are
+/// applied elsewhere: a pass reads only the query's row range, and its threshold starts at
+/// min_score.
 class Eligible {
   public:
     explicit Eligible(const Query& query)
         : rank_below_(query.filter.rank_below), excluded_(query.excluded) {
         std::sort(excluded_.begin(), excluded_.end());
     }
-    /// `ranks` of all rows; read only if the query limits ranks.
+    /// Whether `row` is eligible. `ranks` are those of all rows; read only if the query limits
+    /// ranks.
     bool operator()(Row row, std::span<const std::uint32_t> ranks) const {
         if (rank_below_ != std::numeric_limits<std::uint32_t>::max() && ranks[row] >= rank_below_)
             return false;

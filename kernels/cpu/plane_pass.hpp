@@ -1,5 +1,5 @@
-// The cpu engine's pass over a plane: answers cosine queries, reading only the vectors of rows that
-// the plane cannot reject.
+// PlanePass: the cpu engine's pass over a plane. It answers cosine queries and reads only the
+// vectors of survivors, the rows that the plane does not rule out.
 #pragma once
 
 #include <cstddef>
@@ -17,24 +17,24 @@
 
 namespace gloved::kernels::cpu {
 
-/// Reads a model's plane and then the vectors of survivors.
+/// Reads a model's plane, and the vectors of survivors.
 ///
-/// A row that passes the plane is not read at once. Its cutoff came from the rows so far, and the
-/// final one rejects most of them. Only rows whose estimate beats the threshold are read at once,
-/// since they raise it; others are deferred and compared with later cutoffs first. The order of
-/// reading affects speed alone.
+/// The cutoff rises during a pass, so most rows that survive early would not survive later.
+/// Therefore a survivor's vector is read at once only if its estimated score is above the
+/// threshold, since that raises the threshold. Other survivors are deferred and compared with later
+/// cutoffs first. This order affects speed alone.
 class PlanePass {
   public:
-    /// Takes the model's plane or builds one. Model, kernels and pool must outlive this. Throws
-    /// std::bad_alloc.
+    /// Uses the model's stored plane or builds one. `kernels` are the loops for reading vectors.
+    /// All arguments must outlive the PlanePass. Throws std::bad_alloc.
     PlanePass(const format::Model& model, const ScanKernels& kernels, ThreadPool& pool);
 
     const planes::Plane& plane() const { return plane_; }
-    /// The instruction set, for the log.
+    /// The name of the plane loops' instruction set, for the log.
     std::string_view kernel_name() const { return plane_kernel_.name; }
 
-    /// Answers queries[i], a Cosine without a range of its own, over `range` in answers[i]. Throws
-    /// std::bad_alloc. One thread at a time.
+    /// Answers queries[i] over the rows of `range` and stores the answer in answers[i]. Each query
+    /// is a Cosine; its own filter.rows is ignored. Throws std::bad_alloc. One thread at a time.
     void run(std::span<const Query* const> queries, RowRange range,
              std::span<Answer* const> answers);
 

@@ -1,6 +1,7 @@
-// Inner loops that compare a plane's rows with cutoffs, one set per instruction set, chosen at run
-// time. Sums are exact and the comparison is in float32 (docs/certified-search.md): all sets pass
-// nearly the same rows, and none drops a row that may belong to an answer.
+// Inner loops of the cpu engine's plane pass, one per instruction set, chosen at run time. They
+// compare the sum of each row's codes with queries' cutoffs. Sums are exact and the comparison is
+// in float32 (docs/certified-search.md): all loops let nearly the same rows survive, and none rules
+// out a row that may belong to an answer.
 #pragma once
 
 #include <cmath>
@@ -14,31 +15,32 @@
 
 namespace gloved::kernels::cpu {
 
-/// A row that reached a query's cutoff, with what a comparison with a later cutoff needs.
+/// A row that reached a query's cutoff, with the numbers for comparing it with a later cutoff.
 struct PassedRow {
-    std::uint32_t row = 0;    ///< counted from the first row of the call
+    std::uint32_t row = 0;    ///< from 0 at the first row of the call
     std::uint32_t query = 0;  ///< index in the block
-    std::int32_t sum = 0;     ///< Σ a Q, all of Q
+    std::int32_t sum = 0;     ///< Σ a Q of codes a and digits Q
     std::uint16_t projection = 0;
     std::uint16_t residual = 0;  ///< 0 exactly for rows that the plane does not cover (FORMAT.md)
 };
 
-/// Queries that are compared with each row together, as the loops see them. The first comparison
-/// uses the digits' high bytes alone, half the work; rows that pass it meet whole digits.
+/// A block of queries, compared with each row together, as the loops see it. The first comparison
+/// uses only the high bytes of digits, which is half the work; rows that reach its coarse cutoff
+/// are compared with whole digits.
 struct QueryBlockView {
-    std::size_t width = 0;                      ///< queries, including the padding ones at the end
-    std::size_t used = 0;                       ///< queries, without padding
+    std::size_t width = 0;                      ///< number of queries, with padding ones at the end
+    std::size_t used = 0;                       ///< number of queries without padding
     const std::int8_t* high_bytes = nullptr;    ///< (steps, width, 8), 0 in padding
-    const std::int8_t* const* bytes = nullptr;  ///< (used), each as PlaneQuery has it
-    const std::int16_t* const* digits = nullptr;          ///< likewise
+    const std::int8_t* const* bytes = nullptr;  ///< (used), each PlaneQuery::bytes
+    const std::int16_t* const* digits = nullptr;          ///< (used), each PlaneQuery::digits
     const planes::PlaneCutoff* coarse_cutoffs = nullptr;  ///< (width), kNothingPasses in padding
-    const planes::PlaneCutoff* cutoffs = nullptr;         ///< likewise
+    const planes::PlaneCutoff* cutoffs = nullptr;         ///< (width), for whole digits
 };
 
-/// Owns what a QueryBlockView points to, except the cutoffs: each thread has its own.
+/// Owns what a QueryBlockView points to, except the cutoffs, of which each thread has its own.
 class QueryBlock {
   public:
-    /// At least one query and at most `width`. The queries must outlive the block.
+    /// `queries` are at least one and at most `width`, and must outlive the block.
     QueryBlock(std::span<const planes::PlaneQuery* const> queries, std::size_t width);
 
     std::size_t width() const { return width_; }
@@ -60,27 +62,29 @@ class QueryBlock {
 /// A cutoff that no row reaches.
 inline constexpr planes::PlaneCutoff kNothingPasses = {0, 0, HUGE_VALF};
 
+/// The loop of one instruction set.
 struct PlaneKernel {
     std::string_view name;
     /// Whether this processor and operating system can run it.
     bool (*supported)();
-    /// Block width that `filter` takes besides 1: as many queries as registers hold.
+    /// Width of the blocks that `filter` accepts besides 1: as many queries as registers hold.
     std::size_t width;
     /// Whether `coarse_cutoffs` are compared first. If not, `cutoffs` alone decide.
     bool high_bytes_first;
-    /// Lists the rows of `groups` groups, from `bytes` on, that may reach a query's cutoff; the
-    /// rows of each query ascend. Returns their number. `passed` has room for every row in every
-    /// query. `block.width` is 1 or `width`. Prefetches beyond the groups. Does not allocate; any
-    /// thread.
+    /// Lists in `passed` the rows that reach a query's cutoff, for each query in ascending order,
+    /// and returns their number. The rows are `groups` groups of `steps` steps (PlaneShape), from
+    /// `bytes` on. `passed` has room for every row for every query. `block.width` is 1 or `width`.
+    /// Prefetches memory beyond the groups. Does not allocate; any thread.
     std::size_t (*filter)(const std::byte* bytes, std::size_t groups, std::size_t steps,
                           const QueryBlockView& block, PassedRow* passed);
 };
 
-/// All of this build, best first: «avx512-vnni», «avx2», «baseline». The last runs on every x86-64.
+/// All loops of this build, best first: «avx512-vnni», «avx2», «baseline». The last runs on every
+/// x86-64.
 std::span<const PlaneKernel* const> all_plane_kernels();
 
-/// The best kernel that this processor supports and that an engine of instruction set `simd`
-/// («avx512», «avx2», «baseline») may use.
+/// The best loop that this processor supports and that does not go beyond the instruction set
+/// `simd` («avx512», «avx2», «baseline»).
 const PlaneKernel& plane_kernel_for(std::string_view simd);
 
 }  // namespace gloved::kernels::cpu

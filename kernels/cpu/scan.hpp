@@ -1,4 +1,5 @@
-// Float32 inner loops of the cpu engine, one set per instruction set, chosen at run time.
+// Inner loops of the cpu engine's float32 pass, one set per instruction set, chosen at run time:
+// dot products of rows and queries, and which of them reach a cutoff.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +15,13 @@ struct Pick {
     std::uint32_t query = 0;
 };
 
-/// Loops over a block of rows, shape (rows, dim), float32, row-major, any alignment. Every dot
-/// product is a sum of `dim` products, each operation rounded to float32 or fused. Its order
-/// differs between sets, so callers rely on the bound in bounds.hpp alone. No function allocates;
-/// any thread.
+/// The loops of one instruction set. `block` is consecutive rows, shape (rows, dim), float32,
+/// row-major, any alignment. A dot product is a sum of `dim` products; each operation is rounded to
+/// float32 or fused. The order of additions differs between sets, so callers rely only on the bound
+/// in bounds.hpp. No function allocates; any thread.
 struct ScanKernels {
     std::string_view name;
-    /// Block widths that `dots_packed` takes, ascending, in queries.
+    /// Numbers of queries that `dots_packed` accepts as `width`, ascending.
     std::span<const std::size_t> widths;
     /// Whether this processor and operating system can run it.
     bool (*supported)();
@@ -32,12 +33,12 @@ struct ScanKernels {
     /// element i of all queries is contiguous. `width` is one of `widths`.
     void (*dots_packed)(const float* packed, std::size_t width, const float* block,
                         std::size_t rows, std::size_t dim, float* out, std::size_t out_stride);
-    /// Lists each r with dots[r] >= cutoff * norms[r] (never true for NaN) as {r, query};
-    /// returns their number. `picks` has room for `rows`.
+    /// Lists each row r with dots[r] >= cutoff * norms[r] (never true for NaN) in `picks` as {r,
+    /// query}, and returns their number. `picks` has room for `rows`.
     std::size_t (*pick_rows)(const float* dots, const float* norms, std::size_t rows, float cutoff,
                              std::uint32_t query, Pick* picks);
-    /// Lists each (r, q) with dots[r * stride + q] >= cutoffs[q] * norms[r] as {r, first_query +
-    /// q}; returns their number. `picks` has room for rows * width.
+    /// As pick_rows, for `width` queries: lists each (r, q) with dots[r * stride + q] >= cutoffs[q]
+    /// * norms[r] as {r, first_query + q}. `picks` has room for rows * width.
     std::size_t (*pick_packed)(const float* dots, std::size_t stride, const float* norms,
                                std::size_t rows, const float* cutoffs, std::size_t width,
                                std::uint32_t first_query, Pick* picks);

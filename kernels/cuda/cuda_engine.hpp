@@ -1,4 +1,4 @@
-// The engine that answers queries on one or several NVIDIA GPUs.
+// The cuda engine: answers queries on one or several NVIDIA GPUs.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@
 
 namespace gloved::kernels::cuda {
 
-/// Why no cuda engine can run on this machine; empty when one can. Error: device, when there seems
-/// to be a GPU and the driver fails: the caller must not take another engine silently.
+/// Why no cuda engine can run on this machine; empty if one can. Error: device, if there seems to
+/// be a GPU but the driver fails; the caller must then not choose another engine silently.
 Result<std::string> why_unavailable();
 
 /// Makes an engine and copies `model`, which must outlive it, to the devices of `options`. Errors:
-/// unavailable for a device that does not exist or is too old, or too little device memory; device
-/// when a call fails.
+/// unavailable, if a device does not exist, is too old or has too little memory; device, if a CUDA
+/// call fails.
 Result<std::unique_ptr<Engine>> make_cuda_engine(const format::Model& model,
                                                  const EngineOptions& options);
 

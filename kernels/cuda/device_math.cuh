@@ -1,5 +1,5 @@
-// Device functions that several kernels of the engine share: warp reductions, canonical dot
-// products, filters, early launches.
+// Device functions that several kernels of the cuda engine share: reductions over a warp, canonical
+// dot products, tests whether a row is eligible, and launches that overlap.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,20 @@
 
 namespace gloved::kernels::cuda {
 
+/// The mask of all threads of a warp, and their number.
 inline constexpr unsigned kWholeWarp = 0xFFFFFFFFU;
 inline constexpr unsigned kWarp = 32;
 
 __device__ inline float minus_infinity() { return __int_as_float(static_cast<int>(0xFF800000U)); }
 
+/// The largest value of a warp's threads; all threads call it and get the result.
 __device__ inline float warp_max(float value) {
     for (unsigned step = kWarp / 2; step > 0; step /= 2)
         value = fmaxf(value, __shfl_xor_sync(kWholeWarp, value, step));
     return value;
 }
 
+/// The sum of the values of a warp's threads; all threads call it and get the result.
 __device__ inline std::uint32_t warp_sum(std::uint32_t value) {
 #if __CUDA_ARCH__ >= 800
     return __reduce_add_sync(kWholeWarp, value);
@@ -30,7 +33,8 @@ __device__ inline std::uint32_t warp_sum(std::uint32_t value) {
 #endif
 }
 
-/// Adds the lanes' sums of a team in canonical_dot's order.
+/// Adds the sums of a team's eight threads in canonical_dot's order. A team is kCanonicalLanes
+/// neighbouring threads of a warp.
 __device__ inline double sum_of_team(double sum) {
     static_assert(kCanonicalLanes == 8);
     sum = __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 4));
@@ -38,10 +42,10 @@ __device__ inline double sum_of_team(double sum) {
     return __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 1));
 }
 
-/// Canonical dot product by a team of kCanonicalLanes neighbouring threads, each of which gets it.
-/// Thread `lane` sums the components of that lane in canonical_dot, and the sums are added in
-/// canonical_dot's order. (Addition commutes, so both threads of an exchange get the same bits.)
-/// The whole warp calls it; a team that is not `active` reads nothing.
+/// The canonical dot product of `a` and `b`, computed by a team; each of its threads gets the
+/// result. Thread `lane` (0 to 7) sums the components of that lane in canonical_dot, and the sums
+/// are added in canonical_dot's order. (Addition commutes, so both threads of an exchange get the
+/// same bits.) All threads of the warp call it; a team that is not `active` reads nothing.
 __device__ inline double team_dot(const float* __restrict__ a, const float* __restrict__ b,
                                   std::uint32_t dim, unsigned lane, bool active) {
     // Many loads at a time: waiting for one from memory takes as long as hundreds of products.
@@ -69,14 +73,15 @@ __device__ inline double team_dot(const float* __restrict__ a, const float* __re
     return sum_of_team(sum);
 }
 
+/// The address of a local row's vector.
 __device__ inline const float* row_of(const DeviceModel& model, std::uint32_t row) {
     return model.vectors + static_cast<std::size_t>(row) * model.stride;
 }
 
-/// team_dot for a row `b` in host memory, with the same bits. A team loads 128 bytes at once, which
-/// the bus transfers several times faster than the 32 of lanes side by side. A thread loads every
-/// eighth four components, and its lane's components come by exchanges. b: 16-byte aligned, dim a
-/// multiple of 4.
+/// As team_dot, with the same bits, for a row `b` in host memory. A team loads 128 bytes at once,
+/// which the bus transfers several times faster than the 32 bytes that team_dot's loads cover. Each
+/// thread loads four neighbouring components at a time, and gets those of its lane from the other
+/// threads. `b` is 16-byte aligned, dim a multiple of 4.
 __device__ inline double host_row_dot(const float* __restrict__ a, const float* __restrict__ b,
                                       std::uint32_t dim, unsigned lane, bool active) {
     static_assert(kCanonicalLanes == 8);
@@ -114,7 +119,8 @@ __device__ inline double host_row_dot(const float* __restrict__ a, const float* 
     return sum_of_team(sum);
 }
 
-/// Canonical dot product of a vector with a row, wherever the row is; called as team_dot.
+/// The canonical dot product of a vector with a local row, whose vector may be in device or host
+/// memory. Called as team_dot.
 __device__ inline double row_dot(const DeviceModel& model, const float* __restrict__ vector,
                                  std::uint32_t row, unsigned lane, bool active) {
     const float* const values = row_of(model, row);
@@ -123,6 +129,7 @@ __device__ inline double row_dot(const DeviceModel& model, const float* __restri
     return team_dot(vector, values, model.dim, lane, active);
 }
 
+/// Adds the four products of `a` and `b` to `sum`, each with a fused multiply-add.
 __device__ inline float fused_dot(float4 a, float4 b, float sum) {
     sum = __fmaf_rn(a.x, b.x, sum);
     sum = __fmaf_rn(a.y, b.y, sum);
@@ -130,13 +137,15 @@ __device__ inline float fused_dot(float4 a, float4 b, float sum) {
     return __fmaf_rn(a.w, b.w, sum);
 }
 
-/// Whether a row is eligible by range and rank. (Scores and the excluded list are separate.)
+/// Whether a local row is eligible by the query's range and limit on ranks. (is_excluded tests the
+/// excluded rows.)
 __device__ inline bool admits(const DeviceQuery& query, const DeviceModel& model,
                               std::uint32_t row) {
     return row >= query.first && row < query.last &&
            (query.rank_below == ~std::uint32_t{0} || model.ranks[row] < query.rank_below);
 }
 
+/// Whether a local row is one of the query's excluded rows; `excluded` is DeviceQueries::excluded.
 __device__ inline bool is_excluded(const DeviceQuery& query, const std::uint32_t* excluded,
                                    std::uint32_t row) {
     const std::uint32_t* first = excluded + query.excluded_begin;
@@ -154,23 +163,24 @@ __device__ inline bool is_excluded(const DeviceQuery& query, const std::uint32_t
     return false;
 }
 
-/// Waits for the stream's previous kernel and its writes, in a kernel that launch_early may have
-/// started before that one's end.
+/// Waits until the stream's previous kernel has ended and its writes are visible. For a kernel that
+/// launch_early may have started before.
 __device__ inline void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-/// Lets the stream's next kernel start now if it was launched early.
+/// Lets the stream's next kernel start now, if launch_early launched it.
 __device__ inline void let_next_start() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-/// Launches a kernel that may start before the stream's previous one ends; it calls
-/// wait_for_previous before it reads that one's results. For compute capability 9.0 and up.
+/// Launches a kernel that may start before the stream's previous kernel ends. The kernel must call
+/// wait_for_previous before it reads results of the previous one. For compute capability 9.0 and
+/// up.
 template <class... Parameters, class... Arguments>
 cudaError_t launch_early(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
                          cudaStream_t stream, Arguments... arguments) {
@@ -186,7 +196,7 @@ cudaError_t launch_early(void (*kernel)(Parameters...), dim3 blocks, dim3 thread
     return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
 }
 
-/// Loads kernels; otherwise the runtime does so at the first launch of each.
+/// Loads kernels onto the current device, which the runtime would do at the first launch of each.
 template <class... Kernels>
 cudaError_t load_each(Kernels*... kernels) {
     cudaFuncAttributes attributes{};
@@ -195,7 +205,7 @@ cudaError_t load_each(Kernels*... kernels) {
     return error;
 }
 
-/// The engine's order of hits.
+/// Whether `a` comes before `b` in an answer, as comes_before of kernels/engine.hpp.
 __device__ inline bool comes_before(const Found& a, const Found& b) {
     return a.score != b.score ? a.score > b.score : a.row < b.row;
 }

@@ -1,5 +1,5 @@
-// The plan of a cuda engine: which devices it runs on, which rows each takes, and what they hold of
-// them. Nothing is allocated here.
+// Plans a cuda engine: on which devices it runs, which rows each device gets (its shard), and what
+// it holds of them. Allocates nothing.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,24 +14,27 @@
 
 namespace gloved::kernels::cuda {
 
-/// Calls cudaGetDeviceCount and times it: the first call of a process starts the driver.
+/// Calls cudaGetDeviceCount, which sets `count`, and times it: the first call of a process starts
+/// the driver. Returns the call's error.
 cudaError_t count_devices(int& count);
 /// Milliseconds that the longest count_devices took.
 double driver_ms();
 
+/// What plan_engine decides.
 struct EnginePlan {
+    /// A shard.
     struct Part {
         DeviceFacts device;
         RowRange rows;  ///< not empty; begins with a whole group of kGroupRows
     };
     std::vector<Part> parts;  ///< one for each shard
     Residency residency;      ///< of every shard
-    double context_ms = 0;    ///< spent on making contexts and loading kernels
+    double context_ms = 0;    ///< time spent on making contexts and loading kernels
 };
 
-/// Splits the rows between the devices of `options`, and has them hold as much as fits all of
-/// them. Errors: unavailable for a device that does not exist or is too old, or too little device
-/// memory; device.
+/// Splits the rows of `model` evenly between the devices of `options`, and chooses the largest
+/// Residency that fits on each of them. Errors: unavailable, if a device does not exist, is too old
+/// or has too little memory; device.
 Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& options);
 
 }  // namespace gloved::kernels::cuda

@@ -1,5 +1,5 @@
-// Rules rows out by their int8 codes, so that their vectors need not be read
-// (docs/certified-search.md, §8).
+// Rules rows out by their int8 codes, on a GPU, so that their vectors need not be read
+// (docs/certified-search.md, §8; device_math.cuh says what a team is).
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace gloved::kernels::cuda {
 
-/// 16-byte loads that a thread of a team has in flight.
+/// Number of 16-byte loads that a thread has in flight.
 inline constexpr unsigned kInt8Loads = 3;
-/// Largest dim whose codes a team loads in one round.
+/// The largest dim for which a team loads all codes of a row in one round of its loop.
 inline constexpr std::uint32_t kInt8DimsAtOnce =
     kInt8Loads * kCanonicalLanes * kInt8Step -
     static_cast<std::uint32_t>(sizeof(planes::Int8Bounds));
 
-/// The digits that 16 codes are multiplied with.
+/// High and low bytes of the 16 digits that 16 codes are multiplied with.
 struct Int8Digits {
     uint4 high{0, 0, 0, 0};
     uint4 low{0, 0, 0, 0};
 };
 
-/// Adds sixteen products of signed bytes to `sum`.
+/// Adds the products of sixteen pairs of signed bytes to `sum`.
 __device__ inline int dot16(uint4 a, uint4 b, int sum) {
     sum = __dp4a(static_cast<int>(a.x), static_cast<int>(b.x), sum);
     sum = __dp4a(static_cast<int>(a.y), static_cast<int>(b.y), sum);
@@ -31,10 +31,10 @@ __device__ inline int dot16(uint4 a, uint4 b, int sum) {
     return __dp4a(static_cast<int>(a.w), static_cast<int>(b.w), sum);
 }
 
-/// Whether a row cannot reach the cutoff, computed by a team of kCanonicalLanes neighbouring
-/// threads; each gets the result. `lane` is the thread's place in its team. The whole warp calls
-/// it. digits_of(v, j): digits for the row's v-th 16 bytes, the thread's j-th; 0 where the row has
-/// no codes. kOneRound: dim is at most kInt8DimsAtOnce.
+/// Whether a local row cannot reach the cutoff. A team computes it, and each of its threads gets
+/// the result; `lane` is the thread's place in its team. All threads of the warp call it.
+/// digits_of(v, j) returns the digits for 16-byte word v of a row, which is word j of this thread
+/// in the round, and 0 for words beyond the codes. kOneRound: dim is at most kInt8DimsAtOnce.
 template <bool kOneRound, class DigitsOf>
 __device__ inline bool int8_rules_out(const DeviceInt8Codes& int8_codes, std::uint32_t row,
                                       unsigned lane, const planes::Int8Cutoff& cutoff,

@@ -1,4 +1,5 @@
-// Radix select: the k-th largest value, rounded down. Thresholds are found by it.
+// Radix select on a GPU: the k-th largest of many values, rounded down. The cuda engine finds
+// thresholds by it.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +8,13 @@
 
 namespace gloved::kernels::cuda {
 
-/// Lowest bit of a threshold that is searched: the bits below lower it by less than 2^-11 of
-/// itself. A first guess needs 2^-5 only (kMinGuessBit).
+/// The lowest bit of the result that is searched: the bits below it are 0, which lowers the result
+/// by less than 2^-11 of itself. A first guess needs only 2^-5 (kMinGuessBit).
 inline constexpr int kMinBit = 12;
 inline constexpr int kMinGuessBit = 18;
 
-/// Maps float32 to unsigned integers in the same order.
+/// Maps a float32 to an unsigned integer, so that the order stays the same; from_ordered is the
+/// inverse.
 __device__ inline std::uint32_t ordered(float value) {
     const auto bits = static_cast<std::uint32_t>(__float_as_int(value));
     return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
@@ -22,9 +24,10 @@ __device__ inline float from_ordered(std::uint32_t key) {
     return __int_as_float(static_cast<int>((key & 0x80000000U) != 0 ? key & 0x7FFFFFFFU : ~key));
 }
 
-/// Radix select: the k-th largest of `count` values, rounded down; -infinity where fewer than k are
-/// above that. All kThreads threads of the block call it and get the result. Each thread keeps the
-/// largest values of its shares; the k-th largest of those is found bit by bit, by counting.
+/// Radix select: the k-th largest of `count` values, or less; -infinity if fewer than k values are
+/// above -infinity. All kThreads threads of the block call it and get the result. Each thread
+/// splits its values into kKept shares and keeps the largest of each. The k-th largest of what all
+/// threads keep is found bit by bit, down to bit kLast, by counting.
 template <unsigned kThreads, unsigned kKept, int kLast = kMinBit>
 __device__ float kth_largest_lower_bound(const float* __restrict__ values, std::uint32_t count,
                                          std::uint32_t k) {

@@ -1,6 +1,6 @@
 // RAII for the CUDA runtime: checked calls, streams, events, buffers, page locks. A resource
-// belongs to the device that was current when it was created. Destructors ignore errors: after one
-// the device cannot be used anyway.
+// belongs to the device that was current when it was created. All errors are `device`; destructors
+// ignore them, since the device cannot be used after one anyway.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,8 +13,9 @@
 
 namespace gloved::kernels::cuda {
 
-/// Success, or an error of code `device` that names the call and what the driver says. A failed
-/// call's error is taken out of the runtime's «last error», so that it is not reported twice.
+/// Converts the result of a CUDA call to a Status. The error `device` names the `call` and the
+/// driver's reason. Resets the runtime's last error (cudaGetLastError), so that it is not reported
+/// twice.
 Status check(cudaError_t code, const char* call);
 
 /// Makes `device` current for the calling thread.
@@ -36,6 +37,7 @@ Status move_into(T& target, Result<T> made) {
     return {};
 }
 
+/// Owns a CUDA stream.
 class Stream {
   public:
     Stream() = default;
@@ -47,7 +49,7 @@ class Stream {
     ~Stream() {
         if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
     }
-    /// A stream that does not wait for the legacy default stream.
+    /// Creates a stream that does not wait for the legacy default stream.
     static Result<Stream> create();
 
     cudaStream_t get() const { return stream_; }
@@ -59,6 +61,7 @@ class Stream {
     cudaStream_t stream_ = nullptr;
 };
 
+/// Owns a CUDA event, which marks a point in a stream and its time.
 class Event {
   public:
     Event() = default;
@@ -84,10 +87,10 @@ class Event {
     cudaEvent_t event_ = nullptr;
 };
 
-/// Milliseconds between two events that have both happened.
+/// Milliseconds between two events that have both completed.
 Result<float> elapsed_ms(const Event& from, const Event& to);
 
-/// A typed block of memory, freed by `Free`.
+/// Owns memory for `size()` elements of type T, which `Free` frees.
 template <class T, cudaError_t (*Free)(void*)>
 class Block {
   public:
@@ -122,7 +125,7 @@ class DeviceBuffer : public Block<T, cudaFree> {
   public:
     static constexpr bool kOnDevice = true;
     DeviceBuffer() = default;
-    /// `count` elements; none makes an empty buffer without a call.
+    /// Allocates `count` elements. 0 makes an empty buffer without a CUDA call.
     static Result<DeviceBuffer> allocate(std::size_t count) {
         if (count == 0) return DeviceBuffer();
         void* data = nullptr;
@@ -135,8 +138,8 @@ class DeviceBuffer : public Block<T, cudaFree> {
     using Block<T, cudaFree>::Block;
 };
 
-/// Page-locked host memory that every device can also read and write by the same address. Not
-/// initialised.
+/// Page-locked host memory, not initialised. Every device can read and write it at the same
+/// address.
 template <class T>
 class PinnedBuffer : public Block<T, cudaFreeHost> {
   public:
@@ -158,7 +161,7 @@ class PinnedBuffer : public Block<T, cudaFreeHost> {
     using Block<T, cudaFreeHost>::Block;
 };
 
-/// A read-only range of this process's memory, page-locked as long as this object lives.
+/// Keeps a read-only range of this process's memory page-locked while it lives.
 class Registration {
   public:
     Registration() = default;
@@ -170,17 +173,18 @@ class Registration {
     ~Registration() {
         if (data_ != nullptr) (void)cudaHostUnregister(data_);
     }
-    /// Locks whole pages around `bytes`. `mapped`: devices can read them in place. Error: the
-    /// driver refuses; the device can still be used.
+    /// Locks the pages that contain `bytes`. `mapped`: devices can then read them in place. After
+    /// an error, the driver's refusal, the device can still be used.
     static Result<Registration> create(std::span<const std::byte> bytes, bool mapped = false);
-    /// The current device's address of a byte that was locked with `mapped`.
+    /// The address at which the current device sees a byte that was locked with `mapped`.
     static Result<const std::byte*> device_address(const std::byte* address);
 
   private:
     void* data_ = nullptr;
 };
 
-/// Enqueues a copy of `count` elements. From or to pageable host memory it may block.
+/// Enqueues a copy of `count` elements, between host and device memory in any direction. May wait
+/// if the host memory is pageable.
 template <class T>
 Status copy_async(T* to, const T* from, std::size_t count, const Stream& stream) {
     return check(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDefault, stream.get()),

@@ -1,5 +1,5 @@
-// A shard: consecutive rows of a model on one device, with the buffers and launches of every pass
-// over them. Nothing is allocated after creation.
+// Shard: consecutive rows of a model on one GPU, with their buffers, and the functions that run the
+// passes over them. Nothing is allocated after creation.
 #pragma once
 
 #include <cstddef>
@@ -21,50 +21,53 @@ namespace gloved::kernels::cuda {
 
 /// A device's name, properties and free memory.
 struct DeviceFacts {
-    int device = 0;
+    int device = 0;  ///< number of the device
     std::string name;
     DeviceShape shape;
     std::size_t free_bytes = 0;
 };
 
-/// Reads a device and loads the kernels onto it. Errors: unavailable when it is older than compute
-/// capability 7.5 or this build has no code for it; device.
+/// Reads the facts about a device and loads the kernels onto it. Errors: unavailable, if it is
+/// older than compute capability 7.5 or this build has no code for it; device.
 Result<DeviceFacts> read_device(int device);
 
-/// Checks that one shard can have that many rows (kMaxShardRows). Error: unavailable, with advice.
+/// Checks that a shard can have that many rows, at most kMaxShardRows. Error: unavailable, with the
+/// remedy.
 Status check_shard_rows(std::size_t rows);
 
-/// One vector of a pass and its query. Row numbers are the model's.
+/// A vector of a pass and the query to which it belongs. Row numbers are the model's.
 struct PassQuery {
     const QueryVector* vector = nullptr;
-    const Query* query = nullptr;   ///< filter and k; nullptr where only the vector counts
+    const Query* query = nullptr;   ///< its filter is used; nullptr if only the vector is needed
     std::span<const Row> excluded;  ///< sorted, without repetition
-    std::size_t k = 0;
-    double error = 0;  ///< DeviceQuery::error
+    std::size_t k = 0;              ///< number of hits to find
+    double error = 0;               ///< DeviceQuery::error
 };
 
 /// What a shard found for one query of a pass.
 struct ShardAnswer {
-    std::span<const Found> hits;  ///< in order, local rows; good until the next pass
+    std::span<const Found> hits;  ///< best first, with local rows; valid until the next pass
     DeviceAnswer facts;
-    bool overflow = false;
+    bool overflow = false;  ///< a list was too short: there are no hits, use another pass
 };
 
-/// What a bounded pass estimates rows by.
+/// How start_bounded estimates scores: from vectors in float32 or float16, or from the plane.
 enum class Estimate { float32, float16, plane };
 
-/// Functions that begin with «start_» enqueue on the shard's stream; `wait` waits for them. One
-/// thread at a time may use a shard. Errors: device; the shard cannot be used afterwards.
+/// A shard and its passes. Functions that begin with «start_» enqueue work on the shard's stream
+/// and return; `wait` waits for it, and `answer` then has the result. One thread at a time may use
+/// a shard. All errors are `device`; the shard cannot be used afterwards.
 class Shard {
   public:
-    /// Bytes of device memory that a shard of `rows` rows takes at most.
+    /// Maximum number of bytes of device memory that a shard of `rows` rows needs.
     static std::size_t bytes_needed(std::size_t rows, std::size_t dim, const DeviceShape& shape,
                                     const Residency& residency) {
         return cuda::device_bytes(ShardSizes(rows, dim, rows, shape, residency));
     }
 
-    /// Allocates the buffers; `fill`, `fill_plane` and upload_vectors fill them. `timed`: measure
-    /// device_ms. With a plane, rows.first is a multiple of kGroupRows.
+    /// Allocates the buffers for `rows` of `model`; `fill`, `fill_plane` and upload_vectors
+    /// (upload.hpp) fill them. `timed`: whether to measure device_ms. With a plane, rows.first must
+    /// be a multiple of the plane's kGroupRows.
     static Result<std::unique_ptr<Shard>> create(const format::Model& model, RowRange rows,
                                                  const DeviceFacts& device,
                                                  const Residency& residency, bool timed);
@@ -73,59 +76,65 @@ class Shard {
     int device() const { return device_; }
     const Stream& stream() const { return stream_; }
     std::size_t device_bytes() const { return cuda::device_bytes(sizes_); }
-    /// Most queries of one float16 pass; 0: there is no such pass for this dim on this device.
+    /// Maximum number of queries of a float16 pass; 0: there is none for this dim on this device.
     std::size_t pass_capacity() const { return sizes_.float16_pass; }
 
-    /// Most queries of one pass over the plane; 0: there is no such pass.
+    /// Maximum number of queries of a pass over the plane; 0: there is none.
     std::size_t plane_capacity() const { return sizes_.plane_pass; }
-    /// Whether Estimate::plane can serve a query with that many hits and excluded rows.
+    /// Whether Estimate::plane can serve a query whose k and number of excluded rows have this sum.
     bool plane_serves(std::size_t k_plus_excluded) const {
         return k_plus_excluded <= kMaxKPlusExcluded &&
                cuda::plane_serves(model_, static_cast<std::uint32_t>(k_plus_excluded), shape_);
     }
 
-    /// Copies norms and ranks, and computes inverse norms and int8 codes from them and the vectors.
-    /// `vectors`: where vectors are on the host, the device's address of the model's. Waits.
+    /// Copies norms and ranks to the device, computes inverse norms and int8 codes there, and
+    /// waits. Call it after upload_vectors. `vectors`: if the vectors stay on the host, the address
+    /// at which the device sees the model's.
     Status fill(const format::Model& model, const float* vectors = nullptr);
-    /// Copies this shard's groups of the model's plane. Waits.
+    /// Copies this shard's groups of the model's plane to the device, and waits.
     Status fill_plane(const planes::Plane& plane);
     bool holds_vectors() const { return sizes_.residency.vectors; }
     bool holds_int8_codes() const { return sizes_.int8_stride > 0; }
     /// Bytes of int8 codes in page-locked host memory.
     std::size_t host_int8_bytes() const { return buffers_.host_int8_codes.bytes(); }
-    /// Device address of row `row` of the model: (stride) floats.
+    /// Where in device memory the vector of the model's row `row` is: (stride) floats.
     float* vector_at(std::size_t row) const {
         return buffers_.vectors.data() + (row - rows_.first) * model_.stride;
     }
     std::uint32_t stride() const { return model_.stride; }
 
-    /// Finds hits of all queries; float32 and plane take one query.
+    /// Finds the hits of all queries. Estimates float32 and plane allow only one query.
     Status start_bounded(std::span<const PassQuery> queries, Estimate estimate);
-    /// Finds hits of up to plane_capacity queries over all rows, with k and excluded rows of at
-    /// most kMaxPlanePassKPlusExcluded together.
+    /// Finds the hits of up to plane_capacity queries over all rows. For each, k plus the number of
+    /// excluded rows is at most kMaxPlanePassKPlusExcluded.
     Status start_plane_pass(std::span<const PassQuery> queries);
-    /// Computes the canonical values of a part of a query (launch_score) for this shard's rows in
-    /// `range`.
+    /// Computes canonical values of one query (launch_score) for this shard's rows in `range`, rows
+    /// of the model. `vectors` are some or all of its vectors; `first`: the first of them for
+    /// `part`.
     Status start_score(std::span<const PassQuery> vectors, ScorePart part, bool first,
                        RowRange range);
-    /// Ends what start_score began: eligible and excluded rows have scores, others NaN.
+    /// Completes the scores that start_score began (launch_finish_scores): eligible and excluded
+    /// rows have scores then, others NaN.
     Status start_finish(const PassQuery& query, bool divide);
-    /// Finds hits from the scores: answer(0).
+    /// Finds the query's hits from its scores, for answer(0).
     Status start_select();
-    /// Counts the rows that come before `target`: answer(0).facts.found.
+    /// Counts the rows that come before `target`, for answer(0).facts.found.
     Status start_count(const Hit& target);
-    /// Copies the scores of this shard's rows in `range` to scores().
+    /// Copies the scores of this shard's rows in `range`, for scores().
     Status start_copy_scores(RowRange range);
 
+    /// Waits for all that was started.
     Status wait();
+    /// What the pass found for query number `query`. Call it after `wait`.
     ShardAnswer answer(std::size_t query) const;
+    /// The scores that start_copy_scores copied for the same `range`. Call it after `wait`.
     std::span<const double> scores(RowRange range) const;
-    /// This shard's rows in `range`, as local rows.
+    /// The rows that `range`, rows of the model, shares with this shard, as local rows.
     RowRange local(RowRange range) const;
-    /// Milliseconds from the first start after the last wait to the end; 0 where not timed. To be
-    /// called after `wait`.
+    /// Milliseconds on the GPU from the first start_ function to the end of the last; 0 unless
+    /// timed. Call it after `wait`.
     Result<double> device_ms() const;
-    /// Most vectors of one start_score.
+    /// Maximum number of vectors of one start_score.
     std::size_t max_vectors() const { return sizes_.pass; }
 
   private:
@@ -134,13 +143,12 @@ class Shard {
     /// Points `model_` and `work_` to the buffers.
     void describe_model(const format::Model& model);
     Status begin();
-    /// Which vectors of its queries a pass needs on the device.
+    /// What a pass needs of its queries on the device.
     enum class Inputs {
         raw,
         raw_and_unit,
-        scan,        ///< raw and unit, unless launch_scan passes them as parameters
-        plane_scan,  ///< raw and digits of one query, unless launch_plane_scan passes them as
-                     ///< parameters
+        scan,        ///< raw and unit, unless scan_query_fits_parameters
+        plane_scan,  ///< raw and digits, unless plane_query_fits_parameters
     };
     /// Describes the queries and copies them to the device.
     Status send(std::span<const PassQuery> queries, Inputs inputs);
@@ -151,7 +159,7 @@ class Shard {
     int device_ = 0;
     DeviceShape shape_;
     ShardSizes sizes_;
-    std::size_t hits_stride_ = kMaxHits;  // of the pass that was started last
+    std::size_t hits_stride_ = kMaxHits;  // room for hits per query in the last pass
     bool timed_ = false;
     bool begun_ = false;  // something was started since the last wait
     bool sent_ = false;   // the input staging buffer was used since the last wait

@@ -1,5 +1,5 @@
-// The buffers of a shard in one table. The memory that it needs, what it allocates and what it has
-// in use follow from it.
+// The buffers of a shard: their sizes, which also tell how much memory a shard needs, and their
+// allocation.
 #pragma once
 
 #include <cstddef>
@@ -11,31 +11,35 @@
 
 namespace gloved::kernels::cuda {
 
-/// What a device holds of its rows beside norms and ranks: vectors, a plane or both.
+/// What a device holds of a shard's rows besides norms and ranks: vectors, a plane or both.
 struct Residency {
     bool vectors = true;  ///< false: kernels read them from page-locked host memory, row by row
     bool plane = false;
-    /// Int8 codes beside the plane, stored where the vectors are. They rule out most of the rows
-    /// that the plane lets through: for many queries, and for one where vectors are on the host.
+    /// Int8 codes besides the plane, in the same memory as the vectors. They rule out most rows
+    /// that the plane does not rule out. Used for many queries, and for one query if the vectors
+    /// are on the host.
     bool int8_codes = false;
-    std::uint32_t max_batch = kMaxPlanePass;  ///< queries of a pass over the plane, at most
+    std::uint32_t max_batch = kMaxPlanePass;  ///< maximum number of queries of a plane pass
 };
 
-/// Byte offsets of what is copied to the device for a pass, from the start of the input buffer.
+/// Offsets in bytes, in the input buffer, of the arrays of DeviceQueries, which are copied to the
+/// device for a pass. The DeviceQuery array is at 0.
 struct InputLayout {
     std::size_t raw = 0;
     std::size_t unit = 0;
     std::size_t digits = 0;
     std::size_t excluded = 0;
-    std::size_t end = 0;
+    std::size_t end = 0;  ///< size of the input
 
+    /// For `raws` raw and `units` unit vectors of `stride` floats.
     InputLayout(std::size_t raws, std::size_t units, std::size_t digit_bytes, std::size_t stride,
                 std::size_t excluded_rows);
 };
 
-/// Shapes of a shard's buffers. A size is 0 where the residency has no use for it.
+/// The numbers that determine the sizes of a shard's buffers. A number is 0 if the residency does
+/// not need it.
 struct ShardSizes {
-    /// `uncovered`: rows whose norm the bounds do not cover.
+    /// `uncovered`: number of rows whose norm the bounds do not cover.
     ShardSizes(std::size_t rows, std::size_t dim, std::size_t uncovered, const DeviceShape& shape,
                const Residency& residency);
 
@@ -43,19 +47,20 @@ struct ShardSizes {
     std::size_t rows = 0;
     std::size_t uncovered = 0;
     planes::PlaneShape plane;
-    std::size_t stride = 0;        ///< floats of a vector
-    std::size_t groups = 0;        ///< of kGroupRows rows
-    std::size_t float16_pass = 0;  ///< queries of a pass in float16
-    std::size_t pass = 0;          ///< queries of a pass over vectors, and vectors of a score
-    std::size_t plane_pass = 0;    ///< queries of a pass over the plane
-    std::size_t digit_stride = 0;  ///< one-byte digits of a query
+    std::size_t stride = 0;        ///< floats of a vector, with padding
+    std::size_t groups = 0;        ///< groups of kGroupRows rows
+    std::size_t float16_pass = 0;  ///< maximum number of queries of a float16 pass
+    std::size_t pass = 0;          ///< the same of a pass over vectors, and of vectors of a score
+    std::size_t plane_pass = 0;    ///< the same of a pass over the plane
+    std::size_t digit_stride = 0;  ///< one-byte digits of a query, with padding
     std::size_t int8_stride = 0;   ///< bytes of a row's int8 codes
-    std::size_t keys = 0;          ///< sampled groups of the plane
-    std::size_t excluded = 0;      ///< excluded rows of a pass
-    std::size_t input = 0;         ///< bytes
+    std::size_t keys = 0;          ///< groups of the plane from which first thresholds come
+    std::size_t excluded = 0;      ///< maximum number of excluded rows of a pass
+    std::size_t input = 0;         ///< bytes of the input buffer
 };
 
-/// All memory of a shard. What the members hold is said where kernels see them (launches.hpp).
+/// All memory of a shard. launches.hpp says what each buffer holds, in the structs through which
+/// kernels see them: DeviceModel, Workspace and PlaneWorkspace.
 struct ShardBuffers {
     DeviceBuffer<float> vectors;
     DeviceBuffer<double> norms;
@@ -92,13 +97,13 @@ struct ShardBuffers {
     PinnedBuffer<double> host_scores;
 };
 
-/// Bytes of device memory that buffers of these sizes take.
+/// Bytes of device memory that allocate_buffers needs for these sizes.
 std::size_t device_bytes(const ShardSizes& sizes);
 
-/// Allocates every buffer on the current device. Errors: device.
+/// Allocates every buffer on the current device. Error: device.
 Result<ShardBuffers> allocate_buffers(const ShardSizes& sizes);
 
-/// The pointers to the buffers that kernels read and write beside the model's.
+/// The Workspace that points to these buffers.
 Workspace workspace_of(const ShardBuffers& buffers);
 
 }  // namespace gloved::kernels::cuda

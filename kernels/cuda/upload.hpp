@@ -1,4 +1,4 @@
-// Copies a model's vectors from the mapped file to its shards.
+// Copies a model's vectors from its mapped file to the shards of a cuda engine.
 #pragma once
 
 #include <functional>
@@ -14,17 +14,18 @@ namespace gloved::kernels::cuda {
 
 /// How an upload went.
 struct UploadFacts {
-    bool pinned = false;  ///< all of it was page-locked while it was copied
+    bool pinned = false;  ///< all pages were locked while they were copied
     double pin_ms = 0;    ///< locking and unlocking pages, including reads of the file's pages
-    double total_ms = 0;
+    double total_ms = 0;  ///< all of upload_vectors
 };
 
-/// Device memory that an upload takes beside the shard while it lasts.
+/// Bytes of device memory that an upload to a shard needs besides the shard's own, until it ends.
 std::size_t upload_bytes_needed(std::size_t rows, std::size_t dim);
 
-/// Copies every shard's vectors. With `pin`, pieces of the mapping are page-locked one after the
-/// other, each while those before it are copied. If the driver refuses, the log says so, and the
-/// rest is copied pageable. All locks are released at the end. Errors: device.
+/// Copies the vectors of all shards, which hold consecutive rows of `model`. With `pin`, page-locks
+/// one piece of the mapped file after the other, each while those before it are copied. If the
+/// driver refuses, `log` gets a line, and the rest is copied from pageable memory. All locks are
+/// released at the end. Error: device.
 Result<UploadFacts> upload_vectors(const format::Model& model,
                                    std::span<const std::unique_ptr<Shard>> shards, bool pin,
                                    const std::function<void(const std::string&)>& log);

@@ -1,5 +1,5 @@
-// The cpu engine for distances: tiles of sums in registers, each symmetric pair computed once, all
-// threads.
+// The cpu engine for distances: uses all threads, keeps a tile of sums in registers, and computes
+// each pair of a symmetric matrix once.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// The interface of engines that compute the distances between all rows of a matrix.
+// The interface of distance engines, which compute the distances between all rows of a matrix, for
+// gloved-distmat. (kernels/engine.hpp is the interface of the engines that search a model.)
 #pragma once
 
 #include <cstddef>
@@ -24,15 +25,16 @@ struct PointsView {
     const float* row(std::size_t i) const { return data + i * dim; }
 };
 
-/// A block of the distance matrix: rows from first_row on against rows from first_column on, of the
-/// same points.
+/// A rectangle of the distance matrix: the distances of `rows` points from first_row on to
+/// `columns` points from first_column on.
 struct Rectangle {
     std::size_t first_row = 0;
     std::size_t rows = 0;
     std::size_t first_column = 0;
     std::size_t columns = 0;
 
-    /// Whether rows and columns are the same rows, so that half of the distances suffices.
+    /// Whether rows and columns are the same points, so that computing half of the distances
+    /// suffices.
     bool square() const { return first_row == first_column && rows == columns; }
 };
 
@@ -43,22 +45,23 @@ struct DistanceOptions {
     int device = 0;         ///< on a GPU: device number
 };
 
-/// Computes distances of one set of points as canonical.hpp defines them: every engine gives the
-/// same bytes. One thread at a time (an engine has its own threads inside).
+/// Computes distances of one set of points as canonical.hpp defines them, so that every engine
+/// gives the same bytes. One thread at a time may call it; an engine has its own threads inside.
 class Engine {
   public:
     virtual ~Engine() = default;
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    /// Sets out[i * stride + j] to the distance of rows first_row + i and first_column + j, and
-    /// mirror[j * mirror_stride + i] too unless `mirror` is null. Both are host memory and do not
-    /// overlap. May compute half of a square rectangle. Error: device; the engine is then unusable.
+    /// Sets out[i * stride + j] to the distance of points first_row + i and first_column + j.
+    /// Unless `mirror` is nullptr, sets mirror[j * mirror_stride + i] to the same, the transposed
+    /// rectangle. Both are host memory and do not overlap. Error: device; the engine is then
+    /// unusable.
     virtual Status run(const Rectangle& rectangle, float* out, std::size_t stride, float* mirror,
                        std::size_t mirror_stride) = 0;
-    /// Computes all rows × all rows, leaves the result where the engine computes, and returns the
-    /// milliseconds. For benchmarks; the first call may be slower. Errors: unavailable, if the
-    /// result does not fit; device.
+    /// Computes the whole distance matrix in the engine's own memory (on a GPU, the device's), and
+    /// returns the milliseconds. For benchmarks; the first call may be slower. Errors: unavailable,
+    /// if the matrix does not fit; device.
     virtual Result<double> time_resident() = 0;
     /// One line for the user: engine, instruction set or device, threads.
     virtual std::string description() const = 0;

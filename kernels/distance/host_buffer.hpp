@@ -1,4 +1,4 @@
-// Times engines whose result is in host memory.
+// HostBuffer: times distance engines that write their result to host memory, for benchmarks.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,12 @@
 
 namespace gloved::kernels::distance {
 
+/// Memory for a whole distance matrix, allocated at the first use.
 class HostBuffer {
   public:
-    /// Runs `engine` for all rows × all rows and returns the milliseconds. Keeps the memory for
-    /// further calls. Error: unavailable, if rows² float32 exceed half of the machine's memory.
+    /// Runs `engine` for its whole distance matrix, rows × rows, and returns the milliseconds.
+    /// `rows` must be the same in all calls, which share the memory. Errors: unavailable, if rows²
+    /// float32 exceed half of the machine's memory; those of Engine::run.
     Result<double> time_all(Engine& engine, std::size_t rows);
 
   private:

@@ -1,4 +1,4 @@
-// The list of distance engines, and how to make one by name.
+// Lists the distance engines of this build, and makes one by name.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@
 
 namespace gloved::kernels::distance {
 
-/// Lists every engine of this build; `auto` takes the first available one. «cuda» and «cpu» are the
-/// product. The others are rungs for measuring and reading: «sequential», and on a GPU «global»
-/// (every operand from global memory) and «shared8», «shared16», «shared32» (tiles with so many
-/// threads per side).
+/// Lists every engine of this build, in the order in which `auto` tries them. «cuda» and «cpu» are
+/// for users. The others are for measuring and reading: «sequential» (one plain loop), and on a GPU
+/// «global» (every operand from global memory) and «shared8», «shared16», «shared32» (tiles in
+/// shared memory, with edges of 8, 16, 32).
 std::vector<MakerEntry> list_distance_engines();
 
-/// Makes the engine `name`, or for "auto" the first available one, and never another. The points
-/// must outlive it. Errors: unavailable, if the name does not exist or cannot run here, or if
-/// points do not fit on a GPU; device, if a GPU refuses or fails. Throws as make_cpu does.
+/// Makes the engine `name`, never another one; for «auto» the first that can run here. The points
+/// must outlive the engine. Errors: unavailable, if the name does not exist or cannot run here, or
+/// if points do not fit on a GPU; device, if a GPU refuses or fails. Throws as make_cpu does.
 Result<std::unique_ptr<Engine>> make_distance_engine(const std::string& name, PointsView points,
                                                      Metric metric, const DistanceOptions& options);
 

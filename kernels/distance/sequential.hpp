@@ -1,4 +1,5 @@
-// The sequential rung for distances: one pair after another on one thread, for comparison.
+// The sequential distance engine: one pair after another on one thread, for comparison with the
+// faster ones.
 #pragma once
 
 #include <memory>
@@ -8,7 +9,7 @@
 
 namespace gloved::kernels::distance {
 
-/// Never fails. `points` must outlive it; the options are ignored.
+/// Makes the engine; never fails. `points` must outlive the engine; the options are ignored.
 Result<std::unique_ptr<Engine>> make_sequential(PointsView points, Metric metric,
                                                 const DistanceOptions& options);
 

@@ -1,5 +1,5 @@
-// Cutoffs: what a row's sum of codes must reach to be a survivor. Host and device code share this
-// header and, like canonical.hpp, compile it with the same flags.
+// Cutoffs: what the sum Σ a Q of a row's codes a and a query's digits Q must reach for the row to
+// be a survivor. CPU and GPU code share this header and compile it with the flags of canonical.hpp.
 //
 // The inequality and the rounding of every step are in docs/certified-search.md; § numbers here
 // refer to it.
@@ -16,30 +16,33 @@ namespace gloved::kernels::planes {
 
 /// A code a in 0 … 15 stands for the level 2 a − 15: no level is 0, neighbours are 2 apart.
 inline constexpr int kTopLevel = 15;
-/// Projections and residuals are stored in units of kTopLevel √dim / kUnits (§3).
+/// The largest stored projection or residual. They are stored in units of kTopLevel √dim / kUnits
+/// (§3).
 inline constexpr double kUnits = 65535.0;
 
-/// A stored number of units differs from the exact one by less than this, on its safe side (§3).
+/// A stored projection or residual differs from the exact one by less than this many units, to the
+/// safe side (§3).
 inline constexpr double kStoredWithin = 1.5;
 
+/// The unit of stored projections and residuals.
 GLOVED_HOST_DEVICE inline double unit_of(std::size_t dim) {
     return kTopLevel * sqrt(static_cast<double>(dim)) / kUnits;
 }
 
-/// The largest digit of a query: for two signed bytes (128 high + low), and for one.
+/// The largest digit of a query if digits have two signed bytes (128 high + low), and one.
 inline constexpr int kTwoByteDigit = 127 * 128;
 inline constexpr int kOneByteDigit = 127;
 
-/// Facts about a query's integer digits Q: direction = scale · Q + a remainder (§4).
+/// Facts about the integer digits Q of a query: its direction = scale · Q + a remainder (§4).
 struct DigitFacts {
     double scale = 0;
-    double remainder = 0;  ///< its length, rounded up
+    double remainder = 0;  ///< length of the remainder, rounded up
     double sum = 0;        ///< Σ Q, exact
     double size = 0;       ///< Σ |Q|, exact
 };
 
-/// Length of a remainder from the sum of its squares, rounded up by far more than the error of
-/// float64 (§4).
+/// Length of a remainder from the sum of the squares of its components, rounded up by far more than
+/// the error of float64 (§4).
 GLOVED_HOST_DEVICE inline double remainder_bound(double squares) {
     return sqrt(squares) * (1 + 0x1p-40) + 0x1p-45;
 }
@@ -53,12 +56,14 @@ struct PlaneCutoff {
     float constant = 0;
 };
 
-/// Bound on the rounding errors of all float64 here and of a canonical score (§5).
+/// Bound on the rounding errors of all float64 operations of a cutoff and of a canonical score
+/// (§5).
 GLOVED_HOST_DEVICE inline double score_slack(std::size_t dim) {
     return 8.0 * (static_cast<double>(dim) + 8.0) * 0x1p-53;
 }
 
-/// The cutoff for rows of canonical score `threshold` or more. At −infinity all rows pass.
+/// The cutoff that every row with a canonical score of `threshold` or more reaches. If it could
+/// prove nothing, for thresholds of 0 or less, all rows reach it.
 GLOVED_HOST_DEVICE inline PlaneCutoff plane_cutoff(const DigitFacts& digits, double threshold,
                                                    std::size_t dim) {
     const double cosine = threshold - score_slack(dim);
@@ -79,14 +84,14 @@ GLOVED_HOST_DEVICE inline PlaneCutoff plane_cutoff(const DigitFacts& digits, dou
             static_cast<float>(constant)};
 }
 
-/// Bounds of a row's int8 code: its two parts, in units of levels (§8).
+/// Projection and residual of a row's int8 codes, in units of levels (§8).
 struct Int8Bounds {
     float projection = 0;  ///< rounded down
     float residual = 0;    ///< rounded up
 };
 
-/// Computes them from Σ x c in float64 (each product exact, summed in any order), Σ c² and the
-/// row's norm.
+/// Computes Int8Bounds of a row x with codes c. `product`: Σ x c in float64 (each product exact,
+/// summed in any order); `squares`: Σ c²; `norm`: the row's.
 GLOVED_HOST_DEVICE inline Int8Bounds int8_bounds(double product, double squares, double norm) {
     const double projection = product / norm;
     const double left = squares - projection * projection;
@@ -95,15 +100,15 @@ GLOVED_HOST_DEVICE inline Int8Bounds int8_bounds(double product, double squares,
             static_cast<float>(residual * (1 + 0x1p-20))};
 }
 
-/// What an int8 code must reach.
+/// What the sum of a row's int8 codes must reach; see int8_rejects.
 struct Int8Cutoff {
     double of_projection = 0;
     double of_residual = 0;
     double scale = 0;
 };
 
-/// The int8 cutoff for rows of canonical score `threshold` or more; the query has two-byte digits
-/// (§8).
+/// The int8 cutoff that every row with a canonical score of `threshold` or more reaches; the query
+/// has two-byte digits (§8).
 GLOVED_HOST_DEVICE inline Int8Cutoff int8_cutoff(const DigitFacts& digits, double threshold,
                                                  std::size_t dim) {
     const double cosine = threshold - score_slack(dim);
@@ -114,20 +119,22 @@ GLOVED_HOST_DEVICE inline Int8Cutoff int8_cutoff(const DigitFacts& digits, doubl
     return {cosine - remainder * (1 + 0x1p-18), sine + remainder, digits.scale};
 }
 
-/// Whether a row whose codes and digits have the sum Σ c Q cannot reach the cutoff (§8).
+/// Whether a row is ruled out: its codes c and the query's digits Q have `sum` = Σ c Q, which does
+/// not reach the cutoff (§8).
 GLOVED_HOST_DEVICE inline bool int8_rejects(std::int32_t sum, const Int8Bounds& row,
                                             const Int8Cutoff& cutoff) {
     return cutoff.scale * sum <
            cutoff.of_projection * row.projection - cutoff.of_residual * row.residual;
 }
 
-/// What `row_upper` needs of a query, for passes that have no threshold yet.
+/// What `row_upper` needs of a query.
 struct UpperFacts {
     std::int32_t centre = 0;  ///< kTopLevel Σ Q
     float per_unit = 0;       ///< scale / unit_of(dim)
-    float remainder = 0;      ///< rounded up
+    float remainder = 0;      ///< DigitFacts::remainder, rounded up
 };
 
+/// Computes UpperFacts.
 inline UpperFacts upper_facts(const DigitFacts& digits, std::size_t dim) {
     return {static_cast<std::int32_t>(kTopLevel * digits.sum),
             static_cast<float>(digits.scale / unit_of(dim)),
@@ -137,15 +144,16 @@ inline UpperFacts upper_facts(const DigitFacts& digits, std::size_t dim) {
 /// Slack that covers all float32 rounding in row_upper, with much to spare (§7).
 inline constexpr float kUpperSlack = 0x1p-16F;
 
-/// Upper bound of the score of a row with the sum Σ a Q, a projection and a residual (not both 0);
-/// at most 1 + kUpperSlack (§7). `estimate` is set to about its cosine and proves nothing.
+/// Upper bound on a row's score, for passes that have no threshold yet; at most 1 + kUpperSlack
+/// (§7). `sum`: Σ a Q; projection and residual, as stored, are not both 0. Sets `estimate` to about
+/// the row's cosine, which proves nothing.
 GLOVED_HOST_DEVICE inline float row_upper(std::int32_t sum, float projection, float residual,
                                           const UpperFacts& facts, float& estimate) {
     // 2 D' − 15 Σ Q, in an order that cannot overflow.
     const auto product = static_cast<float>((sum - facts.centre) + sum);
     const float inverse = 1.0F / sqrtf(projection * projection + residual * residual);
-    const float cosine = projection * inverse;  // of the angle between row and code, or of a larger
-                                                // one
+    // The cosine of the angle between row and code, or of a larger angle.
+    const float cosine = projection * inverse;
     const float sine = residual * inverse;
     const float to_code = product * facts.per_unit * inverse;
     estimate = to_code * cosine;

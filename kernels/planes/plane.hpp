@@ -1,5 +1,5 @@
-// The plane: a 4-bit copy of a model's directions that proves, without reading vectors, which rows
-// cannot be in an answer.
+// Plane: a model's 4-bit codes, from which an engine proves, without reading vectors, which rows
+// cannot be in an answer. Also encodes rows and queries for it.
 //
 // The inequality and the rounding of every step are in docs/certified-search.md; § numbers here
 // refer to it.
@@ -22,18 +22,17 @@ namespace gloved::kernels::planes {
 /// The code of one row, as stored.
 struct RowCode {
     std::vector<std::uint8_t> codes;  ///< (dim), 0 … 15
-    std::uint16_t projection = 0;     ///< of the row's direction on its code, rounded down by less
-                                      ///< than kStoredWithin
-    /// Length of what the code leaves of it, times the code's length, rounded up by less than
-    /// kStoredWithin.
-    std::uint16_t residual = 0;
+    std::uint16_t projection = 0;  ///< see HACKING.md's glossary; in units of unit_of(dim), rounded
+                                   ///< down by less than kStoredWithin
+    std::uint16_t residual = 0;    ///< the same, rounded up by less than kStoredWithin
 };
 
-/// Encodes a row whose norm `bound_covers`. The same on every machine and instruction set.
+/// Encodes a row of this norm, which `bound_covers`. The result is the same on every machine and
+/// with every `kernel`.
 RowCode encode_row(std::span<const float> row, double norm,
                    const EncodeKernel& kernel = best_encode_kernel());
 
-/// What a plane is built from: a model, or one that is being written.
+/// What a plane is built from: the vectors and norms of a model, perhaps one that is being written.
 struct PlaneSource {
     std::span<const float> vectors;  ///< shape (rows, dim)
     std::span<const double> norms;   ///< shape (rows)
@@ -42,35 +41,37 @@ struct PlaneSource {
     PlaneShape shape() const { return {norms.size(), dim}; }
 };
 
-/// Encodes the groups [first, last) into `bytes`, which has room for exactly them. The layout is
-/// shape.hpp's. The result depends on vectors and norms alone. Throws std::bad_alloc.
+/// Encodes the groups from `first` to `last` − 1 into `bytes`, which has exactly their size, in the
+/// layout of PlaneShape. The result depends on vectors and norms alone. Throws std::bad_alloc.
 void build_groups(const PlaneSource& source, std::size_t first, std::size_t last,
                   std::span<std::byte> bytes);
 
-/// Encodes all groups of a model's plane. Throws std::bad_alloc.
+/// Encodes all groups of a model's plane, on the threads of `pool`. Throws std::bad_alloc.
 std::vector<std::byte> build_plane(const format::Model& model, ThreadPool& pool);
 
-/// Rows that a plane does not cover, because the bounds do not cover their norms; ascending.
+/// The rows that a plane cannot rule out, because their norm is not one that `bound_covers`;
+/// ascending.
 std::vector<Row> uncovered_rows(std::span<const double> norms);
 
-/// A model's plane. Immutable. The model outlives it.
+/// A model's plane. Immutable: any number of threads may read. The model must outlive it.
 class Plane {
   public:
-    /// Uses the plane stored with the model, in place, or builds one. Throws std::bad_alloc.
+    /// Uses the plane stored with the model, in place, or builds one on the threads of `pool`.
+    /// Throws std::bad_alloc.
     Plane(const format::Model& model, ThreadPool& pool);
     Plane(Plane&&) noexcept = default;
     Plane& operator=(Plane&&) noexcept = default;
 
-    /// Whether the groups are the model's mapped file. They then take no memory of the process and
-    /// no time at start.
+    /// Whether the plane is the model's mapped file, which takes no time and no memory of its own.
     bool stored() const { return built_.empty(); }
     const PlaneShape& shape() const { return shape_; }
-    /// All groups.
+    /// All groups, in the layout of PlaneShape.
     std::span<const std::byte> bytes() const { return bytes_; }
-    /// Bytes from group `group` on.
+    /// The bytes from group `group` on.
     const std::byte* group(std::size_t group) const {
         return bytes_.data() + group * shape_.group_bytes();
     }
+    /// See uncovered_rows.
     std::span<const Row> uncovered() const { return uncovered_; }
 
   private:
@@ -81,17 +82,17 @@ class Plane {
     std::vector<Row> uncovered_;
 };
 
-/// A query's direction as integers (§4).
+/// A query's direction as integers, its digits Q (§4).
 struct PlaneQuery {
-    std::vector<std::int16_t> digits;  ///< (steps, 8), Q
-    /// (steps, 16), the same as Q = 128 high + low: the high bytes of a step's eight components,
-    /// then the low bytes.
+    std::vector<std::int16_t> digits;  ///< (steps, 8)
+    /// (steps, 16): the digits as two bytes, Q = 128 high + low. For each step, the high bytes of
+    /// its eight components, then the low bytes.
     std::vector<std::int8_t> bytes;
     DigitFacts facts;
-    DigitFacts high_facts;  ///< of the high bytes alone
+    DigitFacts high_facts;  ///< if only the high bytes are used as digits
 };
 
-/// Computes the digits, with |Q| of at most `largest`: kTwoByteDigit or kOneByteDigit.
+/// Computes the digits of a query. `largest`, kTwoByteDigit or kOneByteDigit, is the limit on |Q|.
 PlaneQuery make_plane_query(const QueryVector& query, int largest = kTwoByteDigit);
 
 }  // namespace gloved::kernels::planes

@@ -1,5 +1,5 @@
-// The layout of a plane in memory and on disk: 4 bits per component, 16 rows per group.
-// common/format/FORMAT.md specifies it.
+// Names of the plane's layout (common/format/planes.hpp) for engines: 4 bits per component, 16 rows
+// per group. common/format/FORMAT.md specifies it.
 #pragma once
 
 #include "common/format/planes.hpp"

@@ -1,4 +1,4 @@
-// Reducers that run on the CPU.
+// The reducers that run on the CPU: cpu and sequential.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,12 @@
 
 namespace gloved::kernels::reduce {
 
-/// Reduces with min_max on all threads. Error: none today.
+/// Makes the reducer «cpu», which uses MinMax on all threads. Never fails.
 template <class T>
 Result<std::unique_ptr<Reducer<T>>> make_cpu_reducer(const ReducerOptions& options);
 
-/// Reduces with one plain loop on one thread, for comparison. Shares no code with MinMax except the
-/// form of the result.
+/// Makes the reducer «sequential», one plain loop on one thread, for comparison. Shares no code
+/// with MinMax except the form of the result. Never fails.
 template <class T>
 Result<std::unique_ptr<Reducer<T>>> make_sequential_reducer(const ReducerOptions& options);
 

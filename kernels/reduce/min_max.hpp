@@ -1,4 +1,5 @@
-// Minimum and maximum of each element over many matrices of one shape: a reduction over rows.
+// MinMax: the minimum and maximum of each element over many matrices of one shape. Here a matrix is
+// a row of `width` numbers, and many of them are a table that is reduced over its rows.
 #pragma once
 
 #include <cstddef>
@@ -31,21 +32,21 @@ class MinMax {
   public:
     /// `width` is at least 1.
     explicit MinMax(std::size_t width);
-    /// Takes results that were computed elsewhere, both of the same width.
+    /// Starts from results that were computed elsewhere; both spans have the width.
     MinMax(std::span<const T> minimum, std::span<const T> maximum);
 
     /// Forgets all rows.
     void reset();
     /// Adds `count` contiguous rows of `width` elements each.
     void add(const T* rows, std::size_t count);
-    /// Adds the results of `other`, which has the same width.
+    /// Adds the rows that were added to `other`, which has the same width.
     void add(const MinMax& other);
 
     std::size_t width() const { return width_; }
     /// Shape (width). The memory stays valid as long as this object.
     std::span<const T> minimum() const { return std::span(low_).first(width_); }
     std::span<const T> maximum() const { return std::span(high_).first(width_); }
-    /// Smallest and largest value of all elements.
+    /// The smallest minimum and the largest maximum of all elements.
     T least() const;
     T greatest() const;
 

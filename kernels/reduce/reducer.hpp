@@ -1,5 +1,5 @@
-// The interface of reducers: minimum and maximum of many matrices, element by element, added piece
-// by piece.
+// Reducer: the interface of gloved-matmin's engines, which compute the minimum and maximum of each
+// element over many matrices of one shape. Matrices are passed to it piece by piece.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 namespace gloved::kernels::reduce {
 
-/// Measured by the device's events, or by the clock for reducers on the CPU.
+/// Milliseconds that a reducer has spent on copying values to where it computes, and on computing.
+/// On a GPU they are measured by CUDA events, on the CPU by the clock.
 struct ReduceTimes {
     double transfer_ms = 0;
     double compute_ms = 0;
@@ -19,14 +20,15 @@ struct ReduceTimes {
 
 /// Options of a reducer.
 struct ReducerOptions {
-    std::size_t width = 1;    ///< elements of a matrix, 1 or more
-    std::uint64_t count = 0;  ///< matrices that are announced; 0: unknown
-    int device = 0;           ///< cuda and original: device number
-    unsigned threads = 0;     ///< cpu; 0: one per usable processor
-    bool keep = false;        ///< cpu and sequential: keep the values, so that time_again works
+    std::size_t width = 1;    ///< number of elements of a matrix (rows × columns), 1 or more
+    std::uint64_t count = 0;  ///< expected number of matrices, for allocating memory; 0: unknown
+    int device = 0;           ///< of reducers on a GPU: number of the device
+    unsigned threads = 0;     ///< of cpu; 0: one per usable processor
+    bool keep = false;        ///< of cpu and sequential: keep the values, for time_again
 };
 
-/// One thread at a time. Unusable after an error.
+/// Reduces matrices: call `add` for all of them, then `finish`. One thread at a time. Unusable
+/// after an error `device`.
 template <class T>
 class Reducer {
   public:
@@ -35,15 +37,16 @@ class Reducer {
     Reducer& operator=(const Reducer&) = delete;
     virtual ~Reducer() = default;
 
-    /// Adds whole matrices: values.size() is a multiple of the width. May block. The span may be
-    /// reused on return. Errors: device.
+    /// Takes in whole matrices, one after another: values.size() is a multiple of the width. May
+    /// wait for the device. On return the caller may reuse the memory of `values`. Error: device.
     virtual Status add(std::span<const T> values) = 0;
-    /// The result over all that was added. Call once, after the last add. Errors: device.
+    /// Returns the minimum and maximum over all matrices. Call it once, after the last `add`.
+    /// Error: device.
     virtual Result<MinMax<T>> finish() = 0;
-    /// Reduces the same values again where they are, after finish, and returns the milliseconds.
-    /// Errors: unavailable, if the values are not kept; device.
+    /// Repeats the computation, without the copies, after `finish`, and returns the milliseconds.
+    /// For benchmarks. Errors: unavailable, if the reducer has not kept all values; device.
     virtual Result<double> time_again() = 0;
-    /// Times of add and finish.
+    /// Sum of the times of all calls of `add` and of `finish`.
     virtual ReduceTimes times() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// The list of reducers, and how to make one by name.
+// Lists the reducers of this build, and makes one by name.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,13 @@
 
 namespace gloved::kernels::reduce {
 
-/// Lists every reducer: cuda, cpu, sequential (one plain loop on one thread) and original (lays
-/// values out by element, then alternates a reduction and a compaction kernel).
+/// Lists every reducer, in order of preference: cuda; cpu; sequential (one plain loop on one
+/// thread); original (on a GPU as the program that gloved-matmin descends from: puts all values of
+/// an element side by side, then alternates a reduction and a compaction kernel).
 std::vector<MakerEntry> list_reducers();
 
-/// Makes the reducer `name`. Errors: unavailable, if the name does not exist or cannot run here;
-/// device. T is float, double or std::int32_t.
+/// Makes the reducer `name`. Errors: unavailable, if there is none of that name or it cannot run
+/// here; device. T is float, double or std::int32_t.
 template <class T>
 Result<std::unique_ptr<Reducer<T>>> make_reducer(const std::string& name,
                                                  const ReducerOptions& options);

@@ -1,4 +1,4 @@
-// The distance engine on a GPU, by any rung of the ladder (launches.hpp).
+// The distance engines on a GPU: one for each rung, or version of the kernel (launches.hpp).
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace gloved::kernels::cuda {
 
-/// An engine on device `options.device`, which the points are copied to; they are not needed
-/// afterwards. `rung`: «cuda», the fastest, «global», «shared8», «shared16» or «shared32»; for
-/// tests «tiled32», «tiled64» and «tiled128» are «cuda» with squares of that size, in pieces small
-/// enough that there are several. Errors: unavailable, for another name, a device that does not
-/// exist or has no room for the points; device, when a call fails.
+/// Makes an engine on device `options.device` and copies the points there; `points` need not
+/// outlive it. `rung` is «cuda», the fastest, «global», «shared8», «shared16» or «shared32». For
+/// tests, «tiled32», «tiled64» and «tiled128» are «cuda» with tiles of that edge, and compute even
+/// small matrices in several pieces. Errors: unavailable, for another name, or a device that does
+/// not exist or has no room for the points; device, if a CUDA call fails.
 Result<std::unique_ptr<distance::Engine>> make_device_distance(
     const std::string& rung, distance::PointsView points, distance::Metric metric,
     const distance::DistanceOptions& options);

@@ -1,11 +1,12 @@
-// The distance from a canonical sum, for all rungs.
+// Converts a canonical sum to a distance, for all distance kernels.
 #pragma once
 
 #include "kernels/distance/canonical.hpp"
 
 namespace gloved::kernels::cuda {
 
-/// distance_from_sum, by instructions that no flag changes.
+/// As distance_from_sum (kernels/distance/canonical.hpp), by instructions that no compiler flag
+/// changes.
 __device__ inline float finish(distance::Metric metric, float sum) {
     switch (metric) {
         case distance::Metric::sqeuclidean:

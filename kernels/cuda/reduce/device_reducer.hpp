@@ -1,5 +1,5 @@
-// The element-wise minimum and maximum on a GPU, in one pass or in the original's way
-// (launches.hpp).
+// The reducers of gloved-matmin on a GPU: cuda, in one pass, and original, as the program that
+// gloved-matmin descends from (launches.hpp describes both).
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@ namespace gloved::kernels::cuda {
 
 inline constexpr std::size_t kAllMemory = std::numeric_limits<std::size_t>::max();
 
-/// A reducer on device `options.device`. It keeps all announced matrices in the device's memory
-/// where they fit, and time_again works then; else it reduces whenever what it has room for is
-/// full. `most_bytes` is what it may take for values, in tests. The times are the device's own: of
-/// the copies, and of the kernels. Errors: unavailable, for a device that does not exist or has no
-/// room for a matrix; device, then and in everything later, when a call fails: the reducer is of no
-/// more use.
+/// Makes the reducer «cuda» on device `options.device`. If `options.count` matrices fit in the
+/// device's memory, it keeps them all, and time_again works. Otherwise it reduces and discards the
+/// values whenever its room is full. `most_bytes` limits that room; only tests set it. Its times
+/// are measured by CUDA events, around the copies and around the kernels. Errors: unavailable, if
+/// the device does not exist or has no room for one matrix; device, if a CUDA call fails. The
+/// reducer's functions return `device`, too; it is unusable afterwards.
 template <class T>
 Result<std::unique_ptr<reduce::Reducer<T>>> make_device_reducer(
     const reduce::ReducerOptions& options, std::size_t most_bytes = kAllMemory);
 
-/// The same in the original's way. Laying the values out element by element counts as transfer: it
-/// prepares them for the kernels.
+/// Makes the reducer «original» in the same way. Its time for transfers includes the kernel that
+/// lays the values out element by element, on the device.
 template <class T>
 Result<std::unique_ptr<reduce::Reducer<T>>> make_original_reducer(
     const reduce::ReducerOptions& options, std::size_t most_bytes = kAllMemory);

@@ -1,5 +1,5 @@
-// Maps numbers to integers in the same order, with −0 below +0, so that a minimum is a comparison
-// of integers.
+// Order: maps numbers to integers (keys) so that the order stays the same and −0 is below +0. The
+// kernels of the reducers find minima and maxima by comparing keys.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 
 namespace gloved::kernels::cuda {
 
+/// Keys of numbers of type T. kNoLow and kNoHigh are the keys of a minimum and a maximum over no
+/// number.
 template <class T>
 struct Order;
 
@@ -20,8 +22,8 @@ struct Order<std::int32_t> {
     static constexpr Key kNoHigh = std::numeric_limits<std::int32_t>::min();
 };
 
-// The bits of a float grow with its size, so that those of negative numbers have to be turned
-// round; the sign stays.
+// The bits of a float, read as an integer, grow with its magnitude. So all bits of a negative
+// number but the sign are inverted («turned»).
 template <>
 struct Order<float> {
     using Key = std::int32_t;
@@ -44,7 +46,7 @@ struct Order<double> {
     static constexpr Key kNoHigh = -0x7FF0000000000000 - 1;
 };
 
-/// The smallest and largest key so far.
+/// The smallest and the largest key of the numbers taken so far. NaN is ignored.
 template <class T>
 struct Extremes {
     using Key = typename Order<T>::Key;
@@ -52,8 +54,8 @@ struct Extremes {
     Key high = Order<T>::kNoHigh;
 
     __device__ void take(T value) { take(value, value); }
-    /// What others have found. An element without any number is at its limits, which change
-    /// nothing.
+    /// Takes the minimum and maximum that another thread or launch has found. Those over no number
+    /// change nothing.
     __device__ void take(T other_low, T other_high) {
         if (Order<T>::is_number(other_low)) take_low(Order<T>::key(other_low));
         if (Order<T>::is_number(other_high)) take_high(Order<T>::key(other_high));
