@@ -1,4 +1,4 @@
-// A SIGBUS handler for tools: prints a message when a mapped file is truncated.
+// Handles SIGBUS in tools: prints a message when a mapped file was truncated while it was read.
 #pragma once
 
 #include <signal.h>
@@ -19,9 +19,9 @@ extern "C" inline void gloved_on_bus_error(int) {
 }
 }  // namespace detail
 
-/// Installs a handler of SIGBUS (a mapped file was truncated, or its disk fails) that prints
-/// `message` and ends the program with status 1. `message` is static and ends in a newline. For
-/// programs, not for libraries.
+/// Installs a handler for SIGBUS, which the kernel sends if a page of a mapped file is missing: the
+/// file was truncated, or its disk fails. The handler prints `message` on stderr and ends the
+/// program with status 1. `message` lives for ever and ends with LF. Call it in main.
 inline void explain_bus_errors(const char* message) {
     detail::bus_error_message = message;
     struct sigaction action {};

@@ -1,5 +1,5 @@
-// Facts about a GPU, and how fast it reads its own memory. Plain C++; in a build without CUDA every
-// function returns unavailable.
+// Facts about a GPU, and how fast it reads its own memory, for gloved-bench. Needs no CUDA headers;
+// in a build without CUDA every function returns `unavailable`.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,24 @@
 
 namespace gloved::bench {
 
+/// Facts about a GPU.
 struct DeviceFacts {
     std::string name;         ///< «NVIDIA H100 80GB HBM3»
     std::string driver;       ///< «580.159.04, CUDA 13.0; runtime 13.0»
-    double start_ms = 0;      ///< of the call; the first one starts the driver and the context
-    std::uint64_t bytes = 0;  ///< of memory
+    double start_ms = 0;      ///< time of the call; the first starts the driver and the context
+    std::uint64_t bytes = 0;  ///< size of its memory
 };
 
-/// Starts the device. Errors: unavailable (a build without CUDA, no driver, no such device),
-/// device.
+/// Starts the device with this number. Errors: unavailable (a build without CUDA, no driver, no
+/// such device); device.
 Result<DeviceFacts> start_device(int device);
 
-/// Memory of the device that all processes use (cudaMemGetInfo). Errors: as above.
+/// Bytes of the device's memory that all processes together use (cudaMemGetInfo). Errors as
+/// start_device.
 Result<std::uint64_t> device_bytes_in_use(int device);
 
-/// A plain read of as many bytes as a model's vectors have: the ceiling for searches that read them
-/// all. Not thread-safe.
+/// Times a plain read of as many bytes as a model's vectors have. No search that reads all vectors
+/// can be faster. Not safe for concurrent use.
 class DeviceReader {
   public:
     /// Allocates and fills a buffer of `bytes`, or of a quarter of the free memory if that is less,
@@ -38,10 +40,10 @@ class DeviceReader {
     ~DeviceReader();
 
     /// Reads the buffer once from the device's memory into registers, which empties its caches.
-    /// Returns milliseconds by the device's events for the `bytes` of `create`, scaled if the
-    /// buffer is smaller.
+    /// Returns the milliseconds, measured by CUDA events, scaled up to the `bytes` of `create` if
+    /// the buffer is smaller. Error: device.
     Result<double> read_ms();
-    /// A line for people: how it reads.
+    /// A line for people about how the buffer is read.
     const std::string& description() const;
 
   private:

@@ -1,4 +1,4 @@
-// gloved-bench distmat: measures every way to compute the distances between all rows of a matrix.
+// gloved-bench distmat: times every distance engine (a rung) on matrices of several sizes.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +12,28 @@
 
 namespace gloved::bench {
 
+/// The options of gloved-bench distmat.
 struct DistmatSettings : RunSettings {
+    /// Shape of a matrix.
     struct Size {
         std::size_t rows = 0;
         std::size_t dim = 0;
     };
     std::vector<Size> sizes;
-    std::vector<std::string> rungs;  ///< by name; empty: all that can run here
-    std::size_t repeat = 0;
-    double seconds = 0;  ///< a rung that takes longer skips its remaining runs
+    std::vector<std::string> rungs;  ///< names of engines; empty: all that can run here
+    std::size_t repeat = 0;          ///< runs per rung
+    double seconds = 0;              ///< a rung that takes longer skips its remaining runs
 };
 
+/// Name and help of the program, and its options.
 extern const cli::Program kDistmatProgram;
 cli::Options describe_distmat_options();
-/// Throws cli::WrongUsage.
+/// Reads the values of the options. Throws cli::WrongUsage.
 DistmatSettings read_distmat_settings(const cli::CommandLine& line);
 
-/// Checks every rung, times it and prints the table. Errors: internal if a rung's distances are not
-/// the canonical ones byte by byte; unavailable for a rung that is named and cannot run; device;
-/// interrupted.
+/// Checks every rung, times it and prints the table on stdout; `processor_name` is for its heading.
+/// Errors: internal, if a rung's distances are not the canonical ones to the last bit; unavailable,
+/// for a rung that settings.rungs names and that cannot run; device; interrupted.
 Status print_distmat(const DistmatSettings& settings, const std::string& processor_name);
 
 }  // namespace gloved::bench

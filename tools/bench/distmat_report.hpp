@@ -11,12 +11,12 @@
 
 namespace gloved::bench {
 
-/// One way to compute all distances of one matrix.
+/// How long one distance engine (a rung) took to compute all distances of one matrix.
 struct DistmatFigures {
-    std::string rung;
-    bool on_host = false;           ///< on the CPU
-    std::vector<double> ms;         ///< of each run, one or more; the result stays on the device
-    std::optional<double> host_ms;  ///< of one run until the result is in host memory
+    std::string rung;               ///< name of the engine
+    bool on_host = false;           ///< the engine runs on the CPU
+    std::vector<double> ms;         ///< time of each run, at least one; a GPU keeps the result
+    std::optional<double> host_ms;  ///< time of one run that also copies the result to the host
 };
 
 /// A matrix (rows, dim) and the rungs that computed its distances.
@@ -26,8 +26,9 @@ struct DistmatSize {
     std::vector<DistmatFigures> rungs;
 };
 
-/// A line for each size and rung. GFLOP/s counts three operations for every component of all
-/// rows × rows pairs, even if a rung computes each pair once.
+/// Makes a table with a line for each size and rung. GFLOP/s counts three operations (subtraction,
+/// multiplication, addition) for every component of all rows × rows pairs, even if a rung computes
+/// only half of the pairs, as distances are symmetric.
 Table distmat_table(std::span<const DistmatSize> sizes);
 
 }  // namespace gloved::bench

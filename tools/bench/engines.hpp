@@ -1,4 +1,5 @@
-// Measures engines next to a plain read of memory and OpenBLAS.
+// Measures how fast engines answer queries, beside a plain read of memory and OpenBLAS, for
+// gloved-bench.
 #pragma once
 
 #include <optional>
@@ -17,14 +18,14 @@ namespace gloved::bench {
 Result<std::vector<kernels::Query>> make_queries(const format::Model& model, RandomWords& words,
                                                  std::size_t count, std::size_t k);
 
-/// Whether the measurement uses a GPU: the engine is cuda, or auto or all and cuda can run.
+/// Whether the measurement uses a GPU: the engine is cuda, or it is auto or all and cuda can run.
 bool wants_device(const Settings& settings);
 /// Whether the measurement uses a CPU engine.
 bool wants_processor(const Settings& settings);
 
-/// Makes the engines of `settings`, prints how long that took, measures them in turns with the
-/// plain read and OpenBLAS, and prints the table. `blas` may be null. Errors: of making and running
-/// engines; interrupted.
+/// Makes the engines of `settings` and prints how long that took. Measures them in turns with the
+/// plain read and OpenBLAS (unless `blas` is nullptr), and prints the table on stdout. Errors:
+/// those of making and running engines; interrupted.
 Status print_engines(const format::Model& model, const Settings& settings, const OpenBlas* blas);
 
 }  // namespace gloved::bench

@@ -1,5 +1,5 @@
-// Measures how long loading a model takes: text or binary, and to a GPU with and without
-// page-locked memory.
+// Measures how long loading a model takes, for gloved-bench: from text and from model files, and to
+// a GPU with and without page-locked memory.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace gloved::bench {
 
-/// Measures and prints the table. The text is a sample of the model's rows, written to `scratch`
-/// with five decimals as in GloVe's downloads and read as gloved-convert reads it; the cost of the
-/// whole model is extrapolated, with a note. If the cuda engine can run, it is made with and
-/// without page-locking. Errors: io, device, interrupted.
+/// Measures and prints the table on stdout. For the text, writes a sample of the model's rows to
+/// the directory `scratch`, with five decimals as in GloVe's downloads, and reads it as
+/// gloved-convert does. Extrapolates to the whole model, with a note. If the cuda engine can run,
+/// makes it with and without page-locking. Errors: io, device, interrupted.
 Status print_loads(const format::Model& model, const Settings& settings,
                    const std::string& scratch);
 

@@ -1,4 +1,4 @@
-// gloved-bench matmin: measures every way to find the smallest elements of many matrices in text.
+// gloved-bench matmin: times every reducer (a rung) of gloved-matmin on a text of random matrices.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,24 @@
 
 namespace gloved::bench {
 
+/// The options of gloved-bench matmin.
 struct MatminSettings : RunSettings {
-    std::size_t repeat = 0;
-    std::uint64_t count = 0;  ///< matrices
-    std::size_t rows = 0;
+    std::size_t repeat = 0;   ///< runs per rung
+    std::uint64_t count = 0;  ///< number of matrices
+    std::size_t rows = 0;     ///< of each matrix
     std::size_t columns = 0;
     npy::Type type = npy::Type::float64;
 };
 
+/// Name and help of the program, and its options.
 extern const cli::Program kMatminProgram;
 cli::Options describe_matmin_options();
-/// Throws cli::WrongUsage.
+/// Reads the values of the options. Throws cli::WrongUsage.
 MatminSettings read_matmin_settings(const cli::CommandLine& line);
 
-/// Writes the text to a temporary directory, reads it once for every rung and prints the table.
-/// Errors: internal if a rung's answer differs from that of the plain loop over the random numbers;
-/// device; io; interrupted.
+/// Writes the text to a temporary directory, reads it once for every rung and prints the table on
+/// stdout; `processor_name` is for its heading. Errors: internal, if a rung's result differs from
+/// that of a plain loop over the random numbers; device; io; interrupted.
 Status print_matmin(const MatminSettings& settings, const std::string& processor_name);
 
 }  // namespace gloved::bench

@@ -1,4 +1,5 @@
-// Measures contenders in turns; statistics; plain reads and OpenBLAS to compare with.
+// Times functions in turns, computes statistics of the times, and reads memory or calls OpenBLAS
+// for comparison. For gloved-bench.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +15,22 @@
 
 namespace gloved::bench {
 
-/// Something to measure.
+/// A function to measure, e.g. a search by one engine.
 struct Contender {
-    std::string what;
-    std::size_t queries = 0;                           ///< per run; 0: not a query
-    std::function<void(std::size_t round)> prepare{};  ///< not timed; may be empty
-    std::function<Status()> run{};
-    std::function<double()> device_ms{};  ///< of the last run, by the device's clock; may be empty
+    std::string what;                                  ///< its name
+    std::size_t queries = 0;                           ///< answered per run; 0: it answers none
+    std::function<void(std::size_t round)> prepare{};  ///< called before each run, not timed; may
+                                                       ///< be empty
+    std::function<Status()> run{};                     ///< timed
+    std::function<double()> device_ms{};  ///< the last run's time on the GPU; may be empty
 };
 
 /// A contender's times, one per round.
 struct Series {
     std::string what;
     std::size_t queries = 0;
-    std::vector<double> ms{};         ///< by the host's clock, from call to return
-    std::vector<double> device_ms{};  ///< as many, or empty
+    std::vector<double> ms{};         ///< from call to return, by the host's clock
+    std::vector<double> device_ms{};  ///< on the GPU, one per round; or empty
 
     double median() const;
     double min() const;
@@ -51,8 +53,9 @@ double mean(std::span<const double> values);
 /// n. Nothing for fewer than two values.
 std::optional<double> standard_error(std::span<const double> values);
 
-/// Runs every contender once per round, each round starting with another one, so that a disturbance
-/// affects all of them. The first round does not count. Errors: interrupted, or a contender's.
+/// Runs every contender once per round, so that a disturbance affects all of them. Each round
+/// starts with another one. Makes `rounds` rounds after one that does not count. Returns a Series
+/// per contender. Errors: interrupted, once `interrupted` returns true; those of a contender.
 Result<std::vector<Series>> measure(std::span<const Contender> contenders, std::size_t rounds,
                                     const std::function<bool()>& interrupted);
 

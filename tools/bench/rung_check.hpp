@@ -1,4 +1,4 @@
-// Checks a rung's answers before it is timed.
+// Checks the answers of a rung, a version of a kernel in kernels/cuda/ladder, before it is timed.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace gloved::bench {
 
-/// Compares a rung's `hits` for `query` with canonical scores. `exact` is the canonical answer for
-/// the same k without exclusions, so it has min(k, rows) hits. Correct hits are as many, of
-/// different rows, in descending order, each score within `bound` of the canonical one, and no
-/// canonical score more than 2 · bound below the k-th best, since smaller differences can be
-/// mistaken. Rows whose norm no bound covers (kernels/bounds.hpp) are only counted. The error says
-/// what is wrong.
+/// Checks a rung's `hits` for `query`, whose scores may be off by `bound`. `exact` is the canonical
+/// answer for the same k without excluded rows, so it has min(k, rows) hits. The check demands as
+/// many hits, of different rows, in descending order of scores. Each score must be within `bound`
+/// of the row's canonical score. No row's canonical score may be more than 2 · bound below the last
+/// of `exact`. Rows whose norm the bounds do not cover (kernels/bounds.hpp) only count as hits. The
+/// error says what is wrong.
 Status check_hits(const format::Model& model, const kernels::QueryVector& query,
                   std::span<const kernels::Hit> hits, std::span<const kernels::Hit> exact,
                   double bound);

@@ -1,4 +1,4 @@
-// Formats the measurements of the ladder as tables.
+// Formats the times of the ladder's rungs (kernels/cuda/ladder) as tables, for gloved-bench.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,23 @@
 
 namespace gloved::bench {
 
-/// One rung's times, each of a complete search.
+/// The times of one rung; each is that of a complete search.
 struct RungFigures {
     std::string name;
-    std::string idea;
-    bool discarded = false;
-    bool on_host = false;  ///< reads host memory
-    /// Shape (rounds, words), at least one round.
+    std::string idea;        ///< what the rung tries, in a line
+    bool discarded = false;  ///< it was no improvement on the rung before
+    bool on_host = false;    ///< it runs on the CPU and reads host memory
+    /// [round][word], at least one round.
     std::vector<std::vector<kernels::ladder::RungTimes>> runs;
 };
 
+/// All rungs' times on one model.
 struct RungReport {
-    std::vector<std::string> words;  ///< names of the columns, in the order asked
-    std::uint64_t rows = 0;
-    std::uint64_t vector_bytes = 0;
-    double host_read_ms = 0;               ///< plain read of all vectors by all threads
-    std::optional<double> device_read_ms;  ///< the same by the device, of its own memory
+    std::vector<std::string> words;        ///< words that were asked, in order
+    std::uint64_t rows = 0;                ///< of the model
+    std::uint64_t vector_bytes = 0;        ///< size of all vectors
+    double host_read_ms = 0;               ///< a plain read of all vectors by all CPU threads
+    std::optional<double> device_read_ms;  ///< a plain read of them by the GPU, from its memory
     std::vector<RungFigures> rungs;
 };
 
@@ -38,8 +39,8 @@ double mean_total_ms(const RungFigures& rung);
 /// Table 1: mean and standard error of each word's total over the rounds, in milliseconds.
 Table words_table(const RungReport& report, TableFormat format);
 
-/// Table 2: speedup over the CPU (the first rung on the host) and over the previous version that
-/// was not discarded, and distances per millisecond.
+/// Table 2: speedup over the CPU (the first rung on the host) and over the previous rung that was
+/// not discarded, and distances (rows compared) per millisecond.
 Table speedup_table(const RungReport& report);
 
 /// Table 3: mean milliseconds of each part of a search. GB/s are those of the dot product alone.

@@ -1,4 +1,4 @@
-// Climbs the ladder: checks every rung that was asked for, then times them round by round.
+// Checks and times the rungs of the ladder (kernels/cuda/ladder), for gloved-bench --rungs.
 #pragma once
 
 #include "common/format/model.hpp"
@@ -11,9 +11,9 @@ namespace gloved::bench {
 /// The rungs that settings.rungs names and this build has. Throws cli::WrongUsage.
 RungChoice choose_rungs(const Settings& settings);
 
-/// Prints the three tables. Rungs that need a device are left out, with a note, if there is none.
-/// Errors: internal if a rung's answer is not within its own bound of the canonical one; device;
-/// interrupted.
+/// Checks the rungs of choose_rungs, times them round by round, and prints the three tables of
+/// rung_report.hpp. Without a GPU leaves out rungs that need one, with a note. Errors: internal, if
+/// a rung's answer is wrong (check_hits); device; interrupted.
 Status print_rungs(const format::Model& model, const Settings& settings);
 
 }  // namespace gloved::bench

@@ -1,4 +1,4 @@
-// A temporary directory under $TMPDIR or /tmp.
+// ScratchDirectory: a temporary directory under $TMPDIR or /tmp.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace gloved::bench {
 
-/// The destructor removes the directory and its content.
+/// Owns a temporary directory; the destructor removes it with its content.
 class ScratchDirectory {
   public:
+    /// Creates an empty directory. Error: io.
     static Result<ScratchDirectory> create();
     ScratchDirectory(ScratchDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
     ScratchDirectory& operator=(ScratchDirectory&&) = delete;

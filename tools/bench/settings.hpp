@@ -1,4 +1,4 @@
-// The command line of gloved-bench: its options and what they are read into.
+// The command line of gloved-bench: describes its options and reads their values.
 #pragma once
 
 #include <cstddef>
@@ -14,43 +14,45 @@
 
 namespace gloved::bench {
 
-/// What every measurement has.
+/// The options that every measurement has.
 struct RunSettings {
     unsigned threads = 0;  ///< never 0
     int device = 0;
-    std::uint64_t seed = 0;
+    std::uint64_t seed = 0;  ///< of random queries and values
     TableFormat format = TableFormat::text;
 };
 
-/// Throws cli::WrongUsage.
+/// Reads them: for --threads 0, the number of usable processors. Throws cli::WrongUsage.
 void read_run_settings(const cli::CommandLine& line, RunSettings& settings);
 
+/// The options of gloved-bench.
 struct Settings : RunSettings {
-    std::string model;                        ///< directory; empty: made up
-    std::optional<GenerateOptions> generate;  ///< the model to make up
-    std::string keep;                         ///< directory to keep it in; empty: none
+    std::string model;                        ///< directory; empty: generate a model
+    std::optional<GenerateOptions> generate;  ///< the model to generate
+    std::string keep;                         ///< directory to generate it in; empty: a temporary
 
-    std::optional<kernels::EngineKind> engine;  ///< nothing: the best that runs here
+    std::optional<kernels::EngineKind> engine;  ///< nullopt: the best that runs here
     bool all_engines = false;                   ///< every kind that runs here, whatever `engine` is
-    std::string simd;
-    bool pin = true;
-    bool planes = true;
-    std::uint64_t gpu_memory_bytes = 0;  ///< 0: all that is free
-    std::vector<std::size_t> batches;    ///< empty: the engine's default
-    std::size_t k = 0;
-    std::size_t repeat = 0;  ///< 0: the measurement's default
+    std::string simd;                           ///< EngineOptions::simd
+    bool pin = true;                            ///< EngineOptions::pin
+    bool planes = true;                         ///< EngineOptions::planes
+    std::uint64_t gpu_memory_bytes = 0;         ///< 0: all that is free
+    std::vector<std::size_t> batches;  ///< sizes of batches to measure; empty: the engine's default
+    std::size_t k = 0;                 ///< hits per query
+    std::size_t repeat = 0;            ///< rounds; 0: the measurement's default
 
-    std::string rungs;        ///< empty: measure engines, not rungs
+    std::string rungs;        ///< rungs of the ladder to measure; empty: measure engines instead
     double rung_seconds = 0;  ///< a rung that takes longer skips its remaining rounds
-    bool loads = false;
-    std::size_t leak_queries = 0;  ///< 0: no leak test
-    std::string daemon;            ///< empty: not measured
-    std::string daemon_engine;     ///< empty: as `engine`
+    bool loads = false;       ///< measure loading a model (loads.hpp) instead
+    std::size_t leak_queries = 0;  ///< queries of the leak test (leak.hpp); 0: no such test
+    std::string daemon;            ///< path of gloved, to measure it as a daemon; empty: do not
+    std::string daemon_engine;     ///< the daemon's --engine; empty: as `engine`
 };
 
+/// Name and help of the program, and its options.
 extern const cli::Program kProgram;
 cli::Options describe_options();
-/// Throws cli::WrongUsage.
+/// Reads the values of the options. Throws cli::WrongUsage.
 Settings read_settings(const cli::CommandLine& line);
 
 }  // namespace gloved::bench

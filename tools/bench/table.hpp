@@ -1,4 +1,4 @@
-// Tables of results, as text or as CSV.
+// Table: formats the results of gloved-bench as text or as CSV.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ class Table {
     void add(std::vector<std::string> cells);
     /// Formats the table, with a final line end.
     std::string to_string(TableFormat format) const;
+    /// Writes to_string to `to`.
     void print(std::FILE* to, TableFormat format) const;
 
     /// The rows, headings first.
@@ -36,7 +37,7 @@ std::string grouped(std::uint64_t number);
 /// A number with four significant digits, or three decimals if it is small: «261.4», «0.863».
 std::string figure(double value);
 
-/// Prints a note; in CSV as a line that begins with #.
+/// Prints a note beside a table on stdout; with TableFormat::csv as a line that begins with #.
 void print_note(TableFormat format, std::string_view text);
 
 }  // namespace gloved::bench

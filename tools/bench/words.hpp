@@ -1,4 +1,4 @@
-// Random words to query.
+// RandomWords: picks random words of a model as queries of benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,13 @@
 
 namespace gloved::bench {
 
-/// Random rows that are not zero, by a seed. The model must outlive it and have such a row.
+/// Picks random rows whose vectors are not zero. The same model and seed give the same rows. The
+/// model must outlive it and have at least one such row.
 class RandomWords {
   public:
     RandomWords(const format::Model& model, std::uint64_t seed) : model_(model), random_(seed) {}
 
+    /// The next random row.
     format::Row next() {
         auto row = static_cast<std::size_t>(random_() % model_.rows());
         while (!(model_.norms()[row] > 0)) row = (row + 1) % model_.rows();

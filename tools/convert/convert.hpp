@@ -1,4 +1,5 @@
-// Converts a download to a model and publishes it.
+// Converts a download to a model and publishes it: all of gloved-convert's work except its command
+// line and exports.
 #pragma once
 
 #include <atomic>
@@ -13,27 +14,33 @@
 
 namespace gloved::convert {
 
+/// What to convert and how.
 struct ConvertOptions {
-    std::string input;   ///< a path, or «-» for stdin
-    std::string member;  ///< of a zip archive; empty: its only member
-    std::string model_dir;
-    source::SourceOptions source;
+    std::string input;             ///< path of the download, or «-» for stdin
+    std::string member;            ///< name of the file in a zip archive; empty: its only one
+    std::string model_dir;         ///< path of the model to make
+    source::SourceOptions source;  ///< how to read the download
     source::Duplicates duplicates = source::Duplicates::first;
-    /// Memory limit; 0: a quarter of the machine's, and kMinMemory at least.
+    /// Limit on the process's memory; 0: a quarter of the machine's, at least kMinMemory.
     std::uint64_t memory_bytes = 0;
-    /// The part of memory_bytes that holds rows before the spool's file takes them; absent: half.
+    /// The part of memory_bytes in which the spool may hold rows, before it uses its file; nullopt:
+    /// half of it.
     std::optional<std::uint64_t> spool_bytes;
     bool planes = true;  ///< write the planes file too
 };
 
+/// Minimum of ConvertOptions::memory_bytes.
 inline constexpr std::uint64_t kMinMemory = std::uint64_t{256} << 20;
 
 /// Converts options.input to a model and publishes it as options.model_dir, with progress on a
-/// terminal. Calls `say` on the calling thread with what was found and with warnings. Stages: lines
-/// are parsed, and their rows stored in buckets by key (row_buckets.hpp); the keys of each bucket
-/// are sorted, which finds duplicates, ranks and sizes; bucket after bucket is written in order;
-/// planes are made of the written values. The process's memory stays below options.memory_bytes for
-/// a source of any size. The model's bytes depend neither on memory nor on threads.
+/// terminal. Calls `say` on the calling thread with messages for people: what was found, and
+/// warnings.
+///
+/// It works in stages. Lines are parsed, and their rows stored in buckets by key (row_buckets.hpp).
+/// The keys of each bucket are sorted, which finds duplicates, ranks and sizes. The buckets are
+/// written one after the other. Planes are made from the written values. The process's memory stays
+/// below options.memory_bytes for a source of any size. The model's bytes depend neither on memory
+/// nor on threads.
 ///
 /// Errors: bad_source, conflict, io; interrupted once `stop` is set. After any error or exception,
 /// options.model_dir is unchanged and no other file is left.

@@ -1,4 +1,4 @@
-// Exports a model to a file that other programs read.
+// Exports a model to a file that other programs read, such as gensim: gloved-convert --export.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,8 @@
 
 namespace gloved::convert {
 
-/// Every format has the rows in the order of their ranks: the source's order, most frequent first.
+/// Formats of exports. All have the rows in the order of their ranks, which is the order of the
+/// download: most frequent first.
 enum class ExportFormat {
     glove,         ///< lines of key and decimals, separated by one 0x20, ended by LF
     word2vec,      ///< a line «rows dim», then lines as in glove
@@ -19,6 +20,7 @@ enum class ExportFormat {
           ///< keys, one a line
 };
 
+/// What to export and where.
 struct ExportOptions {
     ExportFormat format = ExportFormat::glove;
     std::string model_dir;
@@ -26,17 +28,18 @@ struct ExportOptions {
 };
 
 /// Writes the model `options.model_dir` to `options.output`. Decimals are the shortest that read
-/// back as the same float32, bit for bit, −0 and denormals included: the glove and the word2vec
-/// export convert again to the same keys and values, where the messages below name no exception.
-/// Before it writes, it calls `say` with the keys that some readers cannot load: counts and the
-/// first few. At the end it calls `say` with what was written. These are lines for people.
+/// back as the same float32, bit for bit, −0 and denormals included. So a glove or word2vec export
+/// can be converted to the same keys and values again, except for keys that it warns about.
 ///
-/// The file is written beside its place as .NAME.gloved-PID-N, made durable and renamed, so that a
-/// file of that name is replaced whole or not at all; of npy's two files the words come first.
-/// Errors: those of Model::open; conflict, when the output exists and is not a regular file, or
-/// lies in a model's directory; damaged, when the ranks are not a permutation or a number is not
-/// finite; io; interrupted, once `stop` is set. After an error no file is new or changed. The model
-/// is mapped; beside it, memory takes 4 bytes a row and some 10 MB a thread.
+/// Calls `say` with lines for people: before it writes, warnings about keys that some readers
+/// cannot load, with their number and the first few; at the end, what was written.
+///
+/// The file is written as .NAME.gloved-PID-N beside its place, made durable and renamed, so that an
+/// older file is replaced completely or not at all (OutputFile). Of npy's two files the words are
+/// renamed first. Errors: those of Model::open; conflict, if the output exists and is not a regular
+/// file, or is in a model's directory; damaged, if the ranks are not a permutation or a number is
+/// not finite; io; interrupted, once `stop` is true. After an error no file is new or changed. The
+/// model is mapped; besides that, it needs 4 bytes of memory per row and some 10 MB per thread.
 Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
                     const std::function<void(const std::string&)>& say);
 

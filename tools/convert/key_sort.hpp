@@ -1,4 +1,4 @@
-// Sorts keys that share prefixes.
+// Sorts the keys of a bucket (row_buckets.hpp) by their bytes; fast for keys that share prefixes.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace gloved::convert {
 
-/// A view of keys, stored back to back without separators.
+/// A view of keys that are stored one after the other in `bytes`; key i ends at ends[i].
 struct KeyView {
     std::string_view bytes;
     std::span<const std::size_t> ends;
@@ -34,11 +34,11 @@ struct KeyList {
     std::string_view operator[](std::size_t i) const { return KeyView(*this)[i]; }
 };
 
-/// Returns the indices of `keys` in unsigned byte order of the keys; equal keys keep their order.
-/// At most 2^32 - 1 keys, none with a NUL. Takes 16 bytes a key beside the result. Compares eight
-/// bytes of each key at a time, as one integer stored beside its index. Keys that agree in all
-/// eight are then sorted by their next eight. So a shared prefix is read once per key, not once per
-/// comparison.
+/// Returns the indices of `keys`, sorted by the keys as unsigned bytes; equal keys keep their
+/// order. There are at most 2^32 - 1 keys, none with a NUL. Needs 16 bytes of memory per key
+/// besides the result. Sorts by the first eight bytes of each key, as one integer stored beside its
+/// index. Keys that agree in all eight are then sorted by their next eight. So a shared prefix is
+/// read once per key, not once per comparison.
 std::vector<std::uint32_t> sort_keys(KeyView keys);
 
 }  // namespace gloved::convert

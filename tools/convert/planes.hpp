@@ -1,4 +1,4 @@
-// Writes the planes file of a new or an existing model.
+// Makes the planes file of a new model, or of an existing one (gloved-convert --planes-only).
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,16 @@
 
 namespace gloved::convert {
 
-/// Writes the planes of the model in `directory_fd`, whose values file is whole, as its file
-/// `name`, read-only and durable, with progress on a terminal. Messages call the directory `path`.
-/// The bytes depend on the values alone. Takes some 8 MiB of memory a thread. Errors: io;
-/// interrupted once `stop` is set. After an error the file is incomplete.
+/// Computes the planes of the model in `directory_fd` from its complete values file, whose header
+/// is `header`, and writes them to `file`, which is new and empty; makes it read-only and durable.
+/// Shows progress on a terminal. Messages call the directory `path` and the file `name`. The bytes
+/// depend on the values alone. Needs some 8 MiB of memory per thread. Errors: io; interrupted, once
+/// `stop` is true. After an error the file is incomplete.
 Status write_planes(int directory_fd, const std::string& path, UniqueFd file, const char* name,
                     const format::Header& header, std::size_t threads,
                     const std::atomic<bool>& stop);
 
+/// What add_planes did, for a message.
 struct PlanesAdded {
     std::uint64_t rows = 0;
     std::size_t dim = 0;
@@ -28,10 +30,10 @@ struct PlanesAdded {
     double seconds = 0;
 };
 
-/// Writes or replaces the planes file of the model `model_dir` and changes nothing else. Errors:
-/// those of Model::open, but for planes; conflict and io as PlanesStaging has them; interrupted
-/// once `stop` is set. After an error the model is unchanged, with the exception that
-/// PlanesStaging::publish names.
+/// Makes or replaces the planes file of the model `model_dir` and changes nothing else. Errors:
+/// those of Model::open for the other files; those of PlanesStaging; interrupted, once `stop` is
+/// true. After an error the model is unchanged, with the exception that PlanesStaging::publish
+/// describes.
 Result<PlanesAdded> add_planes(const std::string& model_dir, std::size_t threads,
                                const std::atomic<bool>& stop);
 

@@ -1,4 +1,5 @@
-// External sort: the rows of a source in key order, though they do not fit in memory.
+// RowBuckets: sorts the rows of a download by their keys, in buckets, although they do not fit in
+// memory (an external sort).
 #pragma once
 
 #include <atomic>
@@ -20,23 +21,25 @@
 
 namespace gloved::convert {
 
-/// Bits of memory per row of the source: whether it is kept, and a count of kept rows before it.
+/// Bits of memory that a conversion needs for each row of the source, besides the buckets: one says
+/// whether the row is kept, the other is its share of counts from which ranks are computed.
 inline constexpr std::uint64_t kIndexBitsOfRow = 2;
 
 /// A row that is left out because another row has the same key. Lines count from 0.
 struct DroppedRow {
     std::uint64_t line = 0;
-    std::uint64_t kept_line = 0;
-    std::string key;  ///< its first 255 bytes
+    std::uint64_t kept_line = 0;  ///< the line of the other row
+    std::string key;              ///< its first 255 bytes
 };
 
-/// Counts dropped rows and lists the first kListedDuplicates of them, so that memory is bounded.
+/// Counts dropped rows and lists the first source::kListedDuplicates of them, so that memory is
+/// bounded. Not safe for concurrent use.
 class DroppedRows {
   public:
     void add(DroppedRow row);
     void add(DroppedRows&& others);
     std::uint64_t count() const { return count_; }
-    /// In the order of their lines.
+    /// The listed rows, in the order of their lines.
     const std::vector<DroppedRow>& listed() {
         trim();
         return listed_;
@@ -49,27 +52,32 @@ class DroppedRows {
     std::vector<DroppedRow> listed_;
 };
 
-/// The keys of a bucket, as they lie in it and in byte order.
+/// The keys of a bucket, in the order in which its rows are stored, and which of them are kept.
 struct BucketKeys {
-    KeyList keys;                         ///< as they lie in the bucket
-    std::vector<std::uint32_t> ordinals;  ///< of each: how many rows stand before it in the source
-    std::vector<std::uint32_t> kept;      ///< indices in `keys`, in byte order, one a key
+    KeyList keys;                         ///< all, in stored order
+    std::vector<std::uint32_t> ordinals;  ///< for each of `keys`: number of rows before it in the
+                                          ///< source
+    std::vector<std::uint32_t> kept;      ///< indices in `keys` of the kept rows, one for each
+                                          ///< different key, in byte order of the keys
 };
 
-/// Divides rows into buckets: each key of a bucket comes before each key of the next. A bucket is
-/// small enough to be sorted in memory. It consists of slices, one for each batch with rows in it.
-/// The keys of the first batch determine the borders between buckets. Each batch is grouped by
-/// bucket and written to the spool as one block, so that writes are sequential. If the first keys
-/// were a bad sample (a source in alphabetical order), some buckets are too large; `seal` divides
-/// them.
+/// Divides rows into buckets: all keys of a bucket come before all keys of the next. In the end
+/// each bucket is small enough to be sorted in memory.
 ///
-/// First `add` and `commit`, then `seal`, then `sort` for every bucket, then `load` and `gather`.
+/// The keys of the batch that is added first determine the borders between buckets. The rows of
+/// each batch are grouped by bucket and written to the spool as one block, so that writes are
+/// sequential. A bucket consists of slices, its parts of these blocks. If the first keys were a bad
+/// sample, as in a source in alphabetical order, some buckets are too large; `seal` divides them.
+///
+/// Call `add` and `commit` for every batch, then `seal`, then `sort` for every bucket, then, in a
+/// second pass, `load` and `gather` for every bucket.
 class RowBuckets {
   public:
-    /// `bucket_bytes`: memory limit of a bucket. `index_bytes`: memory planned for the list of
-    /// slices; a small value makes buckets larger at first. `expected_text_bytes`: the source's
-    /// size, or an estimate. A source whose list of slices would exceed `max_index_bytes` is
-    /// refused.
+    /// Stores rows in `spool`. `bucket_bytes`: limit on the memory for one bucket. `index_bytes`:
+    /// memory planned for the list of slices; less of it makes fewer and larger buckets, until
+    /// `seal` divides them. `expected_text_bytes`: the source's size, or an estimate. A source is
+    /// refused if the memory that grows with it, mostly the list of slices, would exceed
+    /// `max_index_bytes`.
     RowBuckets(Spool& spool, std::size_t bucket_bytes, std::uint64_t index_bytes,
                std::uint64_t expected_text_bytes,
                std::uint64_t max_index_bytes = std::numeric_limits<std::uint64_t>::max())
@@ -79,35 +87,45 @@ class RowBuckets {
           max_index_bytes_(max_index_bytes),
           expected_text_bytes_(expected_text_bytes) {}
 
+    /// Sets the dim of all rows. Call it before `add`.
     void set_dim(std::size_t dim) { dim_ = dim; }
-    /// Writes the batch's rows to the spool. Any thread, batches in any order. `commit` returns the
-    /// errors.
+    /// Writes the batch's rows to the spool. Any thread, batches in any order. An error is returned
+    /// by a later `commit`.
     void add(const source::Batch& batch);
-    /// Notes how many lines and rows come before the batch. Call it after `add`, in the order of
-    /// the source. Errors: io; bad_source for a source that is too large for the memory.
+    /// Notes how many lines and rows of the source come before the batch. Call it after `add`, in
+    /// the order of the source. Errors: io, of any `add` so far; bad_source, if the source is too
+    /// large for the memory.
     Status commit(const source::Batch& batch);
-    /// Divides buckets that are too large and removes empty ones. Errors: io, interrupted;
-    /// bad_source as for `commit`.
+    /// Ends the input: divides buckets that are too large and removes empty ones. Errors: io;
+    /// interrupted, once `stop` is true; bad_source as `commit`.
     Status seal(const std::atomic<bool>& stop);
 
+    /// Number of buckets.
     std::size_t size() const { return buckets_.size(); }
+    /// Number of rows added, with duplicates.
     std::uint64_t rows() const { return rows_; }
-    /// Size of all keys, duplicates too. Call it before `seal`.
+    /// Bytes of all keys, with duplicates. Call it before `seal`.
     std::uint64_t key_bytes() const;
-    /// Bytes that `seal` writes to the spool again, at least.
+    /// Minimum number of bytes that `seal` will write to the spool to divide buckets. Call it
+    /// before `seal`.
     std::uint64_t bytes_to_divide() const;
-    /// Sorts the keys of a bucket, tells `dropped` which rows lose against another of the same key,
-    /// and notes each row's place in the spool. Once a bucket. Any thread. Errors: io.
+    /// Sorts the keys of bucket `number` and decides by `rule` which row of each key is kept; adds
+    /// the others to `dropped`. Stores in the spool, for `load`, each row's place among the
+    /// bucket's kept rows. Call it once for each bucket. Any thread, each with its own `dropped`.
+    /// Error: io.
     Result<BucketKeys> sort(std::size_t number, source::Duplicates rule, DroppedRows& dropped);
-    /// The keys of a sorted bucket. Any thread. Errors: io.
+    /// Reads again what `sort` returned for a bucket, since not all keys fit in memory. Any thread.
+    /// Error: io.
     Result<BucketKeys> load(std::size_t bucket) const;
-    /// Puts the vectors of keys.kept, in that order, into `vectors`, shape (kept, dim). Any thread.
-    /// Errors: io.
+    /// Reads the vectors of a bucket's kept rows, in the order of keys.kept, into `vectors`, shape
+    /// (kept, dim). `keys` is what `load` returned for the bucket. Any thread. Error: io.
     Status gather(std::size_t bucket, const BucketKeys& keys, std::span<float> vectors) const;
 
   private:
-    /// A batch's rows of one bucket: line numbers (once sorted, places among the kept rows), places
-    /// in the batch and key ends (uint32 all), keys; and elsewhere in the block their vectors.
+    /// Where a batch's rows of one bucket are in their block of the spool. At fields_offset: for
+    /// each row its line number in the batch (`sort` replaces it by the place among the kept rows),
+    /// then for each its ordinal in the batch, then for each the end of its key, all uint32; then
+    /// the keys. At vectors_offset: the vectors.
     struct Slice {
         std::uint32_t block = 0;
         std::uint32_t batch = 0;
@@ -117,16 +135,16 @@ class RowBuckets {
         std::uint32_t vectors_offset = 0;
     };
     struct Bucket {
-        std::vector<Slice> slices;  // by batch once sealed
+        std::vector<Slice> slices;  // in the order of the batches, once sealed
         std::uint64_t rows = 0;
         std::uint64_t key_bytes = 0;
-        bool one_key = false;  // there is nothing to divide
+        bool one_key = false;  // all rows have the same key, so that it cannot be divided
     };
     /// Rows in memory, to be grouped by bucket.
     struct Rows {
         KeyView keys;
-        std::span<const std::uint64_t> lines;     // in the batch
-        std::span<const std::uint32_t> ordinals;  // in the batch
+        std::span<const std::uint64_t> lines;     // line number of each row in the batch
+        std::span<const std::uint32_t> ordinals;  // number of rows before each in the batch
         const float* vectors = nullptr;
     };
     /// The first keys of all buckets but the first, ascending.

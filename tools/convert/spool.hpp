@@ -1,4 +1,5 @@
-// Temporary storage for rows that a conversion has read and not yet written to the model.
+// Spool: temporary storage for the rows that a conversion has read and not yet written to the
+// model.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +15,11 @@
 
 namespace gloved::convert {
 
-/// Stores blocks of bytes: in memory up to a limit, then in a file. The file's name is removed at
-/// once, so its space is free again however the program ends.
+/// Stores numbered blocks of bytes: in memory up to a limit, then in a file. The file is unlinked
+/// right after it is created, so that its space is free again however the program ends.
 class Spool {
   public:
-    /// A block that is being filled.
+    /// A block that the caller fills: writes `size` bytes to `bytes`.
     struct Draft {
         std::byte* bytes = nullptr;
         std::size_t size = 0;
@@ -26,39 +27,38 @@ class Spool {
       private:
         friend Spool;
         std::uint32_t number = 0;
-        std::vector<std::byte> buffer;  // written to the file by `finish`; empty: the block is
-                                        // resident
+        std::vector<std::byte> buffer;  // holds a block for the file; empty for one in memory
     };
 
-    /// The file is `name` in `directory_fd`, which outlives the Spool; messages call the directory
-    /// `path`. Keeps at most `resident_bytes` of blocks in memory; none if the system refuses that
-    /// much address space.
+    /// The file will be `name` in `directory_fd`; both must outlive the Spool. Messages call the
+    /// directory `path`. Keeps blocks of at most `resident_bytes` together in memory. If the system
+    /// refuses that much address space, all blocks go to the file.
     Spool(int directory_fd, const char* name, const std::string& path,
           std::uint64_t resident_bytes);
     Spool(const Spool&) = delete;
     Spool& operator=(const Spool&) = delete;
     ~Spool();
 
-    /// Creates the file. Call it before the first block. Errors: io.
+    /// Creates the file. Call it before the first `begin`. Error: io.
     Status open();
 
-    /// Reserves a block of `size` bytes, to be filled. Any thread.
+    /// Reserves a block of `size` bytes. Call `finish` when it is filled. Any thread.
     Draft begin(std::size_t size);
     /// Stores the filled block and returns its number. Any thread. Errors: io.
     Result<std::uint32_t> finish(Draft draft);
 
-    /// Copies bytes of a block from `offset` on. The block must have that many. Any thread. Errors:
-    /// io.
+    /// Fills `to` with the bytes of a finished block from `offset` on; the block must have as many.
+    /// Any thread. Error: io.
     Status read(std::uint32_t block, std::size_t offset, std::span<std::byte> to) const;
 
     /// Overwrites bytes of a finished block from `offset` on. Any thread, as long as no other
     /// touches these bytes. Errors: io.
     Status overwrite(std::uint32_t block, std::size_t offset, std::span<const std::byte> with);
 
-    /// Drops all blocks and frees memory and file.
+    /// Drops all blocks and frees the memory and the file. The Spool cannot be used afterwards.
     void clear();
 
-    /// Bytes of further blocks that still fit in memory.
+    /// How many bytes of further blocks fit in memory. Not while another thread calls `begin`.
     std::uint64_t resident_left() const { return resident_bytes_ - resident_used_; }
     /// Bytes in the file.
     std::uint64_t file_bytes() const { return file_bytes_; }

@@ -1,5 +1,5 @@
-// Reads the matrix of gloved-distmat: from text, from a NumPy file, or rows of a model by their
-// words.
+// Reads the matrix whose rows gloved-distmat compares: from text, from a NumPy file, or as vectors
+// of words from a model.
 #pragma once
 
 #include <atomic>
@@ -17,26 +17,32 @@
 
 namespace gloved::distmat {
 
+/// How to read a matrix.
 struct ReadOptions {
-    std::size_t threads = 0;  ///< that parse text, beside the calling thread, which reads; 0: it
-                              ///< does both
-    std::size_t chunk_bytes = std::size_t{4} << 20;  ///< of text that a thread parses at a time
-    std::string member = {};                         ///< of a zip archive; empty: its only file
+    /// Number of threads for parsing text, while the calling thread reads; 0: the calling thread
+    /// does both.
+    std::size_t threads = 0;
+    /// Size of the pieces of text that a thread parses at a time.
+    std::size_t chunk_bytes = std::size_t{4} << 20;
+    /// Name of the file to read in a zip archive; empty: its only file.
+    std::string member = {};
 };
 
+/// A matrix, and where its rows come from, for messages. read_matrix and read_words make it.
 class Matrix {
   public:
     std::size_t rows() const { return rows_; }
     std::size_t dim() const { return dim_; }
-    /// Shape (rows, dim), row-major. A view into the matrix or into its mapped file.
+    /// The numbers, shape (rows, dim), row-major: a view into this object's memory or mapped file,
+    /// valid as long as the Matrix is not moved or destroyed.
     kernels::distance::Values values() const;
     /// Names a row in messages: «m.txt: line 5», «m.npy: row 4 (counted from 0)», «words.txt: line
     /// 5 ("king")».
     std::string row_name(std::size_t row) const;
-    /// The words of a model's rows, in order; empty for other matrices.
+    /// The word of each row, if read_words made the matrix; otherwise empty.
     const std::vector<std::string>& words() const { return words_; }
-    /// Checks that a mapped file still has its size: the rest of a truncated page reads as zeros.
-    /// Error: damaged.
+    /// Checks that a mapped file has kept its size; if it was cut short, numbers may have been read
+    /// as zeros. Call it after the numbers were used. Error: damaged.
     Status verify_size() const;
 
   private:
@@ -46,7 +52,7 @@ class Matrix {
     friend Result<Matrix> read_words(const std::string&, const format::Model&,
                                      const std::atomic<bool>&, const std::string&);
 
-    /// Begin of a run of rows that stand on consecutive lines.
+    /// The first row, and its line, of a run of rows that stand on consecutive lines of the text.
     struct LineOfRow {
         std::size_t row = 0;
         std::uint64_t line = 0;
@@ -58,25 +64,28 @@ class Matrix {
     std::variant<std::vector<float>, std::vector<double>> storage_;
     MappedFile mapped_;
     std::variant<std::monostate, kernels::distance::Values> view_;  // into mapped_
-    std::vector<LineOfRow> lines_;                                  // empty: rows have no lines
+    std::vector<LineOfRow> lines_;  // empty for .npy, whose rows are not lines
     std::vector<std::string> words_;
 };
 
-/// Reads the file `path`, or stdin for «-», plain, gzip or in a zip archive; its content determines
-/// the format. Takes 8 bytes of memory a number; an array in a plain file is mapped.
+/// Reads the file `path`, or stdin for «-». It may be plain, gzip or in a zip archive; its content
+/// determines the format. An array in a plain file is mapped. Otherwise the numbers are kept in
+/// memory, as float64, or in the type of the array.
 ///
-/// Text: a row a line, numbers separated by blanks (0x20) and TABs, as many in each row. Blank
-/// lines, a CR before the LF and a byte order mark at the beginning are ignored. Numbers become the
-/// nearest float64. NumPy's file (.npy): shape (rows, columns), float32 or float64, little-endian,
-/// in C order, and no bytes after it. At least one row and one column. Errors name the file, the
-/// line or byte, and the remedy: io, interrupted; bad_source, damaged or unsupported for other
-/// content.
+/// Text has one row per line, with numbers separated by blanks (0x20) and TABs, equally many in
+/// each row. Blank lines, a CR before the LF and a byte order mark at the beginning are ignored.
+/// Numbers become the nearest float64. A NumPy file (.npy) has shape (rows, columns), type float32
+/// or float64, little-endian, in C order, and ends after the array. There must be at least one row
+/// and one column. Errors: io; interrupted, once `stop` is true; bad_source, damaged or
+/// unsupported, for content that is not as described. Messages name the file, the line or byte, and
+/// the remedy.
 Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options,
                            const std::atomic<bool>& stop);
 
-/// Reads the rows of a model whose words are in the file `path`, one a line, or on stdin for «-»;
-/// `member` is as in ReadOptions. Ignores empty lines and a CR before the LF; a word may be listed
-/// twice. Errors: as above; unknown_word with its line.
+/// Reads words from the file `path`, or stdin for «-», one per line, and makes a matrix of their
+/// vectors in `model`, in the order of the lines. `member` is as in ReadOptions. Ignores empty
+/// lines and a CR before the LF; a word may occur twice. Errors as read_matrix; unknown_word, with
+/// the line.
 Result<Matrix> read_words(const std::string& path, const format::Model& model,
                           const std::atomic<bool>& stop, const std::string& member = {});
 

@@ -1,4 +1,4 @@
-// Selects the nearest others of a row.
+// Selects the nearest other rows of a row from its distances, for gloved-distmat --top.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,16 @@
 
 namespace gloved::distmat {
 
+/// Another row and its distance. int64, because the output has that type.
 struct Neighbour {
     std::int64_t index = 0;
     float distance = 0;
     friend bool operator==(const Neighbour&, const Neighbour&) = default;
 };
 
-/// Selects the `count` least `distances` but that of `self`, in ascending order, ties by index.
-/// `count` is less than the number of distances. Overwrites `nearest`.
+/// Selects the `count` nearest rows from `distances`, one row's distances to all rows. Leaves out
+/// `self`, the index of that row. Sets `nearest` to them, nearest first, equally near ones by
+/// index. `count` must be less than the number of distances.
 void find_nearest(std::span<const float> distances, std::size_t self, std::size_t count,
                   std::vector<Neighbour>& nearest);
 

@@ -1,4 +1,5 @@
-// What the readers of text and of NumPy's arrays share: options, results, and Intake.
+// What gloved-matmin's readers of text and of NumPy arrays share: options, results, and the class
+// Intake. Numbers of type T are double, float or std::int32_t.
 #pragma once
 
 #include <algorithm>
@@ -31,28 +32,35 @@ inline constexpr const char* kTypeName = std::is_same_v<T, double>  ? "float64"
                                          : std::is_same_v<T, float> ? "float32"
                                                                     : "int32";
 
+/// How to read matrices.
 struct ReadOptions {
-    std::size_t threads = 0;  ///< that parse, beside the calling thread, which reads; 0: it does
-                              ///< both
-    std::size_t block_bytes = 1 << 20;   ///< that are read and parsed at a time: 1 or more
-    std::size_t matrix_bytes = 1 << 28;  ///< maximum of text of one matrix
+    /// Number of threads that parse, while the calling thread reads; 0: the calling thread does
+    /// both.
+    std::size_t threads = 0;
+    /// Size of the blocks that are read and parsed at a time, at least 1.
+    std::size_t block_bytes = 1 << 20;
+    /// Maximum size of the text of one matrix.
+    std::size_t matrix_bytes = 1 << 28;
 };
 
 /// The result of reading, and how long it took.
 template <class T>
 struct Reading {
-    std::uint64_t count = 0;  ///< matrices
-    Shape shape;
-    kernels::reduce::MinMax<T> range{1};  ///< of all matrices, shape (rows, columns); only if there
-                                          ///< is no reducer
-    std::uint64_t bytes = 0;              ///< of text or .npy, unpacked
-    double wall_ms = 0;                   ///< total, with reducing
-    /// The part of wall_ms spent on reducing: the average of the threads, or the reducer's add.
+    std::uint64_t count = 0;  ///< number of matrices
+    Shape shape;              ///< of each matrix
+    /// Minimum and maximum over all matrices, shape (rows, columns), if `begin` gave no reducer.
+    kernels::reduce::MinMax<T> range{1};
+    std::uint64_t bytes = 0;  ///< size of the text or .npy file, unpacked
+    double wall_ms = 0;       ///< total time, with reducing
+    /// The part of wall_ms spent on reducing: in Reducer::add, or, without a reducer, the average
+    /// of the threads.
     double reduce_ms = 0;
 };
 
-/// Gets the announced count and the shape before any values. Returns the reducer that takes the
-/// values in order, or nullptr to let each thread reduce what it parsed. An error ends the reading.
+/// Called once, when the number of matrices (as the source announces it) and their shape are known,
+/// before any value is delivered. Returns the reducer to which the reader adds all values, in
+/// order; or nullptr: then each thread reduces what it has parsed, and the result is
+/// Reading::range. An error ends the reading.
 template <class T>
 using Begin = std::function<Result<kernels::reduce::Reducer<T>*>(std::uint64_t count, Shape shape)>;
 
@@ -62,12 +70,12 @@ inline double ms_since(std::chrono::steady_clock::time_point begin) {
         .count();
 }
 
-/// Collects the numbers that one thread parses: keeps them, or reduces them every few thousand
-/// while they are in the cache. Reused for every part of the source.
+/// Collects the numbers that one thread parses from a part of the source. Keeps them for a reducer,
+/// or reduces them every few thousand numbers, while they are in the cache. Reused for every part.
 template <class T>
 class Intake {
   public:
-    /// Starts the next part of the source.
+    /// Starts the next part of the source. `shape` is that of a matrix; `keep`: keep the numbers.
     void begin(Shape shape, bool keep) {
         if (shape.numbers() != range_.width()) range_ = kernels::reduce::MinMax<T>(shape.numbers());
         range_.reset();
@@ -76,7 +84,7 @@ class Intake {
         matrices_ = 0;
         reduce_ms_ = 0;
     }
-    /// Returns room for `count` more numbers.
+    /// Returns room for the next `count` numbers, which the caller writes.
     T* next(std::size_t count) {
         // Doubled, and kept for later parts.
         if (values_.size() < used_ + count)
@@ -90,10 +98,12 @@ class Intake {
         matrices_ += count;
         if (!keep_ && used_ >= kReduceNumbers) reduce();
     }
+    /// Ends the part.
     void end() {
         if (!keep_) reduce();
     }
 
+    /// Number of complete matrices in the part.
     std::uint64_t matrices() const { return matrices_; }
     /// Values of the whole part; only if they are kept.
     std::span<const T> values() const { return std::span(values_).first(used_); }
@@ -102,7 +112,7 @@ class Intake {
     double reduce_ms() const { return reduce_ms_; }
 
   private:
-    /// 64 KiB of float64: fits the second cache of any processor.
+    /// 64 KiB of float64, which fit in the second-level cache of any processor.
     static constexpr std::size_t kReduceNumbers = 8192;
 
     void reduce() {
@@ -120,8 +130,9 @@ class Intake {
     double reduce_ms_ = 0;
 };
 
-/// Merges the first `count` matrices of a part into `reading`: by the reducer, or by the part's
-/// range if there is none. Call it in the order of the source.
+/// Adds a part of the source to the result: passes its first `count` matrices to the reducer, or,
+/// if that is nullptr, adds the part's range to reading.range. Call it for all parts in the order
+/// of the source. Errors: those of Reducer::add.
 template <class T>
 Status merge_part(const Intake<T>& intake, std::uint64_t count,
                   kernels::reduce::Reducer<T>* reducer, Reading<T>& reading) {
@@ -136,7 +147,8 @@ Status merge_part(const Intake<T>& intake, std::uint64_t count,
     return added;
 }
 
-/// Sets wall_ms, and with `by_threads` divides the sum in reduce_ms by the threads.
+/// Completes the times of `reading`: sets wall_ms, and with `by_threads` divides reduce_ms, a sum
+/// over all threads, by their number.
 template <class T>
 void finish_times(std::chrono::steady_clock::time_point started, const ReadOptions& options,
                   bool by_threads, Reading<T>& reading) {

@@ -1,4 +1,4 @@
-// Formats the result as text.
+// Formats the result of gloved-matmin as text.
 #pragma once
 
 #include <span>

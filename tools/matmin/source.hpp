@@ -1,4 +1,5 @@
-// Opens a file or pipe of matrices, text or .npy, packed or not.
+// Source: the input of gloved-matmin. Detects whether a file or pipe has matrices as text or as
+// .npy, plain or packed, and reads it.
 #pragma once
 
 #include <atomic>
@@ -13,18 +14,19 @@
 
 namespace gloved::matmin {
 
-/// A source of matrices. Reads it once, from beginning to end.
+/// An open file or pipe with matrices, which is read once, from beginning to end.
 class Source {
   public:
     /// Opens `path`, or stdin for «-»; see source::Input::open for `stop` and `member`. Errors:
-    /// those of source::Input, of npy::parse_header.
+    /// those of source::Input and of npy::parse_header.
     static Result<Source> open(const std::string& path, const std::atomic<bool>& stop,
                                const std::string& member = {});
 
-    /// Type of its numbers: float64 for text, which does not say. `read` refuses Type::other.
+    /// Type of the numbers; float64 for text, which does not say. `read` refuses Type::other.
     npy::Type type() const { return header_ ? header_->type : npy::Type::float64; }
 
-    /// Reads all matrices, see read_text and read_npy. Call it once.
+    /// Reads all matrices by read_text or read_npy, which have the parameters and errors. Call it
+    /// once.
     template <class T>
     Result<Reading<T>> read(const ReadOptions& options, const Begin<T>& begin);
 
@@ -32,7 +34,7 @@ class Source {
     explicit Source(source::Input input) : input_(std::move(input)) {}
 
     source::Input input_;
-    std::string head_;  // read, not yet passed on
+    std::string head_;  // what was read from input_ to detect the format
     std::optional<npy::Header> header_;
 };
 

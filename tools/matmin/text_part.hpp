@@ -1,4 +1,5 @@
-// Parses a part of the text: some whole matrices.
+// Parses a part of gloved-matmin's text input: some whole matrices, with the lines of *** between
+// them.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +12,16 @@
 
 namespace gloved::matmin {
 
-/// A line that cannot be parsed.
+/// The first line of a part that cannot be parsed.
 struct TextFault {
     std::uint64_t line = 0;  ///< in the part, from 0
-    std::string message;     ///< with the remedy
+    std::string message;     ///< what is wrong, and the remedy
 };
 
-/// Parses matrices of `shape` into `intake`, up to the first fault. The part begins after a
-/// separator, a line of ***, and ends with one or with the text; its last byte is LF. Without a
-/// fault, sets `lines` to the number of lines.
+/// Parses `text`, matrices of `shape`, into `intake`, up to the first fault, and returns that;
+/// nullopt if there is none. The part begins after a separator, a line of ***, and ends with a
+/// separator or at the end of the text; its last byte is LF. Without a fault, sets `lines` to its
+/// number of lines.
 template <class T>
 std::optional<TextFault> parse_part(std::string_view text, Shape shape, Intake<T>& intake,
                                     std::uint64_t& lines);

@@ -1,4 +1,5 @@
-// Reads text of many matrices: a count, then matrices separated by lines of ***.
+// Reads gloved-matmin's text input: the number of matrices, then the matrices, separated by lines
+// of ***.
 #pragma once
 
 #include <string>
@@ -9,15 +10,17 @@
 
 namespace gloved::matmin {
 
-/// Reads `input` to its end; `head` was read from it already.
+/// Reads text to the end of `input` and delivers its matrices as `begin` says (matrices.hpp).
+/// `head` is what was read from `input` before, to detect the format.
 ///
-/// The first line holds the count. Each further line that is not blank is a row of a matrix,
-/// numbers separated by blanks and tabs, or a separator: *** alone. Separators stand between
-/// matrices, and may stand before the first and after the last. LF or CR LF ends a line; a byte
-/// order mark (UTF-8) at the beginning is ignored. The first matrix defines rows and columns of
-/// all. Memory: a few blocks for every thread, and the longest matrix. Errors: those of
-/// Input::read, of `begin` and of the reducer; bad_source for any other text, with line and remedy.
-/// Always reports the first fault, whatever the number of threads.
+/// The first line has the number of matrices. Each further line that is not blank is a row of a
+/// matrix, numbers separated by blanks and TABs, or a separator, a line of *** alone. A separator
+/// must stand between matrices, and may stand before the first and after the last. LF or CR LF ends
+/// a line; a byte order mark (UTF-8) at the beginning is ignored. All matrices must have the rows
+/// and columns of the first. Needs memory for a few blocks per thread and the longest text of a
+/// matrix. Errors: those of Input::read, of `begin` and of the reducer; bad_source for other text,
+/// with its line and the remedy. If several lines are wrong, reports the first, whatever the number
+/// of threads.
 template <class T>
 Result<Reading<T>> read_text(source::Input& input, std::string head, const ReadOptions& options,
                              const Begin<T>& begin);

@@ -1,4 +1,5 @@
-// A batch: a piece of a source, from its bytes to its parsed rows.
+// Batch: a piece of a source, that is, of a download that a tool reads. Holds its bytes, then also
+// its parsed rows.
 #pragma once
 
 #include <array>
@@ -13,35 +14,37 @@
 
 namespace gloved::source {
 
-/// Skipped lines that are listed with their place and reason; all are counted.
+/// Maximum number of skipped lines that are listed with place and reason; all are counted.
 inline constexpr std::size_t kShownProblems = 20;
 
-/// The chunker fills the first group of members, parsing fills the others. «Line» means a record
-/// where the source is binary.
+/// Chunker fills the members before `lines`, the parser threads the others. If the source is
+/// binary, «line» means a record.
 struct Batch {
     std::uint64_t sequence = 0;  ///< 0, 1, 2 … in the order of the source
-    std::vector<char> buffer;
+    std::vector<char> buffer;    ///< the bytes; only the first text_bytes count
     std::size_t text_bytes = 0;
-    std::uint64_t text_offset = 0;  ///< of the first byte, in the unpacked source
-    bool final_newline = true;
+    std::uint64_t text_offset = 0;  ///< where these bytes begin in the unpacked source
+    bool final_newline = true;      ///< the bytes end with LF
     bool too_long = false;  ///< no text: stands for one line at text_offset that is longer than
                             ///< kMaxLineBytes
 
+    /// A line that is skipped.
     struct Skipped {
         LineProblem problem;
         std::uint64_t line = 0;    ///< in this batch, from 0
         std::uint64_t offset = 0;  ///< in the unpacked source
     };
 
-    std::uint64_t lines = 0;
-    std::string keys;
-    std::vector<std::size_t> key_ends;
-    std::vector<std::uint64_t> line_numbers;          ///< one a row, in this batch, from 0
+    std::uint64_t lines = 0;                          ///< number of lines in the batch
+    std::string keys;                                 ///< all keys, one after the other
+    std::vector<std::size_t> key_ends;                ///< where each row's key ends in `keys`
+    std::vector<std::uint64_t> line_numbers;          ///< of each row, in this batch, from 0
     std::vector<float> values;                        ///< shape (rows, dim)
-    std::array<std::uint64_t, kLineFaults> faults{};  ///< skipped lines, by LineFault
+    std::array<std::uint64_t, kLineFaults> faults{};  ///< numbers of skipped lines, by LineFault
     std::vector<Skipped> skipped;                     ///< the first kShownProblems of them
-    bool last_line_taken = true;
-    std::uint64_t first_line = 0;        ///< lines before this batch; set before SourceSink::commit
+    bool last_line_taken = true;                      ///< the last line became a row
+    std::uint64_t first_line = 0;        ///< number of lines before this batch; set before
+                                         ///< SourceSink::commit
     std::vector<std::uint64_t> scratch;  ///< for SourceSink::inspect, which passes it to `commit`
 
     std::size_t rows() const { return key_ends.size(); }
@@ -51,7 +54,8 @@ struct Batch {
     }
 };
 
-/// A longer line is skipped as LineFault::too_long: this bounds a batch's memory.
+/// Maximum length of a line, which bounds a batch's memory. A longer line is a fault,
+/// LineFault::too_long.
 inline constexpr std::size_t kMaxLineBytes = std::size_t{16} << 20;
 
 }  // namespace gloved::source

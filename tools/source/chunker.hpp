@@ -1,4 +1,5 @@
-// Divides a source into batches that end at the end of a line or of a binary record.
+// Chunker: divides the bytes of a source into batches, each of which ends at the end of a line or
+// of a binary record.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +14,27 @@
 
 namespace gloved::source {
 
-/// Bytes of a chunk, unless one line or record is longer.
+/// Bytes of a batch, unless one line or record is longer.
 inline constexpr std::size_t kChunkBytes = 4 << 20;
-/// Maximum of rows in a batch, but for the first.
+/// Maximum number of rows in a batch, except the first.
 inline constexpr std::size_t kMaxBatchRows = std::size_t{1} << 18;
 
 /// How to divide a source: from SourceOptions and from what detect() found.
 struct ChunkerOptions {
-    std::vector<char> head;  ///< the first bytes of the input, already read from it
-    bool head_is_all = false;
+    std::vector<char> head;    ///< the first bytes of the input, already read from it
+    bool head_is_all = false;  ///< the input ends with `head`
     Detected detected;
-    std::uint64_t limit = 0;  ///< maximum of lines or records, the header's line not counted; 0:
-                              ///< all
-    bool discard_too_long = false;
+    /// Maximum number of lines or records, without the header's line; 0: all.
+    std::uint64_t limit = 0;
+    bool discard_too_long = false;  ///< skip a line of more than kMaxLineBytes, see next()
     std::size_t chunk_bytes = kChunkBytes;
 };
 
+/// Reads an Input and fills batches with its bytes. Not safe for concurrent use.
 class Chunker {
   public:
-    /// Creates a chunker for lines, or for records where the format is word2vec_bin. It starts
-    /// after the header.
+    /// Creates a chunker for lines, or for records if the format is word2vec_bin. It starts after
+    /// the header. `input` must outlive it.
     static std::unique_ptr<Chunker> create(Input& input, ChunkerOptions options);
     virtual ~Chunker() = default;
 
@@ -42,12 +44,12 @@ class Chunker {
     /// for a malformed record.
     virtual Result<bool> next(Batch& batch) = 0;
 
-    /// Whether the source goes on after the limit.
+    /// Whether the source continues after the limit.
     bool stopped_at_limit() const { return stopped_at_limit_; }
-    /// Bytes returned or skipped so far.
+    /// Number of bytes of the source that were returned or skipped so far.
     std::uint64_t offset() const { return offset_; }
-    /// Offset of data after the last record that the header promises, an LF and zeros aside; known
-    /// at the end.
+    /// Offset of data, other than LF and zeros, after the last record that the header promises;
+    /// nullopt if there is none. Known once `next` has returned false.
     std::optional<std::uint64_t> surplus_offset() const { return surplus_offset_; }
 
   protected:
@@ -55,15 +57,15 @@ class Chunker {
 
     /// Resets `batch` for the current offset; false at the end.
     bool start(Batch& batch) const;
-    /// Fills `batch.buffer` with carry_ and then from the input. Returns the bytes in it; fewer
-    /// than the buffer means that input_ended_ is set.
+    /// Fills `batch.buffer` with carry_ and then from the input. Returns the number of bytes in it.
+    /// If that is less than the buffer's size, the input has ended, and input_ended_ is set.
     Result<std::size_t> fill_buffer(Batch& batch);
-    /// Reads into the buffer from `filled` on. Returns the bytes in it.
+    /// Reads into the buffer from position `filled` on. Returns the number of bytes in it.
     Result<std::size_t> read_on(std::vector<char>& buffer, std::size_t filled);
 
     Input& input_;
     ChunkerOptions options_;
-    std::vector<char> carry_;
+    std::vector<char> carry_;  // read, but not yet in a batch
     std::uint64_t offset_;
     bool input_ended_;
     bool ended_ = false;

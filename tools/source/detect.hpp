@@ -1,4 +1,4 @@
-// Detects a source's format by its first bytes, never by its name.
+// Detects the format of a source, a download, by its first bytes, never by its name.
 #pragma once
 
 #include <cstddef>
@@ -11,37 +11,40 @@
 
 namespace gloved::source {
 
-/// The format of a source. `automatic` detects it; the others are believed.
+/// The format of a source. `automatic` asks detect() to find it; detect() believes the others.
 enum class SourceFormat {
     automatic,
-    glove,         ///< text: word v1 … vdim
-    norms,         ///< text: word norm v1 … vdim, as the original project wrote it
-    word2vec,      ///< text behind a line «rows dim»
+    glove,     ///< text: word v1 … vdim
+    norms,     ///< text: word norm v1 … vdim, as the program that gloved descends from wrote it
+    word2vec,  ///< a line «rows dim», then text as in glove
     word2vec_bin,  ///< a line «rows dim», then records (record.hpp)
     fasttext,      ///< read as word2vec's text; its lines end in a blank, which is ignored
 };
 
+/// The name of a format in options and reports, e.g. «word2vec-bin»; source_format_from is the
+/// inverse, nullopt for another name.
 std::string_view name_of(SourceFormat format);
 std::optional<SourceFormat> source_format_from(std::string_view name);
 
 /// UTF-8's byte order mark, which some texts start with.
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// How many of the source's first bytes detect() gets.
+/// How many of the source's first bytes are passed to detect().
 inline constexpr std::size_t kHeadBytes = 4 << 20;
 
+/// What detect() found.
 struct Detected {
     SourceFormat format = SourceFormat::glove;  ///< never automatic
-    std::size_t dim = 0;
-    std::optional<std::uint64_t> header_rows;  ///< from a first line «rows dim»
-    bool bom = false;                          ///< the source starts with UTF-8's byte order mark
-    std::size_t body_offset = 0;               ///< of the first row: after mark and header line
+    std::size_t dim = 0;                        ///< numbers per word
+    std::optional<std::uint64_t> header_rows;  ///< rows in a first line «rows dim», if there is one
+    bool bom = false;                          ///< the source starts with kByteOrderMark
+    std::size_t body_offset = 0;               ///< where the first row begins
 };
 
-/// Detects format and dim by the source's first bytes, `head`; `whole`: these are all bytes. A
-/// `format` other than automatic and a `dim` other than 0 are believed. `packing` is
-/// Input::compression(). Error: bad_source, without the source's name, for other content, or if the
-/// content contradicts `format` or `dim`.
+/// Detects format and dim by the source's first bytes, `head`; `whole`: the source has no others. A
+/// `format` other than automatic and a `dim` other than 0 are what the user says, and are believed.
+/// `packing`, Input::compression(), is for messages. Error: bad_source, for content in none of the
+/// formats, or if the content contradicts `format` or `dim`; the caller adds the source's name.
 Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, std::size_t dim,
                         std::string_view packing);
 

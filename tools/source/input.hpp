@@ -1,4 +1,5 @@
-// Reads the bytes of a download from a file or stdin; unpacks gzip and members of zip archives.
+// Input: reads the bytes of a download from a file or stdin, and unpacks gzip and members (files)
+// of zip archives.
 #pragma once
 
 #include <atomic>
@@ -17,18 +18,19 @@
 
 namespace gloved::source {
 
+/// Default of Input::open's `block_bytes`.
 inline constexpr std::size_t kBlockBytes = 1 << 18;
 
-/// Reads a source once, from beginning to end. Its content determines how it is packed, never its
-/// name. Not safe for concurrent use.
+/// Reads a source once, from beginning to end. Detects by the content, never by the name, how it is
+/// packed. Not safe for concurrent use.
 class Input {
   public:
-    /// Opens the file `path`, or stdin for «-», and reads its first bytes. Checks `stop` before
-    /// every read, and five times a second while a pipe is silent; it outlives the Input. `member`
-    /// names the member of a zip archive to read and is ignored for other content; see
+    /// Opens the file `path`, or stdin for «-», and reads its first bytes. Tests `stop`, which must
+    /// outlive the Input, before every read, and five times a second while a pipe is silent.
+    /// `member` names the member of a zip archive to read, and is ignored for other content; see
     /// ZipMember::open for an empty name. `block_bytes` is the size of the first read, and of every
-    /// read of gzip: 4 or more. Errors: io, interrupted; bad_source for a zip archive that cannot
-    /// be read, or that comes from a pipe: its directory is at its end.
+    /// read of gzip: 4 or more. Errors: io; interrupted, once `stop` is true; bad_source, for a zip
+    /// archive that cannot be read, or that comes from a pipe, since its directory is at its end.
     static Result<Input> open(const std::string& path, const std::atomic<bool>& stop,
                               const std::string& member = {},
                               std::size_t block_bytes = kBlockBytes);
@@ -37,12 +39,13 @@ class Input {
     Input& operator=(Input&&) = delete;
     ~Input();
 
-    /// Refuses a `member` that the user names if this is not a zip archive. Error: bad_source.
+    /// Checks that the source is a zip archive if `member`, which the user has named, is not empty.
+    /// Error: bad_source.
     Status check_member(const std::string& member) const;
 
-    /// Fills `buffer` with unpacked bytes. Fewer than asked for mean the end.
-    /// Errors: io, interrupted; bad_source for gzip or zip that is damaged or ends too early,
-    /// naming the byte.
+    /// Fills `buffer` with unpacked bytes and returns their number. Fewer than the buffer's size
+    /// mean the end. Errors: io; interrupted; bad_source, for gzip or zip data that is damaged or
+    /// ends too early, whose message has the byte offset.
     Result<std::size_t> read(std::span<char> buffer);
 
     /// «-» or the path as given.
@@ -53,15 +56,16 @@ class Input {
     }
     /// Name of the zip archive's member; empty for other sources.
     const std::string& member() const { return member_; }
-    /// Bytes read so far, packed as on disk. For a zip archive those of the member, an estimate
-    /// until its end (ZipMember::packed_position).
+    /// Number of bytes read so far, packed as on disk. For a zip archive only those of the member,
+    /// an estimate until its end (ZipMember::packed_position).
     std::uint64_t source_bytes() const { return zip_ ? zip_->packed_position() : source_bytes_; }
     /// source_bytes() at the end, or 0 if unknown.
     std::uint64_t total_bytes() const { return zip_ ? zip_->packed_bytes() : total_bytes_; }
-    /// XXH3-64 of the bytes read so far, packed as on disk. Absent for a zip archive, whose member
+    /// XXH3-64 of the bytes read so far, packed as on disk; nullopt for a zip archive, whose member
     /// has a CRC-32.
     std::optional<std::uint64_t> checksum() const;
-    /// CRC-32 of the member's text, verified once the member is read to its end.
+    /// CRC-32 of a zip archive's member, unpacked; nullopt for other sources. Reading the member to
+    /// its end verifies it.
     std::optional<std::uint32_t> crc32() const;
 
   private:

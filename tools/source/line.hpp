@@ -1,4 +1,5 @@
-// Parses one line of GloVe text: a key and `dim` decimals, separated by single bytes 0x20.
+// Parses a line of GloVe's text format: a key (the word) and `dim` decimals, separated by single
+// blanks (0x20).
 #pragma once
 
 #include <array>
@@ -9,7 +10,7 @@
 
 namespace gloved::source {
 
-/// Why a line, or a record of binary data, is refused. Reports use these names.
+/// Why a line, or a record of binary data, is refused. kLineFaultNames are the names in reports.
 enum class LineFault {
     blank,
     too_few_fields,
@@ -27,8 +28,8 @@ inline constexpr std::array<std::string_view, 10> kLineFaultNames = {
     "cut",   "too_long",       "norm_mismatch"};
 inline constexpr std::size_t kLineFaults = kLineFaultNames.size();
 
-/// A refused line or record. The message is for people: token, fields found, remedy; no file, no
-/// line number.
+/// Why a line or record is refused. The message is for people: token, fields found, remedy. The
+/// caller adds file and line number.
 struct LineProblem {
     LineFault fault;
     std::string message;
@@ -37,32 +38,34 @@ struct LineProblem {
 /// Removes blanks (0x20) and CRs at the end of `line`.
 std::string_view trim_line_end(std::string_view line);
 
-/// Number of 0x20-separated fields of a trimmed line.
+/// The number of fields of a trimmed line, separated by 0x20.
 std::size_t count_fields(std::string_view line);
 
-/// Parses a trimmed line. The last `dim` fields become `values` (shape (dim), float32 correctly
-/// rounded). All before them becomes `key`, a view into `line` that may hold blanks. On a problem
-/// both are unspecified. dim >= 1. Safe for concurrent use. A line whose key would end in a blank
-/// and a number with a point or an exponent is refused as too_many_fields: a file with more than
-/// `dim` numbers a line looks like that, and would otherwise be accepted with a number in every
-/// key.
+/// Parses a trimmed line. Sets `values`, shape (dim), to the last `dim` fields, correctly rounded
+/// to float32, and `key` to all before them, a view into `line` that may contain blanks. Returns
+/// the problem, after which both are unspecified, or nullopt. dim >= 1. Safe for concurrent use.
+///
+/// A line whose key would end in a blank and a number with a point or an exponent is refused as
+/// too_many_fields. The lines of a file with more than `dim` numbers look like that; otherwise they
+/// would be accepted with a number in every key.
 std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, std::string_view& key,
                                       float* values);
 
-/// Parses a line with the vector's norm between key and vector. `values` has room for dim + 1
-/// floats; the first dim become the vector. Checks the norm and drops it. The norm may differ from
-/// the vector's by 1e-4 of it plus one unit of its last printed decimal. The 1e-4 covers norms
-/// computed in float32 or before the numbers were rounded. The unit counts for 1 % of the norm at
-/// most: otherwise a norm printed as an integer would agree with nearly anything. For norms near
-/// zero it is 1e-6 at most.
+/// As parse_line, for a line with the vector's norm between key and vector. `values` has room for
+/// dim + 1 floats; the first dim become the vector. Checks the norm and drops it. It may differ
+/// from the vector's norm by 1e-4 of that, plus one unit of its last printed decimal. The 1e-4
+/// covers norms computed in float32 or before the numbers were rounded. The unit counts as at most
+/// 1 % of the norm, or 1e-6 for norms near zero: otherwise a norm printed as an integer would agree
+/// with nearly anything.
 std::optional<LineProblem> parse_line_with_norm(std::string_view line, std::size_t dim,
                                                 std::string_view& key, float* values);
 
-/// No request line of the daemon is longer, so no query could name a longer word. Bounds a
-/// conversion's memory for keys.
+/// Maximum length of a key, which bounds a conversion's memory for keys. It is also the maximum
+/// length of a request to the daemon, so that no query could name a longer word.
 inline constexpr std::size_t kMaxWordBytes = std::size_t{64} << 10;
 
-/// Refuses keys that are empty, longer than kMaxWordBytes, or hold a NUL, TAB, LF or CR.
+/// Checks a key. Returns the problem if it is empty, longer than kMaxWordBytes, or contains a NUL,
+/// TAB, LF or CR.
 std::optional<LineProblem> check_key(std::string_view key);
 
 }  // namespace gloved::source

@@ -1,5 +1,5 @@
-// Parallel pipeline: several threads work on a stream of items, results come in the order of the
-// stream.
+// Parallel pipeline: several threads work on the items of a stream, and the results come in the
+// order of the stream. The tools read downloads and models with it.
 #pragma once
 
 #include <algorithm>
@@ -28,14 +28,15 @@ Status run_in_turn(Produce& produce, Work& work, Consume& consume) {
     }
 }
 
-/// Runs `produce(item)`, `work(item)` and `consume(item)` for each item of a stream.
+/// Calls `produce`, `work` and `consume`, in this order, for each item of a stream.
 ///
-/// `Result<bool> produce(Item&)` fills an item, or returns false at the end; `Status
-/// consume(Item&)` gets the results in the order in which they were produced. Both run on the
-/// calling thread. `void work(Item&)` runs on one of `threads` workers, or on the calling thread if
-/// `threads` is 0. Items are in a ring of threads + 2 and are reused, so that their buffers are
-/// allocated once and memory is bounded. Ends at the first error in stream order: an error of
-/// `produce` is returned after all items before it are consumed. Rethrows what `work` throws.
+/// `Result<bool> produce(Item&)` fills an item, or returns false at the end of the stream. `Status
+/// consume(Item&)` is called with the items in the order of the stream. Both run on the calling
+/// thread. `void work(Item&)` runs on one of `threads` worker threads, or on the calling thread if
+/// `threads` is 0. There are threads + 2 items, which are reused, so that their buffers are
+/// allocated once and memory is bounded. Ends at the first error in the order of the stream: an
+/// error of `produce` is returned after all items before it were consumed. Rethrows what `work`
+/// throws.
 template <class Item, class Produce, class Work, class Consume>
 Status run_ordered(std::size_t threads, Produce produce, Work work, Consume consume) {
     if (threads == 0) return run_in_turn<Item>(produce, work, consume);
@@ -106,10 +107,12 @@ Status run_ordered(std::size_t threads, Produce produce, Work work, Consume cons
     return last;
 }
 
+/// Makes the error for a job that the user has stopped.
 inline Error interrupted() { return {ErrorCode::interrupted, "interrupted"}; }
 
 /// Makes a `produce` for run_ordered that divides the indices below `count` into pieces of `step`:
-/// each item gets its [first, last). Error: interrupted once `stop` is set.
+/// it sets item.first and item.last to the piece [first, last). Error: interrupted, once `stop` is
+/// true.
 inline auto pieces_of(std::size_t count, std::size_t step, const std::atomic<bool>& stop) {
     return [count, step, &stop, next = std::size_t{0}](auto& item) mutable -> Result<bool> {
         if (stop) return interrupted();

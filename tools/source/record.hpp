@@ -10,24 +10,25 @@
 
 namespace gloved::source {
 
+/// A record, and where its parts are. Views into the bytes given to find_record.
 struct Record {
     enum class State {
         whole,
-        incomplete,  ///< the bytes end within it
-        no_blank,    ///< no 0x20 within kMaxWordBytes
+        incomplete,  ///< the bytes end within the record
+        no_blank,    ///< there is no 0x20 within kMaxWordBytes
     };
     State state = State::incomplete;
     std::string_view word;  ///< without the LF that some programs write before each but the first
-    std::size_t bytes = 0;  ///< of the whole record, that LF included
+    std::size_t bytes = 0;  ///< size of the whole record, with that LF
     const char* numbers = "";  ///< dim floats, not aligned
 };
 
-/// Finds the end of the record at the beginning of `bytes`; does not check its numbers. Safe for
+/// Finds the parts of the record at the beginning of `bytes`; does not check its numbers. Safe for
 /// concurrent use.
 Record find_record(std::string_view bytes, std::size_t dim);
 
-/// Copies the numbers of a whole record to `values` (shape (dim)), bit for bit. Problems:
-/// not_finite, bad_key. Safe for concurrent use.
+/// Copies the numbers of a whole record to `values`, shape (dim), bit for bit. Returns the problem,
+/// not_finite or bad_key, if there is one. Safe for concurrent use.
 std::optional<LineProblem> parse_record(const Record& record, std::size_t dim, float* values);
 
 }  // namespace gloved::source

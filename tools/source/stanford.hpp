@@ -1,4 +1,5 @@
-// Recognizes the files that Stanford publishes by their number of lines and their dim.
+// Recognizes the GloVe files that Stanford publishes, by their number of lines and their dim, to
+// warn about a truncated download.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +10,20 @@
 
 namespace gloved::source {
 
+/// A published file.
 struct KnownFile {
     std::string_view name;
     std::size_t dim = 0;
     std::uint64_t lines = 0;
 };
 
-/// Finds the published file with that many lines and numbers a line.
+/// Finds the published file with that many lines, and `dim` numbers per line.
 std::optional<KnownFile> known_file(std::uint64_t lines, std::size_t dim);
 
-/// Finds the published file that may have been truncated to this one: of those with `dim` numbers a
-/// line and more than `lines` lines, the shortest. nullopt for a known file, and unless `name` (a
-/// path, or a zip archive's member) contains «glove» in any case and not «sample».
+/// Finds the published file of which a source with `lines` lines of `dim` numbers may be a
+/// truncated copy: of the published files with this dim and more lines, the shortest. `name` is the
+/// source's path, or the member's in a zip archive. nullopt if the source is a known file, or if
+/// `name` does not contain «glove», in any case, or contains «sample».
 std::optional<KnownFile> maybe_truncated(std::string_view name, std::uint64_t lines,
                                          std::size_t dim);
 

@@ -1,4 +1,4 @@
-// The outcome of a check, and how messages name rows.
+// What the checks of gloved-verify share: the outcome of a check, and how messages name rows.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,14 +14,15 @@ namespace gloved::verify {
 
 /// The outcome of one check. `detail` describes the fault, or gives figures if there is none.
 struct Check {
-    std::string name;
+    std::string name;  ///< what was checked
     bool ok = true;
     std::string detail;
 };
 
+/// Called with the outcome of each check.
 using Reporter = std::function<void(const Check&)>;
 
-/// «row 17 ("the")».
+/// How messages name a row: «row 17 ("the")».
 inline std::string row_name(const format::Model& model, std::size_t row) {
     return fmt::format("row {} ({})", row, printable(model.key(row)));
 }

@@ -1,4 +1,4 @@
-// Checks that all engines of this machine give the same answers, bit for bit.
+// Checks that all engines of this machine give the same answers, bit for bit, for gloved-verify.
 #pragma once
 
 #include <atomic>
@@ -16,38 +16,39 @@
 
 namespace gloved::verify {
 
-/// An engine in one configuration.
+/// An engine in one configuration, one way to get answers.
 struct Way {
     std::string name;  ///< «cpu avx2», «cpu avx2 plane», «cuda», «cuda plane»
-    /// Error unavailable: not in this build or on this machine, which is a fault only if
-    /// `required`.
+    /// Makes the engine. The error `unavailable` means that this build does not have it or this
+    /// machine cannot run it.
     std::function<Result<std::unique_ptr<kernels::Engine>>()> make;
-    bool required = false;
+    bool required = false;  ///< whether `unavailable` is a fault
 };
 
-/// Lists the cpu engine once for each instruction set of this processor, best first, then all other
-/// engines of this build, cuda on all devices; each without planes and with them. The model must
-/// outlive them; each has `threads` threads.
+/// Lists the cpu engine once for each instruction set of this processor, best first, then the other
+/// engines of this build; cuda uses all devices. Each is listed without planes and with planes, and
+/// has `threads` threads. The model must outlive all of them.
 std::vector<Way> all_ways(const format::Model& model, std::size_t threads);
 
+/// How to check engines.
 struct EngineChecks {
-    std::size_t answers = 1000;
-    std::size_t plain = 20;  ///< how many of them the oracle gives too
-    std::uint64_t seed = 1;
-    std::size_t threads = 1;
-    std::string ways = {};       ///< names with commas between; empty: all
-    std::string reference = {};  ///< the way to compare others with; empty: the first
+    std::size_t answers = 1000;  ///< number of questions for each way
+    std::size_t plain = 20;      ///< how many of these the oracle answers too
+    std::uint64_t seed = 1;      ///< of the questions
+    std::size_t threads = 1;     ///< of each engine
+    std::string ways = {};       ///< names of ways, separated by commas; empty: all
+    std::string reference = {};  ///< the way with which others are compared; empty: the first
 };
 
-/// Selects ways by checks.ways and checks.reference, the reference first. Ways that are named are
-/// required. Error: bad_request for an unknown name.
+/// Selects the ways that checks.ways and checks.reference name, the reference first, and makes them
+/// `required`. Error: bad_request, for an unknown name.
 Result<std::vector<Way>> choose_ways(std::vector<Way> ways, const EngineChecks& checks);
 
 /// Asks each way the same questions (questions.hpp) in the same batches. Compares the first way's
-/// answers with the oracle's and all others with the first way's, by the bits of every row and
-/// score. Calls `report` once a way, with the first answers that differ. One engine exists at a
-/// time; the first way's answers stay in memory, about 200 bytes each. The values must have passed
-/// check_values. Error: interrupted once `stop` is set.
+/// answers with the oracle's, and those of all others with the first way's, by the bits of every
+/// row and score. Calls `report` once per way, with the first answers that differ. One engine
+/// exists at a time; the first way's answers stay in memory, about 200 bytes each. The model must
+/// have passed check_values. Error: interrupted, once `stop` is true.
 Status check_engines(const format::Model& model, const std::vector<Way>& ways,
                      const EngineChecks& checks, const std::atomic<bool>& stop,
                      const Reporter& report);

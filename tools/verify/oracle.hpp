@@ -1,5 +1,5 @@
-// The oracle: nearest words by a plain float64 loop over all rows. It shares only the hit type with
-// the engines.
+// The oracle: finds the nearest words by a plain float64 loop over all rows. Engines are checked
+// against it, so it shares no arithmetic with them, only the type of a hit.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,27 @@
 
 namespace gloved::verify {
 
-/// (coefficient, row) pairs in order of appearance.
+/// An expression as (coefficient, row) pairs, in the order of its words.
 using Weights = std::vector<std::pair<double, std::uint32_t>>;
-/// Whether a row may be a hit.
+/// Tells whether a row with this score may be in the answer.
 using Eligible = std::function<bool(std::uint32_t row, double score)>;
 
-/// The query vector of an expression, as the exactness contract defines it.
+/// The query vector of an expression, by the rule of kernels/query_vector.hpp: float64 sums in the
+/// order of the words, rounded once to float32. `unit`: each row is divided by its norm first.
 std::vector<float> oracle_query(const format::Model& model, const Weights& weights, bool unit);
 
-/// The cosine of `query` with every row, in row order; norms are computed here, not read. NaN for a
-/// row that holds NaN.
+/// The canonical score of every row for `query`, in the order of rows. Computes the rows' norms
+/// instead of reading them. NaN for a row that contains NaN.
 std::vector<double> oracle_scores(const format::Model& model, std::span<const float> query);
 
-/// Π((1+cos)/2 of positives) / (Π((1+cos)/2 of negatives) + 1e-6) of every row, in row order.
+/// The 3CosMul score of every row, in the order of rows: Π((1+cos)/2 of positives) / (Π((1+cos)/2
+/// of negatives) + 1e-6).
 std::vector<double> oracle_cosmul(const format::Model& model,
                                   const std::vector<std::vector<float>>& positives,
                                   const std::vector<std::vector<float>>& negatives);
 
-/// The k best of `scores` among the eligible rows, ties by row. Skips NaN.
+/// The k best eligible rows by `scores` (one per row), best first, equal scores in the order of
+/// rows. Skips NaN.
 std::vector<kernels::Hit> oracle_top(std::span<const double> scores, std::size_t k,
                                      const Eligible& eligible);
 

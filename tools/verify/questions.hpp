@@ -1,5 +1,5 @@
-// Random queries for tests of engines: every kind, k and filter, and vectors that are hard to
-// answer.
+// Questions: random queries for checking engines, of every kind, with many k and filters, and with
+// vectors that are hard to answer exactly.
 #pragma once
 
 #include <cstddef>
@@ -17,27 +17,30 @@ namespace gloved::verify {
 struct Question {
     /// The origin of one vector: an expression of words, or numbers.
     struct Source {
-        Weights weights;  ///< empty if `recipe` describes the numbers
-        std::string recipe = {};
+        Weights weights;          ///< empty if `recipe` describes the numbers
+        std::string recipe = {};  ///< how the numbers were made, for people
     };
 
     kernels::Query query;
-    std::vector<Source> sources;  ///< one a vector, in the order of the query's
+    std::vector<Source> sources;  ///< of each of the query's vectors, in their order
     bool unit = false;            ///< whether words are normalized before they are added
 };
 
-/// Makes questions by number. A question depends on model, seed and number alone, on any machine.
-/// Safe for concurrent use. Two in five are words, one in four expressions, the others vectors:
-/// random; near or opposite to a row; with one, few or equal components, or components of very
-/// different size; and vectors for which the 4-bit plane's inequality is an equation. k is mostly
-/// 10, else 1, 2, 100, 1,024 or more than there are rows. Filters leave one row up to all.
-/// min_score is above, below and exactly at scores of rows. The first three include a 3CosMul and a
-/// count.
+/// Makes questions by their numbers. A question depends on model, seed and number alone, on any
+/// machine. Safe for concurrent use.
+///
+/// Two in five questions are words, one in four expressions, the others vectors: random ones; near
+/// or opposite to a row; with only one, few or equal components, or components of very different
+/// size; and vectors for which the inequality of the 4-bit plane is an equation. k is mostly 10,
+/// otherwise 1, 2, 100, 1,024 or more than there are rows. Filters leave between one row and all.
+/// min_score is above, below and exactly at scores of rows. The first three questions include a
+/// CosMul and a CountBefore.
 class Questions {
   public:
     /// The model must outlive it.
     Questions(const format::Model& model, std::uint64_t seed) : model_(model), seed_(seed) {}
 
+    /// Question number `number`, from 0.
     Question at(std::size_t number) const;
 
   private:
@@ -48,7 +51,8 @@ class Questions {
 /// Sizes of batches, 1 to 1,024 in mixed order, that add up to `questions`.
 std::vector<std::size_t> batch_sizes(std::size_t questions, std::uint64_t seed);
 
-/// «3CosMul of "king", "woman" (unit), k = 10, rank < 17, 3 excluded».
+/// A question in words, for messages: «3CosMul of "king", "woman" (unit), k = 10, rank < 17, 3
+/// excluded».
 std::string describe(const format::Model& model, const Question& question);
 
 }  // namespace gloved::verify

@@ -11,12 +11,13 @@
 
 namespace gloved::verify {
 
+/// The smallest and largest value of each dimension over all rows.
 using ComponentRanges = kernels::reduce::MinMax<float>;
 
-/// Checks each section's checksum, the padding between them, every norm, and that every component
-/// is finite. Calls `report` with each outcome and the ranges. Reads each row once: `threads`
-/// threads scan blocks of rows, and the calling thread hashes the blocks in order. Returns the
-/// range of every dimension. Error: interrupted once `stop` is set.
+/// Checks the checksum of each section, the padding between sections, every norm, and that every
+/// component is finite. Calls `report` with the outcome of each check, and with the range of all
+/// components. Reads each row once: `threads` threads scan blocks of rows, and the calling thread
+/// hashes the blocks in order. Error: interrupted, once `stop` is true.
 Result<ComponentRanges> check_values(const format::Model& model, std::size_t threads,
                                      const std::atomic<bool>& stop, const Reporter& report);
 

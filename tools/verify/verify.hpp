@@ -1,4 +1,5 @@
-// Verifies a model: its files, its engines' answers, and its download.
+// Verifies a model's files, the answers of engines on it, and that it agrees with its download: all
+// of gloved-verify's work except its command line.
 #pragma once
 
 #include <atomic>
@@ -13,13 +14,14 @@
 
 namespace gloved::verify {
 
+/// What to verify.
 struct VerifyOptions {
     std::string model_dir;
-    std::string source;    ///< the download to compare with; «-» for stdin; empty for none
-    bool quick = false;    ///< only what the daemon checks when it opens a model
-    bool engines = false;  ///< ask every engine too; not with `quick`
-    EngineChecks asked;    ///< how to ask them; `threads` below counts, not its own
-    std::size_t threads = 1;
+    std::string source;       ///< the download to compare with; «-» for stdin; empty for none
+    bool quick = false;       ///< only what the daemon checks when it opens a model
+    bool engines = false;     ///< also check every engine's answers; not with `quick`
+    EngineChecks asked;       ///< how to check engines; its `threads` is ignored
+    std::size_t threads = 1;  ///< of each check
 };
 
 /// Facts of the model; zero if it cannot be opened.
@@ -27,7 +29,8 @@ struct ModelFacts {
     std::uint64_t rows = 0;
     std::size_t dim = 0;
     std::uint64_t generation = 0;
-    /// Shape (dim): the range of every dimension, see MinMax. Empty if the values were not read.
+    /// Shape (dim): smallest and largest value of each dimension. Empty if the values were not
+    /// read.
     std::vector<float> minimum;
     std::vector<float> maximum;
 };
