@@ -116,8 +116,8 @@ class ModelSet {
     bool is_loading_ = false;
     bool is_stopped_ = false;
     std::size_t freeing_ = 0;  // models that the other thread frees
-    Clock::time_point close_readers_at_ = Clock::time_point::min();  // // if retired_ is not empty
-                                                                     // then
+    // When close_readers is due if retired_ is not empty.
+    Clock::time_point close_readers_at_ = Clock::time_point::min();
     std::uint64_t reloads_ = 0;
     std::uint64_t failed_reloads_ = 0;
     asio::thread_pool loading_{1};  // loads and frees models

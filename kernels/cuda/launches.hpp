@@ -4,9 +4,8 @@
 // The engine answers the queries of a pass over vectors in two or three steps, each over all
 // queries:
 //
-//     //     estimate    maxima[q][g] = the largest estimate of the eligible rows of group g for
-//     query q
-//                 (a group is kGroupRows neighbouring rows)
+//     estimate    maxima[q][g] = the largest estimate, for query q, of the eligible rows of group g
+//                 (kGroupRows neighbouring rows)
 //     select      threshold: floor[q] = a score that k eligible rows certainly reach, from the k-th
 //                 largest maximum
 //                 collect: computes the canonical score of every row of each group whose maximum
