@@ -16,7 +16,7 @@ enum class SecondSignal {
 /// ever. System calls that wait return with EINTR.
 const std::atomic<bool>& stop_on_signals(SecondSignal second);
 
-/// The flag of `stop_on_signals`, and whether it is set. Any thread.
+/// The flag of `stop_on_signals`, false without it, and whether it is set. Any thread.
 const std::atomic<bool>& stop_flag();
 bool stop_requested();
 

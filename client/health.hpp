@@ -16,6 +16,7 @@ enum class Health {
     unreachable = 2,  ///< no daemon
 };
 
+/// What `gloved-client --health` reports.
 struct HealthReport {
     Health health;
     std::string line;  ///< one line for people and logs

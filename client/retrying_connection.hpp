@@ -36,6 +36,7 @@ Error reload_lost(const Error& error);
 /// after the last reply. Not safe for concurrent use.
 class RetryingConnection {
   public:
+    /// Opens no connection yet.
     explicit RetryingConnection(PeerSettings settings);
 
     const PeerSettings& settings() const { return settings_; }

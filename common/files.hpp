@@ -31,7 +31,9 @@ class UniqueFd {
 
     int get() const { return fd_; }
     explicit operator bool() const { return fd_ >= 0; }
+    /// Gives the descriptor to the caller, who has to close it.
     int release() { return std::exchange(fd_, -1); }
+    /// Closes the descriptor now.
     void reset();
 
   private:

@@ -15,6 +15,7 @@ namespace gloved::npy {
 /// Type of an element, little-endian; `other`: one that gloved cannot read.
 enum class Type { float32, float64, int32, other };
 
+/// What an array file's header says.
 struct Header {
     std::string descr;  ///< the type as the file writes it: «<f4», or a list for a structured array
     Type type = Type::other;

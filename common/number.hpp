@@ -12,6 +12,7 @@
 
 namespace gloved {
 
+/// Why a text is no number.
 enum class NumberFault {
     none,
     malformed,  ///< no number starts here

@@ -15,6 +15,7 @@ namespace gloved::daemon {
 /// concurrent use.
 class Histogram {
   public:
+    /// Counts a duration, in whole microseconds.
     void add(std::chrono::nanoseconds duration) {
         const auto us = std::max<std::int64_t>(duration.count(), 0) / 1000;
         ++counts_[bucket_of(static_cast<std::uint64_t>(us))];

@@ -16,6 +16,7 @@ namespace gloved::daemon {
 /// row, or one with the same direction.
 class KnownAnswer {
   public:
+    /// Finds the first row that is not zero.
     explicit KnownAnswer(std::shared_ptr<const format::Model> model);
 
     /// The query over all rows, or, if not `of_all_rows`, over the few thousand from that row on,

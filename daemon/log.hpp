@@ -57,6 +57,8 @@ struct LocatedFormat {
     spdlog::source_loc where;
 };
 
+/// Formats a line as fmt::format does, and writes it with write_log. log_info, log_warning,
+/// log_error and log_critical do the same at their levels.
 template <class... Args>
 void log(spdlog::level::level_enum level,
          const LocatedFormat<std::type_identity_t<Args>...>& format, Args&&... args) {

@@ -15,6 +15,7 @@
 
 namespace gloved::client {
 
+/// How to evaluate.
 struct EvaluationSettings {
     std::uint32_t top = 300'000;  ///< use only this many of the model's words, the most frequent
     std::string method = "add";   ///< option of ANALOGY: add or mul
@@ -37,6 +38,7 @@ struct AnalogyCount {
 
 /// Counts by section, by kind of section, and of all questions.
 struct AnalogyScore {
+    /// The count of an AnalogySection.
     struct Section {
         std::string name;
         bool syntactic = false;  ///< see AnalogySection

@@ -41,6 +41,7 @@ struct RatedPair {
     double score = 0;
 };
 
+/// The pairs of a file.
 struct RatedPairs {
     std::vector<RatedPair> pairs;
     std::string header;  ///< the first line, if it was skipped as a header

@@ -103,7 +103,9 @@ class Checksum {
     Checksum(Checksum&& other) noexcept;
     Checksum& operator=(Checksum&& other) noexcept;
     ~Checksum();
+    /// Adds the next bytes.
     void update(std::span<const std::byte> bytes);
+    /// The checksum of all bytes so far.
     std::uint64_t value() const;
 
   private:

@@ -9,6 +9,7 @@
 
 namespace gloved::kernels::distance {
 
+/// What a distance of two points x and y is.
 enum class Metric {
     sqeuclidean,  ///< Σ (x[k] − y[k])²
     euclidean,    ///< its square root

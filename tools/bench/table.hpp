@@ -9,6 +9,7 @@
 
 namespace gloved::bench {
 
+/// How to print a table: in columns for people, or as CSV for programs.
 enum class TableFormat { text, csv };
 
 /// Rows of cells under headings. In text the first column is left-aligned, the others

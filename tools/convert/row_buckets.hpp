@@ -36,8 +36,10 @@ struct DroppedRow {
 /// bounded. Not safe for concurrent use.
 class DroppedRows {
   public:
+    /// Adds one row, or those of another list.
     void add(DroppedRow row);
     void add(DroppedRows&& others);
+    /// Number of rows added, listed or not.
     std::uint64_t count() const { return count_; }
     /// The listed rows, in the order of their lines.
     const std::vector<DroppedRow>& listed() {

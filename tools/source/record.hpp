@@ -12,6 +12,7 @@ namespace gloved::source {
 
 /// A record, and where its parts are. Views into the bytes given to find_record.
 struct Record {
+    /// Whether the record is complete, or why not.
     enum class State {
         whole,
         incomplete,  ///< the bytes end within the record
