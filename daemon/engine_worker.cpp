@@ -237,9 +237,9 @@ std::optional<Error> EngineWorker::fault() const {
 }
 
 bool EngineWorker::files_are_unchanged() {
-    const auto changed = model_->verify_sizes();
-    if (changed) return true;
-    if (!has_fault_) stop_answering(changed.error());
+    const auto unchanged = model_->verify_sizes();
+    if (unchanged) return true;
+    if (!has_fault_) stop_answering(unchanged.error());
     return false;
 }
 
