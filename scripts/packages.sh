@@ -13,7 +13,7 @@ packages_of() {
         service) echo haproxy mmdebstrap procps systemd systemd-container util-linux ;;
         fuzz) echo clang libclang-rt-dev ;;
         package) echo dpkg-dev file lintian ;;
-        ci) echo clang-format clang-tidy git pyflakes3 shellcheck ;;
+        ci) echo clang-format clang-tidy git pyflakes3 python3-matplotlib shellcheck ;;
         *)
             echo "no list of packages is called '$1'" >&2
             return 2
