@@ -46,16 +46,16 @@ class CostModel {
         const bool first = size == 0 ? !single_measured_ : ms_[size] == 0;
         single_measured_ = single_measured_ || size == 0;
         ms_[size] = first ? ms : ms_[size] + (ms - ms_[size]) * kBlend;
-        // Larger sizes fade: one that was slow on a busy machine would never be tried again. Once
-        // it has faded to the prediction for an untried size, it counts as untried: a lower figure
+        // Figures of larger sizes shrink: otherwise a size that was slow once would never be tried
+        // again. At kFirstGrowth times the figure before, the size is untried again: a lower figure
         // would let batches leap.
-        double smaller = ms_[0];
+        double before = ms_[0];
         for (std::size_t other = 1; other < ms_.size(); ++other) {
             if (other > size && ms_[other] != 0) {
                 ms_[other] *= kFade;
-                if (ms_[other] <= smaller * kFirstGrowth) ms_[other] = 0;
+                if (ms_[other] <= before * kFirstGrowth) ms_[other] = 0;
             }
-            smaller = std::max(smaller, ms_[other]);
+            before = std::max(before, ms_[other]);
         }
     }
 

@@ -180,7 +180,7 @@ std::vector<Range> split(std::size_t begin, std::size_t end, std::size_t step) {
 
 Status Cpu::run(const Rectangle& rectangle, float* out, std::size_t stride, float* mirror,
                 std::size_t mirror_stride) {
-    const bool half = rectangle.square();
+    const bool half = rectangle.on_diagonal();
     // Smaller tiles if there are too few to keep all threads busy to the end.
     std::size_t step = kTile;
     const std::size_t enough_tiles = 8 * std::size_t{pool_.size()};

@@ -36,7 +36,7 @@ struct Rectangle {
 
     /// Whether rows and columns are the same points, so that computing half of the distances
     /// suffices.
-    bool square() const { return first_row == first_column && rows == columns; }
+    bool on_diagonal() const { return first_row == first_column && rows == columns; }
 };
 
 /// Options of an engine.

@@ -119,13 +119,14 @@ class DeviceDistance final : public Engine {
         for (std::size_t row = rectangle.first_row; row < last_row && done; row += piece_rows_) {
             const std::size_t rows = std::min(piece_rows_, last_row - row);
             std::size_t column = rectangle.first_column;
-            if (rectangle.square()) {
+            if (rectangle.on_diagonal()) {
                 done = start({row, rows, row, rows}, false);
                 column = row + rows;
             }
             for (; column < last_column && done; column += piece_columns_) {
                 const std::size_t columns = std::min(piece_columns_, last_column - column);
-                done = start({row, rows, column, columns}, rectangle.square() || mirror != nullptr);
+                done = start({row, rows, column, columns},
+                             rectangle.on_diagonal() || mirror != nullptr);
             }
         }
         if (done && under_way != nullptr) done = take_piece(*under_way, target);
@@ -279,7 +280,7 @@ class DeviceDistance final : public Engine {
         std::size_t count = rectangle.rows * piece.stride;
         piece.mirror_begin = 0;
         piece.mirror_stride = 0;
-        if (mirrored && rectangle.square()) {
+        if (mirrored && rectangle.on_diagonal()) {
             piece.mirror_stride = piece.stride;  // it is its own mirror image
         } else if (mirrored) {
             piece.mirror_begin = count;
@@ -305,12 +306,12 @@ class DeviceDistance final : public Engine {
         const float* const mirrored = plain + piece.mirror_begin;
         copy_rows(plain, piece.stride, part.rows, part.columns,
                   target.out + row * target.stride + column, target.stride);
-        if (piece.mirror_stride != 0 && target.rectangle.square()) {
+        if (piece.mirror_stride != 0 && target.rectangle.on_diagonal()) {
             copy_rows(mirrored, piece.mirror_stride, part.columns, part.rows,
                       target.out + column * target.stride + row, target.stride);
         }
         if (target.mirror == nullptr) return {};
-        if (target.rectangle.square()) {
+        if (target.rectangle.on_diagonal()) {
             // Symmetric as a whole: what was written above belongs here at the same places.
             copy_rows(plain, piece.stride, part.rows, part.columns,
                       target.mirror + row * target.mirror_stride + column, target.mirror_stride);

@@ -4,7 +4,7 @@
 // Each rung is a file: global.cu, shared.cu, register_tiled.cu. A component of a pair of points
 // costs a subtraction and a fused multiply-add. If no operand had to be waited for, the 128 lanes
 // of each multiprocessor would set the limit: half of the pairs of 16,384 points of 300 components
-// take 4.0e10 such steps, 2.7 ms on an H100 with 132 multiprocessors at 1.755 GHz. The simpler
+// take 4.0e10 of each, 2.7 ms on an H100 with 132 multiprocessors at 1.755 GHz. The simpler
 // rungs show what it takes not to wait for operands.
 #pragma once
 
@@ -33,8 +33,9 @@ struct DistanceTask {
     distance::Rectangle rectangle;
     float* out = nullptr;  ///< (rectangle.rows, stride)
     std::size_t stride = 0;
-    float* mirror = nullptr;  ///< (rectangle.columns, mirror_stride): the transposed result; or
-                              ///< nullptr, always for a square rectangle, as `out` is symmetric
+    float* mirror = nullptr;  ///< (rectangle.columns, mirror_stride): the transposed result.
+                              ///< nullptr if not wanted, and on the diagonal
+                              ///< (Rectangle::on_diagonal), where `out` is symmetric
     std::size_t mirror_stride = 0;
     int processors = 0;  ///< the device's multiprocessors
 };
@@ -49,8 +50,8 @@ cudaError_t launch_global(const DistanceTask& task, cudaStream_t stream);
 cudaError_t launch_shared(const DistanceTask& task, unsigned tile, cudaStream_t stream);
 
 /// Computes a small square of distances per thread in registers, with 256 threads per block. Of a
-/// square rectangle computes only the upper triangle, and writes it twice. `tile` is the edge of a
-/// block's square, 32, 64 or 128; 0: chosen by the size of the rectangle.
+/// rectangle on the diagonal computes only the upper triangle, and writes it twice. `tile` is the
+/// edge of a block's square, 32, 64 or 128; 0: chosen by the size of the rectangle.
 cudaError_t launch_register_tiled(const DistanceTask& task, unsigned tile, cudaStream_t stream);
 
 }  // namespace gloved::kernels::cuda

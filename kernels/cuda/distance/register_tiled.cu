@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAProcessor)
 std::size_t tiles_of(const distance::Rectangle& rectangle, std::size_t tile) {
     const std::size_t down = (rectangle.rows + tile - 1) / tile;
     const std::size_t across = (rectangle.columns + tile - 1) / tile;
-    return rectangle.square() ? down * (down + 1) / 2 : down * across;
+    return rectangle.on_diagonal() ? down * (down + 1) / 2 : down * across;
 }
 
 template <unsigned kEdge>
@@ -264,7 +264,7 @@ cudaError_t launch(const DistanceTask& task, cudaStream_t stream) {
     const std::size_t tiles = tiles_of(task.rectangle, Shape<kEdge>::kTile);
     if (tiles > 0x7FFFFFFF) return cudaErrorInvalidConfiguration;
     distances<kEdge>
-        <<<static_cast<unsigned>(tiles), kThreads, 0, stream>>>(task, task.rectangle.square());
+        <<<static_cast<unsigned>(tiles), kThreads, 0, stream>>>(task, task.rectangle.on_diagonal());
     return cudaGetLastError();
 }
 
