@@ -48,8 +48,9 @@ Options come first. All other arguments are joined by blanks.
 )",
     R"(
 The original protocol is that of the student project from which gloved descends.
-A query is a word and 0, or a sum, ! and 0. With 1 instead of 0 the daemon's cpu
-engine answers too, for comparison. See man gloved-client.
+A query is WORD 0 or SUM ! 0, where ! ends the sum: "snake 0" or "king - man +
+woman ! 0". With 1 instead of 0 the CPU answers first, then the daemon's engine,
+for comparison. See man gloved-client.
 
 Examples:
   gloved-client king

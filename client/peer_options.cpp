@@ -17,8 +17,8 @@ void add_peer_options(cli::Options& options) {
         ("timeout", cli::value("S", "10"),
          "seconds to wait for a connection and for each reply")  //
         ("retry", cli::value("S", "0"),
-         "seconds to keep trying if no daemon answers or it is busy or restarting; they count anew "
-         "from each reply");
+         "seconds to keep trying if no daemon answers or it is busy or restarting; each reply "
+         "starts the count again");
 }
 
 PeerSettings peer_settings(const cli::CommandLine& line, bool json) {

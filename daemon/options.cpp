@@ -272,8 +272,8 @@ po::options_description engine_options(Settings& settings) {
         "do "
         "not fit stay in main memory (default: all that is free)");
     add(options, "batch-ms", number("batch-ms", "MS", settings.batch_ms, 0, kMaxBatchMs),
-        "answer as many waiting requests together as should take this many milliseconds; 0 is "
-        "twice the time of one request, at least 1 ms");
+        "answer waiting requests in batches that take about this many milliseconds, but never wait "
+        "for more; 0 is twice the time of one request, at least 1 ms");
     return options;
 }
 

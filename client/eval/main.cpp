@@ -72,12 +72,13 @@ cli::Options describe_options() {
     cli::OptionAdder{options.shown}                                              //
     ("model", cli::value("NAME"), "model to ask (default: the daemon's first)")  //
         ("top", cli::value("N", "300000"),
-         "use only the N most frequent words: skip lines with another word, and take answers "
+         "use only the N most frequent words: skip lines with any other, and take answers "
          "from these words")  //
         ("method", cli::value("add|mul", "add"),
          "analogies: add the words' vectors (3CosAdd), or multiply their cosines (3CosMul)")  //
         ("case", cli::value("ignore|exact", "ignore"),
-         "exact takes words as written; ignore takes the most frequent of oslo, Oslo and OSLO")  //
+         "exact looks words up as written; ignore tries them as written, in lower case, "
+         "in capitals and capitalised (oslo, OSLO, Oslo), and takes the most frequent")  //
         ("json", "print one JSON object instead of a table");
     options.operands = {"task", "file"};
     return options;

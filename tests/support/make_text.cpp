@@ -71,11 +71,11 @@ int run_program(int argc, char** argv) {
     cli::Options options;
     cli::OptionAdder{options.shown}  //
     ("rows", cli::value("N"),
-     "number of words; if it is 64 or more, one of them is a repetition of another")  //
-        ("dim", cli::value("D"), "numbers per word")                                  //
-        ("seed", cli::value("S", "1"), "seed of the words and numbers")               //
+     "number of lines; from 64 on one word occurs twice, with different numbers")  //
+        ("dim", cli::value("D"), "numbers per word")                               //
+        ("seed", cli::value("S", "1"), "seed of the words and numbers")            //
         ("format", cli::value("glove|word2vec|word2vec-bin|norms", "glove"),
-         "format to write; norms is glove with each vector's length before its numbers")  //
+         "format to write; norms is glove with each vector's norm before its numbers")  //
         ("out", cli::value("FILE"), "write to FILE instead of stdout");
     return cli::run(kProgram, options, cli::arguments_of(argc, argv), run);
 }

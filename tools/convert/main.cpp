@@ -71,7 +71,7 @@ cli::Options describe_options() {
     cli::OptionAdder{options.shown}  //
     ("format", cli::value("auto|glove|norms|word2vec|word2vec-bin|fasttext", "auto"),
      "format of INPUT; auto finds out from its first 4 MiB. norms is GloVe's text with each "
-     "vector's length before its numbers")                                                       //
+     "vector's norm (Euclidean length) before its numbers; it is checked, then dropped")         //
         ("dim", cli::value("D"), "numbers per word (default: as many as the first lines have)")  //
         ("member", cli::value("NAME"), "file to read from a zip archive, if it has several")     //
         ("limit", cli::value("N"),

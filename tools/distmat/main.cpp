@@ -30,8 +30,9 @@ line, or a NumPy array (.npy) of float32 or float64 of shape (rows, columns). It
 may be plain, gzip or a file in a zip archive; - is stdin, but not for zip. With
 --model, INPUT has one word per line, and the rows are the words' vectors.
 
-OUTPUT is a matrix of shape (rows, rows): a NumPy array of float32 if its name
-ends in .npy, otherwise text, one row per line; - is stdout, as text.
+OUTPUT is a NumPy array if its name ends in .npy, otherwise text; - is stdout,
+as text. Without --top it is a matrix of shape (rows, rows), float32, in text
+one row per line.
 
 )",
                                    R"(
@@ -61,8 +62,9 @@ cli::Options describe_options() {
          "shared16, shared32)")                                                               //
         ("model", cli::value("DIR"), "model made by gloved-convert, for the words in INPUT")  //
         ("top", cli::value("K"),
-         "write only the K nearest other rows of each row, nearest first: their numbers (from 0) "
-         "or words, and distances")                                                            //
+         "write only the K nearest other rows of each row, nearest first. Text has lines of row "
+         "(from 0), other row and distance, separated by TABs, with words for rows with --model. A "
+         ".npy array has the fields index and distance")                                       //
         ("threads", cli::value("T"), "threads that read and compute (default: one per core)")  //
         ("simd", cli::value("avx512|avx2|baseline"),
          "cpu: instruction set (default: the best one of this machine)")                      //

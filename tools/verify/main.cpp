@@ -34,9 +34,9 @@ constexpr cli::Program kProgram = {"gloved-verify",
                                    R"(Usage: gloved-verify [options] MODEL_DIR
 
 Checks that a model is complete and undamaged: sizes and checksums of its files,
-the order of its words, that all numbers are finite, and that the vectors'
-lengths, the frequency ranks and the planes fit. Prints one line per check.
-Changes nothing.
+the order of its words, that all numbers are finite, that norms and planes agree
+with the vectors, and that each frequency rank occurs once. Prints one line per
+check. Changes nothing.
 
 )",
                                    R"(
@@ -74,12 +74,12 @@ cli::Options describe_options() {
          "with --engines: number of these queries that a plain search answers too")  //
         ("seed", cli::value("S", "1"), "with --engines: seed of the queries")        //
         ("ways", cli::value("LIST"),
-         "with --engines: the engines to ask, with commas between: cuda, or cpu and an instruction "
-         "set; then plane if it searches the planes first. E.g. cpu avx2,cuda plane (default: all "
-         "that can run here)")  //
+         "with --engines: the engines to compare, separated by commas. Each is cuda or cpu SET "
+         "(avx512, avx2, baseline), followed by plane to search the planes first. E.g. cpu "
+         "avx2,cuda plane (default: all that can run here)")  //
         ("reference", cli::value("WAY"),
-         "with --engines: the one to compare the others with (default: cpu with the best "
-         "instruction set)")                                //
+         "with --engines: the engine to compare the others with, named as in --ways (default: cpu "
+         "with the best instruction set)")                  //
         ("json", "print one JSON object instead of lines")  //
         ("threads", cli::value("T"), "threads to use (default: one per core, at most 8)");
     options.operands = {"model-dir"};
