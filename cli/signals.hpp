@@ -1,5 +1,5 @@
-// Signal handling of client programs and tools: SIGINT, SIGTERM and SIGHUP set a flag that long
-// jobs test; writing to a closed pipe is an error instead of a signal.
+// Signal handling of clients and tools, which call what they need. stop_on_signals is for long jobs
+// of tools. Clients call only let_writes_fail, and SIGINT ends them at once.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,8 @@ enum class SecondSignal {
 /// ever. System calls that wait return with EINTR.
 const std::atomic<bool>& stop_on_signals(SecondSignal second);
 
-/// The flag of `stop_on_signals`, false without it, and whether it is set. Any thread.
+/// The flag of `stop_on_signals`, which stays false if that was not called, and its value. Any
+/// thread.
 const std::atomic<bool>& stop_flag();
 bool stop_requested();
 

@@ -28,7 +28,7 @@ struct Number {
 };
 
 namespace detail {
-/// Slow path: [first, last) is a whole number without its sign. T = float, double.
+/// Slow path (number.cpp): [first, last) is a complete number without its sign. T = float, double.
 template <class T>
 Number<T> parse_number_slowly(const char* first, const char* last, bool negative);
 /// Cap on the written exponent: no line has enough digits to compensate for it.
@@ -88,7 +88,7 @@ inline constexpr std::uint64_t kPowersOfTenInteger[] = {1,      10,      100,   
 /// x's side of m, or d is m. So only d == m is in doubt. d is 0 or between 10^-22 and 2^53 · 10^22
 /// < 10^38, so its float32 is neither denormal nor infinite, and the midpoints are the float64
 /// whose low 29 bits (53 − 24) are 1 0…0. Those, and all that the fast path does not reach, go the
-/// slow way (std::from_chars).
+/// slow way (parse_number_slowly).
 template <std::floating_point T>
 Number<T> parse_number(const char* first, const char* last) {
     using namespace detail;

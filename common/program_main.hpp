@@ -5,10 +5,9 @@
 
 namespace gloved {
 
-/// Opens each of the descriptors 0, 1 and 2 that is closed on /dev/null. Otherwise the next file
-/// opened would become stdin, stdout or stderr. Reading a stdin opened so finds the end at once,
-/// writing to such a stdout fails, and messages on such a stderr are dropped. False if /dev/null
-/// cannot be opened.
+/// Opens /dev/null in place of each closed descriptor of 0, 1 and 2. Otherwise the next file opened
+/// would become stdin, stdout or stderr. Such a stdin ends at once. Such a stdout is read-only, so
+/// that lost output is an error. Such a stderr drops messages. False if /dev/null cannot be opened.
 bool open_standard_descriptors();
 
 /// Runs a program: opens the standard descriptors, calls `run`, flushes stdout and returns the exit

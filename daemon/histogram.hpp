@@ -10,9 +10,9 @@
 
 namespace gloved::daemon {
 
-/// Counts durations in buckets, sixteen between a power of two and the next, from 1 µs to 71
-/// minutes. So percentiles are right to 6.3 %. Longer durations count as 71 minutes. Not safe for
-/// concurrent use.
+/// Counts durations in buckets: one per microsecond below 16 µs, then sixteen from each power of
+/// two to the next. So percentiles are right to 6.3 %. Durations above 71 minutes count as 71
+/// minutes. Not safe for concurrent use: the daemon uses it on the loop thread.
 class Histogram {
   public:
     /// Counts a duration, in whole microseconds.
@@ -38,7 +38,7 @@ class Histogram {
         return 0;
     }
 
-    /// How many durations are below 2^`power` µs.
+    /// How many durations are below 2^`power` µs; `power` < kMaxPower.
     std::uint64_t below_power(unsigned power) const {
         std::uint64_t sum = 0;
         for (std::size_t i = 0; i < bucket_of(std::uint64_t{1} << power); ++i) sum += counts_[i];
@@ -51,7 +51,6 @@ class Histogram {
   private:
     static constexpr unsigned kSubBits = 4;
     static constexpr std::size_t kSub = std::size_t{1} << kSubBits;
-    // One bucket per microsecond below 16 µs, then sixteen per octave.
     static constexpr std::size_t kBuckets = (kMaxPower - kSubBits + 1) * kSub;
 
     static std::size_t bucket_of(std::uint64_t us) {

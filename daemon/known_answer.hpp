@@ -19,10 +19,10 @@ class KnownAnswer {
     /// Finds the first row that is not zero.
     explicit KnownAnswer(std::shared_ptr<const format::Model> model);
 
-    /// The query over all rows, or, if not `of_all_rows`, over the few thousand from that row on,
-    /// which is quick. nullopt for a model whose vectors are all zero.
+    /// The query over all rows; or, if not `of_all_rows`, over a few thousand from the first that
+    /// is not zero on, which is quick. nullopt for a model whose vectors are all zero.
     std::optional<kernels::Query> query(bool of_all_rows) const;
-    /// Checks the answer of `engine`, which the error names, to `query`. Error: internal.
+    /// Checks the answer of `engine` to `query`. The error names the engine. Error: internal.
     Status check(const kernels::Engine& engine, const kernels::Answer& answer) const;
 
     /// Runs `query` on the engine and checks the answer; succeeds if there is no query. Errors:

@@ -75,7 +75,7 @@ class Reply {
 
     std::string text_;
     std::unique_ptr<TextSource> source_;  // nullptr once it is finished
-    ErrorLine* error_ = nullptr;          // source_, where that is one
+    ErrorLine* error_ = nullptr;          // *source_, if that is an ErrorLine; else nullptr
     std::optional<ErrorCode> error_code_;
     wire::Form form_ = wire::Form::text;
     bool is_broken_ = false;

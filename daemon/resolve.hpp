@@ -13,15 +13,17 @@
 
 namespace gloved::daemon {
 
-/// Whether this verb needs an engine. The others read only a few rows.
+/// Whether this verb needs an engine. Of the others, those of answer_without_engine read a few rows
+/// of the model, the rest none.
 bool needs_engine(wire::Verb verb);
 
 /// Makes the query for a NEAR, NEARVEC, ANALOGY or RANK request: looks its words up in `model`.
 /// Errors: unknown_word (with the word in Error::subject), zero_vector, bad_request.
 Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model);
 
-/// Computes the lines of the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS, as text or JSON.
-/// Errors: unknown_word, zero_vector.
+/// Makes the lines of the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS, as text or JSON. All
+/// but SIM and DIST render theirs later from `model`, which they keep alive. Errors: unknown_word,
+/// zero_vector.
 Result<Lines> answer_without_engine(const wire::Request& request,
                                     const std::shared_ptr<const format::Model>& model,
                                     wire::Form form);

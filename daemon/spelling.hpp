@@ -34,8 +34,8 @@ class SpellingIndex {
     /// `word` may be any bytes.
     ///
     /// Among 2.2 million words this usually takes less than a millisecond, and a few if many have
-    /// nearly the same letters. If `deadline` passes first, returns the best words seen: those as
-    /// long as `word` come first, frequent ones before others.
+    /// nearly the same letters. If `deadline` passes first, returns the best words found so far;
+    /// words as long as `word` are searched first, frequent ones before others.
     std::vector<std::string> suggest(std::string_view word,
                                      std::chrono::steady_clock::time_point deadline) const;
 

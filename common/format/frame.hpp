@@ -54,9 +54,9 @@ HeaderBytes begin_header(const FileKind& kind, const Frame& frame);
 /// Writes the header's own checksum into it.
 void seal_header(HeaderBytes& bytes);
 
-/// Checks what all headers must fulfil, in this order: size, magic, byte order, own checksum,
-/// version, file size, limits of rows and dim. `bytes` may continue after the header. Errors:
-/// damaged or unsupported, without the path, which the caller adds.
+/// Checks, in this order: enough bytes, magic, byte order, own checksum, version, header size,
+/// limits of rows and dim. `bytes` may continue after the header. The caller compares file_bytes
+/// with the file. Errors: damaged or unsupported, without the path, which the caller adds.
 Result<Frame> open_header(const FileKind& kind, std::span<const std::byte> bytes);
 
 }  // namespace gloved::format

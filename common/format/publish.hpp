@@ -19,8 +19,10 @@ namespace gloved::format {
 /// if their content is gloved's (own_files.hpp).
 ///
 /// A process killed at any instruction leaves the old or the new model under the target's name,
-/// complete, and at most one stray. Not safe for concurrent use; several processes may stage for
-/// one target, and the last to publish wins.
+/// complete, and at most one stray. One exception: on a filesystem that cannot exchange names, a
+/// kill between two renames leaves no target; the next `create` gives the old model its name back.
+/// Not safe for concurrent use; several processes may stage for one target, and the last to publish
+/// wins.
 class Staging {
   public:
     /// Removes strays and creates the directory. Errors: io; conflict, for a target that is neither

@@ -1,5 +1,5 @@
-// ModelWriter and PlanesWriter: write the files of a new model, in a directory that nobody reads
-// until it is published (publish.hpp).
+// ModelWriter writes the files of a new model, PlanesWriter the planes file of a model. Nobody
+// reads them until they are published (publish.hpp).
 #pragma once
 
 #include <cstdint>

@@ -25,8 +25,8 @@ class LineSplitter {
     /// append, next or take_rest.
     std::optional<std::string_view> next();
 
-    /// Whether `next` has met a line of more than max_line_bytes without its LF, complete or not.
-    /// No line can be taken after it.
+    /// Whether `next` has met a line longer than max_line_bytes, not counting the LF. From then on
+    /// next and take_rest return nullopt.
     bool too_long() const { return too_long_; }
 
     /// The bytes after the last line taken: the incomplete line, once `next` has returned nullopt.

@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kInt8DimsAtOnce =
     kInt8Loads * kCanonicalLanes * kInt8Step -
     static_cast<std::uint32_t>(sizeof(planes::Int8Bounds));
 
-/// High and low bytes of the 16 digits that 16 codes are multiplied with.
+/// A query's digits (kernels/planes/cutoff.hpp) for 16 codes of a row: 128 high + low each.
 struct Int8Digits {
     uint4 high{0, 0, 0, 0};
     uint4 low{0, 0, 0, 0};
@@ -33,8 +33,8 @@ __device__ inline int dot16(uint4 a, uint4 b, int sum) {
 
 /// Whether a local row cannot reach the cutoff. A team computes it, and each of its threads gets
 /// the result; `lane` is the thread's place in its team. All threads of the warp call it.
-/// digits_of(v, j) returns the digits for 16-byte word v of a row, which is word j of this thread
-/// in the round, and 0 for words beyond the codes. kOneRound: dim is at most kInt8DimsAtOnce.
+/// digits_of(v, j) returns the digits for the row's codes from 16 v on, which load j of this thread
+/// in the round reads; 0 beyond the codes. kOneRound: dim is at most kInt8DimsAtOnce.
 template <bool kOneRound, class DigitsOf>
 __device__ inline bool int8_rules_out(const DeviceInt8Codes& int8_codes, std::uint32_t row,
                                       unsigned lane, const planes::Int8Cutoff& cutoff,

@@ -1,5 +1,5 @@
 // launch_stream: the fastest float32 pass for one query. It copies rows to shared memory in bulk
-// (cp.async.bulk), which needs compute capability 9.0.
+// (cp.async.bulk), which needs compute capability 9.0 or newer.
 #pragma once
 
 #include "kernels/cuda/launches.hpp"
@@ -13,7 +13,8 @@ bool can_stream(const DeviceModel& model, const DeviceQueries& queries, const De
 /// Number of warps that launch_stream starts.
 std::uint32_t stream_warps(const DeviceModel& model, const DeviceShape& shape);
 
-/// Does what launch_scan does (launches.hpp); reads only queries.host.
+/// Called by launch_scan (launches.hpp) if can_stream. Writes the same and sets `warps`, but takes
+/// the query from queries.host, not from device memory.
 cudaError_t launch_stream(const DeviceModel& model, const DeviceQueries& queries,
                           const Workspace& work, const DeviceShape& shape, std::uint32_t& warps,
                           cudaStream_t stream);

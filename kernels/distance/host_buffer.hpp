@@ -1,4 +1,4 @@
-// HostBuffer: times distance engines that write their result to host memory, for benchmarks.
+// HostBuffer: memory for Engine::time_resident of an engine that computes on the CPU.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,13 @@
 
 namespace gloved::kernels::distance {
 
-/// Memory for a whole distance matrix, allocated at the first use.
+/// Memory for a whole distance matrix. Each engine owns one.
 class HostBuffer {
   public:
     /// Runs `engine` for its whole distance matrix, rows × rows, and returns the milliseconds.
-    /// `rows` must be the same in all calls, which share the memory. Errors: unavailable, if rows²
-    /// float32 exceed half of the machine's memory; those of Engine::run.
+    /// `rows` is the same in all calls of one object. The first allocates the memory, before the
+    /// time begins. Errors: unavailable, if rows² float32 exceed half of the machine's memory;
+    /// those of Engine::run.
     Result<double> time_all(Engine& engine, std::size_t rows);
 
   private:

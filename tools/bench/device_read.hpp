@@ -1,5 +1,5 @@
 // Facts about a GPU, and how fast it reads its own memory, for gloved-bench. Needs no CUDA headers;
-// in a build without CUDA every function returns `unavailable`.
+// without CUDA all functions that give a Result return `unavailable`.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace gloved::bench {
 struct DeviceFacts {
     std::string name;         ///< «NVIDIA H100 80GB HBM3»
     std::string driver;       ///< «580.159.04, CUDA 13.0; runtime 13.0»
-    double start_ms = 0;      ///< time of the call; the first starts the driver and the context
+    double start_ms = 0;      ///< time of start_device; the first call starts the driver
     std::uint64_t bytes = 0;  ///< size of its memory
 };
 
@@ -39,7 +39,8 @@ class DeviceReader {
     DeviceReader& operator=(DeviceReader&&) noexcept;
     ~DeviceReader();
 
-    /// Reads the buffer once from the device's memory into registers, which empties its caches.
+    /// Reads the buffer once from the device's memory into registers. Evicts older data from the
+    /// device's caches.
     /// Returns the milliseconds, measured by CUDA events, scaled up to the `bytes` of `create` if
     /// the buffer is smaller. Error: device.
     Result<double> read_ms();

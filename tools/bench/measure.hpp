@@ -36,7 +36,7 @@ struct Series {
     double min() const;
     /// The time that a fraction `share` of the rounds does not exceed.
     double percentile(double share) const;
-    /// Median of host time minus device time; needs `device_ms`.
+    /// Median over the rounds of host time − device time; needs `device_ms`.
     double median_wait_ms() const;
 };
 
@@ -54,8 +54,9 @@ double mean(std::span<const double> values);
 std::optional<double> standard_error(std::span<const double> values);
 
 /// Runs every contender once per round, so that a disturbance affects all of them. Each round
-/// starts with another one. Makes `rounds` rounds after one that does not count. Returns a Series
-/// per contender. Errors: interrupted, once `interrupted` returns true; those of a contender.
+/// starts with another contender. Makes `rounds` rounds after one whose times do not count. Returns
+/// a Series per contender. Errors: interrupted, once `interrupted` returns true; those of a
+/// contender.
 Result<std::vector<Series>> measure(std::span<const Contender> contenders, std::size_t rounds,
                                     const std::function<bool()>& interrupted);
 

@@ -11,11 +11,11 @@
 namespace gloved::bench {
 
 /// Checks a rung's `hits` for `query`, whose scores may be off by `bound`. `exact` is the canonical
-/// answer for the same k without excluded rows, so it has min(k, rows) hits. The check demands as
-/// many hits, of different rows, in descending order of scores. Each score must be within `bound`
-/// of the row's canonical score. No row's canonical score may be more than 2 · bound below the last
-/// of `exact`. Rows whose norm the bounds do not cover (kernels/bounds.hpp) only count as hits. The
-/// error says what is wrong.
+/// answer for the same k without excluded rows, so it has min(k, rows) hits. `hits` must have as
+/// many, of different rows, in descending order of scores. Each score must be within `bound` of the
+/// row's canonical score, which may be at most 2 · bound below the last of `exact`. The scores of
+/// rows whose norm the bounds do not cover (kernels/bounds.hpp) are not checked so. The error says
+/// what is wrong.
 Status check_hits(const format::Model& model, const kernels::QueryVector& query,
                   std::span<const kernels::Hit> hits, std::span<const kernels::Hit> exact,
                   double bound);

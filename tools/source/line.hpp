@@ -46,17 +46,17 @@ std::size_t count_fields(std::string_view line);
 /// the problem, after which both are unspecified, or nullopt. dim >= 1. Safe for concurrent use.
 ///
 /// A line whose key would end in a blank and a number with a point or an exponent is refused as
-/// too_many_fields. The lines of a file with more than `dim` numbers look like that; otherwise they
-/// would be accepted with a number in every key.
+/// too_many_fields. Such a line usually comes from a file with more than `dim` numbers, where every
+/// key would end in a number.
 std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, std::string_view& key,
                                       float* values);
 
 /// As parse_line, for a line with the vector's norm between key and vector. `values` has room for
 /// dim + 1 floats; the first dim become the vector. Checks the norm and drops it. It may differ
 /// from the vector's norm by 1e-4 of that, plus one unit of its last printed decimal. The 1e-4
-/// covers norms computed in float32 or before the numbers were rounded. The unit counts as at most
-/// 1 % of the norm, or 1e-6 for norms near zero: otherwise a norm printed as an integer would agree
-/// with nearly anything.
+/// covers norms computed in float32 or before the numbers were rounded. The unit is capped at the
+/// larger of 0.01 · norm and 1e-6: otherwise a norm printed as an integer would agree with nearly
+/// anything.
 std::optional<LineProblem> parse_line_with_norm(std::string_view line, std::size_t dim,
                                                 std::string_view& key, float* values);
 

@@ -51,8 +51,8 @@ class Questions {
 /// Sizes of batches, 1 to 1,024 in mixed order, that add up to `questions`.
 std::vector<std::size_t> batch_sizes(std::size_t questions, std::uint64_t seed);
 
-/// A question in words, for messages: «3CosMul of "king", "woman" (unit), k = 10, rank < 17, 3
-/// excluded».
+/// A question in words, for messages: «3CosMul of "king", "woman", "man", unit, k = 10, rank < 17,
+/// 3 excluded».
 std::string describe(const format::Model& model, const Question& question);
 
 }  // namespace gloved::verify
