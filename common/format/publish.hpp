@@ -37,6 +37,7 @@ class Staging {
     /// Removes the directory unless it was published.
     ~Staging();
 
+    /// The new directory.
     int directory_fd() const { return directory_.get(); }
     const std::string& path() const { return path_; }
 
@@ -96,6 +97,7 @@ class PlanesStaging {
     /// Removes the new file unless it was published.
     ~PlanesStaging();
 
+    /// The model's directory.
     int directory_fd() const { return directory_.get(); }
     const std::string& path() const { return path_; }
     /// A further descriptor of the new file, which is empty, for a PlanesWriter. The PlanesStaging
