@@ -12,8 +12,8 @@ namespace gloved::client {
 /// The daemon's state. The numbers are the exit statuses of `gloved-client --health`.
 enum class Health {
     serving = 0,
-    not_ready = 1,    ///< starting, stopping, busy or degraded
-    unreachable = 2,  ///< no daemon
+    not_ready = 1,    ///< starting, stopping, silent, or with a fault
+    unreachable = 2,  ///< no daemon takes the connection
 };
 
 /// What `gloved-client --health` reports.
@@ -22,7 +22,8 @@ struct HealthReport {
     std::string line;  ///< one line for people and logs
 };
 
-/// Sends STATS once and judges the reply. Waits for at most `peer.timeout`; does not retry.
+/// Sends STATS once and judges the reply. Waits for at most `peer.timeout` for the
+/// connection, and as long again for the reply. Does not retry.
 HealthReport ask_health(const PeerSettings& peer);
 
 /// Judges a reply to STATS.

@@ -1,5 +1,5 @@
-// Loads models for the daemon: opens a model, makes its engines and asks each a query whose answer
-// is known.
+// Loads models for the daemon: opens a model, makes its engines and asks the first a query whose
+// answer is known.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ namespace gloved::daemon {
 /// the known query. Any thread.
 Loaded load_model(const ModelSetting& setting, const Settings& settings, bool verify);
 
-/// For `gloved --check`: loads a model as load_model does, with `verify`, and discards it. Returns
-/// a line for people about it. Errors as load_model.
+/// For `gloved --check`: opens a model as load_model does, with `verify` and its first engine,
+/// locks nothing, and discards it. Returns a line for people about it. Errors as load_model.
 Result<std::string> check_model(const ModelSetting& setting, const Settings& settings);
 
 /// The engines of this build that cannot run on this machine, with the reasons, as one line; logs

@@ -25,7 +25,7 @@ std::string describe(const std::optional<std::uint64_t>& limit);
 Status lock_values(const format::Model& model);
 
 enum class PinState { off, pending, on, refused };
-/// «off», «pending», «on» or «refused», as STATS and METRICS show it.
+/// «off», «pending», «on» or «refused», as STATS and `STATS prometheus` show it.
 std::string_view to_string(PinState state);
 
 /// Locks a model's values and planes files on a thread of its own. mlock reads the whole files, and
@@ -39,7 +39,8 @@ class Pinning {
             const std::atomic<std::uint64_t>& batches_answered);
     Pinning(const Pinning&) = delete;
     Pinning& operator=(const Pinning&) = delete;
-    /// Ends the thread; waits for at most one 64 MiB piece of it.
+    /// Ends the thread, which first locks the rest of its piece, at most 64 MiB. Unlocks nothing:
+    /// unmapping the model does.
     ~Pinning();
 
     /// `pending` until all is locked; `refused` if the system refuses. Any thread.

@@ -15,7 +15,8 @@
 
 namespace gloved::daemon {
 
-/// Uses at most a fifth of one processor's time. Call all functions on the loop thread.
+/// Searches use at most a fifth of one processor's time; `prepare` is not counted. Call all
+/// functions on the loop thread.
 class Suggester {
   public:
     /// `loop` must outlive the Suggester.
@@ -26,10 +27,11 @@ class Suggester {
     /// Has the thread build the SpellingIndex of a model, so that the first `suggest` is quick.
     void prepare(const std::shared_ptr<LoadedModel>& loaded);
     /// Has the thread look for words of a model that are spelt nearly like `word`, and call `done`
-    /// with them on the loop. If the budget is spent, returns false and never calls `done`.
+    /// with them on the loop. If the budget is spent or 64 searches wait, returns false and never
+    /// calls `done`.
     bool suggest(std::shared_ptr<LoadedModel> loaded, std::string word,
                  std::function<void(std::vector<std::string>)> done);
-    /// Ends the thread.
+    /// Drops the waiting searches, without a call of `done`, and ends the thread.
     void stop();
 
     /// Words that were looked for.

@@ -40,7 +40,7 @@ class Asker {
     Status ask(std::size_t count, std::size_t window, const MakeRequest& make,
                const TakeAnswer& take);
 
-    /// Converts an ERR reply to an Error.
+    /// Makes an Error from an ERR reply: always bad_request, with the wire's code in its message.
     static Error refusal(const nlohmann::json& answer);
 
   private:

@@ -1,6 +1,7 @@
 // RAII for the CUDA runtime: checked calls, streams, events, buffers, page locks. A resource
-// belongs to the device that was current when it was created. All errors are `device`; destructors
-// ignore them, since the device cannot be used after one anyway.
+// belongs to the device that was current when it was created. Errors are `device` where a function
+// does not say otherwise; destructors ignore them, since the device cannot be used after one
+// anyway.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,7 +22,7 @@ Status check(cudaError_t code, const char* call);
 /// Makes `device` current for the calling thread.
 Status use_device(int device);
 
-/// As use_device. Error: unavailable too, for a number that no device has.
+/// As use_device, but with error unavailable for a number that no device has.
 Status use_existing_device(int device);
 
 /// Free memory of the current device, in bytes.

@@ -7,14 +7,15 @@
 namespace gloved::kernels::cuda {
 
 /// Whether launch_stream can run a pass: device and code have bulk copies, there is a loop for the
-/// model's stride, and the query's range is the whole shard.
+/// model's stride, a block has enough shared memory, and the one query's range is the whole shard.
 bool can_stream(const DeviceModel& model, const DeviceQueries& queries, const DeviceShape& shape);
 
 /// Number of warps that launch_stream starts.
 std::uint32_t stream_warps(const DeviceModel& model, const DeviceShape& shape);
 
-/// Called by launch_scan (launches.hpp) if can_stream. Writes the same and sets `warps`, but takes
-/// the query from queries.host, not from device memory.
+/// Called by launch_scan (launches.hpp) if can_stream. Writes to `work` what launch_scan's own
+/// kernel would, and sets `warps` to stream_warps. Takes the query from queries.host, not from
+/// device memory.
 cudaError_t launch_stream(const DeviceModel& model, const DeviceQueries& queries,
                           const Workspace& work, const DeviceShape& shape, std::uint32_t& warps,
                           cudaStream_t stream);

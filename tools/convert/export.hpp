@@ -38,7 +38,8 @@ struct ExportOptions {
 /// older file is replaced completely or not at all (OutputFile). Of npy's two files the words are
 /// renamed first. Errors: those of Model::open; conflict, if the output exists and is not a regular
 /// file, or is in a model's directory; damaged, if the ranks are not a permutation or a number is
-/// not finite; io; interrupted, once `stop` is true. After an error no file is new or changed. The
+/// not finite; io; interrupted, once `stop` is true. After an error OUTPUT is as it was, unless
+/// the last sync failed; the words of npy may be new, and stdout may have a part. The
 /// model is mapped; besides that, it needs 4 bytes of memory per row and some 10 MB per thread.
 Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
                     const std::function<void(const std::string&)>& say);

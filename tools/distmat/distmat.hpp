@@ -23,17 +23,16 @@ struct DistmatOptions {
     kernels::distance::DistanceOptions engine_options = {};
     std::size_t threads = 1;  ///< for parsing, preparing, sorting and formatting
     std::size_t top = 0;      ///< number of nearest other rows to write per row; 0: all distances
-    std::size_t block = 0;    ///< rows and columns computed at a time for an array; 0: the
-                              ///< engine's best
+    std::size_t block = 0;    ///< rows computed at a time, for an array as many columns; 0:
+                              ///< what suits the output and the engine
     bool times = false;       ///< say how long each stage took
 };
 
 /// Reads, computes and writes. An output whose name ends in «.npy» is a NumPy array, any other is
 /// text:
 ///
-/// - With top = 0 all distances: float32, shape (rows, rows); as text a line per row, with one
-/// blank
-///   between numbers.
+/// - With top = 0 all distances: float32, shape (rows, rows); as text a line per row, with blanks
+///   between the numbers.
 /// - Otherwise the k nearest other rows of each row, nearest first, of equally near ones the lower
 ///   row number first; k is `top`, or rows − 1 if that is less. The array has shape (rows, k) and
 ///   fields («index», int64) and («distance», float32). Text has lines of row, TAB, index, TAB,

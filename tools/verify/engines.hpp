@@ -40,8 +40,8 @@ struct EngineChecks {
     std::string reference = {};  ///< the way with which others are compared; empty: the first
 };
 
-/// Selects the ways that checks.ways and checks.reference name, the reference first, and makes them
-/// `required`. Error: bad_request, for an unknown name.
+/// Selects the ways that checks.ways names, all if it is empty; checks.reference, if given, is the
+/// first. Those that the two name become `required`. Error: bad_request, for an unknown name.
 Result<std::vector<Way>> choose_ways(std::vector<Way> ways, const EngineChecks& checks);
 
 /// Asks each way the same questions (questions.hpp) in the same batches. Compares the first way's

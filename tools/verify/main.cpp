@@ -78,9 +78,9 @@ cli::Options describe_options() {
          "(avx512, avx2, baseline), with plane after it if it searches the planes first. E.g. cpu "
          "avx2,cuda plane (default: all that can run here)")  //
         ("reference", cli::value("WAY"),
-         "with --engines: the engine to compare the others with, named as in --ways (default: cpu "
-         "with the best instruction set)")                  //
-        ("json", "print one JSON object instead of lines")  //
+         "with --engines: the engine to compare the others with, named as in --ways (default: the "
+         "first of --ways, or cpu with the best instruction set)")  //
+        ("json", "print one JSON object instead of lines")          //
         ("threads", cli::value("T"), "threads to use (default: one per core, at most 8)");
     options.operands = {"model-dir"};
     return options;
