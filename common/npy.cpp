@@ -152,7 +152,7 @@ std::optional<Fields> read_fields(std::string_view text) {
 /// The product, or nothing if it overflows.
 std::optional<std::size_t> bytes_of(std::span<const std::size_t> shape, std::size_t element_bytes) {
     // A size of 0 makes the array empty, whatever the other sizes are.
-    if (std::find(shape.begin(), shape.end(), std::size_t{0}) != shape.end()) return 0;
+    if (std::ranges::find(shape, std::size_t{0}) != shape.end()) return 0;
     std::size_t bytes = element_bytes;
     for (const std::size_t size : shape) {
         if (__builtin_mul_overflow(bytes, size, &bytes)) return std::nullopt;

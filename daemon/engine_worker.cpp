@@ -153,15 +153,14 @@ void EngineWorker::run_engine(Batch& batch) {
     std::vector<kernels::Answer>& answers = *ran;
     // Separate passes over some rows, many hits and float64 passes would teach a wrong price.
     const double ms = milliseconds(ended - begun);
-    const bool usual = std::all_of(
-        answers.begin(), answers.end(),
-        [](const kernels::Answer& answer) { return answer.certificate.pass != Pass::float64; });
+    const bool usual = std::ranges::all_of(answers, [](const kernels::Answer& answer) {
+        return answer.certificate.pass != Pass::float64;
+    });
     if (usual && batch.vectors == queries.size() && batch.hits_ms < kMaxHitsShare * ms)
         costs_.learn(batch.vectors, ms);
 
     const auto asked = static_cast<std::size_t>(
-        std::count_if(batch.scans.begin(), batch.scans.end(),
-                      [](const Scan& scan) { return !scan.job.is_probe; }));
+        std::ranges::count_if(batch.scans, [](const Scan& scan) { return !scan.job.is_probe; }));
     counts_.single_us = static_cast<std::uint64_t>(costs_.single_ms() * 1000);
     if (asked > 0) {
         counts_.queries += asked;

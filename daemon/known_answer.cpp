@@ -16,8 +16,7 @@ constexpr double kMinScore = 0.999999;
 
 KnownAnswer::KnownAnswer(std::shared_ptr<const format::Model> model) : model_(std::move(model)) {
     const auto norms = model_->norms();
-    const auto found =
-        std::find_if(norms.begin(), norms.end(), [](double norm) { return norm != 0; });
+    const auto found = std::ranges::find_if(norms, [](double norm) { return norm != 0; });
     if (found != norms.end()) row_ = static_cast<std::size_t>(found - norms.begin());
 }
 

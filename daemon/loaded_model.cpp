@@ -37,9 +37,8 @@ EngineWorker* LoadedModel::find_worker(const std::string& name) const {
     if (name.empty()) return workers_.front().get();
     const auto kind = kernels::parse_engine(name);
     if (!kind) return nullptr;
-    const auto found = std::find_if(workers_.begin(), workers_.end(), [&](const auto& worker) {
-        return !*kind || worker->engine().kind() == *kind;
-    });
+    const auto found = std::ranges::find_if(
+        workers_, [&](const auto& worker) { return !*kind || worker->engine().kind() == *kind; });
     return found == workers_.end() ? nullptr : found->get();
 }
 

@@ -208,7 +208,7 @@ void LogOutput::wait_for_room(int milliseconds) const noexcept {
 }
 
 void LogOutput::drop_lines(std::string_view lines, int reason) noexcept {
-    lost_ += static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
+    lost_ += static_cast<std::uint64_t>(std::ranges::count(lines, '\n'));
     reason_ = may_be_tried_again(reason) ? 0 : reason;
 }
 

@@ -85,8 +85,8 @@ po::typed_value<std::string>* choice(const char* name,
     if (!default_word.empty()) option->default_value(default_word, "");
     return option->notifier(
         [name, words, choices = std::move(choices), &target](const std::string& text) {
-            const auto found = std::find_if(choices.begin(), choices.end(),
-                                            [&](const auto& word) { return word.first == text; });
+            const auto found =
+                std::ranges::find_if(choices, [&](const auto& word) { return word.first == text; });
             if (found == choices.end()) {
                 throw po::error(
                     fmt::format("--{} must be one of {}, not {}", name, words, printable(text)));
@@ -146,7 +146,7 @@ po::typed_value<std::string>* text(const char* value_name,
 }
 
 bool is_model_name(const std::string& name) {
-    return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
         return std::isalnum(c) || c == '.' || c == '_' || c == '-';
     });
 }

@@ -526,8 +526,8 @@ void Session::stop_reading() {
 }
 
 bool Session::is_owed_answers_of(const std::vector<std::shared_ptr<LoadedModel>>& models) const {
-    return std::any_of(slots_.begin(), slots_.end(), [&](const std::shared_ptr<Slot>& slot) {
-        return std::find(models.begin(), models.end(), slot->model) != models.end();
+    return std::ranges::any_of(slots_, [&](const std::shared_ptr<Slot>& slot) {
+        return std::ranges::find(models, slot->model) != models.end();
     });
 }
 

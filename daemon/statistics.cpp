@@ -38,8 +38,7 @@ std::uint64_t Statistics::refused() const {
 std::string Statistics::name_of_verb(std::size_t verb) {
     if (verb == kVerbs) return "none";
     std::string name(wire::verb_name(static_cast<wire::Verb>(verb)));
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return std::tolower(c); });
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
     return name;
 }
 

@@ -19,14 +19,13 @@ Result<QueryVector> make_query_vector(const format::Model& model,
     }
     std::vector<float> values(sum.size());
     // A double beyond float32's range becomes infinity here and is rejected below.
-    std::transform(sum.begin(), sum.end(), values.begin(),
-                   [](double value) { return static_cast<float>(value); });
+    std::ranges::transform(sum, values.begin(),
+                           [](double value) { return static_cast<float>(value); });
     return make_query_vector(std::move(values));
 }
 
 Result<QueryVector> make_query_vector(std::vector<float> values) {
-    if (!std::all_of(values.begin(), values.end(),
-                     [](float value) { return std::isfinite(value); })) {
+    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) {
         return Error{ErrorCode::bad_request,
                      "the query vector is not finite: its coefficients are too large"};
     }

@@ -16,8 +16,7 @@ double mean(std::span<const double> numbers) {
 }
 
 bool constant(std::span<const double> numbers) {
-    return std::all_of(numbers.begin(), numbers.end(),
-                       [&](double number) { return number == numbers.front(); });
+    return std::ranges::all_of(numbers, [&](double number) { return number == numbers.front(); });
 }
 
 }  // namespace
@@ -44,8 +43,7 @@ double pearson(std::span<const double> a, std::span<const double> b) {
 std::vector<double> average_ranks(std::span<const double> numbers) {
     std::vector<std::size_t> order(numbers.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(),
-              [&](std::size_t i, std::size_t j) { return numbers[i] < numbers[j]; });
+    std::ranges::sort(order, [&](std::size_t i, std::size_t j) { return numbers[i] < numbers[j]; });
     std::vector<double> ranks(numbers.size());
     for (std::size_t begin = 0; begin < order.size();) {
         std::size_t end = begin + 1;

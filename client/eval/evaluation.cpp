@@ -114,10 +114,9 @@ std::vector<Askable> askable(const std::vector<AnalogySection>& sections,
         score.sections.push_back({section.name, section.syntactic(), {}});
         for (const AnalogyQuestion& question : section.questions) {
             const bool known = vocabulary.find(question.expected) != nullptr &&
-                               std::all_of(question.given.begin(), question.given.end(),
-                                           [&](const std::string& word) {
-                                               return vocabulary.find(word) != nullptr;
-                                           });
+                               std::ranges::all_of(question.given, [&](const std::string& word) {
+                                   return vocabulary.find(word) != nullptr;
+                               });
             if (known) {
                 questions.push_back({&question, score.sections.size() - 1});
             } else {
@@ -152,9 +151,8 @@ bool is_answered(const AnalogyQuestion& question, const std::vector<std::string>
                  LetterCase letter_case) {
     const auto key = [&](const std::string& word) { return word_key(word, letter_case); };
     for (const std::string& hit : hits) {
-        const bool given =
-            std::any_of(question.given.begin(), question.given.end(),
-                        [&](const std::string& word) { return key(word) == key(hit); });
+        const bool given = std::ranges::any_of(
+            question.given, [&](const std::string& word) { return key(word) == key(hit); });
         if (!given) return key(hit) == key(question.expected);
     }
     return false;

@@ -31,8 +31,7 @@ std::vector<std::string> spellings_of(std::string_view word, LetterCase letter_c
     if (letter_case == LetterCase::exact) return all;
     const std::string lower = fold_case(word);
     for (std::string spelling : {lower, raise(lower, lower.size()), raise(lower, 1)}) {
-        if (std::find(all.begin(), all.end(), spelling) == all.end())
-            all.push_back(std::move(spelling));
+        if (std::ranges::find(all, spelling) == all.end()) all.push_back(std::move(spelling));
     }
     return all;
 }

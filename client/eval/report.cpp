@@ -31,7 +31,7 @@ std::string json_quoted(std::string_view text) {
 }
 
 std::string row(std::string name, std::string_view kind, const AnalogyCount& count) {
-    std::replace(name.begin(), name.end(), '\t', ' ');
+    std::ranges::replace(name, '\t', ' ');
     return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n", name, kind, count.correct, count.asked,
                        count.skipped, fixed(count.percent(), 2));
 }

@@ -48,11 +48,9 @@ ElementType required_type(std::string_view name) {
 
 /// Names appear unescaped in messages and replies, so no byte may need quoting.
 bool is_section_name(std::string_view name) {
-    return !name.empty() && name.size() <= kMaxSectionName &&
-           std::all_of(name.begin(), name.end(), [](char c) {
-               return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-                      c == '-';
-           });
+    return !name.empty() && name.size() <= kMaxSectionName && std::ranges::all_of(name, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    });
 }
 
 Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes,
@@ -90,8 +88,8 @@ Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes,
                 section.name, section.bytes, section.offset, header.file_bytes));
         }
         free_from = section.offset + section.bytes;
-        if (std::any_of(sections.begin(), sections.end(),
-                        [&](const Section& s) { return s.name == section.name; })) {
+        if (std::ranges::any_of(sections,
+                                [&](const Section& s) { return s.name == section.name; })) {
             return damaged(fmt::format("section '{}' is listed twice", section.name));
         }
         sections.push_back(std::move(section));
@@ -116,8 +114,8 @@ std::string_view element_type_name(ElementType type) {
 }
 
 const Section* Header::find(std::string_view name) const {
-    const auto found = std::find_if(sections.begin(), sections.end(),
-                                    [&](const Section& s) { return s.name == name; });
+    const auto found =
+        std::ranges::find_if(sections, [&](const Section& s) { return s.name == name; });
     return found == sections.end() ? nullptr : &*found;
 }
 

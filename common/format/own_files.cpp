@@ -59,8 +59,8 @@ Result<Content> content_of(int fd, std::string_view beginning, const std::string
 }
 
 const OwnFile* find_own_file(std::string_view name) {
-    const auto* const found = std::find_if(kOwnFiles.begin(), kOwnFiles.end(),
-                                           [&](const OwnFile& file) { return name == file.name; });
+    const auto* const found =
+        std::ranges::find_if(kOwnFiles, [&](const OwnFile& file) { return name == file.name; });
     return found == kOwnFiles.end() ? nullptr : found;
 }
 

@@ -282,8 +282,8 @@ void CpuEngine::prepare_vectors(Pass& pass) const {
     pass.padded_vectors = 0;
     for (std::size_t first = 0; first < pass.vectors.size();) {
         const std::size_t left = pass.vectors.size() - first;
-        const auto fits = std::find_if(kernels_.widths.begin(), kernels_.widths.end(),
-                                       [&](std::size_t width) { return width >= left; });
+        const auto fits =
+            std::ranges::find_if(kernels_.widths, [&](std::size_t width) { return width >= left; });
         PackedGroup group;
         group.first_vector = first;
         group.width = fits == kernels_.widths.end() ? kernels_.widths.back() : *fits;

@@ -17,14 +17,14 @@ class Eligible {
   public:
     explicit Eligible(const Query& query)
         : rank_below_(query.filter.rank_below), excluded_(query.excluded) {
-        std::sort(excluded_.begin(), excluded_.end());
+        std::ranges::sort(excluded_);
     }
     /// Whether `row` is eligible. `ranks` are those of all rows; read only if the query limits
     /// ranks.
     bool operator()(Row row, std::span<const std::uint32_t> ranks) const {
         if (rank_below_ != std::numeric_limits<std::uint32_t>::max() && ranks[row] >= rank_below_)
             return false;
-        return !std::binary_search(excluded_.begin(), excluded_.end(), row);
+        return !std::ranges::binary_search(excluded_, row);
     }
 
   private:

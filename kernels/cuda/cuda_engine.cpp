@@ -48,14 +48,14 @@ struct Task {
 
     Task(const Query& of, std::size_t rows)
         : query(&of), excluded(of.excluded), k(std::min(of.k, rows)) {
-        std::sort(excluded.begin(), excluded.end());
+        std::ranges::sort(excluded);
         excluded.erase(std::unique(excluded.begin(), excluded.end()), excluded.end());
     }
     const Cosine* cosine() const { return std::get_if<Cosine>(&query->kind); }
     std::size_t k_plus_excluded() const { return k + excluded.size(); }
     bool fits_device() const { return k <= kMaxHits && k_plus_excluded() <= kMaxKPlusExcluded; }
     bool excludes(std::size_t row) const {
-        return std::binary_search(excluded.begin(), excluded.end(), static_cast<Row>(row));
+        return std::ranges::binary_search(excluded, static_cast<Row>(row));
     }
 };
 
@@ -119,8 +119,7 @@ class CudaEngine final : public Engine {
     /// queries, which read int8 codes where there are any.
     void set_read_bytes(bool by_plane, bool many, Certificate& certificate) const;
     bool plane_serves(const Task& task) const {
-        return prefers_plane_ &&
-               std::all_of(shards_.begin(), shards_.end(), [&](const auto& shard) {
+        return prefers_plane_ && std::ranges::all_of(shards_, [&](const auto& shard) {
                    return shard->plane_serves(task.k_plus_excluded());
                });
     }
@@ -262,9 +261,8 @@ Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std
     certificate.pass = pass;
     const bool by_plane = pass == Pass::plane;
     for (std::size_t at = 0; at < which.size(); ++at) {
-        const bool overflow = std::any_of(shards_.begin(), shards_.end(), [&](const auto& shard) {
-            return shard->answer(at).overflow;
-        });
+        const bool overflow = std::ranges::any_of(
+            shards_, [&](const auto& shard) { return shard->answer(at).overflow; });
         Answer& answer = answers[which[at]];
         if (overflow) {
             overflowed.push_back(which[at]);
@@ -392,17 +390,16 @@ Status CudaEngine::select_on_host(const Task& task, RowRange range, Answer& answ
         }
     }
     if (const std::optional<Hit> target = target_of(task)) {
-        answer.count =
-            static_cast<std::uint64_t>(std::count_if(hits.begin(), hits.end(), [&](const Hit& hit) {
-                return hit.row != target->row && comes_before(hit, *target);
-            }));
+        answer.count = static_cast<std::uint64_t>(std::ranges::count_if(hits, [&](const Hit& hit) {
+            return hit.row != target->row && comes_before(hit, *target);
+        }));
         return {};
     }
     const auto wanted = static_cast<std::ptrdiff_t>(std::min(task.k, hits.size()));
     std::nth_element(hits.begin(), hits.begin() + std::max<std::ptrdiff_t>(wanted - 1, 0),
                      hits.end(), comes_before);
     hits.resize(static_cast<std::size_t>(wanted));
-    std::sort(hits.begin(), hits.end(), comes_before);
+    std::ranges::sort(hits, comes_before);
     answer.hits = std::move(hits);
     return {};
 }
@@ -426,7 +423,7 @@ void CudaEngine::merge(std::size_t at, std::size_t k, Answer& answer) const {
         answer.certificate.rejected_below =
             std::max(answer.certificate.rejected_below, part.facts.floor);
     }
-    if (shards_.size() > 1) std::sort(answer.hits.begin(), answer.hits.end(), comes_before);
+    if (shards_.size() > 1) std::ranges::sort(answer.hits, comes_before);
     if (answer.hits.size() > k) answer.hits.resize(k);
 }
 

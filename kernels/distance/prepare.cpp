@@ -66,8 +66,8 @@ class Preparation {
         std::atomic<bool> all = true;
         for_rows([&](std::size_t row) {
             const auto values = row_values(row);
-            if (!std::all_of(values.begin(), values.end(),
-                             [](T v) { return static_cast<T>(static_cast<float>(v)) == v; })) {
+            if (!std::ranges::all_of(
+                    values, [](T v) { return static_cast<T>(static_cast<float>(v)) == v; })) {
                 all = false;
             }
         });
@@ -144,8 +144,8 @@ class Preparation {
 
     std::size_t column_not_finite(std::size_t row) const {
         const auto values = row_values(row);
-        const auto found = std::find_if(values.begin(), values.end(),
-                                        [](T value) { return !std::isfinite(value); });
+        const auto found =
+            std::ranges::find_if(values, [](T value) { return !std::isfinite(value); });
         return found == values.end() ? kNone : static_cast<std::size_t>(found - values.begin());
     }
 

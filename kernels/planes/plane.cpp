@@ -60,7 +60,7 @@ void build_groups(const PlaneSource& source, std::size_t first, std::size_t last
     const PlaneShape shape = source.shape();
     assert(bytes.size() == (last - first) * shape.group_bytes());
     const EncodeKernel& kernel = best_encode_kernel();
-    std::fill(bytes.begin(), bytes.end(), std::byte{0});
+    std::ranges::fill(bytes, std::byte{0});
     std::vector<std::uint8_t> codes(code_room(shape.dim));
     for (std::size_t row = first * kGroupRows; row < std::min(last * kGroupRows, shape.rows);
          ++row) {

@@ -117,14 +117,14 @@ MinMax<T>::MinMax(std::size_t width) : width_(width), period_(width) {
 template <class T>
 MinMax<T>::MinMax(std::span<const T> minimum, std::span<const T> maximum) : MinMax(minimum.size()) {
     assert(maximum.size() == minimum.size());
-    std::copy(minimum.begin(), minimum.end(), low_.begin());
-    std::copy(maximum.begin(), maximum.end(), high_.begin());
+    std::ranges::copy(minimum, low_.begin());
+    std::ranges::copy(maximum, high_.begin());
 }
 
 template <class T>
 void MinMax<T>::reset() {
-    std::fill(low_.begin(), low_.end(), kNoLow<T>);
-    std::fill(high_.begin(), high_.end(), kNoHigh<T>);
+    std::ranges::fill(low_, kNoLow<T>);
+    std::ranges::fill(high_, kNoHigh<T>);
 }
 
 template <class T>
@@ -145,7 +145,7 @@ void MinMax<T>::add(const T* rows, std::size_t count) {
 
 template <class T>
 void MinMax<T>::add_long(const T* rows, std::size_t count) {
-    std::fill(any_.begin(), any_.end(), detail::Bits<T>{0});
+    std::ranges::fill(any_, detail::Bits<T>{0});
     for (std::size_t row = 0; row < count; row += kRowsTogether) {
         fold(rows + row * period_, period_, low_.data(), high_.data(), any_.data());
     }

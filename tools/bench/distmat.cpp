@@ -54,8 +54,8 @@ std::vector<std::string> choose(const DistmatSettings& settings) {
     std::string why;
     const auto entries = kernels::distance::list_distance_engines();
     for (const char* rung : kRungs) {
-        const auto entry = std::find_if(entries.begin(), entries.end(),
-                                        [&](const auto& e) { return e.name == rung; });
+        const auto entry =
+            std::ranges::find_if(entries, [&](const auto& e) { return e.name == rung; });
         if (entry == entries.end()) continue;
         if (entry->unavailable.empty()) {
             run.emplace_back(rung);
@@ -235,7 +235,7 @@ DistmatSettings read_distmat_settings(const cli::CommandLine& line) {
 Status print_distmat(const DistmatSettings& settings, const std::string& processor_name) {
     const std::vector<std::string> rungs = choose(settings);
     std::string device_name;
-    if (!std::all_of(rungs.begin(), rungs.end(), on_host)) {
+    if (!std::ranges::all_of(rungs, on_host)) {
         const auto device = start_device(settings.device);
         if (!device) return device.error();
         device_name = device->name;

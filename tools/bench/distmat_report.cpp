@@ -17,9 +17,8 @@ Table distmat_table(std::span<const DistmatSize> sizes) {
     Table table(
         {"rows", "dim", "rung", "runs", "ms mean", "+-", "GFLOP/s", "x sequential", "ms to host"});
     for (const DistmatSize& size : sizes) {
-        const auto slowest =
-            std::find_if(size.rungs.begin(), size.rungs.end(),
-                         [](const DistmatFigures& figures) { return figures.rung == kSlowest; });
+        const auto slowest = std::ranges::find_if(
+            size.rungs, [](const DistmatFigures& figures) { return figures.rung == kSlowest; });
         const double operations = 3.0 * static_cast<double>(size.rows) *
                                   static_cast<double>(size.rows) * static_cast<double>(size.dim);
         for (const DistmatFigures& figures : size.rungs) {

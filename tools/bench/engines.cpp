@@ -135,7 +135,7 @@ std::vector<std::size_t> batches_on_processor(std::span<const NamedEngine> engin
         if (!named.on_device)
             batches.insert(batches.end(), named.batches.begin(), named.batches.end());
     }
-    std::sort(batches.begin(), batches.end());
+    std::ranges::sort(batches);
     batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
     std::erase(batches, std::size_t{1});
     return batches;
@@ -295,8 +295,8 @@ class EngineBenchmark {
         if (sgemv_) peers.sgemv = &all[*sgemv_];
         if (ceiling_) peers.ceiling = &all[*ceiling_];
         for (const std::size_t index : sgemm_) peers.sgemm.push_back(&all[index]);
-        peers.planes = std::any_of(notes_.begin(), notes_.end(),
-                                   [](const Notes& n) { return n.pass == kernels::Pass::plane; });
+        peers.planes = std::ranges::any_of(
+            notes_, [](const Notes& n) { return n.pass == kernels::Pass::plane; });
         return peers;
     }
 
@@ -393,12 +393,12 @@ Result<std::vector<kernels::Query>> make_queries(const format::Model& model, Ran
 
 bool wants_device(const Settings& settings) {
     const auto kinds = engine_kinds(settings);
-    return std::any_of(kinds.begin(), kinds.end(), is_on_device);
+    return std::ranges::any_of(kinds, is_on_device);
 }
 
 bool wants_processor(const Settings& settings) {
     const auto kinds = engine_kinds(settings);
-    return !std::all_of(kinds.begin(), kinds.end(), is_on_device);
+    return !std::ranges::all_of(kinds, is_on_device);
 }
 
 Status print_engines(const format::Model& model, const Settings& settings, const OpenBlas* blas) {

@@ -27,7 +27,7 @@ std::vector<std::size_t> parse_batches(std::string_view text) {
         batches.push_back(
             cli::parse_count("--batches (numbers with commas between)", part, 1, 1 << 20));
     }
-    std::sort(batches.begin(), batches.end());
+    std::ranges::sort(batches);
     batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
     return batches;
 }
@@ -36,13 +36,13 @@ std::vector<std::string> parse_names(std::string_view name, std::string_view tex
                                      std::span<const char* const> known) {
     const auto wanted = split(text);
     for (const std::string_view one : wanted) {
-        if (std::find(known.begin(), known.end(), one) != known.end()) continue;
+        if (std::ranges::find(known, one) != known.end()) continue;
         throw cli::WrongUsage(
             fmt::format("{}: there is no '{}'; there are {}", name, one, fmt::join(known, ", ")));
     }
     std::vector<std::string> names;
     for (const char* one : known) {
-        if (std::find(wanted.begin(), wanted.end(), one) != wanted.end()) names.emplace_back(one);
+        if (std::ranges::find(wanted, one) != wanted.end()) names.emplace_back(one);
     }
     return names;
 }
@@ -51,7 +51,7 @@ RungChoice parse_rungs(std::string_view text, std::span<const std::string_view> 
                        bool complete) {
     const auto wanted = split(text);
     const auto is_among = [](const auto& names, std::string_view name) {
-        return std::find(names.begin(), names.end(), name) != names.end();
+        return std::ranges::find(names, name) != names.end();
     };
     RungChoice choice;
     for (const std::string_view name : wanted) {

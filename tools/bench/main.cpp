@@ -165,7 +165,7 @@ Status run(const Settings& settings) {
     auto model = format::Model::open(directory);
     if (!model) return model.error();
     const auto norms = model->norms();
-    if (std::none_of(norms.begin(), norms.end(), [](double norm) { return norm > 0; })) {
+    if (std::ranges::none_of(norms, [](double norm) { return norm > 0; })) {
         return Error{ErrorCode::bad_source,
                      directory + ": every vector is zero; there is nothing to ask for"};
     }

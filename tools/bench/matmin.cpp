@@ -167,8 +167,8 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
     std::vector<double> host_reads = read_host(settings, text.value_bytes);
     bool host = true;
     for (const char* rung : kRungs) {
-        const auto entry = std::find_if(entries.begin(), entries.end(),
-                                        [&](const auto& e) { return e.name == rung; });
+        const auto entry =
+            std::ranges::find_if(entries, [&](const auto& e) { return e.name == rung; });
         if (entry == entries.end()) continue;
         if (!entry->unavailable.empty()) {
             print_note(settings.format, fmt::format("left out   {}: {}", rung, entry->unavailable));

@@ -46,7 +46,7 @@ std::uint64_t fold(std::span<const std::byte> bytes) {
 }
 
 std::vector<double> sorted(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     return values;
 }
 
@@ -82,14 +82,14 @@ std::optional<double> standard_error(std::span<const double> values) {
 
 double Series::median() const { return bench::median(ms); }
 
-double Series::min() const { return *std::min_element(ms.begin(), ms.end()); }
+double Series::min() const { return *std::ranges::min_element(ms); }
 
 double Series::percentile(double share) const { return bench::percentile(ms, share); }
 
 double Series::median_wait_ms() const {
     assert(device_ms.size() == ms.size());
     std::vector<double> waits(ms.size());
-    std::transform(ms.begin(), ms.end(), device_ms.begin(), waits.begin(), std::minus<>());
+    std::ranges::transform(ms, device_ms, waits.begin(), std::minus<>());
     return bench::median(waits);
 }
 

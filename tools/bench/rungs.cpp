@@ -163,13 +163,13 @@ struct Ladder {
 Result<Ladder> prepare_ladder(const format::Model& model, const Settings& settings) {
     Ladder ladder{choose_rungs(settings), "this build has no CUDA", {}, {}};
     std::vector<std::string>& run = ladder.choice.run;
-    if (std::none_of(run.begin(), run.end(), needs_device)) return ladder;
+    if (std::ranges::none_of(run, needs_device)) return ladder;
     if (const auto device = start_device(settings.device); !device) {
         ladder.why_left_out = device.error().message;
-        const auto first = std::stable_partition(
-            run.begin(), run.end(), [](const auto& name) { return !needs_device(name); });
-        ladder.choice.left_out.assign(first, run.end());
-        run.erase(first, run.end());
+        const auto left_out = std::ranges::stable_partition(
+            run, [](const auto& name) { return !needs_device(name); });
+        ladder.choice.left_out.assign(left_out.begin(), left_out.end());
+        run.erase(left_out.begin(), left_out.end());
         return ladder;
     }
     auto uploaded = kernels::ladder::make_resident_model(model, settings.device);
@@ -289,8 +289,7 @@ void print_tables(const RungReport& report, const Settings& settings) {
 RungChoice choose_rungs(const Settings& settings) {
     std::vector<std::string_view> known;
     for (const RungInfo& info : kernels::ladder::list_rungs()) known.push_back(info.name);
-    const bool complete =
-        std::any_of(known.begin(), known.end(), [](auto name) { return name != kHostRung; });
+    const bool complete = std::ranges::any_of(known, [](auto name) { return name != kHostRung; });
     return parse_rungs(settings.rungs, known, complete);
 }
 

@@ -150,7 +150,7 @@ Status write_rows(const Model& model, std::span<const Row> by_rank, OutputFile& 
 void append_decimals(std::string& text, std::string_view key, std::span<const float> vector) {
     const std::size_t before = text.size();
     text.resize(before + key.size() + vector.size() * (1 + kMaxNumberBytes) + 1);
-    char* at = std::copy(key.begin(), key.end(), text.data() + before);
+    char* at = std::ranges::copy(key, text.data() + before).out;
     for (const float value : vector) {
         *at++ = ' ';
         at = std::to_chars(at, at + kMaxNumberBytes, value).ptr;
@@ -179,8 +179,7 @@ std::string preamble(const Model& model, ExportFormat format) {
 }
 
 bool is_finite(std::span<const float> vector) {
-    return std::all_of(vector.begin(), vector.end(),
-                       [](float value) { return std::isfinite(value); });
+    return std::ranges::all_of(vector, [](float value) { return std::isfinite(value); });
 }
 
 }  // namespace

@@ -57,8 +57,7 @@ std::vector<std::uint32_t> sort_keys(KeyView keys) {
         }
     }
     std::vector<std::uint32_t> order(entries.size());
-    std::transform(entries.begin(), entries.end(), order.begin(),
-                   [](const Entry& entry) { return entry.at; });
+    std::ranges::transform(entries, order.begin(), [](const Entry& entry) { return entry.at; });
     return order;
 }
 

@@ -48,8 +48,8 @@ void DroppedRows::add(DroppedRows&& others) {
 }
 
 void DroppedRows::trim() {
-    std::sort(listed_.begin(), listed_.end(),
-              [](const DroppedRow& a, const DroppedRow& b) { return a.line < b.line; });
+    std::ranges::sort(listed_,
+                      [](const DroppedRow& a, const DroppedRow& b) { return a.line < b.line; });
     if (listed_.size() > source::kListedDuplicates) listed_.resize(source::kListedDuplicates);
 }
 
@@ -332,8 +332,8 @@ Status RowBuckets::seal(const std::atomic<bool>& stop) {
             bucket = std::move(divided->front());
         }
         // Threads added batches in any order.
-        std::sort(bucket.slices.begin(), bucket.slices.end(),
-                  [](const Slice& a, const Slice& b) { return a.batch < b.batch; });
+        std::ranges::sort(bucket.slices,
+                          [](const Slice& a, const Slice& b) { return a.batch < b.batch; });
         if (bucket.rows != 0) sealed.push_back(std::move(bucket));
     }
     buckets_ = std::move(sealed);
@@ -424,8 +424,8 @@ Result<BucketKeys> RowBuckets::load(std::size_t bucket) const {
     std::vector<std::uint64_t> places;
     auto loaded = load_all(buckets_[bucket], places);
     if (!loaded) return loaded;
-    const auto kept = std::count_if(places.begin(), places.end(),
-                                    [](std::uint64_t place) { return place != kDropped; });
+    const auto kept =
+        std::ranges::count_if(places, [](std::uint64_t place) { return place != kDropped; });
     loaded->kept.resize(static_cast<std::size_t>(kept));
     for (std::size_t i = 0; i < places.size(); ++i) {
         if (places[i] != kDropped) loaded->kept[places[i]] = static_cast<std::uint32_t>(i);

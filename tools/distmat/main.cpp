@@ -82,8 +82,7 @@ std::string engine_name(const cli::CommandLine& line) {
     for (const auto& entry : kernels::distance::list_distance_engines())
         names.emplace_back(entry.name);
     std::string name = line.text("engine");
-    if (std::find(names.begin(), names.end(), name) == names.end())
-        line.no_such_choice("engine", names);
+    if (std::ranges::find(names, name) == names.end()) line.no_such_choice("engine", names);
     return name;
 }
 

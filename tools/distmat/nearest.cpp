@@ -27,7 +27,7 @@ void find_nearest(std::span<const float> distances, std::size_t self, std::size_
         full = true;
         nearest.resize(count);
     }
-    std::sort(nearest.begin(), nearest.end(), before);
+    std::ranges::sort(nearest, before);
     nearest.resize(std::min(count, nearest.size()));
 }
 

@@ -241,7 +241,7 @@ Result<std::size_t> Chunker::fill_buffer(Batch& batch) {
     // Frees the memory of a long line.
     if (batch.buffer.size() > 2 * options_.chunk_bytes) batch.buffer = {};
     batch.buffer.resize(std::max({batch.buffer.size(), options_.chunk_bytes, carry_.size()}));
-    std::copy(carry_.begin(), carry_.end(), batch.buffer.begin());
+    std::ranges::copy(carry_, batch.buffer.begin());
     return read_on(batch.buffer, carry_.size());
 }
 

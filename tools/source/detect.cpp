@@ -52,8 +52,8 @@ constexpr Signature kSignatures[] = {
 bool looks_like_html(std::string_view text) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n\xEF\xBB\xBF"), text.size()));
     std::string head(text.substr(0, 9));
-    std::transform(head.begin(), head.end(), head.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+    std::ranges::transform(head, head.begin(),
+                           [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
     return head == "<!doctype" || head.starts_with("<html>") || head.starts_with("<html ") ||
            head.starts_with("<?xml");
 }
@@ -145,12 +145,12 @@ bool body_is_text(std::string_view body, bool whole, std::size_t dim) {
     const auto reads = [&](std::string_view line) {
         return !parse_line(line, dim, key, values.data());
     };
-    if (body.empty() || std::any_of(lines.begin(), lines.end(), reads)) return true;
+    if (body.empty() || std::ranges::any_of(lines, reads)) return true;
     const std::string_view sample = body.substr(0, kSampledBytes);
     const auto control = [](unsigned char c) {
         return c < 0x20 && c != '\t' && c != '\n' && c != '\r';
     };
-    if (std::any_of(sample.begin(), sample.end(), control) || lines.empty()) return false;
+    if (std::ranges::any_of(sample, control) || lines.empty()) return false;
     const std::string_view line = lines[0];
     return line.find(' ') == std::string_view::npos || is_number(line.substr(line.rfind(' ') + 1));
 }
@@ -179,8 +179,7 @@ std::size_t guess_dim(const std::vector<std::string_view>& lines) {
         if (fields >= 2 && fields <= format::kMaxDim + 1) ++frequency[fields - 1];
     }
     std::vector<std::pair<std::size_t, std::size_t>> widths(frequency.begin(), frequency.end());
-    std::stable_sort(widths.begin(), widths.end(),
-                     [](auto& a, auto& b) { return a.second > b.second; });
+    std::ranges::stable_sort(widths, [](auto& a, auto& b) { return a.second > b.second; });
     for (const auto& [width, count] : widths) {
         if (most_lines_parse(lines, width)) return width;
     }

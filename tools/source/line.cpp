@@ -40,8 +40,8 @@ bool is_number(std::string_view text) {
 bool is_inf_or_nan(std::string_view text) {
     if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
     std::string lower(text.substr(0, 9));
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+    std::ranges::transform(lower, lower.begin(),
+                           [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
     return lower == "inf" || lower == "infinity" || lower.starts_with("nan");
 }
 
@@ -93,7 +93,7 @@ std::optional<LineProblem> check_key(std::string_view key) {
                         printable(key, 40), kMaxWordBytes >> 10)};
     }
     const auto forbidden = [](char c) { return c == '\0' || c == '\t' || c == '\n' || c == '\r'; };
-    const auto found = std::find_if(key.begin(), key.end(), forbidden);
+    const auto found = std::ranges::find_if(key, forbidden);
     if (found == key.end()) return std::nullopt;
     const char* what = *found == '\0'   ? "a NUL byte"
                        : *found == '\t' ? "a TAB"
@@ -109,8 +109,7 @@ std::string_view trim_line_end(std::string_view line) {
 }
 
 std::size_t count_fields(std::string_view line) {
-    return line.empty() ? 0
-                        : 1 + static_cast<std::size_t>(std::count(line.begin(), line.end(), ' '));
+    return line.empty() ? 0 : 1 + static_cast<std::size_t>(std::ranges::count(line, ' '));
 }
 
 std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, std::string_view& key,

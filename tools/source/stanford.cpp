@@ -34,9 +34,8 @@ bool contains_ignoring_case(std::string_view name, std::string_view lower_word) 
 }  // namespace
 
 std::optional<KnownFile> known_file(std::uint64_t lines, std::size_t dim) {
-    const auto found =
-        std::find_if(kKnownFiles.begin(), kKnownFiles.end(),
-                     [&](const KnownFile& file) { return file.lines == lines && file.dim == dim; });
+    const auto found = std::ranges::find_if(
+        kKnownFiles, [&](const KnownFile& file) { return file.lines == lines && file.dim == dim; });
     if (found == kKnownFiles.end()) return std::nullopt;
     return *found;
 }

@@ -248,8 +248,8 @@ Result<const Member*> choose_member(const std::vector<Member>& files, const std:
             fmt::format("the zip archive holds {} files; --member NAME takes one of them: {}",
                         files.size(), list_of(files)));
     }
-    const auto found = std::find_if(files.begin(), files.end(),
-                                    [&](const Member& member) { return member.name == wanted; });
+    const auto found =
+        std::ranges::find_if(files, [&](const Member& member) { return member.name == wanted; });
     if (found != files.end()) return &*found;
     return bad_source(fmt::format("the zip archive holds no member {}; it holds {}",
                                   printable(wanted, 255), list_of(files)));

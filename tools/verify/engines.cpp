@@ -190,14 +190,13 @@ Answer oracle_answer(const Model& model, const Question& question) {
                                           : oracle_query(model, weights, question.unit));
     }
     std::vector<Row> excluded = query.excluded;
-    std::sort(excluded.begin(), excluded.end());
+    std::ranges::sort(excluded);
     const auto eligible = [&](std::uint32_t row, double score) {
         const kernels::Filter& filter = query.filter;
         constexpr auto kAnyRank = std::numeric_limits<std::uint32_t>::max();
         return (filter.rank_below == kAnyRank || model.ranks()[row] < filter.rank_below) &&
                (!filter.rows || (row >= filter.rows->first && row < filter.rows->last)) &&
-               score >= filter.min_score &&
-               !std::binary_search(excluded.begin(), excluded.end(), row);
+               score >= filter.min_score && !std::ranges::binary_search(excluded, row);
     };
     Answer answer;
     if (std::holds_alternative<kernels::CosMul>(query.kind)) {
@@ -315,8 +314,8 @@ std::vector<Way> all_ways(const Model& model, std::size_t threads) {
 
 Result<std::vector<Way>> choose_ways(std::vector<Way> ways, const EngineChecks& checks) {
     const auto named = [&](std::string_view name) -> Result<Way> {
-        const auto found = std::find_if(ways.begin(), ways.end(),
-                                        [&](const Way& way) { return way.name == name; });
+        const auto found =
+            std::ranges::find_if(ways, [&](const Way& way) { return way.name == name; });
         if (found != ways.end()) {
             Way way = *found;
             way.required = true;

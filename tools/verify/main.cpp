@@ -149,8 +149,8 @@ int run(const Settings& settings) {
         kProgram.say(facts.error().message);
         return kFault;
     }
-    const auto failed = std::count_if(checks.begin(), checks.end(),
-                                      [](const verify::Check& check) { return !check.ok; });
+    const auto failed =
+        std::ranges::count_if(checks, [](const verify::Check& check) { return !check.ok; });
     const std::string name = without_control_bytes(settings.options.model_dir);
     if (settings.json) {
         print_json(settings.options, *facts, checks, failed == 0);

@@ -74,7 +74,7 @@ std::vector<kernels::Hit> oracle_top(std::span<const double> scores, std::size_t
         if (!std::isnan(scores[row]) && eligible(row, scores[row]))
             hits.push_back({row, scores[row]});
     }
-    std::sort(hits.begin(), hits.end(), [](const kernels::Hit& a, const kernels::Hit& b) {
+    std::ranges::sort(hits, [](const kernels::Hit& a, const kernels::Hit& b) {
         if (a.score > b.score) return true;
         if (a.score < b.score) return false;
         return a.row < b.row;

@@ -150,8 +150,8 @@ void report_padding(const Model& model, const Faults& not_zero, std::size_t unco
                     const std::string& path, const Reporter& report) {
     const std::size_t groups_bytes = model.planes()->size();
     const auto behind = model.mapped_planes().subspan(format::kHeaderBytes + groups_bytes);
-    const auto byte = std::find_if(behind.begin(), behind.end(),
-                                   [](std::byte value) { return value != std::byte{0}; });
+    const auto byte =
+        std::ranges::find_if(behind, [](std::byte value) { return value != std::byte{0}; });
     if (byte != behind.end()) {
         report({"padding of planes", false,
                 fmt::format("{}: byte {} lies behind the groups and is not zero", path,

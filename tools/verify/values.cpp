@@ -113,8 +113,8 @@ void check_padding(const Model& model, const Reporter& report) {
     const auto check_to = [&](std::uint64_t end) -> std::optional<std::uint64_t> {
         const auto gap = bytes.subspan(at, end - at);
         padding += gap.size();
-        const auto found = std::find_if(gap.begin(), gap.end(),
-                                        [](std::byte byte) { return byte != std::byte{0}; });
+        const auto found =
+            std::ranges::find_if(gap, [](std::byte byte) { return byte != std::byte{0}; });
         if (found == gap.end()) return std::nullopt;
         return at + static_cast<std::uint64_t>(found - gap.begin());
     };
@@ -135,7 +135,7 @@ void check_padding(const Model& model, const Reporter& report) {
 std::string component_name(const Model& model, float value, std::size_t first, std::size_t last) {
     const auto components =
         model.vectors().subspan(first * model.dim(), (last - first) * model.dim());
-    const auto found = std::find(components.begin(), components.end(), value);
+    const auto found = std::ranges::find(components, value);
     if (found == components.end()) return "none";  // all are NaN
     const std::size_t index =
         first * model.dim() + static_cast<std::size_t>(found - components.begin());
@@ -230,15 +230,14 @@ Result<ComponentRanges> check_values(const Model& model, std::size_t threads,
     progress.reset();  // wipes its line before others are printed
 
     for (const Section& section : model.header().sections) {
-        const auto hashed =
-            std::find_if(in_pass.begin(), in_pass.end(),
-                         [&](const HashedSection& entry) { return entry.section == &section; });
+        const auto hashed = std::ranges::find_if(
+            in_pass, [&](const HashedSection& entry) { return entry.section == &section; });
         if (hashed != in_pass.end()) {
             report_checksum(model, section, hashed->checksum.value(), report);
             continue;
         }
-        const auto other = std::find_if(beside.begin(), beside.end(),
-                                        [&](const auto& entry) { return entry.first == &section; });
+        const auto other = std::ranges::find_if(
+            beside, [&](const auto& entry) { return entry.first == &section; });
         const auto computed = other->second.get();
         if (!computed) return source::interrupted();
         report_checksum(model, section, *computed, report);

@@ -174,7 +174,7 @@ Result<Comparison> compare_source(const Model& model, const VerifyOptions& optio
 
 void report_source_keys(const Model& model, const Comparison& found, const std::string& source,
                         const Reporter& report) {
-    const auto missing = std::find(found.line_of.begin(), found.line_of.end(), 0);
+    const auto missing = std::ranges::find(found.line_of, 0);
     if (found.unknown != 0) {
         report({"source keys", false,
                 fmt::format("{} lines' words are not in the model; the first: {}", found.unknown,
