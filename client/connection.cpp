@@ -1,6 +1,5 @@
 #include "client/connection.hpp"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -13,6 +12,8 @@
 #include <limits>
 #include <system_error>
 #include <tuple>
+
+#include "common/error_with.hpp"
 
 namespace gloved::client {
 namespace {
@@ -78,9 +79,8 @@ Result<Connection> Connection::open(const std::vector<std::string>& paths,
         auto [socket, fault] = connect_once(path);
         while (fault == EAGAIN) {
             if (Clock::now() >= deadline) {
-                return Error{ErrorCode::timeout,
-                             fmt::format("{}: the daemon took no connection for {}", path,
-                                         seconds(timeout))};
+                return error_with(ErrorCode::timeout, "{}: the daemon took no connection for {}",
+                                  path, seconds(timeout));
             }
             ::poll(nullptr, 0, static_cast<int>(kBacklogPause.count()));
             std::tie(socket, fault) = connect_once(path);
@@ -89,13 +89,11 @@ Result<Connection> Connection::open(const std::vector<std::string>& paths,
         tried += fmt::format("{}{} ({})", tried.empty() ? "" : ", ", path, reason(fault));
         denied = denied || fault == EACCES;
     }
-    return Error{
+    return error_with(
         ErrorCode::unavailable,
-        fmt::format(
-            "no daemon to talk to at {}; start one (gloved --model DIR) or name its socket with "
-            "--socket or $GLOVED_SOCKET{}",
-            tried,
-            denied ? "; where permission is denied, join the group that owns the socket" : "")};
+        "no daemon to talk to at {}; start one (gloved --model DIR) or name its socket with "
+        "--socket or $GLOVED_SOCKET{}",
+        tried, denied ? "; where permission is denied, join the group that owns the socket" : "");
 }
 
 int poll_timeout_ms(std::chrono::steady_clock::time_point deadline) {
@@ -166,7 +164,7 @@ Result<std::optional<ReplyPiece>> Connection::next_piece(std::size_t max_bytes) 
 }
 
 Error Connection::timed_out() const {
-    return {ErrorCode::timeout, fmt::format("{}: no answer within {}", path_, seconds(timeout_))};
+    return error_with(ErrorCode::timeout, "{}: no answer within {}", path_, seconds(timeout_));
 }
 
 Status Connection::wait_for(short events, Clock::time_point deadline) {
@@ -181,7 +179,7 @@ Status Connection::wait_for(short events, Clock::time_point deadline) {
 }
 
 Error Connection::lost(std::string_view how) const {
-    return {ErrorCode::unavailable, fmt::format("{}: connection lost: {}", path_, how)};
+    return error_with(ErrorCode::unavailable, "{}: connection lost: {}", path_, how);
 }
 
 }  // namespace gloved::client

@@ -1,10 +1,9 @@
 #include "client/reply_reader.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/error_with.hpp"
 #include "common/quoting.hpp"
 
 namespace gloved::client {
@@ -15,9 +14,8 @@ namespace {
 constexpr std::string_view kJsonOk = R"({"ok":true)";
 
 Error foreign(std::string_view line) {
-    return {
-        ErrorCode::bad_request,
-        fmt::format("{} is not a reply; is this the socket of a gloved daemon?", printable(line))};
+    return error_with(ErrorCode::bad_request,
+                      "{} is not a reply; is this the socket of a gloved daemon?", printable(line));
 }
 
 /// Parses ok, code and message of a JSON reply.
@@ -80,10 +78,9 @@ Result<bool> ReplyReader::begin_text() {
     const std::size_t end = buffer_.find('\n', scanned_);
     const std::size_t length = std::min(end, buffer_.size()) - begin_;
     if (length > kMaxStatusLineBytes) {
-        return Error{
-            ErrorCode::bad_request,
-            fmt::format("a line of more than {} bytes; is this the socket of a gloved daemon?",
-                        kMaxStatusLineBytes)};
+        return error_with(ErrorCode::bad_request,
+                          "a line of more than {} bytes; is this the socket of a gloved daemon?",
+                          kMaxStatusLineBytes);
     }
     if (end == std::string::npos) {
         scanned_ = buffer_.size();

@@ -1,12 +1,11 @@
 #include "client/retrying_connection.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <thread>
 #include <utility>
 
 #include "client/query_line.hpp"
+#include "common/error_with.hpp"
 
 namespace gloved::client {
 namespace {
@@ -18,8 +17,8 @@ constexpr auto kFirstPause = 20ms;
 constexpr auto kMaxPause = 1000ms;
 
 Error state_refused(std::string_view request, const wire::StatusLine& status) {
-    return {ErrorCode::bad_request,
-            fmt::format("{}: {} is refused: {}", status.code, request, status.message)};
+    return error_with(ErrorCode::bad_request, "{}: {} is refused: {}", status.code, request,
+                      status.message);
 }
 
 }  // namespace
@@ -124,8 +123,8 @@ Status RetryingConnection::restore_state(Connection& connection) {
         const auto reply = connection.ask(request);
         if (!reply) return reply.error();
         if (is_temporary_refusal(reply->status)) {
-            return Error{ErrorCode::unavailable,
-                         fmt::format("{}: {}", reply->status.code, reply->status.message)};
+            return error_with(ErrorCode::unavailable, "{}: {}", reply->status.code,
+                              reply->status.message);
         }
         if (!reply->status.ok) return state_refused(request, reply->status);
     }

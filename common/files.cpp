@@ -1,13 +1,14 @@
 #include "common/files.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+
+#include "common/error_with.hpp"
 
 namespace gloved {
 
@@ -17,8 +18,8 @@ void UniqueFd::reset() {
 }
 
 Error system_error(std::string_view path, std::string_view what, int error_number) {
-    return {ErrorCode::io,
-            fmt::format("{}: {}: {}", path, what, std::generic_category().message(error_number))};
+    return error_with(ErrorCode::io, "{}: {}: {}", path, what,
+                      std::generic_category().message(error_number));
 }
 
 Result<UniqueFd> open_file_at(int directory_fd, const char* name, const std::string& path) {
@@ -28,7 +29,7 @@ Result<UniqueFd> open_file_at(int directory_fd, const char* name, const std::str
     auto status = file_status(fd.get(), path);
     if (!status) return status.error();
     if (!S_ISREG(status->st_mode)) {
-        return Error{ErrorCode::io, fmt::format("{}: not a regular file", path)};
+        return error_with(ErrorCode::io, "{}: not a regular file", path);
     }
     return fd;
 }
@@ -66,9 +67,8 @@ Status read_all_at(int fd, std::span<std::byte> to, std::uint64_t offset, const 
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return system_error(path, "cannot read", errno);
         if (got == 0)
-            return Error{
-                ErrorCode::io,
-                fmt::format("{}: the file ends before the bytes that were written to it", path)};
+            return error_with(ErrorCode::io,
+                              "{}: the file ends before the bytes that were written to it", path);
         to = to.subspan(static_cast<std::size_t>(got));
         offset += static_cast<std::uint64_t>(got);
     }
@@ -88,7 +88,7 @@ Result<std::string> read_whole(int fd, const std::string& name, std::size_t max_
         if (got < 0) return system_error(name, "cannot read", fault);
         if (got == 0) return text;
         if (text.size() > max_bytes) {
-            return Error{ErrorCode::io, fmt::format("{}: more than {} bytes", name, max_bytes)};
+            return error_with(ErrorCode::io, "{}: more than {} bytes", name, max_bytes);
         }
     }
 }

@@ -1,11 +1,10 @@
 #include "common/npy.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "common/quoting.hpp"
 
 namespace gloved::npy {
@@ -166,9 +165,9 @@ bool is_npy(std::string_view prefix) { return prefix.substr(0, kMagic.size()) ==
 
 Result<Header> parse_header(std::string_view prefix, const std::string& path) {
     const auto damaged = [&](std::string_view what) {
-        return Error{ErrorCode::damaged,
-                     fmt::format("{}: not a readable .npy file: {}; write it again with numpy.save",
-                                 path, what)};
+        return error_with(ErrorCode::damaged,
+                          "{}: not a readable .npy file: {}; write it again with numpy.save", path,
+                          what);
     };
     if (!is_npy(prefix)) return damaged("it does not start with the magic bytes of one");
     if (prefix.size() < kMagic.size() + 2) return damaged("it ends within its header");
@@ -195,16 +194,16 @@ Result<Header> parse_header(std::string_view prefix, const std::string& path) {
                                    printable(prefix.substr(begin, length), kShownBytes)));
     }
     if (*fields->fortran_order && fields->shape->size() > 1) {
-        return Error{ErrorCode::unsupported,
-                     fmt::format("{}: its array is in Fortran order (column by column); write it "
-                                 "again with numpy.save(path, numpy.ascontiguousarray(array))",
-                                 path)};
+        return error_with(ErrorCode::unsupported,
+                          "{}: its array is in Fortran order (column by column); write it again "
+                          "with numpy.save(path, numpy.ascontiguousarray(array))",
+                          path);
     }
     if (!fields->descr->empty() && fields->descr->front() == '>') {
-        return Error{ErrorCode::unsupported,
-                     fmt::format("{}: its numbers ({}) are big-endian; write it again with "
-                                 "numpy.save(path, array.astype(array.dtype.newbyteorder('<')))",
-                                 path, printable(*fields->descr))};
+        return error_with(ErrorCode::unsupported,
+                          "{}: its numbers ({}) are big-endian; write it again with "
+                          "numpy.save(path, array.astype(array.dtype.newbyteorder('<')))",
+                          path, printable(*fields->descr));
     }
     Header header;
     header.data_offset = begin + length;

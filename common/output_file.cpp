@@ -1,7 +1,6 @@
 #include "common/output_file.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <limits.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "common/access.hpp"
+#include "common/error_with.hpp"
 #include "common/format/own_files.hpp"
 
 namespace gloved {
@@ -57,23 +57,23 @@ Result<OutputFile> OutputFile::create(const std::string& target, const std::atom
                                                      : target.substr(0, slash);
     output.name_ = slash == std::string::npos ? target : target.substr(slash + 1);
     if (output.name_.empty() || output.name_ == "." || output.name_ == "..") {
-        return Error{ErrorCode::conflict, fmt::format("'{}': this path has no file name", target)};
+        return error_with(ErrorCode::conflict, "'{}': this path has no file name", target);
     }
     auto parent = open_directory(output.parent_path_);
     if (!parent) return parent.error();
     output.parent_ = *std::move(parent);
     if (output.name_.size() > NAME_MAX - kMaxAround) {
-        return Error{ErrorCode::conflict,
-                     fmt::format("{}: the file's name has {} bytes; {} at most can be written",
-                                 target, output.name_.size(), NAME_MAX - kMaxAround)};
+        return error_with(ErrorCode::conflict,
+                          "{}: the file's name has {} bytes; {} at most can be written", target,
+                          output.name_.size(), NAME_MAX - kMaxAround);
     }
     const auto old = output.check_target();
     if (!old) return old.error();
     // Open to its owner alone until it has the old file's mode, which may be restrictive.
     const mode_t mode = *old ? 0600 : 0666;
     if (format::is_model(output.parent_.get())) {
-        return Error{ErrorCode::conflict,
-                     fmt::format("{}: lies in a model's directory; choose another place", target)};
+        return error_with(ErrorCode::conflict,
+                          "{}: lies in a model's directory; choose another place", target);
     }
     for (int attempt = 0;; ++attempt) {
         output.staged_ = fmt::format(".{}.gloved-{}-{}", output.name_, ::getpid(), attempt);
@@ -180,8 +180,8 @@ Result<UniqueFd> OutputFile::check_target() const {
         const char* const what = S_ISDIR(status.st_mode)   ? "a directory"
                                  : S_ISLNK(status.st_mode) ? "a symbolic link"
                                                            : "no regular file";
-        return Error{ErrorCode::conflict,
-                     fmt::format("{}: exists and is {}; choose another file", target_, what)};
+        return error_with(ErrorCode::conflict, "{}: exists and is {}; choose another file", target_,
+                          what);
     }
     // Renaming needs no write permission on the file; respect a user who has removed it.
     if (::faccessat(parent_.get(), name_.c_str(), W_OK, AT_EACCESS) != 0) {

@@ -1,13 +1,12 @@
 #include "daemon/engine_worker.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cassert>
 #include <optional>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "daemon/log.hpp"
 #include "daemon/resolve.hpp"
 #include "daemon/text_source.hpp"
@@ -224,8 +223,8 @@ void EngineWorker::stop_answering(const Error& error) {
 void EngineWorker::refuse_all(const Error& error) {
     const std::lock_guard lock(fault_mutex_);
     if (!fault_)
-        fault_ = Error{ErrorCode::unavailable,
-                       fmt::format("out of service ({}); the daemon stops", error.message)};
+        fault_ = error_with(ErrorCode::unavailable, "out of service ({}); the daemon stops",
+                            error.message);
     has_fault_ = true;
 }
 

@@ -1,13 +1,12 @@
 #include "daemon/model_set.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <exception>
 #include <numeric>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "common/process_memory.hpp"
 #include "common/quoting.hpp"
 #include "daemon/log.hpp"
@@ -45,8 +44,8 @@ Result<std::size_t> ModelSet::find(const std::string& name) const {
         if (models_[i]->name() == name) return i;
         names += (i == 0 ? "" : ", ") + models_[i]->name();
     }
-    return Error{ErrorCode::unknown_model,
-                 fmt::format("no model {} here: there is {}", printable(name), names)};
+    return error_with(ErrorCode::unknown_model, "no model {} here: there is {}", printable(name),
+                      names);
 }
 
 void ModelSet::load(const ModelSetting& setting, const LoadedModel* old,

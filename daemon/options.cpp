@@ -168,8 +168,8 @@ void add_model(const std::string& text, std::vector<ModelSetting>& models) {
     if (model.path.empty()) throw po::error("--model needs a directory");
     if (!is_model_name(model.name)) {
         throw po::error(
-            fmt::format("--model: {} is not a valid model name (letters, digits, '.', "
-                        "'_', '-'); choose one with --model NAME=DIR",
+            fmt::format("--model: {} is not a valid model name (letters, digits, '.', '_', '-'); "
+                        "choose one with --model NAME=DIR",
                         printable(model.name)));
     }
     for (const ModelSetting& other : models) {
@@ -261,16 +261,14 @@ po::options_description engine_options(Settings& settings) {
         choice<Pin>("pin", {{"auto", Pin::automatic}, {"on", Pin::on}, {"off", Pin::off}},
                     settings.pin),
         "cpu: lock the model in memory; if the system refuses, auto serves it unlocked, and on "
-        "ends "
-        "the daemon. cuda: auto and on lock it only while it is copied to the GPU");
+        "ends the daemon. cuda: auto and on lock it only while it is copied to the GPU");
     add(options, "planes", on_off("planes", settings.planes),
         "search a copy of the model with 4 bits per number first, then read only the vectors that "
         "it cannot rule out; off reads all vectors and saves the copy's memory");
     add(options, "gpu-memory",
         text("BYTES", [&](const std::string& bytes) { set_gpu_memory(bytes, settings); }),
         "cuda: limit on the memory of each GPU, e.g. 512M or 6G, where 1G is 1024M; vectors that "
-        "do "
-        "not fit stay in main memory (default: all that is free)");
+        "do not fit stay in main memory (default: all that is free)");
     add(options, "batch-ms", number("batch-ms", "MS", settings.batch_ms, 0, kMaxBatchMs),
         "answer waiting requests in batches that take about this many milliseconds, but never wait "
         "for more; 0 is twice the time of one request, at least 1 ms");
@@ -289,8 +287,8 @@ po::options_description limit_options(Limits& limits) {
     add(options, "request-timeout", seconds("request-timeout", limits.request_timeout),
         "seconds that a request may wait for an engine before it is refused");
     add(options, "line-timeout", seconds("line-timeout", limits.line_timeout),
-        "seconds from the first byte of a request to the end of its line, before the connection "
-        "is closed");
+        "seconds from the first byte of a request to the end of its line, before the connection is "
+        "closed");
     add(options, "idle-timeout", seconds("idle-timeout", limits.idle_timeout, 0),
         "seconds without a request before a connection is closed; 0 is never");
     add(options, "write-timeout", seconds("write-timeout", limits.write_timeout),

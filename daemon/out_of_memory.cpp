@@ -1,7 +1,6 @@
 #include "daemon/out_of_memory.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <new>
 #include <string>
 
+#include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "common/format/model.hpp"
 #include "common/format/planes.hpp"
@@ -63,9 +63,9 @@ Status check_memory_for(const ModelSetting& setting, bool planes, bool locks_fil
     if (planes && !has_plane) needed += plane.bytes();
     if (locks_files) needed += header->file_bytes + (has_plane ? plane.bytes() : 0);
     if (needed <= *available) return {};
-    return Error{ErrorCode::unavailable,
-                 fmt::format("{}: loading takes {} MiB of memory, and {} MiB are available",
-                             setting.path, needed >> 20, *available >> 20)};
+    return error_with(ErrorCode::unavailable,
+                      "{}: loading takes {} MiB of memory, and {} MiB are available", setting.path,
+                      needed >> 20, *available >> 20);
 }
 
 }  // namespace gloved::daemon

@@ -1,6 +1,5 @@
 #include "daemon/pin.hpp"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -10,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "daemon/log.hpp"
 
 namespace gloved::daemon {
@@ -28,11 +28,10 @@ Status lock_in_pieces(std::span<const std::byte> pages, const Condition& may_con
         if (::mlock(piece.data(), piece.size()) == 0) continue;
         const std::string reason = std::generic_category().message(errno);
         ::munlock(pages.data(), pages.size());
-        return Error{
-            ErrorCode::unavailable,
-            fmt::format("cannot lock the model's {} bytes in memory ({}; the limit is {}); "
-                        "raise the limit with LimitMEMLOCK= or `ulimit -l`, or use --pin off",
-                        pages.size(), reason, describe(memlock_limit()))};
+        return error_with(ErrorCode::unavailable,
+                          "cannot lock the model's {} bytes in memory ({}; the limit is {}); raise "
+                          "the limit with LimitMEMLOCK= or `ulimit -l`, or use --pin off",
+                          pages.size(), reason, describe(memlock_limit()));
     }
     return {};
 }

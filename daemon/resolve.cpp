@@ -1,7 +1,5 @@
 #include "daemon/resolve.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -9,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "common/quoting.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/query_vector.hpp"
@@ -38,9 +37,9 @@ Result<std::vector<kernels::Row>> find_rows(const std::vector<std::string>& word
 }
 
 Error zero_word(const std::string& word) {
-    return {ErrorCode::zero_vector,
-            fmt::format("{} has a zero vector: it has no direction to compare with",
-                        printable(word, kMaxWordInMessage))};
+    return error_with(ErrorCode::zero_vector,
+                      "{} has a zero vector: it has no direction to compare with",
+                      printable(word, kMaxWordInMessage));
 }
 
 /// A row's vector as a query vector. Error: zero_vector, with the word.
@@ -180,8 +179,8 @@ Status resolve_rank(const wire::Request& request, const format::Model& model,
 Status resolve_nearvec(const wire::Request& request, const format::Model& model,
                        kernels::Query& query) {
     if (request.values.size() != model.dim()) {
-        return Error{ErrorCode::bad_request, fmt::format("{} numbers; this model's vectors have {}",
-                                                         request.values.size(), model.dim())};
+        return error_with(ErrorCode::bad_request, "{} numbers; this model's vectors have {}",
+                          request.values.size(), model.dim());
     }
     auto vector = kernels::make_query_vector(request.values);
     if (!vector) return vector.error();

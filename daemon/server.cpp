@@ -1,6 +1,5 @@
 #include "daemon/server.hpp"
 
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/error_with.hpp"
 #include "common/quoting.hpp"
 #include "common/wire/reply.hpp"
 #include "daemon/log.hpp"
@@ -271,8 +271,7 @@ std::optional<Error> Server::reason_to_refuse(const Peer& peer) {
         ++statistics_.connections().refused;
         log_warning("refused a connection of user {}: {} connections are open (--max-connections)",
                     peer.uid, open);
-        return Error{ErrorCode::busy,
-                     fmt::format("{} connections are open, which is the limit", open)};
+        return error_with(ErrorCode::busy, "{} connections are open, which is the limit", open);
     }
     const auto found = connections_of_.find(peer.uid);
     const std::size_t of_user = found == connections_of_.end() ? 0 : found->second;
@@ -282,9 +281,8 @@ std::optional<Error> Server::reason_to_refuse(const Peer& peer) {
         log_warning(
             "refused a connection of user {}: the user has {} connections open (--uid-share)",
             peer.uid, of_user);
-        return Error{
-            ErrorCode::busy,
-            fmt::format("you have {} connections open, which is one user's share", of_user)};
+        return error_with(ErrorCode::busy,
+                          "you have {} connections open, which is one user's share", of_user);
     }
     return std::nullopt;
 }
@@ -419,15 +417,15 @@ void Server::remove_session(std::uint64_t id, const Peer& peer, bool is_refused)
 Status Server::check(const wire::Request& request, const LoadedModel& loaded) const {
     const wire::Options& options = request.options;
     if (options.k > settings_.limits.max_k) {
-        return Error{ErrorCode::bad_request, fmt::format("k= is at most {} here, not {}",
-                                                         settings_.limits.max_k, options.k)};
+        return error_with(ErrorCode::bad_request, "k= is at most {} here, not {}",
+                          settings_.limits.max_k, options.k);
     }
     if (loaded.find_worker(options.engine) == nullptr) {
         std::string names;
         for (const auto& worker : loaded.workers())
             names += (names.empty() ? "" : ", ") + worker->engine().name();
-        return Error{ErrorCode::bad_request, fmt::format("no engine {} here: there is {}",
-                                                         printable(options.engine), names)};
+        return error_with(ErrorCode::bad_request, "no engine {} here: there is {}",
+                          printable(options.engine), names);
     }
     return {};
 }

@@ -1,7 +1,6 @@
 #include "daemon/socket_path.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,6 +10,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+
+#include "common/error_with.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -28,20 +29,17 @@ Result<UniqueFd> lock(const std::string& path) {
         if (::fstat(fd.get(), &locked) != 0) return system_error(file, "cannot stat", errno);
         // The lock is removed with the socket, so only an empty file is taken for one.
         if (!S_ISREG(locked.st_mode) || locked.st_size != 0) {
-            return Error{
-                ErrorCode::conflict,
-                fmt::format("{}: exists and is not a gloved lock file; choose another --socket",
-                            file)};
+            return error_with(ErrorCode::conflict,
+                              "{}: exists and is not a gloved lock file; choose another --socket",
+                              file);
         }
         // Whatever the umask: the next daemon must be able to open it if this one is killed.
         if (locked.st_uid == ::geteuid()) (void)::fchmod(fd.get(), 0600);
         if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
             if (errno != EWOULDBLOCK) return system_error(file, "cannot lock", errno);
-            return Error{
+            return error_with(
                 ErrorCode::conflict,
-                fmt::format("{}: another daemon uses this socket; stop it or choose another "
-                            "--socket",
-                            path)};
+                "{}: another daemon uses this socket; stop it or choose another --socket", path);
         }
         // The last holder may have removed the file after we opened it: check that it is there.
         struct stat named {};
@@ -68,19 +66,18 @@ Status clear_path(const std::string& path, const sockaddr_un& address) {
         return system_error(path, "cannot stat", errno);
     }
     if (!S_ISSOCK(status.st_mode)) {
-        return Error{ErrorCode::conflict,
-                     fmt::format("{}: exists and is not a socket; choose another --socket", path)};
+        return error_with(ErrorCode::conflict,
+                          "{}: exists and is not a socket; choose another --socket", path);
     }
     if (is_listening(address)) {
-        return Error{
-            ErrorCode::conflict,
-            fmt::format("{}: another daemon uses this socket; stop it or choose another --socket",
-                        path)};
+        return error_with(ErrorCode::conflict,
+                          "{}: another daemon uses this socket; stop it or choose another --socket",
+                          path);
     }
     if (status.st_uid != ::geteuid()) {
-        return Error{ErrorCode::conflict,
-                     fmt::format("{}: stale socket of user {}; remove it if nothing uses it", path,
-                                 status.st_uid)};
+        return error_with(ErrorCode::conflict,
+                          "{}: stale socket of user {}; remove it if nothing uses it", path,
+                          status.st_uid);
     }
     if (::unlink(path.c_str()) != 0 && errno != ENOENT)
         return system_error(path, "cannot remove the stale socket", errno);
@@ -93,8 +90,8 @@ Result<ListeningSocket> ListeningSocket::bind(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path.empty() || path.size() >= sizeof address.sun_path) {
-        return Error{ErrorCode::io, fmt::format("{}: a socket path must have 1 to {} bytes, not {}",
-                                                path, sizeof address.sun_path - 1, path.size())};
+        return error_with(ErrorCode::io, "{}: a socket path must have 1 to {} bytes, not {}", path,
+                          sizeof address.sun_path - 1, path.size());
     }
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
 

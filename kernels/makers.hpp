@@ -2,12 +2,11 @@
 // is an entry of a registry's table that can make one kind of engine.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <string>
 #include <vector>
 
+#include "common/error_with.hpp"
 #include "common/result.hpp"
 
 namespace gloved::kernels {
@@ -45,11 +44,11 @@ Result<const Maker*> choose_maker(const Maker (&makers)[Count], const std::strin
         if (!unavailable) return unavailable.error();
         if (unavailable->empty()) return &maker;
         if (name == maker.name) {
-            return Error{ErrorCode::unavailable,
-                         fmt::format("engine '{}' cannot run: {}", name, *unavailable)};
+            return error_with(ErrorCode::unavailable, "engine '{}' cannot run: {}", name,
+                              *unavailable);
         }
     }
-    return Error{ErrorCode::unavailable, fmt::format("no engine '{}': there are {}", name, names)};
+    return error_with(ErrorCode::unavailable, "no engine '{}': there are {}", name, names);
 }
 
 }  // namespace gloved::kernels

@@ -1,10 +1,9 @@
 #include "client/eval/asker.hpp"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "client/pipeline.hpp"
+#include "common/error_with.hpp"
 #include "common/wire/json_string.hpp"
 #include "common/wire/reply.hpp"
 
@@ -22,9 +21,8 @@ Status Asker::ask(std::size_t count, std::size_t window, const MakeRequest& make
         peer_, limits, [&](std::string_view request, const ReplyPiece& piece) -> Status {
             const auto answer = nlohmann::json::parse(piece.bytes, nullptr, false);
             const auto unclear = [&](const char* what) {
-                return Error{
-                    ErrorCode::bad_request,
-                    fmt::format("the answer to {} cannot be understood: {}", request, what)};
+                return error_with(ErrorCode::bad_request,
+                                  "the answer to {} cannot be understood: {}", request, what);
             };
             if (!piece.first || !piece.last || !answer.is_object())
                 return unclear("it is not a JSON object of at most a megabyte");

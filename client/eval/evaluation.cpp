@@ -1,7 +1,5 @@
 #include "client/eval/evaluation.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <initializer_list>
@@ -11,6 +9,7 @@
 #include "client/eval/correlation.hpp"
 #include "client/eval/vocabulary.hpp"
 #include "client/pipeline.hpp"
+#include "common/error_with.hpp"
 #include "common/wire/json_string.hpp"
 #include "common/wire/reply.hpp"
 
@@ -28,9 +27,10 @@ constexpr double kWindowUs = 3e6;
 constexpr std::size_t kHitsIgnoringCase = 5;
 
 Error no_known_words(std::uint64_t skipped, const char* what, std::uint32_t top) {
-    return {ErrorCode::bad_request, fmt::format("nothing to ask: each of {} {} has a word that is "
-                                                "not among the model's {} most frequent",
-                                                skipped, what, top)};
+    return error_with(
+        ErrorCode::bad_request,
+        "nothing to ask: each of {} {} has a word that is not among the model's {} most frequent",
+        skipped, what, top);
 }
 
 std::string request(std::string_view verb, const std::string& options,
@@ -222,9 +222,9 @@ Result<PairScore> evaluate_pairs(Asker& asker, const std::vector<RatedPair>& pai
     score.skipped = pairs.size() - rated.size();
     if (rated.empty()) return no_known_words(score.skipped, "pairs", settings.top);
     if (rated.size() == 1) {
-        return Error{ErrorCode::bad_request,
-                     fmt::format("one pair is left, {} have unknown words; a correlation needs two",
-                                 score.skipped)};
+        return error_with(ErrorCode::bad_request,
+                          "one pair is left, {} have unknown words; a correlation needs two",
+                          score.skipped);
     }
 
     on_progress(0, rated.size());

@@ -1,12 +1,11 @@
 #include "client/eval/questions.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "common/expr/expression.hpp"
 #include "common/quoting.hpp"
 
@@ -38,7 +37,7 @@ class Lines {
     }
 
     Error fault(const std::string& what) const {
-        return {ErrorCode::bad_request, fmt::format("{}: line {}: {}", file_, number_, what)};
+        return error_with(ErrorCode::bad_request, "{}: line {}: {}", file_, number_, what);
     }
 
   private:

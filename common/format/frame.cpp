@@ -1,6 +1,6 @@
 #include "common/format/frame.hpp"
 
-#include <fmt/format.h>
+#include "common/error_with.hpp"
 
 namespace gloved::format {
 namespace {
@@ -55,9 +55,8 @@ Result<Frame> open_header(const FileKind& kind, std::span<const std::byte> bytes
                                    hex(stored), hex(computed)));
     }
     if (version != kind.version) {
-        return Error{ErrorCode::unsupported,
-                     fmt::format("{} version {}, this program reads version {}{}",
-                                 kind.version_name, version, kind.version, kind.version_remedy)};
+        return error_with(ErrorCode::unsupported, "{} version {}, this program reads version {}{}",
+                          kind.version_name, version, kind.version, kind.version_remedy);
     }
     if (get<std::uint32_t>(bytes, kAtHeaderBytes) != kHeaderBytes)
         return damaged("wrong header size");

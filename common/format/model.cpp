@@ -1,7 +1,6 @@
 #include "common/format/model.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "common/quoting.hpp"
 
 namespace gloved::format {
@@ -91,10 +91,10 @@ Status Model::open_values(int directory_fd) {
     }
     header_ = *std::move(header);
     if (header_.file_bytes != values_.size_bytes()) {
-        return Error{ErrorCode::damaged,
-                     fmt::format("{}: the file has {} bytes, its header says {} (truncated or "
-                                 "appended to); convert the download again",
-                                 path, values_.size_bytes(), header_.file_bytes)};
+        return error_with(ErrorCode::damaged,
+                          "{}: the file has {} bytes, its header says {} (truncated or appended "
+                          "to); convert the download again",
+                          path, values_.size_bytes(), header_.file_bytes);
     }
     norms_ = header_.find(kNorms);
     vectors_ = header_.find(kVectors);
@@ -108,18 +108,18 @@ Status Model::open_keys(int directory_fd) {
     if (!keys) return keys.error();
     keys_ = *std::move(keys);
     if (keys_.size_bytes() != header_.keys_bytes) {
-        return Error{ErrorCode::mismatch,
-                     fmt::format("{}: {} bytes, but the values file beside it belongs to keys of "
-                                 "{} bytes: truncated, or of another model",
-                                 path, keys_.size_bytes(), header_.keys_bytes)};
+        return error_with(ErrorCode::mismatch,
+                          "{}: {} bytes, but the values file beside it belongs to keys of {} "
+                          "bytes: truncated, or of another model",
+                          path, keys_.size_bytes(), header_.keys_bytes);
     }
 
     const auto computed = checksum(keys_.bytes());
     if (computed != header_.keys_checksum) {
-        return Error{ErrorCode::mismatch,
-                     fmt::format("{}: checksum {}, but the values file beside it belongs to keys "
-                                 "of checksum {}: damaged, or of another model",
-                                 path, hex(computed), hex(header_.keys_checksum))};
+        return error_with(ErrorCode::mismatch,
+                          "{}: checksum {}, but the values file beside it belongs to keys of "
+                          "checksum {}: damaged, or of another model",
+                          path, hex(computed), hex(header_.keys_checksum));
     }
     if (Status indexed = index_keys(); !indexed) return with_path(path, indexed.error());
     return {};
@@ -130,14 +130,13 @@ Status Model::index_keys() {
     const std::size_t rows = this->rows();
     // A key and its LF are at least two bytes: this bounds the allocation by the file's true size.
     if (text.size() / 2 < rows) {
-        return Error{ErrorCode::damaged,
-                     fmt::format("{} bytes cannot hold {} words", text.size(), rows)};
+        return error_with(ErrorCode::damaged, "{} bytes cannot hold {} words", text.size(), rows);
     }
     // Replies separate fields by TAB and lines by LF; a key with one of these would forge some.
     for (const char forbidden : {'\0', '\t', '\r'}) {
         if (std::memchr(text.data(), forbidden, text.size()) != nullptr) {
-            return Error{ErrorCode::damaged,
-                         fmt::format("a key holds the byte 0x{:02X}", static_cast<int>(forbidden))};
+            return error_with(ErrorCode::damaged, "a key holds the byte 0x{:02X}",
+                              static_cast<int>(forbidden));
         }
     }
     starts_.clear();
@@ -152,20 +151,19 @@ Status Model::index_keys() {
                                    static_cast<std::size_t>(end - (text.data() + at)));
         const std::size_t row = starts_.size() - 1;
         if (row == rows)
-            return Error{ErrorCode::damaged, fmt::format("more than the header's {} lines", rows)};
+            return error_with(ErrorCode::damaged, "more than the header's {} lines", rows);
         // An empty first line equals the empty `previous`, so this finds empty keys too.
         if (!(previous < key)) {
-            return Error{ErrorCode::damaged,
-                         fmt::format("line {}: {} does not sort after {}", row + 1, printable(key),
-                                     printable(previous))};
+            return error_with(ErrorCode::damaged, "line {}: {} does not sort after {}", row + 1,
+                              printable(key), printable(previous));
         }
         previous = key;
         at += key.size() + 1;
         starts_.push_back(at);
     }
     if (starts_.size() != rows + 1) {
-        return Error{ErrorCode::damaged,
-                     fmt::format("{} lines, the header says {}", starts_.size() - 1, rows)};
+        return error_with(ErrorCode::damaged, "{} lines, the header says {}", starts_.size() - 1,
+                          rows);
     }
     return {};
 }
@@ -247,15 +245,14 @@ Status Model::verify_section(const Section& section) const {
     }
     const auto computed = hashed.value();
     if (computed != section.checksum) {
-        return Error{ErrorCode::damaged,
-                     fmt::format("{}/{}: section '{}' has checksum {}, its bytes give {}", path_,
-                                 kValuesFile, section.name, hex(section.checksum), hex(computed))};
+        return error_with(ErrorCode::damaged,
+                          "{}/{}: section '{}' has checksum {}, its bytes give {}", path_,
+                          kValuesFile, section.name, hex(section.checksum), hex(computed));
     }
     if (not_finite) {
-        return Error{
-            ErrorCode::damaged,
-            fmt::format("{}/{}: section '{}' holds NaN or infinity; gloved-verify says where",
-                        path_, kValuesFile, section.name)};
+        return error_with(ErrorCode::damaged,
+                          "{}/{}: section '{}' holds NaN or infinity; gloved-verify says where",
+                          path_, kValuesFile, section.name);
     }
     return {};
 }
@@ -265,10 +262,9 @@ Status Model::verify_planes() const {
     if (!groups) return {};
     const auto computed = checksum(*groups);
     if (computed != planes_header_->checksum) {
-        return Error{
-            ErrorCode::damaged,
-            fmt::format("{}/{}: the checksum is {}, the bytes give {}{}", path_, kPlanesFile,
-                        hex(planes_header_->checksum), hex(computed), planes_remedy(path_))};
+        return error_with(ErrorCode::damaged, "{}/{}: the checksum is {}, the bytes give {}{}",
+                          path_, kPlanesFile, hex(planes_header_->checksum), hex(computed),
+                          planes_remedy(path_));
     }
     return {};
 }
@@ -277,10 +273,10 @@ Status Model::verify_sizes() const {
     for (const auto& [file, name] : {std::pair{&values_, kValuesFile}, std::pair{&keys_, kKeysFile},
                                      std::pair{&planes_, kPlanesFile}}) {
         if (file->has_kept_its_size()) continue;
-        return Error{ErrorCode::damaged, fmt::format("{}/{}: its size has changed since it was "
-                                                     "mapped; a model is replaced by renaming (as "
-                                                     "gloved-convert does), never written in place",
-                                                     path_, name)};
+        return error_with(ErrorCode::damaged,
+                          "{}/{}: its size has changed since it was mapped; a model is replaced by "
+                          "renaming (as gloved-convert does), never written in place",
+                          path_, name);
     }
     return {};
 }

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/planes.hpp"
@@ -125,9 +125,9 @@ Status remove_own_directory(int parent_fd, const std::string& name, const std::s
             const auto own = is_own(directory.get(), file, path);
             if (!own) return own.error();
             if (!*own) {
-                return Error{ErrorCode::conflict,
-                             fmt::format("{}: holds \"{}\", which gloved did not make, and stays",
-                                         path, file.name)};
+                return error_with(ErrorCode::conflict,
+                                  "{}: holds \"{}\", which gloved did not make, and stays", path,
+                                  file.name);
             }
         }
         if (::unlinkat(directory.get(), file.name, 0) != 0 && errno != ENOENT) {

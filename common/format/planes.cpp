@@ -1,7 +1,6 @@
 #include "common/format/planes.hpp"
 
-#include <fmt/format.h>
-
+#include "common/error_with.hpp"
 #include "common/format/frame.hpp"
 
 namespace gloved::format {
@@ -40,8 +39,8 @@ Result<PlanesHeader> decode_planes_header(std::span<const std::byte> bytes) {
                               get<std::uint64_t>(bytes, kAtGroupsChecksum)};
     const auto bits = get<std::uint32_t>(bytes, kAtBits);
     if (bits != kPlaneBits) {
-        return Error{ErrorCode::unsupported,
-                     fmt::format("{} bits a component, this program reads {}", bits, kPlaneBits)};
+        return error_with(ErrorCode::unsupported, "{} bits a component, this program reads {}",
+                          bits, kPlaneBits);
     }
     const auto groups_bytes = get<std::uint64_t>(bytes, kAtGroupsBytes);
     if (groups_bytes != header.shape().bytes() || frame->file_bytes != header.file_bytes()) {

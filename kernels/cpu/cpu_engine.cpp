@@ -1,7 +1,5 @@
 #include "kernels/cpu/cpu_engine.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cassert>
@@ -11,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "common/error_with.hpp"
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/cpu/candidates.hpp"
@@ -479,8 +478,8 @@ Result<std::unique_ptr<Engine>> make_cpu_engine(const format::Model& model,
         names += fmt::format("{}{}{}", names.empty() ? "" : ", ", kernels->name,
                              supported ? "" : " (not on this processor)");
     }
-    return Error{ErrorCode::unavailable,
-                 fmt::format("no instruction set '{}': there are {}", options.simd, names)};
+    return error_with(ErrorCode::unavailable, "no instruction set '{}': there are {}", options.simd,
+                      names);
 }
 
 }  // namespace gloved::kernels::cpu

@@ -1,7 +1,5 @@
 #include "kernels/cuda/cuda_engine.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <chrono>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/error_with.hpp"
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/engine_plan.hpp"
@@ -477,12 +476,12 @@ Status CudaEngine::lock_vectors() {
     if (holds_vectors()) return {};
     auto locked = Registration::create(std::as_bytes(model_.vectors()), true);
     if (!locked) {
-        return Error{ErrorCode::unavailable,
-                     fmt::format("the model does not fit on the device, and its vectors cannot be "
-                                 "page-locked in host memory ({}); raise the limit on locked "
-                                 "memory, spread the model over several devices with --device, or "
-                                 "use --engine cpu",
-                                 locked.error().message)};
+        return error_with(
+            ErrorCode::unavailable,
+            "the model does not fit on the device, and its vectors cannot be page-locked in host "
+            "memory ({}); raise the limit on locked memory, spread the model over several devices "
+            "with --device, or use --engine cpu",
+            locked.error().message);
     }
     registration_ = *std::move(locked);
     return {};
@@ -496,8 +495,8 @@ Status CudaEngine::allocate(const EngineOptions& options) {
     if (!created && !residency.vectors && residency.int8_codes) {
         if (options.log) {
             options.log(
-                fmt::format("no page-locked memory for int8 codes ({}): more vectors are "
-                            "read, and answers take longer",
+                fmt::format("no page-locked memory for int8 codes ({}): more vectors are read, and "
+                            "answers take longer",
                             created.error().message));
         }
         residency.int8_codes = false;

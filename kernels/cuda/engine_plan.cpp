@@ -1,12 +1,11 @@
 #include "kernels/cuda/engine_plan.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "kernels/cuda/upload.hpp"
 
 namespace gloved::kernels::cuda {
@@ -36,10 +35,10 @@ Result<std::vector<int>> devices_of(const EngineOptions& options) {
     if (devices.empty()) return Error{ErrorCode::unavailable, "--device names no device"};
     for (const int device : devices) {
         if (device >= 0 && device < present) continue;
-        return Error{
+        return error_with(
             ErrorCode::unavailable,
-            fmt::format("there is no device {}: the driver shows {}, counted from 0; see --device",
-                        device, present)};
+            "there is no device {}: the driver shows {}, counted from 0; see --device", device,
+            present);
     }
     return devices;
 }
@@ -136,20 +135,19 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
     // Refused here, with advice, rather than by an allocation that fails.
     if (const DeviceFacts* device = memory.too_small(plan.residency)) {
         const std::size_t available = memory.available(*device);
-        return Error{
+        return error_with(
             ErrorCode::unavailable,
-            fmt::format("the model needs {} MB{} on device {} ({}), which has {} MB {}; free some, "
-                        "spread the model over several devices with --device, or use --engine cpu",
-                        memory.needed(*device, plan.residency) / 1000000,
-                        options.planes ? " without its vectors" : "", device->device, device->name,
-                        available / 1000000,
-                        available < device->free_bytes ? "by --gpu-memory" : "free")};
+            "the model needs {} MB{} on device {} ({}), which has {} MB {}; free some, spread the "
+            "model over several devices with --device, or use --engine cpu",
+            memory.needed(*device, plan.residency) / 1000000,
+            options.planes ? " without its vectors" : "", device->device, device->name,
+            available / 1000000, available < device->free_bytes ? "by --gpu-memory" : "free");
     }
     if (!plan.residency.vectors && options.log) {
         const DeviceFacts& device = plan.parts.front().device;
         options.log(fmt::format(
-            "device {} has {} MB and the whole model needs {} MB: the device holds the plane "
-            "alone and reads vectors from page-locked host memory",
+            "device {} has {} MB and the whole model needs {} MB: the device holds the plane alone "
+            "and reads vectors from page-locked host memory",
             device.device, memory.available(device) / 1000000,
             memory.needed(device, {.vectors = true, .plane = true, .int8_codes = true}) / 1000000));
     }

@@ -1,17 +1,18 @@
 #include "kernels/cuda/runtime.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdint>
+
+#include "common/error_with.hpp"
 
 namespace gloved::kernels::cuda {
 
 Status check(cudaError_t code, const char* call) {
     if (code == cudaSuccess) return {};
     (void)cudaGetLastError();
-    return Error{ErrorCode::device, fmt::format("{}: {} ({})", call, cudaGetErrorString(code),
-                                                cudaGetErrorName(code))};
+    return error_with(ErrorCode::device, "{}: {} ({})", call, cudaGetErrorString(code),
+                      cudaGetErrorName(code));
 }
 
 Status use_device(int device) { return check(cudaSetDevice(device), "cudaSetDevice"); }
@@ -21,8 +22,8 @@ Status use_existing_device(int device) {
     if (Status counted = check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount"); !counted)
         return counted;
     if (device < 0 || device >= devices) {
-        return Error{ErrorCode::unavailable,
-                     fmt::format("there is no device {}: there are {}", device, devices)};
+        return error_with(ErrorCode::unavailable, "there is no device {}: there are {}", device,
+                          devices);
     }
     return use_device(device);
 }

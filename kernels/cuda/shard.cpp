@@ -1,11 +1,10 @@
 #include "kernels/cuda/shard.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cstring>
 
+#include "common/error_with.hpp"
 #include "kernels/bounds.hpp"
 
 namespace gloved::kernels::cuda {
@@ -60,18 +59,18 @@ Result<DeviceFacts> read_device(int device) {
     }
     facts.name = properties.name;
     if (10 * major + minor < kOldestCapability) {
-        return Error{ErrorCode::unavailable,
-                     fmt::format("device {} ({}) has compute capability {}.{}; 7.5 is the least",
-                                 device, facts.name, major, minor)};
+        return error_with(ErrorCode::unavailable,
+                          "device {} ({}) has compute capability {}.{}; 7.5 is the least", device,
+                          facts.name, major, minor);
     }
     const cudaError_t loaded = load_kernels();
     if (loaded == cudaErrorNoKernelImageForDevice || loaded == cudaErrorUnsupportedPtxVersion) {
         (void)check(loaded, "load_kernels");
-        return Error{ErrorCode::unavailable,
-                     fmt::format("this build has no code for device {} ({}, compute capability "
-                                 "{}.{}): build it there with "
-                                 "-DGLOVED_CUDA_ARCHITECTURES=native, or use --engine cpu",
-                                 device, facts.name, major, minor)};
+        return error_with(
+            ErrorCode::unavailable,
+            "this build has no code for device {} ({}, compute capability {}.{}): build it there "
+            "with -DGLOVED_CUDA_ARCHITECTURES=native, or use --engine cpu",
+            device, facts.name, major, minor);
     }
     if (Status done = check(loaded, "load_kernels"); !done) return done.error();
     facts.shape.integer_products = major >= 8;
@@ -82,10 +81,10 @@ Result<DeviceFacts> read_device(int device) {
 
 Status check_shard_rows(std::size_t rows) {
     if (rows <= kMaxShardRows) return {};
-    return Error{ErrorCode::unavailable,
-                 fmt::format("{} rows are too many for one device, which takes {}: spread them "
-                             "over several with --device, or use --engine cpu",
-                             rows, kMaxShardRows)};
+    return error_with(ErrorCode::unavailable,
+                      "{} rows are too many for one device, which takes {}: spread them over "
+                      "several with --device, or use --engine cpu",
+                      rows, kMaxShardRows);
 }
 
 Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRange rows,

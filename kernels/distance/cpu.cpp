@@ -1,12 +1,12 @@
 #include "kernels/distance/cpu.hpp"
 
-#include <fmt/format.h>
 #include <xmmintrin.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 
+#include "common/error_with.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/host_buffer.hpp"
 #include "kernels/distance/tile.hpp"
@@ -237,8 +237,8 @@ Result<std::unique_ptr<Engine>> make_cpu(PointsView points, Metric metric,
         return std::unique_ptr<Engine>(
             std::make_unique<Cpu>(points, metric, *kernel, options.threads));
     }
-    return Error{ErrorCode::unavailable, fmt::format("no instruction set '{}': there are {}",
-                                                     options.simd, fmt::join(simd_names(), ", "))};
+    return error_with(ErrorCode::unavailable, "no instruction set '{}': there are {}", options.simd,
+                      fmt::join(simd_names(), ", "));
 }
 
 std::vector<std::string> simd_names() {

@@ -1,9 +1,10 @@
 #include "kernels/distance/host_buffer.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
+
+#include "common/error_with.hpp"
 
 namespace gloved::kernels::distance {
 
@@ -12,10 +13,9 @@ Result<double> HostBuffer::time_all(Engine& engine, std::size_t rows) {
     const double memory_bytes = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
                                 static_cast<double>(::sysconf(_SC_PAGESIZE));
     if (bytes > memory_bytes / 2) {
-        return Error{
-            ErrorCode::unavailable,
-            fmt::format("all distances of {} rows take {:.1f} GB, more than half of the memory",
-                        rows, bytes / 1e9)};
+        return error_with(ErrorCode::unavailable,
+                          "all distances of {} rows take {:.1f} GB, more than half of the memory",
+                          rows, bytes / 1e9);
     }
     if (!values_) values_.reset(new float[rows * rows]);
     const auto begun = std::chrono::steady_clock::now();

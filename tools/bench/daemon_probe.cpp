@@ -1,7 +1,6 @@
 #include "tools/bench/daemon_probe.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -23,6 +22,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "common/process_memory.hpp"
 #include "common/wire/line_splitter.hpp"
@@ -75,8 +75,8 @@ class Connection {
         const auto status = wire::parse_status_line(*first);
         if (!status) return status.error();
         if (!status->ok) {
-            return Error{ErrorCode::unavailable,
-                         fmt::format("the daemon answers {}: {}", status->code, status->message)};
+            return error_with(ErrorCode::unavailable, "the daemon answers {}: {}", status->code,
+                              status->message);
         }
         for (std::size_t left = status->lines; left > 0; --left) {
             if (const auto skipped = line(); !skipped) return skipped.error();
@@ -194,9 +194,8 @@ class Daemon {
         ::posix_spawn_file_actions_destroy(&actions);
         if (fault != 0) {
             daemon.pid_ = -1;
-            return Error{
-                ErrorCode::unavailable,
-                fmt::format("{}: cannot start: {}", options.program, std::strerror(fault))};
+            return error_with(ErrorCode::unavailable, "{}: cannot start: {}", options.program,
+                              std::strerror(fault));
         }
         return daemon;
     }
@@ -259,8 +258,8 @@ class Daemon {
             }
             std::this_thread::sleep_for(kConnectEvery);
         }
-        return Error{ErrorCode::unavailable,
-                     fmt::format("the daemon {}; it said: {}", else_it, end_of_log())};
+        return error_with(ErrorCode::unavailable, "the daemon {}; it said: {}", else_it,
+                          end_of_log());
     }
     bool ended() const { return ::waitpid(pid_, nullptr, WNOHANG) == pid_; }
     std::string end_of_log() const {

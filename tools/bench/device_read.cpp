@@ -1,7 +1,5 @@
 #include "tools/bench/device_read.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -9,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "kernels/cuda/runtime.hpp"
 #include "tools/bench/device_read_launch.hpp"
 
@@ -70,8 +69,8 @@ Result<DeviceFacts> start_device(int device) {
         return Error{ErrorCode::unavailable, counted.error().message};
     }
     if (device < 0 || device >= count) {
-        return Error{ErrorCode::unavailable,
-                     fmt::format("there is no device {}: there are {}", device, count)};
+        return error_with(ErrorCode::unavailable, "there is no device {}: there are {}", device,
+                          count);
     }
     if (Status used = use_device(device); !used) return used.error();
     // Creates the context now, not in the first call that needs it.

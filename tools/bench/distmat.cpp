@@ -1,7 +1,5 @@
 #include "tools/bench/distmat.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "cli/signals.hpp"
+#include "common/error_with.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/registry.hpp"
 #include "kernels/thread_pool.hpp"
@@ -119,10 +118,10 @@ class Sample {
             for (std::size_t i = 0; i < rectangle.rows; i += step_, right += rows_) {
                 if (std::memcmp(out_.data() + i * rows_, right, rows_ * sizeof(float)) == 0)
                     continue;
-                return Error{ErrorCode::internal,
-                             fmt::format("rung {} is wrong: of {} x {}, the distances of row {} "
-                                         "are not the canonical ones",
-                                         rung, rows_, dim_, rectangle.first_row + i)};
+                return error_with(ErrorCode::internal,
+                                  "rung {} is wrong: of {} x {}, the distances of row {} are not "
+                                  "the canonical ones",
+                                  rung, rows_, dim_, rectangle.first_row + i);
             }
         }
         return {};
@@ -245,9 +244,9 @@ Status print_distmat(const DistmatSettings& settings, const std::string& process
     if (!device_name.empty()) print_note(settings.format, "device     " + device_name);
     print_note(
         settings.format,
-        fmt::format("runs       {} of each, or as many as take {:.0f} s, after one that does not "
-                    "count",
-                    settings.repeat, settings.seconds));
+        fmt::format(
+            "runs       {} of each, or as many as take {:.0f} s, after one that does not count",
+            settings.repeat, settings.seconds));
     std::fflush(stdout);
     std::vector<DistmatSize> sizes;
     for (const auto& [rows, dim] : settings.sizes) {

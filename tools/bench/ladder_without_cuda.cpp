@@ -1,6 +1,5 @@
 // The ladder in a build without CUDA: only its first rung, which runs on the CPU.
-#include <fmt/format.h>
-
+#include "common/error_with.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
 #include "kernels/cuda/ladder/rungs.hpp"
 
@@ -17,7 +16,7 @@ Result<std::shared_ptr<const ResidentModel>> make_resident_model(const format::M
 Result<std::unique_ptr<Rung>> make_rung(std::string_view name, const format::Model& model,
                                         std::shared_ptr<const ResidentModel> resident, int device) {
     if (name == kV0.name) return make_v0({model, std::move(resident), device});
-    return Error{ErrorCode::unavailable, fmt::format("rung {} needs a build with CUDA", name)};
+    return error_with(ErrorCode::unavailable, "rung {} needs a build with CUDA", name);
 }
 
 }  // namespace gloved::kernels::ladder

@@ -1,7 +1,5 @@
 #include "tools/bench/leak.hpp"
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "cli/signals.hpp"
+#include "common/error_with.hpp"
 #include "common/process_memory.hpp"
 #include "kernels/registry.hpp"
 #include "tools/bench/device_read.hpp"
@@ -96,9 +95,8 @@ Status print_leaks(const format::Model& model, const Settings& settings) {
                fmt::format("{} queries in {:.1f} s, every {}th a batch of {}",
                            grouped(settings.leak_queries), ms / 1000, kBatchEvery, kBatch));
     if (device && *after->device_bytes > *before->device_bytes) {
-        return Error{ErrorCode::internal,
-                     fmt::format("the device has {} bytes more in use than before",
-                                 *after->device_bytes - *before->device_bytes)};
+        return error_with(ErrorCode::internal, "the device has {} bytes more in use than before",
+                          *after->device_bytes - *before->device_bytes);
     }
     return {};
 }

@@ -1,7 +1,5 @@
 #include "tools/bench/loads.hpp"
 
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "cli/signals.hpp"
+#include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/thread_pool.hpp"
@@ -64,8 +63,8 @@ Status read_sample(const Sample& sample, const Settings& settings, std::size_t d
     const auto summary = source::read_source(*input, options, {});
     if (!summary) return summary.error();
     if (summary->rows < summary->lines / 2) {
-        return Error{ErrorCode::internal, fmt::format("{} of {} lines of the sample were read",
-                                                      summary->rows, summary->lines)};
+        return error_with(ErrorCode::internal, "{} of {} lines of the sample were read",
+                          summary->rows, summary->lines);
     }
     return {};
 }

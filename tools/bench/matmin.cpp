@@ -1,7 +1,6 @@
 #include "tools/bench/matmin.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "cli/signals.hpp"
+#include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "kernels/reduce/registry.hpp"
 #include "kernels/thread_pool.hpp"
@@ -61,10 +61,10 @@ template <class T>
 Status check(const std::string& rung, const MinMax<T>& range, const Text& text) {
     if (same(range.minimum(), text.answer.minimum) && same(range.maximum(), text.answer.maximum))
         return {};
-    return Error{ErrorCode::internal,
-                 fmt::format("{} is wrong: its smallest or largest elements are not those of the "
-                             "plain loop over the numbers as they were drawn",
-                             rung)};
+    return error_with(ErrorCode::internal,
+                      "{} is wrong: its smallest or largest elements are not those of the plain "
+                      "loop over the numbers as they were drawn",
+                      rung);
 }
 
 matmin::ReadOptions read_options(const MatminSettings& settings) {

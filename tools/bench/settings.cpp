@@ -92,8 +92,8 @@ cli::Options describe_options() {
     boost::program_options::options_description engines("Engines");
     cli::OptionAdder{engines}  //
     ("engine", cli::value("NAME|all", "cpu"),
-     "engine to measure: cpu, cuda, auto (cuda if it can run here, else cpu), or all that can "
-     "run here")  //
+     "engine to measure: cpu, cuda, auto (cuda if it can run here, else cpu), or all that can run "
+     "here")  //
         ("simd", cli::value("NAME|all"),
          "cpu: instruction set avx512, avx2 or baseline, or all of this machine's (default: the "
          "best one of this machine)")                                           //
@@ -102,8 +102,8 @@ cli::Options describe_options() {
         ("pin", cli::value("on|off", "on"),
          "cuda: lock the model in memory while it is copied to the GPU")  //
         ("planes", cli::value("on|off", "on"),
-         "search a copy of the model with 4 bits per number first, then read only the vectors "
-         "that it cannot rule out")  //
+         "search a copy of the model with 4 bits per number first, then read only the vectors that "
+         "it cannot rule out")  //
         ("gpu-memory", cli::value("BYTES"),
          "cuda: limit on the GPU's memory, e.g. 440M or 6G, where 1G is 1024M (default: all that "
          "is free)")  //
@@ -115,8 +115,8 @@ cli::Options describe_options() {
     boost::program_options::options_description other("Other measurements");
     cli::OptionAdder{other}  //
     ("rungs", cli::value("LIST|all"),
-     "measure successive versions of the search kernel instead of the engines: names with "
-     "commas between, v0 (CPU) to v5; the man page lists them")  //
+     "measure successive versions of the search kernel instead of the engines: names with commas "
+     "between, v0 (CPU) to v5; the man page lists them")  //
         ("rung-seconds", cli::value("S", "60"),
          "with --rungs: a version that has taken this many seconds skips its remaining rounds")  //
         ("loads",

@@ -1,7 +1,6 @@
 #include "tools/convert/convert.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <malloc.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "common/format/own_files.hpp"
 #include "common/format/planes.hpp"
@@ -167,12 +167,12 @@ Result<SortedRows> sort_buckets(RowBuckets& buckets, const ConvertOptions& optio
     if (options.duplicates == source::Duplicates::error && report.duplicates != 0) {
         const source::Duplicate& duplicate = report.duplicate_examples.front();
         const std::string_view unit = source::unit_of(report.source.format);
-        return Error{ErrorCode::bad_source,
-                     fmt::format("{}: {} {}: the word {} stands on {} {} already ({} such {}{}); "
-                                 "--duplicates first or last takes one of them",
-                                 options.input, unit, duplicate.dropped_line,
-                                 printable(duplicate.key), unit, duplicate.kept_line,
-                                 report.duplicates, unit, report.duplicates == 1 ? "" : "s")};
+        return error_with(ErrorCode::bad_source,
+                          "{}: {} {}: the word {} stands on {} {} already ({} such {}{}); "
+                          "--duplicates first or last takes one of them",
+                          options.input, unit, duplicate.dropped_line, printable(duplicate.key),
+                          unit, duplicate.kept_line, report.duplicates, unit,
+                          report.duplicates == 1 ? "" : "s");
     }
     return sorted;
 }
@@ -246,11 +246,11 @@ Status check_space(const format::Staging& staging, double bytes, double sure,
     const double free =
         static_cast<double>(filesystem.f_bavail) * static_cast<double>(filesystem.f_frsize);
     if (sure * bytes <= free) return {};
-    return Error{ErrorCode::io,
-                 fmt::format("{}: the conversion needs {}{:.3f} GB, with what it lays aside "
-                             "meanwhile, and the filesystem has {:.3f} GB free; make room, choose "
-                             "another place or keep fewer words (--limit)",
-                             options.model_dir, sure < 1 ? "about " : "", bytes / 1e9, free / 1e9)};
+    return error_with(ErrorCode::io,
+                      "{}: the conversion needs {}{:.3f} GB, with what it lays aside meanwhile, "
+                      "and the filesystem has {:.3f} GB free; make room, choose another place or "
+                      "keep fewer words (--limit)",
+                      options.model_dir, sure < 1 ? "about " : "", bytes / 1e9, free / 1e9);
 }
 
 /// Bytes of keys and values. In the spool they take no more: a row has 12 bytes beside key and
@@ -335,8 +335,8 @@ Result<source::SourceSummary> read_rows(source::Input& input, const format::Stag
     sink.inspect = [&](source::Batch& batch) { buckets.add(batch); };
     sink.commit = [&](source::Batch& batch) -> Status {
         if (buckets.rows() + batch.rows() > format::kMaxRows) {
-            return Error{ErrorCode::bad_source,
-                         fmt::format("{}: more than {} words", options.input, format::kMaxRows)};
+            return error_with(ErrorCode::bad_source, "{}: more than {} words", options.input,
+                              format::kMaxRows);
         }
         progress.update(input.source_bytes());
         if (batch.sequence == 0) {

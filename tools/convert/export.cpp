@@ -1,7 +1,5 @@
 #include "tools/convert/export.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -15,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/error_with.hpp"
 #include "common/format/model.hpp"
 #include "common/npy.hpp"
 #include "common/output_file.hpp"
@@ -45,10 +44,10 @@ Result<std::vector<Row>> rows_by_rank(const Model& model) {
     for (std::size_t row = 0; row < model.rows(); ++row) {
         const std::uint32_t rank = model.ranks()[row];
         if (rank >= by_rank.size() || by_rank[rank] != kFree) {
-            return Error{ErrorCode::damaged,
-                         fmt::format("{}/{}: the ranks are not a permutation (row {} has {}); "
-                                     "gloved-verify tells more",
-                                     model.path(), format::kValuesFile, row, rank)};
+            return error_with(
+                ErrorCode::damaged,
+                "{}/{}: the ranks are not a permutation (row {} has {}); gloved-verify tells more",
+                model.path(), format::kValuesFile, row, rank);
         }
         by_rank[rank] = static_cast<Row>(row);
     }
@@ -228,11 +227,10 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
     if (Status written = write_rows(*model, *by_rank, *output, *progress, stop, append); !written)
         return written;
     if (const Row row = not_finite; row != kNone) {
-        return Error{
+        return error_with(
             ErrorCode::damaged,
-            fmt::format(
-                "{}/{}: row {} ({}) has a number that is not finite; gloved-verify tells more",
-                model->path(), format::kValuesFile, row, printable(model->key(row)))};
+            "{}/{}: row {} ({}) has a number that is not finite; gloved-verify tells more",
+            model->path(), format::kValuesFile, row, printable(model->key(row)));
     }
     if (Status synced = output->sync(); !synced) return synced;
     progress.reset();  // wipes its line before another is written

@@ -1,7 +1,5 @@
 #include "tools/convert/row_buckets.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -9,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::convert {
@@ -218,10 +217,10 @@ Status RowBuckets::check_index_size() const {
                                 first_lines_.size() * 2 * sizeof(std::uint64_t) +
                                 rows_ * kIndexBitsOfRow / 8;
     if (bytes <= max_index_bytes_) return {};
-    return Error{ErrorCode::bad_source,
-                 fmt::format("the source is too large to be kept in order in this memory ({} words "
-                             "so far); give a larger --memory, or take fewer words (--limit)",
-                             rows_)};
+    return error_with(ErrorCode::bad_source,
+                      "the source is too large to be kept in order in this memory ({} words so "
+                      "far); give a larger --memory, or take fewer words (--limit)",
+                      rows_);
 }
 
 /// Appends the slice's keys and ordinals to `loaded`, and to `numbers` its lines or, once sorted,

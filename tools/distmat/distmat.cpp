@@ -1,7 +1,5 @@
 #include "tools/distmat/distmat.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/error_with.hpp"
 #include "common/format/model.hpp"
 #include "common/npy.hpp"
 #include "common/output_file.hpp"
@@ -285,10 +284,10 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
     const std::size_t rows = matrix->rows();
     if (rows > kMaxRows) {
         const auto many = static_cast<double>(rows);
-        return Error{ErrorCode::bad_source,
-                     fmt::format("{}: all distances of {} rows would take {:.1f} EB, more than a "
-                                 "file can hold; take fewer rows",
-                                 options.input, rows, many * many * sizeof(float) / 1e18)};
+        return error_with(ErrorCode::bad_source,
+                          "{}: all distances of {} rows would take {:.1f} EB, more than a file can "
+                          "hold; take fewer rows",
+                          options.input, rows, many * many * sizeof(float) / 1e18);
     }
     Stopwatch preparing;
     std::optional<kernels::distance::Points> points;

@@ -1,7 +1,6 @@
 #include "tools/distmat/matrix.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -10,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include "common/error_with.hpp"
 #include "common/npy.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
@@ -30,7 +30,7 @@ using source::Input;
 constexpr std::size_t kPieceBytes = std::size_t{16} << 20;
 
 Error bad_source(const std::string& name, std::string_view what) {
-    return {ErrorCode::bad_source, fmt::format("{}: {}", name, what)};
+    return error_with(ErrorCode::bad_source, "{}: {}", name, what);
 }
 
 Result<Input> open_input(const std::string& path, const std::atomic<bool>& stop,
@@ -46,9 +46,8 @@ Result<npy::Header> matrix_header(std::string_view prefix, const std::string& na
     auto header = npy::parse_header(prefix, name);
     if (!header) return header;
     const auto again = [&](std::string_view what, std::string_view array) {
-        return Error{
-            ErrorCode::unsupported,
-            fmt::format("{}: {}; write it again with numpy.save(path, {})", name, what, array)};
+        return error_with(ErrorCode::unsupported,
+                          "{}: {}; write it again with numpy.save(path, {})", name, what, array);
     };
     if (header->type != npy::Type::float32 && header->type != npy::Type::float64) {
         return again(
@@ -73,14 +72,15 @@ Result<npy::Header> matrix_header(std::string_view prefix, const std::string& na
 Error wrong_length(const std::string& name, const npy::Header& header, std::uint64_t file_bytes) {
     const std::uint64_t wanted = header.data_offset + header.data_bytes;
     if (file_bytes < wanted) {
-        return {ErrorCode::damaged,
-                fmt::format("{}: ends at byte {}, and an array of shape ({}, {}) ends at byte {}; "
-                            "it is not complete, fetch or write it again",
-                            name, file_bytes, header.shape[0], header.shape[1], wanted)};
+        return error_with(ErrorCode::damaged,
+                          "{}: ends at byte {}, and an array of shape ({}, {}) ends at byte {}; it "
+                          "is not complete, fetch or write it again",
+                          name, file_bytes, header.shape[0], header.shape[1], wanted);
     }
-    return {ErrorCode::damaged, fmt::format("{0}: continues after its array, which ends at byte "
-                                            "{1}; if the array is what you want: head -c {1} FILE",
-                                            name, wanted)};
+    return error_with(ErrorCode::damaged,
+                      "{0}: continues after its array, which ends at byte {1}; if the array is "
+                      "what you want: head -c {1} FILE",
+                      name, wanted);
 }
 
 /// Reads the array; `begun` is the part of it that was read already.
@@ -252,9 +252,8 @@ std::string Matrix::row_name(std::size_t row) const {
 
 Status Matrix::verify_size() const {
     if (mapped_.has_kept_its_size()) return {};
-    return Error{
-        ErrorCode::damaged,
-        fmt::format("{}: became shorter or longer while it was read; run it again", name_)};
+    return error_with(ErrorCode::damaged,
+                      "{}: became shorter or longer while it was read; run it again", name_);
 }
 
 Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options,

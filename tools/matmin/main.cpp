@@ -78,10 +78,8 @@ cli::Options describe_options() {
          "type of the numbers (default: float64 for text, its own type for an array)")  //
         ("engine", cli::value("auto|cuda|cpu|sequential|original", "auto"),
          "what computes: all threads that read (cpu), one thread (sequential), a GPU (cuda), or a "
-         "GPU by "
-         "the slower method of the student project from which gloved descends (original). auto is "
-         "cpu: "
-         "reading takes most of the time, even if there is a GPU")                            //
+         "GPU by the slower method of the student project from which gloved descends (original). "
+         "auto is cpu: reading takes most of the time, even if there is a GPU")               //
         ("times", "print on stderr how long reading, copying to a GPU and computing take")    //
         ("threads", cli::value("T"), "threads that read (default: one per core, at most 8)")  //
         ("member", cli::value("NAME"), "file to read from a zip archive, if it has several");

@@ -1,6 +1,5 @@
 #include "tools/matmin/npy_reader.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "tools/source/ordered_pipeline.hpp"
@@ -33,7 +33,7 @@ struct Part {
 };
 
 Error bad_source(const source::Input& input, const std::string& message) {
-    return {ErrorCode::bad_source, fmt::format("{}: {}", input.name(), message)};
+    return error_with(ErrorCode::bad_source, "{}: {}", input.name(), message);
 }
 
 template <class F>

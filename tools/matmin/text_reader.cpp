@@ -1,7 +1,5 @@
 #include "tools/matmin/text_reader.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -10,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "tools/matmin/text_part.hpp"
@@ -45,7 +44,7 @@ struct Beginning {
 };
 
 Error bad_source(const source::Input& input, const std::string& message) {
-    return {ErrorCode::bad_source, fmt::format("{}: {}", input.name(), message)};
+    return error_with(ErrorCode::bad_source, "{}: {}", input.name(), message);
 }
 Error bad_line(const source::Input& input, std::uint64_t line, const std::string& message) {
     return bad_source(input, fmt::format("line {}: {}", line + 1, message));

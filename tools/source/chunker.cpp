@@ -1,12 +1,11 @@
 #include "tools/source/chunker.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "tools/source/record.hpp"
 
 namespace gloved::source {
@@ -157,13 +156,12 @@ class RecordChunker : public Chunker {
         } else if (record.state == Record::State::no_blank) {
             // Records before it are returned first, so that a fault in them is reported first.
             if (at == 0) {
-                return Error{
+                return error_with(
                     ErrorCode::bad_source,
-                    fmt::format(
-                        "{}: word {} (byte {}): no blank ends the word within {} KiB; the file is "
-                        "damaged, or holds other than {} numbers a word; fetch it again",
-                        input_.name(), records_ + 1, offset_, kMaxWordBytes >> 10,
-                        options_.detected.dim)};
+                    "{}: word {} (byte {}): no blank ends the word within {} KiB; the file is "
+                    "damaged, or holds other than {} numbers a word; fetch it again",
+                    input_.name(), records_ + 1, offset_, kMaxWordBytes >> 10,
+                    options_.detected.dim);
             }
             carry_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end());
         } else if (input_ended_) {

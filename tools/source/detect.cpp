@@ -212,10 +212,10 @@ Error binary_data() {
 
 Error no_numbers(const std::vector<std::string_view>& lines, std::size_t offset) {
     if (lines.empty()) {
-        return bad_source(fmt::format(
-            "line 1 (byte {}): no line end within {} MiB; this is not GloVe text, fetch the text "
-            "file",
-            offset, kHeadBytes >> 20));
+        return bad_source(
+            fmt::format("line 1 (byte {}): no line end within {} MiB; this is not GloVe text, "
+                        "fetch the text file",
+                        offset, kHeadBytes >> 20));
     }
     const bool tabs = lines[0].find('\t') != std::string_view::npos;
     return bad_source(fmt::format(
@@ -242,10 +242,10 @@ Status detect_plain(const std::vector<std::string_view>& lines, SourceFormat for
     if (width == 0) return no_numbers(lines, detected.body_offset);
     detected.dim = width;
     if (format == SourceFormat::norms && --detected.dim == 0) {
-        return bad_source(fmt::format(
-            "line 1 (byte {}): the lines hold one number each; text with norms has a norm "
-            "and a vector; --format glove takes it without",
-            detected.body_offset));
+        return bad_source(
+            fmt::format("line 1 (byte {}): the lines hold one number each; text with norms has a "
+                        "norm and a vector; --format glove takes it without",
+                        detected.body_offset));
     }
     return {};
 }
@@ -264,10 +264,10 @@ Status detect_header(std::string_view head, const std::vector<std::string_view>&
                         place, shown));
     }
     if (header->dim < 1 || header->dim > format::kMaxDim) {
-        return bad_source(fmt::format(
-            "{}: the header {} gives {} numbers a word; 1 to {} can be taken; if this is no "
-            "header, --format glove takes it as a word",
-            place, shown, header->dim, format::kMaxDim));
+        return bad_source(
+            fmt::format("{}: the header {} gives {} numbers a word; 1 to {} can be taken; if this "
+                        "is no header, --format glove takes it as a word",
+                        place, shown, header->dim, format::kMaxDim));
     }
     if (detected.dim != 0 && detected.dim != header->dim) {
         return bad_source(

@@ -1,7 +1,6 @@
 #include "tools/source/input.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <new>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "common/quoting.hpp"
 
 namespace gloved::source {
@@ -61,7 +61,7 @@ Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop
     auto status = file_status(input.fd_, path);
     if (!status) return status.error();
     if (S_ISDIR(status->st_mode))
-        return Error{ErrorCode::io, fmt::format("{}: is a directory, not a file", path)};
+        return error_with(ErrorCode::io, "{}: is a directory, not a file", path);
     const bool seekable = S_ISREG(status->st_mode);
     if (seekable) {
         input.total_bytes_ = static_cast<std::uint64_t>(status->st_size);
@@ -73,11 +73,10 @@ Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop
     if (std::any_of(std::begin(kZipMagics), std::end(kZipMagics),
                     [&](auto magic) { return head.starts_with(magic); })) {
         if (!seekable) {
-            return Error{ErrorCode::bad_source,
-                         fmt::format("{}: a zip archive cannot be read from a pipe, as its "
-                                     "directory stands at its end; "
-                                     "save it to a file and give the file's name",
-                                     path)};
+            return error_with(ErrorCode::bad_source,
+                              "{}: a zip archive cannot be read from a pipe, as its directory "
+                              "stands at its end; save it to a file and give the file's name",
+                              path);
         }
         auto opened = ZipMember::open(input.fd_, path, member);
         if (!opened) return opened.error();
@@ -90,10 +89,9 @@ Result<Input> Input::open(const std::string& path, const std::atomic<bool>& stop
 
 Status Input::check_member(const std::string& member) const {
     if (member.empty() || zip_) return {};
-    return Error{
-        ErrorCode::bad_source,
-        fmt::format("{}: --member {} is given, but this is not a zip archive; leave --member out",
-                    name_, printable(member, 255))};
+    return error_with(ErrorCode::bad_source,
+                      "{}: --member {} is given, but this is not a zip archive; leave --member out",
+                      name_, printable(member, 255));
 }
 
 std::optional<std::uint64_t> Input::checksum() const {
@@ -158,10 +156,10 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
             if (block_.empty()) {
                 inflater_->ended = true;
                 if (inflater_->member_ended) break;
-                return Error{ErrorCode::bad_source,
-                             fmt::format("{}: the gzip data ends too early, at byte {}; the "
-                                         "download is not complete, fetch it again",
-                                         name_, source_bytes_)};
+                return error_with(ErrorCode::bad_source,
+                                  "{}: the gzip data ends too early, at byte {}; the download is "
+                                  "not complete, fetch it again",
+                                  name_, source_bytes_);
             }
         }
         const std::uint64_t at = source_bytes_ - (block_.size() - block_used_);
@@ -172,11 +170,10 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
                 continue;
             }
             if (block_[block_used_] != kGzipMagic[0]) {
-                return Error{ErrorCode::bad_source,
-                             fmt::format("{0}: other data follows the gzip data at byte {1}; fetch "
-                                         "the download again, "
-                                         "or take what is before it: head -c {1} FILE",
-                                         name_, at)};
+                return error_with(ErrorCode::bad_source,
+                                  "{0}: other data follows the gzip data at byte {1}; fetch the "
+                                  "download again, or take what is before it: head -c {1} FILE",
+                                  name_, at);
             }
             ::inflateReset(&stream);
             inflater_->member_ended = false;
@@ -195,12 +192,11 @@ Result<std::size_t> Input::inflate(std::span<char> buffer) {
         } else if (state == Z_MEM_ERROR) {
             throw std::bad_alloc();
         } else if (state != Z_OK && state != Z_BUF_ERROR) {
-            return Error{
+            return error_with(
                 ErrorCode::bad_source,
-                fmt::format(
-                    "{}: the gzip data is damaged near byte {} ({}); fetch the download again",
-                    name_, source_bytes_ - stream.avail_in,
-                    stream.msg == nullptr ? "preset dictionary" : stream.msg)};
+                "{}: the gzip data is damaged near byte {} ({}); fetch the download again", name_,
+                source_bytes_ - stream.avail_in,
+                stream.msg == nullptr ? "preset dictionary" : stream.msg);
         }
     }
     return filled;

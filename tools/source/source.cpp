@@ -1,12 +1,11 @@
 #include "tools/source/source.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 #include "tools/source/record.hpp"
 #include "tools/source/stanford.hpp"
@@ -182,7 +181,7 @@ class SourceReader {
 
   private:
     Error bad_source(const std::string& message) const {
-        return {ErrorCode::bad_source, fmt::format("{}: {}", input_.name(), message)};
+        return error_with(ErrorCode::bad_source, "{}: {}", input_.name(), message);
     }
     void say(const std::string& message) const {
         if (sink_.say) sink_.say(fmt::format("{}: {}", input_.name(), message));

@@ -1,7 +1,6 @@
 #include "tools/source/zip_member.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <zip.h>
 
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "common/quoting.hpp"
 
@@ -39,8 +39,8 @@ Error zip_fault(const std::string& path, zip_error_t* error, const std::string& 
         ::zip_error_code_zip(error) == ZIP_ER_READ && ::zip_error_code_system(error) != 0;
     if (of_system)
         return system_error(path, "cannot read the zip archive", ::zip_error_code_system(error));
-    return {ErrorCode::bad_source, fmt::format("{}: {} ({}); fetch the download again", path, what,
-                                               ::zip_error_strerror(error))};
+    return error_with(ErrorCode::bad_source, "{}: {} ({}); fetch the download again", path, what,
+                      ::zip_error_strerror(error));
 }
 
 /// A libzip source that reads the archive. libzip's own reads 4 KiB at a time and fails at EINTR.
@@ -189,13 +189,12 @@ Status check_directory(int fd, std::uint64_t size, const std::string& path) {
         }
         if (bytes <= kMaxZipDirectoryBytes || bytes > tail_at + at) continue;
         // Some programs write only the lower 16 bits of the number of members: hence «or more».
-        return Error{
-            ErrorCode::bad_source,
-            fmt::format("{}: the zip archive holds {} members or more, and their directory takes "
-                        "{} bytes; at most {} bytes, {} members, are read; unpack the one file, "
-                        "for stdin (-): unzip -p ARCHIVE MEMBER | ...",
-                        path, members, bytes, kMaxZipDirectoryBytes,
-                        kMaxZipDirectoryBytes / kMinMemberBytes)};
+        return error_with(ErrorCode::bad_source,
+                          "{}: the zip archive holds {} members or more, and their directory takes "
+                          "{} bytes; at most {} bytes, {} members, are read; unpack the one file, "
+                          "for stdin (-): unzip -p ARCHIVE MEMBER | ...",
+                          path, members, bytes, kMaxZipDirectoryBytes,
+                          kMaxZipDirectoryBytes / kMinMemberBytes);
     }
     return {};
 }
@@ -238,7 +237,7 @@ std::string list_of(const std::vector<Member>& files) {
 Result<const Member*> choose_member(const std::vector<Member>& files, const std::string& path,
                                     const std::string& wanted) {
     const auto bad_source = [&](const std::string& what) {
-        return Error{ErrorCode::bad_source, fmt::format("{}: {}", path, what)};
+        return error_with(ErrorCode::bad_source, "{}: {}", path, what);
     };
     if (files.empty())
         return bad_source("the zip archive holds no files; fetch the download again");
@@ -288,10 +287,10 @@ Result<ZipMember> ZipMember::open(int fd, const std::string& path, const std::st
     ::zip_error_init(&error);
     opened.archive_.reset(ArchiveReader::open(std::move(own), size, &error));
     if (opened.archive_ == nullptr) {
-        const Error fault = zip_fault(
-            path, &error,
-            "this begins like a zip archive, but its directory, which stands at its end, is "
-            "missing or damaged: the download is not complete");
+        const Error fault =
+            zip_fault(path, &error,
+                      "this begins like a zip archive, but its directory, which stands at its end, "
+                      "is missing or damaged: the download is not complete");
         ::zip_error_fini(&error);
         return fault;
     }
@@ -303,8 +302,8 @@ Result<ZipMember> ZipMember::open(int fd, const std::string& path, const std::st
     if (!chosen) return chosen.error();
     const auto& [index, name, status] = **chosen;
     if (const auto refusal = unsupported_reason(status)) {
-        return Error{ErrorCode::bad_source,
-                     fmt::format("{}: the member {} {}", path, printable(name, 255), *refusal)};
+        return error_with(ErrorCode::bad_source, "{}: the member {} {}", path, printable(name, 255),
+                          *refusal);
     }
     opened.name_ = name;
     opened.packed_bytes_ = status.comp_size;

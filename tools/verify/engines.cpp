@@ -1,7 +1,5 @@
 #include "tools/verify/engines.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/error_with.hpp"
 #include "common/progress.hpp"
 #include "kernels/registry.hpp"
 #include "tools/source/ordered_pipeline.hpp"
@@ -143,8 +142,8 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Round& round,
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
         if (!got) return got.error();
         if (got->size() != batch.queries.size()) {
-            return Error{ErrorCode::internal, fmt::format("{} answers for {} queries", got->size(),
-                                                          batch.queries.size())};
+            return error_with(ErrorCode::internal, "{} answers for {} queries", got->size(),
+                              batch.queries.size());
         }
         for (std::size_t i = 0; i < got->size(); ++i) {
             const Answer& answer = (*got)[i];
@@ -323,7 +322,7 @@ Result<std::vector<Way>> choose_ways(std::vector<Way> ways, const EngineChecks& 
         }
         std::string names;
         for (const Way& way : ways) names += (names.empty() ? "" : ", ") + way.name;
-        return Error{ErrorCode::bad_request, fmt::format("no way '{}': there are {}", name, names)};
+        return error_with(ErrorCode::bad_request, "no way '{}': there are {}", name, names);
     };
     std::vector<Way> chosen;
     if (!checks.reference.empty()) {

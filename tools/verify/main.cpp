@@ -61,8 +61,8 @@ cli::Options describe_options() {
     cli::Options options;
     cli::OptionAdder{options.shown}  //
     ("source", cli::value("INPUT"),
-     "also compare every word, number and rank with the download that the model was made "
-     "from; - is stdin")  //
+     "also compare every word, number and rank with the download that the model was made from; - "
+     "is stdin")  //
         ("quick",
          "check only what gloved checks at start: headers, sizes, words, and that the files belong "
          "together")  //

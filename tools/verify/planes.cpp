@@ -167,9 +167,9 @@ void report_padding(const Model& model, const Faults& not_zero, std::size_t unco
                                 : fmt::format("place {}, behind the last row", not_zero.first))});
     } else {
         report({"padding of planes", true,
-                fmt::format("zero behind dimensions and rows, and of {} rows whose norms no "
-                            "bound covers",
-                            uncovered)});
+                fmt::format(
+                    "zero behind dimensions and rows, and of {} rows whose norms no bound covers",
+                    uncovered)});
     }
 }
 

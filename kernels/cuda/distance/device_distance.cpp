@@ -1,7 +1,5 @@
 #include "kernels/cuda/distance/device_distance.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -11,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/error_with.hpp"
 #include "kernels/cuda/distance/launches.hpp"
 #include "kernels/cuda/runtime.hpp"
 #include "kernels/thread_pool.hpp"
@@ -141,10 +140,10 @@ class DeviceDistance final : public Engine {
             if (!free_bytes) return free_bytes.error();
             if (*free_bytes < kReserveBytes ||
                 rows_ > (*free_bytes - kReserveBytes) / sizeof(float) / stride) {
-                return Error{
+                return error_with(
                     ErrorCode::unavailable,
-                    fmt::format("{} x {} distances do not fit the {} MB that are free on device {}",
-                                rows_, rows_, *free_bytes / 1000000, device_)};
+                    "{} x {} distances do not fit the {} MB that are free on device {}", rows_,
+                    rows_, *free_bytes / 1000000, device_);
             }
             if (Status made = move_into(resident_, resident_.allocate(rows_ * stride)); !made)
                 return made.error();
@@ -200,10 +199,10 @@ class DeviceDistance final : public Engine {
         if (!free_bytes) return free_bytes.error();
         if (*free_bytes < kReserveBytes ||
             rows_ > (*free_bytes - kReserveBytes) / sizeof(float) / point_stride_) {
-            return Error{ErrorCode::unavailable,
-                         fmt::format("{} x {} points do not fit the {} MB that are free on device "
-                                     "{}; free some, or use --engine cpu",
-                                     rows_, dim_, *free_bytes / 1000000, device_)};
+            return error_with(ErrorCode::unavailable,
+                              "{} x {} points do not fit the {} MB that are free on device {}; "
+                              "free some, or use --engine cpu",
+                              rows_, dim_, *free_bytes / 1000000, device_);
         }
         if (Status made = move_into(stream_, Stream::create()); !made) return made;
         for (Event* event : {&begin_, &end_, &pieces_[0].done, &pieces_[1].done}) {
@@ -360,7 +359,7 @@ Result<std::unique_ptr<Engine>> make_device_distance(const std::string& rung, Po
     for (const RungEntry& entry : kRungs) {
         if (rung == entry.name) return DeviceDistance::create(entry, points, metric, options);
     }
-    return Error{ErrorCode::unavailable, fmt::format("there is no rung '{}' for distances", rung)};
+    return error_with(ErrorCode::unavailable, "there is no rung '{}' for distances", rung);
 }
 
 }  // namespace gloved::kernels::cuda

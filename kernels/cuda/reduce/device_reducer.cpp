@@ -1,7 +1,5 @@
 #include "kernels/cuda/reduce/device_reducer.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -10,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/error_with.hpp"
 #include "kernels/cuda/reduce/launches.hpp"
 #include "kernels/cuda/runtime.hpp"
 
@@ -199,10 +198,10 @@ class DeviceReducer final : public Reducer<T> {
             room -= room / 256;  // for what is gathered: four numbers for each 2,048
         room = std::min(room, most_bytes) / matrix_bytes;
         if (room == 0) {
-            return Error{ErrorCode::unavailable,
-                         fmt::format("device {} has {} MB free: too little for a matrix of {} "
-                                     "numbers; free some, or use --engine cpu",
-                                     device_, free_bytes / 1000000, width_)};
+            return error_with(ErrorCode::unavailable,
+                              "device {} has {} MB free: too little for a matrix of {} numbers; "
+                              "free some, or use --engine cpu",
+                              device_, free_bytes / 1000000, width_);
         }
         const std::size_t wanted = announced != 0
                                        ? static_cast<std::size_t>(announced)
