@@ -5,7 +5,6 @@
 
 #include "client/connection.hpp"
 #include "client/retrying_connection.hpp"
-#include "common/result.hpp"
 
 namespace gloved::client {
 

@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <utility>
 

@@ -1,5 +1,4 @@
 // gloved: reads options, serves the models or checks them, and returns an exit status.
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

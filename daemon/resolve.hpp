@@ -2,8 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "common/format/model.hpp"
 #include "common/result.hpp"

@@ -9,9 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "common/result.hpp"
 #include "common/wire/request.hpp"

@@ -9,7 +9,6 @@
 #include <list>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "common/wire/line_splitter.hpp"

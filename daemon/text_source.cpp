@@ -1,6 +1,5 @@
 #include "daemon/text_source.hpp"
 
-#include <cassert>
 #include <limits>
 #include <utility>
 

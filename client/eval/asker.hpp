@@ -6,7 +6,6 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <string_view>
 
 #include "client/connection.hpp"
 #include "client/retrying_connection.hpp"

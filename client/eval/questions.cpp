@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <utility>
 
 #include "common/error_with.hpp"
 #include "common/expr/expression.hpp"

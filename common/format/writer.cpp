@@ -1,7 +1,6 @@
 #include "common/format/writer.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

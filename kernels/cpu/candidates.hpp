@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
-#include <limits>
 #include <span>
 #include <vector>
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "common/format/model.hpp"
 #include "common/result.hpp"

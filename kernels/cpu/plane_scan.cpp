@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cassert>
-#include <cmath>
 #include <cstring>
 
 namespace gloved::kernels::cpu {

@@ -4,7 +4,6 @@
 // out a row that may belong to an answer.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>

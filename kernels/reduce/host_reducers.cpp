@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "kernels/thread_pool.hpp"

@@ -18,7 +18,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <random>
 #include <thread>
 #include <utility>
 

@@ -16,6 +16,7 @@
 #include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/thread_pool.hpp"
+#include "tools/bench/device_read.hpp"
 #include "tools/bench/table.hpp"
 
 namespace gloved::bench {

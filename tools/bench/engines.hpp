@@ -2,12 +2,10 @@
 // gloved-bench.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "common/format/model.hpp"
 #include "common/result.hpp"
-#include "tools/bench/device_read.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/settings.hpp"
 #include "tools/bench/words.hpp"

@@ -3,9 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "cli/signals.hpp"
 #include "common/error_with.hpp"

@@ -1,7 +1,6 @@
 // Checks the answers of a rung, a version of a kernel in kernels/cuda/ladder, before it is timed.
 #pragma once
 
-#include <cstddef>
 #include <span>
 
 #include "common/format/model.hpp"

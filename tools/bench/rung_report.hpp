@@ -1,10 +1,8 @@
 // Formats the times of the ladder's rungs (kernels/cuda/ladder) as tables, for gloved-bench.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 

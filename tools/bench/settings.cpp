@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <utility>
 
 #include "common/format/layout.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"

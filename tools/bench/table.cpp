@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <iterator>
 
 #include "common/quoting.hpp"
 

@@ -8,9 +8,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <chrono>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>

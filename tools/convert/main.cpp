@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"

@@ -7,10 +7,8 @@
 #include <cstdint>
 #include <limits>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/result.hpp"

@@ -1,7 +1,6 @@
 #include "tools/convert/spool.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

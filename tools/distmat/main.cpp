@@ -10,7 +10,6 @@
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"
 #include "common/program_main.hpp"
-#include "kernels/distance/cpu.hpp"
 #include "kernels/distance/registry.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bus_error.hpp"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "common/number.hpp"
 #include "common/quoting.hpp"

@@ -8,7 +8,6 @@
 #include <limits>
 #include <optional>
 #include <random>
-#include <span>
 #include <utility>
 #include <variant>
 

@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cstdint>
 #include <cstring>
-#include <limits>
-#include <optional>
 #include <utility>
 
 #include "common/error_with.hpp"
