@@ -335,11 +335,9 @@ Status CudaEngine::score_parts(const Task& task, RowRange range) {
     const std::span<const Row> excluded =
         task.fits_device() ? std::span<const Row>(task.excluded) : std::span<const Row>();
     for (const auto& shard : shards_) {
-        if (Status done =
-                shard->start_finish({any, task.query, excluded, task.k, 0}, product != nullptr);
-            !done) {
-            return done;
-        }
+        Status started =
+            shard->start_finish({any, task.query, excluded, task.k, 0}, product != nullptr);
+        if (!started) return started;
     }
     return {};
 }

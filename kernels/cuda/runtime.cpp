@@ -38,12 +38,10 @@ Result<std::size_t> free_device_bytes() {
 
 Result<int> processors_of(int device) {
     int processors = 0;
-    if (Status got =
-            check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-                  "cudaDeviceGetAttribute");
-        !got) {
-        return got.error();
-    }
+    const Status got =
+        check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+              "cudaDeviceGetAttribute");
+    if (!got) return got.error();
     return processors;
 }
 
@@ -64,11 +62,9 @@ Result<Event> Event::create() {
 
 Result<float> elapsed_ms(const Event& from, const Event& to) {
     float ms = 0;
-    if (Status read =
-            check(cudaEventElapsedTime(&ms, from.get(), to.get()), "cudaEventElapsedTime");
-        !read) {
-        return read.error();
-    }
+    const Status read =
+        check(cudaEventElapsedTime(&ms, from.get(), to.get()), "cudaEventElapsedTime");
+    if (!read) return read.error();
     return ms;
 }
 

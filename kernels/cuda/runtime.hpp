@@ -149,12 +149,10 @@ class PinnedBuffer : public Block<T, cudaFreeHost> {
     static Result<PinnedBuffer> allocate(std::size_t count) {
         if (count == 0) return PinnedBuffer();
         void* data = nullptr;
-        if (Status done = check(cudaHostAlloc(&data, count * sizeof(T),
-                                              cudaHostAllocPortable | cudaHostAllocMapped),
-                                "cudaHostAlloc");
-            !done) {
-            return done.error();
-        }
+        const Status allocated = check(
+            cudaHostAlloc(&data, count * sizeof(T), cudaHostAllocPortable | cudaHostAllocMapped),
+            "cudaHostAlloc");
+        if (!allocated) return allocated.error();
         return PinnedBuffer(static_cast<T*>(data), count);
     }
 

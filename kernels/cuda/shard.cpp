@@ -52,11 +52,9 @@ Result<DeviceFacts> read_device(int device) {
     facts.shape.shared_bytes = static_cast<std::size_t>(shared);
     facts.shape.shared_bytes_processor = static_cast<std::size_t>(shared_processor);
     cudaDeviceProp properties{};
-    if (Status done =
-            check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-        !done) {
-        return done.error();
-    }
+    const Status described =
+        check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+    if (!described) return described.error();
     facts.name = properties.name;
     if (10 * major + minor < kOldestCapability) {
         return error_with(ErrorCode::unavailable,
@@ -152,20 +150,18 @@ Status Shard::fill(const format::Model& model, const float* vectors) {
         cudaMemsetAsync(buffers_.counters.data(), 0, buffers_.counters.bytes(), stream_.get());
     if (Status done = check(zeroed, "cudaMemsetAsync"); !done) return done;
     if (!uncovered.empty()) {
-        if (Status done =
-                copy_async(buffers_.uncovered.data(), uncovered.data(), uncovered.size(), stream_);
-            !done)
-            return done;
+        Status copied =
+            copy_async(buffers_.uncovered.data(), uncovered.data(), uncovered.size(), stream_);
+        if (!copied) return copied;
     }
     const cudaError_t launched =
         launch_invert_norms(buffers_.norms.data(), model_.rows, model_.groups, kMinNorm, kMaxNorm,
                             buffers_.inverse_norms.data(), stream_.get());
     if (Status done = check(launched, "launch of invert_norms"); !done) return done;
     if (model_.int8_codes.rows != nullptr) {
-        if (Status done =
-                check(launch_build_int8_codes(model_, stream_.get()), "launch of build_int8_codes");
-            !done)
-            return done;
+        Status built =
+            check(launch_build_int8_codes(model_, stream_.get()), "launch of build_int8_codes");
+        if (!built) return built;
     }
     return stream_.synchronize();
 }
@@ -173,12 +169,9 @@ Status Shard::fill(const format::Model& model, const float* vectors) {
 Status Shard::fill_plane(const planes::Plane& plane) {
     if (Status used = use_device(device_); !used) return used;
     const planes::PlaneShape here{rows_.size(), model_.dim};
-    if (Status done =
-            copy_async(buffers_.plane.data(), plane.group(rows_.first / planes::kGroupRows),
-                       here.bytes(), stream_);
-        !done) {
-        return done;
-    }
+    Status copied = copy_async(buffers_.plane.data(), plane.group(rows_.first / planes::kGroupRows),
+                               here.bytes(), stream_);
+    if (!copied) return copied;
     return stream_.synchronize();
 }
 

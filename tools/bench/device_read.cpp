@@ -79,10 +79,9 @@ Result<DeviceFacts> start_device(int device) {
     facts.start_ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     cudaDeviceProp properties{};
-    if (Status got = check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-        !got) {
-        return got.error();
-    }
+    const Status described =
+        check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+    if (!described) return described.error();
     int driver = 0;
     int runtime = 0;
     if (Status got = check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion"); !got)

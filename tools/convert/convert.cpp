@@ -152,10 +152,9 @@ Result<SortedRows> sort_buckets(RowBuckets& buckets, const ConvertOptions& optio
         dropped.add(std::move(item.dropped));
         return {};
     };
-    if (Status done = source::run_ordered<Item>(
-            plan.threads, source::pieces_of(buckets.size(), 1, stop), load, count);
-        !done)
-        return done.error();
+    const Status done = source::run_ordered<Item>(
+        plan.threads, source::pieces_of(buckets.size(), 1, stop), load, count);
+    if (!done) return done.error();
     sorted.kept.count();
     report.duplicates = dropped.count();
     for (const DroppedRow& row : dropped.listed()) {
@@ -225,10 +224,9 @@ Result<format::Header> write_model(const format::Staging& staging, const RowBuck
         progress.update(written_bytes += item.vectors.size() * sizeof(float));
         return {};
     };
-    if (Status written = source::run_ordered<Item>(
-            plan.threads, source::pieces_of(buckets.size(), 1, stop), place, append);
-        !written)
-        return written.error();
+    const Status written = source::run_ordered<Item>(
+        plan.threads, source::pieces_of(buckets.size(), 1, stop), place, append);
+    if (!written) return written.error();
     return writer->finish();
 }
 

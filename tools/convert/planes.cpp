@@ -56,17 +56,12 @@ Status write_planes(int directory_fd, const std::string& path, UniqueFd file, co
         piece.norms.resize(rows);
         piece.groups.resize((piece.last - piece.first) * shape.group_bytes());
         // Not mapped: pages of a mapping count as the process's own memory.
-        if (Status read =
-                read_all_at(values->get(), std::as_writable_bytes(std::span(piece.vectors)),
-                            vectors->offset + first_row * row_bytes, values_path);
-            !read) {
-            return read;
-        }
-        if (Status read = read_all_at(values->get(), std::as_writable_bytes(std::span(piece.norms)),
-                                      norms->offset + first_row * sizeof(double), values_path);
-            !read) {
-            return read;
-        }
+        Status read = read_all_at(values->get(), std::as_writable_bytes(std::span(piece.vectors)),
+                                  vectors->offset + first_row * row_bytes, values_path);
+        if (!read) return read;
+        read = read_all_at(values->get(), std::as_writable_bytes(std::span(piece.norms)),
+                           norms->offset + first_row * sizeof(double), values_path);
+        if (!read) return read;
         kernels::planes::build_groups({piece.vectors, piece.norms, shape.dim}, 0,
                                       piece.last - piece.first, piece.groups);
         return writer->write_groups(piece.first, piece.groups);
@@ -92,11 +87,9 @@ Result<PlanesAdded> add_planes(const std::string& model_dir, std::size_t threads
     if (!model) return model.error();
     auto file = staging->file();
     if (!file) return file.error();
-    if (Status written = write_planes(staging->directory_fd(), staging->path(), *std::move(file),
-                                      format::kNewPlanesFile, model->header(), threads, stop);
-        !written) {
-        return written.error();
-    }
+    const Status written = write_planes(staging->directory_fd(), staging->path(), *std::move(file),
+                                        format::kNewPlanesFile, model->header(), threads, stop);
+    if (!written) return written.error();
     if (stop) return source::interrupted();
     if (Status published = staging->publish(); !published) return published.error();
     const format::PlanesHeader header{model->header().rows, model->header().dim,

@@ -297,11 +297,9 @@ Result<std::vector<RowBuckets::Bucket>> RowBuckets::divide(const Bucket& bucket,
         lines.clear();
         vectors.resize(slice.rows * dim_);
         if (Status loaded = load_slice(slice, rows, lines); !loaded) return loaded.error();
-        if (Status read = spool_.read(slice.block, slice.vectors_offset,
-                                      std::as_writable_bytes(std::span(vectors)));
-            !read) {
-            return read.error();
-        }
+        const Status read = spool_.read(slice.block, slice.vectors_offset,
+                                        std::as_writable_bytes(std::span(vectors)));
+        if (!read) return read.error();
         auto slices =
             write_block({rows.keys, lines, rows.ordinals, vectors.data()}, slice.batch, borders);
         if (!slices) return slices.error();

@@ -70,11 +70,9 @@ Spool::Draft Spool::begin(std::size_t size) {
 
 Result<std::uint32_t> Spool::finish(Draft draft) {
     if (draft.buffer.empty()) return draft.number;
-    if (Status written = write_all_at(file_.get(), {draft.bytes, draft.size},
-                                      place_of(draft.number).offset, path_);
-        !written) {
-        return written.error();
-    }
+    const Status written =
+        write_all_at(file_.get(), {draft.bytes, draft.size}, place_of(draft.number).offset, path_);
+    if (!written) return written.error();
     const std::lock_guard lock(mutex_);
     buffers_.push_back(std::move(draft.buffer));
     return draft.number;

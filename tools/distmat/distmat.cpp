@@ -135,9 +135,8 @@ class Writer {
                 const std::size_t width = std::min(block, rows_ - column);
                 float* const corner = out + row * rows_ + column;
                 float* const mirror = row == column ? nullptr : out + column * rows_ + row;
-                if (Status ran = run({row, height, column, width}, corner, rows_, mirror, rows_);
-                    !ran)
-                    return ran;
+                Status ran = run({row, height, column, width}, corner, rows_, mirror, rows_);
+                if (!ran) return ran;
                 let_go(row, height);
                 if (mirror != nullptr) let_go(column, width);
                 done += height * width * (mirror != nullptr ? 2 : 1);
@@ -232,9 +231,8 @@ class Writer {
                 progress.update((row + piece.last) * rows_);
                 return output_.write(piece.text);
             };
-            if (Status done = source::run_ordered<Piece>(options_.threads, produce, fill, write);
-                !done)
-                return done;
+            Status done = source::run_ordered<Piece>(options_.threads, produce, fill, write);
+            if (!done) return done;
         }
         return {};
     }

@@ -232,9 +232,8 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
                                           reading.count + matrix, element / shape.columns,
                                           element % shape.columns));
         }
-        if (Status taken = merge_part(part.intake, part.intake.matrices(), *reducer, reading);
-            !taken)
-            return taken;
+        Status taken = merge_part(part.intake, part.intake.matrices(), *reducer, reading);
+        if (!taken) return taken;
         reading.count += part.intake.matrices();
         reading.bytes += part.bytes.size();
         return {};

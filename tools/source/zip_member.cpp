@@ -168,9 +168,8 @@ Status check_directory(int fd, std::uint64_t size, const std::string& path) {
     };
     std::string tail(std::min<std::uint64_t>(size, kMaxComment + kEndBytes + kLocatorBytes), '\0');
     const std::uint64_t tail_at = size - tail.size();
-    if (Status read = read_all_at(fd, std::as_writable_bytes(std::span(tail)), tail_at, path);
-        !read)
-        return read;
+    Status read = read_all_at(fd, std::as_writable_bytes(std::span(tail)), tail_at, path);
+    if (!read) return read;
     for (std::size_t at = 0; (at = tail.find("PK\5\6", at)) != std::string::npos; ++at) {
         if (tail.size() - at < kEndBytes) break;
         std::uint64_t members = number(tail, at + 10, 2);
@@ -179,11 +178,9 @@ Status check_directory(int fd, std::uint64_t size, const std::string& path) {
             const std::uint64_t end64_at = number(tail, at - kLocatorBytes + 8, 8);
             if (size < kEnd64Bytes || end64_at > size - kEnd64Bytes) continue;
             std::string end64(kEnd64Bytes, '\0');
-            if (Status read =
-                    read_all_at(fd, std::as_writable_bytes(std::span(end64)), end64_at, path);
-                !read) {
-                return read;
-            }
+            Status read64 =
+                read_all_at(fd, std::as_writable_bytes(std::span(end64)), end64_at, path);
+            if (!read64) return read64;
             members = number(end64, 32, 8);
             bytes = number(end64, 40, 8);
         }

@@ -253,10 +253,8 @@ Result<Tally> compare_with_oracle(const Round& round, const Answers& answers,
         tally.first.push_back(fault_name(round, numbers[item.first], "", *item.fault));
         return {};
     };
-    if (Status searched = source::run_ordered<Item>(round.threads, produce, search, note);
-        !searched) {
-        return searched.error();
-    }
+    const Status searched = source::run_ordered<Item>(round.threads, produce, search, note);
+    if (!searched) return searched.error();
     return tally;
 }
 

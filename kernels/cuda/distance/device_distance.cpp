@@ -185,11 +185,9 @@ class DeviceDistance final : public Engine {
     Status prepare(PointsView points) {
         if (Status used = use_existing_device(device_); !used) return used;
         cudaDeviceProp properties{};
-        if (Status got =
-                check(cudaGetDeviceProperties(&properties, device_), "cudaGetDeviceProperties");
-            !got) {
-            return got;
-        }
+        Status described =
+            check(cudaGetDeviceProperties(&properties, device_), "cudaGetDeviceProperties");
+        if (!described) return described;
         processors_ = properties.multiProcessorCount;
         description_ = fmt::format("{} (device {})", properties.name, device_);
         const auto free_bytes = free_device_bytes();

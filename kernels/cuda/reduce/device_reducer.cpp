@@ -105,11 +105,9 @@ class DeviceReducer final : public Reducer<T> {
                 std::min({values.size(), slot.buffer.size(), landing_.size() - landed_});
             std::memcpy(slot.buffer.data(), values.data(), count * sizeof(T));
             if (Status done = slot.copy.start(stream_); !done) return done;
-            if (Status done =
-                    copy_async(landing_.data() + landed_, slot.buffer.data(), count, stream_);
-                !done) {
-                return done;
-            }
+            Status copied =
+                copy_async(landing_.data() + landed_, slot.buffer.data(), count, stream_);
+            if (!copied) return copied;
             if (Status done = slot.copy.stop(stream_); !done) return done;
             landed_ += count;
             values = values.subspan(count);
