@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "common/elapsed.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
 #include "common/socket_places.hpp"
@@ -36,10 +37,7 @@ constexpr int kUsage = 2;
 
 const auto kStarted = std::chrono::steady_clock::now();
 
-double ms_since_start() {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - kStarted)
-        .count();
-}
+double ms_since_start() { return ms_since(kStarted); }
 
 /// Allows as many descriptors, and so connections, as the system lets this process have.
 void raise_descriptor_limit() {

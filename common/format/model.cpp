@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/elapsed.hpp"
 #include "common/error_with.hpp"
 #include "common/quoting.hpp"
 
@@ -60,17 +61,14 @@ Result<Model> Model::open(const std::string& path, WithPlanes planes) {
 
 Result<Model> Model::open_at(int directory_fd, const std::string& path, WithPlanes planes) {
     using Clock = std::chrono::steady_clock;
-    const auto elapsed_ms = [](Clock::time_point since) {
-        return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
-    };
     Model model;
     model.path_ = path;
     const auto begun = Clock::now();
     if (Status opened = model.open_values(directory_fd); !opened) return opened.error();
-    model.load_values_ms_ = elapsed_ms(begun);
+    model.load_values_ms_ = ms_since(begun);
     const auto values_open = Clock::now();
     if (Status opened = model.open_keys(directory_fd); !opened) return opened.error();
-    model.load_keys_ms_ = elapsed_ms(values_open);
+    model.load_keys_ms_ = ms_since(values_open);
     if (planes == WithPlanes::if_there) {
         if (Status opened = model.open_planes(directory_fd); !opened) return opened.error();
     }

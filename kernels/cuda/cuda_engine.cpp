@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/elapsed.hpp"
 #include "common/error_with.hpp"
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
@@ -24,10 +25,6 @@ namespace gloved::kernels::cuda {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point begun) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
-}
 
 /// Fewest queries of a pass over the plane; fewer are answered one by one.
 constexpr std::size_t kMinPlanePass = 4;

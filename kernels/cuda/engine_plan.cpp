@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "common/elapsed.hpp"
 #include "common/error_with.hpp"
 #include "kernels/cuda/upload.hpp"
 
@@ -17,10 +18,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint32_t kMinMaxBatch = 16;
 
 std::atomic<double> longest_count_ms = 0;
-
-double ms_since(Clock::time_point begun) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
-}
 
 /// The devices that the options name, all of which exist.
 Result<std::vector<int>> devices_of(const EngineOptions& options) {

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <vector>
 
+#include "common/elapsed.hpp"
 #include "kernels/cuda/runtime.hpp"
 
 namespace gloved::kernels::cuda {
@@ -22,10 +23,6 @@ constexpr std::size_t kPieceBytes = std::size_t{64} << 20;
 constexpr std::chrono::seconds kProgressPause{1};
 
 bool is_padded(std::size_t dim) { return dim % kStrideFloats != 0; }
-
-double ms_since(Clock::time_point begun) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
-}
 
 /// Rows of a piece: whole pages and whole rows, so that no copy reads from two locked pieces.
 std::size_t rows_of_piece(std::size_t dim) {

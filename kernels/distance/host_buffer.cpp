@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "common/elapsed.hpp"
 #include "common/error_with.hpp"
 
 namespace gloved::kernels::distance {
@@ -21,8 +22,7 @@ Result<double> HostBuffer::time_all(Engine& engine, std::size_t rows) {
     const auto begun = std::chrono::steady_clock::now();
     if (Status done = engine.run({0, rows, 0, rows}, values_.get(), rows, nullptr, 0); !done)
         return done.error();
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun)
-        .count();
+    return ms_since(begun);
 }
 
 }  // namespace gloved::kernels::distance

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "common/elapsed.hpp"
 #include "kernels/thread_pool.hpp"
 
 namespace gloved::kernels::reduce {
@@ -41,8 +42,7 @@ class HostReducer final : public Reducer<T> {
     static double time_ms(Work&& work) {
         const auto begin = std::chrono::steady_clock::now();
         work();
-        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-            .count();
+        return ms_since(begin);
     }
 
     ReducerOptions options_;

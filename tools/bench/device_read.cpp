@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/elapsed.hpp"
 #include "common/error_with.hpp"
 #include "kernels/cuda/runtime.hpp"
 #include "tools/bench/device_read_launch.hpp"
@@ -76,8 +77,7 @@ Result<DeviceFacts> start_device(int device) {
     // Creates the context now, not in the first call that needs it.
     if (Status made = check(cudaFree(nullptr), "cudaFree"); !made) return made.error();
     DeviceFacts facts;
-    facts.start_ms =
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    facts.start_ms = ms_since(begin);
     cudaDeviceProp properties{};
     const Status described =
         check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/signals.hpp"
+#include "common/elapsed.hpp"
 #include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/thread_pool.hpp"
@@ -58,10 +59,6 @@ Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
     named.on_device = is_on_device(kind);
     std::vector<std::pair<double, std::string>> said;
     const auto begin = std::chrono::steady_clock::now();
-    const auto so_far = [&] {
-        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-            .count();
-    };
     kernels::EngineOptions options;
     options.threads = settings.threads;
     options.simd = simd;
@@ -70,9 +67,9 @@ Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
     options.planes = settings.planes;
     options.gpu_memory_bytes = settings.gpu_memory_bytes;
     options.time_device = true;
-    options.log = [&](const std::string& line) { said.emplace_back(so_far(), line); };
+    options.log = [&](const std::string& line) { said.emplace_back(ms_since(begin), line); };
     auto engine = kernels::make_engine(kind, model, options);
-    const double ms = so_far();
+    const double ms = ms_since(begin);
     if (!engine) return engine.error();
     named.engine = *std::move(engine);
     const std::string description = named.engine->description();

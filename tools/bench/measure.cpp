@@ -14,6 +14,8 @@
 #include <functional>
 #include <numeric>
 
+#include "common/elapsed.hpp"
+
 namespace gloved::bench {
 namespace {
 
@@ -96,8 +98,7 @@ double Series::median_wait_ms() const {
 double time_ms(const std::function<void()>& work) {
     const auto begin = std::chrono::steady_clock::now();
     work();
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-        .count();
+    return ms_since(begin);
 }
 
 Result<std::vector<Series>> measure(std::span<const Contender> contenders, std::size_t rounds,

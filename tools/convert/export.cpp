@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/elapsed.hpp"
 #include "common/error_with.hpp"
 #include "common/format/model.hpp"
 #include "common/npy.hpp"
@@ -239,8 +240,7 @@ Status export_model(const ExportOptions& options, const std::atomic<bool>& stop,
         if (Status published = words->publish(); !published) return published;
     }
     if (Status published = output->publish(); !published) return published;
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    const double seconds = seconds_since(begun);
     say(fmt::format("{}: {} words of {} numbers, {} bytes{}; {:.1f} s", options.output,
                     model->rows(), model->dim(), output->bytes(),
                     npy ? fmt::format(", words in {}{}", options.output, kWordsSuffix) : "",

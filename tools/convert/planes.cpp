@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/elapsed.hpp"
 #include "common/files.hpp"
 #include "common/format/model.hpp"
 #include "common/format/planes.hpp"
@@ -94,9 +95,8 @@ Result<PlanesAdded> add_planes(const std::string& model_dir, std::size_t threads
     if (Status published = staging->publish(); !published) return published.error();
     const format::PlanesHeader header{model->header().rows, model->header().dim,
                                       model->generation(), 0};
-    return PlanesAdded{
-        header.rows, header.dim, header.generation, header.file_bytes(),
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()};
+    return PlanesAdded{header.rows, header.dim, header.generation, header.file_bytes(),
+                       seconds_since(begun)};
 }
 
 }  // namespace gloved::convert

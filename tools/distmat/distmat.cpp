@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/elapsed.hpp"
 #include "common/error_with.hpp"
 #include "common/format/model.hpp"
 #include "common/npy.hpp"
@@ -314,7 +315,7 @@ Status distmat(const DistmatOptions& options, const std::atomic<bool>& stop,
         if (stop) return source::interrupted();
         if (Status published = output->publish(); !published) return published;
     }
-    const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+    const double seconds = seconds_since(begun);
     const std::string what = options.top == 0
                                  ? "all distances"
                                  : fmt::format("the {} nearest", std::min(options.top, rows - 1));

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "common/elapsed.hpp"
 #include "common/result.hpp"
 #include "kernels/reduce/min_max.hpp"
 #include "kernels/reduce/reducer.hpp"
@@ -62,12 +63,6 @@ struct Reading {
 /// Reading::range. An error ends the reading.
 template <class T>
 using Begin = std::function<Result<kernels::reduce::Reducer<T>*>(std::uint64_t count, Shape shape)>;
-
-/// Milliseconds since `begin`.
-inline double ms_since(std::chrono::steady_clock::time_point begin) {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-        .count();
-}
 
 /// Collects the numbers that one thread parses from a part of the source. Keeps them for a reducer,
 /// or reduces them every few thousand numbers, while they are in the cache. Reused for every part.

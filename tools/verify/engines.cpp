@@ -12,6 +12,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/elapsed.hpp"
 #include "common/error_with.hpp"
 #include "common/progress.hpp"
 #include "kernels/registry.hpp"
@@ -138,8 +139,7 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Round& round,
     const auto take = [&](Batch& batch) -> Status {
         const auto begun = std::chrono::steady_clock::now();
         const auto got = engine.run(batch.queries);
-        tally.seconds +=
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        tally.seconds += seconds_since(begun);
         if (!got) return got.error();
         if (got->size() != batch.queries.size()) {
             return error_with(ErrorCode::internal, "{} answers for {} queries", got->size(),
