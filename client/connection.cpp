@@ -50,9 +50,8 @@ std::string seconds(std::chrono::milliseconds time) {
 
 std::optional<std::string_view> value_of(const Reply& stats, std::string_view key) {
     for (const std::string_view line : stats.lines) {
-        if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == '\t') {
+        if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == '\t')
             return line.substr(key.size() + 1);
-        }
     }
     return std::nullopt;
 }

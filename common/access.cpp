@@ -23,17 +23,15 @@ Status keep_list(int from, int to, const char* name, const std::string& path) {
         if (!has_no_list(errno))
             return system_error(path, "cannot read the access control list", errno);
         // `to` may have one from its parent's default.
-        if (::fremovexattr(to, name) != 0 && !has_no_list(errno)) {
+        if (::fremovexattr(to, name) != 0 && !has_no_list(errno))
             return system_error(path, "cannot remove the access control list", errno);
-        }
         return {};
     }
     std::vector<char> list(static_cast<std::size_t>(size));
     const ssize_t got = ::fgetxattr(from, name, list.data(), list.size());
     if (got < 0) return system_error(path, "cannot read the access control list", errno);
-    if (::fsetxattr(to, name, list.data(), static_cast<std::size_t>(got), 0) != 0) {
+    if (::fsetxattr(to, name, list.data(), static_cast<std::size_t>(got), 0) != 0)
         return system_error(path, "cannot set the access control list", errno);
-    }
     return {};
 }
 

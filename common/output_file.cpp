@@ -162,9 +162,8 @@ Status OutputFile::publish() {
     if (!fd_) return {};
     // Checked again: the first check may be long ago.
     if (Status kept = keep_access_of_target(); !kept) return kept;
-    if (::renameat(parent_.get(), staged_.c_str(), parent_.get(), name_.c_str()) != 0) {
+    if (::renameat(parent_.get(), staged_.c_str(), parent_.get(), name_.c_str()) != 0)
         return system_error(target_, "cannot publish", errno);
-    }
     staged_.clear();
     return sync_to_disk(parent_.get(), parent_path_);
 }
@@ -184,9 +183,8 @@ Result<UniqueFd> OutputFile::check_target() const {
                           what);
     }
     // Renaming needs no write permission on the file; respect a user who has removed it.
-    if (::faccessat(parent_.get(), name_.c_str(), W_OK, AT_EACCESS) != 0) {
+    if (::faccessat(parent_.get(), name_.c_str(), W_OK, AT_EACCESS) != 0)
         return system_error(target_, "exists and cannot be written", errno);
-    }
     UniqueFd old(::openat(parent_.get(), name_.c_str(),
                           O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
     if (!old && errno != ENOENT) return system_error(target_, "cannot open", errno);

@@ -78,9 +78,8 @@ Result<std::uint64_t> available_memory(const std::string& root) {
     const auto kibibytes = read_number(meminfo, "MemAvailable:");
     if (!kibibytes) return Error{ErrorCode::unavailable, meminfo + ": MemAvailable is not there"};
     std::uint64_t available = *kibibytes * 1024;
-    for (const std::string& directory : control_groups(root)) {
+    for (const std::string& directory : control_groups(root))
         available = std::min(available, available_in_group(directory).value_or(available));
-    }
     return available;
 }
 

@@ -13,9 +13,8 @@ std::vector<std::unique_ptr<EngineWorker>> workers_of(
     std::vector<std::unique_ptr<kernels::Engine>> engines, const Settings& settings) {
     std::vector<std::unique_ptr<EngineWorker>> workers;
     workers.reserve(engines.size());
-    for (auto& engine : engines) {
+    for (auto& engine : engines)
         workers.push_back(std::make_unique<EngineWorker>(name, model, std::move(engine), settings));
-    }
     return workers;
 }
 

@@ -150,9 +150,8 @@ void log_suppressed(bool at_the_end) {
     std::uint64_t suppressed = 0;
     {
         const std::lock_guard lock(limits().mutex);
-        for (const auto& [place, count] : limits().limiter.take_suppressed(now)) {
+        for (const auto& [place, count] : limits().limiter.take_suppressed(now))
             suppressed += count;
-        }
     }
     if (suppressed > 0) {
         write_log_always(

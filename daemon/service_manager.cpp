@@ -25,9 +25,8 @@ Result<std::optional<UniqueFd>> passed_socket() {
                      "socket unit one ListenStream= with a path"};
     }
     const int flags = ::fcntl(kFd, F_GETFL);
-    if (flags < 0 || ::fcntl(kFd, F_SETFL, flags | O_NONBLOCK) != 0) {
+    if (flags < 0 || ::fcntl(kFd, F_SETFL, flags | O_NONBLOCK) != 0)
         return system_error("LISTEN_FDS", "cannot make the socket non-blocking", errno);
-    }
     return std::optional<UniqueFd>(UniqueFd(kFd));
 }
 

@@ -255,9 +255,8 @@ void Session::reload(const wire::Request& request) {
 void Session::submit(wire::Request request, std::string_view line) {
     auto loaded = model_for(request);
     if (!loaded) return answer_error(request.verb, loaded.error());
-    if (Status accepted = server_.check(request, **loaded); !accepted) {
+    if (Status accepted = server_.check(request, **loaded); !accepted)
         return answer_error(request.verb, accepted.error());
-    }
     auto slot = make_slot(request.verb);
     slot->model = *std::move(loaded);
     slot->worker = slot->model->find_worker(request.options.engine);

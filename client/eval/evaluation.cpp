@@ -83,9 +83,8 @@ Status look_up(Asker& asker, Vocabulary& vocabulary) {
 
 std::vector<std::string> words_of(const nlohmann::json& answer) {
     std::vector<std::string> words;
-    for (const nlohmann::json& hit : answer.at("results")) {
+    for (const nlohmann::json& hit : answer.at("results"))
         words.push_back(wire::bytes_of_json_string(hit.at("word").get_ref<const std::string&>()));
-    }
     return words;
 }
 

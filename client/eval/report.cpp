@@ -52,9 +52,8 @@ std::string members(const Evaluated& evaluated) {
 
 std::string table(const AnalogyScore& score) {
     std::string text = "section\tkind\tcorrect\tasked\tskipped\tpercent\n";
-    for (const auto& section : score.sections) {
+    for (const auto& section : score.sections)
         text += row(section.name, section.syntactic ? kSyntactic : kSemantic, section.count);
-    }
     text += row("*", kSemantic, score.semantic);
     text += row("*", kSyntactic, score.syntactic);
     text += row("*", kTotal, score.total);

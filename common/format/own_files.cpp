@@ -134,9 +134,8 @@ Status remove_own_directory(int parent_fd, const std::string& name, const std::s
             return system_error(path, fmt::format("cannot remove '{}' in it", file.name), errno);
         }
     }
-    if (::unlinkat(parent_fd, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+    if (::unlinkat(parent_fd, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
         return system_error(path, "cannot remove", errno);
-    }
     return {};
 }
 

@@ -71,9 +71,8 @@ Result<ModelWriter> ModelWriter::create(int directory_fd, const std::string& pat
     lay(writer.ranks_, kRanks, ElementType::uint32, rows * sizeof(std::uint32_t));
     writer.file_bytes_ = offset;
     // Sets the full size first: gaps between sections read as zeros.
-    if (::ftruncate(writer.values_fd_.get(), static_cast<off_t>(offset)) != 0) {
+    if (::ftruncate(writer.values_fd_.get(), static_cast<off_t>(offset)) != 0)
         return system_error(writer.values_path_, "cannot set the size", errno);
-    }
     return writer;
 }
 
@@ -169,9 +168,8 @@ Result<PlanesWriter> PlanesWriter::create(UniqueFd file, const std::string& path
     // gloved's.
     if (Status synced = sync_to_disk(writer.fd_.get(), path); !synced) return synced.error();
     // Sets the full size first: the padding of the last page reads as zeros.
-    if (::ftruncate(writer.fd_.get(), static_cast<off_t>(writer.header_.file_bytes())) != 0) {
+    if (::ftruncate(writer.fd_.get(), static_cast<off_t>(writer.header_.file_bytes())) != 0)
         return system_error(writer.path_, "cannot set the size", errno);
-    }
     return writer;
 }
 

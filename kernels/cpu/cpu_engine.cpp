@@ -299,9 +299,8 @@ void CpuEngine::prepare_vectors(Pass& pass) const {
 }
 
 void CpuEngine::scan(Pass& pass, Worker& worker, std::size_t begin, std::size_t end) const {
-    for (std::size_t row = begin; row < end; row += tile_rows_) {
+    for (std::size_t row = begin; row < end; row += tile_rows_)
         scan_tile(pass, worker, row, std::min(tile_rows_, end - row));
-    }
 }
 
 void CpuEngine::scan_tile(Pass& pass, Worker& worker, std::size_t first_row,
@@ -472,9 +471,8 @@ Result<std::unique_ptr<Engine>> make_cpu_engine(const format::Model& model,
     std::string names;
     for (const ScanKernels* kernels : all_scan_kernels()) {
         const bool supported = kernels->supported();
-        if (supported && (options.simd.empty() || options.simd == kernels->name)) {
+        if (supported && (options.simd.empty() || options.simd == kernels->name))
             return std::unique_ptr<Engine>(std::make_unique<CpuEngine>(model, *kernels, options));
-        }
         names += fmt::format("{}{}{}", names.empty() ? "" : ", ", kernels->name,
                              supported ? "" : " (not on this processor)");
     }

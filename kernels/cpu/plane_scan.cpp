@@ -252,9 +252,8 @@ inline void sum_rows(const std::byte* at, std::size_t steps, const std::int8_t* 
             }
         }
 #pragma GCC unroll 4
-        for (std::size_t q = 0; q < Width; ++q) {
+        for (std::size_t q = 0; q < Width; ++q)
             sums[q] = _mm256_add_epi32(sums[q], _mm256_madd_epi16(shorts[q], ones));
-        }
     }
 }
 
@@ -359,9 +358,8 @@ inline void sum_rows(const std::byte* at, std::size_t steps, const QueryBlockVie
 #pragma GCC unroll 2
         for (std::size_t q = 0; q < Width; ++q) {
             long long four[2] = {};
-            if (q < block.used) {
+            if (q < block.used)
                 __builtin_memcpy(four, block.digits[q] + step * kStepDims, sizeof four);
-            }
             const __m128i of_first = _mm_set1_epi64x(four[0]);
             const __m128i of_second = _mm_set1_epi64x(four[1]);
             front[q] = _mm_add_epi32(front[q], _mm_madd_epi16(codes[0], of_first));

@@ -58,9 +58,8 @@ void transpose(const float* from, std::size_t from_stride, std::size_t rows, std
         }
     }
     for (std::size_t c = 0; c < columns; ++c) {
-        for (std::size_t r = c < whole_columns ? whole_rows : 0; r < rows; ++r) {
+        for (std::size_t r = c < whole_columns ? whole_rows : 0; r < rows; ++r)
             to[c * to_stride + r] = from[r * from_stride + c];
-        }
     }
 }
 

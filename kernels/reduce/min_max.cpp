@@ -146,9 +146,8 @@ void MinMax<T>::add(const T* rows, std::size_t count) {
 template <class T>
 void MinMax<T>::add_long(const T* rows, std::size_t count) {
     std::ranges::fill(any_, detail::Bits<T>{0});
-    for (std::size_t row = 0; row < count; row += kRowsTogether) {
+    for (std::size_t row = 0; row < count; row += kRowsTogether)
         fold(rows + row * period_, period_, low_.data(), high_.data(), any_.data());
-    }
     for (std::size_t i = period_ / Register<T>::kLanes * Register<T>::kLanes; i < period_; ++i) {
         for (std::size_t row = 0; row < count; ++row)
             take(i, rows[row * period_ + i], rows[row * period_ + i]);
@@ -207,9 +206,8 @@ MinMax<T> min_max(ThreadPool& pool, std::span<const T> values, std::size_t width
     std::vector<MinMax<T>> parts(pool.size(), MinMax<T>(width));
     std::atomic<std::size_t> next = 0;
     pool.run([&](unsigned worker) {
-        for (std::size_t row; (row = next.fetch_add(grain, std::memory_order_relaxed)) < rows;) {
+        for (std::size_t row; (row = next.fetch_add(grain, std::memory_order_relaxed)) < rows;)
             parts[worker].add(values.data() + row * width, std::min(grain, rows - row));
-        }
     });
     for (std::size_t part = 1; part < parts.size(); ++part) parts[0].add(parts[part]);
     return std::move(parts[0]);

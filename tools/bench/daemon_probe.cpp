@@ -126,9 +126,8 @@ class Echo {
   public:
     static Result<std::unique_ptr<Echo>> start() {
         std::array<int, 2> ends{};
-        if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+        if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
             return system_error("the echo's socket", "cannot make it", errno);
-        }
         return std::unique_ptr<Echo>(new Echo(UniqueFd(ends[0]), UniqueFd(ends[1])));
     }
     Echo(const Echo&) = delete;

@@ -294,9 +294,8 @@ Result<Matrix> read_matrix(const std::string& path, const ReadOptions& options,
     const bool single = header->type == npy::Type::float32;
     if (plain_file) {
         const std::size_t size = matrix.mapped_.size_bytes();
-        if (size < header->data_offset || size - header->data_offset != header->data_bytes) {
+        if (size < header->data_offset || size - header->data_offset != header->data_bytes)
             return wrong_length(path, *header, size);
-        }
         if (auto view = single ? view_of<float>(matrix.mapped_, *header)
                                : view_of<double>(matrix.mapped_, *header)) {
             matrix.view_ = *view;

@@ -307,9 +307,8 @@ Result<Detected> detect(std::string_view head, bool whole, SourceFormat format, 
     const bool plain = format == SourceFormat::glove || format == SourceFormat::norms ||
                        (format == SourceFormat::automatic && !starts_with_header(lines, dim));
     if (plain) {
-        if (Status done = detect_plain(lines, format, detected); !done) {
+        if (Status done = detect_plain(lines, format, detected); !done)
             return has_nul_near_start(text) ? binary_data() : done.error();
-        }
     } else {
         if (Status done = detect_header(head, lines, detected); !done) return done.error();
         if (format == SourceFormat::automatic) {

@@ -127,9 +127,8 @@ std::optional<LineProblem> parse_line(std::string_view line, std::size_t dim, st
         const std::string_view token =
             line.substr(at, std::min(line.find(' ', at), line.size()) - at);
         const auto number = parse_number<float>(token.data(), token.data() + token.size());
-        if (number.fault != NumberFault::none || number.end != token.data() + token.size()) {
+        if (number.fault != NumberFault::none || number.end != token.data() + token.size())
             return bad_field(token, fields - dim + i + 1, fields, key);
-        }
         values[i] = number.value;
         at += token.size() + 1;
     }

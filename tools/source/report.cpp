@@ -116,9 +116,8 @@ Result<ReadingRules> read_rules(std::string_view text) {
         rules.on_error = *on_error;
         rules.format = *format;
         const auto source = json.find("source");
-        if (source != json.end() && source->contains("member") && !source->at("member").is_null()) {
+        if (source != json.end() && source->contains("member") && !source->at("member").is_null())
             rules.member = wire::bytes_of_json_string(source->at("member").get<std::string>());
-        }
         rules.limit = json.at("limit").get<std::uint64_t>();
         rules.rows = json.at("rows_kept").get<std::uint64_t>();
         rules.generation = json.at("generation").get<std::string>();

@@ -132,9 +132,8 @@ Result<Tally> ask(Engine& engine, const std::string& name, const Round& round,
         return true;
     };
     const auto draw_batch = [&](Batch& batch) {
-        for (std::size_t i = 0; i < batch.queries.size(); ++i) {
+        for (std::size_t i = 0; i < batch.queries.size(); ++i)
             batch.queries[i] = round.questions.at(batch.first + i).query;
-        }
     };
     const auto take = [&](Batch& batch) -> Status {
         const auto begun = std::chrono::steady_clock::now();
@@ -224,9 +223,8 @@ std::vector<std::size_t> sample(std::size_t answers, std::size_t plain) {
     const std::size_t few = std::min(plain, kKindsOfQuestions);
     std::vector<std::size_t> numbers;
     for (std::size_t i = 0; i < few; ++i) numbers.push_back(i);
-    for (std::size_t i = few; i < plain; ++i) {
+    for (std::size_t i = few; i < plain; ++i)
         numbers.push_back(few + (i - few) * (answers - few) / (plain - few));
-    }
     return numbers;
 }
 

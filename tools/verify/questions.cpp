@@ -283,9 +283,8 @@ class QuestionMaker {
         // In some models neighbours in the alphabet have high scores: this excludes the best rows.
         const bool neighbours = chance_.one_in(2);
         std::size_t at = near_row_.value_or(row());
-        for (std::size_t left = chance_.log_uniform(kMaxExcluded); left > 0; --left) {
+        for (std::size_t left = chance_.log_uniform(kMaxExcluded); left > 0; --left)
             excluded.push_back(neighbours ? static_cast<Row>(at++ % model_.rows()) : row());
-        }
     }
 
     void draw_filter() {
@@ -370,9 +369,8 @@ std::string describe(const Model& model, const Question& question) {
     if (const auto* const count = std::get_if<kernels::CountBefore>(&query.kind)) {
         text = fmt::format("rows before {} to ", row_name(model, count->row));
     }
-    for (std::size_t i = 0; i < question.sources.size(); ++i) {
+    for (std::size_t i = 0; i < question.sources.size(); ++i)
         text += (i == 0 ? "" : ", ") + name_of(model, question.sources[i]);
-    }
     text += fmt::format(", {}, k = {}", question.unit ? "unit" : "raw", query.k);
     const kernels::Filter& filter = query.filter;
     if (filter.rank_below != std::numeric_limits<std::uint32_t>::max())

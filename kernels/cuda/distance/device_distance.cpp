@@ -321,9 +321,8 @@ class DeviceDistance final : public Engine {
                    std::size_t columns, float* to, std::size_t to_stride) {
         const std::size_t grain = std::max<std::size_t>(1, (std::size_t{256} << 10) / columns);
         pool_.for_ranges(rows, grain, [&](std::size_t begin, std::size_t end) {
-            for (std::size_t i = begin; i < end; ++i) {
+            for (std::size_t i = begin; i < end; ++i)
                 std::memcpy(to + i * to_stride, from + i * from_stride, columns * sizeof(float));
-            }
         });
     }
 
