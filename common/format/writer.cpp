@@ -38,6 +38,15 @@ Status seal_model_file(int fd, const std::string& path) {
     return sync_to_disk(fd, path);
 }
 
+Status write_report(int directory_fd, const std::string& path, const std::string& json) {
+    const std::string file_path = path + "/" + kReportFile;
+    const auto fd = create_model_file(directory_fd, kReportFile, file_path);
+    if (!fd) return fd.error();
+    Status written = write_all_at(fd->get(), std::as_bytes(std::span(json)), 0, file_path);
+    if (!written) return written;
+    return seal_model_file(fd->get(), file_path);
+}
+
 Result<ModelWriter> ModelWriter::create(int directory_fd, const std::string& path,
                                         std::uint64_t rows, std::uint32_t dim) {
     assert(rows >= 1 && rows <= kMaxRows && dim >= 1 && dim <= kMaxDim);

@@ -21,6 +21,10 @@ Result<UniqueFd> create_model_file(int directory_fd, const char* name, const std
 /// Makes a file of a model read-only (0444, independent of the umask) and durable. Error: io.
 Status seal_model_file(int fd, const std::string& path);
 
+/// Writes report.json, which the directory must lack, and seals it. Messages call the directory
+/// `path`. Error: io.
+Status write_report(int directory_fd, const std::string& path, const std::string& json);
+
 /// Writes the `keys` and `values` files of a model whose rows and dim are known. Keys, vectors,
 /// norms and ranks are each appended in the order of the rows, independently of each other. All
 /// must be complete before `finish`. Not safe for concurrent use, except write_vectors. All errors

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "common/files.hpp"
 #include "common/format/publish.hpp"
 #include "common/format/writer.hpp"
 #include "common/version.hpp"
@@ -246,19 +245,12 @@ Status write_rows(format::ModelWriter& writer, const GenerateOptions& options,
     return {};
 }
 
-Status write_report(const format::Staging& staging, const GenerateOptions& options) {
-    const std::string path = staging.path() + "/" + format::kReportFile;
-    const std::string report = fmt::format(
+std::string report_json(const GenerateOptions& options) {
+    return fmt::format(
         "{{\n  \"tool\": \"gloved-bench\",\n  \"source\": \"gloved-bench --rows {0} --dim {1} "
         "--seed {2}\",\n  \"format\": \"generated\",\n"
         "  \"rows\": {0},\n  \"dim\": {1},\n  \"tool_version\": \"{3}\"\n}}\n",
         options.rows, options.dim, options.seed, kProgramVersion);
-    const auto fd = format::create_model_file(staging.directory_fd(), format::kReportFile, path);
-    if (!fd) return fd.error();
-    if (Status written = write_all_at(fd->get(), std::as_bytes(std::span(report)), 0, path);
-        !written)
-        return written;
-    return format::seal_model_file(fd->get(), path);
 }
 
 }  // namespace
@@ -276,7 +268,9 @@ Result<format::Header> generate_model(const std::string& directory, const Genera
         return written.error();
     auto header = writer->finish();
     if (!header) return header.error();
-    if (Status written = write_report(*staging, options); !written) return written.error();
+    const Status reported =
+        format::write_report(staging->directory_fd(), staging->path(), report_json(options));
+    if (!reported) return reported.error();
     if (Status published = staging->publish([](const std::string&) {}); !published)
         return published.error();
     return header;

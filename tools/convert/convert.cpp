@@ -302,16 +302,6 @@ Status check_space_early(const format::Staging& staging, const source::Input& in
                        kCertainShare, options);
 }
 
-Status write_report(const format::Staging& staging, const source::Report& report) {
-    const std::string path = staging.path() + "/" + format::kReportFile;
-    auto fd = format::create_model_file(staging.directory_fd(), format::kReportFile, path);
-    if (!fd) return fd.error();
-    const std::string json = source::to_json(report);
-    if (Status written = write_all_at(fd->get(), std::as_bytes(std::span(json)), 0, path); !written)
-        return written;
-    return format::seal_model_file(fd->get(), path);
-}
-
 /// Reads the input into `buckets`.
 Result<source::SourceSummary> read_rows(source::Input& input, const format::Staging& staging,
                                         const ConvertOptions& options, const MemoryPlan& plan,
@@ -443,7 +433,9 @@ Result<source::Report> convert(const ConvertOptions& options, const std::atomic<
         report.seconds.emplace_back("planes", watch.lap());
     }
     report.planes = options.planes;
-    if (Status written = write_report(*staging, report); !written) return written.error();
+    const Status reported =
+        format::write_report(staging->directory_fd(), staging->path(), source::to_json(report));
+    if (!reported) return reported.error();
 
     if (stop) return source::interrupted();
     if (Status published = staging->publish(say); !published) return published.error();
