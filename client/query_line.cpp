@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <string_view>
-
 #include "common/expr/token.hpp"
 
 namespace gloved::client {

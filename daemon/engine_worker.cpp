@@ -1,14 +1,11 @@
 #include "daemon/engine_worker.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cassert>
-#include <optional>
 #include <utility>
 
 #include "common/error_with.hpp"
 #include "daemon/log.hpp"
-#include "daemon/resolve.hpp"
 #include "daemon/text_source.hpp"
 #include "kernels/thread_pool.hpp"
 

@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <system_error>
 #include <tuple>
 

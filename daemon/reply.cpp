@@ -1,7 +1,6 @@
 #include "daemon/reply.hpp"
 
 #include <cassert>
-#include <utility>
 
 #include "daemon/connection_memory.hpp"
 #include "daemon/loaded_model.hpp"

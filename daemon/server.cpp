@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -14,7 +13,6 @@
 #include "common/wire/reply.hpp"
 #include "daemon/log.hpp"
 #include "daemon/pin.hpp"
-#include "daemon/session.hpp"
 #include "daemon/signals.hpp"
 
 namespace gloved::daemon {

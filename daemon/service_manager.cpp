@@ -1,7 +1,6 @@
 #include "daemon/service_manager.hpp"
 
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
 #include <cerrno>

@@ -10,7 +10,6 @@
 
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
-#include "kernels/cpu/candidates.hpp"
 #include "kernels/cpu/eligible.hpp"
 
 namespace gloved::kernels::cpu {

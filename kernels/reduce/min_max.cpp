@@ -6,7 +6,6 @@
 #include <cassert>
 #include <cstring>
 #include <limits>
-#include <type_traits>
 #include <utility>
 
 #include "kernels/thread_pool.hpp"

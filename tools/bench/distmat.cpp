@@ -17,7 +17,6 @@
 #include "tools/bench/distmat_report.hpp"
 #include "tools/bench/lists.hpp"
 #include "tools/bench/measure.hpp"
-#include "tools/bench/settings.hpp"
 
 namespace gloved::bench {
 namespace {

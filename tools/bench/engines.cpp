@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "cli/signals.hpp"
 #include "common/elapsed.hpp"

@@ -22,7 +22,6 @@
 #include "tools/bench/matmin_report.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/scratch.hpp"
-#include "tools/bench/settings.hpp"
 #include "tools/matmin/generate.hpp"
 #include "tools/matmin/source.hpp"
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "common/elapsed.hpp"
-#include "common/files.hpp"
 #include "common/format/model.hpp"
 #include "common/format/planes.hpp"
 #include "common/format/publish.hpp"

@@ -9,9 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>

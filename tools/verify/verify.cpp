@@ -7,7 +7,6 @@
 #include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "common/files.hpp"
 #include "common/format/model.hpp"
@@ -16,7 +15,6 @@
 #include "tools/source/input.hpp"
 #include "tools/source/report.hpp"
 #include "tools/source/source.hpp"
-#include "tools/verify/engines.hpp"
 #include "tools/verify/planes.hpp"
 #include "tools/verify/values.hpp"
 
