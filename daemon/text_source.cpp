@@ -1,7 +1,6 @@
 #include "daemon/text_source.hpp"
 
 #include <limits>
-#include <utility>
 
 #include "common/wire/json_string.hpp"
 #include "kernels/canonical.hpp"
@@ -13,23 +12,6 @@ namespace {
 constexpr std::size_t kMaxMatrixProducts = 2'000'000;
 /// No model has this row: format::kMaxRows is smaller.
 constexpr kernels::Row kUnknown = std::numeric_limits<kernels::Row>::max();
-
-void append_fields(wire::LineWriter& line, const std::vector<wire::Field>& fields, kernels::Row row,
-                   const format::Model& model) {
-    for (const wire::Field field : fields) {
-        switch (field) {
-            case wire::Field::row:
-                line.count("row", row);
-                break;
-            case wire::Field::rank:
-                line.count("rank", model.ranks()[row]);
-                break;
-            case wire::Field::norm:
-                line.score("norm", model.norms()[row]);
-                break;
-        }
-    }
-}
 
 }  // namespace
 
@@ -47,12 +29,25 @@ void WordLines::append_to(std::string& out, std::size_t enough_bytes) {
     }
 }
 
+void WordLines::append_fields(kernels::Row row, wire::LineWriter& line) const {
+    for (const wire::Field field : fields_) {
+        switch (field) {
+            case wire::Field::row:
+                line.count("row", row);
+                break;
+            case wire::Field::rank:
+                line.count("rank", model().ranks()[row]);
+                break;
+            case wire::Field::norm:
+                line.score("norm", model().norms()[row]);
+                break;
+        }
+    }
+}
+
 HitLines::HitLines(wire::Form form, std::vector<kernels::Hit> hits, std::vector<wire::Field> fields,
                    std::shared_ptr<const format::Model> model)
-    : WordLines(form),
-      hits_(std::move(hits)),
-      fields_(std::move(fields)),
-      model_(std::move(model)) {
+    : WordLines(form, std::move(fields), std::move(model)), hits_(std::move(hits)) {
     // Engines sort candidates in place, so the capacity may be many times the size.
     if (hits_.capacity() > 2 * hits_.size()) hits_.shrink_to_fit();
 }
@@ -63,33 +58,30 @@ std::size_t HitLines::held_bytes() const {
 
 void HitLines::append_columns(std::size_t number, wire::LineWriter& line) const {
     line.score("score", hits_[number].score);
-    append_fields(line, fields_, hits_[number].row, *model_);
+    append_fields(hits_[number].row, line);
 }
 
 RowLines::RowLines(wire::Form form, std::vector<kernels::Row> rows, std::vector<wire::Field> fields,
                    std::shared_ptr<const format::Model> model)
-    : WordLines(form),
-      rows_(std::move(rows)),
-      fields_(std::move(fields)),
-      model_(std::move(model)) {}
+    : WordLines(form, std::move(fields), std::move(model)), rows_(std::move(rows)) {}
 
 std::size_t RowLines::held_bytes() const {
     return sizeof *this + rows_.capacity() * sizeof(kernels::Row);
 }
 
 void RowLines::append_columns(std::size_t number, wire::LineWriter& line) const {
-    append_fields(line, fields_, rows_[number], *model_);
+    append_fields(rows_[number], line);
 }
 
 PresenceLines::PresenceLines(wire::Form form, const std::vector<std::string>& words,
                              std::vector<wire::Field> fields,
                              std::shared_ptr<const format::Model> model)
-    : WordLines(form), fields_(std::move(fields)), model_(std::move(model)) {
+    : WordLines(form, std::move(fields), std::move(model)) {
     entries_.reserve(words.size());
     for (const std::string& word : words) {
         text_ += wire::echoed_word(form, word);
-        entries_.push_back(
-            {static_cast<std::uint32_t>(text_.size()), model_->find(word).value_or(kUnknown)});
+        entries_.push_back({static_cast<std::uint32_t>(text_.size()),
+                            WordLines::model().find(word).value_or(kUnknown)});
     }
     text_.shrink_to_fit();
 }
@@ -106,7 +98,7 @@ std::string_view PresenceLines::word(std::size_t number) const {
 void PresenceLines::append_columns(std::size_t number, wire::LineWriter& line) const {
     const kernels::Row row = entries_[number].row;
     line.flag("known", row != kUnknown);
-    if (row != kUnknown) append_fields(line, fields_, row, *model_);
+    if (row != kUnknown) append_fields(row, line);
 }
 
 VectorLine::VectorLine(wire::Form form, kernels::Row row,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/format/model.hpp"
@@ -38,14 +39,20 @@ class TextSource {
 };
 
 /// Lines that begin with a word, which may be longer than a piece, and continue with columns. A
-/// derived class says what word and columns are for each line.
+/// derived class says what word and columns are for each line. The columns end with the `fields` of
+/// a row of `model`.
 class WordLines : public TextSource {
   public:
     void append_to(std::string& out, std::size_t enough_bytes) final;
     bool finished() const final { return next_ == count(); }
 
   protected:
-    explicit WordLines(wire::Form form) : line_(form) {}
+    WordLines(wire::Form form, std::vector<wire::Field> fields,
+              std::shared_ptr<const format::Model> model)
+        : line_(form), fields_(std::move(fields)), model_(std::move(model)) {}
+    const format::Model& model() const { return *model_; }
+    /// Appends the requested fields of `row`.
+    void append_fields(kernels::Row row, wire::LineWriter& line) const;
 
   private:
     /// Number of lines.
@@ -56,6 +63,8 @@ class WordLines : public TextSource {
     virtual void append_columns(std::size_t number, wire::LineWriter& line) const = 0;
 
     wire::LineWriter line_;
+    const std::vector<wire::Field> fields_;
+    const std::shared_ptr<const format::Model> model_;
     std::size_t next_ = 0;             // number of the line to continue
     std::size_t written_of_word_ = 0;  // bytes of its word; 0: the line has not begun
 };
@@ -70,13 +79,11 @@ class HitLines : public WordLines {
   private:
     std::size_t count() const override { return hits_.size(); }
     std::string_view word(std::size_t number) const override {
-        return model_->key(hits_[number].row);
+        return model().key(hits_[number].row);
     }
     void append_columns(std::size_t number, wire::LineWriter& line) const override;
 
     std::vector<kernels::Hit> hits_;
-    std::vector<wire::Field> fields_;
-    std::shared_ptr<const format::Model> model_;
 };
 
 /// The lines of PREFIX: word and the requested fields of each row.
@@ -88,12 +95,10 @@ class RowLines : public WordLines {
 
   private:
     std::size_t count() const override { return rows_.size(); }
-    std::string_view word(std::size_t number) const override { return model_->key(rows_[number]); }
+    std::string_view word(std::size_t number) const override { return model().key(rows_[number]); }
     void append_columns(std::size_t number, wire::LineWriter& line) const override;
 
     std::vector<kernels::Row> rows_;
-    std::vector<wire::Field> fields_;
-    std::shared_ptr<const format::Model> model_;
 };
 
 /// The lines of HAS: each word of the request, whether the model has it, and if so the requested
@@ -119,8 +124,6 @@ class PresenceLines : public WordLines {
 
     std::string text_;  // all words, concatenated
     std::vector<Entry> entries_;
-    std::vector<wire::Field> fields_;
-    std::shared_ptr<const format::Model> model_;
 };
 
 /// The line of VEC: the vector of one row.
