@@ -21,6 +21,7 @@
 #include <thread>
 #include <utility>
 
+#include "cli/signals.hpp"
 #include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "common/process_memory.hpp"
@@ -213,25 +214,24 @@ class Daemon {
     }
 
     /// Connects once the daemon listens.
-    Result<Connection> connect(const std::function<bool()>& interrupted) {
+    Result<Connection> connect() {
         std::optional<Connection> connection;
         const auto connects = [&] {
             if (auto opened = Connection::open(socket_)) connection.emplace(*std::move(opened));
             return connection.has_value();
         };
-        if (Status done = wait_until(connects, interrupted, "does not listen"); !done)
-            return done.error();
+        if (Status done = wait_until(connects, "does not listen"); !done) return done.error();
         return *std::move(connection);
     }
 
     /// Waits until the log has kListeningMessage.
-    Status wait_for_log(const std::function<bool()>& interrupted) {
+    Status wait_for_log() {
         const auto says_it = [&] {
             std::ifstream file(log_);
             const std::string text{std::istreambuf_iterator<char>(file), {}};
             return text.find(kListeningMessage) != std::string::npos;
         };
-        return wait_until(says_it, interrupted, "never said that it listens");
+        return wait_until(says_it, "never said that it listens");
     }
 
     /// Memory without pages of mapped files.
@@ -244,11 +244,10 @@ class Daemon {
   private:
     Daemon() = default;
     template <class Condition>
-    Status wait_until(const Condition& holds, const std::function<bool()>& interrupted,
-                      const char* else_it) {
+    Status wait_until(const Condition& holds, const char* else_it) {
         for (const auto give_up = Clock::now() + kTimeout; Clock::now() < give_up;) {
             if (holds()) return {};
-            if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+            if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
             if (ended()) {
                 pid_ = -1;
                 else_it = "ended by itself";
@@ -296,11 +295,10 @@ Status echo_as_long(Echo& echo, const Series& model, Series& echoes) {
 }
 
 Result<Daemon> start_and_connect(const format::Model& model, const DaemonOptions& options,
-                                 const std::function<bool()>& interrupted,
                                  std::optional<Connection>& connection) {
     auto daemon = Daemon::start(model, options);
     if (!daemon) return daemon.error();
-    auto connected = daemon->connect(interrupted);
+    auto connected = daemon->connect();
     if (!connected) return connected.error();
     connection.emplace(*std::move(connected));
     return daemon;
@@ -308,7 +306,7 @@ Result<Daemon> start_and_connect(const format::Model& model, const DaemonOptions
 
 /// Measures fresh_read, listening and first_answer, in turns.
 Status measure_starts(const format::Model& model, const DaemonOptions& options, Requests& requests,
-                      const std::function<bool()>& interrupted, DaemonFigures& figures) {
+                      DaemonFigures& figures) {
     kernels::ThreadPool pool(options.threads);
     std::string request;
     std::optional<Daemon> daemon;
@@ -336,19 +334,19 @@ Status measure_starts(const format::Model& model, const DaemonOptions& options, 
              auto started = Daemon::start(model, options);
              if (!started) return started.error();
              daemon.emplace(*std::move(started));
-             return daemon->wait_for_log(interrupted);
+             return daemon->wait_for_log();
          }},
         {"daemon: exec to first answer", 1, clear,
          [&]() -> Status {
              std::optional<Connection> connection;
-             auto started = start_and_connect(model, options, interrupted, connection);
+             auto started = start_and_connect(model, options, connection);
              if (!started) return started.error();
              daemon.emplace(*std::move(started));
              const auto answered = connection->ask(request);
              return answered ? Status() : answered.error();
          }},
     }};
-    auto starts = measure(contenders, options.rounds, interrupted);
+    auto starts = measure(contenders, options.rounds, cli::stop_requested);
     if (!starts) return starts.error();
     figures.fresh_read = std::move((*starts)[0]);
     figures.listening = std::move((*starts)[1]);
@@ -358,8 +356,7 @@ Status measure_starts(const format::Model& model, const DaemonOptions& options, 
 
 /// Measures single, inside, echo and own_bytes.
 Status measure_singles(const Daemon& daemon, Connection& connection, const DaemonOptions& options,
-                       Requests& requests, const std::function<bool()>& interrupted,
-                       DaemonFigures& figures) {
+                       Requests& requests, DaemonFigures& figures) {
     auto echo = Echo::start();
     if (!echo) return echo.error();
     figures.single = {"daemon: one query at a time", 1};
@@ -367,7 +364,7 @@ Status measure_singles(const Daemon& daemon, Connection& connection, const Daemo
     figures.echo = {"  an echo after as long", 0};
     const auto wanted = std::max(options.singles, kQueriesBeforeMemory);
     for (std::size_t i = 0; i < wanted; ++i) {
-        if (interrupted()) return Error{ErrorCode::interrupted, "interrupted"};
+        if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
         const bool large =
             i < kQueriesBeforeMemory && i % (kQueriesBeforeMemory / kLargeQueries) == 0;
         const std::string request = requests.next(large ? kLargeK : options.k);
@@ -394,7 +391,7 @@ Status measure_singles(const Daemon& daemon, Connection& connection, const Daemo
 }
 
 Result<Series> measure_pipelined(Connection& connection, const DaemonOptions& options,
-                                 Requests& requests, const std::function<bool()>& interrupted) {
+                                 Requests& requests) {
     std::string request;
     const Contender pipelined{fmt::format("daemon: {} pipelined", kPipelined), kPipelined,
                               [&](std::size_t) {
@@ -410,27 +407,25 @@ Result<Series> measure_pipelined(Connection& connection, const DaemonOptions& op
                                   }
                                   return {};
                               }};
-    auto series = measure(std::span(&pipelined, 1), options.rounds, interrupted);
+    auto series = measure(std::span(&pipelined, 1), options.rounds, cli::stop_requested);
     if (!series) return series.error();
     return std::move(series->front());
 }
 
 }  // namespace
 
-Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOptions& options,
-                                     const std::function<bool()>& interrupted) {
+Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOptions& options) {
     DaemonFigures figures;
     Requests requests(model, options.seed);
-    if (Status done = measure_starts(model, options, requests, interrupted, figures); !done)
-        return done.error();
+    if (Status done = measure_starts(model, options, requests, figures); !done) return done.error();
     std::optional<Connection> connection;
-    const auto daemon = start_and_connect(model, options, interrupted, connection);
+    const auto daemon = start_and_connect(model, options, connection);
     if (!daemon) return daemon.error();
     // Warms up.
     if (const auto asked = connection->ask(requests.next(options.k)); !asked) return asked.error();
-    Status done = measure_singles(*daemon, *connection, options, requests, interrupted, figures);
+    Status done = measure_singles(*daemon, *connection, options, requests, figures);
     if (!done) return done.error();
-    auto pipelined = measure_pipelined(*connection, options, requests, interrupted);
+    auto pipelined = measure_pipelined(*connection, options, requests);
     if (!pipelined) return pipelined.error();
     figures.pipelined = *std::move(pipelined);
     return figures;

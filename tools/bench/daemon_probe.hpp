@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "common/format/model.hpp"
@@ -51,8 +50,7 @@ struct DaemonFigures {
 /// Starts a daemon for the model in every round, in turn with fresh_read, to measure its start.
 /// Then starts one more for the other figures. Stops each with SIGTERM; none outlives the call.
 /// Errors: unavailable, with the end of the daemon's log, if it cannot start, exits by itself or
-/// does not answer in time; those of its ERR replies; interrupted, once `interrupted` returns true.
-Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOptions& options,
-                                     const std::function<bool()>& interrupted);
+/// does not answer in time; those of its ERR replies; interrupted, after a signal.
+Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOptions& options);
 
 }  // namespace gloved::bench

@@ -65,7 +65,7 @@ Status print_daemon(const format::Model& model, const Settings& settings,
                       (options.engine == "auto" && cuda.unavailable.empty());
     options.singles = fast ? kManySingles : kQueriesBeforeMemory;
     options.seed = settings.seed;
-    const auto figures = measure_daemon(model, options, cli::stop_requested);
+    const auto figures = measure_daemon(model, options);
     if (!figures) return figures.error();
     Table table({"what", "times", "ms p50", "ms min", "ms p99", "x fresh read", "ms a query"});
     for (const Series* series :
