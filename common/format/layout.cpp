@@ -88,8 +88,7 @@ Result<std::vector<Section>> decode_sections(std::span<const std::byte> bytes,
                 section.name, section.bytes, section.offset, header.file_bytes));
         }
         free_from = section.offset + section.bytes;
-        if (std::ranges::any_of(sections,
-                                [&](const Section& s) { return s.name == section.name; })) {
+        if (std::ranges::find(sections, section.name, &Section::name) != sections.end()) {
             return damaged(fmt::format("section '{}' is listed twice", section.name));
         }
         sections.push_back(std::move(section));
@@ -114,8 +113,7 @@ std::string_view element_type_name(ElementType type) {
 }
 
 const Section* Header::find(std::string_view name) const {
-    const auto found =
-        std::ranges::find_if(sections, [&](const Section& s) { return s.name == name; });
+    const auto found = std::ranges::find(sections, name, &Section::name);
     return found == sections.end() ? nullptr : &*found;
 }
 

@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "common/elapsed.hpp"
 #include "common/error_with.hpp"
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
@@ -94,11 +95,9 @@ class CpuEngine final : public Engine {
         const auto begin = std::chrono::steady_clock::now();
         plane_.emplace(model, kernels, pool_);
         if (!options.log) return;
-        const std::chrono::duration<double, std::milli> took =
-            std::chrono::steady_clock::now() - begin;
         options.log(fmt::format("4-bit plane: {:.1f} MB, {} in {:.0f} ms",
                                 static_cast<double>(plane_->plane().shape().bytes()) / 1e6,
-                                plane_->plane().stored() ? "mapped" : "built", took.count()));
+                                plane_->plane().stored() ? "mapped" : "built", ms_since(begin)));
     }
 
     EngineKind kind() const override { return EngineKind::cpu; }

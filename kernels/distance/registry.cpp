@@ -24,13 +24,10 @@ Made make_on_device(const std::string&, PointsView, Metric, const DistanceOption
 #endif
 
 Result<std::string> always_available() { return std::string(); }
-Made make_cpu_engine(const std::string&, PointsView points, Metric metric,
-                     const DistanceOptions& options) {
-    return make_cpu(points, metric, options);
-}
-Made make_sequential_engine(const std::string&, PointsView points, Metric metric,
-                            const DistanceOptions& options) {
-    return make_sequential(points, metric, options);
+template <auto make>
+Made make_on_host(const std::string&, PointsView points, Metric metric,
+                  const DistanceOptions& options) {
+    return make(points, metric, options);
 }
 
 struct Maker {
@@ -43,8 +40,8 @@ struct Maker {
 /// In order of preference.
 constexpr Maker kMakers[] = {
     {"cuda", why_device_unavailable, make_on_device},
-    {"cpu", always_available, make_cpu_engine},
-    {"sequential", always_available, make_sequential_engine},
+    {"cpu", always_available, make_on_host<make_cpu>},
+    {"sequential", always_available, make_on_host<make_sequential>},
     {"global", why_device_unavailable, make_on_device},
     {"shared8", why_device_unavailable, make_on_device},
     {"shared16", why_device_unavailable, make_on_device},

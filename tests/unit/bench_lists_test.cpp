@@ -5,6 +5,7 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command_line.hpp"
@@ -29,7 +30,7 @@ std::string refusal(const Parse& parse) {
 }
 
 TEST(NameList, IsInTheOrderOfWhatIsKnownAndOnce) {
-    constexpr std::array<const char*, 3> kNames = {"slow", "fast", "faster"};
+    constexpr std::array<std::string_view, 3> kNames = {"slow", "fast", "faster"};
     EXPECT_EQ(bench::parse_names("--ways", "faster,slow,faster", kNames),
               (Names{"slow", "faster"}));
     for (const char* text : {"", "fas", "slow,", "slow,,fast", "all"}) {

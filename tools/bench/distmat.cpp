@@ -28,8 +28,8 @@ using kernels::distance::Rectangle;
 
 constexpr std::array<std::size_t, 5> kGrid = {128, 256, 512, 1024, 2048};
 /// In the order of the table: slow rungs first.
-constexpr std::array<const char*, 7> kRungs = {"sequential", "cpu",      "global", "shared8",
-                                               "shared16",   "shared32", "cuda"};
+constexpr std::array<std::string_view, 7> kRungs = {"sequential", "cpu",      "global", "shared8",
+                                                    "shared16",   "shared32", "cuda"};
 constexpr Metric kMetric = Metric::sqeuclidean;
 constexpr std::uint64_t kMaxRows = 1'000'000;
 constexpr std::uint64_t kMaxDim = kernels::distance::kMaxDim;
@@ -50,9 +50,8 @@ std::vector<std::string> choose(const DistmatSettings& settings) {
     std::vector<std::string> left_out;
     std::string why;
     const auto entries = kernels::distance::list_distance_engines();
-    for (const char* rung : kRungs) {
-        const auto entry =
-            std::ranges::find_if(entries, [&](const auto& e) { return e.name == rung; });
+    for (const std::string_view rung : kRungs) {
+        const auto entry = std::ranges::find(entries, rung, &kernels::MakerEntry::name);
         if (entry == entries.end()) continue;
         if (entry->unavailable.empty()) {
             run.emplace_back(rung);
@@ -229,7 +228,7 @@ DistmatSettings read_distmat_settings(const cli::CommandLine& line) {
     return settings;
 }
 
-Status print_distmat(const DistmatSettings& settings, const std::string& processor_name) {
+Status print_distmat(const DistmatSettings& settings) {
     const std::vector<std::string> rungs = choose(settings);
     std::string device_name;
     if (!std::ranges::all_of(rungs, on_host)) {
@@ -237,8 +236,7 @@ Status print_distmat(const DistmatSettings& settings, const std::string& process
         if (!device) return device.error();
         device_name = device->name;
     }
-    print_note(settings.format, fmt::format("processor  {}, {} thread{}", processor_name,
-                                            settings.threads, settings.threads == 1 ? "" : "s"));
+    print_note(settings.format, "processor  " + processor_text(settings));
     if (!device_name.empty()) print_note(settings.format, "device     " + device_name);
     print_note(
         settings.format,

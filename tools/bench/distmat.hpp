@@ -30,9 +30,9 @@ cli::Options describe_distmat_options();
 /// Reads the values of the options. Throws cli::WrongUsage.
 DistmatSettings read_distmat_settings(const cli::CommandLine& line);
 
-/// Checks every rung, times it and prints the table on stdout; `processor_name` is for its heading.
-/// Errors: internal, if a rung's distances are not the canonical ones to the last bit; unavailable,
-/// for a rung that settings.rungs names and that cannot run; device; interrupted.
-Status print_distmat(const DistmatSettings& settings, const std::string& processor_name);
+/// Checks every rung, times it and prints the table on stdout. Errors: internal, if a rung's
+/// distances are not the canonical ones to the last bit; unavailable, for a rung that
+/// settings.rungs names and that cannot run; device; interrupted.
+Status print_distmat(const DistmatSettings& settings);
 
 }  // namespace gloved::bench

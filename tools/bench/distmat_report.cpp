@@ -9,7 +9,7 @@
 namespace gloved::bench {
 namespace {
 
-constexpr const char* kSlowest = "sequential";
+constexpr std::string_view kSlowest = "sequential";
 
 }  // namespace
 
@@ -17,8 +17,7 @@ Table distmat_table(std::span<const DistmatSize> sizes) {
     Table table(
         {"rows", "dim", "rung", "runs", "ms mean", "+-", "GFLOP/s", "x sequential", "ms to host"});
     for (const DistmatSize& size : sizes) {
-        const auto slowest = std::ranges::find_if(
-            size.rungs, [](const DistmatFigures& figures) { return figures.rung == kSlowest; });
+        const auto slowest = std::ranges::find(size.rungs, kSlowest, &DistmatFigures::rung);
         const double operations = 3.0 * static_cast<double>(size.rows) *
                                   static_cast<double>(size.rows) * static_cast<double>(size.dim);
         for (const DistmatFigures& figures : size.rungs) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -126,15 +127,12 @@ double device_ms_of(std::span<const kernels::Answer> answers) {
 }
 
 /// Batch sizes for CPU engines, ascending, without 1.
-std::vector<std::size_t> batches_on_processor(std::span<const NamedEngine> engines) {
-    std::vector<std::size_t> batches;
+std::set<std::size_t> batches_on_processor(std::span<const NamedEngine> engines) {
+    std::set<std::size_t> batches;
     for (const NamedEngine& named : engines) {
-        if (!named.on_device)
-            batches.insert(batches.end(), named.batches.begin(), named.batches.end());
+        if (!named.on_device) batches.insert(named.batches.begin(), named.batches.end());
     }
-    std::ranges::sort(batches);
-    batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
-    std::erase(batches, std::size_t{1});
+    batches.erase(1);
     return batches;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "cli/command_line.hpp"
 
@@ -22,18 +23,16 @@ std::vector<std::string_view> split(std::string_view text) {
 }  // namespace
 
 std::vector<std::size_t> parse_batches(std::string_view text) {
-    std::vector<std::size_t> batches = {1};
+    std::set<std::size_t> batches = {1};
     for (const std::string_view part : split(text)) {
-        batches.push_back(
+        batches.insert(
             cli::parse_count("--batches (numbers with commas between)", part, 1, 1 << 20));
     }
-    std::ranges::sort(batches);
-    batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
-    return batches;
+    return {batches.begin(), batches.end()};
 }
 
 std::vector<std::string> parse_names(std::string_view name, std::string_view text,
-                                     std::span<const char* const> known) {
+                                     std::span<const std::string_view> known) {
     const auto wanted = split(text);
     for (const std::string_view one : wanted) {
         if (std::ranges::find(known, one) != known.end()) continue;
@@ -41,7 +40,7 @@ std::vector<std::string> parse_names(std::string_view name, std::string_view tex
             fmt::format("{}: there is no '{}'; there are {}", name, one, fmt::join(known, ", ")));
     }
     std::vector<std::string> names;
-    for (const char* one : known) {
+    for (const std::string_view one : known) {
         if (std::ranges::find(wanted, one) != wanted.end()) names.emplace_back(one);
     }
     return names;

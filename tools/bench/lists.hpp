@@ -17,7 +17,7 @@ std::vector<std::size_t> parse_batches(std::string_view text);
 /// Parses names, each of which must be in `known`. Returns them in the order of `known`, each once.
 /// `name` is what the message calls the list.
 std::vector<std::string> parse_names(std::string_view name, std::string_view text,
-                                     std::span<const char* const> known);
+                                     std::span<const std::string_view> known);
 
 /// Rungs of the ladder (kernels/cuda/ladder) that the user asked for.
 struct RungChoice {

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -38,15 +36,6 @@ using namespace gloved::bench;
 /// Enough for a meaningful 99th percentile, if a query takes about a millisecond.
 constexpr std::size_t kManySingles = 2000;
 constexpr std::size_t kDaemonRounds = 9;
-
-std::string processor_name() {
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);) {
-        if (line.rfind("model name", 0) == 0)
-            return line.substr(std::min(line.find(": ") + 2, line.size()));
-    }
-    return "unknown processor";
-}
 
 /// Measures the daemon next to a fresh read of its values file.
 Status print_daemon(const format::Model& model, const Settings& settings,
@@ -91,8 +80,7 @@ Status print_daemon(const format::Model& model, const Settings& settings,
 void print_header(const format::Model& model, const Settings& settings) {
     const auto note = [&](const std::string& text) { print_note(settings.format, text); };
     note(fmt::format("gloved-bench {}", kProgramVersion));
-    note(fmt::format("machine  {}, {} thread{}", processor_name(), settings.threads,
-                     settings.threads == 1 ? "" : "s"));
+    note("machine  " + processor_text(settings));
     note(fmt::format("model    {} x {} float32, {:.3f} GB of vectors, generation {}",
                      grouped(model.rows()), model.dim(),
                      static_cast<double>(model.vectors().size_bytes()) / 1e9,
@@ -103,13 +91,6 @@ void print_header(const format::Model& model, const Settings& settings) {
     }
 }
 
-void print_device(const Settings& settings, const Result<DeviceFacts>& device) {
-    if (!device) return;  // measurements that need one print why there is none
-    print_note(settings.format, fmt::format("device   {}, {:.1f} GB, driver {}; ready in {} ms",
-                                            device->name, static_cast<double>(device->bytes) / 1e9,
-                                            device->driver, figure(device->start_ms)));
-}
-
 Status measure_all(const format::Model& model, const Settings& settings,
                    const std::string& scratch) {
     const bool rungs = !settings.rungs.empty();
@@ -118,7 +99,13 @@ Status measure_all(const format::Model& model, const Settings& settings,
     if (rungs || settings.loads || settings.engine != kernels::EngineKind::cpu)
         device = start_device(settings.device);
     print_header(model, settings);
-    if (device) print_device(settings, *device);
+    // Measurements that need a device print why there is none.
+    if (device && *device) {
+        const DeviceFacts& facts = **device;
+        print_note(settings.format, fmt::format("device   {}, {:.1f} GB, driver {}; ready in {} ms",
+                                                facts.name, static_cast<double>(facts.bytes) / 1e9,
+                                                facts.driver, figure(facts.start_ms)));
+    }
     if (settings.leak_queries != 0) return print_leaks(model, settings);
     if (rungs) {
         if (Status printed = print_rungs(model, settings); !printed) return printed;
@@ -151,14 +138,10 @@ Status run(const Settings& settings) {
     std::string directory = settings.model;
     if (settings.generate) {
         directory = settings.keep.empty() ? scratch->path() + "/model" : settings.keep;
-        Status made;
-        const double ms = time_ms([&] {
-            if (const auto header =
-                    generate_model(directory, *settings.generate, cli::stop_requested);
-                !header)
-                made = header.error();
-        });
-        if (!made) return made;
+        Result<format::Header> made = format::Header();
+        const double ms = time_ms(
+            [&] { made = generate_model(directory, *settings.generate, cli::stop_requested); });
+        if (!made) return made.error();
         kProgram.say(fmt::format("made {} in {:.1f} s", directory, ms / 1000));
     }
     auto model = format::Model::open(directory);
@@ -171,37 +154,32 @@ Status run(const Settings& settings) {
     return measure_all(*model, settings, scratch->path());
 }
 
-/// Runs a measurement, which a signal interrupts. Returns the exit status.
-int measure(const cli::Program& program, const std::function<Status()>& print) {
-    cli::stop_on_signals(cli::SecondSignal::ignored);
-    const Status done = print();
-    if (!done) program.say(done.error().message);
-    return done ? cli::kDone : cli::kFault;
+/// Reads the settings and runs a measurement, which a signal interrupts. Returns the exit status.
+template <class Given>
+int run_measurement(const cli::Program& program, const cli::Options& options,
+                    const std::vector<std::string>& arguments,
+                    Given (*read)(const cli::CommandLine&), Status (*print)(const Given&)) {
+    return cli::run(program, options, arguments, [&](const cli::CommandLine& line) {
+        const Given settings = read(line);
+        cli::stop_on_signals(cli::SecondSignal::ignored);
+        const Status done = print(settings);
+        if (!done) program.say(done.error().message);
+        return done ? cli::kDone : cli::kFault;
+    });
 }
 
 int run_program(int argc, char** argv) {
-    using cli::CommandLine;
-    const std::vector<std::string> arguments = cli::arguments_of(argc, argv);
+    std::vector<std::string> arguments = cli::arguments_of(argc, argv);
     const std::string measurement = arguments.empty() ? "" : arguments.front();
-    if (measurement != "matmin" && measurement != "distmat") {
-        return cli::run(kProgram, describe_options(), arguments, [](const CommandLine& line) {
-            const Settings settings = read_settings(line);
-            return measure(kProgram, [&] { return run(settings); });
-        });
-    }
-    const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+    if (measurement != "matmin" && measurement != "distmat")
+        return run_measurement(kProgram, describe_options(), arguments, read_settings, run);
+    arguments.erase(arguments.begin());
     if (measurement == "matmin") {
-        return cli::run(
-            kMatminProgram, describe_matmin_options(), rest, [](const CommandLine& line) {
-                const MatminSettings settings = read_matmin_settings(line);
-                return measure(kMatminProgram,
-                               [&] { return print_matmin(settings, processor_name()); });
-            });
+        return run_measurement(kMatminProgram, describe_matmin_options(), arguments,
+                               read_matmin_settings, print_matmin);
     }
-    return cli::run(kDistmatProgram, describe_distmat_options(), rest, [](const CommandLine& line) {
-        const DistmatSettings settings = read_distmat_settings(line);
-        return measure(kDistmatProgram, [&] { return print_distmat(settings, processor_name()); });
-    });
+    return run_measurement(kDistmatProgram, describe_distmat_options(), arguments,
+                           read_distmat_settings, print_distmat);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ using kernels::reduce::Reducer;
 using kernels::reduce::ReducerOptions;
 
 /// In the order of the table: slow rungs first.
-constexpr std::array<const char*, 4> kRungs = {"sequential", "cpu", "original", "cuda"};
+constexpr std::array<std::string_view, 4> kRungs = {"sequential", "cpu", "original", "cuda"};
 constexpr std::uint64_t kMaxCount = 10'000'000'000;
 constexpr std::uint64_t kMaxEdge = 100'000;
 constexpr std::uint64_t kMaxRepeat = 100'000;
@@ -66,12 +66,6 @@ Status check(const std::string& rung, const MinMax<T>& range, const Text& text) 
                       rung);
 }
 
-matmin::ReadOptions read_options(const MatminSettings& settings) {
-    matmin::ReadOptions options;
-    options.threads = settings.threads;
-    return options;
-}
-
 /// Reads and reduces in the same threads, as gloved-matmin does.
 template <class T>
 Result<double> read_text(const MatminSettings& settings, const Text& text) {
@@ -80,7 +74,7 @@ Result<double> read_text(const MatminSettings& settings, const Text& text) {
     const matmin::Begin<T> begin = [](std::uint64_t, matmin::Shape) -> Result<Reducer<T>*> {
         return static_cast<Reducer<T>*>(nullptr);
     };
-    const auto reading = source->template read<T>(read_options(settings), begin);
+    const auto reading = source->template read<T>({.threads = settings.threads}, begin);
     if (!reading) return reading.error();
     if (Status right = check("reading", reading->range, text); !right) return right.error();
     return reading->wall_ms;
@@ -105,7 +99,7 @@ Result<MatminFigures> time_rung(const std::string& rung, const MatminSettings& s
         reducer = *std::move(made);
         return reducer.get();
     };
-    const auto reading = source->template read<T>(read_options(settings), begin);
+    const auto reading = source->template read<T>({.threads = settings.threads}, begin);
     if (!reading) return reading.error();
     const auto range = reducer->finish();
     if (!range) return range.error();
@@ -163,30 +157,28 @@ Status measure_type(const MatminSettings& settings, const Text& text) {
     const auto entries = kernels::reduce::list_reducers();
     std::vector<MatminFigures> all;
     // Host memory is read before and after the runs that are compared with it.
-    std::vector<double> host_reads = read_host(settings, text.value_bytes);
+    std::vector<double> host_reads;
+    const auto read_host_again = [&] {
+        const auto reads = read_host(settings, text.value_bytes);
+        host_reads.insert(host_reads.end(), reads.begin(), reads.end());
+    };
+    read_host_again();
     bool host = true;
-    for (const char* rung : kRungs) {
-        const auto entry =
-            std::ranges::find_if(entries, [&](const auto& e) { return e.name == rung; });
+    for (const std::string_view rung : kRungs) {
+        const auto entry = std::ranges::find(entries, rung, &kernels::MakerEntry::name);
         if (entry == entries.end()) continue;
         if (!entry->unavailable.empty()) {
             print_note(settings.format, fmt::format("left out   {}: {}", rung, entry->unavailable));
             continue;
         }
-        if (host && !on_host(rung)) {
-            const auto later = read_host(settings, text.value_bytes);
-            host_reads.insert(host_reads.end(), later.begin(), later.end());
-        }
+        if (host && !on_host(rung)) read_host_again();
         host = on_host(rung);
-        auto figures = time_rung<T>(rung, settings, text);
+        auto figures = time_rung<T>(std::string(rung), settings, text);
         if (!figures) return figures.error();
         all.push_back(*std::move(figures));
     }
     if (cli::stop_requested()) return Error{ErrorCode::interrupted, "interrupted"};
-    if (host) {
-        const auto later = read_host(settings, text.value_bytes);
-        host_reads.insert(host_reads.end(), later.begin(), later.end());
-    }
+    if (host) read_host_again();
     std::optional<double> device_read;
     for (MatminFigures& figures : all) {
         if (on_host(figures.rung)) figures.read_ms = median(host_reads);
@@ -263,10 +255,9 @@ MatminSettings read_matmin_settings(const cli::CommandLine& line) {
     return settings;
 }
 
-Status print_matmin(const MatminSettings& settings, const std::string& processor_name) {
+Status print_matmin(const MatminSettings& settings) {
     const auto device = start_device(settings.device);
-    print_note(settings.format, fmt::format("processor  {}, {} thread{}", processor_name,
-                                            settings.threads, settings.threads == 1 ? "" : "s"));
+    print_note(settings.format, "processor  " + processor_text(settings));
     if (device) print_note(settings.format, "device     " + device->name);
     auto scratch = ScratchDirectory::create();
     if (!scratch) return scratch.error();

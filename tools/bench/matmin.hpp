@@ -28,8 +28,8 @@ cli::Options describe_matmin_options();
 MatminSettings read_matmin_settings(const cli::CommandLine& line);
 
 /// Writes the text to a temporary directory, reads it once for every rung and prints the table on
-/// stdout; `processor_name` is for its heading. Errors: internal, if a rung's result differs from
-/// that of a plain loop over the random numbers; device; io; interrupted.
-Status print_matmin(const MatminSettings& settings, const std::string& processor_name);
+/// stdout. Errors: internal, if a rung's result differs from that of a plain loop over the random
+/// numbers; device; io; interrupted.
+Status print_matmin(const MatminSettings& settings);
 
 }  // namespace gloved::bench

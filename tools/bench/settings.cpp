@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <fstream>
 #include <limits>
 
 #include "common/format/layout.hpp"
@@ -46,8 +48,8 @@ void read_engine_settings(const cli::CommandLine& line, Settings& settings) {
     if (!line.text("gpu-memory").empty())
         settings.gpu_memory_bytes = line.bytes("gpu-memory", 1, 0);
     if (line.given("batches")) settings.batches = parse_batches(line.text("batches"));
-    settings.k = static_cast<std::size_t>(line.count("k", 1, format::kMaxRows));
-    settings.repeat = static_cast<std::size_t>(line.count("repeat", 1, kMaxRepeat, 0));
+    settings.k = line.count("k", 1, format::kMaxRows);
+    settings.repeat = line.count("repeat", 1, kMaxRepeat, 0);
 }
 
 }  // namespace
@@ -141,6 +143,17 @@ void read_run_settings(const cli::CommandLine& line, RunSettings& settings) {
         "format", {{"text", TableFormat::text}, {"csv", TableFormat::csv}});
 }
 
+std::string processor_text(const RunSettings& settings) {
+    std::string name = "unknown processor";
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);) {
+        if (!line.starts_with("model name")) continue;
+        name = line.substr(std::min(line.find(": ") + 2, line.size()));
+        break;
+    }
+    return fmt::format("{}, {} thread{}", name, settings.threads, settings.threads == 1 ? "" : "s");
+}
+
 Settings read_settings(const cli::CommandLine& line) {
     Settings settings;
     read_run_settings(line, settings);
@@ -161,8 +174,7 @@ Settings read_settings(const cli::CommandLine& line) {
     }
     settings.rung_seconds = static_cast<double>(line.count("rung-seconds", 0, kMaxRungSeconds));
     settings.loads = line.given("loads");
-    settings.leak_queries =
-        static_cast<std::size_t>(line.count("leak-queries", 1, kMaxLeakQueries, 0));
+    settings.leak_queries = line.count("leak-queries", 1, kMaxLeakQueries, 0);
     settings.daemon = line.text("daemon");
     settings.daemon_engine = line.text("daemon-engine");
     return settings;

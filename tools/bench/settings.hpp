@@ -25,6 +25,9 @@ struct RunSettings {
 /// Reads them: for --threads 0, the number of usable processors. Throws cli::WrongUsage.
 void read_run_settings(const cli::CommandLine& line, RunSettings& settings);
 
+/// The CPU's name and the number of threads, for headings: «AMD EPYC 7B13, 2 threads».
+std::string processor_text(const RunSettings& settings);
+
 /// The options of gloved-bench.
 struct Settings : RunSettings {
     std::string model;                        ///< directory; empty: generate a model

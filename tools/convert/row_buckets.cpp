@@ -47,8 +47,7 @@ void DroppedRows::add(DroppedRows&& others) {
 }
 
 void DroppedRows::trim() {
-    std::ranges::sort(listed_,
-                      [](const DroppedRow& a, const DroppedRow& b) { return a.line < b.line; });
+    std::ranges::sort(listed_, {}, &DroppedRow::line);
     if (listed_.size() > source::kListedDuplicates) listed_.resize(source::kListedDuplicates);
 }
 
@@ -98,9 +97,7 @@ Result<std::vector<RowBuckets::Slice>> RowBuckets::write_block(const Rows& rows,
     std::vector<std::uint32_t> bucket_of(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
         const std::string_view key = keys[i];
-        const auto above =
-            std::upper_bound(borders.begin(), borders.end(), key,
-                             [](std::string_view a, const std::string& b) { return a < b; });
+        const auto above = std::ranges::upper_bound(borders, key);
         bucket_of[i] = static_cast<std::uint32_t>(above - borders.begin());
         Slice& slice = slices[bucket_of[i]];
         ++slice.rows;
@@ -329,8 +326,7 @@ Status RowBuckets::seal(const std::atomic<bool>& stop) {
             bucket = std::move(divided->front());
         }
         // Threads added batches in any order.
-        std::ranges::sort(bucket.slices,
-                          [](const Slice& a, const Slice& b) { return a.batch < b.batch; });
+        std::ranges::sort(bucket.slices, {}, &Slice::batch);
         if (bucket.rows != 0) sealed.push_back(std::move(bucket));
     }
     buckets_ = std::move(sealed);

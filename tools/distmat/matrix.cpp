@@ -241,9 +241,7 @@ Values Matrix::values() const {
 
 std::string Matrix::row_name(std::size_t row) const {
     if (lines_.empty()) return fmt::format("{}: row {} (counted from 0)", name_, row);
-    const auto after = std::upper_bound(
-        lines_.begin(), lines_.end(), row,
-        [](std::size_t value, const LineOfRow& entry) { return value < entry.row; });
+    const auto after = std::ranges::upper_bound(lines_, row, {}, &LineOfRow::row);
     const LineOfRow& run = *(after - 1);
     const std::string place = fmt::format("{}: line {}", name_, run.line + (row - run.row) + 1);
     return words_.empty() ? place : fmt::format("{} ({})", place, printable(words_[row]));

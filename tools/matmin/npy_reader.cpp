@@ -20,16 +20,11 @@ namespace {
 /// Numbers converted at a time: they are still in the cache when they are reduced.
 constexpr std::size_t kSliceNumbers = 8192;
 
-/// The first NaN: its index in the part.
-struct NanFault {
-    std::size_t index = 0;
-};
-
 template <class T>
 struct Part {
     std::string bytes;
     Intake<T> intake;
-    std::optional<NanFault> fault;
+    std::optional<std::size_t> nan;  ///< index of the first, if there is one
 };
 
 Error bad_source(const source::Input& input, const std::string& message) {
@@ -100,9 +95,9 @@ std::string header_fault(const npy::Header& header) {
     return {};
 }
 
-/// Appends numbers that the file has as F. Returns the first NaN.
+/// Appends numbers that the file has as F. Returns the index of the first NaN.
 template <class F, class T>
-std::optional<NanFault> append(std::string_view bytes, std::size_t width, Intake<T>& intake) {
+std::optional<std::size_t> append(std::string_view bytes, std::size_t width, Intake<T>& intake) {
     const std::size_t slice_matrices = std::max<std::size_t>(1, kSliceNumbers / width);
     const std::size_t numbers = bytes.size() / sizeof(F);
     for (std::size_t done = 0; done < numbers;) {
@@ -117,7 +112,7 @@ std::optional<NanFault> append(std::string_view bytes, std::size_t width, Intake
         }
         if (nan) {
             const T* const first = std::find_if(out, out + count, is_nan<T>);
-            return NanFault{done + static_cast<std::size_t>(first - out)};
+            return done + static_cast<std::size_t>(first - out);
         }
         intake.end_matrices(count / width);
         done += count;
@@ -127,8 +122,8 @@ std::optional<NanFault> append(std::string_view bytes, std::size_t width, Intake
 }
 
 template <class T>
-std::optional<NanFault> append_as(npy::Type type, std::string_view bytes, std::size_t width,
-                                  Intake<T>& intake) {
+std::optional<std::size_t> append_as(npy::Type type, std::string_view bytes, std::size_t width,
+                                     Intake<T>& intake) {
     // header_fault lets pass only T, and for float64 what it holds exactly.
     if constexpr (std::is_same_v<T, double>) {
         if (type == npy::Type::float32) return append<float>(bytes, width, intake);
@@ -220,12 +215,12 @@ Result<Reading<T>> read_npy(source::Input& input, std::string head, const npy::H
     };
     const auto work = [&](Part<T>& part) {
         part.intake.begin(shape, *reducer != nullptr);
-        part.fault = append_as(header.type, part.bytes, shape.numbers(), part.intake);
+        part.nan = append_as(header.type, part.bytes, shape.numbers(), part.intake);
     };
     const auto consume = [&](Part<T>& part) -> Status {
-        if (part.fault) {
-            const std::size_t matrix = part.fault->index / shape.numbers();
-            const std::size_t element = part.fault->index % shape.numbers();
+        if (part.nan) {
+            const std::size_t matrix = *part.nan / shape.numbers();
+            const std::size_t element = *part.nan % shape.numbers();
             return bad_source(input,
                               fmt::format("array[{}, {}, {}] is NaN, which cannot be compared with "
                                           "numbers; numpy.argwhere(numpy.isnan(array)) finds all",

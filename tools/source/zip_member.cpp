@@ -242,8 +242,7 @@ Result<const Member*> choose_member(const std::vector<Member>& files, const std:
             fmt::format("the zip archive holds {} files; --member NAME takes one of them: {}",
                         files.size(), list_of(files)));
     }
-    const auto found =
-        std::ranges::find_if(files, [&](const Member& member) { return member.name == wanted; });
+    const auto found = std::ranges::find(files, wanted, &Member::name);
     if (found != files.end()) return &*found;
     return bad_source(fmt::format("the zip archive holds no member {}; it holds {}",
                                   printable(wanted, 255), list_of(files)));

@@ -309,8 +309,7 @@ std::vector<Way> all_ways(const Model& model, std::size_t threads) {
 
 Result<std::vector<Way>> choose_ways(std::vector<Way> ways, const EngineChecks& checks) {
     const auto named = [&](std::string_view name) -> Result<Way> {
-        const auto found =
-            std::ranges::find_if(ways, [&](const Way& way) { return way.name == name; });
+        const auto found = std::ranges::find(ways, name, &Way::name);
         if (found != ways.end()) {
             Way way = *found;
             way.required = true;

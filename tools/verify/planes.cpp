@@ -89,9 +89,9 @@ std::string fault_of(std::span<const float> vector, const StoredRow& stored) {
             "its projection is stored as {} units, its codes and its vector give {:.6g}",
             stored.projection, projection / unit);
     }
+    // The residual lies between these.
     const double most = stored.residual * unit;
-    const double least = (stored.residual - kernels::planes::kStoredWithin) * unit;  // H lies
-                                                                                     // between
+    const double least = (stored.residual - kernels::planes::kStoredWithin) * unit;
     const double of_projection = projection * projection;
     if (!(most * most + of_projection >= square * (1 + kSquareTolerance) &&
           (least <= 0 || least * least + of_projection < square * (1 - kSquareTolerance)))) {

@@ -230,8 +230,7 @@ Result<ComponentRanges> check_values(const Model& model, std::size_t threads,
     progress.reset();  // wipes its line before others are printed
 
     for (const Section& section : model.header().sections) {
-        const auto hashed = std::ranges::find_if(
-            in_pass, [&](const HashedSection& entry) { return entry.section == &section; });
+        const auto hashed = std::ranges::find(in_pass, &section, &HashedSection::section);
         if (hashed != in_pass.end()) {
             report_checksum(model, section, hashed->checksum.value(), report);
             continue;
