@@ -1,5 +1,6 @@
 # gloved-convert and gloved-verify, run as a user would.
 gloved_add_test(convert_integration_test SHARDS 2
+  SLOW_SANITIZED VerifyDamage.*
   LABELS integration
   SOURCES
     ${CMAKE_CURRENT_LIST_DIR}/convert_kill_test.cpp

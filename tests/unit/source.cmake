@@ -1,5 +1,6 @@
 # Tests of tools/source: what reads downloads.
 gloved_add_test(source_unit_test
+  SLOW_SANITIZED Source.PassesOverLinesThatAreTooLong:Zip.ReadsNoDirectoryFarBeyond*
   LABELS unit
   SOURCES
     ${CMAKE_CURRENT_LIST_DIR}/source_detect_test.cpp
