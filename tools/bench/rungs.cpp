@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -165,10 +166,8 @@ Result<Ladder> prepare_ladder(const format::Model& model, const Settings& settin
     if (std::ranges::none_of(run, needs_device)) return ladder;
     if (const auto device = start_device(settings.device); !device) {
         ladder.why_left_out = device.error().message;
-        const auto left_out = std::ranges::stable_partition(
-            run, [](const auto& name) { return !needs_device(name); });
-        ladder.choice.left_out.assign(left_out.begin(), left_out.end());
-        run.erase(left_out.begin(), left_out.end());
+        std::ranges::copy_if(run, std::back_inserter(ladder.choice.left_out), needs_device);
+        std::erase_if(run, needs_device);
         return ladder;
     }
     auto uploaded = kernels::ladder::make_resident_model(model, settings.device);
