@@ -11,7 +11,8 @@ namespace gloved {
 
 /// Kinds of faults. Callers may branch on the code, never on the message.
 enum class ErrorCode {
-    // Reasons to refuse a request: the codes of the wire (common/wire/PROTOCOL.md).
+    // The codes of the wire (common/wire/PROTOCOL.md): reasons to refuse a request. Programs use
+    // some of them for their own faults, such as bad_request for wrong options.
     bad_request,
     unknown_word,
     unknown_model,
@@ -28,8 +29,8 @@ enum class ErrorCode {
     damaged,      ///< a file contradicts itself
     mismatch,     ///< two files do not belong together
     unsupported,  ///< a file is whole, but not for this version
-    bad_source,   ///< a download that cannot be converted as it is
-    conflict,     ///< a file that is not gloved's is in the way
+    bad_source,   ///< an input that cannot be used, such as a malformed line
+    conflict,     ///< a file or directory is in the way, or a model changed meanwhile
     interrupted,  ///< the user asked to stop
     device,       ///< a GPU or its driver failed; objects that use it cannot be used any more
 };

@@ -9,10 +9,10 @@
 namespace gloved::wire {
 
 /// Appends `bytes` as a quoted JSON string. Valid UTF-8 is copied, except control characters
-/// (U+0000 to U+001F, U+007F to U+009F), which become \u00XX. Each byte of an invalid sequence, and
-/// each byte of U+10FF80 to U+10FFFF, becomes the code point U+10FF00 + byte, written \udbff\udfXX
-/// with XX the byte in hexadecimal. So the JSON is always valid, and different bytes stay
-/// different.
+/// (U+0000 to U+001F, U+007F to U+009F), which become \u00XX; " and \ get a backslash. Each byte of
+/// an invalid sequence, and each of the four bytes of a character from U+10FF80 to U+10FFFF,
+/// becomes the code point U+10FF00 + byte, written \udbff\udfXX with XX the byte in hexadecimal. So
+/// the JSON is always valid, and different bytes stay different.
 void append_json_string(std::string& out, std::string_view bytes);
 
 /// Appends a part of what append_json_string would append, without the quotes: from byte `from` of

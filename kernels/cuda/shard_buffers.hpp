@@ -1,5 +1,5 @@
-// The buffers of a shard: their sizes, which also tell how much memory a shard needs, and their
-// allocation.
+// The buffers of a shard, which is the part of a model's rows that one GPU answers for: their
+// sizes, which also tell how much memory a shard needs, and their allocation.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace gloved::kernels::cuda {
 struct Residency {
     bool vectors = true;  ///< false: kernels read them from page-locked host memory, row by row
     bool plane = false;
-    /// Int8 codes besides the plane, in the same memory as the vectors. They rule out most rows
-    /// that the plane does not rule out. Used for many queries, and for one query if the vectors
-    /// are on the host.
+    /// Int8 codes besides the plane: on the device if the vectors are there, otherwise in
+    /// page-locked host memory. They rule out most rows that the plane does not rule out. Used for
+    /// many queries, and for one query if the vectors are on the host.
     bool int8_codes = false;
     std::uint32_t max_batch = kMaxPlanePass;  ///< maximum number of queries of a plane pass
 };
@@ -31,7 +31,8 @@ struct InputLayout {
     std::size_t excluded = 0;
     std::size_t end = 0;  ///< size of the input
 
-    /// For `raws` raw and `units` unit vectors of `stride` floats.
+    /// For `raws` queries, each with its vector as it came, and `units` vectors of unit length, all
+    /// of `stride` floats.
     InputLayout(std::size_t raws, std::size_t units, std::size_t digit_bytes, std::size_t stride,
                 std::size_t excluded_rows);
 };
@@ -50,13 +51,14 @@ struct ShardSizes {
     std::size_t stride = 0;        ///< floats of a vector, with padding
     std::size_t groups = 0;        ///< groups of kGroupRows rows
     std::size_t float16_pass = 0;  ///< maximum number of queries of a float16 pass
-    std::size_t pass = 0;          ///< the same of a pass over vectors, and of vectors of a score
-    std::size_t plane_pass = 0;    ///< the same of a pass over the plane
-    std::size_t digit_stride = 0;  ///< one-byte digits of a query, with padding
+    std::size_t pass = 0;          ///< of a pass over vectors, and of vectors in launch_score
+    std::size_t plane_pass = 0;    ///< maximum number of queries of a pass over the plane
+    std::size_t digit_stride = 0;  ///< bytes of a query's digits, one a component, with padding
     std::size_t int8_stride = 0;   ///< bytes of a row's int8 codes
-    std::size_t keys = 0;          ///< groups of the plane from which first thresholds come
-    std::size_t excluded = 0;      ///< maximum number of excluded rows of a pass
-    std::size_t input = 0;         ///< bytes of the input buffer
+    /// Groups of the plane from which a pass takes its first thresholds: every kPlaneSample-th.
+    std::size_t keys = 0;
+    std::size_t excluded = 0;  ///< maximum number of excluded rows of a pass
+    std::size_t input = 0;     ///< bytes of the input buffer
 };
 
 /// All memory of a shard. launches.hpp says what each buffer holds, in the structs through which

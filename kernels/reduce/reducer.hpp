@@ -1,5 +1,6 @@
-// Reducer: the interface of gloved-matmin's engines, which compute the minimum and maximum of each
-// element over many matrices of one shape. Matrices are passed to it piece by piece.
+// Reducer: the interface of what computes the minimum and maximum of each element over many
+// matrices of one shape. gloved-matmin makes one for every engine but cpu, whose reading threads
+// reduce what they read themselves; gloved-bench makes one for cpu too.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ struct ReducerOptions {
     std::uint64_t count = 0;  ///< expected number of matrices, for allocating memory; 0: unknown
     int device = 0;           ///< of reducers on a GPU: number of the device
     unsigned threads = 0;     ///< of cpu; 0: one per usable processor
-    bool keep = false;        ///< of cpu and sequential: keep the values, for time_again
+    bool keep = false;        ///< keep the values for time_again; only cpu and sequential can
 };
 
 /// Reduces matrices: call `add` for all of them, then `finish`. One thread at a time. Unusable
@@ -37,7 +38,7 @@ class Reducer {
     Reducer& operator=(const Reducer&) = delete;
     virtual ~Reducer() = default;
 
-    /// Takes in whole matrices, one after another: values.size() is a multiple of the width. May
+    /// Takes in one or more whole matrices: values.size() is a multiple of the width. May
     /// wait for the device. On return the caller may reuse the memory of `values`. Error: device.
     virtual Status add(std::span<const T> values) = 0;
     /// Returns the minimum and maximum over all matrices. Call it once, after the last `add`.

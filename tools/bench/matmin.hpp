@@ -14,11 +14,11 @@ namespace gloved::bench {
 
 /// The options of gloved-bench matmin.
 struct MatminSettings : RunSettings {
-    std::size_t repeat = 0;   ///< runs per rung
+    std::size_t repeat = 0;   ///< runs of Reducer::time_again per rung
     std::uint64_t count = 0;  ///< number of matrices
     std::size_t rows = 0;     ///< of each matrix
     std::size_t columns = 0;
-    npy::Type type = npy::Type::float64;
+    npy::Type type = npy::Type::float64;  ///< of the numbers
 };
 
 /// Name and help of the program, and its options.

@@ -14,12 +14,12 @@ namespace gloved::bench {
 /// How long one reducer (a rung) took for the matrices of a text.
 struct MatminFigures {
     std::string rung;        ///< name of the reducer
-    double reading_ms = 0;   ///< reading and parsing the text, without the reducer
-    double transfer_ms = 0;  ///< ReduceTimes::transfer_ms, meanwhile
-    double compute_ms = 0;   ///< ReduceTimes::compute_ms, meanwhile
+    double reading_ms = 0;   ///< reading and parsing the text, less the reducer's time
+    double transfer_ms = 0;  ///< ReduceTimes::transfer_ms of that run
+    double compute_ms = 0;   ///< ReduceTimes::compute_ms of that run
     /// Times of Reducer::time_again; empty if the values were not kept.
     std::vector<double> recompute_ms;
-    /// A plain read of as many bytes by the same CPU or GPU.
+    /// Reading all values once, without computing, on the same CPU or GPU.
     std::optional<double> read_ms;
 };
 

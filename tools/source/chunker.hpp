@@ -16,7 +16,7 @@ namespace gloved::source {
 
 /// Bytes of a batch, unless one line or record is longer.
 inline constexpr std::size_t kChunkBytes = 4 << 20;
-/// Maximum number of rows in a batch, except the first.
+/// Maximum number of rows in a batch. The first may have more: it holds all of `head`.
 inline constexpr std::size_t kMaxBatchRows = std::size_t{1} << 18;
 
 /// How to divide a source: from SourceOptions and from what detect() found.
@@ -39,17 +39,17 @@ class Chunker {
     virtual ~Chunker() = default;
 
     /// Fills the chunker's part of `batch`, or returns false at the end. A line of more than
-    /// kMaxLineBytes becomes a batch of its own (`too_long`): with discard_too_long it is skipped
-    /// in bounded memory, otherwise the source ends there. Errors: those of Input::read; bad_source
-    /// for a malformed record.
+    /// kMaxLineBytes is replaced by an empty batch marked `too_long`. With discard_too_long the
+    /// next batch follows the line, and the line takes bounded memory; otherwise the source ends
+    /// there. Errors: those of Input::read; bad_source for a malformed record.
     virtual Result<bool> next(Batch& batch) = 0;
 
     /// Whether the source continues after the limit.
     bool stopped_at_limit() const { return stopped_at_limit_; }
     /// Number of bytes of the source that were returned or skipped so far.
     std::uint64_t offset() const { return offset_; }
-    /// Offset of data, other than LF and zeros, after the last record that the header promises;
-    /// nullopt if there is none. Known once `next` has returned false.
+    /// In a binary format: offset of data, other than LF and NUL, after the last record that the
+    /// header promises; nullopt if there is none. Known once `next` has returned false.
     std::optional<std::uint64_t> surplus_offset() const { return surplus_offset_; }
 
   protected:
