@@ -299,7 +299,7 @@ TEST(Pin, OnIsKeptOrTheStartRefused) {
                   std::string::npos)
             << finished.err;
     } else {
-        GTEST_SKIP() << "only root can set capabilities";
+        GTEST_SKIP() << "skipped: only root can set capabilities";
     }
 }
 

@@ -481,7 +481,7 @@ std::size_t resident_bytes(pid_t pid) {
 }
 
 TEST(Daemon, HoldsLittleForPeersThatNeverRead) {
-    if (kSanitized) GTEST_SKIP() << "a sanitizer's own memory is many times what is measured here";
+    if (kSanitized) GTEST_SKIP() << "skipped: a sanitizer takes more memory than is measured here";
     Daemon daemon(sample_model());
     const std::size_t before = resident_bytes(daemon.process().pid());
     // What grows most between request and answer: quoting, many words, many hits.
@@ -714,7 +714,7 @@ TEST(CommandLine, ConfigurationFileIsReadAndTheCommandLineGoesFirst) {
 }
 
 TEST(CommandLine, MoreThreadsThanTheSystemGivesIsAFaultNotAnAbort) {
-    if (kSanitized) GTEST_SKIP() << "sanitizers need more address space than this test leaves";
+    if (kSanitized) GTEST_SKIP() << "skipped: sanitizers need more address space than is left here";
     const TempDir dir;
     const Finished finished =
         run({"sh", "-c",

@@ -157,7 +157,7 @@ TEST(Zip, RefusesWhatItCannotUnpack) {
     EXPECT_NE(encrypted.error().message.find("\"a.txt\" is encrypted"), std::string::npos)
         << encrypted.error().message;
     if (::zip_compression_method_supported(ZIP_CM_BZIP2, 1) == 0)
-        GTEST_SKIP() << "this libzip cannot make bzip2";
+        GTEST_SKIP() << "skipped: this libzip cannot make bzip2";
     const auto bzip2 = read_zip(tests::zip_archive({{"a.txt", long_text(), ZIP_CM_BZIP2}}));
     ASSERT_FALSE(bzip2);
     EXPECT_NE(bzip2.error().message.find("is packed by method 12"), std::string::npos)
