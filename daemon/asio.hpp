@@ -10,6 +10,12 @@
 #define BOOST_ASIO_DISABLE_FENCED_BLOCK 1
 #endif
 
+// Boost 1.74 asks clang for the header of experimental coroutines, which libstdc++ lacks.
+#ifdef __clang__
+#define BOOST_ASIO_HAS_CO_AWAIT 1
+#define BOOST_ASIO_HAS_STD_COROUTINE 1
+#endif
+
 #include <boost/asio.hpp>
 
 namespace gloved::daemon {

@@ -74,7 +74,7 @@ class Permutation {
     Permutation(std::uint64_t size, std::uint64_t seed)
         : size_(size),
           seed_(seed),
-          half_bits_((std::bit_width(size - 1) + 1) / 2),
+          half_bits_((static_cast<std::uint64_t>(std::bit_width(size - 1)) + 1) / 2),
           mask_((std::uint64_t{1} << half_bits_) - 1) {}
 
     std::uint32_t operator()(std::uint64_t at) const {

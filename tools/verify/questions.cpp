@@ -42,7 +42,7 @@ class Random {
     double sign() { return one_in(2) ? 1 : -1; }
     /// In [1, limit], log-uniform: each power of two is equally likely.
     std::size_t log_uniform(std::size_t limit) {
-        const std::size_t bits = 1 + below(std::bit_width(limit));
+        const std::size_t bits = 1 + below(static_cast<std::size_t>(std::bit_width(limit)));
         return 1 + below(std::min(limit, std::size_t{1} << bits));
     }
     /// Nearly normal with variance 1/3: the sum of four uniform numbers.
