@@ -173,17 +173,18 @@ bool most_lines_parse(const std::vector<std::string_view>& lines, std::size_t di
 /// the larger first) and takes the first that most lines confirm. If none is confirmed, returns the
 /// most frequent: the parser then names the wrong line. 0 if no line has two fields.
 std::size_t guess_dim(const std::vector<std::string_view>& lines) {
-    std::map<std::size_t, std::size_t, std::greater<>> frequency;
+    std::map<std::size_t, std::size_t> frequency;
     for (const std::string_view line : lines) {
         const std::size_t fields = count_fields(line);
         if (fields >= 2 && fields <= format::kMaxDim + 1) ++frequency[fields - 1];
     }
-    std::vector<std::pair<std::size_t, std::size_t>> widths(frequency.begin(), frequency.end());
-    std::ranges::stable_sort(widths, [](auto& a, auto& b) { return a.second > b.second; });
-    for (const auto& [width, count] : widths) {
+    std::vector<std::pair<std::size_t, std::size_t>> widths;
+    for (const auto& [width, count] : frequency) widths.emplace_back(count, width);
+    std::ranges::sort(widths, std::ranges::greater());
+    for (const auto& [count, width] : widths) {
         if (most_lines_parse(lines, width)) return width;
     }
-    return widths.empty() ? 0 : widths.front().first;
+    return widths.empty() ? 0 : widths.front().second;
 }
 
 /// Whether in all sampled lines of `dim` numbers the first is the norm of the others. Needs two
