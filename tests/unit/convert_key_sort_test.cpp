@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace gloved::convert {
@@ -24,8 +25,8 @@ KeyList list_of(const std::vector<std::string>& words) {
 std::vector<std::uint32_t> expected(const std::vector<std::string>& words) {
     std::vector<std::uint32_t> order(words.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](auto a, auto b) { return words[a] < words[b]; });
+    std::sort(order.begin(), order.end(),
+              [&](auto a, auto b) { return std::tie(words[a], a) < std::tie(words[b], b); });
     return order;
 }
 

@@ -6,6 +6,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -185,8 +186,8 @@ TEST(Nearest, AgreesWithAFullSort) {
         for (std::size_t i = 0; i < distances.size(); ++i) {
             if (i != self) all.push_back({static_cast<std::int64_t>(i), distances[i]});
         }
-        std::stable_sort(all.begin(), all.end(), [](const Neighbour& a, const Neighbour& b) {
-            return a.distance < b.distance;
+        std::sort(all.begin(), all.end(), [](const Neighbour& a, const Neighbour& b) {
+            return std::tie(a.distance, a.index) < std::tie(b.distance, b.index);
         });
         all.resize(count);
         find_nearest(distances, self, count, nearest);
