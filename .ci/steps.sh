@@ -31,12 +31,12 @@ print_steps() {
 }
 trap print_steps EXIT
 
-# tidy FILE...: clang-tidy on sources of the build dev, but tests. Clang 14 cannot read scan.cpp and
-# tile.cpp (g++'s target pragmas) and what includes Asio (libstdc++'s coroutines). The analyzer
-# looks less deep than it could: it would think for minutes about a few large functions.
+# tidy FILE...: clang-tidy on sources of the build dev, but tests. Clang 14 cannot read what
+# includes Asio (libstdc++'s coroutines). The analyzer looks less deep than it could: it would think
+# for minutes about a few large functions.
 tidy() {
-    local unread=(kernels/cpu/scan.cpp kernels/distance/tile.cpp)
-    mapfile -t -O 2 unread < <(compiled_from /usr/include/boost/asio/awaitable.hpp)
+    local unread
+    mapfile -t unread < <(compiled_from /usr/include/boost/asio/awaitable.hpp)
     # Clang reads neither g++'s precompiled headers nor the option that comes with them.
     mkdir -p build/tidy
     sed 's| -Winvalid-pch -include [^ ]*||; s| -Wno-stringop-overflow||' \

@@ -1,8 +1,4 @@
-// Plane loops for three instruction sets, each between its own target pragmas.
-//
-// Keep everything else outside the pragmas: an inline function of a header that is first used
-// between them is compiled for that instruction set, and may be linked into code for processors
-// without it.
+// Plane loops for three instruction sets (see kernels/simd.hpp).
 #include "kernels/cpu/plane_scan.hpp"
 
 #include <immintrin.h>
@@ -10,6 +6,8 @@
 #include <array>
 #include <cassert>
 #include <cstring>
+
+#include "kernels/simd.hpp"
 
 namespace gloved::kernels::cpu {
 namespace {
@@ -30,8 +28,7 @@ constexpr std::size_t kAheadBytes = 8192;
 // ---- AVX-512 with VNNI: one row per SIMD lane, four byte products per instruction; no sum crosses
 // rows
 
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
+GLOVED_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
 namespace avx512_vnni {
 namespace {
 
@@ -192,12 +189,11 @@ std::size_t filter(const std::byte* bytes, std::size_t groups, std::size_t steps
 
 }  // namespace
 }  // namespace avx512_vnni
-#pragma GCC pop_options
+GLOVED_TARGET_END
 
 // ---- AVX2: eight rows per vector, four byte products in two instructions
 
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+GLOVED_TARGET_BEGIN("avx2,fma")
 namespace avx2 {
 namespace {
 
@@ -324,7 +320,7 @@ std::size_t filter(const std::byte* bytes, std::size_t groups, std::size_t steps
 
 }  // namespace
 }  // namespace avx2
-#pragma GCC pop_options
+GLOVED_TARGET_END
 
 // ---- Baseline x86-64: SSE2, four rows per vector, 16-bit products of whole digits; bytes would
 // save nothing

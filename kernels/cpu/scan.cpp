@@ -1,18 +1,15 @@
-// Instantiates scan_loops.inc for each instruction set, between target pragmas.
-//
-// Keep everything else outside the pragmas: an inline function of a header that is first used
-// between them is compiled for that instruction set, and may be linked into code for processors
-// without it.
+// Instantiates scan_loops.inc for each instruction set (see kernels/simd.hpp).
 #include "kernels/cpu/scan.hpp"
 
 #include <immintrin.h>
 
 #include <array>
 
+#include "kernels/simd.hpp"
+
 // ---- AVX-512: 16 lanes, 32 registers
 
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
+GLOVED_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
 #define GLOVED_ISA avx512
 #define GLOVED_LANES 16
 #define GLOVED_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
@@ -23,12 +20,11 @@
 #define GLOVED_ROWS_2 12
 #define GLOVED_ROWS_4 6
 #include "kernels/cpu/scan_loops.inc"
-#pragma GCC pop_options
+GLOVED_TARGET_END
 
 // ---- AVX2 with FMA: 8 lanes, 16 registers
 
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+GLOVED_TARGET_BEGIN("avx2,fma")
 #define GLOVED_ISA avx2
 #define GLOVED_LANES 8
 #define GLOVED_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
@@ -39,7 +35,7 @@
 #define GLOVED_ROWS_1 12
 #define GLOVED_ROWS_2 6
 #include "kernels/cpu/scan_loops.inc"
-#pragma GCC pop_options
+GLOVED_TARGET_END
 
 // ---- Baseline x86-64: SSE2, 4 lanes, 16 registers, no fused multiply-add
 

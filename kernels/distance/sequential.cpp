@@ -8,7 +8,7 @@ namespace {
 
 /// canonical_sum for processors with fused operations; without, std::fma is a library call per
 /// component. Repeated here because an inline function of a header must not be compiled for them
-/// (see kernels/cpu/scan.cpp).
+/// (see kernels/simd.hpp).
 __attribute__((target("fma"))) float sum_with_fma(const float* x, const float* y, std::size_t dim) {
     float sum = 0;
     for (std::size_t block = 0; block < dim; block += kBlock) {

@@ -1,5 +1,4 @@
-// Instantiates tile_loops.inc for each instruction set, between target pragmas.
-// kernels/cpu/scan.cpp says why nothing else may be between them.
+// Instantiates tile_loops.inc for each instruction set (see kernels/simd.hpp).
 #include "kernels/distance/tile.hpp"
 
 #include <immintrin.h>
@@ -7,29 +6,29 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/simd.hpp"
+
 // ---- AVX-512: 16 lanes, 32 registers
 
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx2,fma")
+GLOVED_TARGET_BEGIN("avx512f,avx2,fma")
 #define GLOVED_ISA avx512
 #define GLOVED_LANES 16
 #define GLOVED_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define GLOVED_ROWS 8
 #define GLOVED_VECTORS 3
 #include "kernels/distance/tile_loops.inc"
-#pragma GCC pop_options
+GLOVED_TARGET_END
 
 // ---- AVX2 with FMA: 8 lanes, 16 registers
 
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+GLOVED_TARGET_BEGIN("avx2,fma")
 #define GLOVED_ISA avx2
 #define GLOVED_LANES 8
 #define GLOVED_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define GLOVED_ROWS 4
 #define GLOVED_VECTORS 3
 #include "kernels/distance/tile_loops.inc"
-#pragma GCC pop_options
+GLOVED_TARGET_END
 
 // ---- Baseline x86-64: no fused operation; the C library computes its result. Slow, and the same
 // bytes.

@@ -1,16 +1,16 @@
-// Instantiates encode_loops.inc for each instruction set, between target pragmas.
-// kernels/cpu/scan.cpp says why nothing else may be between them. Fused operations are not used:
-// they round differently.
+// Instantiates encode_loops.inc for each instruction set (see kernels/simd.hpp). Fused operations
+// are not used: they round differently.
 #include "kernels/planes/encode.hpp"
 
 #include <immintrin.h>
 
 #include <array>
 
+#include "kernels/simd.hpp"
+
 // ---- AVX-512: 16 lanes, 32 registers
 
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2")
+GLOVED_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2")
 #define GLOVED_ISA avx512
 #define GLOVED_LANES 16
 // g++ 12 warns about its own header where operations have no mask.
@@ -18,19 +18,18 @@
 #define GLOVED_MIN(a, b) Vector(_mm512_maskz_min_ps(0xFFFF, a, b))
 #define GLOVED_CLIPS 4
 #include "kernels/planes/encode_loops.inc"
-#pragma GCC pop_options
+GLOVED_TARGET_END
 
 // ---- AVX2: 8 lanes, 16 registers
 
-#pragma GCC push_options
-#pragma GCC target("avx2")
+GLOVED_TARGET_BEGIN("avx2")
 #define GLOVED_ISA avx2
 #define GLOVED_LANES 8
 #define GLOVED_MAX(a, b) Vector(_mm256_max_ps(a, b))
 #define GLOVED_MIN(a, b) Vector(_mm256_min_ps(a, b))
 #define GLOVED_CLIPS 2
 #include "kernels/planes/encode_loops.inc"
-#pragma GCC pop_options
+GLOVED_TARGET_END
 
 // ---- Baseline x86-64: SSE2, 4 lanes, 16 registers
 
