@@ -1,5 +1,6 @@
 #include "client/connection.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>

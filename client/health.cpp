@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <utility>
+
+#include "common/result.hpp"
 
 namespace gloved::client {
 

@@ -6,12 +6,14 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
 
 #include "client/input_lines.hpp"
 #include "client/pipeline.hpp"
+#include "client/reply_reader.hpp"
 #include "common/files.hpp"
 #include "common/terminal.hpp"
 

@@ -4,11 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/program_options.hpp>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <iostream>
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/command_line.hpp"
@@ -21,6 +27,7 @@
 #include "client/retrying_connection.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
+#include "common/result.hpp"
 #include "common/terminal.hpp"
 
 namespace {

@@ -7,10 +7,12 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 
 #include "client/original_protocol.hpp"
 #include "common/expr/expression.hpp"
 #include "common/terminal.hpp"
+#include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
 
 namespace gloved::client {

@@ -6,8 +6,11 @@
 #include <cerrno>
 #include <utility>
 
+#include "client/connection.hpp"
 #include "client/query_line.hpp"
 #include "common/files.hpp"
+#include "common/wire/reply.hpp"
+#include "common/wire/request.hpp"
 
 namespace gloved::client {
 namespace {

@@ -1,7 +1,6 @@
 #include "client/query_line.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "common/expr/token.hpp"
 

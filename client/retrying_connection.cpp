@@ -6,6 +6,7 @@
 
 #include "client/query_line.hpp"
 #include "common/error_with.hpp"
+#include "common/wire/request.hpp"
 
 namespace gloved::client {
 namespace {

@@ -23,8 +23,5 @@ endfunction()
 function(gloved_share_precompiled target name)
   if(GLOVED_PRECOMPILE_HEADERS)
     target_precompile_headers(${target} REUSE_FROM ${name})
-    # g++ 12 warns of the standard library's own code when that was precompiled.
-    target_compile_options(${target} PRIVATE
-      "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds;-Wno-stringop-overflow>")
   endif()
 endfunction()

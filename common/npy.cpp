@@ -1,5 +1,7 @@
 #include "common/npy.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>

@@ -1,6 +1,7 @@
 #include "common/output_file.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <limits.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -10,6 +11,7 @@
 
 #include <cassert>
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 
 #include "common/access.hpp"

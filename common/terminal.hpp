@@ -2,7 +2,6 @@
 // terminal these must not act as control sequences, and on stderr not look like further lines.
 #pragma once
 
-#include <ios>
 #include <memory>
 #include <streambuf>
 #include <string>

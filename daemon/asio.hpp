@@ -3,7 +3,7 @@
 #pragma once
 
 // Before Asio: Boost 1.74 uses std::exchange without including it.
-#include <utility>
+#include <utility>  // IWYU pragma: keep
 
 // ThreadSanitizer does not understand fences.
 #ifdef __SANITIZE_THREAD__
@@ -16,7 +16,7 @@
 #define BOOST_ASIO_HAS_STD_COROUTINE 1
 #endif
 
-#include <boost/asio.hpp>
+#include <boost/asio.hpp>  // IWYU pragma: export
 
 namespace gloved::daemon {
 

@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 
+#include "common/expr/expression.hpp"
 #include "common/format/model.hpp"
 #include "common/wire/request.hpp"
 #include "kernels/engine.hpp"

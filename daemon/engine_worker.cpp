@@ -1,11 +1,20 @@
 #include "daemon/engine_worker.hpp"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cassert>
+#include <chrono>
+#include <cstddef>
 #include <utility>
+#include <variant>
 
 #include "common/error_with.hpp"
+#include "common/expr/expression.hpp"
+#include "common/result.hpp"
+#include "common/wire/reply.hpp"
 #include "daemon/log.hpp"
+#include "daemon/resolve.hpp"
 #include "daemon/text_source.hpp"
 #include "kernels/thread_pool.hpp"
 

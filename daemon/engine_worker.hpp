@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,15 +13,17 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/format/model.hpp"
+#include "common/result.hpp"
+#include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
 #include "daemon/cost_model.hpp"
 #include "daemon/fair_queue.hpp"
 #include "daemon/known_answer.hpp"
 #include "daemon/reply.hpp"
-#include "daemon/resolve.hpp"
 #include "daemon/settings.hpp"
 #include "kernels/engine.hpp"
 

@@ -1,6 +1,7 @@
 #include "daemon/known_answer.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "common/quoting.hpp"

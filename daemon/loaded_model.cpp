@@ -1,6 +1,8 @@
 #include "daemon/loaded_model.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 namespace gloved::daemon {
 namespace {

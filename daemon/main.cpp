@@ -9,11 +9,13 @@
 #include <exception>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/elapsed.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
+#include "common/result.hpp"
 #include "common/socket_places.hpp"
 #include "daemon/log.hpp"
 #include "daemon/lost_pages.hpp"
@@ -22,7 +24,9 @@
 #include "daemon/out_of_memory.hpp"
 #include "daemon/server.hpp"
 #include "daemon/service_manager.hpp"
+#include "daemon/settings.hpp"
 #include "daemon/signals.hpp"
+#include "daemon/socket_path.hpp"
 
 namespace {
 

@@ -6,11 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "daemon/known_answer.hpp"
 #include "daemon/log.hpp"
 #include "daemon/pin.hpp"
 #include "daemon/service_manager.hpp"
+#include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
 #include "kernels/registry.hpp"
 
 namespace gloved::daemon {

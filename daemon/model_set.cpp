@@ -1,5 +1,7 @@
 #include "daemon/model_set.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -7,10 +9,12 @@
 #include <utility>
 
 #include "common/error_with.hpp"
+#include "common/format/layout.hpp"
 #include "common/process_memory.hpp"
 #include "common/quoting.hpp"
 #include "daemon/log.hpp"
 #include "daemon/out_of_memory.hpp"
+#include "daemon/pin.hpp"
 
 namespace gloved::daemon {
 namespace {

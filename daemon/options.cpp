@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -20,6 +23,8 @@
 #include "common/quoting.hpp"
 #include "common/version.hpp"
 #include "common/wire/request.hpp"
+#include "daemon/log.hpp"
+#include "kernels/engine.hpp"
 
 namespace gloved::daemon {
 namespace {

@@ -1,18 +1,18 @@
 #include "daemon/out_of_memory.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <string>
 
 #include "common/error_with.hpp"
 #include "common/files.hpp"
-#include "common/format/model.hpp"
+#include "common/format/layout.hpp"
 #include "common/format/planes.hpp"
 #include "common/process_memory.hpp"
 #include "daemon/log.hpp"

@@ -1,10 +1,13 @@
 #include "daemon/pin.hpp"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstddef>
 #include <span>
 #include <system_error>
 #include <utility>

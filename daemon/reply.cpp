@@ -2,6 +2,7 @@
 
 #include <cassert>
 
+#include "common/format/layout.hpp"
 #include "daemon/connection_memory.hpp"
 #include "daemon/loaded_model.hpp"
 

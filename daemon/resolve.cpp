@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cstddef>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "common/error_with.hpp"
+#include "common/expr/expression.hpp"
 #include "common/quoting.hpp"
+#include "daemon/text_source.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/query_vector.hpp"
 

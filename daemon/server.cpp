@@ -1,19 +1,25 @@
 #include "daemon/server.hpp"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
 #include "common/error_with.hpp"
+#include "common/files.hpp"
 #include "common/quoting.hpp"
 #include "common/wire/reply.hpp"
+#include "daemon/loaded_model.hpp"
 #include "daemon/log.hpp"
 #include "daemon/pin.hpp"
 #include "daemon/signals.hpp"
+#include "kernels/engine.hpp"
 
 namespace gloved::daemon {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "common/wire/request.hpp"
 #include "daemon/asio.hpp"
 #include "daemon/engine_worker.hpp"
+#include "daemon/loaded_model.hpp"
 #include "daemon/model_set.hpp"
 #include "daemon/service_manager.hpp"
 #include "daemon/session.hpp"

@@ -5,13 +5,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "common/result.hpp"
 #include "common/wire/request.hpp"
 #include "daemon/connection_memory.hpp"
 #include "daemon/log.hpp"
+#include "daemon/model_set.hpp"
 #include "daemon/server.hpp"
+#include "daemon/statistics.hpp"
 #include "daemon/stats_reply.hpp"
 
 namespace gloved::daemon {

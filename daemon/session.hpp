@@ -5,19 +5,22 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
+#include "common/result.hpp"
 #include "common/wire/line_splitter.hpp"
+#include "common/wire/request.hpp"
 #include "daemon/asio.hpp"
 #include "daemon/engine_worker.hpp"
 #include "daemon/loaded_model.hpp"
 #include "daemon/reply.hpp"
 #include "daemon/settings.hpp"
-#include "daemon/statistics.hpp"
 
 namespace gloved::daemon {
 

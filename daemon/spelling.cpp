@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/case_fold.hpp"
+#include "common/format/layout.hpp"
 
 namespace gloved::daemon {
 namespace {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 
 namespace gloved::daemon {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
 
 #include "common/wire/reply.hpp"
+#include "daemon/settings.hpp"
 
 namespace gloved::daemon {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "common/wire/request.hpp"
 #include "daemon/engine_worker.hpp"
 #include "daemon/histogram.hpp"
+#include "daemon/settings.hpp"
 
 namespace gloved::daemon {
 

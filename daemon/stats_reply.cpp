@@ -4,16 +4,27 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
 
+#include "common/format/layout.hpp"
+#include "common/format/model.hpp"
 #include "common/process_memory.hpp"
 #include "common/version.hpp"
-#include "common/wire/line_splitter.hpp"
 #include "common/wire/reply.hpp"
 #include "daemon/connection_memory.hpp"
+#include "daemon/engine_worker.hpp"
+#include "daemon/loaded_model.hpp"
 #include "daemon/log.hpp"
 #include "daemon/pin.hpp"
+#include "kernels/engine.hpp"
 
 namespace gloved::daemon {
 namespace {

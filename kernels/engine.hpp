@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/result.hpp"
 

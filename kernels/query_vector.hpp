@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "common/format/model.hpp"
 #include "common/result.hpp"

@@ -13,6 +13,7 @@ packages_of() {
         service) echo haproxy mmdebstrap procps systemd systemd-container util-linux ;;
         fuzz) echo clang libclang-rt-dev ;;
         package) echo dpkg-dev file lintian ;;
+        includes) echo clang-tools-19 libclang-common-19-dev ;;
         ci) echo clang-format clang-tidy git pyflakes3 python3-matplotlib shellcheck ;;
         *)
             echo "no list of packages is called '$1'" >&2

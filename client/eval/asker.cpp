@@ -1,8 +1,10 @@
 #include "client/eval/asker.hpp"
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "client/pipeline.hpp"
+#include "client/reply_reader.hpp"
 #include "common/error_with.hpp"
 #include "common/wire/json_string.hpp"
 #include "common/wire/reply.hpp"

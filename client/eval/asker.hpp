@@ -7,7 +7,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "client/connection.hpp"
 #include "client/retrying_connection.hpp"
 #include "common/result.hpp"
 

@@ -1,10 +1,13 @@
 #include "client/eval/evaluation.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "client/eval/correlation.hpp"
 #include "client/eval/vocabulary.hpp"

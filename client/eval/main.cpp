@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <iostream>
 #include <limits>
@@ -12,6 +13,7 @@
 #include "cli/signals.hpp"
 #include "client/eval/asker.hpp"
 #include "client/eval/evaluation.hpp"
+#include "client/eval/letter_case.hpp"
 #include "client/eval/questions.hpp"
 #include "client/eval/report.hpp"
 #include "client/peer_options.hpp"
@@ -20,6 +22,7 @@
 #include "common/program_main.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
+#include "common/result.hpp"
 #include "common/terminal.hpp"
 
 namespace {

@@ -1,5 +1,7 @@
 #include "client/eval/questions.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "client/eval/letter_case.hpp"
 #include "common/wire/json_string.hpp"
 
 namespace gloved::client {

@@ -1,5 +1,10 @@
 #include "common/format/frame.hpp"
 
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
 #include "common/error_with.hpp"
 
 namespace gloved::format {

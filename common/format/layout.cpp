@@ -4,8 +4,10 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "common/format/frame.hpp"
 #include "common/quoting.hpp"

@@ -1,6 +1,7 @@
 #include "common/format/model.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>

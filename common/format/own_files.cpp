@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <array>
 #include <cassert>
 #include <cerrno>
+#include <cstddef>
 #include <memory>
 
 #include "common/error_with.hpp"

@@ -1,5 +1,10 @@
 #include "common/format/planes.hpp"
 
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
 #include "common/error_with.hpp"
 #include "common/format/frame.hpp"
 

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cassert>
 #include <cerrno>
+#include <cstddef>
 #include <utility>
 
 #include "common/access.hpp"

@@ -2,6 +2,7 @@
 // reads them until they are published (publish.hpp).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <system_error>
 
 #include "common/quoting.hpp"
 #include "common/wire/json_string.hpp"

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
+#include <system_error>
+#include <utility>
 
+#include "common/expr/token.hpp"
 #include "common/format/layout.hpp"
 #include "common/quoting.hpp"
 

@@ -1,7 +1,6 @@
 // Request: a request line, parsed. PROTOCOL.md beside this file specifies all verbs and options.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -2,6 +2,7 @@
 // must reach. A pass collects candidates; best_hits scores them canonically.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <functional>

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <mutex>
-#include <variant>
 
+#include "common/format/model.hpp"
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/cpu/eligible.hpp"
+#include "kernels/planes/cutoff.hpp"
+#include "kernels/planes/shape.hpp"
 
 namespace gloved::kernels::cpu {
 namespace {

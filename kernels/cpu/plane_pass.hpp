@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/format/model.hpp"
 #include "kernels/cpu/candidates.hpp"
 #include "kernels/cpu/plane_scan.hpp"
 #include "kernels/cpu/scan.hpp"

@@ -7,6 +7,8 @@
 #include <cassert>
 #include <cstring>
 
+#include "common/format/planes.hpp"
+#include "kernels/planes/cutoff.hpp"
 #include "kernels/simd.hpp"
 
 namespace gloved::kernels::cpu {

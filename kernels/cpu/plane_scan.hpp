@@ -4,12 +4,14 @@
 // out a row that may belong to an answer.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/plane.hpp"
 
 namespace gloved::kernels::cpu {

@@ -1,12 +1,19 @@
 #include "kernels/cuda/cuda_engine.hpp"
 
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "common/elapsed.hpp"
@@ -14,10 +21,13 @@
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/engine_plan.hpp"
+#include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/runtime.hpp"
 #include "kernels/cuda/shard.hpp"
+#include "kernels/cuda/shard_buffers.hpp"
 #include "kernels/cuda/upload.hpp"
 #include "kernels/planes/plane.hpp"
+#include "kernels/planes/shape.hpp"
 #include "kernels/thread_pool.hpp"
 
 namespace gloved::kernels::cuda {

@@ -1,12 +1,19 @@
 #include "kernels/cuda/engine_plan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "common/elapsed.hpp"
 #include "common/error_with.hpp"
+#include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/runtime.hpp"
+#include "kernels/cuda/shard_buffers.hpp"
 #include "kernels/cuda/upload.hpp"
 
 namespace gloved::kernels::cuda {

@@ -33,7 +33,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/plane_tiles.hpp"
 #include "kernels/planes/cutoff.hpp"
 
 namespace gloved::kernels::cuda {

@@ -1,11 +1,17 @@
 #include "kernels/cuda/shard.hpp"
 
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <initializer_list>
+#include <utility>
 
 #include "common/error_with.hpp"
 #include "kernels/bounds.hpp"
+#include "kernels/planes/cutoff.hpp"
+#include "kernels/planes/shape.hpp"
 
 namespace gloved::kernels::cuda {
 namespace {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/result.hpp"
+#include "kernels/cuda/plane_tiles.hpp"
+
 namespace gloved::kernels::cuda {
 namespace {
 

@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/result.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/runtime.hpp"
+#include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
 
 namespace gloved::kernels::cuda {

@@ -5,12 +5,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "common/elapsed.hpp"
+#include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/runtime.hpp"
+#include "kernels/engine.hpp"
 
 namespace gloved::kernels::cuda {
 namespace {

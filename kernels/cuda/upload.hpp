@@ -1,6 +1,7 @@
 // Copies a model's vectors from its mapped file to the shards of a cuda engine.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>

@@ -1,5 +1,6 @@
 #include "kernels/distance/cpu.hpp"
 
+#include <fmt/format.h>
 #include <xmmintrin.h>
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstddef>
 
 #include "common/elapsed.hpp"
 #include "common/error_with.hpp"

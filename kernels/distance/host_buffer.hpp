@@ -1,6 +1,7 @@
 // HostBuffer: memory for Engine::time_resident of an engine that computes on the CPU.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "common/result.hpp"

@@ -1,5 +1,8 @@
 #include "kernels/distance/sequential.hpp"
 
+#include <cstddef>
+#include <string>
+
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/host_buffer.hpp"
 

@@ -3,10 +3,13 @@
 #include <cassert>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "common/elapsed.hpp"
+#include "kernels/reduce/min_max.hpp"
 #include "kernels/thread_pool.hpp"
 
 namespace gloved::kernels::reduce {

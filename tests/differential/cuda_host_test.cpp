@@ -3,14 +3,33 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "common/format/layout.hpp"
+#include "common/format/model.hpp"
+#include "common/format/planes.hpp"
+#include "common/result.hpp"
 #include "kernels/bounds.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/shard.hpp"
+#include "kernels/cuda/shard_buffers.hpp"
+#include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
+#include "kernels/planes/plane.hpp"
 #include "kernels/registry.hpp"
+#include "tests/support/engine_answers.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/fake_cuda/fake_cuda.hpp"
+#include "tests/support/oracle.hpp"
+#include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace gloved::tests {
 namespace {

@@ -3,10 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "common/format/model.hpp"
+#include "common/result.hpp"
+#include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
 #include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
+#include "tests/support/engine_answers.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/oracle.hpp"
+#include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace gloved::tests {
 namespace {

@@ -3,14 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
 #include <ostream>
 #include <string>
-#include <vector>
 
+#include "common/result.hpp"
 #include "kernels/bounds.hpp"
 #include "tests/support/hard_model.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tools/verify/check.hpp"
 #include "tools/verify/engines.hpp"
 
 namespace gloved::tests {

@@ -13,21 +13,29 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <limits>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/format/layout.hpp"
+#include "common/format/model.hpp"
 #include "common/format/planes.hpp"
+#include "common/result.hpp"
 #include "kernels/bounds.hpp"
+#include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
 #include "kernels/planes/plane.hpp"
+#include "kernels/query_vector.hpp"
+#include "kernels/registry.hpp"
 #include "tests/support/engine_answers.hpp"
 #include "tests/support/fake_cuda/fake_cuda.hpp"
-#include "tests/support/process.hpp"
+#include "tests/support/oracle.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tools/verify/check.hpp"
 #include "tools/verify/planes.hpp"
 
 namespace gloved::tests {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -15,6 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "common/format/model.hpp"
+#include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
 #include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
 #include "tests/support/small_model.hpp"

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,8 +16,11 @@
 #include <vector>
 
 #include "common/npy.hpp"
+#include "common/result.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/distance/engine.hpp"
 #include "kernels/distance/prepare.hpp"
+#include "kernels/thread_pool.hpp"
 #include "tests/fuzz/check.hpp"
 #include "tests/fuzz/source_input.hpp"
 #include "tests/support/gzip.hpp"

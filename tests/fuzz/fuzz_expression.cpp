@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "common/expr/expression.hpp"
+#include "common/result.hpp"
 #include "common/wire/reply.hpp"
 #include "tests/fuzz/check.hpp"
 

@@ -7,7 +7,6 @@
 //     byte 1    in which pieces it is read
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cctype>
 #include <cerrno>
 #include <cmath>
@@ -18,14 +17,21 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "common/npy.hpp"
+#include "common/result.hpp"
+#include "kernels/reduce/reducer.hpp"
 #include "tests/fuzz/check.hpp"
 #include "tests/fuzz/source_input.hpp"
+#include "tools/matmin/matrices.hpp"
 #include "tools/matmin/npy_reader.hpp"
 #include "tools/matmin/text_reader.hpp"
+#include "tools/source/input.hpp"
 
 using namespace gloved;
 

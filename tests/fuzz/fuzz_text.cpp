@@ -9,7 +9,6 @@
 //     byte 2    1: --on-error skip, 2: --limit 3, 4: gzip, 8: gzip of two members,
 //               16: the last byte is missing
 //     byte 3    in which pieces it is read
-#include <zlib.h>
 
 #include <algorithm>
 #include <bit>
@@ -23,7 +22,9 @@
 #include "tests/fuzz/check.hpp"
 #include "tests/fuzz/source_input.hpp"
 #include "tests/support/gzip.hpp"
+#include "tools/source/detect.hpp"
 #include "tools/source/line.hpp"
+#include "tools/source/source.hpp"
 
 using namespace gloved;
 

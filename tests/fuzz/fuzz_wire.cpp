@@ -11,6 +11,7 @@
 
 #include "common/expr/token.hpp"
 #include "common/quoting.hpp"
+#include "common/result.hpp"
 #include "common/wire/json_string.hpp"
 #include "common/wire/line_splitter.hpp"
 #include "common/wire/reply.hpp"

@@ -9,6 +9,8 @@
 
 #include "tests/fuzz/check.hpp"
 #include "tests/fuzz/source_input.hpp"
+#include "tools/source/detect.hpp"
+#include "tools/source/source.hpp"
 
 using namespace gloved;
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tests/fuzz/source_input.hpp"
+#include "tools/source/source.hpp"
 
 using namespace gloved;
 

@@ -1,5 +1,7 @@
 // Writes fuzz_zip's seeds into a directory. They are made, not kept: archives are nothing that
 // people can read.
+#include <zip.h>
+
 #include <cstdio>
 #include <fstream>
 #include <string>

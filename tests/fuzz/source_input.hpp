@@ -14,10 +14,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/files.hpp"
+#include "common/format/layout.hpp"
+#include "common/result.hpp"
 #include "tests/fuzz/check.hpp"
+#include "tools/source/batch.hpp"
+#include "tools/source/detect.hpp"
 #include "tools/source/input.hpp"
 #include "tools/source/source.hpp"
 

@@ -9,9 +9,12 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/result.hpp"
 #include "kernels/cuda/distance/device_distance.hpp"
+#include "kernels/distance/engine.hpp"
 #include "kernels/distance/registry.hpp"
 #include "tests/gpu/device.hpp"
 

@@ -2,10 +2,29 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/format/model.hpp"
+#include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/shard.hpp"
 #include "kernels/cuda/upload.hpp"
+#include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
+#include "kernels/planes/plane.hpp"
+#include "kernels/planes/shape.hpp"
+#include "kernels/thread_pool.hpp"
 #include "tests/gpu/device.hpp"
+#include "tests/support/engine_answers.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/oracle.hpp"
+#include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace gloved::tests {
 namespace {

@@ -1,12 +1,17 @@
 // The estimates of both first passes against the canonical maxima of each group, within the bounds
 // that bounds.hpp proves, on vectors made to hurt.
+#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <limits>
 #include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/bounds.hpp"

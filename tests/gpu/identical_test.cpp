@@ -4,17 +4,27 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <random>
 #include <set>
+#include <span>
+#include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "common/format/layout.hpp"
+#include "common/format/model.hpp"
+#include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
 #include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
 #include "tests/gpu/device.hpp"
 #include "tests/support/process.hpp"
-#include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tools/bench/generate.hpp"
 

@@ -4,14 +4,22 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "common/format/model.hpp"
+#include "common/result.hpp"
 #include "kernels/bounds.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
+#include "kernels/engine.hpp"
 #include "kernels/query_vector.hpp"
 #include "tests/gpu/device.hpp"
 #include "tests/support/oracle.hpp"

@@ -15,7 +15,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "common/result.hpp"
 #include "kernels/cuda/reduce/device_reducer.hpp"
+#include "kernels/reduce/reducer.hpp"
 #include "tests/gpu/device.hpp"
 
 namespace gloved::tests {

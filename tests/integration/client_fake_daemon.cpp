@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <stdexcept>
+#include <utility>
 
 #include "common/wire/line_splitter.hpp"
 

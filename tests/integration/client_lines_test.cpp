@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/files.hpp"
 #include "tests/integration/client_fake_daemon.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temp_dir.hpp"

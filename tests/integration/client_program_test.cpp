@@ -1,15 +1,18 @@
 // gloved-client with a query in its arguments.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "common/files.hpp"
 #include "tests/integration/client_fake_daemon.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temp_dir.hpp"

@@ -1,15 +1,19 @@
 // SIGKILL at any moment of a conversion over a model that is there: its name leads to the old one
 // or to the new one, whole.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "common/format/model.hpp"
 #include "tests/support/process.hpp"

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -14,13 +15,20 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "common/format/model.hpp"
+#include "common/result.hpp"
+#include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
 #include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
 #include "tests/support/daemon.hpp"
 #include "tests/support/fake_cuda/fake_cuda.hpp"
+#include "tests/support/process.hpp"
 #include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace gloved::tests {
 namespace {

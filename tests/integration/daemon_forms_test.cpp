@@ -4,16 +4,27 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
+#include "common/format/model.hpp"
 #include "common/wire/json_string.hpp"
 #include "common/wire/reply.hpp"
 #include "tests/support/daemon.hpp"
 #include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace gloved::tests {
 namespace {

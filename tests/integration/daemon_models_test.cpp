@@ -1,5 +1,4 @@
 // Several models in one daemon, and models that are reloaded.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -8,18 +7,26 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/format/layout.hpp"
+#include "common/format/model.hpp"
 #include "common/wire/reply.hpp"
 #include "tests/support/daemon.hpp"
+#include "tests/support/process.hpp"
 #include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace gloved::tests {
 namespace {

@@ -1,5 +1,6 @@
 // The daemon as its users meet it: over a socket, with its real model and its real limits.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -8,15 +9,24 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
 #include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "kernels/registry.hpp"
 #include "tests/support/daemon.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace gloved::tests {
 namespace {

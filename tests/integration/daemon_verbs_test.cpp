@@ -6,17 +6,24 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "common/format/model.hpp"
 #include "common/wire/reply.hpp"
+#include "kernels/engine.hpp"
 #include "tests/support/daemon.hpp"
 #include "tests/support/oracle.hpp"
 #include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace gloved::tests {
 namespace {

@@ -9,6 +9,7 @@
 #include <cfloat>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -18,7 +19,8 @@
 #include <thread>
 #include <vector>
 
-#include "common/format/model.hpp"
+#include "common/format/layout.hpp"
+#include "common/result.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"

@@ -1,6 +1,7 @@
 // gloved-matmin as users run it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -6,9 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "common/format/model.hpp"
+#include "common/result.hpp"
 #include "tests/support/fake_cuda/fake_cuda.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tools/verify/check.hpp"
 #include "tools/verify/engines.hpp"
 
 namespace gloved::tests {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -16,10 +17,14 @@
 #include <variant>
 #include <vector>
 
+#include "common/format/model.hpp"
+#include "common/result.hpp"
+#include "kernels/engine.hpp"
 #include "kernels/registry.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tools/verify/check.hpp"
 #include "tools/verify/engines.hpp"
 #include "tools/verify/questions.hpp"
 

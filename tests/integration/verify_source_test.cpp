@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/support/process.hpp"
 #include "tests/support/temp_dir.hpp"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -14,6 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "common/format/layout.hpp"
+#include "common/format/model.hpp"
+#include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
 #include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
 #include "tests/support/oracle.hpp"

@@ -11,20 +11,24 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
-#include <numeric>
+#include <optional>
 #include <ostream>
 #include <random>
-#include <stdexcept>
+#include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "common/format/model.hpp"
+#include "kernels/engine.hpp"
 #include "tests/support/engine_answers.hpp"
+#include "tests/support/oracle.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"
 

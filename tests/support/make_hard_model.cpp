@@ -1,6 +1,8 @@
 // gloved-make-hard-model: a model on which bounds are worth little, for gloved-verify --engines.
 // The work is in hard_model.cpp.
+#include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "cli/command_line.hpp"
 #include "common/program_main.hpp"

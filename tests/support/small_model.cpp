@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -10,6 +11,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "common/format/layout.hpp"
 #include "common/format/planes.hpp"
 #include "common/format/publish.hpp"
 #include "common/format/writer.hpp"

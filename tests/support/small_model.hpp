@@ -1,6 +1,7 @@
 // Small models, made by the real writer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,7 +1,6 @@
 // word2vec's binary format, made for tests.
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>

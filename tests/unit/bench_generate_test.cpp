@@ -1,12 +1,17 @@
 // The made-up models: whole, the same for the same seed, and like GloVe where it matters.
+#include "common/result.hpp"
 #include "tools/bench/generate.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "common/format/model.hpp"

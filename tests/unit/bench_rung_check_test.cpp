@@ -1,9 +1,13 @@
 // No rung is timed that answers wrong: what is wrong is found.
+#include "common/format/model.hpp"
+#include "common/result.hpp"
+#include "kernels/engine.hpp"
 #include "tools/bench/rung_check.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <utility>

@@ -1,9 +1,11 @@
 // The ladder's tables: every figure from the times, none from anywhere else.
 #include "tools/bench/rung_report.hpp"
+#include "tools/bench/table.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <string>
 #include <vector>
 
+#include "common/result.hpp"
 #include "tools/bench/measure.hpp"
 
 namespace gloved::tests {

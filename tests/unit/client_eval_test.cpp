@@ -1,7 +1,9 @@
 // What gloved-eval reads, computes and prints, without a daemon.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <vector>
 

@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "client/input_lines.hpp"
+#include "common/wire/request.hpp"
 
 namespace gloved::client {
 namespace {

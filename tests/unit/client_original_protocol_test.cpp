@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "client/original_protocol.hpp"
+#include "common/result.hpp"
 
 namespace gloved::client {
 namespace {

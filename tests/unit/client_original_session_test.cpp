@@ -1,11 +1,17 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <ostream>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "client/connection.hpp"
 #include "client/original_session.hpp"
+#include "common/result.hpp"
+#include "common/wire/reply.hpp"
 
 namespace gloved::client {
 namespace {

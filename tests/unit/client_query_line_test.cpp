@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <string>
+
 #include "client/query_line.hpp"
+#include "common/wire/request.hpp"
 
 namespace gloved::client {
 namespace {

@@ -1,7 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "client/reply_reader.hpp"
 

@@ -1,16 +1,23 @@
 // Rows come out of the buckets in order, each with its vector, whatever way they went in.
+#include "common/result.hpp"
 #include "tools/convert/row_buckets.hpp"
+#include "tools/convert/spool.hpp"
+#include "tools/source/batch.hpp"
+#include "tools/source/report.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/files.hpp"

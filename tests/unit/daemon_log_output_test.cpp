@@ -1,4 +1,5 @@
 // A log whose reader does not read.
+#include "common/files.hpp"
 #include "daemon/log_output.hpp"
 
 #include <fcntl.h>
@@ -13,6 +14,8 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdio>
 #include <memory>
 #include <string>
 

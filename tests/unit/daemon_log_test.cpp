@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/quoting.hpp"
 #include "daemon/log_limiter.hpp"

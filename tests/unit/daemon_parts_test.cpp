@@ -7,8 +7,12 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <new>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "daemon/cost_model.hpp"

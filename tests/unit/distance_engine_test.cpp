@@ -2,19 +2,21 @@
 // the processor against it, by bytes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "common/result.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/cpu.hpp"
+#include "kernels/distance/engine.hpp"
 #include "kernels/distance/registry.hpp"
 
 namespace gloved::kernels::distance {

@@ -1,15 +1,18 @@
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
-#include <cstdint>
+#include <cstddef>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "common/result.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/distance/engine.hpp"
 #include "kernels/distance/prepare.hpp"
+#include "kernels/thread_pool.hpp"
 
 namespace gloved::kernels::distance {
 namespace {

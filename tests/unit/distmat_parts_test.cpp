@@ -3,14 +3,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include "common/result.hpp"
 #include "tests/support/gzip.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"

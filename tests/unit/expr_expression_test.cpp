@@ -1,10 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/expr/expression.hpp"
+#include "common/result.hpp"
 
 namespace gloved::expr {
 namespace {

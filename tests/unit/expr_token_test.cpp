@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/expr/token.hpp"
 #include "common/quoting.hpp"
+#include "common/result.hpp"
 #include "common/wire/reply.hpp"
 
 namespace gloved::expr {

@@ -2,6 +2,8 @@
 // write.
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <sstream>
 #include <string>

@@ -8,6 +8,7 @@
 
 #include "common/format/frame.hpp"
 #include "common/format/layout.hpp"
+#include "common/result.hpp"
 
 namespace gloved::format {
 namespace {

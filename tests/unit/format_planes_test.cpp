@@ -1,5 +1,4 @@
 // A planes file beside a model: taken as it is, or refused with file, fault and remedy.
-#include "common/format/planes.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,13 +11,15 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/format/publish.hpp"
-#include "common/format/writer.hpp"
+#include "common/result.hpp"
 #include "kernels/planes/plane.hpp"
-#include "tests/support/process.hpp"
+#include "kernels/thread_pool.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"
 

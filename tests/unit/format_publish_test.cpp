@@ -1,9 +1,12 @@
 // Strays of a dead process, found by the next one.
 #include "common/format/publish.hpp"
+#include "common/result.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <filesystem>
+#include <iterator>
 #include <string>
 
 #include "common/format/model.hpp"

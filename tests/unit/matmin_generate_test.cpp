@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <sstream>
 #include <string>

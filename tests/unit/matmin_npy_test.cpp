@@ -4,13 +4,18 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/npy.hpp"
+#include "common/result.hpp"
+#include "kernels/reduce/reducer.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tools/matmin/matrices.hpp"
 #include "tools/matmin/result_text.hpp"
 #include "tools/matmin/source.hpp"
 

@@ -4,15 +4,21 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/result.hpp"
 #include "kernels/reduce/host_reducers.hpp"
+#include "kernels/reduce/reducer.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tools/matmin/matrices.hpp"
 #include "tools/matmin/result_text.hpp"
 #include "tools/matmin/text_reader.hpp"
+#include "tools/source/input.hpp"
 
 namespace gloved::matmin {
 namespace {

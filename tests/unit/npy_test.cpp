@@ -1,12 +1,13 @@
 // Headers as NumPy 1.24 wrote them, and what must not pass for one.
 #include "common/npy.hpp"
+#include "common/result.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace gloved::npy {

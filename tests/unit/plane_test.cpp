@@ -1,13 +1,21 @@
 // The plane's stored bounds against exact arithmetic, and its cutoffs against canonical scores, on
 // rows made to hurt. Sections (§) are of docs/certified-search.md.
 #include "kernels/planes/plane.hpp"
+#include "common/format/model.hpp"
+#include "kernels/engine.hpp"
+#include "kernels/planes/cutoff.hpp"
+#include "kernels/planes/encode.hpp"
+#include "kernels/planes/shape.hpp"
+#include "kernels/thread_pool.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <bit>
 #include <boost/multiprecision/cpp_int.hpp>
+#include <boost/multiprecision/detail/default_ops.hpp>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iterator>

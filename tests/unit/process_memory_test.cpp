@@ -1,9 +1,12 @@
 // What memory the kernel says is there, read from files as it writes them.
 #include "common/process_memory.hpp"
+#include "common/result.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "tests/support/temp_dir.hpp"
 

@@ -2,14 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <span>
+#include <string>
 #include <vector>
 
-#include "kernels/reduce/host_reducers.hpp"
+#include "common/result.hpp"
+#include "kernels/makers.hpp"
+#include "kernels/reduce/reducer.hpp"
 #include "kernels/reduce/registry.hpp"
 
 namespace gloved::kernels::reduce {

@@ -1,9 +1,12 @@
+#include "common/result.hpp"
 #include "tools/source/detect.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/word2vec.hpp"

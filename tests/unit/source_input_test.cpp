@@ -1,9 +1,17 @@
+#include "common/format/layout.hpp"
+#include "common/result.hpp"
 #include "tools/source/input.hpp"
 
 #include <gtest/gtest.h>
+#include <zip.h>
+#include <zlib.h>
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "tests/support/gzip.hpp"
 #include "tests/support/temp_dir.hpp"

@@ -1,8 +1,10 @@
+#include "common/result.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <stdexcept>
 #include <thread>
 #include <vector>

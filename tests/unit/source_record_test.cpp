@@ -1,9 +1,12 @@
+#include "tools/source/line.hpp"
 #include "tools/source/record.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/word2vec.hpp"

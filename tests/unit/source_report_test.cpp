@@ -1,4 +1,7 @@
+#include "common/result.hpp"
+#include "tools/source/detect.hpp"
 #include "tools/source/report.hpp"
+#include "tools/source/source.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,17 +1,24 @@
 // Reading a whole source: batches, dim found, limits, line numbers.
 #include "tools/source/source.hpp"
+#include "common/result.hpp"
+#include "tools/source/batch.hpp"
+#include "tools/source/detect.hpp"
+#include "tools/source/input.hpp"
+#include "tools/source/line.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/word2vec.hpp"
-#include "tools/source/record.hpp"
 
 namespace gloved::source {
 namespace {

@@ -3,17 +3,22 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <numeric>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "common/case_fold.hpp"
+#include "common/format/layout.hpp"
+#include "common/format/model.hpp"
 #include "daemon/spelling.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/small_model.hpp"

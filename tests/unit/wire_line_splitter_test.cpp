@@ -1,10 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <optional>
 #include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/wire/line_splitter.hpp"
+#include "common/wire/request.hpp"
 
 namespace gloved::wire {
 namespace {

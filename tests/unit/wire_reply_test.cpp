@@ -1,13 +1,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "common/result.hpp"
 #include "common/wire/reply.hpp"
+#include "common/wire/request.hpp"
 
 namespace gloved::wire {
 namespace {

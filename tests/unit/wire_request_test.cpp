@@ -1,8 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "common/expr/expression.hpp"
+#include "common/result.hpp"
 #include "common/wire/request.hpp"
 
 namespace gloved::wire {

@@ -1,12 +1,14 @@
 #include "tools/bench/daemon_probe.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cstdlib>
 
 #include <algorithm>
 #include <array>
@@ -18,15 +20,20 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "cli/signals.hpp"
 #include "common/error_with.hpp"
 #include "common/files.hpp"
+#include "common/format/layout.hpp"
 #include "common/process_memory.hpp"
 #include "common/wire/line_splitter.hpp"
 #include "common/wire/reply.hpp"
+#include "kernels/thread_pool.hpp"
 #include "tools/bench/words.hpp"
 
 namespace gloved::bench {

@@ -1,5 +1,8 @@
 #include "tools/bench/device_read.hpp"
 
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>

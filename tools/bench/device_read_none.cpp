@@ -1,4 +1,11 @@
 // device_read.hpp for a build without CUDA.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/result.hpp"
 #include "tools/bench/device_read.hpp"
 
 namespace gloved::bench {

@@ -1,22 +1,30 @@
 #include "tools/bench/distmat.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include "cli/signals.hpp"
 #include "common/error_with.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/distance/engine.hpp"
 #include "kernels/distance/registry.hpp"
+#include "kernels/makers.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bench/device_read.hpp"
 #include "tools/bench/distmat_report.hpp"
 #include "tools/bench/lists.hpp"
 #include "tools/bench/measure.hpp"
+#include "tools/bench/table.hpp"
 
 namespace gloved::bench {
 namespace {

@@ -2,10 +2,12 @@
 // gloved-bench.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "common/format/model.hpp"
 #include "common/result.hpp"
+#include "kernels/engine.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/settings.hpp"
 #include "tools/bench/words.hpp"

@@ -6,6 +6,8 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
+#include <span>
 #include <string_view>
 #include <vector>
 

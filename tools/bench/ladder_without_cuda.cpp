@@ -1,5 +1,12 @@
 // The ladder in a build without CUDA: only its first rung, which runs on the CPU.
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
 #include "common/error_with.hpp"
+#include "common/format/model.hpp"
+#include "common/result.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
 #include "kernels/cuda/ladder/rungs.hpp"
 

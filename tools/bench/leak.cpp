@@ -1,5 +1,8 @@
 #include "tools/bench/leak.hpp"
 
+#include <fmt/format.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -7,11 +10,14 @@
 #include "cli/signals.hpp"
 #include "common/error_with.hpp"
 #include "common/process_memory.hpp"
+#include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
 #include "kernels/registry.hpp"
 #include "tools/bench/device_read.hpp"
 #include "tools/bench/engines.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/table.hpp"
+#include "tools/bench/words.hpp"
 
 namespace gloved::bench {
 namespace {

@@ -1,6 +1,9 @@
 #include "tools/bench/loads.hpp"
 
+#include <fmt/format.h>
+
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -13,10 +16,13 @@
 #include "cli/signals.hpp"
 #include "common/error_with.hpp"
 #include "common/files.hpp"
+#include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/table.hpp"
+#include "tools/source/detect.hpp"
 #include "tools/source/input.hpp"
 #include "tools/source/source.hpp"
 

@@ -7,12 +7,17 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cli/command_line.hpp"
 #include "cli/signals.hpp"
+#include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/program_main.hpp"
+#include "common/result.hpp"
 #include "common/version.hpp"
+#include "kernels/engine.hpp"
 #include "kernels/registry.hpp"
 #include "tools/bench/daemon_probe.hpp"
 #include "tools/bench/device_read.hpp"

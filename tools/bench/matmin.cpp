@@ -1,6 +1,7 @@
 #include "tools/bench/matmin.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -8,7 +9,9 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,13 +19,17 @@
 #include "cli/signals.hpp"
 #include "common/error_with.hpp"
 #include "common/files.hpp"
+#include "kernels/makers.hpp"
+#include "kernels/reduce/reducer.hpp"
 #include "kernels/reduce/registry.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bench/device_read.hpp"
 #include "tools/bench/matmin_report.hpp"
 #include "tools/bench/measure.hpp"
 #include "tools/bench/scratch.hpp"
+#include "tools/bench/table.hpp"
 #include "tools/matmin/generate.hpp"
+#include "tools/matmin/matrices.hpp"
 #include "tools/matmin/source.hpp"
 
 namespace gloved::bench {

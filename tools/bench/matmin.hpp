@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "cli/command_line.hpp"
 #include "common/npy.hpp"

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstddef>
+#include <string>
 #include <unordered_set>
+#include <utility>
 
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"

@@ -4,16 +4,23 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cli/signals.hpp"
+#include "common/format/layout.hpp"
 #include "common/quoting.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
+#include "kernels/engine.hpp"
 #include "kernels/query_vector.hpp"
 #include "kernels/registry.hpp"
 #include "kernels/thread_pool.hpp"

@@ -1,9 +1,11 @@
 // RandomWords: picks random words of a model as queries of benchmarks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <random>
 
+#include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 
 namespace gloved::bench {

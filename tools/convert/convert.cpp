@@ -1,14 +1,13 @@
 #include "tools/convert/convert.hpp"
 
-#include <fcntl.h>
 #include <malloc.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cstddef>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -16,6 +15,7 @@
 
 #include "common/error_with.hpp"
 #include "common/files.hpp"
+#include "common/format/layout.hpp"
 #include "common/format/own_files.hpp"
 #include "common/format/planes.hpp"
 #include "common/format/publish.hpp"
@@ -27,6 +27,7 @@
 #include "tools/convert/planes.hpp"
 #include "tools/convert/row_buckets.hpp"
 #include "tools/convert/spool.hpp"
+#include "tools/source/batch.hpp"
 #include "tools/source/input.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 

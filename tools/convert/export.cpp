@@ -1,9 +1,12 @@
 #include "tools/convert/export.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -15,6 +18,7 @@
 
 #include "common/elapsed.hpp"
 #include "common/error_with.hpp"
+#include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/npy.hpp"
 #include "common/output_file.hpp"

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <optional>
@@ -14,10 +15,16 @@
 #include "common/format/layout.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
+#include "common/result.hpp"
 #include "tools/bus_error.hpp"
 #include "tools/convert/convert.hpp"
 #include "tools/convert/export.hpp"
 #include "tools/convert/planes.hpp"
+#include "tools/source/batch.hpp"
+#include "tools/source/detect.hpp"
+#include "tools/source/line.hpp"
+#include "tools/source/report.hpp"
+#include "tools/source/source.hpp"
 
 namespace {
 

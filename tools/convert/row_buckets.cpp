@@ -5,9 +5,11 @@
 #include <cstring>
 #include <iterator>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "common/error_with.hpp"
+#include "tools/source/batch.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::convert {

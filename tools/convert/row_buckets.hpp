@@ -14,8 +14,8 @@
 #include "common/result.hpp"
 #include "tools/convert/key_sort.hpp"
 #include "tools/convert/spool.hpp"
+#include "tools/source/batch.hpp"
 #include "tools/source/report.hpp"
-#include "tools/source/source.hpp"
 
 namespace gloved::convert {
 

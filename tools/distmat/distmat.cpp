@@ -1,5 +1,7 @@
 #include "tools/distmat/distmat.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>

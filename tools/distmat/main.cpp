@@ -10,6 +10,8 @@
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"
 #include "common/program_main.hpp"
+#include "common/result.hpp"
+#include "kernels/distance/engine.hpp"
 #include "kernels/distance/registry.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bus_error.hpp"

@@ -1,18 +1,22 @@
 #include "tools/distmat/matrix.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "common/error_with.hpp"
+#include "common/format/layout.hpp"
 #include "common/npy.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
 #include "tools/distmat/text_rows.hpp"
+#include "tools/source/batch.hpp"
 #include "tools/source/chunker.hpp"
 #include "tools/source/detect.hpp"
 #include "tools/source/input.hpp"

@@ -15,8 +15,13 @@
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"
 #include "common/files.hpp"
+#include "common/npy.hpp"
 #include "common/program_main.hpp"
+#include "common/result.hpp"
+#include "kernels/reduce/min_max.hpp"
+#include "kernels/reduce/reducer.hpp"
 #include "kernels/reduce/registry.hpp"
+#include "tools/matmin/matrices.hpp"
 #include "tools/matmin/result_text.hpp"
 #include "tools/matmin/source.hpp"
 

@@ -1,17 +1,22 @@
 #include "tools/matmin/npy_reader.hpp"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/error_with.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
+#include "kernels/reduce/min_max.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::matmin {

@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <charconv>
+#include <cstddef>
 
 namespace gloved::matmin {
 

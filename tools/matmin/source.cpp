@@ -1,5 +1,7 @@
 #include "tools/matmin/source.hpp"
 
+#include <cstddef>
+#include <span>
 #include <utility>
 
 #include "tools/matmin/npy_reader.hpp"

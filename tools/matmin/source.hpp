@@ -5,6 +5,7 @@
 #include <atomic>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/npy.hpp"
 #include "common/result.hpp"

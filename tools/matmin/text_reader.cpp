@@ -1,8 +1,14 @@
 #include "tools/matmin/text_reader.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -10,6 +16,7 @@
 #include "common/error_with.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
+#include "kernels/reduce/min_max.hpp"
 #include "tools/matmin/text_part.hpp"
 #include "tools/source/detect.hpp"
 #include "tools/source/ordered_pipeline.hpp"

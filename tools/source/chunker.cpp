@@ -1,11 +1,14 @@
 #include "tools/source/chunker.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "common/error_with.hpp"
+#include "tools/source/line.hpp"
 #include "tools/source/record.hpp"
 
 namespace gloved::source {

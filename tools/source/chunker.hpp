@@ -2,6 +2,7 @@
 // of a binary record.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>

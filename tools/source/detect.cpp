@@ -7,6 +7,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>

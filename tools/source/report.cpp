@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "common/format/layout.hpp"
 #include "common/version.hpp"
 #include "common/wire/json_string.hpp"
+#include "tools/source/detect.hpp"
+#include "tools/source/line.hpp"
 
 namespace gloved::source {
 namespace {

@@ -2,6 +2,7 @@
 // for gloved-verify; the daemon does not read it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "tools/source/detect.hpp"
 #include "tools/source/source.hpp"
 
 namespace gloved::source {

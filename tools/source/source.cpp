@@ -1,5 +1,7 @@
 #include "tools/source/source.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>

@@ -1,6 +1,7 @@
 #include "tools/source/zip_member.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <zip.h>
 
 #include <unistd.h>

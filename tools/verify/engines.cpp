@@ -1,5 +1,7 @@
 #include "tools/verify/engines.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -14,7 +16,9 @@
 
 #include "common/elapsed.hpp"
 #include "common/error_with.hpp"
+#include "common/format/layout.hpp"
 #include "common/progress.hpp"
+#include "kernels/engine_options.hpp"
 #include "kernels/registry.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 #include "tools/verify/oracle.hpp"

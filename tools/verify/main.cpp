@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
 #include "tools/bus_error.hpp"
+#include "tools/verify/check.hpp"
 #include "tools/verify/verify.hpp"
 
 namespace {

@@ -2,6 +2,7 @@
 // against it, so it shares no arithmetic with them, only the type of a hit.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>

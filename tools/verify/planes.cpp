@@ -11,7 +11,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "common/format/layout.hpp"
+#include "common/format/planes.hpp"
 #include "common/progress.hpp"
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"

@@ -5,14 +5,18 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <random>
 #include <utility>
 #include <variant>
 
+#include "common/format/layout.hpp"
+#include "common/quoting.hpp"
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
+#include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/plane.hpp"
 #include "kernels/query_vector.hpp"
 #include "tools/verify/check.hpp"

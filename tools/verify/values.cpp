@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/format/layout.hpp"
 #include "common/progress.hpp"
 #include "kernels/canonical.hpp"
 #include "tools/source/ordered_pipeline.hpp"

@@ -9,9 +9,12 @@
 #include <utility>
 
 #include "common/files.hpp"
+#include "common/format/layout.hpp"
 #include "common/format/model.hpp"
+#include "common/format/planes.hpp"
 #include "common/progress.hpp"
 #include "common/quoting.hpp"
+#include "tools/source/batch.hpp"
 #include "tools/source/input.hpp"
 #include "tools/source/report.hpp"
 #include "tools/source/source.hpp"

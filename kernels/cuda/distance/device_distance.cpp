@@ -1,5 +1,8 @@
 #include "kernels/cuda/distance/device_distance.hpp"
 
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cassert>

@@ -1,7 +1,6 @@
 // What the rungs' kernels select from and return: a row with its float32 score.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>

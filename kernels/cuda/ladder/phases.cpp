@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/result.hpp"
+
 namespace gloved::kernels::ladder {
 
 Result<Phases> Phases::create() {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-#include "kernels/cuda/ladder/clock.hpp"
+#include "common/result.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
 #include "kernels/cuda/runtime.hpp"
 

@@ -1,6 +1,10 @@
 #include "kernels/cuda/ladder/resident.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "common/result.hpp"
 
 namespace gloved::kernels::ladder {
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "common/format/model.hpp"
-#include "kernels/cuda/ladder/ladder.hpp"
 #include "kernels/cuda/runtime.hpp"
 
 namespace gloved::kernels::ladder {

@@ -1,12 +1,21 @@
 // v2 and v3 but for their kernels: a search step by step over the resident model.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "common/result.hpp"
+#include "kernels/cuda/ladder/clock.hpp"
+#include "kernels/cuda/ladder/ladder.hpp"
+#include "kernels/cuda/ladder/phases.hpp"
 #include "kernels/cuda/ladder/resident.hpp"
 #include "kernels/cuda/ladder/rungs.hpp"
+#include "kernels/cuda/ladder/selection.hpp"
 #include "kernels/cuda/ladder/stepwise.hpp"
+#include "kernels/cuda/runtime.hpp"
+#include "kernels/engine.hpp"
 
 namespace gloved::kernels::ladder {
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "common/format/model.hpp"
+#include "common/result.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
 
 namespace gloved::kernels::ladder {

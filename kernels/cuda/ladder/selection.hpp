@@ -14,6 +14,7 @@
 
 #include <cstddef>
 
+#include "common/result.hpp"
 #include "kernels/cuda/ladder/entry.hpp"
 #include "kernels/cuda/runtime.hpp"
 

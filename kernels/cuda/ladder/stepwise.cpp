@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cassert>
 
+#include "common/result.hpp"
+#include "kernels/cuda/ladder/ladder.hpp"
 #include "kernels/cuda/ladder/score.hpp"
+#include "kernels/engine.hpp"
 
 namespace gloved::kernels::ladder {
 

@@ -7,10 +7,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/result.hpp"
 #include "kernels/cuda/ladder/entry.hpp"
+#include "kernels/cuda/ladder/ladder.hpp"
 #include "kernels/cuda/ladder/phases.hpp"
 #include "kernels/cuda/ladder/selection.hpp"
 #include "kernels/cuda/runtime.hpp"
+#include "kernels/engine.hpp"
 
 namespace gloved::kernels::ladder {
 

@@ -13,12 +13,19 @@
 
 #include <algorithm>
 #include <cassert>
-#include <utility>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
 
+#include "common/format/model.hpp"
+#include "common/result.hpp"
 #include "kernels/cuda/ladder/clock.hpp"
 #include "kernels/cuda/ladder/entry.hpp"
+#include "kernels/cuda/ladder/ladder.hpp"
 #include "kernels/cuda/ladder/rungs.hpp"
 #include "kernels/cuda/ladder/score.hpp"
+#include "kernels/engine.hpp"
 
 namespace gloved::kernels::ladder {
 namespace {

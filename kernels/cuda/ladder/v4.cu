@@ -26,6 +26,7 @@
 #include <cassert>
 #include <utility>
 
+#include "kernels/cuda/ladder/clock.hpp"
 #include "kernels/cuda/ladder/launch.cuh"
 #include "kernels/cuda/ladder/resident.hpp"
 #include "kernels/cuda/ladder/rungs.hpp"

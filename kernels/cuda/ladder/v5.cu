@@ -39,6 +39,7 @@
 #include <cassert>
 #include <utility>
 
+#include "kernels/cuda/ladder/clock.hpp"
 #include "kernels/cuda/ladder/entry.hpp"
 #include "kernels/cuda/ladder/launch.cuh"
 #include "kernels/cuda/ladder/phases.hpp"

@@ -1,10 +1,13 @@
 #include "kernels/cuda/reduce/device_reducer.hpp"
 
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <utility>
 #include <vector>
 

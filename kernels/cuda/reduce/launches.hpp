@@ -14,7 +14,6 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
-#include <cstdint>
 
 namespace gloved::kernels::cuda {
 

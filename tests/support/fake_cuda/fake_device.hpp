@@ -4,11 +4,10 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
-
-#include "kernels/cuda/launches.hpp"
 
 namespace gloved::tests::fake_cuda {
 

@@ -2,17 +2,24 @@
 // take the one that is hardest on the host code: multiply's estimates are off by up to 0.9 of the
 // allowed error, hits are found from the last row to the first, and fields that no description
 // mentions are not written.
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
-#include <numeric>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/plane_tiles.hpp"
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
 #include "tests/support/fake_cuda/fake_device.hpp"
@@ -302,12 +309,9 @@ void write_maxima(const Shard& shard, const PassQueries& pass, std::span<float> 
 double floor_of(const DeviceQuery& query, std::span<const float> values) {
     std::vector<float> sorted(values.begin(), values.end());
     std::sort(sorted.begin(), sorted.end(), std::greater<>());
-    const bool reached =
-        query.k_plus_excluded <= sorted.size() && sorted[query.k_plus_excluded - 1] != kNone;
-    const double floor = reached
-                             ? static_cast<double>(sorted[query.k_plus_excluded - 1]) - query.error
-                             : -std::numeric_limits<double>::infinity();
-    return std::max(floor, query.min_score);
+    const float kth =
+        query.k_plus_excluded <= sorted.size() ? sorted[query.k_plus_excluded - 1] : kNone;
+    return std::max(static_cast<double>(kth) - query.error, query.min_score);
 }
 
 /// Writes the k best found rows in order; none after an overflow.
