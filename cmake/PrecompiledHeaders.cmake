@@ -1,5 +1,5 @@
-# Headers that most files include, parsed once. clang-tidy and the preset release, which do without
-# them, show that each file includes what it uses.
+# Headers that most files include, parsed once. .ci/check_includes, which does without them, shows
+# that each file includes what it uses.
 option(GLOVED_PRECOMPILE_HEADERS "Parse the headers that most files include once" OFF)
 
 set(gloved_common_headers <algorithm> <array> <atomic> <chrono> <cmath> <cstddef> <cstdint>
