@@ -1,9 +1,16 @@
-// What g++ and clang spell differently in loops for one instruction set.
+// What loops for one instruction set need: target pragmas as g++ and clang spell them, vectors of
+// 16 bytes that every architecture has, and which sets this processor has.
 //
 // Keep everything but the loops outside GLOVED_TARGET_BEGIN and GLOVED_TARGET_END: an inline
 // function of a header that is first used between them is compiled for that instruction set, and
-// may be linked into code for processors without it.
+// may be linked into code for processors without it. Those of this header are always inlined.
 #pragma once
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#include <cstdint>
 
 #define GLOVED_PRAGMA(text) _Pragma(#text)
 #ifdef __clang__
@@ -16,3 +23,44 @@
     GLOVED_PRAGMA(GCC target(features))
 #define GLOVED_TARGET_END GLOVED_PRAGMA(GCC pop_options)
 #endif
+
+namespace gloved::kernels {
+
+using FourFloats = float __attribute__((vector_size(16)));
+using FourInts = std::int32_t __attribute__((vector_size(16)));
+
+/// Whether a comparison is true in any lane.
+[[gnu::always_inline]] inline bool any_lane(FourInts truth) {
+    std::uint64_t halves[2];
+    __builtin_memcpy(halves, &truth, sizeof halves);
+    return (halves[0] | halves[1]) != 0;
+}
+
+/// Bit l is set where a comparison is true in lane l.
+[[gnu::always_inline]] inline unsigned lane_bits(FourInts truth) {
+    truth &= FourInts{1, 2, 4, 8};
+    std::uint64_t halves[2];
+    __builtin_memcpy(halves, &truth, sizeof halves);
+    const std::uint64_t both = halves[0] | halves[1];
+    return static_cast<unsigned>(both | both >> 32);
+}
+
+// Compilers make shuffles of these.
+[[gnu::always_inline]] inline FourFloats interleave_low(FourFloats a, FourFloats b) {
+    return FourFloats{a[0], b[0], a[1], b[1]};
+}
+[[gnu::always_inline]] inline FourFloats interleave_high(FourFloats a, FourFloats b) {
+    return FourFloats{a[2], b[2], a[3], b[3]};
+}
+
+#ifdef __x86_64__
+inline bool has_avx512() {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+inline bool has_avx512_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
+inline bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#endif
+inline bool has_baseline() { return true; }
+
+}  // namespace gloved::kernels

@@ -1,7 +1,5 @@
-// Plane loops for three instruction sets (see kernels/simd.hpp).
+// Plane loops for each instruction set (see kernels/simd.hpp).
 #include "kernels/cpu/plane_scan.hpp"
-
-#include <immintrin.h>
 
 #include <array>
 #include <cassert>
@@ -26,6 +24,8 @@ constexpr std::size_t kWordsOfStep = kStepDims / 4;
 constexpr std::size_t kAheadBytes = 8192;
 
 }  // namespace
+
+#ifdef __x86_64__
 
 // ---- AVX-512 with VNNI: one row per SIMD lane, four byte products per instruction; no sum crosses
 // rows
@@ -324,124 +324,111 @@ std::size_t filter(const std::byte* bytes, std::size_t groups, std::size_t steps
 }  // namespace avx2
 GLOVED_TARGET_END
 
-// ---- Baseline x86-64: SSE2, four rows per vector, 16-bit products of whole digits; bytes would
-// save nothing
+#endif  // __x86_64__
+
+// ---- Four rows per vector of 16 bytes
+
+namespace {
+
+constexpr std::size_t kLanes = 4;
+constexpr std::size_t kVectors = kGroupRows / kLanes;
+
+}  // namespace
+
+// ---- Baseline: 16-bit products, which every architecture has
 
 namespace baseline {
 namespace {
 
 constexpr std::size_t kWidth = 2;
-constexpr std::size_t kRows = 4;
+/// Steps whose products are added in 16 bits. A step adds four products of a code and a high byte,
+/// each at most 15 · 127 (a low byte's is smaller). 4 · 4 · 15 · 127 = 30480 < 2¹⁵.
+constexpr std::size_t kShortSteps = 4;
 
-/// Four uint16 as floats.
-inline __m128 load(const std::byte* from) {
-    return _mm_cvtepi32_ps(_mm_unpacklo_epi16(
-        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)), _mm_setzero_si128()));
+/// A row has two lanes, of four codes each.
+using Lanes = std::uint16_t __attribute__((vector_size(16)));
+using SignedLanes = std::int16_t __attribute__((vector_size(16)));
+constexpr std::size_t kCodesOfLane = 4;
+
+/// What the lanes of codes are multiplied with.
+struct Factors {
+    Lanes of[kCodesOfLane];
+};
+
+/// A lane l holds codes a, b, c and d from its lowest bits on. They need not be separated: with l₁
+/// = l >> 4, a is l − 16 l₁, and so on. So a w + b x + c y + d z is
+///     l w + l₁ (x − 16 w) + l₂ (y − 16 x) + l₃ (z − 16 y),
+/// where products and sums may wrap.
+inline Factors factors(const std::int8_t* digits) {
+    std::int32_t words[kWordsOfStep];
+    __builtin_memcpy(words, digits, sizeof words);
+    const auto first = reinterpret_cast<SignedLanes>(words[0] - FourInts{});
+    const auto second = reinterpret_cast<SignedLanes>(words[1] - FourInts{});
+    const SignedLanes w = first << 8 >> 8;
+    const SignedLanes x = second << 8 >> 8;
+    const SignedLanes y = first >> 8;
+    const SignedLanes z = second >> 8;
+    return {{reinterpret_cast<Lanes>(w), reinterpret_cast<Lanes>(x - (w << 4)),
+             reinterpret_cast<Lanes>(y - (x << 4)), reinterpret_cast<Lanes>(z - (y << 4))}};
 }
 
 template <std::size_t Width>
-inline void sum_rows(const std::byte* at, std::size_t steps, const QueryBlockView& block,
-                     __m128i* sums) {
-    const __m128i mask = _mm_set1_epi8(kCodeMask);
-    const __m128i zero = _mm_setzero_si128();
-    __m128i front[Width] = {};  // rows 0, 1
-    __m128i back[Width] = {};   // rows 2, 3
-    for (std::size_t step = 0; step < steps; ++step) {
-        const __m128i packed =
-            _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + step * kStepBytes));
-        const __m128i first = _mm_and_si128(packed, mask);
-        const __m128i second = _mm_and_si128(_mm_srli_epi16(packed, 4), mask);
-        const __m128i codes[4] = {_mm_unpacklo_epi8(first, zero), _mm_unpackhi_epi8(first, zero),
-                                  _mm_unpacklo_epi8(second, zero), _mm_unpackhi_epi8(second, zero)};
+inline void sum_group(const std::byte* codes, std::size_t steps, const std::int8_t* digits,
+                      std::size_t step_bytes, FourInts (*sums)[kVectors]) {
+    for (std::size_t begin = 0; begin < steps; begin += kShortSteps) {
+        const std::size_t end = steps - begin < kShortSteps ? steps : begin + kShortSteps;
+        Lanes shorts[Width][kVectors] = {};
+        for (std::size_t step = begin; step < end; ++step) {
+            const std::byte* const from = codes + step * kStepBytes;
+            __builtin_prefetch(from + kAheadBytes);
+            Factors of[Width];
 #pragma GCC unroll 2
-        for (std::size_t q = 0; q < Width; ++q) {
-            long long four[2] = {};
-            if (q < block.used)
-                __builtin_memcpy(four, block.digits[q] + step * kStepDims, sizeof four);
-            const __m128i of_first = _mm_set1_epi64x(four[0]);
-            const __m128i of_second = _mm_set1_epi64x(four[1]);
-            front[q] = _mm_add_epi32(front[q], _mm_madd_epi16(codes[0], of_first));
-            back[q] = _mm_add_epi32(back[q], _mm_madd_epi16(codes[1], of_first));
-            front[q] = _mm_add_epi32(front[q], _mm_madd_epi16(codes[2], of_second));
-            back[q] = _mm_add_epi32(back[q], _mm_madd_epi16(codes[3], of_second));
-        }
-    }
-    for (std::size_t q = 0; q < Width; ++q) {
-        const __m128 a = _mm_castsi128_ps(front[q]);
-        const __m128 b = _mm_castsi128_ps(back[q]);
-        sums[q] = _mm_add_epi32(_mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0))),
-                                _mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1))));
-    }
-}
-
-template <std::size_t Width>
-std::size_t filter_block(const std::byte* bytes, std::size_t groups, std::size_t steps,
-                         const QueryBlockView& block, PassedRow* passed) {
-    const std::size_t group_bytes = (steps + 1) * kStepBytes;
-    std::size_t count = 0;
-    for (std::size_t group = 0; group < groups; ++group) {
-        const std::byte* const at = bytes + group * group_bytes;
-        for (std::size_t part = 0; part < kGroupRows; part += kRows) {
-            const std::byte* const projections = at + steps * kStepBytes + 2 * part;
-            const std::byte* const residuals = projections + 2 * kGroupRows;
-            __m128i sums[Width];
-            sum_rows<Width>(at + 4 * part, steps, block, sums);
-            for (std::size_t q = 0; q < Width; ++q) {
-                const planes::PlaneCutoff& cutoff = block.cutoffs[q];
-                const __m128 of_projection =
-                    _mm_mul_ps(load(projections), _mm_set1_ps(cutoff.of_projection));
-                const __m128 of_residual =
-                    _mm_mul_ps(load(residuals), _mm_set1_ps(cutoff.of_residual));
-                const __m128 cutoff_sums = _mm_add_ps(
-                    of_projection, _mm_sub_ps(_mm_set1_ps(cutoff.constant), of_residual));
-                auto left = static_cast<unsigned>(
-                    _mm_movemask_ps(_mm_cmpnlt_ps(_mm_cvtepi32_ps(sums[q]), cutoff_sums)));
-                if (left == 0) continue;
-                std::int32_t row_sums[kRows];
-                _mm_storeu_si128(reinterpret_cast<__m128i*>(row_sums), sums[q]);
-                for (; left != 0; left &= left - 1) {
-                    const auto row = static_cast<std::uint32_t>(__builtin_ctz(left));
-                    PassedRow& one = passed[count++];
-                    one.row = static_cast<std::uint32_t>(group * kGroupRows + part) + row;
-                    one.query = static_cast<std::uint32_t>(q);
-                    one.sum = row_sums[row];
-                    __builtin_memcpy(&one.projection, projections + std::size_t{2} * row,
-                                     sizeof one.projection);
-                    __builtin_memcpy(&one.residual, residuals + std::size_t{2} * row,
-                                     sizeof one.residual);
+            for (std::size_t q = 0; q < Width; ++q)
+                of[q] = factors(digits + step * step_bytes + q * kStepDims);
+#pragma GCC unroll 4
+            for (std::size_t v = 0; v < kVectors; ++v) {
+                Lanes packed;
+                __builtin_memcpy(&packed, from + v * sizeof packed, sizeof packed);
+#pragma GCC unroll 4
+                for (std::size_t c = 0; c < kCodesOfLane; ++c) {
+#pragma GCC unroll 2
+                    for (std::size_t q = 0; q < Width; ++q) shorts[q][v] += packed * of[q].of[c];
+                    packed >>= 4;
                 }
             }
         }
+#pragma GCC unroll 2
+        for (std::size_t q = 0; q < Width; ++q) {
+#pragma GCC unroll 4
+            for (std::size_t v = 0; v < kVectors; ++v) {
+                const auto both = reinterpret_cast<FourInts>(shorts[q][v]);
+                sums[q][v] += (both << 16 >> 16) + (both >> 16);
+            }
+        }
     }
-    return count;
-}
-
-std::size_t filter(const std::byte* bytes, std::size_t groups, std::size_t steps,
-                   const QueryBlockView& block, PassedRow* passed) {
-    return block.width == 1 ? filter_block<1>(bytes, groups, steps, block, passed)
-                            : filter_block<kWidth>(bytes, groups, steps, block, passed);
 }
 
 }  // namespace
 }  // namespace baseline
 
+#define GLOVED_ISA baseline
+#define GLOVED_FMA(a, b, c) ((a) * (b) + (c))
+#include "kernels/cpu/plane_loops.inc"
+
 namespace {
 
-bool has_avx512_vnni() {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512vnni");
-}
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-bool has_baseline() { return true; }
-
-constexpr PlaneKernel kAvx512Vnni = {"avx512-vnni", has_avx512_vnni, avx512_vnni::kWidth, true,
+#ifdef __x86_64__
+constexpr PlaneKernel kAvx512Vnni = {"avx512-vnni", has_avx512_vnni, avx512_vnni::kWidth,
                                      avx512_vnni::filter};
-constexpr PlaneKernel kAvx2 = {"avx2", has_avx2, avx2::kWidth, true, avx2::filter};
-constexpr PlaneKernel kBaseline = {"baseline", has_baseline, baseline::kWidth, false,
-                                   baseline::filter};
+constexpr PlaneKernel kAvx2 = {"avx2", has_avx2, avx2::kWidth, avx2::filter};
+#endif
+constexpr PlaneKernel kBaseline = {"baseline", has_baseline, baseline::kWidth, baseline::filter};
 
-constexpr std::array<const PlaneKernel*, 3> kAll = {&kAvx512Vnni, &kAvx2, &kBaseline};
+constexpr std::array kAll = {
+#ifdef __x86_64__
+    &kAvx512Vnni, &kAvx2,
+#endif
+    &kBaseline};
 
 }  // namespace
 
@@ -452,7 +439,6 @@ QueryBlock::QueryBlock(std::span<const planes::PlaneQuery* const> queries, std::
     high_bytes_.assign(steps * width * kStepDims, 0);
     for (std::size_t q = 0; q < queries.size(); ++q) {
         bytes_.push_back(queries[q]->bytes.data());
-        digits_.push_back(queries[q]->digits.data());
         for (std::size_t step = 0; step < steps; ++step) {
             std::memcpy(high_bytes_.data() + (step * width + q) * kStepDims,
                         bytes_[q] + step * 2 * kStepDims, kStepDims);
@@ -463,9 +449,9 @@ QueryBlock::QueryBlock(std::span<const planes::PlaneQuery* const> queries, std::
 std::span<const PlaneKernel* const> all_plane_kernels() { return kAll; }
 
 const PlaneKernel& plane_kernel_for(std::string_view simd) {
-    bool allowed = simd == "avx512";
+    bool allowed = false;
     for (const PlaneKernel* kernel : kAll) {
-        allowed = allowed || kernel->name == simd;
+        allowed = allowed || kernel->name.starts_with(simd);
         if (allowed && kernel->supported()) return *kernel;
     }
     return kBaseline;

@@ -30,10 +30,8 @@ struct PassedRow {
 /// are compared with whole digits.
 struct QueryBlockView {
     std::size_t width = 0;                      ///< number of queries, with padding ones at the end
-    std::size_t used = 0;                       ///< number of queries without padding
     const std::int8_t* high_bytes = nullptr;    ///< (steps, width, 8), 0 in padding
-    const std::int8_t* const* bytes = nullptr;  ///< (used), each PlaneQuery::bytes
-    const std::int16_t* const* digits = nullptr;          ///< (used), each PlaneQuery::digits
+    const std::int8_t* const* bytes = nullptr;  ///< without padding: each PlaneQuery::bytes
     const planes::PlaneCutoff* coarse_cutoffs = nullptr;  ///< (width), kNothingPasses in padding
     const planes::PlaneCutoff* cutoffs = nullptr;         ///< (width), for whole digits
 };
@@ -49,15 +47,13 @@ class QueryBlock {
     /// `coarse_cutoffs` and `cutoffs`: (width) each.
     QueryBlockView view(const planes::PlaneCutoff* coarse_cutoffs,
                         const planes::PlaneCutoff* cutoffs) const {
-        return {width_,         used(), high_bytes_.data(), bytes_.data(), digits_.data(),
-                coarse_cutoffs, cutoffs};
+        return {width_, high_bytes_.data(), bytes_.data(), coarse_cutoffs, cutoffs};
     }
 
   private:
     std::size_t width_;
     std::vector<std::int8_t> high_bytes_;
     std::vector<const std::int8_t*> bytes_;
-    std::vector<const std::int16_t*> digits_;
 };
 
 /// A cutoff that no row reaches.
@@ -70,8 +66,6 @@ struct PlaneKernel {
     bool (*supported)();
     /// Width of the blocks that `filter` accepts besides 1: as many queries as registers hold.
     std::size_t width;
-    /// Whether `coarse_cutoffs` are compared first. If not, `cutoffs` alone decide.
-    bool high_bytes_first;
     /// Lists in `passed` the rows that reach a query's cutoff, for each query in ascending order,
     /// and returns their number. The rows are `groups` groups of `steps` steps (PlaneShape), from
     /// `bytes` on. `passed` has room for every row for every query. `block.width` is 1 or `width`.
@@ -80,12 +74,12 @@ struct PlaneKernel {
                           const QueryBlockView& block, PassedRow* passed);
 };
 
-/// All loops of this build, best first: «avx512-vnni», «avx2», «baseline». The last runs on every
-/// x86-64.
+/// All loops of this build, best first: «avx512-vnni» and «avx2» on x86-64, «neon-dotprod» on
+/// aarch64, then «baseline», which runs everywhere.
 std::span<const PlaneKernel* const> all_plane_kernels();
 
 /// The best loop that this processor supports and that does not go beyond the instruction set
-/// `simd` («avx512», «avx2», «baseline»).
+/// `simd`, one of simd_names().
 const PlaneKernel& plane_kernel_for(std::string_view simd);
 
 }  // namespace gloved::kernels::cpu

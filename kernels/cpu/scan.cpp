@@ -1,11 +1,11 @@
 // Instantiates scan_loops.inc for each instruction set (see kernels/simd.hpp).
 #include "kernels/cpu/scan.hpp"
 
-#include <immintrin.h>
-
 #include <array>
 
 #include "kernels/simd.hpp"
+
+#ifdef __x86_64__
 
 // ---- AVX-512: 16 lanes, 32 registers
 
@@ -37,12 +37,14 @@ GLOVED_TARGET_BEGIN("avx2,fma")
 #include "kernels/cpu/scan_loops.inc"
 GLOVED_TARGET_END
 
-// ---- Baseline x86-64: SSE2, 4 lanes, 16 registers, no fused multiply-add
+#endif
+
+// ---- Baseline: 4 lanes, 16 registers, no fused multiply-add
 
 #define GLOVED_ISA baseline
 #define GLOVED_LANES 4
 #define GLOVED_FMA(a, b, c) ((a) * (b) + (c))
-#define GLOVED_REACHES(a, b) static_cast<unsigned>(_mm_movemask_ps(_mm_cmpge_ps(a, b)))
+#define GLOVED_REACHES(a, b) lane_bits((a) >= (b))
 #define GLOVED_WIDTHS \
     { 4, 8 }
 #define GLOVED_ROWS_1 8
@@ -52,24 +54,23 @@ GLOVED_TARGET_END
 namespace gloved::kernels::cpu {
 namespace {
 
-bool has_avx512() {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-bool has_baseline() { return true; }
-
+#ifdef __x86_64__
 constexpr ScanKernels kAvx512 = {"avx512",           avx512::kWidths,     has_avx512,
                                  avx512::dots,       avx512::dots_packed, avx512::pick_rows,
                                  avx512::pick_packed};
 constexpr ScanKernels kAvx2 = {"avx2",           avx2::kWidths,     has_avx2,
                                avx2::dots,       avx2::dots_packed, avx2::pick_rows,
                                avx2::pick_packed};
+#endif
 constexpr ScanKernels kBaseline = {"baseline",           baseline::kWidths,     has_baseline,
                                    baseline::dots,       baseline::dots_packed, baseline::pick_rows,
                                    baseline::pick_packed};
 
-constexpr std::array<const ScanKernels*, 3> kAll = {&kAvx512, &kAvx2, &kBaseline};
+constexpr std::array kAll = {
+#ifdef __x86_64__
+    &kAvx512, &kAvx2,
+#endif
+    &kBaseline};
 
 }  // namespace
 

@@ -44,7 +44,7 @@ struct ScanKernels {
                                std::uint32_t first_query, Pick* picks);
 };
 
-/// All instruction sets of this build, best first. The last one, «baseline», runs on every x86-64.
+/// All instruction sets of this build, best first. The last one, «baseline», runs everywhere.
 std::span<const ScanKernels* const> all_scan_kernels();
 
 }  // namespace gloved::kernels::cpu

@@ -1,7 +1,6 @@
 #include "kernels/distance/cpu.hpp"
 
 #include <fmt/format.h>
-#include <xmmintrin.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +10,7 @@
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/host_buffer.hpp"
 #include "kernels/distance/tile.hpp"
+#include "kernels/simd.hpp"
 #include "kernels/thread_pool.hpp"
 
 namespace gloved::kernels::distance {
@@ -45,17 +45,20 @@ void transpose(const float* from, std::size_t from_stride, std::size_t rows, std
     const std::size_t whole_columns = columns / kFour * kFour;
     for (std::size_t c = 0; c < whole_columns; c += kFour) {
         for (std::size_t r = 0; r < whole_rows; r += kFour) {
-            const float* const corner = from + r * from_stride + c;
-            __m128 v0 = _mm_loadu_ps(corner);
-            __m128 v1 = _mm_loadu_ps(corner + from_stride);
-            __m128 v2 = _mm_loadu_ps(corner + 2 * from_stride);
-            __m128 v3 = _mm_loadu_ps(corner + 3 * from_stride);
-            _MM_TRANSPOSE4_PS(v0, v1, v2, v3);
-            float* const target = to + c * to_stride + r;
-            _mm_storeu_ps(target, v0);
-            _mm_storeu_ps(target + to_stride, v1);
-            _mm_storeu_ps(target + 2 * to_stride, v2);
-            _mm_storeu_ps(target + 3 * to_stride, v3);
+            FourFloats lines[kFour];
+#pragma GCC unroll 4
+            for (std::size_t i = 0; i < kFour; ++i)
+                std::memcpy(&lines[i], from + (r + i) * from_stride + c, sizeof lines[i]);
+            const FourFloats low_even = interleave_low(lines[0], lines[2]);
+            const FourFloats low_odd = interleave_low(lines[1], lines[3]);
+            const FourFloats high_even = interleave_high(lines[0], lines[2]);
+            const FourFloats high_odd = interleave_high(lines[1], lines[3]);
+            const FourFloats columns_of[kFour] = {
+                interleave_low(low_even, low_odd), interleave_high(low_even, low_odd),
+                interleave_low(high_even, high_odd), interleave_high(high_even, high_odd)};
+#pragma GCC unroll 4
+            for (std::size_t i = 0; i < kFour; ++i)
+                std::memcpy(to + (c + i) * to_stride + r, &columns_of[i], sizeof columns_of[i]);
         }
     }
     for (std::size_t c = 0; c < columns; ++c) {

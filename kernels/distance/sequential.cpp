@@ -9,6 +9,7 @@
 namespace gloved::kernels::distance {
 namespace {
 
+#ifdef __x86_64__
 /// canonical_sum for processors with fused operations; without, std::fma is a library call per
 /// component. Repeated here because an inline function of a header must not be compiled for them
 /// (see kernels/simd.hpp).
@@ -26,12 +27,16 @@ __attribute__((target("fma"))) float sum_with_fma(const float* x, const float* y
     return sum;
 }
 
+/// canonical_sum, as fast as this processor can.
+auto* best_sum() { return __builtin_cpu_supports("fma") ? sum_with_fma : canonical_sum; }
+#else
+auto* best_sum() { return canonical_sum; }
+#endif
+
 class Sequential final : public Engine {
   public:
     Sequential(PointsView points, Metric metric)
-        : points_(points),
-          metric_(metric),
-          sum_(__builtin_cpu_supports("fma") ? sum_with_fma : canonical_sum) {}
+        : points_(points), metric_(metric), sum_(best_sum()) {}
 
     Status run(const Rectangle& rectangle, float* out, std::size_t stride, float* mirror,
                std::size_t mirror_stride) override {

@@ -1,12 +1,12 @@
 // Instantiates tile_loops.inc for each instruction set (see kernels/simd.hpp).
 #include "kernels/distance/tile.hpp"
 
-#include <immintrin.h>
-
 #include <array>
 #include <cmath>
 
 #include "kernels/simd.hpp"
+
+#ifdef __x86_64__
 
 // ---- AVX-512: 16 lanes, 32 registers
 
@@ -30,13 +30,13 @@ GLOVED_TARGET_BEGIN("avx2,fma")
 #include "kernels/distance/tile_loops.inc"
 GLOVED_TARGET_END
 
-// ---- Baseline x86-64: no fused operation; the C library computes its result. Slow, and the same
-// bytes.
+#endif
+
+// ---- Baseline: where there is no fused operation, the C library computes its result. Slow, and
+// the same bytes.
 
 namespace gloved::kernels::distance {
 namespace {
-
-using FourFloats = float __attribute__((vector_size(16)));
 
 FourFloats fused(FourFloats a, FourFloats b, FourFloats c) {
     FourFloats result;
@@ -57,16 +57,18 @@ FourFloats fused(FourFloats a, FourFloats b, FourFloats c) {
 namespace gloved::kernels::distance {
 namespace {
 
-bool has_avx512() { return __builtin_cpu_supports("avx512f"); }
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-bool has_baseline() { return true; }
-
+#ifdef __x86_64__
 constexpr TileKernel kAvx512 = {"avx512", avx512::kColumns, avx512::kRows, has_avx512, avx512::add};
 constexpr TileKernel kAvx2 = {"avx2", avx2::kColumns, avx2::kRows, has_avx2, avx2::add};
+#endif
 constexpr TileKernel kBaseline = {"baseline", baseline::kColumns, baseline::kRows, has_baseline,
                                   baseline::add};
 
-constexpr std::array<const TileKernel*, 3> kAll = {&kAvx512, &kAvx2, &kBaseline};
+constexpr std::array kAll = {
+#ifdef __x86_64__
+    &kAvx512, &kAvx2,
+#endif
+    &kBaseline};
 
 }  // namespace
 

@@ -26,8 +26,8 @@ struct TileKernel {
                 bool begin);
 };
 
-/// The loops of all instruction sets of this build, best first. The last, «baseline», runs on every
-/// x86-64.
+/// The loops of all instruction sets of this build, best first. The last, «baseline», runs
+/// everywhere.
 std::span<const TileKernel* const> all_tile_kernels();
 
 }  // namespace gloved::kernels::distance

@@ -39,7 +39,7 @@ struct EncodeKernel {
     CodeSums (*encode)(const float* row, std::size_t dim, std::uint8_t* codes);
 };
 
-/// The loops of this build, best first; the last one runs on every x86-64.
+/// The loops of this build, best first; the last one runs everywhere.
 std::span<const EncodeKernel* const> all_encode_kernels();
 
 /// The best loop that this processor supports.

@@ -119,7 +119,6 @@ PlaneQuery make_plane_query(const QueryVector& query, int largest) {
     const std::size_t dim = query.values.size();
     const std::size_t steps = PlaneShape{0, dim}.steps();
     PlaneQuery plane_query;
-    plane_query.digits.assign(steps * kStepDims, 0);
     plane_query.bytes.assign(steps * 2 * kStepDims, 0);
     DigitFacts& facts = plane_query.facts;
     double largest_component = 0;
@@ -140,7 +139,6 @@ PlaneQuery make_plane_query(const QueryVector& query, int largest) {
         remainder += left * left;
         facts.sum += digit;
         facts.size += std::abs(digit);
-        plane_query.digits[i] = static_cast<std::int16_t>(digit);
         // Rounded to nearest, so that both bytes are in range.
         const int high = (digit + kLow / 2) >> 7;
         std::int8_t* const step = plane_query.bytes.data() + i / kStepDims * 2 * kStepDims;

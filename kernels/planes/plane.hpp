@@ -84,8 +84,7 @@ class Plane {
 
 /// A query's direction as integers, its digits Q (§4).
 struct PlaneQuery {
-    std::vector<std::int16_t> digits;  ///< (steps, 8)
-    /// (steps, 16): the digits as two bytes, Q = 128 high + low. For each step, the high bytes of
+    /// (steps, 16): each digit as two bytes, Q = 128 high + low. For each step, the high bytes of
     /// its eight components, then the low bytes.
     std::vector<std::int8_t> bytes;
     DigitFacts facts;

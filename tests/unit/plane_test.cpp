@@ -246,16 +246,23 @@ std::int64_t sum_of(const kernels::planes::RowCode& code,
     return sum;
 }
 
+int high_byte(const kernels::planes::PlaneQuery& query, std::size_t i) {
+    return query.bytes[i / 8 * 16 + i % 8];
+}
+int digit(const kernels::planes::PlaneQuery& query, std::size_t i) {
+    return 128 * high_byte(query, i) + query.bytes[i / 8 * 16 + 8 + i % 8];
+}
+
 /// Σ a Q.
 std::int64_t sum_of(const kernels::planes::RowCode& code,
                     const kernels::planes::PlaneQuery& query) {
-    return sum_of(code, [&](std::size_t i) { return query.digits[i]; });
+    return sum_of(code, [&](std::size_t i) { return digit(query, i); });
 }
 
 /// Σ a high.
 std::int64_t high_byte_sum(const kernels::planes::RowCode& code,
                            const kernels::planes::PlaneQuery& query) {
-    return sum_of(code, [&](std::size_t i) { return query.bytes[i / 8 * 16 + i % 8]; });
+    return sum_of(code, [&](std::size_t i) { return high_byte(query, i); });
 }
 
 /// Whether the comparison of §5 rejects a sum: fused or not.
@@ -383,7 +390,7 @@ Vector query_of_kind(int kind, const Vector& row, const std::vector<double>& cod
 std::int64_t sum_of(const std::vector<std::uint8_t>& codes,
                     const kernels::planes::PlaneQuery& query) {
     std::int64_t sum = 0;
-    for (std::size_t i = 0; i < codes.size(); ++i) sum += codes[i] * query.digits[i];
+    for (std::size_t i = 0; i < codes.size(); ++i) sum += codes[i] * digit(query, i);
     return sum;
 }
 
@@ -570,7 +577,7 @@ TEST(Plane, Int8CutsKeepEveryRowThatReachesTheThreshold) {
                        const auto bounds = int8_bounds_of(row, codes);
                        const auto digits = kernels::planes::make_plane_query(query);
                        std::int64_t sum = 0;
-                       for (std::size_t i = 0; i < dim; ++i) sum += codes[i] * digits.digits[i];
+                       for (std::size_t i = 0; i < dim; ++i) sum += codes[i] * digit(digits, i);
                        ASSERT_EQ(static_cast<std::int32_t>(sum), sum) << what;
                        const auto rejected = [&](double threshold) {
                            return kernels::planes::int8_rejects(
@@ -605,29 +612,30 @@ TEST(Plane, CutsOfBothKindsOfDigitsKeepEveryRowOfAHardPair) {
     for (const int largest : {kernels::planes::kTwoByteDigit, kernels::planes::kOneByteDigit}) {
         std::uint64_t far_rows = 0;
         std::uint64_t far_rejected = 0;
-        for_hard_pairs(
-            8, plane_levels,
-            [&](const Vector& row, const kernels::QueryVector& query, bool far,
-                const std::string& what) {
-                const std::size_t dim = row.size();
-                const auto code = kernels::planes::encode_row(row, norm_of(row));
-                const auto digits = kernels::planes::make_plane_query(query, largest);
-                ASSERT_LE(*std::max_element(digits.digits.begin(), digits.digits.end()), largest);
-                const double score = kernels::canonical_score(query.values.data(), query.norm,
-                                                              row.data(), norm_of(row), dim);
-                for (const bool fused : {false, true}) {
-                    const auto cutoff = kernels::planes::plane_cutoff(digits.facts, score, dim);
-                    ASSERT_FALSE(rejects(code, digits, cutoff, fused))
-                        << what << ": score " << score;
-                }
-                if (!far || std::abs(score) > 0.3) return;
-                ++far_rows;
-                far_rejected +=
-                    rejects(code, digits, kernels::planes::plane_cutoff(digits.facts, 0.6, dim),
-                            false)
-                        ? 1U
-                        : 0U;
-            });
+        for_hard_pairs(8, plane_levels,
+                       [&](const Vector& row, const kernels::QueryVector& query, bool far,
+                           const std::string& what) {
+                           const std::size_t dim = row.size();
+                           const auto code = kernels::planes::encode_row(row, norm_of(row));
+                           const auto digits = kernels::planes::make_plane_query(query, largest);
+                           for (std::size_t i = 0; i < dim; ++i)
+                               ASSERT_LE(std::abs(digit(digits, i)), largest) << what;
+                           const double score = kernels::canonical_score(
+                               query.values.data(), query.norm, row.data(), norm_of(row), dim);
+                           for (const bool fused : {false, true}) {
+                               const auto cutoff =
+                                   kernels::planes::plane_cutoff(digits.facts, score, dim);
+                               ASSERT_FALSE(rejects(code, digits, cutoff, fused))
+                                   << what << ": score " << score;
+                           }
+                           if (!far || std::abs(score) > 0.3) return;
+                           ++far_rows;
+                           far_rejected +=
+                               rejects(code, digits,
+                                       kernels::planes::plane_cutoff(digits.facts, 0.6, dim), false)
+                                   ? 1U
+                                   : 0U;
+                       });
         EXPECT_GT(far_rows, 0U);
         EXPECT_EQ(far_rejected, far_rows) << largest;
     }
@@ -653,7 +661,7 @@ struct AskedPlane {
 
 /// Compares `passed`, the rows that a kernel passed in order, with the definition. Where fused and
 /// separate operations differ, the kernel may do either.
-void expect_picks(const format::Model& model, const AskedPlane& asked, bool high_bytes_first,
+void expect_picks(const format::Model& model, const AskedPlane& asked,
                   const std::vector<kernels::cpu::PassedRow>& passed) {
     auto at = passed.begin();
     for (std::uint32_t row = 0; row < model.rows(); ++row) {
@@ -669,7 +677,7 @@ void expect_picks(const format::Model& model, const AskedPlane& asked, bool high
         const std::int64_t high_sum = high_byte_sum(code, asked.query);
         const auto rejected = [&](bool fused) {
             return rejects(code, asked.query, asked.cutoff, fused) ||
-                   (high_bytes_first && rejects(code, high_sum, asked.coarse_cutoff, fused));
+                   rejects(code, high_sum, asked.coarse_cutoff, fused);
         };
         if (rejected(false) != rejected(true)) continue;
         ASSERT_EQ(picked, !rejected(true)) << "row " << row;
@@ -682,7 +690,7 @@ void expect_picks(const format::Model& model, const AskedPlane& asked, bool high
 }
 
 // Every instruction set passes what the definition passes, in float32 fused or not: by high bytes,
-// where it compares them, and by whole digits. In blocks of all widths, full or not.
+// then by whole digits. In blocks of all widths, full or not.
 TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
     Random random(3);
     for (const std::size_t dim : kDims) {
@@ -731,8 +739,7 @@ TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
                     std::copy_if(passed.begin(), passed.end(), std::back_inserter(of_query),
                                  [&](const auto& one) { return one.query == q; });
                     SCOPED_TRACE(std::string(kernel->name) + ", query " + std::to_string(q));
-                    expect_picks(model, {queries[q], cutoffs[q], coarse_cutoffs[q]},
-                                 kernel->high_bytes_first, of_query);
+                    expect_picks(model, {queries[q], cutoffs[q], coarse_cutoffs[q]}, of_query);
                 }
                 for (const auto& one : passed) ASSERT_LT(one.query, queries.size()) << kernel->name;
             }
