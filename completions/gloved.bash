@@ -9,7 +9,7 @@ _gloved_options() {
     case $1 in
         gloved)
             echo --model=@model --socket=@file --config=@file --engine=auto,cuda,cpu \
-                --simd=avx512,avx2,baseline --device=all --threads=@other --pin=auto,on,off \
+                --simd=avx512,avx2,neon,baseline --device=all --threads=@other --pin=auto,on,off \
                 --planes=on,off --gpu-memory=@other --batch-ms=@other --max-k=@other \
                 --max-connections=@other --uid-share=@other --queue-length=@other \
                 --request-timeout=@other --line-timeout=@other --idle-timeout=@other \
@@ -41,7 +41,7 @@ _gloved_options() {
             ;;
         gloved-bench)
             echo --model=@directory --rows=@other --dim=@other --seed=@other --keep=@directory \
-                --engine=cpu,cuda,auto,all --simd=avx512,avx2,baseline,all --threads=@other \
+                --engine=cpu,cuda,auto,all --simd=avx512,avx2,neon,baseline,all --threads=@other \
                 --device=@other --pin=on,off --planes=on,off --gpu-memory=@other --batches=@other \
                 --k=@other --repeat=@other \
                 --rungs=list:all,v0,v1,v2,v3,v3-16B,v3-64B,v3-128B,v4,v5 --rung-seconds=@other \
@@ -51,7 +51,7 @@ _gloved_options() {
         gloved-distmat)
             echo --metric=sqeuclidean,euclidean,cosine \
                 --engine=auto,cuda,cpu,sequential,global,shared8,shared16,shared32 \
-                --model=@directory --top=@other --threads=@other --simd=avx512,avx2,baseline \
+                --model=@directory --top=@other --threads=@other --simd=avx512,avx2,neon,baseline \
                 --device=@other --member=@other --times --help --version
             ;;
         'gloved-bench distmat')

@@ -252,9 +252,13 @@ po::options_description engine_options(Settings& settings) {
                        settings.engine),
         "what answers queries: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu");
     add(options, "simd",
-        choice<std::string>(
-            "simd", {{"", ""}, {"avx512", "avx512"}, {"avx2", "avx2"}, {"baseline", "baseline"}},
-            settings.simd),
+        choice<std::string>("simd",
+                            {{"", ""},
+                             {"avx512", "avx512"},
+                             {"avx2", "avx2"},
+                             {"neon", "neon"},
+                             {"baseline", "baseline"}},
+                            settings.simd),
         "cpu: instruction set (default: the best one of this machine)");
     add(options, "device",
         text("all|N,N...", [&](const std::string& devices) { set_devices(devices, settings); })

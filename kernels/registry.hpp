@@ -30,8 +30,8 @@ Result<std::unique_ptr<Engine>> make_engine(std::optional<EngineKind> kind,
                                             const format::Model& model,
                                             const EngineOptions& options);
 
-/// The instruction sets of the cpu engine that this processor has, best first: «avx512», «avx2»,
-/// «baseline».
+/// The instruction sets of the cpu engine that this processor has, best first: of «avx512», «avx2»
+/// and «baseline», or of «neon» and «baseline».
 std::vector<std::string> simd_names();
 
 }  // namespace gloved::kernels

@@ -335,6 +335,53 @@ constexpr std::size_t kVectors = kGroupRows / kLanes;
 
 }  // namespace
 
+// ---- NEON with dot products: four byte products per lane and instruction. Codes are at most 15,
+// so they are signed bytes too.
+
+#ifdef __aarch64__
+GLOVED_TARGET_BEGIN("arch=armv8.2-a+dotprod")
+namespace neon_dotprod {
+namespace {
+
+constexpr std::size_t kWidth = 4;
+
+template <std::size_t Width>
+inline void sum_group(const std::byte* codes, std::size_t steps, const std::int8_t* digits,
+                      std::size_t step_bytes, FourInts (*sums)[kVectors]) {
+    for (std::size_t step = 0; step < steps; ++step) {
+        const std::byte* const from = codes + step * kStepBytes;
+        __builtin_prefetch(from + kAheadBytes);
+        int8x16_t first[kVectors];
+        int8x16_t second[kVectors];
+#pragma GCC unroll 4
+        for (std::size_t v = 0; v < kVectors; ++v) {
+            uint8x16_t packed;
+            __builtin_memcpy(&packed, from + v * sizeof packed, sizeof packed);
+            first[v] = vreinterpretq_s8_u8(vandq_u8(packed, vdupq_n_u8(kCodeMask)));
+            second[v] = vreinterpretq_s8_u8(vshrq_n_u8(packed, 4));
+        }
+#pragma GCC unroll 4
+        for (std::size_t q = 0; q < Width; ++q) {
+            const int8x8_t bytes = vld1_s8(digits + step * step_bytes + q * kStepDims);
+#pragma GCC unroll 4
+            for (std::size_t v = 0; v < kVectors; ++v) {
+                auto sum = static_cast<int32x4_t>(sums[q][v]);
+                sum = vdotq_lane_s32(sum, first[v], bytes, 0);
+                sums[q][v] = static_cast<FourInts>(vdotq_lane_s32(sum, second[v], bytes, 1));
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace neon_dotprod
+
+#define GLOVED_ISA neon_dotprod
+#define GLOVED_FMA(a, b, c) FourFloats(vfmaq_f32(c, a, b))
+#include "kernels/cpu/plane_loops.inc"
+GLOVED_TARGET_END
+#endif
+
 // ---- Baseline: 16-bit products, which every architecture has
 
 namespace baseline {
@@ -421,12 +468,17 @@ namespace {
 constexpr PlaneKernel kAvx512Vnni = {"avx512-vnni", has_avx512_vnni, avx512_vnni::kWidth,
                                      avx512_vnni::filter};
 constexpr PlaneKernel kAvx2 = {"avx2", has_avx2, avx2::kWidth, avx2::filter};
+#elif defined(__aarch64__)
+constexpr PlaneKernel kNeonDotprod = {"neon-dotprod", has_neon_dotprod, neon_dotprod::kWidth,
+                                      neon_dotprod::filter};
 #endif
 constexpr PlaneKernel kBaseline = {"baseline", has_baseline, baseline::kWidth, baseline::filter};
 
 constexpr std::array kAll = {
 #ifdef __x86_64__
     &kAvx512Vnni, &kAvx2,
+#elif defined(__aarch64__)
+    &kNeonDotprod,
 #endif
     &kBaseline};
 

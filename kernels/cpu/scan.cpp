@@ -37,6 +37,21 @@ GLOVED_TARGET_BEGIN("avx2,fma")
 #include "kernels/cpu/scan_loops.inc"
 GLOVED_TARGET_END
 
+#elif defined(__aarch64__)
+
+// ---- NEON: 4 lanes, 32 registers
+
+#define GLOVED_ISA neon
+#define GLOVED_LANES 4
+#define GLOVED_FMA(a, b, c) Vector(vfmaq_f32(c, a, b))
+#define GLOVED_REACHES(a, b) lane_bits((a) >= (b))
+#define GLOVED_WIDTHS \
+    { 4, 8, 16 }
+#define GLOVED_ROWS_1 12
+#define GLOVED_ROWS_2 12
+#define GLOVED_ROWS_4 6
+#include "kernels/cpu/scan_loops.inc"
+
 #endif
 
 // ---- Baseline: 4 lanes, 16 registers, no fused multiply-add
@@ -61,6 +76,10 @@ constexpr ScanKernels kAvx512 = {"avx512",           avx512::kWidths,     has_av
 constexpr ScanKernels kAvx2 = {"avx2",           avx2::kWidths,     has_avx2,
                                avx2::dots,       avx2::dots_packed, avx2::pick_rows,
                                avx2::pick_packed};
+#elif defined(__aarch64__)
+constexpr ScanKernels kNeon = {"neon",           neon::kWidths,     has_neon,
+                               neon::dots,       neon::dots_packed, neon::pick_rows,
+                               neon::pick_packed};
 #endif
 constexpr ScanKernels kBaseline = {"baseline",           baseline::kWidths,     has_baseline,
                                    baseline::dots,       baseline::dots_packed, baseline::pick_rows,
@@ -69,6 +88,8 @@ constexpr ScanKernels kBaseline = {"baseline",           baseline::kWidths,     
 constexpr std::array kAll = {
 #ifdef __x86_64__
     &kAvx512, &kAvx2,
+#elif defined(__aarch64__)
+    &kNeon,
 #endif
     &kBaseline};
 

@@ -30,6 +30,17 @@ GLOVED_TARGET_BEGIN("avx2,fma")
 #include "kernels/distance/tile_loops.inc"
 GLOVED_TARGET_END
 
+#elif defined(__aarch64__)
+
+// ---- NEON: 4 lanes, 32 registers
+
+#define GLOVED_ISA neon
+#define GLOVED_LANES 4
+#define GLOVED_FMA(a, b, c) Vector(vfmaq_f32(c, a, b))
+#define GLOVED_ROWS 4
+#define GLOVED_VECTORS 4
+#include "kernels/distance/tile_loops.inc"
+
 #endif
 
 // ---- Baseline: where there is no fused operation, the C library computes its result. Slow, and
@@ -60,6 +71,8 @@ namespace {
 #ifdef __x86_64__
 constexpr TileKernel kAvx512 = {"avx512", avx512::kColumns, avx512::kRows, has_avx512, avx512::add};
 constexpr TileKernel kAvx2 = {"avx2", avx2::kColumns, avx2::kRows, has_avx2, avx2::add};
+#elif defined(__aarch64__)
+constexpr TileKernel kNeon = {"neon", neon::kColumns, neon::kRows, has_neon, neon::add};
 #endif
 constexpr TileKernel kBaseline = {"baseline", baseline::kColumns, baseline::kRows, has_baseline,
                                   baseline::add};
@@ -67,6 +80,8 @@ constexpr TileKernel kBaseline = {"baseline", baseline::kColumns, baseline::kRow
 constexpr std::array kAll = {
 #ifdef __x86_64__
     &kAvx512, &kAvx2,
+#elif defined(__aarch64__)
+    &kNeon,
 #endif
     &kBaseline};
 

@@ -50,7 +50,7 @@ bool is_higher(T x, T high) {
     return x > high || (kTwoZeros<T> && x == high && bits(x) < bits(high));
 }
 
-/// The 16-byte vector register of every x86-64 processor.
+/// The 16-byte vector register of every x86-64 and aarch64 processor.
 template <class T>
 struct Register {
     static constexpr std::size_t kLanes = 16 / sizeof(T);

@@ -97,8 +97,8 @@ cli::Options describe_options() {
      "engine to measure: cpu, cuda, auto (cuda if it can run here, else cpu), or all that can run "
      "here")  //
         ("simd", cli::value("NAME|all"),
-         "cpu: instruction set avx512, avx2 or baseline, or all of this machine's (default: the "
-         "best one of this machine)")                                           //
+         "cpu: instruction set avx512, avx2, neon or baseline, or all of this machine's (default: "
+         "the best one of this machine)")                                       //
         ("threads", cli::value("T", "0"), "threads to use; 0 is one per core")  //
         ("device", cli::value("N", "0"), "cuda: number of the GPU")             //
         ("pin", cli::value("on|off", "on"),

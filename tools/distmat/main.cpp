@@ -67,7 +67,7 @@ cli::Options describe_options() {
          "(from 0), other row and distance, separated by TABs, with words for rows with --model. A "
          ".npy array has the fields index and distance")                                       //
         ("threads", cli::value("T"), "threads that read and compute (default: one per core)")  //
-        ("simd", cli::value("avx512|avx2|baseline"),
+        ("simd", cli::value("avx512|avx2|neon|baseline"),
          "cpu: instruction set (default: the best one of this machine)")                      //
         ("device", cli::value("N", "0"), "cuda: number of the GPU")                           //
         ("member", cli::value("NAME"), "file to read from a zip archive, if it has several")  //

@@ -77,8 +77,9 @@ cli::Options describe_options() {
         ("seed", cli::value("S", "1"), "with --engines: seed of the queries")        //
         ("ways", cli::value("LIST"),
          "with --engines: the engines to compare, separated by commas. Each is cuda or cpu SET "
-         "(avx512, avx2, baseline), with plane after it if it searches the planes first. E.g. cpu "
-         "avx2,cuda plane (default: all that can run here)")  //
+         "(avx512, avx2, neon, baseline), with plane after it if it searches the planes first. "
+         "E.g. "
+         "cpu avx2,cuda plane (default: all that can run here)")  //
         ("reference", cli::value("WAY"),
          "with --engines: the engine to compare the others with, named as in --ways (default: the "
          "first of --ways, or cpu with the best instruction set)")  //
