@@ -73,9 +73,9 @@ ask() { # model, batch, gloved options …
 for threads in 1 2 5; do
     "$bin/gloved-convert" --threads "$threads" "$text" "$work/model$threads"
 done
-names=$("$bin/gloved" --model "$work/model1" --simd none --socket "$work/s" 2>&1 |
-    sed -nE 's/.*there are (.*)/\1/p' | tr -d ',' |
-    sed -E 's/ \(not on this processor\)//g' || true)
+names=$(echo 1 | "$bin/gloved-distmat" --engine cpu --simd none - - 2>&1 |
+    sed -nE 's/.*there are (.*)/\1/p' | tr -d ',' || true)
+[ -n "$names" ] || { echo "$0: gloved-distmat names no instruction sets" >&2; exit 1; }
 wanted=
 status=0
 report() {
