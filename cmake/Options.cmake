@@ -37,9 +37,22 @@ function(gloved_add_library name)
   gloved_share_precompiled(${name} gloved_precompiled)
 endfunction()
 
+# Where programs can be started: scripts stand there for those that need an emulator.
+set(GLOVED_START_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+if(CMAKE_CROSSCOMPILING_EMULATOR)
+  set(GLOVED_START_DIRECTORY ${CMAKE_BINARY_DIR}/run)
+endif()
+
 # gloved_add_program(NAME SOURCES …): an installed program of one folder.
 function(gloved_add_program name)
   add_executable(${name} ${ARGN})
+  if(CMAKE_CROSSCOMPILING_EMULATOR)
+    list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+    file(GENERATE OUTPUT ${GLOVED_START_DIRECTORY}/${name}
+      CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:${name}> \"$@\"\n"
+      FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
+        WORLD_EXECUTE)
+  endif()
   target_link_libraries(${name} PRIVATE gloved_options fmt::fmt)
   gloved_share_precompiled(${name} gloved_precompiled)
   install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -14,6 +14,7 @@ packages_of() {
         fuzz) echo clang libclang-rt-dev ;;
         package) echo dpkg-dev file lintian ;;
         includes) echo clang-tools-19 libclang-common-19-dev ;;
+        aarch64) echo crossbuild-essential-arm64 mmdebstrap qemu-user ;;
         ci) echo clang-format clang-tidy git pyflakes3 python3-matplotlib shellcheck ;;
         *)
             echo "no list of packages is called '$1'" >&2
