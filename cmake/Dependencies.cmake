@@ -1,4 +1,4 @@
-# Everything here is a package of Debian 12; scripts/packages.sh lists them by package name.
+# Everything here is a package of Debian; scripts/packages.sh lists them by package name.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(ZLIB REQUIRED)
@@ -31,6 +31,7 @@ target_link_libraries(gloved_libsystemd INTERFACE ${LIBSYSTEMD_LIBRARY})
 find_package(nlohmann_json 3.9 REQUIRED)
 
 if(NOT GLOVED_FUZZ)
-  find_package(Boost 1.74 REQUIRED COMPONENTS program_options)
+  # By Boost's own file: newer versions of CMake have no other way.
+  find_package(Boost 1.74 CONFIG REQUIRED COMPONENTS program_options)
   find_package(spdlog REQUIRED)
 endif()

@@ -1,7 +1,19 @@
 # shellcheck shell=bash
-# The Debian packages that gloved needs, by purpose. Sourced by the other scripts.
+# The packages that gloved needs, by purpose. Sourced by the other scripts.
 
+# distribution: this system's name and version, as "debian 12".
+distribution() {
+    (
+        ID=linux VERSION_ID=
+        [[ ! -r /etc/os-release ]] || . /etc/os-release
+        echo "$ID $VERSION_ID"
+    )
+}
+
+# packages_of LIST [DISTRIBUTION]: names on this system, or on another one. The names of Ubuntu come
+# from its package lists; nothing was built there.
 packages_of() {
+    local on=${2-$(distribution)}
     case $1 in
         build)
             echo g++ cmake ninja-build libboost-dev libboost-program-options-dev libfmt-dev \
@@ -10,9 +22,18 @@ packages_of() {
             ;;
         try) echo socat ;;
         test) echo libgtest-dev man-db mandoc netcat-openbsd python3 socat strace zsh ;;
+        boot) echo systemd ;;
+        root) echo git mmdebstrap util-linux ;;
         service) echo haproxy mmdebstrap procps systemd systemd-container util-linux ;;
-        fuzz) echo clang libclang-rt-dev ;;
+        fuzz)
+            echo clang
+            # In Ubuntu 22.04 clang depends on a package that contains it.
+            [[ $on == "ubuntu 22.04" ]] || echo libclang-rt-dev
+            ;;
         package) echo dpkg-dev file lintian ;;
+        container) echo buildah mmdebstrap ;;
+        # Other compilers than g++ of `build`, for scripts/toolchains.
+        g++-1? | clang-1?) echo "$1" ;;
         includes) echo clang-tools-19 libclang-common-19-dev ;;
         aarch64) echo crossbuild-essential-arm64 mmdebstrap qemu-user ;;
         ci) echo clang-format clang-tidy git pyflakes3 python3-matplotlib shellcheck ;;
@@ -29,14 +50,18 @@ is_installed() {
 
 # install_packages LIST...: installs missing packages of these lists, if any.
 install_packages() {
-    local list names package as_root=() missing=()
-    if ! { command -v dpkg-query && command -v apt-get; } >/dev/null; then
-        echo "This is not Debian. Install what these packages of Debian 12 contain:" >&2
-        for list; do packages_of "$list" >&2 || return; done
-        return 0
-    fi
+    local list on names package as_root=() missing=()
+    on=$(distribution)
+    case $on in
+        "debian 12" | "debian 13" | "ubuntu 22.04" | "ubuntu 24.04") ;;
+        *)
+            echo "This is $on: install what these packages of Debian 12 contain:" >&2
+            for list; do packages_of "$list" "debian 12" >&2 || return; done
+            return 0
+            ;;
+    esac
     for list; do
-        names=$(packages_of "$list") || return
+        names=$(packages_of "$list" "$on") || return
         for package in $names; do
             is_installed "$package" || missing+=("$package")
         done
