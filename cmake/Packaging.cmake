@@ -1,11 +1,26 @@
 # Debian packages by CPack, as scripts/package makes them: gloved without the cuda engine,
 # gloved-cuda with it. They hold the same files and take each other's place.
+
+# The version names the release that the package was built on, as Debian's own stable updates do:
+# ~ sorts before nothing, so the package of the next release is an upgrade.
+cmake_host_system_information(RESULT gloved_host QUERY DISTRIB_INFO)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(gloved_suite unstable)
+if("${gloved_host_ID} ${gloved_host_VERSION_ID}" MATCHES "^debian [0-9]+$")
+  string(APPEND CPACK_DEBIAN_PACKAGE_RELEASE "~deb${gloved_host_VERSION_ID}u1")
+  set(gloved_suite ${gloved_host_VERSION_CODENAME})
+elseif("${gloved_host_ID} ${gloved_host_VERSION_ID}" MATCHES "^ubuntu [0-9.]+$")
+  string(APPEND CPACK_DEBIAN_PACKAGE_RELEASE "~ubuntu${gloved_host_VERSION_ID}.1")
+  set(gloved_suite ${gloved_host_VERSION_CODENAME})
+endif()
+set(gloved_package_version ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
+
 if(GLOVED_HAVE_NVCC)
   set(CPACK_PACKAGE_NAME gloved-cuda)
   set(gloved_package_build 
 "This build searches on NVIDIA GPUs, of compute capability 7.5 and up, and on
 processors. It needs the driver alone, and without one it uses the processor.")
-  set(CPACK_DEBIAN_PACKAGE_PROVIDES "gloved (= ${PROJECT_VERSION}-1)")
+  set(CPACK_DEBIAN_PACKAGE_PROVIDES "gloved (= ${gloved_package_version})")
   set(CPACK_DEBIAN_PACKAGE_CONFLICTS gloved)
   set(CPACK_DEBIAN_PACKAGE_REPLACES gloved)
   set(CPACK_DEBIAN_PACKAGE_SUGGESTS "nvidia-driver, haproxy")
@@ -21,7 +36,6 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_NAME ${CPACK_PACKAGE_NAME})
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
-set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "exact nearest-word queries over GloVe embeddings")
 set(CPACK_PACKAGE_DESCRIPTION
 "A daemon keeps GloVe word vectors in memory and answers one-line requests for
@@ -58,8 +72,8 @@ set(CPACK_PRE_BUILD_SCRIPTS ${gloved_packaging}/finish.cmake)
 
 # Files that only a Debian package has: a component that `cmake --install` leaves out.
 set(gloved_package_doc ${CMAKE_INSTALL_DATAROOTDIR}/doc/${CPACK_PACKAGE_NAME})
-configure_file(${gloved_packaging}/changelog ${PROJECT_BINARY_DIR}/packaging/changelog.Debian
-  COPYONLY)
+configure_file(${gloved_packaging}/changelog.in ${PROJECT_BINARY_DIR}/packaging/changelog.Debian
+  @ONLY)
 configure_file(${gloved_packaging}/lintian-overrides.in
   ${PROJECT_BINARY_DIR}/packaging/lintian-overrides @ONLY)
 install(FILES ${gloved_packaging}/copyright ${PROJECT_BINARY_DIR}/packaging/changelog.Debian
