@@ -180,6 +180,7 @@ std::size_t guess_dim(const std::vector<std::string_view>& lines) {
         if (fields >= 2 && fields <= format::kMaxDim + 1) ++frequency[fields - 1];
     }
     std::vector<std::pair<std::size_t, std::size_t>> widths;
+    widths.reserve(frequency.size());
     for (const auto& [width, count] : frequency) widths.emplace_back(count, width);
     std::ranges::sort(widths, std::ranges::greater());
     for (const auto& [count, width] : widths) {
