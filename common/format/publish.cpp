@@ -45,13 +45,18 @@ UniqueFd open_directory_at(int parent, const std::string& name) {
         ::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
 }
 
-/// Whether `name` in the directory is the file that `fd` has open.
+/// Whether `name` in the directory is the file that `fd` has open. If not, errno is 0, unless the
+/// system refused to say.
 bool is_named(int directory, const char* name, int fd) {
     struct stat open {};
     struct stat named {};
-    return ::fstat(fd, &open) == 0 &&
-           ::fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+    if (::fstat(fd, &open) != 0) return false;
+    if (::fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno == ENOENT) errno = 0;
+        return false;
+    }
+    errno = 0;
+    return open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
 /// Suffix that publish() appends to a staging directory's name «.NAME.gloved-PID-N» for an old
@@ -276,7 +281,10 @@ Status remove_stale_planes(int directory, const std::string& path) {
             if (errno == EWOULDBLOCK) return being_made(path);
             return system_error(file, "cannot lock", errno);
         }
-        if (!is_named(directory, kNewPlanesFile, fd.get())) return {};
+        if (!is_named(directory, kNewPlanesFile, fd.get())) {
+            if (errno != 0) return system_error(file, "cannot stat", errno);
+            return {};
+        }
     }
     if (::unlinkat(directory, kNewPlanesFile, 0) != 0 && errno != ENOENT) {
         return system_error(file, "cannot remove", errno);
@@ -349,16 +357,18 @@ Result<Staging> Staging::create(const std::string& target) {
         UniqueFd made = open_directory_at(staging.parent_.get(), staging.name_);
         // Another process may sweep it as a stray before it is locked.
         if (!made && errno == ENOENT) continue;
-        const char* const failed = !made                       ? "cannot open"
-                                   : lock_now(made.get()) != 0 ? "cannot lock"
-                                                               : nullptr;
+        const int parent = staging.parent_.get();
+        const char* const name = staging.name_.c_str();
+        const char* const failed = !made                                 ? "cannot open"
+                                   : lock_now(made.get()) != 0           ? "cannot lock"
+                                   : !is_named(parent, name, made.get()) ? "cannot stat"
+                                                                         : nullptr;
         if (failed != nullptr) {
             const int reason = errno;
-            if (reason == EWOULDBLOCK) continue;
-            (void)::unlinkat(staging.parent_.get(), staging.name_.c_str(), AT_REMOVEDIR);
+            if (reason == EWOULDBLOCK || reason == 0) continue;
+            (void)::unlinkat(parent, name, AT_REMOVEDIR);
             return system_error(staging.path_, failed, reason);
         }
-        if (!is_named(staging.parent_.get(), staging.name_.c_str(), made.get())) continue;
         staging.directory_ = std::move(made);
         if (::fchmod(staging.directory_.get(), unfinished_directory_mode(*around)) != 0) {
             return system_error(staging.path_, "cannot set the mode", errno);
@@ -450,6 +460,17 @@ Result<Staging::Replaced> Staging::take_target_name(
     return replaced;
 }
 
+void Staging::remove_old(const std::string& old, const std::string& path,
+                         const std::function<void(const std::string&)>& warn) {
+    try {
+        const Status removed = remove_own_directory(parent_.get(), old, path, Look::at_contents);
+        if (removed) return;
+        call_warn(warn, removed.error().message, "; the next conversion to this name sweeps it");
+    } catch (const std::bad_alloc&) {
+        call_warn(warn, path, ": memory ran out; the next conversion to this name sweeps it");
+    }
+}
+
 Status Staging::publish(const std::function<void(const std::string&)>& warn) {
     const int parent = parent_.get();
     // Checked again: the first check may be hours ago.
@@ -469,31 +490,29 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
         old.resize(name_.size());
         old_path.resize(path_.size());
     }
-    if (replaced != Replaced::nothing) {
-        // Gives the name back to what was put there since the last check.
-        if (Status checked = check_old(parent, old, old_path, target_); !checked) {
-            if (!undo_renames(old, replaced)) name_.clear();
-            return checked;
-        }
-    }
-    // Without this sync a power cut could undo the rename after the program reported success. The
-    // old model is removed only afterwards: until then a power cut may bring its name back.
-    Status synced = sync_to_disk(parent, parent_path_);
-    if (!synced) {
-        // After a failed sync nobody knows what a power cut would leave. At least running programs
-        // see what the error says: the old model. If that fails, both stay, and the next run sweeps
-        // the one without the name.
+    // After an error the old model gets its name back. If that fails, both stay, and the next run
+    // sweeps the one without the name.
+    const auto give_back = [&] {
         if (!undo_renames(old, replaced)) name_.clear();
-        return synced;
+    };
+    Status settled;
+    try {
+        // What was put there since the last check must not be removed.
+        if (replaced != Replaced::nothing) settled = check_old(parent, old, old_path, target_);
+        // Without this sync a power cut could undo the rename after the program reported success.
+        // The old model is removed only afterwards: until then a power cut may bring its name back.
+        // After a failed one nobody knows what a power cut would leave.
+        if (settled) settled = sync_to_disk(parent, parent_path_);
+    } catch (const std::bad_alloc&) {
+        give_back();
+        throw;
+    }
+    if (!settled) {
+        give_back();
+        return settled;
     }
     name_.clear();
-    if (replaced != Replaced::nothing) {
-        if (Status removed = remove_own_directory(parent, old, old_path, Look::at_contents);
-            !removed) {
-            call_warn(warn, removed.error().message,
-                      "; the next conversion to this name sweeps it");
-        }
-    }
+    if (replaced != Replaced::nothing) remove_old(old, old_path, warn);
     return {};
 }
 
@@ -527,13 +546,15 @@ Result<PlanesStaging> PlanesStaging::create(const std::string& model_dir) {
             continue;
         }
         // Another process may have removed it as abandoned before it was locked.
-        if (lock_now(file.get()) != 0) {
-            if (errno == EWOULDBLOCK) continue;
+        const char* const failed = lock_now(file.get()) != 0                       ? "cannot lock"
+                                   : !is_named(parent, kNewPlanesFile, file.get()) ? "cannot stat"
+                                                                                   : nullptr;
+        if (failed != nullptr) {
             const int reason = errno;
+            if (reason == EWOULDBLOCK || reason == 0) continue;
             (void)::unlinkat(parent, kNewPlanesFile, 0);
-            return system_error(staging.new_path_, "cannot lock", reason);
+            return system_error(staging.new_path_, failed, reason);
         }
-        if (!is_named(parent, kNewPlanesFile, file.get())) continue;
         staging.file_ = std::move(file);
         if (::fchmod(staging.file_.get(), unfinished_file_mode(*around)) != 0) {
             return system_error(staging.new_path_, "cannot set the mode", errno);

@@ -70,6 +70,9 @@ class Staging {
     /// called `old`, has the target's name. False if that failed or the target is not the new model
     /// any more.
     bool undo_renames(const std::string& old, Replaced replaced);
+    /// Removes the old model after the new one has its name. What cannot be removed stays.
+    void remove_old(const std::string& old, const std::string& path,
+                    const std::function<void(const std::string&)>& warn);
 
     std::string target_;
     std::string parent_path_;

@@ -251,6 +251,15 @@ def strace_command(log_path, *injections):
     return command
 
 
+def has_gpu():
+    """Whether a driver answers; its device file may be left from another kernel."""
+    try:
+        os.close(os.open("/dev/nvidiactl", os.O_RDWR))
+    except OSError:
+        return False
+    return True
+
+
 def need_strace():
     if shutil.which("strace") is None:
         skip("there is no strace here")
