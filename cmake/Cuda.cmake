@@ -55,6 +55,13 @@ if(CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
   endif()
+  # nvcc's host compiler may be an older g++. Programs are linked by the C++ compiler, which must not
+  # find that one's standard library.
+  foreach(directory IN LISTS CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES)
+    if(directory MATCHES "/gcc/" AND NOT directory IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
+      list(REMOVE_ITEM CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES ${directory})
+    endif()
+  endforeach()
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(GLOVED_HAVE_NVCC ON)
