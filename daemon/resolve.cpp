@@ -202,7 +202,9 @@ bool needs_engine(wire::Verb verb) {
 
 Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model) {
     assert(needs_engine(request.verb));
-    kernels::Query query;
+    // In its place: g++ 12 with -O1 warns wrongly of a query that is moved there.
+    Result<kernels::Query> result = kernels::Query{};
+    kernels::Query& query = *result;
     const auto resolve = request.verb == wire::Verb::near      ? resolve_near
                          : request.verb == wire::Verb::nearvec ? resolve_nearvec
                          : request.verb == wire::Verb::analogy ? resolve_analogy
@@ -213,7 +215,7 @@ Result<kernels::Query> resolve_query(const wire::Request& request, const format:
     if (options.top) query.filter.rank_below = *options.top;
     if (options.min) query.filter.min_score = *options.min;
     if (!options.prefix.empty()) query.filter.rows = model.prefix_range(options.prefix);
-    return query;
+    return result;
 }
 
 Result<Lines> answer_without_engine(const wire::Request& request,
