@@ -97,12 +97,12 @@ Result<bool> ReplyReader::begin_text() {
 
 Result<bool> ReplyReader::begin_json() {
     const std::string_view there = std::string_view(buffer_).substr(begin_);
-    const std::size_t length = there.find('\n');
+    const std::size_t end = buffer_.find('\n', begin_);
     if (there.starts_with(kJsonOk)) {
         status_ = {};
         status_.ok = true;
-    } else if (length != std::string_view::npos) {
-        auto status = parse_object(there.substr(0, length));
+    } else if (end != std::string::npos) {
+        auto status = parse_object(there.substr(0, end - begin_));
         if (!status) return status.error();
         status_ = *std::move(status);
     } else if (there.size() >= kMaxStatusLineBytes) {
