@@ -74,16 +74,11 @@ set(CPACK_PRE_BUILD_SCRIPTS ${gloved_packaging}/finish.cmake)
 set(gloved_package_doc ${CMAKE_INSTALL_DATAROOTDIR}/doc/${CPACK_PACKAGE_NAME})
 configure_file(${gloved_packaging}/changelog.in ${PROJECT_BINARY_DIR}/packaging/changelog.Debian
   @ONLY)
-configure_file(${gloved_packaging}/lintian-overrides.in
-  ${PROJECT_BINARY_DIR}/packaging/lintian-overrides @ONLY)
 install(FILES ${gloved_packaging}/copyright ${PROJECT_BINARY_DIR}/packaging/changelog.Debian
   DESTINATION ${gloved_package_doc}
   COMPONENT debian EXCLUDE_FROM_ALL)
 install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${gloved_package_doc} RENAME changelog
   COMPONENT debian EXCLUDE_FROM_ALL)
-install(FILES ${PROJECT_BINARY_DIR}/packaging/lintian-overrides DESTINATION
-  ${CMAKE_INSTALL_DATAROOTDIR}/lintian/overrides
-  RENAME ${CPACK_PACKAGE_NAME} COMPONENT debian EXCLUDE_FROM_ALL)
 set(CPACK_INSTALL_CMAKE_PROJECTS
   "${PROJECT_BINARY_DIR};${PROJECT_NAME};ALL;/" "${PROJECT_BINARY_DIR};${PROJECT_NAME};debian;/")
 
