@@ -54,7 +54,7 @@ bool wait_for(pid_t pid, int& status, std::chrono::milliseconds timeout) {
 
 }  // namespace
 
-std::string program(const std::string& name) { return std::string(GLOVED_BIN_DIR) + "/" + name; }
+std::string program(const std::string& name) { return GLOVED_BIN_DIR "/" + name; }
 
 Finished run(const std::vector<std::string>& arguments, const std::string& input,
              std::chrono::seconds timeout) {

@@ -40,7 +40,7 @@ void write_file(const std::string& path, const std::string& content) {
 }
 
 std::string source_path(const std::string& relative) {
-    return std::string(GLOVED_SOURCE_DIR) + "/" + relative;
+    return GLOVED_SOURCE_DIR "/" + relative;
 }
 
 }  // namespace gloved::tests
