@@ -55,8 +55,8 @@ if(CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
   endif()
-  # nvcc's host compiler may be an older g++. Programs are linked by the C++ compiler, which must not
-  # find that one's standard library.
+  # nvcc's host compiler may be an older g++. The C++ compiler links programs, and must not find
+  # that one's standard library.
   foreach(directory IN LISTS CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES)
     if(directory MATCHES "/gcc/" AND NOT directory IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
       list(REMOVE_ITEM CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES ${directory})

@@ -39,8 +39,6 @@ void write_file(const std::string& path, const std::string& content) {
     EXPECT_TRUE(file.good()) << "cannot write " << path;
 }
 
-std::string source_path(const std::string& relative) {
-    return GLOVED_SOURCE_DIR "/" + relative;
-}
+std::string source_path(const std::string& relative) { return GLOVED_SOURCE_DIR "/" + relative; }
 
 }  // namespace gloved::tests
