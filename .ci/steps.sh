@@ -37,10 +37,18 @@ trap print_steps EXIT
 tidy() {
     local unread
     mapfile -t unread < <(compiled_from /usr/include/boost/asio/awaitable.hpp)
-    # Clang reads neither g++'s precompiled headers nor the option that comes with them.
+    # Clang reads neither g++'s precompiled headers nor the option that comes with them. A source
+    # that several programs compile is read once.
     mkdir -p build/tidy
-    sed 's| -Winvalid-pch -include [^ ]*||; s| -Wno-stringop-overflow||' \
-        build/dev/compile_commands.json >build/tidy/compile_commands.json
+    python3 - >build/tidy/compile_commands.json <<'END'
+import json, re
+commands = {}
+for command in json.load(open("build/dev/compile_commands.json")):
+    command["command"] = re.sub(" -Winvalid-pch -include [^ ]*| -Wno-stringop-overflow", "",
+                                command["command"])
+    commands.setdefault(command["file"], command)
+print(json.dumps(list(commands.values())))
+END
     # Of a change to tests alone, nothing is left; grep says that with status 1.
     printf '%s\n' "$@" | { grep -v '^tests/' || (($? == 1)); } |
         { grep -vxF -f <(printf '%s\n' "${unread[@]}") || (($? == 1)); } |
