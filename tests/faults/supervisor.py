@@ -60,6 +60,20 @@ class Instance:
         return self.when(FAULT_BEGINS)
 
 
+def threads_of(pid):
+    """What each thread of a process does, and which signals it has not received, for a report."""
+    told = []
+    for thread in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
+        of_thread = {}
+        for name in ("comm", "wchan", "status"):
+            with open(f"/proc/{pid}/task/{thread}/{name}", encoding="utf-8") as file:
+                of_thread[name] = file.read().strip()
+        wanted = ("State", "SigPnd", "ShdPnd", "SigBlk")
+        facts = [line for line in of_thread["status"].splitlines() if line.startswith(wanted)]
+        told.append(" ".join([thread, of_thread["comm"], of_thread["wchan"], *facts]))
+    return "\n".join(told)
+
+
 class Supervisor:
     """Runs `command` until stop() or the end of its `with` block. Threads may share it.
 
@@ -271,7 +285,10 @@ class Supervisor:
         self.kill(signal.SIGTERM)
         complaints = []
         if not self.wait_ended(instance, within_s):
-            complaints.append(f"the daemon does not end within {within_s} s of SIGTERM")
+            complaints.append(
+                f"the daemon does not end within {within_s} s of SIGTERM:"
+                f" {instance.log()[-2000:]}\n{threads_of(instance.pid)}"
+            )
             self.kill(signal.SIGKILL)
             self.wait_ended(instance)
         elif instance.returncode != 0:
