@@ -61,16 +61,19 @@ class Instance:
 
 
 def threads_of(pid):
-    """What each thread of a process does, and which signals it has not received, for a report."""
+    """A line for a report for each thread of a process: its name, where in the kernel it waits, its
+    state, and its pending and blocked signals."""
+    wanted = ("Name", "State", "SigPnd", "ShdPnd", "SigBlk")
     told = []
-    for thread in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
-        of_thread = {}
-        for name in ("comm", "wchan", "status"):
-            with open(f"/proc/{pid}/task/{thread}/{name}", encoding="utf-8") as file:
-                of_thread[name] = file.read().strip()
-        wanted = ("State", "SigPnd", "ShdPnd", "SigBlk")
-        facts = [line for line in of_thread["status"].splitlines() if line.startswith(wanted)]
-        told.append(" ".join([thread, of_thread["comm"], of_thread["wchan"], *facts]))
+    try:
+        for thread in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
+            with open(f"/proc/{pid}/task/{thread}/wchan", encoding="utf-8") as file:
+                facts = [thread, file.read()]
+            with open(f"/proc/{pid}/task/{thread}/status", encoding="utf-8") as file:
+                facts += [line.strip() for line in file if line.startswith(wanted)]
+            told.append(" ".join(facts))
+    except (FileNotFoundError, ProcessLookupError):
+        told.append("it has ended since")
     return "\n".join(told)
 
 
