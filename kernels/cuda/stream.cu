@@ -6,6 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/cuda/bulk_copy.cuh"
 #include "kernels/cuda/device_math.cuh"
 #include "kernels/cuda/stream.cuh"
 
@@ -53,50 +54,6 @@ template <unsigned kVectors>
 constexpr std::size_t kTileBytes = std::size_t{kTileRows<kVectors>} * kVectors * sizeof(float4);
 
 #if __CUDA_ARCH__ >= 900
-__device__ std::uint32_t shared_address(const void* pointer) {
-    return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
-__device__ void init_barrier(std::uint64_t* barrier, unsigned arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
-                 "r"(arrivals)
-                 : "memory");
-}
-
-__device__ void arrive(std::uint64_t* barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
-                 : "memory");
-}
-
-/// Waits until the barrier's phase of that parity is over.
-__device__ void wait(std::uint64_t* barrier, unsigned parity) {
-    std::uint32_t done = 0;
-    while (done == 0) {
-        asm volatile(
-            "{\n"
-            ".reg .pred over;\n"
-            "mbarrier.try_wait.parity.shared::cta.b64 over, [%1], %2;\n"
-            "selp.u32 %0, 1, 0, over;\n"
-            "}\n"
-            : "=r"(done)
-            : "r"(shared_address(barrier)), "r"(parity)
-            : "memory");
-    }
-}
-
-/// Starts a bulk copy to shared memory; `barrier` counts its bytes.
-__device__ void copy_bulk(void* to, const void* from, std::uint32_t bytes, std::uint64_t* barrier) {
-    asm volatile(
-        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-        "r"(bytes)
-        : "memory");
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-            "r"(shared_address(to)),
-        "l"(from), "r"(bytes), "r"(shared_address(barrier))
-        : "memory");
-}
-
 /// Synchronises the kWarpsPerGroup warps of a group. Barrier 0 is __syncthreads.
 __device__ void sync_group(unsigned group) {
     asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "r"(kWarpsPerGroup * kWarp) : "memory");
@@ -134,7 +91,7 @@ __global__ __launch_bounds__(kThreads, 1) void stream(DeviceModel model,
             init_barrier(&full[s], 1);
             init_barrier(&empty[s], kConsumers);
         }
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        publish_barriers();
     }
     __syncthreads();
 
