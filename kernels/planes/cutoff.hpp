@@ -127,6 +127,62 @@ GLOVED_HOST_DEVICE inline bool int8_rejects(std::int32_t sum, const Int8Bounds& 
            cutoff.of_projection * row.projection - cutoff.of_residual * row.residual;
 }
 
+/// The smallest and the largest Int8Bounds of some rows.
+struct Int8Range {
+    float min_projection = 0;
+    float max_projection = 0;
+    float max_residual = 0;
+};
+
+/// From what sum of int8 codes and one-byte digits on a row is a survivor; see int8_min_sum.
+struct Int8SumCutoff {
+    float of_projection;
+    float of_residual;
+    float slack;  ///< covers the rounding of int8_min_sum (§9)
+};
+
+/// Greater than every |Σ c Q| of int8 codes and one-byte digits: 127 · 127 · 4096 is below 2^27.
+inline constexpr float kBeyondInt8Sums = 0x1p30F;
+
+/// The cutoff that every row with a canonical score of `threshold` or more reaches; the query has
+/// one-byte digits (§9).
+GLOVED_HOST_DEVICE inline Int8SumCutoff int8_sum_cutoff(const DigitFacts& digits, double threshold,
+                                                        std::size_t dim) {
+    const Int8Cutoff cutoff = int8_cutoff(digits, threshold, dim);
+    if (cutoff.of_projection == -HUGE_VAL) return {0, 0, kBeyondInt8Sums};
+    if (cutoff.of_projection == HUGE_VAL) return {0, 0, -kBeyondInt8Sums};
+    const double of_projection = cutoff.of_projection / cutoff.scale;
+    const double of_residual = cutoff.of_residual / cutoff.scale;
+    const double largest =
+        (fabs(of_projection) + of_residual) * kOneByteDigit * sqrt(static_cast<double>(dim));
+    return {static_cast<float>(of_projection), static_cast<float>(of_residual),
+            static_cast<float>(8 * kHalfUlp * largest)};
+}
+
+/// The sum Σ c Q below which every row with bounds in this range is ruled out (§9).
+GLOVED_HOST_DEVICE inline std::int32_t int8_min_sum(const Int8SumCutoff& cutoff,
+                                                    const Int8Range& rows) {
+    const float projection = cutoff.of_projection < 0 ? rows.max_projection : rows.min_projection;
+    const float of_residual = fmaf(-cutoff.of_residual, rows.max_residual, -cutoff.slack);
+    return static_cast<std::int32_t>(floorf(fmaf(cutoff.of_projection, projection, of_residual)));
+}
+
+/// Lower bound on the canonical score of a row with this sum Σ c Q and with bounds in this range;
+/// the query has one-byte digits (§9). -infinity if it would be below 0.
+GLOVED_HOST_DEVICE inline double int8_lower(std::int32_t sum, const Int8Range& rows,
+                                            const DigitFacts& digits, std::size_t dim) {
+    const double min_projection = rows.min_projection;
+    const double max_projection = rows.max_projection * (1 + 0x1p-18);
+    const double residual = rows.max_residual;
+    const double max_length = sqrt(max_projection * max_projection + residual * residual);
+    const double to_code = digits.scale * sum / max_length - (digits.remainder + 1e-9);
+    if (!(to_code >= 0)) return -HUGE_VAL;
+    const double left = (1 - to_code) * (1 + to_code);
+    const double across = sqrt(left > 0 ? left : 0);
+    const double length = sqrt(min_projection * min_projection + residual * residual);
+    return (to_code * min_projection - across * residual) / length - (score_slack(dim) + 1e-12);
+}
+
 /// What `row_upper` needs of a query.
 struct UpperFacts {
     std::int32_t centre = 0;  ///< kTopLevel Σ Q

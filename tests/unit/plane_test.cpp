@@ -607,6 +607,90 @@ TEST(Plane, Int8CutsKeepEveryRowThatReachesTheThreshold) {
     EXPECT_EQ(below_rejected, below) << "what one byte a component leaves open is small";
 }
 
+/// A range that contains a row's bounds: alone (0), or those of a tile whose other rows are a
+/// little (1) or much (2) shorter, longer and rougher.
+kernels::planes::Int8Range range_around(const kernels::planes::Int8Bounds& bounds, int kind) {
+    constexpr float kShares[] = {0, 0x1p-10F, 0.2F};
+    const float share = kShares[kind];
+    return {bounds.projection * (1 - share), bounds.projection * (1 + share),
+            bounds.residual * (1 + share)};
+}
+
+// Bytes times bytes: §9.
+TEST(Plane, Int8SumCutoffsKeepEveryRowAndLowerBoundsAreReached) {
+    std::uint64_t far_rows = 0;
+    std::uint64_t far_rejected = 0;
+    std::uint64_t bounded = 0;
+    for_hard_pairs(
+        9, int8_levels,
+        [&](const Vector& row, const kernels::QueryVector& query, bool far,
+            const std::string& what) {
+            const std::size_t dim = row.size();
+            const auto codes = int8_codes(row);
+            const auto bounds = int8_bounds_of(row, codes);
+            const auto digits =
+                kernels::planes::make_plane_query(query, kernels::planes::kOneByteDigit);
+            std::int32_t sum = 0;
+            for (std::size_t i = 0; i < dim; ++i) sum += codes[i] * digit(digits, i);
+            const double score = kernels::canonical_score(query.values.data(), query.norm,
+                                                          row.data(), norm_of(row), dim);
+            for (int kind = 0; kind < 3; ++kind) {
+                const auto range = range_around(bounds, kind);
+                const auto rejected = [&](double threshold) {
+                    return sum < kernels::planes::int8_min_sum(
+                                     kernels::planes::int8_sum_cutoff(digits.facts, threshold, dim),
+                                     range);
+                };
+                for (const double threshold : {score, score - 1e-9, 0.0, -1.0}) {
+                    if (threshold <= score) {
+                        ASSERT_FALSE(rejected(threshold))
+                            << what << ": " << score << " reaches " << threshold;
+                    }
+                }
+                ASSERT_TRUE(rejected(1.5)) << what;
+                const double lower = kernels::planes::int8_lower(sum, range, digits.facts, dim);
+                ASSERT_LE(lower, score) << what;
+                ASSERT_TRUE(sum > 0 || lower == -INFINITY) << what;
+                if (kind > 0) continue;
+                if (score > 0.5) bounded += lower > score - 0.1 ? 1U : 0U;
+                if (!far || std::abs(score) > 0.3) continue;
+                ++far_rows;
+                far_rejected += rejected(0.4) ? 1U : 0U;
+            }
+        });
+    EXPECT_GT(far_rows, 0U);
+    EXPECT_EQ(far_rejected, far_rows);
+    EXPECT_GT(bounded, 0U);
+}
+
+/// Float32 loses something in an int8_min_sum; never so much that it is above the exact value.
+TEST(Plane, Int8MinSumsAreRoundedDown) {
+    Random random(10);
+    std::uniform_real_distribution<double> uniform(0, 1);
+    for (int i = 0; i < 200000; ++i) {
+        const std::size_t dim = 1 + random() % 4096;
+        const double root = std::sqrt(static_cast<double>(dim));
+        kernels::planes::DigitFacts digits;
+        digits.scale = std::exp2(-7 * uniform(random)) / 127;
+        digits.remainder = 0.3 * uniform(random) * uniform(random);
+        const double threshold = uniform(random);
+        const auto cutoff = kernels::planes::int8_cutoff(digits, threshold, dim);
+        if (!std::isfinite(cutoff.of_projection)) continue;
+        const auto p = static_cast<float>(127 * root * uniform(random));
+        const auto h = static_cast<float>(127 * root * uniform(random));
+        const int min_sum = kernels::planes::int8_min_sum(
+            kernels::planes::int8_sum_cutoff(digits, threshold, dim), {p, p, h});
+        const long double exact =
+            (static_cast<long double>(cutoff.of_projection) * static_cast<long double>(p) -
+             static_cast<long double>(cutoff.of_residual) * static_cast<long double>(h)) /
+            static_cast<long double>(cutoff.scale);
+        ASSERT_LE(static_cast<long double>(min_sum), exact) << dim << " " << threshold;
+        ASSERT_GE(static_cast<long double>(min_sum),
+                  exact - 2 - 1e-6L * 127 * root * 2 / static_cast<long double>(cutoff.scale))
+            << dim << " " << threshold;
+    }
+}
+
 // One byte a digit leaves more open, and loses no row either.
 TEST(Plane, CutsOfBothKindsOfDigitsKeepEveryRowOfAHardPair) {
     for (const int largest : {kernels::planes::kTwoByteDigit, kernels::planes::kOneByteDigit}) {
