@@ -202,7 +202,7 @@ void EngineWorker::run_engine(Batch& batch) {
 
 void EngineWorker::count_pass(const kernels::Certificate& certificate) {
     ++counts_.answers_by[static_cast<std::size_t>(certificate.pass)];
-    const bool wide = certificate.pass == Pass::plane &&
+    const bool wide = (certificate.pass == Pass::plane || certificate.pass == Pass::int8) &&
                       certificate.survivors > certificate.scanned / kUnselectiveDivisor;
     if (wide || certificate.plane_overflowed) ++counts_.plane_unselective;
 }

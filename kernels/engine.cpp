@@ -15,6 +15,8 @@ Result<std::optional<EngineKind>> parse_engine(std::string_view name) {
 
 std::string_view to_string(Pass pass) {
     switch (pass) {
+        case Pass::int8:
+            return "int8";
         case Pass::plane:
             return "plane";
         case Pass::float16:

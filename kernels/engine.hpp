@@ -32,13 +32,15 @@ std::string_view to_string(EngineKind kind);
 /// Error: unavailable, whose message lists the names.
 Result<std::optional<EngineKind>> parse_engine(std::string_view name);
 
-/// How a pass rules rows out: by a plane of 4 bits per component, by estimates in float16 or
-/// float32, or not at all: it computes every row's canonical score (float64).
-enum class Pass { plane, float16, float32, float64 };
+/// How a pass rules rows out: by codes of one byte per component (int8) or of 4 bits (plane), by
+/// estimates in float16 or float32, or not at all: it computes every row's canonical score
+/// (float64).
+enum class Pass { int8, plane, float16, float32, float64 };
 
-inline constexpr std::array kPasses = {Pass::plane, Pass::float16, Pass::float32, Pass::float64};
+inline constexpr std::array kPasses = {Pass::int8, Pass::plane, Pass::float16, Pass::float32,
+                                       Pass::float64};
 
-/// The pass's name in status lines and STATS: «plane», «float16», «float32», «float64».
+/// The pass's name in status lines and STATS: «int8», «plane», «float16», «float32», «float64».
 std::string_view to_string(Pass pass);
 
 /// A row in an answer, with its canonical score. Hits are in the order of descending scores, equal
@@ -101,17 +103,16 @@ struct Query {
 struct Certificate {
     std::uint64_t scanned = 0;   ///< rows for whose score a bound was computed
     std::uint64_t rescored = 0;  ///< rows whose canonical score was computed
-    /// Rows that the plane did not rule out, so that their vectors were read; without a plane,
-    /// `scanned`.
+    /// Rows that the plane or the tiles of int8 codes did not rule out; without either, `scanned`.
     std::uint64_t survivors = 0;
-    /// Bytes of the plane and of vectors that this query's pass read for it, each counted once,
+    /// Bytes of codes and of vectors that this query's pass read for it, each counted once,
     /// even if other queries shared the pass.
     std::uint64_t read_bytes = 0;
     /// Every row that was not rescored has a canonical score below this; -infinity if all were
     /// rescored.
     double rejected_below = -std::numeric_limits<double>::infinity();
     Pass pass = Pass::float32;  ///< the pass that gave the answer
-    /// Whether a plane was read first, but ruled out so few rows that `pass` had to answer instead.
+    /// Whether codes were read first, but ruled out so few rows that `pass` had to answer instead.
     bool plane_overflowed = false;
     /// Time of the pass on the GPU if EngineOptions::time_device is set. All queries of a batch
     /// have the same.
@@ -132,6 +133,7 @@ struct GpuFacts {
     std::size_t shards = 0;              ///< number of shards
     std::size_t pass_queries = 0;        ///< maximum number of queries of a float16 pass
     std::size_t plane_pass_queries = 0;  ///< the same of a pass over the plane; 0: there is none
+    std::size_t int8_pass_queries = 0;   ///< the same of a pass over int8 codes
     bool holds_vectors = false;          ///< in device memory
     bool holds_plane = false;
     bool upload_pinned = false;  ///< the mapped model was page-locked while it was copied

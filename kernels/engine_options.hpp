@@ -16,6 +16,8 @@ struct EngineOptions {
     bool planes = true;
     /// cuda: use the plane even for a small model, whose vectors are read faster. For tests.
     bool planes_always = false;
+    /// cuda: answer batches by int8 codes where the device can. For tests.
+    bool int8_pass = true;
     /// cpu: name of the instruction set (see simd_names); empty: the processor's best.
     std::string simd = {};
     /// cuda: numbers of the devices; rows are split evenly between them. A device that is named

@@ -115,15 +115,20 @@ class CudaEngine final : public Engine {
     Status run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which,
                        Estimate estimate, std::vector<Answer>& answers,
                        std::vector<std::size_t>& overflowed);
-    /// Does the same by a pass over the plane for many queries.
-    Status run_plane_pass(std::span<const Task> tasks, std::span<const std::size_t> which,
-                          std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
+    /// Does the same by a pass for many queries over code tiles, or over the plane if there are
+    /// none.
+    Status run_batch(std::span<const Task> tasks, std::span<const std::size_t> which,
+                     std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
     /// Waits for the started pass and takes its answers.
     Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which, Pass pass,
                         std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
-    /// Sets survivors and read_bytes from scanned and rescored. `many`: the pass was of many
-    /// queries, which read int8 codes where there are any.
-    void set_read_bytes(bool by_plane, bool many, Certificate& certificate) const;
+    /// Sets survivors and read_bytes from pass, scanned and rescored. `many`: the pass was of many
+    /// queries. Those over the plane read int8 codes where there are any.
+    void set_read_bytes(bool many, Certificate& certificate) const;
+    /// Maximum number of queries of run_batch; 0: there is no such pass.
+    std::size_t batch_capacity() const {
+        return code_capacity_ > 0 ? code_capacity_ : plane_capacity_;
+    }
     bool plane_serves(const Task& task) const {
         return prefers_plane_ && std::ranges::all_of(shards_, [&](const auto& shard) {
                    return shard->plane_serves(task.k_plus_excluded());
@@ -159,6 +164,7 @@ class CudaEngine final : public Engine {
     std::vector<std::unique_ptr<Shard>> shards_;
     std::size_t pass_capacity_ = 0;
     std::size_t plane_capacity_ = 0;
+    std::size_t code_capacity_ = 0;
     bool prefers_plane_ = false;
     bool holds_int8_codes_ = false;
     std::string description_;
@@ -167,12 +173,12 @@ class CudaEngine final : public Engine {
 };
 
 /// Answers each query by the fastest pass that can, and by the next where that overflows: with
-/// others over the plane, or in float16; alone over the plane, or in float32; canonical scores of
-/// all rows.
+/// others over code tiles or the plane, or in float16; alone over the plane, or in float32;
+/// canonical scores of all rows.
 Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& answers) {
     std::vector<Task> tasks;
     tasks.reserve(queries.size());
-    std::vector<std::size_t> by_plane;
+    std::vector<std::size_t> by_codes;
     std::vector<std::size_t> by_float16;
     std::vector<std::size_t> alone;
     std::vector<std::size_t> scored;
@@ -183,16 +189,16 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
             scored.push_back(i);
         } else if (queries[i].filter.rows) {
             alone.push_back(i);  // few rows as a rule: a pass of its own over these
-        } else if (plane_capacity_ > 0 &&
+        } else if (batch_capacity() > 0 &&
                    tasks[i].k_plus_excluded() <= kMaxPlanePassKPlusExcluded) {
-            by_plane.push_back(i);
+            by_codes.push_back(i);
         } else {
             by_float16.push_back(i);
         }
     }
-    if (!prefers_plane_ && by_plane.size() < kMinPlanePassSmallModel) {
-        by_float16.insert(by_float16.end(), by_plane.begin(), by_plane.end());
-        by_plane.clear();
+    if (!prefers_plane_ && by_codes.size() < kMinPlanePassSmallModel) {
+        by_float16.insert(by_float16.end(), by_codes.begin(), by_codes.end());
+        by_codes.clear();
     }
     const auto in_passes = [&](std::span<const std::size_t> of, std::size_t min_queries,
                                std::size_t max_queries, auto run) -> Status {
@@ -208,8 +214,8 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
         }
         return {};
     };
-    Status done = in_passes(by_plane, kMinPlanePass, plane_capacity_,
-                            [&](auto pass) { return run_plane_pass(tasks, pass, answers, alone); });
+    Status done = in_passes(by_codes, kMinPlanePass, batch_capacity(),
+                            [&](auto pass) { return run_batch(tasks, pass, answers, alone); });
     if (!done) return done;
     done = in_passes(by_float16, 2, pass_capacity_, [&](auto pass) {
         return run_bounded(tasks, pass, Estimate::float16, answers, alone);
@@ -248,14 +254,15 @@ Status CudaEngine::run_bounded(std::span<const Task> tasks, std::span<const std:
     return take_answers(tasks, which, by, answers, overflowed);
 }
 
-Status CudaEngine::run_plane_pass(std::span<const Task> tasks, std::span<const std::size_t> which,
-                                  std::vector<Answer>& answers,
-                                  std::vector<std::size_t>& overflowed) {
+Status CudaEngine::run_batch(std::span<const Task> tasks, std::span<const std::size_t> which,
+                             std::vector<Answer>& answers, std::vector<std::size_t>& overflowed) {
     const std::vector<PassQuery> pass = pass_of(tasks, which, 0);
+    const bool by_tiles = code_capacity_ > 0;
     for (const auto& shard : shards_) {
-        if (Status done = shard->start_plane_pass(pass); !done) return done;
+        Status done = by_tiles ? shard->start_code_pass(pass) : shard->start_plane_pass(pass);
+        if (!done) return done;
     }
-    return take_answers(tasks, which, Pass::plane, answers, overflowed);
+    return take_answers(tasks, which, by_tiles ? Pass::int8 : Pass::plane, answers, overflowed);
 }
 
 Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
@@ -265,21 +272,21 @@ Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std
     Certificate certificate;
     if (Status done = add_device_ms(certificate); !done) return done;
     certificate.pass = pass;
-    const bool by_plane = pass == Pass::plane;
+    const bool by_codes = pass == Pass::plane || pass == Pass::int8;
     for (std::size_t at = 0; at < which.size(); ++at) {
         const bool overflow = std::ranges::any_of(
             shards_, [&](const auto& shard) { return shard->answer(at).overflow; });
         Answer& answer = answers[which[at]];
         if (overflow) {
             overflowed.push_back(which[at]);
-            if (by_plane) answer.certificate.plane_overflowed = true;
+            if (by_codes) answer.certificate.plane_overflowed = true;
             continue;
         }
         certificate.plane_overflowed = answer.certificate.plane_overflowed;
         answer.certificate = certificate;
         answer.certificate.scanned = range_of(tasks[which[at]]).size();
         merge(at, tasks[which[at]].k, answer);
-        set_read_bytes(by_plane, which.size() > 1, answer.certificate);
+        set_read_bytes(which.size() > 1, answer.certificate);
     }
     return {};
 }
@@ -292,7 +299,7 @@ Status CudaEngine::run_scored(const Task& task, Answer& answer) {
     answer.certificate.pass = Pass::float64;
     answer.certificate.scanned = range.size();
     answer.certificate.rescored = range.size();
-    set_read_bytes(false, false, answer.certificate);
+    set_read_bytes(false, answer.certificate);
     bool overflow = true;
     if (task.fits_device()) {
         overflow = false;
@@ -417,6 +424,7 @@ Status CudaEngine::wait_all() {
 
 void CudaEngine::merge(std::size_t at, std::size_t k, Answer& answer) const {
     answer.certificate.rejected_below = kNone;
+    answer.hits.reserve(k * shards_.size());
     for (const auto& shard : shards_) {
         const ShardAnswer part = shard->answer(at);
         for (const Found& found : part.hits) {
@@ -431,9 +439,14 @@ void CudaEngine::merge(std::size_t at, std::size_t k, Answer& answer) const {
     if (answer.hits.size() > k) answer.hits.resize(k);
 }
 
-void CudaEngine::set_read_bytes(bool by_plane, bool many, Certificate& certificate) const {
+void CudaEngine::set_read_bytes(bool many, Certificate& certificate) const {
     const std::size_t row_bytes = model_.dim() * sizeof(float);
-    if (!by_plane) {
+    if (certificate.pass == Pass::int8) {
+        certificate.read_bytes =
+            certificate.scanned * model_.dim() + certificate.rescored * row_bytes;
+        return;
+    }
+    if (certificate.pass != Pass::plane) {
         certificate.survivors = certificate.scanned;
         certificate.read_bytes = certificate.scanned * row_bytes;
         return;
@@ -510,9 +523,11 @@ Status CudaEngine::allocate(const EngineOptions& options) {
     if (!created) return created;
     pass_capacity_ = kMaxPass;
     plane_capacity_ = kMaxPlanePass;
+    code_capacity_ = kMaxCodePass;
     holds_int8_codes_ = true;
     for (const auto& shard : shards_) {
         plane_capacity_ = std::min(plane_capacity_, shard->plane_capacity());
+        code_capacity_ = std::min(code_capacity_, shard->code_capacity());
         pass_capacity_ = std::min(pass_capacity_, shard->pass_capacity());
         holds_int8_codes_ = holds_int8_codes_ && shard->holds_int8_codes();
     }
@@ -522,8 +537,9 @@ Status CudaEngine::allocate(const EngineOptions& options) {
 
 Status CudaEngine::create_shards(const EngineOptions& options) {
     shards_.clear();
-    for (const auto& [device, rows] : plan_.parts) {
-        auto shard = Shard::create(model_, rows, device, plan_.residency, options.time_device);
+    for (const auto& part : plan_.parts) {
+        auto shard =
+            Shard::create(model_, part.rows, part.device, plan_.residency, options.time_device);
         if (!shard) return shard.error();
         shards_.push_back(*std::move(shard));
     }
@@ -578,6 +594,7 @@ void CudaEngine::describe(const EngineOptions& options) {
         .shards = shards_.size(),
         .pass_queries = std::max<std::size_t>(pass_capacity_, 1),
         .plane_pass_queries = plane_capacity_,
+        .int8_pass_queries = code_capacity_,
         .holds_vectors = holds_vectors(),
         .holds_plane = plan_.residency.plane,
         .upload_pinned = upload.pinned,

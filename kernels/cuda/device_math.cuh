@@ -129,6 +129,23 @@ __device__ inline double row_dot(const DeviceModel& model, const float* __restri
     return team_dot(vector, values, model.dim, lane, active);
 }
 
+/// Scores the rows row_at(0) … row_at(count - 1) canonically, one row a team, and calls take(i,
+/// row, score) for each, eligible or not. All threads of the block, kThreads, call it.
+template <unsigned kThreads, typename RowAt, typename Take>
+__device__ void score_rows(const DeviceModel& model, const DeviceQuery& query, const float* raw,
+                           std::uint32_t count, const RowAt& row_at, const Take& take) {
+    constexpr unsigned kTeams = kThreads / kCanonicalLanes;
+    const unsigned part = threadIdx.x % kCanonicalLanes;
+    for (std::uint32_t base = 0; base < count; base += kTeams) {
+        const std::uint32_t i = base + threadIdx.x / kCanonicalLanes;
+        const bool active = i < count;
+        const std::uint32_t row = active ? row_at(i) : 0;
+        const double norm = active ? model.norms[row] : 0;
+        const double dot = row_dot(model, raw, row, part, active);
+        if (active && part == 0) take(i, row, score_from_dot(dot, query.norm, norm));
+    }
+}
+
 /// Adds the four products of `a` and `b` to `sum`, each with a fused multiply-add.
 __device__ inline float fused_dot(float4 a, float4 b, float sum) {
     sum = __fmaf_rn(a.x, b.x, sum);
@@ -179,17 +196,18 @@ __device__ inline void let_next_start() {
 }
 
 /// Launches a kernel that may start before the stream's previous kernel ends. The kernel must call
-/// wait_for_previous before it reads results of the previous one. For compute capability 9.0 and
-/// up.
+/// wait_for_previous before it reads results of the previous one. `shared`: bytes of dynamic shared
+/// memory. For compute capability 9.0 and up.
 template <class... Parameters, class... Arguments>
 cudaError_t launch_early(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
-                         cudaStream_t stream, Arguments... arguments) {
+                         std::size_t shared, cudaStream_t stream, Arguments... arguments) {
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config{};
     config.gridDim = blocks;
     config.blockDim = threads;
+    config.dynamicSmemBytes = shared;
     config.stream = stream;
     config.attrs = &attribute;
     config.numAttrs = 1;

@@ -69,10 +69,11 @@ class MemoryNeeds {
 
     std::size_t needed(const DeviceFacts& device, const Residency& residency) const {
         std::size_t bytes = 0;
-        for (const auto& [of, rows] : plan_.parts) {
+        for (const auto& [of, rows, tiles_scratch_bytes] : plan_.parts) {
             if (of.device != device.device) continue;
             bytes += Shard::bytes_needed(rows.size(), dim_, device.shape, residency);
             if (residency.vectors) bytes += upload_bytes_needed(rows.size(), dim_);
+            if (residency.code_tiles) bytes += tiles_scratch_bytes;
         }
         return bytes;
     }
@@ -94,12 +95,17 @@ class MemoryNeeds {
     std::size_t limit_bytes_;
 };
 
-/// The residency that takes most memory of those that fit: first without int8 codes, then without
-/// vectors, then with shorter batches, and last with the plane alone.
-Residency choose_residency(const MemoryNeeds& memory, bool planes) {
-    Residency residency{.vectors = true, .plane = planes, .int8_codes = planes};
+/// The residency that takes most memory of those that fit: first without codes of one byte, then
+/// without vectors, then with shorter batches, and last with the plane alone.
+Residency choose_residency(const MemoryNeeds& memory, const EngineOptions& options) {
+    const bool planes = options.planes;
+    Residency residency{.vectors = true,
+                        .plane = planes,
+                        .int8_codes = planes,
+                        .code_tiles = planes && options.int8_pass};
     if (memory.fits(residency)) return residency;
     residency.int8_codes = false;
+    residency.code_tiles = false;
     if (memory.fits(residency) || !planes) return residency;
     residency.vectors = false;
     residency.int8_codes = true;
@@ -127,15 +133,20 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
     for (const RowRange& rows : split_rows(model.rows(), devices->size())) {
         auto device = read_device((*devices)[plan.parts.size()]);
         if (!device) return device.error();
-        plan.parts.push_back({*std::move(device), rows});
+        if (Status done = check_shard_rows(rows.size()); !done) return done.error();
+        std::size_t scratch_bytes = 0;
+        if (code_pass_capacity(static_cast<std::uint32_t>(model.dim()), device->shape) > 0) {
+            const auto count = static_cast<std::uint32_t>(rows.size());
+            Status asked =
+                check(code_tiles_scratch_bytes(count, scratch_bytes), "code_tiles_scratch_bytes");
+            if (!asked) return asked.error();
+        }
+        plan.parts.push_back({*std::move(device), rows, scratch_bytes});
     }
     plan.context_ms = ms_since(begun);
-    for (const auto& part : plan.parts) {
-        if (Status done = check_shard_rows(part.rows.size()); !done) return done.error();
-    }
 
     const MemoryNeeds memory(plan, model.dim(), options.gpu_memory_bytes);
-    plan.residency = choose_residency(memory, options.planes);
+    plan.residency = choose_residency(memory, options);
     // Refused here, with advice, rather than by an allocation that fails.
     if (const DeviceFacts* device = memory.too_small(plan.residency)) {
         const std::size_t available = memory.available(*device);

@@ -27,6 +27,8 @@ struct EnginePlan {
     struct Part {
         DeviceFacts device;
         RowRange rows;  ///< not empty; begins with a whole group of kGroupRows
+        /// Device memory that building code tiles takes for a while; 0: the device has none.
+        std::size_t tiles_scratch_bytes = 0;
     };
     std::vector<Part> parts;  ///< one for each shard
     Residency residency;      ///< of every shard

@@ -23,7 +23,8 @@
 // With a 4-bit plane of the model (docs/certified-search.md) two more read an eighth of the bytes.
 // For one query `plane_scan` writes an upper bound for every row and finds the floor from canonical
 // scores; select collects rows by their bounds. For many queries `plane_pass` does all steps, part
-// after part of the plane, and raises the cutoffs in between.
+// after part of the plane, and raises the cutoffs in between. `code_pass` does the same with
+// codes of one byte in place of 4 bits, on the tensor cores of compute capability 9.0.
 //
 // tests/support/fake_cuda has these functions and the runtime for tests without a GPU.
 #pragma once
@@ -73,6 +74,13 @@ inline constexpr std::uint32_t kMaxInt8Dim = 1040;
 /// The first thresholds of a pass over the plane come from one group in this many, a power of two.
 inline constexpr std::uint32_t kPlaneSample = 8;
 
+/// Maximum number of queries of a pass over code tiles.
+inline constexpr std::uint32_t kMaxCodePass = 1024;
+/// Room for rows in each list of a pass over code tiles, and for the rows that a query keeps from
+/// the first part of the tiles. With more rows the query overflows.
+inline constexpr std::uint32_t kCodeListRoom = 64;
+inline constexpr std::uint32_t kMaxKept = 1024;
+
 /// A shard's 4-bit plane, as kernels/planes/shape.hpp lays it out. Device memory.
 struct DevicePlane {
     const std::uint8_t* bytes = nullptr;  ///< (groups, (steps + 1) * 64); nullptr: there is none
@@ -88,6 +96,21 @@ struct DeviceInt8Codes {
     /// nullptr: there are none.
     std::int8_t* rows = nullptr;
     std::uint32_t stride = 0;  ///< int8_stride(dim)
+};
+
+/// Int8 codes for passes of many queries: the codes of DeviceInt8Codes, but in tiles ready for
+/// tensor cores (code_tiles.hpp), with the rows in ascending order of their projections. A row's
+/// number in this order is its place. So all rows of a tile have nearly the same bounds. Uncovered
+/// rows have no place. Device memory.
+struct DeviceCodeTiles {
+    std::int8_t* codes = nullptr;  ///< (tiles, kCodeTileRows * width), 0 beyond the last place;
+                                   ///< nullptr: there are none
+    planes::Int8Range* ranges = nullptr;   ///< (tiles) of the bounds of the tile's rows
+    planes::Int8Bounds* bounds = nullptr;  ///< (places)
+    std::uint32_t* rows = nullptr;         ///< (places) the local row at each place
+    std::uint32_t places = 0;              ///< number of rows that have a place
+    std::uint32_t tiles = 0;               ///< code_tiles(places)
+    std::uint32_t width = 0;               ///< code_width(dim), the bytes of a row
 };
 
 /// Bytes of a row's int8 codes with its Int8Bounds.
@@ -120,6 +143,7 @@ struct DeviceModel {
     bool vectors_on_host = false;
     DevicePlane plane;
     DeviceInt8Codes int8_codes;
+    DeviceCodeTiles code_tiles;
 };
 
 /// A query as a shard's kernels need it, without its vector.
@@ -152,6 +176,7 @@ struct DeviceQueries {
     std::uint32_t count = 0;
     bool any_rank = false;                  ///< whether any rank_below excludes rows
     std::uint32_t max_k_plus_excluded = 0;  ///< the largest `k_plus_excluded`
+    std::uint32_t max_k = 0;                ///< the largest `k`
     bool all_rows = true;                   ///< whether every query's range is the whole shard
     /// The same arrays in host memory. A launch reads them before it returns.
     struct Host {
@@ -181,7 +206,8 @@ struct Found {
     std::uint32_t unused = 0;
 };
 
-/// What launch_select and launch_plane_pass report about a query, besides its hits.
+/// What launch_select, launch_plane_pass and launch_code_pass report about a query, besides its
+/// hits.
 struct DeviceAnswer {
     double floor = 0;  ///< eligible rows that were not rescored have canonical scores below this
     std::uint32_t hits = 0;       ///< min(k, found), or 0 after an overflow
@@ -214,6 +240,28 @@ struct PlaneWorkspace {
     PlaneCounters* counters = nullptr;   ///< (kMaxPlanePass)
 };
 
+/// A row that a pass over code tiles has not ruled out.
+struct CodeHit {
+    std::uint32_t place;
+    std::int32_t sum;  ///< Σ c Q
+};
+
+/// Intermediate results of a pass over code tiles. Device memory.
+struct CodeWorkspace {
+    std::int8_t* digits = nullptr;             ///< (kMaxCodePass, code_tiles.width), in blocks as
+                                               ///< code_tiles.hpp describes
+    planes::DigitFacts* facts = nullptr;       ///< (kMaxCodePass)
+    double* floors = nullptr;                  ///< (kMaxCodePass)
+    planes::Int8SumCutoff* cutoffs = nullptr;  ///< (kMaxCodePass)
+    float* keys = nullptr;    ///< (kMaxCodePass, code_sample_keys(tiles)) lower bounds of
+                              ///< scores, each of another row
+    CodeHit* kept = nullptr;  ///< (kMaxCodePass, kMaxKept)
+    std::uint32_t* kept_counts = nullptr;  ///< (kMaxCodePass) of `kept`; more: overflow
+    std::uint32_t* counts = nullptr;       ///< (code_lists) number of rows appended to each list
+    CodeHit* lists = nullptr;  ///< (code_lists, kCodeListRoom); each thread that multiplies
+                               ///< has its own, so that it appends without atomics
+};
+
 /// Intermediate results of a pass, and its answers.
 struct Workspace {
     float* maxima = nullptr;       ///< (count, groups) device
@@ -230,6 +278,7 @@ struct Workspace {
     std::uint32_t* warp_rows = nullptr;  ///< (kMaxWarps) device: the row with the largest estimate
                                          ///< in each warp of plane_scan
     PlaneWorkspace plane;
+    CodeWorkspace code;
     DeviceAnswer* answers = nullptr;  ///< (count) page-locked host memory
     Found* hits = nullptr;            ///< (count, kMaxHits) page-locked host memory
 };
@@ -248,6 +297,8 @@ struct DeviceShape {
     std::size_t shared_bytes_processor = 0;  ///< shared memory of a multiprocessor
     bool integer_products = false;           ///< has int8 tensor cores for tiles of 16 x 8 x 32:
                                              ///< compute capability 8.0 and up
+    bool wgmma = false;        ///< has products of whole warpgroups, and so has the code: compute
+                               ///< capability 9.0, and wgmma_is_built()
     bool bulk_copies = false;  ///< has cp.async.bulk, and so has the code: compute capability 9.0
                                ///< and up, and stream_is_built()
 };
@@ -256,7 +307,9 @@ struct DeviceShape {
 /// because of it. Error: cudaErrorNoKernelImageForDevice, if this build has no code for the device.
 cudaError_t load_kernels();
 /// Load the kernels of one source file each.
+cudaError_t load_build_code_tiles_kernels();
 cudaError_t load_build_int8_codes_kernels();
+cudaError_t load_code_pass_kernels();
 cudaError_t load_estimate_kernels();
 cudaError_t load_multiply_kernels();
 cudaError_t load_plane_multiply_kernels();
@@ -268,6 +321,8 @@ cudaError_t load_stream_kernels();
 
 /// Whether the code for the current device was built for compute capability 9.0 and up.
 bool stream_is_built();
+/// Whether this build has the products of code tiles for the current device. Loads them onto it.
+bool wgmma_is_built();
 
 // Every launch_ function below enqueues on `stream` and returns at once, with the launch's error.
 
@@ -309,6 +364,29 @@ cudaError_t launch_build_int8_codes(const DeviceModel& model, cudaStream_t strea
 /// kMaxPlanePassKPlusExcluded. Of `queries` it reads only `queries`, `raw` and `excluded`.
 cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& queries,
                               const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
+
+/// Maximum number of queries of one launch_code_pass; 0: it cannot serve rows of that dim on that
+/// device.
+std::uint32_t code_pass_capacity(std::uint32_t dim, const DeviceShape& shape);
+
+/// Number of lists of CodeWorkspace.
+std::size_t code_lists(const DeviceShape& shape);
+
+/// Sets `bytes` to the device memory that launch_build_code_tiles needs until it is done, on the
+/// current device.
+cudaError_t code_tiles_scratch_bytes(std::uint32_t rows, std::size_t& bytes);
+
+/// Writes the code tiles of all rows to `model.code_tiles`. `scratch` is device memory of
+/// code_tiles_scratch_bytes.
+cudaError_t launch_build_code_tiles(const DeviceModel& model, std::byte* scratch,
+                                    std::size_t scratch_bytes, cudaStream_t stream);
+
+/// Answers up to kMaxCodePass queries over all rows of a shard with code tiles. Writes answers, and
+/// the hits of query q from hits[q * max_k] on, since the host reads dense memory faster. A query's
+/// k_plus_excluded is at most kMaxPlanePassKPlusExcluded. Of `queries` it reads only `queries`,
+/// `raw` and `excluded`.
+cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& queries,
+                             const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
 
 /// Maximum number of queries of one launch_multiply for vectors of that stride on that device, up
 /// to kMaxPass. Below 2, launch_scan is faster.

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/device_math.cuh"
+#include "kernels/cuda/encode_int8.cuh"
 #include "kernels/cuda/int8_codes.cuh"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/plane_pass.cuh"
@@ -43,69 +44,26 @@ __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQue
     const std::uint32_t dim = model.dim;
     const float* const raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
     const double norm = queries.queries[q].norm;
-    float longest = 0;
-    for (unsigned i = lane; i < dim; i += kWarp) longest = fmaxf(longest, fabsf(raw[i]));
-    longest = warp_max(longest);
-
-    /// put(i, digit) for every i below `width`.
-    const auto digits_of = [&](int largest, std::uint32_t width, planes::DigitFacts* facts,
-                               auto put) {
-        const double scale = static_cast<double>(longest) / norm / largest;
-        double remainder = 0;
-        int sum = 0;
-        int size = 0;
-        for (unsigned i = lane; i < width; i += kWarp) {
-            int digit = 0;
-            if (i < dim) {
-                const double component = static_cast<double>(raw[i]) / norm;
-                digit = max(-largest, min(largest, __double2int_rn(component / scale)));
-                const double left = component - scale * digit;
-                remainder += left * left;
-                sum += digit;
-                size += abs(digit);
-            }
-            put(i, digit);
-        }
-        for (unsigned distance = kWarp / 2; distance > 0; distance /= 2) {
-            remainder += __shfl_xor_sync(kWholeWarp, remainder, distance);
-            sum += __shfl_xor_sync(kWholeWarp, sum, distance);
-            size += __shfl_xor_sync(kWholeWarp, size, distance);
-        }
-        if (lane > 0) return;
-        facts[q] = {scale, planes::remainder_bound(remainder), static_cast<double>(sum),
-                    static_cast<double>(size)};
-    };
+    const float longest = longest_component(raw, dim, lane);
     const std::uint32_t width = (dim + kDigitStep - 1) / kDigitStep * kDigitStep;
     std::int8_t* const digits = plane.digits + static_cast<std::size_t>(q) * width;
-    digits_of(planes::kOneByteDigit, width, plane.facts,
-              [&](unsigned i, int digit) { digits[i] = static_cast<std::int8_t>(digit); });
+    const planes::DigitFacts facts =
+        query_digits(raw, norm, dim, longest, planes::kOneByteDigit, lane, width,
+                     [&](unsigned i, int digit) { digits[i] = static_cast<std::int8_t>(digit); });
+    if (lane == 0) plane.facts[q] = facts;
     if (model.int8_codes.rows != nullptr) {
         const std::uint32_t stride = model.int8_codes.stride;
         std::int8_t* const high = plane.int8_digits + static_cast<std::size_t>(q) * 2 * stride;
-        digits_of(planes::kTwoByteDigit, stride, plane.int8_facts, [&](unsigned i, int digit) {
-            const int upper = (digit + 64) >> 7;
-            high[i] = static_cast<std::int8_t>(upper);
-            high[stride + i] = static_cast<std::int8_t>(digit - 128 * upper);
-        });
+        const planes::DigitFacts int8_facts =
+            query_digits(raw, norm, dim, longest, planes::kTwoByteDigit, lane, stride,
+                         [&](unsigned i, int digit) {
+                             const int upper = (digit + 64) >> 7;
+                             high[i] = static_cast<std::int8_t>(upper);
+                             high[stride + i] = static_cast<std::int8_t>(digit - 128 * upper);
+                         });
+        if (lane == 0) plane.int8_facts[q] = int8_facts;
     }
     if (lane == 0) plane.counters[q] = {};
-}
-
-/// Scores the rows row_at(0) … row_at(count - 1) canonically, one row a team, and calls take(i,
-/// row, score) for each, eligible or not. The whole block calls it.
-template <typename RowAt, typename Take>
-__device__ void score_rows(const DeviceModel& model, const DeviceQuery& query, const float* raw,
-                           std::uint32_t count, const RowAt& row_at, const Take& take) {
-    constexpr unsigned kTeams = kThreads / kCanonicalLanes;
-    const unsigned part = threadIdx.x % kCanonicalLanes;
-    for (std::uint32_t base = 0; base < count; base += kTeams) {
-        const std::uint32_t i = base + threadIdx.x / kCanonicalLanes;
-        const bool active = i < count;
-        const std::uint32_t row = active ? row_at(i) : 0;
-        const double norm = active ? model.norms[row] : 0;
-        const double dot = row_dot(model, raw, row, part, active);
-        if (active && part == 0) take(i, row, score_from_dot(dot, query.norm, norm));
-    }
 }
 
 /// Finds a query's first threshold: the canonical scores of the sample's best rows. One block a
@@ -139,7 +97,7 @@ __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, Devic
     }
     __syncthreads();
     const std::uint32_t candidates = min(count, kMaxCandidates);
-    score_rows(
+    score_rows<kThreads>(
         model, query, raw, candidates, [&](std::uint32_t i) { return rows[i]; },
         [&](std::uint32_t i, std::uint32_t, double score) { scores[i] = score; });
     __syncthreads();
@@ -182,7 +140,7 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
     const auto share = [&](std::uint32_t count, auto row_at, const auto& take) {
         const std::uint32_t size = (count + gridDim.x - 1) / gridDim.x;
         const std::uint32_t begin = min(blockIdx.x * size, count);
-        score_rows(
+        score_rows<kThreads>(
             model, query, raw, min(size, count - begin),
             [&](std::uint32_t i) { return row_at(begin + i); }, take);
     };
@@ -229,7 +187,7 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
             }
         }
         __syncthreads();
-        score_rows(
+        score_rows<kThreads>(
             model, query, raw, left_count, [&](std::uint32_t i) { return left[i]; }, keep);
         if (threadIdx.x == 0) atomicAdd(&counters.rescored, left_count);
     }

@@ -324,7 +324,7 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
     };
     if (const auto error = run(); error != cudaSuccess) return error;
     if (shape.bulk_copies)
-        return launch_early(plane_floor, 1, kFloorThreads, stream, model, queries, floor, warps,
+        return launch_early(plane_floor, 1, kFloorThreads, 0, stream, model, queries, floor, warps,
                             work);
     plane_floor<<<1, kFloorThreads, 0, stream>>>(model, queries, floor, warps, work);
     return cudaGetLastError();

@@ -24,13 +24,14 @@ __device__ inline float from_ordered(std::uint32_t key) {
     return __int_as_float(static_cast<int>((key & 0x80000000U) != 0 ? key & 0x7FFFFFFFU : ~key));
 }
 
-/// Radix select: the k-th largest of `count` values, or less; -infinity if fewer than k values are
-/// above -infinity. All kThreads threads of the block call it and get the result. Each thread
-/// splits its values into kKept shares and keeps the largest of each. The k-th largest of what all
-/// threads keep is found bit by bit, down to bit kLast, by counting.
-template <unsigned kThreads, unsigned kKept, int kLast = kMinBit>
-__device__ float kth_largest_lower_bound(const float* __restrict__ values, std::uint32_t count,
-                                         std::uint32_t k) {
+/// Radix select: the k-th largest of the values value_at(0) … value_at(count - 1), or less;
+/// -infinity if fewer than k of them are above -infinity. All kThreads threads of the block call it
+/// and get the result; value_at is called once for each value. Each thread splits its values into
+/// kKept shares and keeps the largest of each. The k-th largest of what all threads keep is found
+/// bit by bit, down to bit kLast, by counting.
+template <unsigned kThreads, unsigned kKept, int kLast = kMinBit, class ValueAt>
+__device__ float kth_largest_lower_bound_of(std::uint32_t count, std::uint32_t k,
+                                            const ValueAt& value_at) {
     float best[kKept];
 #pragma unroll
     for (float& value : best) value = minus_infinity();
@@ -38,7 +39,7 @@ __device__ float kth_largest_lower_bound(const float* __restrict__ values, std::
 #pragma unroll
         for (unsigned j = 0; j < kKept; ++j) {
             const std::uint32_t i = begin + j * kThreads + threadIdx.x;
-            if (i < count) best[j] = fmaxf(best[j], values[i]);
+            if (i < count) best[j] = fmaxf(best[j], value_at(i));
         }
     }
 
@@ -61,6 +62,14 @@ __device__ float kth_largest_lower_bound(const float* __restrict__ values, std::
     }
     // With fewer than k values above -infinity, `found` is at most the bits of -infinity.
     return found > ordered(minus_infinity()) ? from_ordered(found) : minus_infinity();
+}
+
+/// The same of an array.
+template <unsigned kThreads, unsigned kKept, int kLast = kMinBit>
+__device__ float kth_largest_lower_bound(const float* __restrict__ values, std::uint32_t count,
+                                         std::uint32_t k) {
+    return kth_largest_lower_bound_of<kThreads, kKept, kLast>(
+        count, k, [&](std::uint32_t i) { return values[i]; });
 }
 
 }  // namespace gloved::kernels::cuda

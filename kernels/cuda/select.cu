@@ -386,7 +386,7 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
                         : by_row                              ? collect<SelectSource::uppers>
                                                               : collect<SelectSource::maxima>;
     if ((by_warps || by_row) && shape.bulk_copies)
-        return launch_early(kernel, blocks, kCollectThreads, stream, model, queries, inlined,
+        return launch_early(kernel, blocks, kCollectThreads, 0, stream, model, queries, inlined,
                             by_warps ? warps : 0, work);
     kernel<<<blocks, kCollectThreads, 0, stream>>>(model, queries, inlined, by_warps ? warps : 0,
                                                    work);

@@ -17,6 +17,10 @@ namespace gloved::kernels::cuda {
 namespace {
 
 constexpr int kOldestCapability = 75;
+/// Queries whose vectors are copied at once: large enough that a copy's start takes no time beside
+/// it, small enough that the next are written meanwhile.
+constexpr std::size_t kCopyQueries = 256;
+
 /// Writes the queries' vectors, padded with zeros to `stride`, and fl32(raw / norm) to `unit`
 /// unless that is nullptr.
 void write_vectors(std::span<const PassQuery> queries, std::size_t stride, float* raw,
@@ -78,6 +82,7 @@ Result<DeviceFacts> read_device(int device) {
     }
     if (Status done = check(loaded, "load_kernels"); !done) return done.error();
     facts.shape.integer_products = major >= 8;
+    facts.shape.wgmma = major == 9 && minor == 0 && wgmma_is_built();
     facts.shape.bulk_copies = major >= 9 && stream_is_built();
     if (Status done = move_into(facts.free_bytes, free_device_bytes()); !done) return done.error();
     return facts;
@@ -97,12 +102,12 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
     assert(rows.size() <= kMaxShardRows);
     assert(residency.vectors || residency.plane);
     assert(!residency.plane || rows.first % kGroupRows == 0);
+    if (Status used = use_device(device.device); !used) return used.error();
     const std::size_t uncovered =
         planes::uncovered_rows(model.norms().subspan(rows.first, rows.size())).size();
     const ShardSizes sizes(rows.size(), model.dim(), uncovered, device.shape, residency);
     std::unique_ptr<Shard> shard(new Shard(rows, device, sizes, timed));
 
-    if (Status used = use_device(device.device); !used) return used.error();
     if (Status made = move_into(shard->stream_, Stream::create()); !made) return made.error();
     if (timed) {
         for (Event* event : {&shard->begin_, &shard->end_}) {
@@ -131,9 +136,16 @@ void Shard::describe_model(const format::Model& model) {
               .uncovered_count = static_cast<std::uint32_t>(sizes_.uncovered),
               .vectors_on_host = !sizes_.residency.vectors,
               .plane = {},
-              .int8_codes = {
-                  .rows = sizes_.residency.vectors ? b.int8_codes.data() : b.host_int8_codes.data(),
-                  .stride = static_cast<std::uint32_t>(sizes_.int8_stride)}};
+              .int8_codes = {.rows = sizes_.residency.vectors ? b.int8_codes.data()
+                                                              : b.host_int8_codes.data(),
+                             .stride = static_cast<std::uint32_t>(sizes_.int8_stride)},
+              .code_tiles = {.codes = b.tile_codes.data(),
+                             .ranges = b.tile_ranges.data(),
+                             .bounds = b.tile_bounds.data(),
+                             .rows = b.tile_rows.data(),
+                             .places = static_cast<std::uint32_t>(sizes_.places),
+                             .tiles = static_cast<std::uint32_t>(sizes_.tiles),
+                             .width = static_cast<std::uint32_t>(sizes_.code_width)}};
     if (!sizes_.residency.plane) return;
     model_.plane = {.bytes = reinterpret_cast<const std::uint8_t*>(b.plane.data()),
                     .groups = static_cast<std::uint32_t>(sizes_.plane.groups()),
@@ -169,6 +181,22 @@ Status Shard::fill(const format::Model& model, const float* vectors) {
             check(launch_build_int8_codes(model_, stream_.get()), "launch of build_int8_codes");
         if (!built) return built;
     }
+    if (sizes_.code_pass > 0) return build_code_tiles();
+    return stream_.synchronize();
+}
+
+/// Builds the code tiles, and waits.
+Status Shard::build_code_tiles() {
+    std::size_t bytes = 0;
+    Status asked = check(code_tiles_scratch_bytes(model_.rows, bytes), "code_tiles_scratch_bytes");
+    if (!asked) return asked;
+    DeviceBuffer<std::byte> scratch;
+    Status made = move_into(scratch, DeviceBuffer<std::byte>::allocate(bytes));
+    if (!made) return made;
+    Status built =
+        check(launch_build_code_tiles(model_, scratch.data(), scratch.size(), stream_.get()),
+              "launch of build_code_tiles");
+    if (!built) return built;
     return stream_.synchronize();
 }
 
@@ -220,7 +248,8 @@ Status Shard::begin() {
 
 /// Copies all at once: each copy takes some microseconds, however small.
 Status Shard::send(std::span<const PassQuery> queries, Inputs inputs) {
-    assert(queries.size() <= (inputs == Inputs::raw ? sizes_.plane_pass : sizes_.pass));
+    assert(queries.size() <=
+           (inputs == Inputs::raw ? std::max(sizes_.plane_pass, sizes_.code_pass) : sizes_.pass));
     assert(inputs != Inputs::plane_scan || queries.size() == 1);
     if (Status done = begin(); !done) return done;
     // An earlier copy may still read the staging buffer.
@@ -256,8 +285,6 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs) {
                     excluded.size() * sizeof(std::uint32_t));
     if (!digits.bytes.empty())
         std::memcpy(host + layout.digits, digits.bytes.data(), digits.bytes.size());
-    write_vectors(queries, stride, reinterpret_cast<float*>(host + layout.raw),
-                  with_unit ? reinterpret_cast<float*>(host + layout.unit) : nullptr);
     const std::byte* const device = buffers_.input.data();
     queries_ = {.queries = reinterpret_cast<const DeviceQuery*>(device),
                 .raw = reinterpret_cast<const float*>(device + layout.raw),
@@ -273,14 +300,39 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs) {
     for (const DeviceQuery& query : described) {
         queries_.any_rank = queries_.any_rank || query.rank_below != ~std::uint32_t{0};
         queries_.all_rows = queries_.all_rows && query.first == 0 && query.last == rows_.size();
+        queries_.max_k = std::max(queries_.max_k, query.k);
         queries_.max_k_plus_excluded =
             std::max(queries_.max_k_plus_excluded, query.k_plus_excluded);
     }
+    if (inputs == Inputs::raw && queries.size() > kCopyQueries)
+        return send_in_pieces(queries, layout);
+    write_vectors(queries, stride, reinterpret_cast<float*>(host + layout.raw),
+                  with_unit ? reinterpret_cast<float*>(host + layout.unit) : nullptr);
     if (inputs == Inputs::scan && scan_query_fits_parameters(model_, queries_, shape_)) return {};
     if (inputs == Inputs::plane_scan && plane_query_fits_parameters(model_, queries_)) return {};
     sent_ = true;
     return copy_async(buffers_.input.data(), static_cast<const std::byte*>(host), layout.end,
                       stream_);
+}
+
+/// Copies vectors while the next are written to the staging buffer, which holds the rest already.
+Status Shard::send_in_pieces(std::span<const PassQuery> queries, const InputLayout& layout) {
+    sent_ = true;
+    const auto copy = [&](std::size_t begin, std::size_t end) {
+        return copy_async(buffers_.input.data() + begin,
+                          static_cast<const std::byte*>(buffers_.input_staging.data()) + begin,
+                          end - begin, stream_);
+    };
+    const std::size_t vector_bytes = model_.stride * sizeof(float);
+    for (std::size_t begin = 0; begin < queries.size(); begin += kCopyQueries) {
+        const auto piece = queries.subspan(begin, std::min(kCopyQueries, queries.size() - begin));
+        const std::size_t at = layout.raw + begin * vector_bytes;
+        write_vectors(piece, model_.stride,
+                      reinterpret_cast<float*>(buffers_.input_staging.data() + at), nullptr);
+        if (Status done = copy(at, at + piece.size() * vector_bytes); !done) return done;
+    }
+    if (Status done = copy(0, layout.raw); !done) return done;
+    return layout.end == layout.excluded ? Status() : copy(layout.excluded, layout.end);
 }
 
 Status Shard::start_bounded(std::span<const PassQuery> queries, Estimate estimate) {
@@ -316,6 +368,13 @@ Status Shard::start_plane_pass(std::span<const PassQuery> queries) {
     hits_stride_ = kMaxPlanePassHits;
     return check(launch_plane_pass(model_, queries_, work_, shape_, stream_.get()),
                  "launch of plane_pass");
+}
+
+Status Shard::start_code_pass(std::span<const PassQuery> queries) {
+    if (Status sent = send(queries, Inputs::raw); !sent) return sent;
+    hits_stride_ = queries_.max_k;
+    return check(launch_code_pass(model_, queries_, work_, shape_, stream_.get()),
+                 "launch of code_pass");
 }
 
 Status Shard::select(SelectSource source, std::uint32_t warps) {

@@ -62,7 +62,9 @@ class Shard {
     /// Maximum number of bytes of device memory that a shard of `rows` rows needs.
     static std::size_t bytes_needed(std::size_t rows, std::size_t dim, const DeviceShape& shape,
                                     const Residency& residency) {
-        return cuda::device_bytes(ShardSizes(rows, dim, rows, shape, residency));
+        // Rows are either uncovered or have a place in code tiles; how many, is not known yet.
+        return cuda::device_bytes(ShardSizes(rows, dim, 0, shape, residency)) +
+               rows * sizeof(std::uint32_t);
     }
 
     /// Allocates the buffers for `rows` of `model`; `fill`, `fill_plane` and upload_vectors
@@ -81,15 +83,17 @@ class Shard {
 
     /// Maximum number of queries of a pass over the plane; 0: there is none.
     std::size_t plane_capacity() const { return sizes_.plane_pass; }
+    /// Maximum number of queries of a pass over code tiles; 0: there is none.
+    std::size_t code_capacity() const { return sizes_.code_pass; }
     /// Whether Estimate::plane can serve a query whose k and number of excluded rows have this sum.
     bool plane_serves(std::size_t k_plus_excluded) const {
         return k_plus_excluded <= kMaxKPlusExcluded &&
                cuda::plane_serves(model_, static_cast<std::uint32_t>(k_plus_excluded), shape_);
     }
 
-    /// Copies norms and ranks to the device, computes inverse norms and int8 codes there, and
-    /// waits. Call it after upload_vectors. `vectors`: if the vectors stay on the host, the address
-    /// at which the device sees the model's.
+    /// Copies norms and ranks to the device, computes inverse norms and int8 codes or code tiles
+    /// there, and waits. Call it after upload_vectors. `vectors`: if the vectors stay on the host,
+    /// the address at which the device sees the model's.
     Status fill(const format::Model& model, const float* vectors = nullptr);
     /// Copies this shard's groups of the model's plane to the device, and waits.
     Status fill_plane(const planes::Plane& plane);
@@ -108,6 +112,8 @@ class Shard {
     /// Finds the hits of up to plane_capacity queries over all rows. For each, k plus the number of
     /// excluded rows is at most kMaxPlanePassKPlusExcluded.
     Status start_plane_pass(std::span<const PassQuery> queries);
+    /// Does the same for up to code_capacity queries.
+    Status start_code_pass(std::span<const PassQuery> queries);
     /// Computes canonical values of one query (launch_score) for this shard's rows in `range`, rows
     /// of the model. `vectors` are some or all of its vectors; `first`: the first of them for
     /// `part`.
@@ -142,6 +148,7 @@ class Shard {
         : rows_(rows), device_(device.device), shape_(device.shape), sizes_(sizes), timed_(timed) {}
     /// Points `model_` and `work_` to the buffers.
     void describe_model(const format::Model& model);
+    Status build_code_tiles();
     Status begin();
     /// What a pass needs of its queries on the device.
     enum class Inputs {
@@ -152,6 +159,7 @@ class Shard {
     };
     /// Describes the queries and copies them to the device.
     Status send(std::span<const PassQuery> queries, Inputs inputs);
+    Status send_in_pieces(std::span<const PassQuery> queries, const InputLayout& layout);
     Status select(SelectSource source, std::uint32_t warps);
     DeviceQuery describe(const PassQuery& query, std::vector<std::uint32_t>& excluded) const;
 

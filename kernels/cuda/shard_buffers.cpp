@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/result.hpp"
+#include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/plane_tiles.hpp"
 
 namespace gloved::kernels::cuda {
@@ -38,6 +39,11 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.int8_codes, n.rows * n.int8_stride, vectors);
     entry(b.host_int8_codes, n.rows * n.int8_stride, !vectors);
 
+    entry(b.tile_codes, n.tiles * kCodeTileRows * n.code_width);
+    entry(b.tile_ranges, n.tiles);
+    entry(b.tile_bounds, n.places);
+    entry(b.tile_rows, n.places);
+
     entry(b.maxima, n.pass * n.groups);
     entry(b.floors, n.pass);
     entry(b.warp_maxima, kMaxWarps);
@@ -56,11 +62,21 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.plane_keys, n.plane_pass * n.keys);
     entry(b.plane_survivors, n.plane_pass * kPlanePassSurvivors);
     entry(b.plane_counters, n.plane_pass);
+    entry(b.code_digits, n.code_pass * n.code_width);
+    entry(b.code_facts, n.code_pass);
+    entry(b.code_floors, n.code_pass);
+    entry(b.code_cutoffs, n.code_pass);
+    entry(b.code_keys, n.code_pass * code_sample_keys(static_cast<std::uint32_t>(n.tiles)));
+    entry(b.code_kept, n.code_pass * kMaxKept);
+    entry(b.code_kept_counts, n.code_pass);
+    entry(b.code_counts, n.code_lists);
+    entry(b.code_hits, n.code_lists * kCodeListRoom);
     entry(b.input, n.input);
 
     entry(b.input_staging, n.input);
-    entry(b.answers, std::max(n.pass, n.plane_pass));
-    entry(b.hits, std::max(n.pass * kMaxHits, n.plane_pass * kMaxPlanePassHits));
+    const std::size_t batch = std::max(n.plane_pass, n.code_pass);
+    entry(b.answers, std::max(n.pass, batch));
+    entry(b.hits, std::max(n.pass * kMaxHits, batch * kMaxPlanePassHits));
     entry(b.host_scores, n.rows);
 }
 
@@ -83,20 +99,28 @@ ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t unco
     if (held.vectors) float16_pass = multiply_capacity(static_cast<std::uint32_t>(stride), shape);
     pass = std::max<std::size_t>(float16_pass, 1);
     const bool int8_on_host = held.int8_codes && !held.vectors && dim <= kMaxInt8Dim;
+    if (held.code_tiles && held.vectors)
+        code_pass = std::min(code_pass_capacity(width, shape), held.max_batch);
+    if (code_pass > 0) {
+        places = rows - uncovered;
+        tiles = code_tiles(places);
+        code_width = cuda::code_width(width);
+        code_lists = cuda::code_lists(shape);
+    }
     // Without int8 codes, reading from the host what such a pass lets through takes longer than
     // answering query by query.
-    if (held.plane && (held.vectors || int8_on_host))
+    if (held.plane && code_pass == 0 && (held.vectors || int8_on_host))
         plane_pass = std::min(plane_pass_capacity(rows, width, shape), held.max_batch);
     if (int8_on_host || (held.vectors && held.int8_codes && plane_pass > 0))
         int8_stride = cuda::int8_stride(width);
     digit_stride = rounded_up(dim, kDigitStep);
     keys = divided_up(plane.groups(), kPlaneSample);
+    const std::size_t batch = std::max<std::size_t>({plane_pass, code_pass, 1});
     excluded =
-        std::max({pass * kMaxKPlusExcluded, plane_pass * kMaxPlanePassKPlusExcluded, kMinExcluded});
+        std::max({pass * kMaxKPlusExcluded, batch * kMaxPlanePassKPlusExcluded, kMinExcluded});
     const std::size_t digit_bytes = plane.steps() * 2 * planes::kStepDims;
-    input = std::max(
-        InputLayout(pass, pass, 0, stride, excluded).end,
-        InputLayout(std::max<std::size_t>(plane_pass, 1), 0, digit_bytes, stride, excluded).end);
+    input = std::max(InputLayout(pass, pass, 0, stride, excluded).end,
+                     InputLayout(batch, 0, digit_bytes, stride, excluded).end);
 }
 
 std::size_t device_bytes(const ShardSizes& sizes) {
@@ -143,6 +167,15 @@ Workspace workspace_of(const ShardBuffers& b) {
                       .keys = b.plane_keys.data(),
                       .survivors = b.plane_survivors.data(),
                       .counters = b.plane_counters.data()},
+            .code = {.digits = b.code_digits.data(),
+                     .facts = b.code_facts.data(),
+                     .floors = b.code_floors.data(),
+                     .cutoffs = b.code_cutoffs.data(),
+                     .keys = b.code_keys.data(),
+                     .kept = b.code_kept.data(),
+                     .kept_counts = b.code_kept_counts.data(),
+                     .counts = b.code_counts.data(),
+                     .lists = b.code_hits.data()},
             .answers = b.answers.data(),
             .hits = b.hits.data()};
 }

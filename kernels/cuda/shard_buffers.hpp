@@ -21,6 +21,9 @@ struct Residency {
     /// page-locked host memory. They rule out most rows that the plane does not rule out. Used for
     /// many queries, and for one query if the vectors are on the host.
     bool int8_codes = false;
+    /// Instead of int8_codes, the same codes in tiles for tensor cores, on the device, where such a
+    /// pass can serve the shard.
+    bool code_tiles = false;
     std::uint32_t max_batch = kMaxPlanePass;  ///< maximum number of queries of a plane pass
 };
 
@@ -55,6 +58,11 @@ struct ShardSizes {
     std::size_t float16_pass = 0;  ///< maximum number of queries of a float16 pass
     std::size_t pass = 0;          ///< of a pass over vectors, and of vectors in launch_score
     std::size_t plane_pass = 0;    ///< maximum number of queries of a pass over the plane
+    std::size_t code_pass = 0;     ///< of a pass over code tiles
+    std::size_t places = 0;        ///< rows with a place in the code tiles
+    std::size_t tiles = 0;         ///< number of code tiles
+    std::size_t code_width = 0;    ///< bytes of a row's codes in a tile
+    std::size_t code_lists = 0;    ///< number of lists of a pass over code tiles
     std::size_t digit_stride = 0;  ///< bytes of a query's digits, one a component, with padding
     std::size_t int8_stride = 0;   ///< bytes of a row's int8 codes
     /// Groups of the plane from which a pass takes its first thresholds: every kPlaneSample-th.
@@ -64,7 +72,7 @@ struct ShardSizes {
 };
 
 /// All memory of a shard. launches.hpp says what each buffer holds, in the structs through which
-/// kernels see them: DeviceModel, Workspace and PlaneWorkspace.
+/// kernels see them: DeviceModel, Workspace, PlaneWorkspace and CodeWorkspace.
 struct ShardBuffers {
     DeviceBuffer<float> vectors;
     DeviceBuffer<double> norms;
@@ -74,6 +82,10 @@ struct ShardBuffers {
     DeviceBuffer<std::byte> plane;
     DeviceBuffer<std::int8_t> int8_codes;
     PinnedBuffer<std::int8_t> host_int8_codes;
+    DeviceBuffer<std::int8_t> tile_codes;
+    DeviceBuffer<planes::Int8Range> tile_ranges;
+    DeviceBuffer<planes::Int8Bounds> tile_bounds;
+    DeviceBuffer<std::uint32_t> tile_rows;
 
     DeviceBuffer<float> maxima;
     DeviceBuffer<double> floors;
@@ -93,6 +105,15 @@ struct ShardBuffers {
     DeviceBuffer<float> plane_keys;
     DeviceBuffer<std::uint32_t> plane_survivors;
     DeviceBuffer<PlaneCounters> plane_counters;
+    DeviceBuffer<std::int8_t> code_digits;
+    DeviceBuffer<planes::DigitFacts> code_facts;
+    DeviceBuffer<double> code_floors;
+    DeviceBuffer<planes::Int8SumCutoff> code_cutoffs;
+    DeviceBuffer<float> code_keys;
+    DeviceBuffer<CodeHit> code_kept;
+    DeviceBuffer<std::uint32_t> code_kept_counts;
+    DeviceBuffer<std::uint32_t> code_counts;
+    DeviceBuffer<CodeHit> code_hits;
     DeviceBuffer<std::byte> input;
 
     PinnedBuffer<std::byte> input_staging;

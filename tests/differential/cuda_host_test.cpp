@@ -59,19 +59,22 @@ constexpr std::size_t kPlaneAloneBytes = 3000000;
 /// And without that.
 constexpr std::size_t kBarePlaneBytes = 1500000;
 
-/// By the plane, however small the model; `bytes` of a device, or all where that is 0. A shard gets
-/// no vectors then.
+/// By codes, however small the model: batches by the plane, or by code tiles where `int8_pass` is
+/// set and the device has them. `bytes` of a device, or all where that is 0. A shard gets no
+/// vectors then.
 EnginePath plane_path(const std::string& name, std::vector<int> devices, const Settings& settings,
-                      std::size_t bytes = 0) {
+                      std::size_t bytes = 0, bool int8_pass = false) {
     const auto make = [=](const format::Model& model) {
         fake_cuda::reset(settings);
         EngineOptions options;
         options.devices = devices;
         options.planes_always = true;
+        options.int8_pass = int8_pass;
         options.gpu_memory_bytes = bytes;
         auto engine = require_engine("cuda", model, options);
         const kernels::GpuFacts facts = facts_of(*engine);
-        if (!facts.holds_plane || facts.holds_vectors != (bytes == 0)) {
+        if (!facts.holds_plane || facts.holds_vectors != (bytes == 0) ||
+            (int8_pass && model.dim() <= 320 && facts.int8_pass_queries == 0)) {
             throw std::runtime_error("the engine does not hold what it should");
         }
         return engine;
@@ -99,7 +102,10 @@ std::vector<EnginePath> plane_paths() {
             plane_path("plane_one_by_one_lazy", {0}, one_by_one),
             plane_path("plane_alone", {0}, eager, kPlaneAloneBytes),
             plane_path("plane_alone_three_lazy", {0, 0, 0}, lazy, 3 * kPlaneAloneBytes),
-            plane_path("plane_alone_bare_lazy", {0}, lazy, kBarePlaneBytes)};
+            plane_path("plane_alone_bare_lazy", {0}, lazy, kBarePlaneBytes),
+            plane_path("int8_one", {0}, eager, 0, true),
+            plane_path("int8_two_lazy", {0, 0}, lazy, 0, true),
+            plane_path("int8_five_lazy", {0, 0, 0, 0, 0}, lazy, 0, true)};
 }
 
 /// Shards on one device and several, work done at once and at the last moment, wide passes, narrow
@@ -191,7 +197,7 @@ TEST_F(CudaHost, MoreRowsThanADeviceTakesAreRefused) {
 }
 
 /// On every kind of device, with every residency: only the list of uncovered rows may be shorter
-/// than what is needed says.
+/// than what is needed says, and code tiles have room for these.
 TEST_F(CudaHost, AShardUsesNoMoreMemoryThanItNeeds) {
     using namespace kernels::cuda;
     for (const Shape& shape : {Shape{3000, 30}, {100, kMaxInt8Dim + 1}}) {
@@ -201,10 +207,11 @@ TEST_F(CudaHost, AShardUsesNoMoreMemoryThanItNeeds) {
             model.rows() - kernels::planes::uncovered_rows(model.norms()).size();
         ASSERT_LT(covered, model.rows());
         for (const std::uint32_t multiply : {0U, kMaxPass}) {
-            for (unsigned bits = 0; bits < 32; ++bits) {
+            for (unsigned bits = 0; bits < 64; ++bits) {
                 const Residency residency{.vectors = (bits & 1) != 0,
                                           .plane = (bits & 2) != 0,
                                           .int8_codes = (bits & 4) != 0,
+                                          .code_tiles = (bits & 32) != 0,
                                           .max_batch = (bits & 8) != 0 ? 16 : kMaxPlanePass};
                 if (!residency.vectors && !residency.plane) continue;
                 Settings settings;
@@ -217,9 +224,16 @@ TEST_F(CudaHost, AShardUsesNoMoreMemoryThanItNeeds) {
                     Shard::create(model, {0, model.rows()}, *device, residency, false);
                 ASSERT_TRUE(shard) << bits;
                 EXPECT_EQ((*shard)->device_bytes(), fake_cuda::live().device_bytes) << bits;
-                EXPECT_EQ(Shard::bytes_needed(model.rows(), model.dim(), device->shape, residency),
-                          (*shard)->device_bytes() + covered * sizeof(std::uint32_t))
-                    << bits;
+                const std::size_t needed =
+                    Shard::bytes_needed(model.rows(), model.dim(), device->shape, residency);
+                const std::size_t used = (*shard)->device_bytes() + covered * sizeof(std::uint32_t);
+                // Uncovered rows have no place in code tiles.
+                if ((*shard)->code_capacity() == 0) {
+                    EXPECT_EQ(needed, used) << bits;
+                } else {
+                    EXPECT_GE(needed, used) << bits;
+                    EXPECT_LT(needed, used + (used >> 3)) << bits;
+                }
             }
         }
     }
@@ -264,8 +278,10 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
     EngineOptions options;
     options.planes_always = true;
+    options.int8_pass = false;
     const auto engine = require_engine("cuda", model, options);
     EXPECT_EQ(facts_of(*engine).plane_pass_queries, 40U);
+    EXPECT_EQ(facts_of(*engine).int8_pass_queries, 0U);
     const auto pass_of = [&](const Query& query) {
         return to_string(run_one(*engine, query).certificate.pass);
     };
@@ -306,6 +322,77 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     }
 }
 
+TEST_F(CudaHost, TheWaysThroughCodeTilesAreTheOnesMeant) {
+    const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
+    EngineOptions options;
+    options.planes_always = true;
+    const auto engine = require_engine("cuda", model, options);
+    EXPECT_EQ(facts_of(*engine).int8_pass_queries, 40U);
+    EXPECT_EQ(facts_of(*engine).plane_pass_queries, 0U);
+    // One query by the plane, many by the tiles: two whole passes, and what is too little for one.
+    const std::vector<Query> queries(83, nearest(model, 5));
+    const std::vector<Hit> wanted = oracle_nearest(model, 5);
+    fake_cuda::arm({});
+    const auto answers = run_all(*engine, queries);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        const kernels::Certificate& certificate = answers[i].certificate;
+        expect_identical(answers[i].hits, wanted, "code tiles");
+        EXPECT_EQ(certificate.pass, i < 80 ? Pass::int8 : Pass::plane);
+        EXPECT_LT(certificate.rescored, model.rows() / 100);
+        if (i >= 80) continue;
+        EXPECT_EQ(certificate.read_bytes,
+                  model.rows() * model.dim() + certificate.rescored * model.dim() * sizeof(float));
+    }
+    EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), 2U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 3U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 0U);
+    // No more copies and waits than the passes need.
+    EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 2U);
+    EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 5U);
+}
+
+/// Where a query's lists overflow, it is answered alone.
+TEST_F(CudaHost, WhatOverflowsACodePassIsAnsweredAlone) {
+    auto entries = random_entries(8000, 20, 3);
+    const std::vector<float> same = entries[0].second;
+    for (std::size_t i = 0; i < 4000; ++i) entries[i].second = same;
+    const auto model = make_model(dir_ / "model", entries);
+    EngineOptions options;
+    options.planes_always = true;
+    const auto engine = require_engine("cuda", model, options);
+    std::vector<Query> queries;
+    for (Row row = 0; row < 20; ++row) queries.push_back(nearest(model, row * 397));
+    std::size_t overflowed = 0;
+    const auto answers = run_all(*engine, queries);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        const auto& vector = std::get<kernels::Cosine>(queries[i].kind).vector.values;
+        expect_identical(answers[i].hits, oracle_top(oracle_scores(model, vector), 10, everyone),
+                         "query " + std::to_string(i));
+        EXPECT_EQ(answers[i].certificate.plane_overflowed,
+                  answers[i].certificate.pass != Pass::int8);
+        overflowed += answers[i].certificate.plane_overflowed ? 1U : 0U;
+    }
+    EXPECT_GT(overflowed, 0U);
+    EXPECT_LT(overflowed, queries.size());
+}
+
+/// Tiles take room that a device may not have: the engine does without them then.
+TEST_F(CudaHost, WithoutRoomForCodeTilesThePlaneAnswersBatches) {
+    Settings settings;
+    settings.plane_pass_capacity = 5;  // so that what takes the tiles' place is smaller
+    fake_cuda::reset(settings);
+    const auto model = make_model(dir_ / "model", random_entries(100000, 20, 3));
+    EngineOptions options;
+    const std::size_t whole = facts_of(*require_engine("cuda", model, options)).memory_bytes;
+    options.gpu_memory_bytes = whole - 100000;
+    const auto engine = require_engine("cuda", model, options);
+    EXPECT_TRUE(facts_of(*engine).holds_vectors);
+    EXPECT_EQ(facts_of(*engine).int8_pass_queries, 0U);
+    EXPECT_EQ(facts_of(*engine).plane_pass_queries, 5U);
+    EXPECT_LE(facts_of(*engine).memory_bytes, options.gpu_memory_bytes);
+    expect_identical(run_one(*engine, nearest(model, 5)).hits, oracle_nearest(model, 5), "less");
+}
+
 /// Small models are read sooner than their planes, but not for very many queries at once.
 TEST_F(CudaHost, ASmallModelsPlaneIsForManyQueries) {
     const auto model = make_model(dir_ / "model", random_entries(1000, 20, 3));
@@ -313,7 +400,7 @@ TEST_F(CudaHost, ASmallModelsPlaneIsForManyQueries) {
     EXPECT_TRUE(facts_of(*engine).holds_vectors && facts_of(*engine).holds_plane);
     const std::vector<Query> queries(512, nearest(model, 5));
     const auto wanted = oracle_nearest(model, 5);
-    for (const auto& [count, pass] : {std::pair{1, "float32"}, {511, "float16"}, {512, "plane"}}) {
+    for (const auto& [count, pass] : {std::pair{1, "float32"}, {511, "float16"}, {512, "int8"}}) {
         for (const Answer& answer :
              run_all(*engine, std::span(queries).first(static_cast<std::size_t>(count)))) {
             EXPECT_EQ(to_string(answer.certificate.pass), pass) << count;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/format/model.hpp"
+#include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/shard.hpp"
 #include "kernels/cuda/upload.hpp"
@@ -31,7 +32,8 @@ namespace {
 
 enum class By {
     size,         ///< what the engine would do on its own, with a model so small
-    plane,        ///< the plane, wherever it can serve
+    int8,         ///< codes, wherever they can serve: code tiles for batches
+    plane,        ///< the same without code tiles
     plane_alone,  ///< the same on a device that holds no vectors
     plane_bare,   ///< the plane without int8 codes
 };
@@ -41,8 +43,9 @@ enum class By {
 std::size_t plane_alone_bytes(const format::Model& model, bool int8_codes) {
     const auto device = kernels::cuda::read_device(0);
     if (!device) throw std::runtime_error(device.error().message);
-    return kernels::cuda::Shard::bytes_needed(model.rows(), model.dim(), device->shape,
-                                              {false, true, int8_codes, 64});
+    return kernels::cuda::Shard::bytes_needed(
+        model.rows(), model.dim(), device->shape,
+        {.vectors = false, .plane = true, .int8_codes = int8_codes, .max_batch = 64});
 }
 
 EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By::size) {
@@ -52,6 +55,7 @@ EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By
         kernels::EngineOptions options;
         options.devices = devices;
         options.planes_always = by != By::size;
+        options.int8_pass = by == By::size || by == By::int8;
         const bool alone = by == By::plane_alone || by == By::plane_bare;
         if (alone) options.gpu_memory_bytes = plane_alone_bytes(model, by == By::plane_alone);
         auto engine = require_engine("cuda", model, options);
@@ -70,7 +74,11 @@ std::vector<EnginePath> gpu_paths() {
 }
 
 std::vector<EnginePath> plane_paths() {
-    return {path_of("plane_one", {0}, By::plane), path_of("plane_two_shards", {0, 0}, By::plane),
+    return {path_of("int8_one", {0}, By::int8),
+            path_of("int8_two_shards", {0, 0}, By::int8),
+            path_of("int8_five_shards", {0, 0, 0, 0, 0}, By::int8),
+            path_of("plane_one", {0}, By::plane),
+            path_of("plane_two_shards", {0, 0}, By::plane),
             path_of("plane_five_shards", {0, 0, 0, 0, 0}, By::plane),
             path_of("plane_alone", {0}, By::plane_alone),
             path_of("plane_bare", {0}, By::plane_bare)};
@@ -98,14 +106,12 @@ INSTANTIATE_TEST_SUITE_P(GpuPlane, ManyTies, testing::ValuesIn(plane_paths()), p
 INSTANTIATE_TEST_SUITE_P(Gpu, DamagedRows, testing::ValuesIn(gpu_paths()), path_name);
 INSTANTIATE_TEST_SUITE_P(GpuPlane, DamagedRows, testing::ValuesIn(plane_paths()), path_name);
 
-/// Enough rows for thresholds of every kind: what a pass over the plane hands on is told from what
-/// it answers itself.
-TEST(GpuPlanePasses, AreTheOnesMeant) {
-    if (no_device()) GTEST_SKIP() << kNoDevice;
-    const TempDir dir;
-    const auto model = make_model(dir / "model", random_entries(50000, 64, 3));
+/// Enough rows for thresholds of every kind: what a pass over codes hands on is told from what it
+/// answers itself. Batches are answered by `batches`.
+void expect_the_passes_meant(const format::Model& model, Pass batches) {
     kernels::EngineOptions options;
     options.planes_always = true;
+    options.int8_pass = batches == Pass::int8;
     const auto engine = require_engine("cuda", model, options);
     std::vector<Query> queries;
     for (Row row = 0; row < 1100; ++row) {
@@ -122,7 +128,8 @@ TEST(GpuPlanePasses, AreTheOnesMeant) {
             expect_identical(answers[i].hits,
                              oracle_answer(model, query, oracle_scores(model, values)),
                              "query " + std::to_string(first + i));
-            EXPECT_EQ(answers[i].certificate.pass, Pass::plane) << first + i;
+            EXPECT_EQ(answers[i].certificate.pass, answers.size() > 1 ? batches : Pass::plane)
+                << first + i;
             EXPECT_LE(answers[i].certificate.rescored, model.rows()) << first + i;
         }
     };
@@ -134,9 +141,25 @@ TEST(GpuPlanePasses, AreTheOnesMeant) {
         check(run_all(*engine, std::span(queries).subspan(i, 1)), i);
 }
 
+bool has_wgmma() { return kernels::cuda::read_device(0)->shape.wgmma; }
+constexpr const char* kNoWgmma = "skipped: this device has no wgmma";
+
+TEST(GpuPlanePasses, AreTheOnesMeant) {
+    if (no_device()) GTEST_SKIP() << kNoDevice;
+    const TempDir dir;
+    expect_the_passes_meant(make_model(dir / "model", random_entries(50000, 64, 3)), Pass::plane);
+}
+
+TEST(GpuCodePasses, AreTheOnesMeant) {
+    if (no_device()) GTEST_SKIP() << kNoDevice;
+    if (!has_wgmma()) GTEST_SKIP() << kNoWgmma;
+    const TempDir dir;
+    expect_the_passes_meant(make_model(dir / "model", random_entries(50000, 64, 3)), Pass::int8);
+}
+
 /// A shard of the whole model, with its plane, on a device as if that had `processors` of them.
 std::unique_ptr<kernels::cuda::Shard> shard_on_processors(const format::Model& model,
-                                                          int processors) {
+                                                          int processors, bool code_tiles = false) {
     const auto require = [](const auto& result) {
         if (!result) throw std::runtime_error(result.error().message);
     };
@@ -144,8 +167,9 @@ std::unique_ptr<kernels::cuda::Shard> shard_on_processors(const format::Model& m
     require(device);
     device->shape.processors = processors;
     std::vector<std::unique_ptr<kernels::cuda::Shard>> shards(1);
-    auto made =
-        kernels::cuda::Shard::create(model, {0, model.rows()}, *device, {true, true, true}, false);
+    auto made = kernels::cuda::Shard::create(
+        model, {0, model.rows()}, *device,
+        {.vectors = true, .plane = true, .int8_codes = true, .code_tiles = code_tiles}, false);
     require(made);
     shards[0] = *std::move(made);
     require(kernels::cuda::upload_vectors(model, shards, false, {}));
@@ -199,6 +223,101 @@ TEST(GpuPlanePasses, TilesOfEveryWidthAreReadWithinTheirMemory) {
                              "dim " + std::to_string(dim) + ", query " + std::to_string(i));
         }
     }
+}
+
+/// Queries for rows spread over the model, of all kinds that a pass over codes takes.
+std::vector<Query> queries_of(const format::Model& model, std::size_t count) {
+    std::vector<Query> queries;
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto row = static_cast<Row>(i * 7919 % model.rows());
+        const auto vector = model.vector(row);
+        const kernels::QueryVector query = vector_of({vector.begin(), vector.end()});
+        if (!(query.norm > 0)) continue;
+        queries.push_back({kernels::Cosine{query}, 1 + i % 17, {}, {}});
+        if (i % 5 == 3)
+            queries.back().filter.rank_below = static_cast<std::uint32_t>(model.rows() / 2);
+    }
+    return queries;
+}
+
+/// Answers of a pass over code tiles of a shard, against the oracle. Returns how many overflowed.
+std::size_t expect_code_answers(const format::Model& model, kernels::cuda::Shard& shard,
+                                std::span<const Query> queries, const std::string& what) {
+    const auto started = shard.start_code_pass(pass_of(queries));
+    EXPECT_TRUE(started) << started.error().message;
+    const auto waited = shard.wait();
+    EXPECT_TRUE(waited) << waited.error().message;
+    std::size_t overflowed = 0;
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        const auto answer = shard.answer(i);
+        overflowed += answer.overflow ? 1U : 0U;
+        if (answer.overflow) continue;
+        const auto& values = std::get<kernels::Cosine>(queries[i].kind).vector.values;
+        expect_identical(hits_of(answer),
+                         oracle_answer(model, queries[i], oracle_scores(model, values)),
+                         what + ", query " + std::to_string(i));
+    }
+    return overflowed;
+}
+
+/// Every number of instructions, with tiles that are full and that are not; few processors, so that
+/// blocks go through several tiles; one, two and four warpgroups that take the same queries.
+TEST(GpuCodePasses, AnswerForEveryWidthAndGrid) {
+    if (no_device()) GTEST_SKIP() << kNoDevice;
+    if (!has_wgmma()) GTEST_SKIP() << kNoWgmma;
+    for (const std::size_t dim :
+         {1U, 32U, 33U, 64U, 80U, 96U, 128U, 130U, 160U, 176U, 192U, 224U, 256U, 288U, 320U}) {
+        const TempDir dir;
+        const auto model = make_model(dir / "model", random_entries(3000, dim, dim));
+        for (const int processors : {1, 3, 132}) {
+            const auto shard = shard_on_processors(model, processors, true);
+            ASSERT_GT(shard->code_capacity(), 0U);
+            for (const std::size_t count : {1U, 64U, 65U, 200U, 300U}) {
+                const auto queries = queries_of(model, count);
+                const std::string what = fmt::format("dim {}, {} processors, {} queries", dim,
+                                                     processors, queries.size());
+                const std::size_t overflowed = expect_code_answers(model, *shard, queries, what);
+                // With few lists or components, more rows come through than a list takes.
+                if (dim <= 32 || processors == 1) continue;
+                EXPECT_EQ(overflowed, 0U) << what;
+            }
+        }
+    }
+}
+
+/// The last tile has one place, since a row of zeros has none. The largest pass.
+TEST(GpuCodePasses, ALastTileOfOneRowAndARowWithoutAPlace) {
+    if (no_device()) GTEST_SKIP() << kNoDevice;
+    if (!has_wgmma()) GTEST_SKIP() << kNoWgmma;
+    const TempDir dir;
+    auto entries = random_entries(511 * kernels::cuda::kCodeTileRows + 2, 50, 5);
+    entries[777].second.assign(50, 0.0F);
+    const auto model = make_model(dir / "model", entries);
+    const auto shard = shard_on_processors(model, 132, true);
+    const auto queries = queries_of(model, kernels::cuda::kMaxCodePass);
+    EXPECT_LT(expect_code_answers(model, *shard, queries, "65,410 rows"), queries.size() / 10);
+}
+
+/// Half the rows are one vector: queries near it overflow, and say so; the others do not.
+TEST(GpuCodePasses, TooManyTiesOverflow) {
+    if (no_device()) GTEST_SKIP() << kNoDevice;
+    if (!has_wgmma()) GTEST_SKIP() << kNoWgmma;
+    const TempDir dir;
+    auto entries = random_entries(40000, 64, 11);
+    const std::vector<float> same = entries[1].second;
+    for (std::size_t row = 1; row < entries.size(); row += 2) {
+        entries[row].first = fmt::format("w{:06}", row);
+        entries[row].second = same;
+        entries[row - 1].first = fmt::format("w{:06}", row - 1);
+    }
+    const auto model = make_model(dir / "model", entries);
+    const auto shard = shard_on_processors(model, 132, true);
+    std::vector<Query> queries;
+    for (Row row = 0; row < 400; ++row) {
+        const auto vector = model.vector(row % 4 == 1 ? 1 : row * 2);
+        queries.push_back({kernels::Cosine{vector_of({vector.begin(), vector.end()})}, 5, {}, {}});
+    }
+    EXPECT_EQ(expect_code_answers(model, *shard, queries, "ties"), queries.size() / 4);
 }
 
 /// Blocks share a query's rows: the fewer processors there are, the more blocks of one query each

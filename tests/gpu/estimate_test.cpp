@@ -196,6 +196,7 @@ void check_passes(std::size_t rows, std::size_t dim) {
                       count,
                       false,
                       1,
+                      1,
                       true,
                       {}};
     if (capacity >= 2) {

@@ -19,6 +19,7 @@
 
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
+#include "kernels/cuda/shard.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/engine_options.hpp"
 #include "kernels/query_vector.hpp"
@@ -276,6 +277,8 @@ TEST(FullSize, ThousandQueriesAreIdentical) {
     expect_identical(*cuda, *cpu, std::span(queries).first(200), 1, "single", &passes);
     // Nothing overflowed: every answer came from a bounded pass.
     EXPECT_EQ(passes.count(kernels::Pass::plane), 1U);
+    EXPECT_EQ(passes.count(kernels::Pass::int8),
+              kernels::cuda::read_device(0)->shape.wgmma ? 1 : 0);
     EXPECT_EQ(passes.count(kernels::Pass::float64), 0U);
     passes.clear();
     const auto vectors = make("cuda", model, {0}, Passes::no_plane);

@@ -263,6 +263,9 @@ class EngineBenchmark {
         std::vector<double> survivors;
         std::vector<double> shares;  // bytes read / bytes of all vectors
     };
+    static bool is_by_codes(const std::optional<kernels::Pass>& pass) {
+        return pass == kernels::Pass::plane || pass == kernels::Pass::int8;
+    }
     void note(Notes& notes, std::span<const kernels::Answer> answers) const {
         notes.pass = answers.back().certificate.pass;
         for (const kernels::Answer& answer : answers) {
@@ -278,7 +281,7 @@ class EngineBenchmark {
         const Series* sgemv = nullptr;
         const Series* ceiling = nullptr;
         std::vector<const Series*> sgemm{};
-        bool planes = false;  // whether an engine searched the planes
+        bool codes = false;  // whether an engine searched codes first
 
         const Series* sgemm_of(std::size_t batch) const {
             for (const Series* series : sgemm) {
@@ -294,8 +297,8 @@ class EngineBenchmark {
         if (sgemv_) peers.sgemv = &all[*sgemv_];
         if (ceiling_) peers.ceiling = &all[*ceiling_];
         for (const std::size_t index : sgemm_) peers.sgemm.push_back(&all[index]);
-        peers.planes = std::ranges::any_of(
-            notes_, [](const Notes& n) { return n.pass == kernels::Pass::plane; });
+        peers.codes =
+            std::ranges::any_of(notes_, [](const Notes& n) { return is_by_codes(n.pass); });
         return peers;
     }
 
@@ -311,7 +314,7 @@ class EngineBenchmark {
         also(!peers.sgemm.empty(), {"x sgemm"});
         also(peers.ceiling != nullptr, {"x ceiling"});
         also(true, {"ms a query", "queries/s", "gain over single", "pass"});
-        also(peers.planes, {"survivors", "p99", "% of bytes", "p99 %"});
+        also(peers.codes, {"survivors", "p99", "% of bytes", "p99 %"});
         return headings;
     }
 
@@ -346,14 +349,14 @@ class EngineBenchmark {
         cell(true, single != nullptr && single != &series,
              [&] { return ratio(single->median() * queries, &series); });
         cells.push_back(notes.pass ? std::string(to_string(*notes.pass)) : "");
-        const bool by_plane = notes.pass == kernels::Pass::plane;
-        cell(peers.planes, by_plane,
+        const bool by_codes = is_by_codes(notes.pass);
+        cell(peers.codes, by_codes,
              [&] { return fmt::format("{:.0f}", bench::median(notes.survivors)); });
-        cell(peers.planes, by_plane,
+        cell(peers.codes, by_codes,
              [&] { return fmt::format("{:.0f}", percentile(notes.survivors, kTail)); });
-        cell(peers.planes, by_plane,
+        cell(peers.codes, by_codes,
              [&] { return fmt::format("{:.2f}", 100 * bench::median(notes.shares)); });
-        cell(peers.planes, by_plane,
+        cell(peers.codes, by_codes,
              [&] { return fmt::format("{:.2f}", 100 * percentile(notes.shares, kTail)); });
         return cells;
     }

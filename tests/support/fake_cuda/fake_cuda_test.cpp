@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -17,7 +18,9 @@
 
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
+#include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/launches.hpp"
+#include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
 #include "tests/support/fake_cuda/fake_cuda.hpp"
 
@@ -409,20 +412,18 @@ class FakeLaunches : public FakeCuda {
         const auto* const packed = upload(rows_);
         padded_ = static_cast<float*>(allocate(kRows * kStride * sizeof(float)));
         inverse_ = static_cast<float*>(allocate(kGroups * kGroupRows * sizeof(float)));
-        model_ = {padded_,
-                  upload(norms_),
-                  inverse_,
-                  upload(ranks_),
-                  upload(uncovered_),
-                  kRows,
-                  7000,
-                  kDim,
-                  kStride,
-                  kGroups,
-                  static_cast<std::uint32_t>(uncovered_.size()),
-                  false,
-                  {},
-                  {}};
+        model_ = {};
+        model_.vectors = padded_;
+        model_.norms = upload(norms_);
+        model_.inverse_norms = inverse_;
+        model_.ranks = upload(ranks_);
+        model_.uncovered = upload(uncovered_);
+        model_.rows = kRows;
+        model_.first_row = 7000;
+        model_.dim = kDim;
+        model_.stride = kStride;
+        model_.groups = kGroups;
+        model_.uncovered_count = static_cast<std::uint32_t>(uncovered_.size());
         ASSERT_EQ(launch_pad_rows(packed, kRows, kDim, kStride, padded_, stream_), cudaSuccess);
         ASSERT_EQ(launch_invert_norms(model_.norms, kRows, kGroups, kernels::kMinNorm,
                                       kernels::kMaxNorm, inverse_, stream_),
@@ -546,6 +547,60 @@ TEST_F(FakeLaunches, PreparesAShard) {
             ASSERT_EQ(padded[row * kStride + i], i < kDim ? rows_[row * kDim + i] : 0.0F);
         }
     }
+}
+
+TEST_F(FakeLaunches, TilesHoldEveryCoveredRowInOrderOfItsProjection) {
+    constexpr std::uint32_t kUncovered = 10;
+    constexpr std::uint32_t kPlaces = kRows - kUncovered;
+    constexpr std::uint32_t kTiles = code_tiles(kPlaces);
+    constexpr std::uint32_t kWidth = code_width(kDim);
+    DeviceCodeTiles& tiles = model_.code_tiles;
+    tiles = {static_cast<std::int8_t*>(allocate(std::size_t{kTiles} * kCodeTileRows * kWidth)),
+             static_cast<kernels::planes::Int8Range*>(
+                 allocate(kTiles * sizeof(kernels::planes::Int8Range))),
+             static_cast<kernels::planes::Int8Bounds*>(
+                 allocate(kPlaces * sizeof(kernels::planes::Int8Bounds))),
+             static_cast<std::uint32_t*>(allocate(kPlaces * sizeof(std::uint32_t))),
+             kPlaces,
+             kTiles,
+             kWidth};
+    std::size_t scratch_bytes = 0;
+    ASSERT_EQ(code_tiles_scratch_bytes(kRows, scratch_bytes), cudaSuccess);
+    auto* const scratch = static_cast<std::byte*>(allocate(scratch_bytes));
+    ASSERT_EQ(launch_build_code_tiles(model_, scratch, scratch_bytes, stream_), cudaSuccess);
+    const auto rows = download(tiles.rows, kPlaces);
+    const auto bounds = download(tiles.bounds, kPlaces);
+    const auto ranges = download(tiles.ranges, kTiles);
+    const auto codes = download(tiles.codes, std::size_t{kTiles} * kCodeTileRows * kWidth);
+    std::vector<std::uint32_t> seen(rows);
+    std::sort(seen.begin(), seen.end());
+    EXPECT_EQ(std::unique(seen.begin(), seen.end()), seen.end());
+    for (std::uint32_t place = 0; place < kPlaces; ++place) {
+        const std::uint32_t row = rows[place];
+        ASSERT_NE(row % 100, 50U) << "an uncovered row";
+        EXPECT_GE(bounds[place].projection, bounds[place > 0 ? place - 1 : 0].projection);
+        const kernels::planes::Int8Range& range = ranges[place / kCodeTileRows];
+        EXPECT_LE(range.min_projection, bounds[place].projection);
+        EXPECT_GE(range.max_projection, bounds[place].projection);
+        EXPECT_GE(range.max_residual, bounds[place].residual);
+        int largest = 0;
+        for (std::uint32_t i = 0; i < kWidth; ++i) {
+            const int code = codes[std::size_t{place / kCodeTileRows} * kCodeTileRows * kWidth +
+                                   code_offset(kCodeTileRows, place % kCodeTileRows, i)];
+            largest = std::max(largest, std::abs(code));
+            if (i >= kDim) {
+                EXPECT_EQ(code, 0);
+            } else if (std::fabs(rows_[row * kDim + i]) > 0.1F) {
+                EXPECT_EQ(code > 0, rows_[row * kDim + i] > 0) << row << " " << i;
+            }
+        }
+        EXPECT_EQ(largest, 127);
+    }
+    EXPECT_DEATH((void)launch_build_code_tiles(model_, scratch, scratch_bytes - 1, stream_),
+                 "too little scratch");
+    --tiles.places;
+    EXPECT_DEATH((void)launch_build_code_tiles(model_, scratch, scratch_bytes, stream_),
+                 "not every covered row");
 }
 
 TEST_F(FakeLaunches, MultiplyErrsWithinTheBoundAndTheAnswersHold) {
@@ -792,8 +847,15 @@ TEST_F(FakeLaunches, CountsBeyondTheCapacityAndWritesUpToIt) {
     const std::vector<std::uint32_t> ranks(kMany, 0);
     DeviceModel model = model_;
     auto* const inverse = static_cast<float*>(allocate(kManyGroups * kGroupRows * sizeof(float)));
-    model = {upload(vectors), upload(norms), inverse, upload(ranks), nullptr, kMany, 0, kDim,
-             kStride,         kManyGroups,   0,       false,         {},      {}};
+    model.vectors = upload(vectors);
+    model.norms = upload(norms);
+    model.inverse_norms = inverse;
+    model.ranks = upload(ranks);
+    model.uncovered = nullptr;
+    model.uncovered_count = 0;
+    model.rows = kMany;
+    model.first_row = 0;
+    model.groups = kManyGroups;
     ASSERT_EQ(launch_invert_norms(model.norms, kMany, kManyGroups, 1, 10, inverse, stream_),
               cudaSuccess);
     Workspace work = work_;

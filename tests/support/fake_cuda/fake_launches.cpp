@@ -18,6 +18,7 @@
 
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
+#include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/plane_tiles.hpp"
 #include "kernels/planes/cutoff.hpp"
@@ -53,6 +54,12 @@ constexpr std::uint32_t kInlineSteps = 38;
 constexpr std::uint32_t kMaxPlanePassDim = 320;
 /// The largest int8 code.
 constexpr float kInt8Top = 127;
+
+/// Lists of a pass over code tiles, and the rows that they take for a query.
+constexpr std::uint32_t kFakeCodeLists = 8;
+constexpr std::size_t kFakeListed = 3072;
+/// Scratch memory of a row.
+constexpr std::size_t kScratchBytes = 16;
 
 /// Where a shard's vectors may be.
 enum class Vectors { on_device, anywhere };
@@ -475,6 +482,132 @@ struct Int8Rows {
     }
 };
 
+/// The int8 codes of a covered row.
+struct EncodedRow {
+    std::vector<std::int8_t> codes;
+    planes::Int8Bounds bounds;
+
+    EncodedRow(const Shard& shard, std::uint32_t row) : codes(shard.model.dim) {
+        const float* const values = shard.row(row);
+        float largest = 0;
+        for (std::size_t i = 0; i < codes.size(); ++i)
+            largest = std::max(largest, std::fabs(values[i]));
+        double product = 0;
+        double squares = 0;
+        for (std::size_t i = 0; i < codes.size(); ++i) {
+            const float code = std::rint(values[i] * (kInt8Top / largest));
+            if (!std::isnan(code))
+                codes[i] = static_cast<std::int8_t>(std::clamp(code, -kInt8Top, kInt8Top));
+            product += double{values[i]} * codes[i];
+            squares += codes[i] * codes[i];
+        }
+        bounds = planes::int8_bounds(product, squares, shard.norms[row]);
+    }
+};
+
+/// A shard's code tiles.
+struct TileRows {
+    DeviceCodeTiles shape;
+    std::uint32_t dim = 0;
+    std::span<std::int8_t> codes;
+    std::span<planes::Int8Range> ranges;
+    std::span<planes::Int8Bounds> bounds;
+    std::span<std::uint32_t> rows;
+
+    TileRows(const Launch& launch, const DeviceModel& model)
+        : shape(model.code_tiles), dim(model.dim) {
+        launch.require(shape.places == model.rows - model.uncovered_count,
+                       "not every covered row has a place");
+        launch.require(shape.tiles == code_tiles(shape.places) && shape.width == code_width(dim),
+                       "code tiles of another shape than the shard's");
+        launch.require(shape.width <= kMaxCodeWidth, "code tiles too wide");
+        launch.require(!model.vectors_on_host, "code tiles of vectors on the host");
+        codes = launch.device(shape.codes, std::size_t{shape.tiles} * tile_bytes(), "tile codes");
+        ranges = launch.device(shape.ranges, shape.tiles, "tile ranges");
+        bounds = launch.device(shape.bounds, shape.places, "tile bounds");
+        rows = launch.device(shape.rows, shape.places, "tile rows");
+    }
+    std::size_t tile_bytes() const { return std::size_t{kCodeTileRows} * shape.width; }
+    std::int8_t& code(std::uint32_t place, std::uint32_t i) const {
+        return codes[place / kCodeTileRows * tile_bytes() +
+                     code_offset(kCodeTileRows, place % kCodeTileRows, i)];
+    }
+    /// Σ c Q.
+    std::int32_t sum(std::uint32_t place, std::span<const std::int32_t> digits) const {
+        std::int32_t total = 0;
+        for (std::uint32_t i = 0; i < dim; ++i) total += code(place, i) * digits[i];
+        return total;
+    }
+    planes::Int8Range range_of(std::uint32_t place) const {
+        const planes::Int8Bounds own = bounds[place];
+        return {own.projection, own.projection, own.residual};
+    }
+};
+
+/// The k-th largest of some lower bounds, or min_score where that is more.
+double floor_of_bounds(const DeviceQuery& query, std::uint32_t k, std::vector<double> lowers) {
+    std::sort(lowers.begin(), lowers.end(), std::greater<>());
+    const double kth =
+        k <= lowers.size() ? lowers[k - 1] : -std::numeric_limits<double>::infinity();
+    return std::max(kth, query.min_score);
+}
+
+/// Answers a query of a pass over code tiles, as launch_code_pass describes it.
+void answer_by_tiles(const Shard& shard, const TileRows& tiles, const DeviceQuery& query,
+                     const float* raw, std::span<const std::uint32_t> excluded,
+                     std::span<Found> found, DeviceAnswer& answer, std::span<Found> hits) {
+    const std::uint32_t dim = tiles.dim;
+    const Digits digits(raw, query.norm, dim, planes::kOneByteDigit);
+    std::vector<std::int32_t> sums(tiles.shape.places);
+    std::vector<double> sample;
+    const std::uint32_t step = code_sample_step(tiles.shape.tiles);
+    for (std::uint32_t place = 0; place < tiles.shape.places; ++place) {
+        sums[place] = tiles.sum(place, digits.values);
+        const std::uint32_t tile = place / kCodeTileRows;
+        if (tile % step != 0 || !admits(query, shard, tiles.rows[place])) continue;
+        sample.push_back(planes::int8_lower(sums[place], tiles.ranges[tile], digits.facts, dim));
+    }
+    const double first = floor_of_bounds(query, query.k_plus_excluded, std::move(sample));
+    const planes::Int8SumCutoff cutoff = planes::int8_sum_cutoff(digits.facts, first, dim);
+    std::vector<std::uint32_t> listed;
+    std::vector<double> lowers;
+    for (std::uint32_t place = tiles.shape.places; place-- > 0;) {
+        const std::uint32_t row = tiles.rows[place];
+        if (sums[place] < planes::int8_min_sum(cutoff, tiles.ranges[place / kCodeTileRows]) ||
+            !admits(query, shard, row) || contains(excluded, row)) {
+            continue;
+        }
+        listed.push_back(place);
+        lowers.push_back(planes::int8_lower(sums[place], tiles.range_of(place), digits.facts, dim));
+    }
+    const double floor = std::max(first, floor_of_bounds(query, query.k, std::move(lowers)));
+    const planes::Int8SumCutoff last = planes::int8_sum_cutoff(digits.facts, floor, dim);
+    answer = {};
+    answer.floor = floor;
+    const auto consider = [&](std::uint32_t row) {
+        ++answer.rescored;
+        const double score =
+            canonical_score(raw, query.norm, shard.row(row), shard.norms[row], dim);
+        if (!(score >= floor)) return;
+        const std::uint32_t at = answer.found++;
+        if (at < kPlanePassFound) found[at] = {score, row, 0};
+    };
+    for (const std::uint32_t place : listed) {
+        if (sums[place] >= planes::int8_min_sum(last, tiles.range_of(place)))
+            consider(tiles.rows[place]);
+    }
+    for (const std::uint32_t row : shard.uncovered.first(shard.model.uncovered_count)) {
+        if (admits(query, shard, row) && !contains(excluded, row)) consider(row);
+    }
+    answer.survivors = static_cast<std::uint32_t>(listed.size()) + shard.model.uncovered_count;
+    rank(query, found.first(kPlanePassFound), answer, hits);
+    // Any number beyond kFoundCapacity means overflow.
+    if (answer.found > kPlanePassFound || listed.size() > kFakeListed) {
+        answer.hits = 0;
+        answer.found = kFoundCapacity + 1;
+    }
+}
+
 void check_shape(const Launch& launch, const DeviceShape& shape) {
     launch.require(
         shape.processors > 0 && shape.shared_bytes > 0 && shape.shared_bytes_processor > 0,
@@ -630,26 +763,101 @@ cudaError_t launch_build_int8_codes(const DeviceModel& model, cudaStream_t strea
     const Shard shard(launch, model, Vectors::anywhere);
     const Int8Rows int8_codes(launch, model);
     return launch.run([=] {
-        const std::uint32_t dim = shard.model.dim;
         for (std::uint32_t row = 0; row < shard.model.rows; ++row) {
             std::int8_t* const codes = int8_codes.row(row);
             std::fill_n(codes, int8_codes.stride, std::int8_t{0});
             if (!shard.covered(row)) continue;
-            const float* const values = shard.row(row);
-            float largest = 0;
-            for (std::uint32_t i = 0; i < dim; ++i)
-                largest = std::max(largest, std::fabs(values[i]));
-            double product = 0;
-            double squares = 0;
-            for (std::uint32_t i = 0; i < dim; ++i) {
-                const float code = std::rint(values[i] * (kInt8Top / largest));
-                codes[i] = std::isnan(code)
-                               ? std::int8_t{0}
-                               : static_cast<std::int8_t>(std::clamp(code, -kInt8Top, kInt8Top));
-                product += double{values[i]} * codes[i];
-                squares += codes[i] * codes[i];
-            }
-            int8_codes.set_bounds(row, planes::int8_bounds(product, squares, shard.norms[row]));
+            const EncodedRow encoded(shard, row);
+            std::copy(encoded.codes.begin(), encoded.codes.end(), codes);
+            int8_codes.set_bounds(row, encoded.bounds);
+        }
+    });
+}
+
+bool wgmma_is_built() { return true; }
+
+std::uint32_t code_pass_capacity(std::uint32_t dim, const DeviceShape& shape) {
+    if (!shape.wgmma || code_width(dim) > kMaxCodeWidth) return 0;
+    return std::min(tests::fake_cuda::plane_pass_capacity(), kMaxCodePass);
+}
+
+std::size_t code_lists(const DeviceShape&) { return kFakeCodeLists; }
+
+cudaError_t code_tiles_scratch_bytes(std::uint32_t rows, std::size_t& bytes) {
+    bytes = kScratchBytes * rows;
+    return cudaSuccess;
+}
+
+cudaError_t launch_build_code_tiles(const DeviceModel& model, std::byte* scratch,
+                                    std::size_t scratch_bytes, cudaStream_t stream) {
+    const Launch launch(__func__, stream);
+    if (launch.failed()) return launch.code();
+    launch.require(scratch_bytes == kScratchBytes * model.rows, "too little scratch");
+    (void)launch.device(scratch, scratch_bytes, "scratch");
+    const Shard shard(launch, model);
+    const TileRows tiles(launch, model);
+    return launch.run([=] {
+        std::vector<std::pair<float, std::uint32_t>> order;
+        for (std::uint32_t row = shard.model.rows; row-- > 0;) {
+            if (shard.covered(row))
+                order.emplace_back(EncodedRow(shard, row).bounds.projection, row);
+        }
+        if (order.size() != tiles.shape.places) misuse("covered rows without a place");
+        std::stable_sort(order.begin(), order.end(),
+                         [](const auto& a, const auto& b) { return a.first < b.first; });
+        std::fill_n(tiles.codes.begin(), tiles.shape.tiles * tiles.tile_bytes(), std::int8_t{0});
+        for (std::uint32_t place = 0; place < tiles.shape.places; ++place) {
+            const std::uint32_t row = order[place].second;
+            const EncodedRow encoded(shard, row);
+            for (std::uint32_t i = 0; i < tiles.dim; ++i) tiles.code(place, i) = encoded.codes[i];
+            tiles.rows[place] = row;
+            tiles.bounds[place] = encoded.bounds;
+            planes::Int8Range& range = tiles.ranges[place / kCodeTileRows];
+            const planes::Int8Range own = tiles.range_of(place);
+            if (place % kCodeTileRows == 0) range = own;
+            range.min_projection = std::min(range.min_projection, own.min_projection);
+            range.max_projection = std::max(range.max_projection, own.max_projection);
+            range.max_residual = std::max(range.max_residual, own.max_residual);
+        }
+    });
+}
+
+cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& queries,
+                             const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
+    const Launch launch(__func__, stream);
+    if (launch.failed()) return launch.code();
+    check_shape(launch, shape);
+    launch.require(queries.count <= code_pass_capacity(model.dim, shape),
+                   "more queries than code_pass_capacity");
+    launch.require(queries.all_rows, "queries of some rows only");
+    const Shard shard(launch, model);
+    const TileRows tiles(launch, model);
+    const PassQueries pass(launch, queries, model, false, Reads::raw, kMaxCodePass);
+    const std::size_t count = queries.count;
+    const std::size_t max_k = queries.max_k;
+    const CodeWorkspace& own = work.code;
+    (void)launch.device(own.digits, count * tiles.shape.width, "digits of a pass");
+    (void)launch.device(own.facts, count, "facts");
+    (void)launch.device(own.cutoffs, count, "cutoffs");
+    (void)launch.device(own.keys, count * code_sample_keys(tiles.shape.tiles), "keys");
+    (void)launch.device(own.kept, count * kMaxKept, "kept rows");
+    (void)launch.device(own.kept_counts, count, "counts of kept rows");
+    (void)launch.device(own.counts, kFakeCodeLists, "counts of lists");
+    (void)launch.device(own.lists, std::size_t{kFakeCodeLists} * kCodeListRoom, "lists");
+    const auto floors = launch.device(own.floors, count, "floors of a pass");
+    const auto all_found = launch.device(work.found, kPlanePassFound, "found");
+    const auto answers = launch.pinned(work.answers, count, "answers");
+    const auto all_hits = launch.pinned(work.hits, count * queries.max_k, "hits");
+    return launch.run([=] {
+        pass.check(shard);
+        for (std::uint32_t q = 0; q < pass.count; ++q) {
+            const DeviceQuery& query = pass.queries[q];
+            if (query.k == 0 || query.k > max_k) misuse("k is 0 or beyond max_k");
+            if (query.k_plus_excluded > kMaxPlanePassKPlusExcluded)
+                misuse("k and excluded rows are beyond kMaxPlanePassKPlusExcluded");
+            answer_by_tiles(shard, tiles, query, pass.raw_of(q), pass.excluded_by(query), all_found,
+                            answers[q], all_hits.subspan(std::size_t{q} * max_k, max_k));
+            floors[q] = answers[q].floor;
         }
     });
 }
