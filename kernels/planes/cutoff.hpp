@@ -91,9 +91,10 @@ struct Int8Bounds {
 };
 
 /// Computes Int8Bounds of a row x with codes c. `product`: Σ x c in float64 (each product exact,
-/// summed in any order); `squares`: Σ c²; `norm`: the row's.
+/// summed in any order); `squares`: Σ c²; `norm`: the row's. A damaged row, whose product is NaN,
+/// gets bounds that rule it out nowhere and make no threshold.
 GLOVED_HOST_DEVICE inline Int8Bounds int8_bounds(double product, double squares, double norm) {
-    const double projection = product / norm;
+    const double projection = product >= 0 ? product / norm : 0;
     const double left = squares - projection * projection;
     const double residual = sqrt((left > 0 ? left : 0) + 8e-12 * squares);
     return {static_cast<float>(projection * (1 - 0x1p-20)),
@@ -168,7 +169,7 @@ GLOVED_HOST_DEVICE inline std::int32_t int8_min_sum(const Int8SumCutoff& cutoff,
 }
 
 /// Lower bound on the canonical score of a row with this sum Σ c Q and with bounds in this range;
-/// the query has one-byte digits (§9). -infinity if it would be below 0.
+/// the query has one-byte digits (§9). -infinity if it would not be above 0.
 GLOVED_HOST_DEVICE inline double int8_lower(std::int32_t sum, const Int8Range& rows,
                                             const DigitFacts& digits, std::size_t dim) {
     const double min_projection = rows.min_projection;
@@ -180,7 +181,9 @@ GLOVED_HOST_DEVICE inline double int8_lower(std::int32_t sum, const Int8Range& r
     const double left = (1 - to_code) * (1 + to_code);
     const double across = sqrt(left > 0 ? left : 0);
     const double length = sqrt(min_projection * min_projection + residual * residual);
-    return (to_code * min_projection - across * residual) / length - (score_slack(dim) + 1e-12);
+    const double lower =
+        (to_code * min_projection - across * residual) / length - (score_slack(dim) + 1e-12);
+    return lower > 0 ? lower : -HUGE_VAL;
 }
 
 /// What `row_upper` needs of a query.

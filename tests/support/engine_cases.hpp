@@ -563,4 +563,30 @@ TEST_P(DamagedRows, LeaveNothingBehindForTheNextQuery) {
     if (GetParam().after) GetParam().after();
 }
 
+/// What a damaged row was: codes of its other components are as near as can be, and must not count
+/// for a threshold.
+TEST_P(DamagedRows, MakeNoThresholdForWhatTheyWere) {
+    constexpr Row kRows = 3000;
+    constexpr std::size_t kDim = 20;
+    const TempDir dir;
+    auto entries = random_entries(kRows, kDim, 22);
+    for (Row row = 0; row < kRows; ++row) entries[row].first = std::to_string(100'000 + row);
+    const std::vector<std::uint32_t> damaged = {500, 1717};
+    // A row whose code is longer than all others.
+    for (float& value : entries[damaged[1]].second) value = value < 0 ? -0.4F : 0.4F;
+    make_model(dir / "model", entries);
+    const format::Model model = damage_rows(dir / "model", damaged);
+    auto engine = GetParam().make(model);
+    const std::vector<Query> queries(
+        20, Query{kernels::Cosine{vector_of(entries[damaged[1]].second)}, 1, {}, {}});
+    const auto wanted =
+        oracle_answer(model, queries[0], oracle_scores(model, entries[damaged[1]].second));
+    for (const std::size_t count : {std::size_t{1}, queries.size()}) {
+        for (const Answer& answer : run_all(*engine, std::span(queries).first(count)))
+            expect_identical(answer.hits, wanted, std::to_string(count) + " queries");
+    }
+    engine.reset();
+    if (GetParam().after) GetParam().after();
+}
+
 }  // namespace gloved::tests

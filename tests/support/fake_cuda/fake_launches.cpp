@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -797,10 +798,12 @@ cudaError_t launch_build_code_tiles(const DeviceModel& model, std::byte* scratch
     const Shard shard(launch, model);
     const TileRows tiles(launch, model);
     return launch.run([=] {
-        std::vector<std::pair<float, std::uint32_t>> order;
+        // In the order of the bits, as the GPU sorts: NaN, of a damaged row, comes last.
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> order;
         for (std::uint32_t row = shard.model.rows; row-- > 0;) {
-            if (shard.covered(row))
-                order.emplace_back(EncodedRow(shard, row).bounds.projection, row);
+            if (!shard.covered(row)) continue;
+            const float projection = EncodedRow(shard, row).bounds.projection;
+            order.emplace_back(std::bit_cast<std::uint32_t>(projection), row);
         }
         if (order.size() != tiles.shape.places) misuse("covered rows without a place");
         std::stable_sort(order.begin(), order.end(),
