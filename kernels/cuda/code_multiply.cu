@@ -404,9 +404,10 @@ cudaError_t run(const DeviceModel& model, const DeviceQueries& queries, Job job,
     // one before it by a bit, so nobody may wait for a phase before the one before it is over.
     job.stages -= job.stages % job.grid.turns();
     const std::size_t shared = digit_bytes + job.stages * kTileBytes;
-    // An attribute per device; setting it each time costs little.
+    // An attribute per device; setting it each time costs little. Always the same, since launches
+    // of other engines may come between this and the next line.
     if (const auto error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                static_cast<int>(shared));
+                                                static_cast<int>(shape.shared_bytes - kStatic));
         error != cudaSuccess) {
         return error;
     }
