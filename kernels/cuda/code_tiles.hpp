@@ -62,5 +62,9 @@ inline constexpr std::uint32_t kKeysOfTile = 4;
 constexpr std::uint32_t code_sample_keys(std::uint32_t tiles) {
     return code_sample_tiles(tiles) * kKeysOfTile;
 }
+/// The largest number of keys of a query for that many tiles or fewer.
+constexpr std::uint32_t max_code_sample_keys(std::uint32_t tiles) {
+    return (tiles < 2 * kMinSampleTiles ? tiles : 2 * kMinSampleTiles) * kKeysOfTile;
+}
 
 }  // namespace gloved::kernels::cuda

@@ -95,17 +95,15 @@ class MemoryNeeds {
     std::size_t limit_bytes_;
 };
 
-/// The residency that takes most memory of those that fit: first without codes of one byte, then
-/// without vectors, then with shorter batches, and last with the plane alone.
-Residency choose_residency(const MemoryNeeds& memory, const EngineOptions& options) {
-    const bool planes = options.planes;
-    Residency residency{.vectors = true,
-                        .plane = planes,
-                        .int8_codes = planes,
-                        .code_tiles = planes && options.int8_pass};
+/// The residency that is fastest of those that fit: first without code tiles, then without codes of
+/// one byte, then without vectors, then with shorter batches, and last with the plane alone.
+Residency choose_residency(const MemoryNeeds& memory, bool planes, bool code_tiles) {
+    Residency residency{
+        .vectors = true, .plane = planes, .int8_codes = planes, .code_tiles = code_tiles};
     if (memory.fits(residency)) return residency;
-    residency.int8_codes = false;
     residency.code_tiles = false;
+    if (code_tiles && memory.fits(residency)) return residency;
+    residency.int8_codes = false;
     if (memory.fits(residency) || !planes) return residency;
     residency.vectors = false;
     residency.int8_codes = true;
@@ -146,7 +144,12 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
     plan.context_ms = ms_since(begun);
 
     const MemoryNeeds memory(plan, model.dim(), options.gpu_memory_bytes);
-    plan.residency = choose_residency(memory, options);
+    // A pass of many queries is of one kind on all devices.
+    const bool code_tiles = options.planes && options.int8_pass &&
+                            std::ranges::all_of(plan.parts, [](const auto& part) {
+                                return part.tiles_scratch_bytes > 0;
+                            });
+    plan.residency = choose_residency(memory, options.planes, code_tiles);
     // Refused here, with advice, rather than by an allocation that fails.
     if (const DeviceFacts* device = memory.too_small(plan.residency)) {
         const std::size_t available = memory.available(*device);

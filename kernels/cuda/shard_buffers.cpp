@@ -62,11 +62,12 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.plane_keys, n.plane_pass * n.keys);
     entry(b.plane_survivors, n.plane_pass * kPlanePassSurvivors);
     entry(b.plane_counters, n.plane_pass);
-    entry(b.code_digits, n.code_pass * n.code_width);
+    // Room for queries that fill the last panel.
+    entry(b.code_digits, kMaxCodePass * n.code_width, n.code_pass > 0);
     entry(b.code_facts, n.code_pass);
     entry(b.code_floors, n.code_pass);
     entry(b.code_cutoffs, n.code_pass);
-    entry(b.code_keys, n.code_pass * code_sample_keys(static_cast<std::uint32_t>(n.tiles)));
+    entry(b.code_keys, n.code_pass * max_code_sample_keys(static_cast<std::uint32_t>(n.tiles)));
     entry(b.code_kept, n.code_pass * kMaxKept);
     entry(b.code_kept_counts, n.code_pass);
     entry(b.code_counts, n.code_lists);

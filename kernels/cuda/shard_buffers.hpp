@@ -24,7 +24,8 @@ struct Residency {
     /// Instead of int8_codes, the same codes in tiles for tensor cores, on the device, where such a
     /// pass can serve the shard.
     bool code_tiles = false;
-    std::uint32_t max_batch = kMaxPlanePass;  ///< maximum number of queries of a plane pass
+    std::uint32_t max_batch = kMaxPlanePass;  ///< maximum number of queries of a pass over the
+                                              ///< plane
 };
 
 /// Offsets in bytes, in the input buffer, of the arrays of DeviceQueries, which are copied to the

@@ -17,6 +17,7 @@
 #include "common/format/planes.hpp"
 #include "common/result.hpp"
 #include "kernels/bounds.hpp"
+#include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/shard.hpp"
 #include "kernels/cuda/shard_buffers.hpp"
@@ -235,6 +236,24 @@ TEST_F(CudaHost, AShardUsesNoMoreMemoryThanItNeeds) {
                     EXPECT_LT(needed, used + (used >> 3)) << bits;
                 }
             }
+        }
+    }
+}
+
+/// Fewer places than planned may mean a larger sample: one tile less, and its step halves.
+TEST_F(CudaHost, CodeTilesOfFewerPlacesNeedNoMoreMemory) {
+    using namespace kernels::cuda;
+    const auto device = read_device(0);
+    ASSERT_TRUE(device);
+    const Residency residency{
+        .vectors = true, .plane = true, .int8_codes = true, .code_tiles = true};
+    for (const std::size_t tiles : {std::size_t{2}, std::size_t{512}, std::size_t{1024}}) {
+        const std::size_t rows = (tiles - 1) * kCodeTileRows + 1;
+        const std::size_t needed = Shard::bytes_needed(rows, 8, device->shape, residency);
+        for (const std::size_t uncovered : {std::size_t{0}, std::size_t{1}, rows}) {
+            EXPECT_LE(device_bytes(ShardSizes(rows, 8, uncovered, device->shape, residency)),
+                      needed)
+                << tiles << " " << uncovered;
         }
     }
 }
