@@ -108,8 +108,8 @@ struct Certificate {
     /// Bytes of codes and of vectors that this query's pass read for it, each counted once,
     /// even if other queries shared the pass.
     std::uint64_t read_bytes = 0;
-    /// Every row that was not rescored has a canonical score below this; -infinity if all were
-    /// rescored.
+    /// Every eligible row that was not rescored has a canonical score below this; -infinity if all
+    /// were rescored.
     double rejected_below = -std::numeric_limits<double>::infinity();
     Pass pass = Pass::float32;  ///< the pass that gave the answer
     /// Whether codes were read first, but ruled out so few rows that `pass` had to answer instead.
