@@ -16,8 +16,11 @@ struct EngineOptions {
     bool planes = true;
     /// cuda: use the plane even for a small model, whose vectors are read faster. For tests.
     bool planes_always = false;
-    /// cuda: answer batches by int8 codes where the device can. For tests.
+    /// cuda: answer batches by int8 codes where the device has room for them. For tests.
     bool int8_pass = true;
+    /// cuda: multiply int8 codes by the products of whole warpgroups (wgmma), where the device has
+    /// them; otherwise by those of a warp, as on every other device. For tests and for measuring.
+    bool wgmma = true;
     /// cpu: name of the instruction set (see simd_names); empty: the processor's best.
     std::string simd = {};
     /// cuda: numbers of the devices; rows are split evenly between them. A device that is named

@@ -67,23 +67,24 @@ __global__ __launch_bounds__(kThreads) void write_keys(DeviceModel model, std::u
 /// place.
 __global__ __launch_bounds__(kThreads) void fill_tiles(DeviceModel model,
                                                        const std::uint32_t* sorted) {
-    __shared__ __align__(kCoreWidth) std::int8_t codes[kFillRows][kMaxCodeWidth];
+    extern __shared__ __align__(16) std::int8_t codes[];  // (kFillRows, width)
     const DeviceCodeTiles& tiles = model.code_tiles;
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
     const std::uint32_t first = blockIdx.x * kFillRows;
     const std::uint32_t place = first + warp;
+    std::int8_t* const own = codes + warp * tiles.width;
     if (place < tiles.places) {
         const std::uint32_t row = sorted[place];
-        const planes::Int8Bounds bounds = encode_int8(
-            model, row, lane, tiles.width,
-            [&](unsigned i, int code) { codes[warp][i] = static_cast<std::int8_t>(code); });
+        const planes::Int8Bounds bounds =
+            encode_int8(model, row, lane, tiles.width,
+                        [&](unsigned i, int code) { own[i] = static_cast<std::int8_t>(code); });
         if (lane == 0) {
             tiles.rows[place] = row;
             tiles.bounds[place] = bounds;
         }
     } else {
-        for (unsigned i = lane; i < tiles.width; i += kWarp) codes[warp][i] = 0;
+        for (unsigned i = lane; i < tiles.width; i += kWarp) own[i] = 0;
     }
     __syncthreads();
     std::int8_t* const tile =
@@ -94,7 +95,7 @@ __global__ __launch_bounds__(kThreads) void fill_tiles(DeviceModel model,
         const std::uint32_t from = i / kFillRows * kCoreWidth;
         *reinterpret_cast<uint4*>(tile +
                                   code_offset(kCodeTileRows, first % kCodeTileRows + row, from)) =
-            *reinterpret_cast<const uint4*>(&codes[row][from]);
+            *reinterpret_cast<const uint4*>(codes + row * tiles.width + from);
     }
 }
 
@@ -155,8 +156,8 @@ cudaError_t launch_build_code_tiles(const DeviceModel& model, std::byte* scratch
         error != cudaSuccess) {
         return error;
     }
-    fill_tiles<<<tiles.tiles*(kCodeTileRows / kFillRows), kThreads, 0, stream>>>(model,
-                                                                                 rows.Current());
+    const unsigned fill_blocks = tiles.tiles * (kCodeTileRows / kFillRows);
+    fill_tiles<<<fill_blocks, kThreads, kFillRows * tiles.width, stream>>>(model, rows.Current());
     if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
     find_ranges<<<(tiles.tiles + kWarps - 1) / kWarps, kThreads, 0, stream>>>(tiles);
     return cudaGetLastError();

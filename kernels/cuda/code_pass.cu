@@ -1,5 +1,5 @@
 // A pass over code tiles for many queries: its schedule, its thresholds and the canonical scores of
-// the rows that come through. code_multiply.cu has the products.
+// the rows that come through. code_multiply_wgmma.cu and code_multiply_mma.cu have the products.
 //
 // First a sample of the tiles: the k-th largest lower bound on the scores of its rows is a query's
 // first threshold. Then an eighth of the tiles, whose rows raise the threshold, and then the rest.
@@ -22,7 +22,8 @@ constexpr unsigned kWarps = kThreads / kWarp;
 /// The first part is every 2^kFirstShift-th tile.
 constexpr std::uint32_t kFirstShift = 3;
 
-/// The shape of blocks that work on one query each.
+/// The shape of blocks that work on one query each. Their memory fits into the 64 KB of compute
+/// capability 7.5.
 template <unsigned kBlockThreads, std::uint32_t kRoom>
 struct QueryBlock {
     static constexpr unsigned kThreads = kBlockThreads;
@@ -30,12 +31,12 @@ struct QueryBlock {
     static constexpr std::uint32_t kMaxListed = kRoom;
 };
 /// For few queries, each of which must be fast.
-using WideBlock = QueryBlock<1024, 8192>;
+using WideBlock = QueryBlock<1024, 7168>;
 constexpr std::uint32_t kMaxWideQueries = 256;
 /// For many queries: more blocks at the same time.
 using UsualBlock = QueryBlock<256, 4096>;
 /// For many queries that ask for more hits, so that more rows come through.
-using RoomyBlock = QueryBlock<256, 8192>;
+using RoomyBlock = QueryBlock<256, 7168>;
 constexpr std::uint32_t kMaxUsualK = 40;
 /// Rows of a query that may be scored; more overflow.
 constexpr std::uint32_t kMaxLeft = kPlanePassFound;
@@ -289,9 +290,7 @@ cudaError_t load_code_pass_kernels() {
                      finish<RoomyBlock>);
 }
 
-std::uint32_t code_pass_capacity(std::uint32_t dim, const DeviceShape& shape) {
-    return shape.wgmma && code_width(dim) <= kMaxCodeWidth ? kMaxCodePass : 0;
-}
+std::uint32_t code_pass_capacity() { return kMaxCodePass; }
 
 std::size_t code_lists(const DeviceShape& shape) {
     // A grid has at most one block a processor or, for the largest pass, one block a panel.
@@ -303,7 +302,12 @@ std::size_t code_lists(const DeviceShape& shape) {
 
 cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& queries,
                              const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
-    const CodeGrid grid(queries.count, shape);
+    const CodeGrid grid(queries.count, model.code_tiles.width, shape);
+    const bool filtered = queries.any_rank || !queries.all_rows;
+    const auto multiply = [&](const CodePart& part, bool is_sample) {
+        const auto by = shape.wgmma ? multiply_by_wgmma : multiply_by_mma;
+        return by(model, queries, {part, grid, is_sample, filtered}, work.code, shape, stream);
+    };
     const std::uint32_t tiles = model.code_tiles.tiles;
     std::uint32_t sample_shift = 0;
     while ((1U << sample_shift) < code_sample_step(tiles)) ++sample_shift;
@@ -322,7 +326,7 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
         const auto set = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                               static_cast<int>(shared));
         if (set != cudaSuccess) return set;
-        return launch_early(kernel, queries.count, threads, shared, stream, model, queries,
+        return launch_early(shape, kernel, queries.count, threads, shared, stream, model, queries,
                             arguments...);
     };
     const auto with_block = [&](auto use) {
@@ -332,11 +336,11 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
     prepare<<<(grid.padded() + kWarps - 1) / kWarps, kThreads, 0, stream>>>(
         model, queries, grid.padded(), work.code);
     error = cudaGetLastError();
-    then([&] { return multiply_sample(model, queries, sample, grid, work.code, shape, stream); });
+    then([&] { return multiply(sample, true); });
     then([&] {
         return for_each_query(first_floor, kThreads, 0, code_sample_keys(tiles), work.code);
     });
-    then([&] { return multiply_to_lists(model, queries, first, grid, work.code, shape, stream); });
+    then([&] { return multiply(first, false); });
     then([&] {
         return with_block([&](auto block) {
             using Block = decltype(block);
@@ -344,7 +348,7 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
                                   work.code);
         });
     });
-    then([&] { return multiply_to_lists(model, queries, rest, grid, work.code, shape, stream); });
+    then([&] { return multiply(rest, false); });
     then([&] {
         return with_block([&](auto block) {
             using Block = decltype(block);

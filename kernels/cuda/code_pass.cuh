@@ -1,5 +1,5 @@
-// What code_pass.cu and code_multiply.cu share: the two halves of a pass over code tiles.
-// code_pass.cu finds thresholds and answers; code_multiply.cu multiplies codes.
+// What the two halves of a pass over code tiles share: code_pass.cu finds thresholds and answers;
+// code_multiply_wgmma.cu and code_multiply_mma.cu multiply codes, each for some devices.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,12 @@ struct CodeGrid {
     std::uint32_t panels = 0;
     std::uint32_t ranges = 0;
 
-    CodeGrid(std::uint32_t count, const DeviceShape& shape) {
+    /// `width`: bytes of a row's codes.
+    CodeGrid(std::uint32_t count, std::uint32_t width, const DeviceShape& shape) {
         const std::uint32_t blocks = (count + kCodeBlockQueries - 1) / kCodeBlockQueries;
-        columns = blocks > 2 ? kWarpgroups : blocks;
+        // Tiles in pieces come with the digits for each piece, which warpgroups that take turns
+        // would each have to copy.
+        columns = blocks > 2 || width > kMaxWholeWidth ? kWarpgroups : blocks;
         panels = (blocks + columns - 1) / columns;
         const auto processors = static_cast<std::uint32_t>(shape.processors);
         ranges = processors > panels ? processors / panels : 1;
@@ -45,14 +48,24 @@ struct CodeGrid {
     GLOVED_HOST_DEVICE std::uint32_t lists() const { return ranges * turns() * kThreadsOfQuery; }
 };
 
-/// Multiplies the tiles of a sample with all queries, and writes keys.
-cudaError_t multiply_sample(const DeviceModel& model, const DeviceQueries& queries,
-                            const CodePart& part, const CodeGrid& grid, const CodeWorkspace& work,
-                            const DeviceShape& shape, cudaStream_t stream);
-/// Multiplies the tiles of a part with all queries, and appends the rows that reach a query's
-/// cutoff to its lists, which begin empty.
-cudaError_t multiply_to_lists(const DeviceModel& model, const DeviceQueries& queries,
-                              const CodePart& part, const CodeGrid& grid, const CodeWorkspace& work,
-                              const DeviceShape& shape, cudaStream_t stream);
+/// What a launch multiplies, beside its model and queries, and what becomes of the sums.
+struct Job {
+    CodePart part;
+    CodeGrid grid;
+    bool sample = false;       ///< writes keys; otherwise appends the rows that reach a query's
+                               ///< cutoff to its lists, which begin empty
+    bool filtered = false;     ///< whether any query's filter excludes rows
+    std::uint32_t stages = 0;  ///< parts of a block's shared memory that are filled in turn; set
+                               ///< by the functions below
+};
+
+/// Multiplies the tiles of a part with all queries.
+cudaError_t multiply_by_wgmma(const DeviceModel& model, const DeviceQueries& queries,
+                              const Job& job, const CodeWorkspace& work, const DeviceShape& shape,
+                              cudaStream_t stream);
+/// As multiply_by_wgmma, on every device.
+cudaError_t multiply_by_mma(const DeviceModel& model, const DeviceQueries& queries, const Job& job,
+                            const CodeWorkspace& work, const DeviceShape& shape,
+                            cudaStream_t stream);
 
 }  // namespace gloved::kernels::cuda

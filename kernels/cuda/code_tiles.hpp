@@ -24,8 +24,8 @@ inline constexpr std::uint32_t kCoreWidth = 16;
 inline constexpr std::uint32_t kCoreBytes = 8 * kCoreWidth;
 /// Components that one instruction multiplies.
 inline constexpr std::uint32_t kCodeStep = 32;
-/// Largest width for which there are kernels.
-inline constexpr std::uint32_t kMaxCodeWidth = 320;
+/// Largest width for which a block copies whole tiles, and keeps the digits of its queries.
+inline constexpr std::uint32_t kMaxWholeWidth = 320;
 
 /// Bytes of a row's codes in a tile: dim, padded with zeros.
 constexpr std::uint32_t code_width(std::uint32_t dim) {

@@ -195,12 +195,13 @@ __device__ inline void let_next_start() {
 #endif
 }
 
-/// Launches a kernel that may start before the stream's previous kernel ends. The kernel must call
-/// wait_for_previous before it reads results of the previous one. `shared`: bytes of dynamic shared
-/// memory. For compute capability 9.0 and up.
+/// Launches a kernel that may start before the stream's previous kernel ends, where the device can
+/// do that. The kernel must call wait_for_previous before it reads results of the previous one.
+/// `shared`: bytes of dynamic shared memory.
 template <class... Parameters, class... Arguments>
-cudaError_t launch_early(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
-                         std::size_t shared, cudaStream_t stream, Arguments... arguments) {
+cudaError_t launch_early(const DeviceShape& shape, void (*kernel)(Parameters...), dim3 blocks,
+                         dim3 threads, std::size_t shared, cudaStream_t stream,
+                         Arguments... arguments) {
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;
@@ -210,7 +211,8 @@ cudaError_t launch_early(void (*kernel)(Parameters...), dim3 blocks, dim3 thread
     config.dynamicSmemBytes = shared;
     config.stream = stream;
     config.attrs = &attribute;
-    config.numAttrs = 1;
+    // Other code has no wait_for_previous.
+    config.numAttrs = shape.bulk_copies ? 1 : 0;
     return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
 }
 

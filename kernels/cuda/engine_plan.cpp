@@ -132,24 +132,19 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
         auto device = read_device((*devices)[plan.parts.size()]);
         if (!device) return device.error();
         if (Status done = check_shard_rows(rows.size()); !done) return done.error();
+        if (!options.wgmma) device->shape.wgmma = false;
         std::size_t scratch_bytes = 0;
-        if (code_pass_capacity(static_cast<std::uint32_t>(model.dim()), device->shape) > 0) {
-            const auto count = static_cast<std::uint32_t>(rows.size());
-            Status asked =
-                check(code_tiles_scratch_bytes(count, scratch_bytes), "code_tiles_scratch_bytes");
-            if (!asked) return asked.error();
-        }
+        const auto count = static_cast<std::uint32_t>(rows.size());
+        Status asked =
+            check(code_tiles_scratch_bytes(count, scratch_bytes), "code_tiles_scratch_bytes");
+        if (!asked) return asked.error();
         plan.parts.push_back({*std::move(device), rows, scratch_bytes});
     }
     plan.context_ms = ms_since(begun);
 
     const MemoryNeeds memory(plan, model.dim(), options.gpu_memory_bytes);
-    // A pass of many queries is of one kind on all devices.
-    const bool code_tiles = options.planes && options.int8_pass &&
-                            std::ranges::all_of(plan.parts, [](const auto& part) {
-                                return part.tiles_scratch_bytes > 0;
-                            });
-    plan.residency = choose_residency(memory, options.planes, code_tiles);
+    plan.residency =
+        choose_residency(memory, options.planes, options.planes && options.int8_pass);
     // Refused here, with advice, rather than by an allocation that fails.
     if (const DeviceFacts* device = memory.too_small(plan.residency)) {
         const std::size_t available = memory.available(*device);

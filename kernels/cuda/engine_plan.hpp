@@ -27,7 +27,7 @@ struct EnginePlan {
     struct Part {
         DeviceFacts device;
         RowRange rows;  ///< not empty; begins with a whole group of kGroupRows
-        /// Device memory that building code tiles takes for a while; 0: the device has none.
+        /// Device memory that building code tiles takes for a while.
         std::size_t tiles_scratch_bytes = 0;
     };
     std::vector<Part> parts;  ///< one for each shard

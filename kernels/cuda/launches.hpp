@@ -24,7 +24,7 @@
 // For one query `plane_scan` writes an upper bound for every row and finds the floor from canonical
 // scores; select collects rows by their bounds. For many queries `plane_pass` does all steps, part
 // after part of the plane, and raises the cutoffs in between. `code_pass` does the same with
-// codes of one byte in place of 4 bits, on the tensor cores of compute capability 9.0.
+// codes of one byte in place of 4 bits.
 //
 // tests/support/fake_cuda has these functions and the runtime for tests without a GPU.
 #pragma once
@@ -309,6 +309,7 @@ cudaError_t load_kernels();
 /// Load the kernels of one source file each.
 cudaError_t load_build_code_tiles_kernels();
 cudaError_t load_build_int8_codes_kernels();
+cudaError_t load_code_multiply_mma_kernels();
 cudaError_t load_code_pass_kernels();
 cudaError_t load_estimate_kernels();
 cudaError_t load_multiply_kernels();
@@ -365,9 +366,8 @@ cudaError_t launch_build_int8_codes(const DeviceModel& model, cudaStream_t strea
 cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& queries,
                               const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
 
-/// Maximum number of queries of one launch_code_pass; 0: it cannot serve rows of that dim on that
-/// device.
-std::uint32_t code_pass_capacity(std::uint32_t dim, const DeviceShape& shape);
+/// Maximum number of queries of one launch_code_pass.
+std::uint32_t code_pass_capacity();
 
 /// Number of lists of CodeWorkspace.
 std::size_t code_lists(const DeviceShape& shape);

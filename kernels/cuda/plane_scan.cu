@@ -323,11 +323,8 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
         }
     };
     if (const auto error = run(); error != cudaSuccess) return error;
-    if (shape.bulk_copies)
-        return launch_early(plane_floor, 1, kFloorThreads, 0, stream, model, queries, floor, warps,
-                            work);
-    plane_floor<<<1, kFloorThreads, 0, stream>>>(model, queries, floor, warps, work);
-    return cudaGetLastError();
+    return launch_early(shape, plane_floor, 1, kFloorThreads, 0, stream, model, queries, floor,
+                        warps, work);
 }
 
 }  // namespace gloved::kernels::cuda

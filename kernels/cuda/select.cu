@@ -385,9 +385,9 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
     const auto kernel = source == SelectSource::stored_scores ? collect<SelectSource::stored_scores>
                         : by_row                              ? collect<SelectSource::uppers>
                                                               : collect<SelectSource::maxima>;
-    if ((by_warps || by_row) && shape.bulk_copies)
-        return launch_early(kernel, blocks, kCollectThreads, 0, stream, model, queries, inlined,
-                            by_warps ? warps : 0, work);
+    if (by_warps || by_row)
+        return launch_early(shape, kernel, blocks, kCollectThreads, 0, stream, model, queries,
+                            inlined, by_warps ? warps : 0, work);
     kernel<<<blocks, kCollectThreads, 0, stream>>>(model, queries, inlined, by_warps ? warps : 0,
                                                    work);
     return cudaGetLastError();

@@ -101,7 +101,7 @@ ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t unco
     pass = std::max<std::size_t>(float16_pass, 1);
     const bool int8_on_host = held.int8_codes && !held.vectors && dim <= kMaxInt8Dim;
     if (held.code_tiles && held.vectors)
-        code_pass = std::min(code_pass_capacity(width, shape), held.max_batch);
+        code_pass = std::min(code_pass_capacity(), held.max_batch);
     if (code_pass > 0) {
         places = rows - uncovered;
         tiles = code_tiles(places);

@@ -75,7 +75,7 @@ EnginePath plane_path(const std::string& name, std::vector<int> devices, const S
         auto engine = require_engine("cuda", model, options);
         const kernels::GpuFacts facts = facts_of(*engine);
         if (!facts.holds_plane || facts.holds_vectors != (bytes == 0) ||
-            (int8_pass && model.dim() <= 320 && facts.int8_pass_queries == 0)) {
+            (int8_pass && facts.int8_pass_queries == 0)) {
             throw std::runtime_error("the engine does not hold what it should");
         }
         return engine;

@@ -21,7 +21,7 @@ using verify::Check;
 
 class VerifyCuda : public testing::Test {
   protected:
-    /// What is said of cuda, without planes and with them.
+    /// What is said of cuda, without planes, with them, and without wgmma.
     std::vector<Check> cuda() const {
         std::vector<Check> checks;
         const Status status =
@@ -29,9 +29,10 @@ class VerifyCuda : public testing::Test {
                                   [&](const Check& check) { checks.push_back(check); });
         EXPECT_TRUE(status);
         EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{}) << fake_cuda::describe(fake_cuda::live());
-        checks.erase(checks.begin(), checks.end() - 2);
+        checks.erase(checks.begin(), checks.end() - 3);
         EXPECT_EQ(checks[0].name, "engine cuda");
         EXPECT_EQ(checks[1].name, "engine cuda plane");
+        EXPECT_EQ(checks[2].name, "engine cuda mma plane");
         return checks;
     }
 

@@ -69,6 +69,7 @@ Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
     options.devices = {settings.device};
     options.pin = settings.pin;
     options.planes = settings.planes;
+    options.wgmma = settings.wgmma;
     options.gpu_memory_bytes = settings.gpu_memory_bytes;
     options.time_device = true;
     options.log = [&](const std::string& line) { said.emplace_back(ms_since(begin), line); };

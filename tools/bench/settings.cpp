@@ -46,6 +46,7 @@ void read_engine_settings(const cli::CommandLine& line, Settings& settings) {
     settings.simd = line.text("simd");
     settings.pin = line.on_or_off("pin");
     settings.planes = line.on_or_off("planes");
+    settings.wgmma = line.on_or_off("wgmma");
     if (!line.text("gpu-memory").empty())
         settings.gpu_memory_bytes = line.bytes("gpu-memory", 1, 0);
     if (line.given("batches")) settings.batches = parse_batches(line.text("batches"));
@@ -106,6 +107,9 @@ cli::Options describe_options() {
         ("planes", cli::value("on|off", "on"),
          "search a copy of the model with 4 bits per number first, then read only the vectors that "
          "it cannot rule out")  //
+        ("wgmma", cli::value("on|off", "on"),
+         "cuda: use the Hopper GPUs' own instruction for products of codes; off measures the one "
+         "that other GPUs use")  //
         ("gpu-memory", cli::value("BYTES"),
          "cuda: limit on the GPU's memory, e.g. 440M or 6G, where 1G is 1024M (default: all that "
          "is free)")  //

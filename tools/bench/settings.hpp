@@ -39,6 +39,7 @@ struct Settings : RunSettings {
     std::string simd;                           ///< EngineOptions::simd
     bool pin = true;                            ///< EngineOptions::pin
     bool planes = true;                         ///< EngineOptions::planes
+    bool wgmma = true;                          ///< EngineOptions::wgmma
     std::uint64_t gpu_memory_bytes = 0;         ///< 0: all that is free
     std::vector<std::size_t> batches;  ///< sizes of batches to measure; empty: the engine's default
     std::size_t k = 0;                 ///< hits per query

@@ -303,10 +303,14 @@ std::vector<Way> all_ways(const Model& model, std::size_t threads) {
     options.simd.clear();
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {
         if (entry.kind == kernels::EngineKind::cpu) continue;
+        const std::string name(to_string(entry.kind));
         for (const bool planes : {false, true}) {
             options.planes = planes;
-            ways.push_back(make_way(model, entry, std::string(to_string(entry.kind)), options));
+            ways.push_back(make_way(model, entry, name, options));
         }
+        options.wgmma = false;
+        ways.push_back(make_way(model, entry, name + " mma", options));
+        options.wgmma = true;
     }
     return ways;
 }

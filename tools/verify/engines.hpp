@@ -18,7 +18,8 @@ namespace gloved::verify {
 
 /// An engine in one configuration, one way to get answers.
 struct Way {
-    std::string name;  ///< «cpu avx2», «cpu avx2 plane», «cuda», «cuda plane»
+    std::string name;  ///< «cpu avx2», «cpu avx2 plane», «cuda», «cuda plane»,
+                       ///< «cuda mma plane»
     /// Makes the engine. The error `unavailable` means that this build does not have it or this
     /// machine cannot run it.
     std::function<Result<std::unique_ptr<kernels::Engine>>()> make;

@@ -78,8 +78,8 @@ cli::Options describe_options() {
         ("ways", cli::value("LIST"),
          "with --engines: the engines to compare, separated by commas. Each is cuda or cpu SET "
          "(avx512, avx2, neon, baseline), with plane after it if it searches the planes first. "
-         "E.g. "
-         "cpu avx2,cuda plane (default: all that can run here)")  //
+         "cuda mma plane multiplies as GPUs without wgmma do. E.g. cpu avx2,cuda plane (default: "
+         "all that can run here)")  //
         ("reference", cli::value("WAY"),
          "with --engines: the engine to compare the others with, named as in --ways (default: the "
          "first of --ways, or cpu with the best instruction set)")  //

@@ -521,7 +521,6 @@ struct TileRows {
                        "not every covered row has a place");
         launch.require(shape.tiles == code_tiles(shape.places) && shape.width == code_width(dim),
                        "code tiles of another shape than the shard's");
-        launch.require(shape.width <= kMaxCodeWidth, "code tiles too wide");
         launch.require(!model.vectors_on_host, "code tiles of vectors on the host");
         codes = launch.device(shape.codes, std::size_t{shape.tiles} * tile_bytes(), "tile codes");
         ranges = launch.device(shape.ranges, shape.tiles, "tile ranges");
@@ -777,8 +776,7 @@ cudaError_t launch_build_int8_codes(const DeviceModel& model, cudaStream_t strea
 
 bool wgmma_is_built() { return true; }
 
-std::uint32_t code_pass_capacity(std::uint32_t dim, const DeviceShape& shape) {
-    if (!shape.wgmma || code_width(dim) > kMaxCodeWidth) return 0;
+std::uint32_t code_pass_capacity() {
     return std::min(tests::fake_cuda::plane_pass_capacity(), kMaxCodePass);
 }
 
@@ -830,7 +828,7 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     check_shape(launch, shape);
-    launch.require(queries.count <= code_pass_capacity(model.dim, shape),
+    launch.require(queries.count <= code_pass_capacity(),
                    "more queries than code_pass_capacity");
     launch.require(queries.all_rows, "queries of some rows only");
     const Shard shard(launch, model);
