@@ -44,13 +44,12 @@ std::uint64_t own_memory_bytes() {
 /// Rounds a load time to microseconds.
 double to_microsecond(double ms) { return std::round(ms * 1000) / 1000; }
 
-std::array<Fact, 14> facts_of(const kernels::GpuFacts& gpu) {
+std::array<Fact, 13> facts_of(const kernels::GpuFacts& gpu) {
     const std::string held = !gpu.holds_vectors ? "plane"
                              : gpu.holds_plane  ? "vectors and plane"
                                                 : "vectors";
     return {{{"gpu_memory_bytes", gpu.memory_bytes},
              {"gpu_shards", gpu.shards},
-             {"gpu_pass_queries", gpu.pass_queries},
              {"gpu_plane_pass_queries", gpu.plane_pass_queries},
              {"gpu_int8_pass_queries", gpu.int8_pass_queries},
              {"gpu_host_bytes", gpu.host_bytes},

@@ -1,4 +1,4 @@
-// Proven bounds on how far the estimates of a first pass (float32, float16) can be from canonical
+// Proven bounds on how far the estimates of a first pass (float32) can be from canonical
 // scores. Engines skip rows by these bounds. Also how queries are scaled so that the bounds hold.
 //
 // Let u = 2^-24 and n = dim. The pass computes d = fl32(Σ q_i x_i) in some order, and from it, in
@@ -63,29 +63,6 @@ inline float float_cutoff(double threshold, double bound, double query_norm) {
 /// 2^-150 |x|), that of the inverse and of the last product 2 u, to step 1 above: (n + 3) u and
 /// second-order terms. The bound is the claim's with n + 4 more, for any query norm.
 inline double device_error_bound(std::size_t dim) { return score_error_bound(dim + 4); }
-
-/// The cuda engine's float16 pass: g_i = fl16(v_i), h_i = fl16(fl32(x_i · fl32(1 / |x|))), estimate
-/// = Σ g_i h_i on tensor cores with float32 accumulation.
-///
-///  1. Rounding to float16 moves an element by at most 2^-11 of itself, or by 2^-25 where it is
-///     subnormal. With the few float32 roundings before it, |h − x/|x|| <= ε and |g − q/|q|| <= ε
-///     for ε = 2^-11 (1 + 2^-10) + √n 2^-25, hence |g·h − cosine| <= |g| |h − x/|x|| + |g − q/|q||
-///     <= 2 ε + ε².
-///  2. A product of two float16 is exact in float32. NVIDIA promises sums of «at least single
-///     precision» and leaves their rounding open; the hardware that was looked at aligns the K + 1
-///     terms of an instruction to the largest and cuts them off there (Fasi et al. 2021,
-///     «Numerical behavior of NVIDIA tensor cores»). Each term, and each sum when it becomes a
-///     float32 again, then loses at most 2^-23 of S = Σ|g_i h_i| <= (1 + ε)²: for K >= 4, a whole
-///     sum at most (n'
-///     + 2 n'/4) 2^-23 S where n' is n rounded up to the instruction's K <= 16. The bound takes 2
-///     (n + 16) 2^-23.
-///
-/// tests/gpu measures the error against this bound on vectors made to hurt.
-inline double half_error_bound(std::size_t dim) {
-    const auto n = static_cast<double>(dim);
-    const double rounding = 0x1p-11 * (1.0 + 0x1p-10) + std::sqrt(n) * 0x1p-25;
-    return 1.01 * (2.0 * rounding + 2.0 * (n + 16.0) * 0x1p-23);
-}
 
 /// The power of two e with 1 <= |q| 2^e < 2 for a norm that is finite and not 0.
 inline int scale_exponent(double norm) { return -std::ilogb(norm); }

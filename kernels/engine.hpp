@@ -33,14 +33,12 @@ std::string_view to_string(EngineKind kind);
 Result<std::optional<EngineKind>> parse_engine(std::string_view name);
 
 /// How a pass rules rows out: by codes of one byte per component (int8) or of 4 bits (plane), by
-/// estimates in float16 or float32, or not at all: it computes every row's canonical score
-/// (float64).
-enum class Pass { int8, plane, float16, float32, float64 };
+/// estimates in float32, or not at all: it computes every row's canonical score (float64).
+enum class Pass { int8, plane, float32, float64 };
 
-inline constexpr std::array kPasses = {Pass::int8, Pass::plane, Pass::float16, Pass::float32,
-                                       Pass::float64};
+inline constexpr std::array kPasses = {Pass::int8, Pass::plane, Pass::float32, Pass::float64};
 
-/// The pass's name in status lines and STATS: «int8», «plane», «float16», «float32», «float64».
+/// The pass's name in status lines and STATS: «int8», «plane», «float32», «float64».
 std::string_view to_string(Pass pass);
 
 /// A row in an answer, with its canonical score. Hits are in the order of descending scores, equal
@@ -131,8 +129,8 @@ struct GpuFacts {
     std::size_t memory_bytes = 0;        ///< device memory, on all GPUs together
     std::size_t host_bytes = 0;          ///< page-locked host memory that the GPUs read
     std::size_t shards = 0;              ///< number of shards
-    std::size_t pass_queries = 0;        ///< maximum number of queries of a float16 pass
-    std::size_t plane_pass_queries = 0;  ///< the same of a pass over the plane; 0: there is none
+    std::size_t plane_pass_queries = 0;  ///< maximum number of queries of a pass of many over the
+                                         ///< plane; 0: there is none
     std::size_t int8_pass_queries = 0;   ///< the same of a pass over int8 codes
     bool holds_vectors = false;          ///< in device memory
     bool holds_plane = false;

@@ -39,7 +39,7 @@ using UsualBlock = QueryBlock<256, 4096>;
 using RoomyBlock = QueryBlock<256, 7168>;
 constexpr std::uint32_t kMaxUsualK = 40;
 /// Rows of a query that may be scored; more overflow.
-constexpr std::uint32_t kMaxLeft = kPlanePassFound;
+constexpr std::uint32_t kMaxLeft = kBatchFound;
 /// Stands for a row that the query excludes.
 constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
 /// A threshold that no row reaches.
@@ -255,11 +255,11 @@ __global__ __launch_bounds__(Block::kThreads) void finish(DeviceModel model, Dev
 
     // The rows that came through have served: their memory takes those that are found.
     auto* const best = reinterpret_cast<Found*>(listed.hits);
-    static_assert(sizeof(listed.hits) >= kPlanePassFound * sizeof(Found));
+    static_assert(sizeof(listed.hits) >= kBatchFound * sizeof(Found));
     const auto keep = [&](std::uint32_t row, double score) {
         if (!(score >= listed.floor)) return;
         const std::uint32_t at = atomicAdd(&found, 1U);
-        if (at < kPlanePassFound) best[at] = {score, row, 0};
+        if (at < kBatchFound) best[at] = {score, row, 0};
     };
     score_rows<kThreads>(
         model, query, raw, left, [&](std::uint32_t i) { return rows[i]; },
@@ -272,7 +272,7 @@ __global__ __launch_bounds__(Block::kThreads) void finish(DeviceModel model, Dev
                 keep(row, score);
         });
     __syncthreads();
-    const bool overflow = found > kPlanePassFound;
+    const bool overflow = found > kBatchFound;
     if (!overflow) {
         rank<kThreads>(query, best, found, all.hits + static_cast<std::size_t>(q) * queries.max_k);
     }

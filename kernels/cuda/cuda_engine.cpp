@@ -36,13 +36,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Fewest queries of a pass over the plane; fewer are answered one by one.
-constexpr std::size_t kMinPlanePass = 4;
-/// Fewest bytes of vectors on a device for which the plane is faster for any number of queries. A
-/// pass over the plane takes longer to begin and to end than one over vectors
-/// (docs/performance-history.md). Smaller models need kMinPlanePassSmallModel queries.
+/// Fewest queries of a pass of many; fewer are answered one by one.
+constexpr std::size_t kMinBatch = 4;
+/// Fewest queries of a run for which those of a range of rows share the pass of the others. A pass
+/// of their own reads these rows alone.
+constexpr std::size_t kMinBatchOfRanges = 16;
+/// Fewest bytes of vectors on a device for which the plane is faster for one query. A pass over the
+/// plane takes longer to begin and to end than one over vectors (docs/performance-history.md).
 constexpr std::size_t kMinPlaneBytes = std::size_t{128} << 20;
-constexpr std::size_t kMinPlanePassSmallModel = 512;
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
@@ -65,15 +66,8 @@ struct Task {
     }
 };
 
-std::vector<PassQuery> pass_of(std::span<const Task> tasks, std::span<const std::size_t> which,
-                               double error) {
-    std::vector<PassQuery> pass;
-    pass.reserve(which.size());
-    for (const std::size_t i : which) {
-        const Task& task = tasks[i];
-        pass.push_back({&task.cosine()->vector, task.query, task.excluded, task.k, error});
-    }
-    return pass;
+PassQuery pass_query(const Task& task, double error) {
+    return {&task.cosine()->vector, task.query, task.excluded, task.k, error};
 }
 
 class CudaEngine final : public Engine {
@@ -111,12 +105,11 @@ class CudaEngine final : public Engine {
     void describe(const EngineOptions& options);
 
     Status answer(std::span<const Query> queries, std::vector<Answer>& answers);
-    /// Answers tasks[which[i]] by one pass; appends those that overflow to `overflowed`.
-    Status run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which,
-                       Estimate estimate, std::vector<Answer>& answers,
-                       std::vector<std::size_t>& overflowed);
-    /// Does the same by a pass for many queries over code tiles, or over the plane if there are
-    /// none.
+    /// Answers tasks[which] by a pass of its own; appends it to `overflowed` if that overflows.
+    Status run_alone(std::span<const Task> tasks, std::size_t which, std::vector<Answer>& answers,
+                     std::vector<std::size_t>& overflowed);
+    /// Does the same for tasks[which[i]] by one pass for all, over code tiles, or over the plane if
+    /// there are none.
     Status run_batch(std::span<const Task> tasks, std::span<const std::size_t> which,
                      std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
     /// Waits for the started pass and takes its answers.
@@ -128,6 +121,13 @@ class CudaEngine final : public Engine {
     /// Maximum number of queries of run_batch; 0: there is no such pass.
     std::size_t batch_capacity() const {
         return code_capacity_ > 0 ? code_capacity_ : plane_capacity_;
+    }
+    /// Whether run_batch can answer the task in a run of that many.
+    bool batch_serves(const Task& task, std::size_t queries) const {
+        const bool in_range =
+            !task.query->filter.rows || (code_capacity_ > 0 && queries >= kMinBatchOfRanges);
+        return batch_capacity() > 0 && in_range && task.k <= kMaxBatchHits &&
+               task.k_plus_excluded() <= kMaxBatchKPlusExcluded;
     }
     bool plane_serves(const Task& task) const {
         return prefers_plane_ && std::ranges::all_of(shards_, [&](const auto& shard) {
@@ -162,7 +162,6 @@ class CudaEngine final : public Engine {
     LoadTimes load_;
     Registration registration_;  // of the vectors, where devices read them in place
     std::vector<std::unique_ptr<Shard>> shards_;
-    std::size_t pass_capacity_ = 0;
     std::size_t plane_capacity_ = 0;
     std::size_t code_capacity_ = 0;
     bool prefers_plane_ = false;
@@ -173,90 +172,65 @@ class CudaEngine final : public Engine {
 };
 
 /// Answers each query by the fastest pass that can, and by the next where that overflows: with
-/// others over code tiles or the plane, or in float16; alone over the plane, or in float32;
-/// canonical scores of all rows.
+/// others over code tiles or the plane; alone over the plane, or in float32; canonical scores of
+/// all rows.
 Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& answers) {
     std::vector<Task> tasks;
     tasks.reserve(queries.size());
-    std::vector<std::size_t> by_codes;
-    std::vector<std::size_t> by_float16;
+    std::vector<std::size_t> together;
     std::vector<std::size_t> alone;
     std::vector<std::size_t> scored;
     for (std::size_t i = 0; i < queries.size(); ++i) {
         assert(queries[i].k > 0);
-        tasks.emplace_back(queries[i], model_.rows());
-        if (tasks[i].cosine() == nullptr || !tasks[i].fits_device()) {
+        const Task& task = tasks.emplace_back(queries[i], model_.rows());
+        if (task.cosine() == nullptr || !task.fits_device()) {
             scored.push_back(i);
-        } else if (queries[i].filter.rows) {
-            alone.push_back(i);  // few rows as a rule: a pass of its own over these
-        } else if (batch_capacity() > 0 &&
-                   tasks[i].k_plus_excluded() <= kMaxPlanePassKPlusExcluded) {
-            by_codes.push_back(i);
         } else {
-            by_float16.push_back(i);
+            (batch_serves(task, queries.size()) ? together : alone).push_back(i);
         }
     }
-    if (!prefers_plane_ && by_codes.size() < kMinPlanePassSmallModel) {
-        by_float16.insert(by_float16.end(), by_codes.begin(), by_codes.end());
-        by_codes.clear();
-    }
-    const auto in_passes = [&](std::span<const std::size_t> of, std::size_t min_queries,
-                               std::size_t max_queries, auto run) -> Status {
-        for (std::size_t begin = 0; begin < of.size();) {
-            const auto pass = of.subspan(
-                begin, std::min(std::max<std::size_t>(max_queries, 1), of.size() - begin));
-            if (pass.size() < min_queries) {
-                alone.insert(alone.end(), pass.begin(), pass.end());
-            } else if (Status done = run(pass); !done) {
-                return done;
-            }
-            begin += pass.size();
-        }
-        return {};
-    };
-    Status done = in_passes(by_codes, kMinPlanePass, batch_capacity(),
-                            [&](auto pass) { return run_batch(tasks, pass, answers, alone); });
-    if (!done) return done;
-    done = in_passes(by_float16, 2, pass_capacity_, [&](auto pass) {
-        return run_bounded(tasks, pass, Estimate::float16, answers, alone);
-    });
-    if (!done) return done;
-    for (const std::size_t i : alone) {
-        const bool planes = plane_serves(tasks[i]);
-        if (!planes && !holds_vectors()) {
-            scored.push_back(i);
-            continue;
-        }
-        const Estimate estimate = planes ? Estimate::plane : Estimate::float32;
-        if (done = run_bounded(tasks, std::span(&i, 1), estimate, answers, scored); !done)
+    for (std::size_t begin = 0; begin < together.size();) {
+        const auto pass =
+            std::span(together).subspan(begin, std::min(batch_capacity(), together.size() - begin));
+        if (pass.size() < kMinBatch) {
+            alone.insert(alone.end(), pass.begin(), pass.end());
+        } else if (Status done = run_batch(tasks, pass, answers, alone); !done) {
             return done;
+        }
+        begin += pass.size();
+    }
+    for (const std::size_t i : alone) {
+        if (!plane_serves(tasks[i]) && !holds_vectors()) {
+            scored.push_back(i);
+        } else if (Status done = run_alone(tasks, i, answers, scored); !done) {
+            return done;
+        }
     }
     for (const std::size_t i : scored) {
-        if (done = run_scored(tasks[i], answers[i]); !done) return done;
+        if (Status done = run_scored(tasks[i], answers[i]); !done) return done;
     }
     return {};
 }
 
-Status CudaEngine::run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which,
-                               Estimate estimate, std::vector<Answer>& answers,
-                               std::vector<std::size_t>& overflowed) {
+Status CudaEngine::run_alone(std::span<const Task> tasks, std::size_t which,
+                             std::vector<Answer>& answers, std::vector<std::size_t>& overflowed) {
+    const bool by_plane = plane_serves(tasks[which]);
     // A plane's bounds are each row's own.
-    const double error = estimate == Estimate::float32   ? device_error_bound(model_.dim())
-                         : estimate == Estimate::float16 ? half_error_bound(model_.dim())
-                                                         : 0;
-    const std::vector<PassQuery> pass = pass_of(tasks, which, error);
+    const PassQuery query =
+        pass_query(tasks[which], by_plane ? 0 : device_error_bound(model_.dim()));
     for (const auto& shard : shards_) {
-        if (Status done = shard->start_bounded(pass, estimate); !done) return done;
+        Status done = shard->start_bounded(query, by_plane ? Estimate::plane : Estimate::float32);
+        if (!done) return done;
     }
-    const Pass by = estimate == Estimate::float32   ? Pass::float32
-                    : estimate == Estimate::float16 ? Pass::float16
-                                                    : Pass::plane;
-    return take_answers(tasks, which, by, answers, overflowed);
+    return take_answers(tasks, std::span(&which, 1), by_plane ? Pass::plane : Pass::float32,
+                        answers, overflowed);
 }
 
 Status CudaEngine::run_batch(std::span<const Task> tasks, std::span<const std::size_t> which,
                              std::vector<Answer>& answers, std::vector<std::size_t>& overflowed) {
-    const std::vector<PassQuery> pass = pass_of(tasks, which, 0);
+    std::vector<PassQuery> pass;
+    pass.reserve(which.size());
+    for (const std::size_t i : which) pass.push_back(pass_query(tasks[i], 0));
     const bool by_tiles = code_capacity_ > 0;
     for (const auto& shard : shards_) {
         Status done = by_tiles ? shard->start_code_pass(pass) : shard->start_plane_pass(pass);
@@ -320,7 +294,7 @@ Status CudaEngine::score_parts(const Task& task, RowRange range) {
             bool first = true;
             for (const QueryVector& vector : vectors) {
                 pass.push_back({&vector, nullptr, {}, 0, 0});
-                if (pass.size() < shard->max_vectors() && &vector != &vectors.back()) continue;
+                if (pass.size() < Shard::max_vectors() && &vector != &vectors.back()) continue;
                 if (Status done = shard->start_score(pass, part, first, range); !done) return done;
                 first = false;
                 pass.clear();
@@ -521,14 +495,12 @@ Status CudaEngine::allocate(const EngineOptions& options) {
         created = create_shards(options);
     }
     if (!created) return created;
-    pass_capacity_ = kMaxPass;
     plane_capacity_ = kMaxPlanePass;
     code_capacity_ = kMaxCodePass;
     holds_int8_codes_ = true;
     for (const auto& shard : shards_) {
         plane_capacity_ = std::min(plane_capacity_, shard->plane_capacity());
         code_capacity_ = std::min(code_capacity_, shard->code_capacity());
-        pass_capacity_ = std::min(pass_capacity_, shard->pass_capacity());
         holds_int8_codes_ = holds_int8_codes_ && shard->holds_int8_codes();
     }
     load_.allocate_ms = ms_since(begun);
@@ -592,7 +564,6 @@ void CudaEngine::describe(const EngineOptions& options) {
         .memory_bytes = bytes,
         .host_bytes = host_bytes,
         .shards = shards_.size(),
-        .pass_queries = std::max<std::size_t>(pass_capacity_, 1),
         .plane_pass_queries = plane_capacity_,
         .int8_pass_queries = code_capacity_,
         .holds_vectors = holds_vectors(),

@@ -1,12 +1,11 @@
 // Launch functions of the cuda engine's kernels, and the structs that the kernels read and write:
 // the boundary between host code (shard.cpp) and kernels.
 //
-// The engine answers the queries of a pass over vectors in two or three steps, each over all
-// queries:
+// The engine answers a query by a pass over vectors in two or three steps:
 //
-//     estimate    maxima[q][g] = the largest estimate, for query q, of the eligible rows of group g
-//                 (kGroupRows neighbouring rows)
-//     select      threshold: floor[q] = a score that k eligible rows certainly reach, from the k-th
+//     estimate    maxima[g] = the largest estimate of the eligible rows of group g (kGroupRows
+//                 neighbouring rows)
+//     select      threshold: floor = a score that k eligible rows certainly reach, from the k-th
 //                 largest maximum
 //                 collect: computes the canonical score of every row of each group whose maximum
 //                 could reach the floor; the rows that reach it are «found»
@@ -17,8 +16,8 @@
 // least m. So the k-th largest maximum is a lower bound on the k-th best estimate, whatever the
 // order of rows. Few hits share a group, so the bound is tight.
 //
-// Three kernels estimate: `scan` (float32, one query), `multiply` (float16 on tensor cores, many
-// queries) and `score` (canonical scores, any kind of query: slower, and without an error).
+// Two kernels estimate: `scan` (float32) and `score` (canonical scores, any kind of query: slower,
+// and without an error).
 //
 // With a 4-bit plane of the model (docs/certified-search.md) two more read an eighth of the bytes.
 // For one query `plane_scan` writes an upper bound for every row and finds the floor from canonical
@@ -56,17 +55,18 @@ inline constexpr std::uint32_t kMaxKPlusExcluded = 2048;
 /// Maximum number of rows that `collect` may find for one query. With more (many ties) the list
 /// overflows, and another pass answers the query.
 inline constexpr std::uint32_t kFoundCapacity = 8192;
-/// Maximum number of queries of a pass over vectors.
-inline constexpr std::uint32_t kMaxPass = 128;
+/// Maximum number of vectors of one launch_score.
+inline constexpr std::uint32_t kMaxScoreVectors = 64;
+/// Largest k, and largest sum of k and excluded rows, of a query in a pass of many queries.
+inline constexpr std::uint32_t kMaxBatchHits = 128;
+inline constexpr std::uint32_t kMaxBatchKPlusExcluded = 256;
+/// Maximum number of rows that a pass of many queries may find for one. With more the query
+/// overflows.
+inline constexpr std::uint32_t kBatchFound = 1024;
 /// Maximum number of queries of a pass over the plane.
 inline constexpr std::uint32_t kMaxPlanePass = 1024;
-/// Largest sum of k and excluded rows of a query in a pass over the plane.
-inline constexpr std::uint32_t kMaxPlanePassKPlusExcluded = 128;
-/// Maximum number of rows that a pass over the plane may find for one query, of survivors of one of
-/// its parts, and of hits. With more rows or survivors the query overflows.
-inline constexpr std::uint32_t kPlanePassFound = kMaxPass * kFoundCapacity / kMaxPlanePass;
+/// Maximum number of survivors of one part of the plane, for one query. With more it overflows.
 inline constexpr std::uint32_t kPlanePassSurvivors = 32768;
-inline constexpr std::uint32_t kMaxPlanePassHits = kMaxHits * kMaxPass / kMaxPlanePass;
 /// Size in bytes of a row's int8 codes is a multiple of this.
 inline constexpr std::uint32_t kInt8Step = 16;
 /// Largest dim with int8 codes: sums stay within 32 bits (docs/certified-search.md, §8).
@@ -124,7 +124,7 @@ constexpr std::uint32_t int8_stride(std::uint32_t dim) {
 /// DeviceQuery are local unless they say otherwise.
 struct DeviceModel {
     /// (rows, stride), each vector padded with zeros, 16-byte aligned. With `vectors_on_host`, it
-    /// is page-locked host memory without padding, which `scan` and `multiply` must not read.
+    /// is page-locked host memory without padding, which `scan` must not read.
     const float* vectors = nullptr;
     const double* norms = nullptr;             ///< (rows)
     const float* inverse_norms = nullptr;      ///< (groups * kGroupRows) fl32(1 / norm); NaN if
@@ -264,12 +264,13 @@ struct CodeWorkspace {
 
 /// Intermediate results of a pass, and its answers.
 struct Workspace {
-    float* maxima = nullptr;       ///< (count, groups) device
-    double* floors = nullptr;      ///< (count) device
+    float* maxima = nullptr;       ///< (groups) device
+    double* floors = nullptr;      ///< (1) device
     float* warp_maxima = nullptr;  ///< (kMaxWarps) device: the largest maximum that each warp of
                                    ///< `scan` wrote
-    std::uint32_t* counters = nullptr;  ///< (count, kCounters) device, 0 between passes
-    Found* found = nullptr;             ///< (count, kFoundCapacity) device
+    std::uint32_t* counters = nullptr;  ///< (kCounters) device, 0 between passes
+    Found* found = nullptr;    ///< (kFoundCapacity) device, in a pass over the plane (count,
+                               ///< kBatchFound)
     double* scores = nullptr;  ///< (rows) device, for `score`: canonical scores, NaN for rows that
                                ///< are not eligible
     double* denominators = nullptr;  ///< (rows) device, for `score`: denominators of 3CosMul
@@ -280,7 +281,8 @@ struct Workspace {
     PlaneWorkspace plane;
     CodeWorkspace code;
     DeviceAnswer* answers = nullptr;  ///< (count) page-locked host memory
-    Found* hits = nullptr;            ///< (count, kMaxHits) page-locked host memory
+    Found* hits = nullptr;            ///< (kMaxHits) page-locked host memory; more in passes of
+                                      ///< many queries
 };
 
 /// The number of blocks for a launch in which each block handles `block_rows` rows per round of its
@@ -312,7 +314,6 @@ cudaError_t load_build_int8_codes_kernels();
 cudaError_t load_code_multiply_mma_kernels();
 cudaError_t load_code_pass_kernels();
 cudaError_t load_estimate_kernels();
-cudaError_t load_multiply_kernels();
 cudaError_t load_plane_multiply_kernels();
 cudaError_t load_plane_pass_kernels();
 cudaError_t load_plane_scan_kernels();
@@ -361,8 +362,8 @@ std::uint32_t plane_pass_capacity(std::size_t rows, std::uint32_t dim, const Dev
 cudaError_t launch_build_int8_codes(const DeviceModel& model, cudaStream_t stream);
 
 /// Answers up to kMaxPlanePass queries over all rows of a shard with a plane. Writes answers, and
-/// up to kMaxPlanePassHits hits per query. A query's k_plus_excluded is at most
-/// kMaxPlanePassKPlusExcluded. Of `queries` it reads only `queries`, `raw` and `excluded`.
+/// up to kMaxBatchHits hits per query. A query's k_plus_excluded is at most
+/// kMaxBatchKPlusExcluded. Of `queries` it reads only `queries`, `raw` and `excluded`.
 cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& queries,
                               const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
 
@@ -383,19 +384,10 @@ cudaError_t launch_build_code_tiles(const DeviceModel& model, std::byte* scratch
 
 /// Answers up to kMaxCodePass queries over all rows of a shard with code tiles. Writes answers, and
 /// the hits of query q from hits[q * max_k] on, since the host reads dense memory faster. A query's
-/// k_plus_excluded is at most kMaxPlanePassKPlusExcluded. Of `queries` it reads only `queries`,
+/// k_plus_excluded is at most kMaxBatchKPlusExcluded. Of `queries` it reads only `queries`,
 /// `raw` and `excluded`.
 cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& queries,
                              const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
-
-/// Maximum number of queries of one launch_multiply for vectors of that stride on that device, up
-/// to kMaxPass. Below 2, launch_scan is faster.
-std::uint32_t multiply_capacity(std::uint32_t stride, const DeviceShape& shape);
-
-/// Estimates every row with float16 operands, for up to multiply_capacity queries. Writes maxima.
-/// Ignores the queries' `first` and `last`.
-cudaError_t launch_multiply(const DeviceModel& model, const DeviceQueries& queries,
-                            const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
 
 /// What launch_score computes from each row's canonical cosines with the vectors in `queries.raw`,
 /// all of which belong to one query.
@@ -406,15 +398,15 @@ enum class ScorePart : std::uint32_t {
 };
 
 /// Writes the canonical values that `part` says to `scores` or `denominators`, for rows first_row
-/// <= row < last_row, eligible or not. Of queries.queries[i] it reads only the norm, that of vector
-/// i.
+/// <= row < last_row, eligible or not, with up to kMaxScoreVectors vectors. Of queries.queries[i]
+/// it reads only the norm, that of vector i.
 cudaError_t launch_score(const DeviceModel& model, const DeviceQueries& queries, ScorePart part,
                          bool first, std::uint32_t first_row, std::uint32_t last_row,
                          const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
 
 /// Completes the scores of a query that launch_score began. With `divide`, scores /= denominators +
 /// 1e-6. Sets the scores of rows that are not eligible by rank, range or min_score of
-/// queries.queries[0] to NaN; excluded rows keep theirs. Sets maxima[0][g] to the largest score of
+/// queries.queries[0] to NaN; excluded rows keep theirs. Sets maxima[g] to the largest score of
 /// group g, rounded down to float32, or -infinity if it has none.
 cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& queries,
                                  bool divide, const Workspace& work, const DeviceShape& shape,
@@ -422,13 +414,12 @@ cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& 
 
 /// Where launch_select finds the estimates.
 enum class SelectSource : std::uint32_t {
-    maxima,         ///< in maxima
-    warp_maxima,    ///< in maxima, and for one query in warp_maxima too
+    warp_maxima,    ///< in maxima, and in warp_maxima too
     stored_scores,  ///< in maxima; canonical scores are in `scores` already
     uppers,         ///< in uppers, with floors[0], both from launch_plane_scan
 };
 
-/// Writes answers and hits from estimates, for each query:
+/// Writes answers[0] and the hits of one query from its estimates:
 ///  - floor = max(min_score, m - error), where m is the k_plus_excluded-th largest maximum (or a
 ///    little less); m is -infinity if fewer maxima are above -infinity;
 ///  - the rescored rows are those of every group with maximum >= floor - error and, unless scores

@@ -129,13 +129,13 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
     const DeviceQuery query = queries.queries[q];
     const float* const raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
     const double floor = work.floors[q];
-    Found* const found = all.found + static_cast<std::size_t>(q) * kPlanePassFound;
+    Found* const found = all.found + static_cast<std::size_t>(q) * kBatchFound;
     const auto keep = [&](std::uint32_t, std::uint32_t row, double score) {
         if (!(score >= floor) || !admits(query, model, row) ||
             is_excluded(query, queries.excluded, row))
             return;
         const std::uint32_t at = atomicAdd(&counters.found, 1U);
-        if (at < kPlanePassFound) found[at] = {score, row, 0};
+        if (at < kBatchFound) found[at] = {score, row, 0};
     };
     const auto share = [&](std::uint32_t count, auto row_at, const auto& take) {
         const std::uint32_t size = (count + gridDim.x - 1) / gridDim.x;
@@ -201,7 +201,7 @@ __global__ __launch_bounds__(kThreads) void rescore(DeviceModel model, DeviceQue
 /// writes the answer. One block a query.
 __global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQueries queries,
                                                    bool first, bool last, Workspace all) {
-    __shared__ Found kept[kPlanePassFound];
+    __shared__ Found kept[kBatchFound];
     __shared__ double next_floor;
     __shared__ std::uint32_t left;
     const PlaneWorkspace& work = all.plane;
@@ -209,7 +209,7 @@ __global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQuer
     PlaneCounters& counters = work.counters[q];
     const std::uint32_t count = counters.found;
     const bool overflow = counters.overflow != 0 || counters.part_survivors > kPlanePassSurvivors ||
-                          count > kPlanePassFound;
+                          count > kBatchFound;
     const std::uint32_t here = overflow ? 0 : count;
     const std::uint32_t survivors =
         counters.survivors + counters.part_survivors + (first ? model.uncovered_count : 0);
@@ -217,8 +217,8 @@ __global__ __launch_bounds__(kThreads) void settle(DeviceModel model, DeviceQuer
         counters.rescored + (model.int8_codes.rows == nullptr ? counters.part_survivors : 0) +
         (first ? model.uncovered_count : 0);
     const DeviceQuery query = queries.queries[q];
-    Found* const found = all.found + static_cast<std::size_t>(q) * kPlanePassFound;
-    Found* const hits = all.hits + static_cast<std::size_t>(q) * kMaxPlanePassHits;
+    Found* const found = all.found + static_cast<std::size_t>(q) * kBatchFound;
+    Found* const hits = all.hits + static_cast<std::size_t>(q) * kMaxBatchHits;
     for (std::uint32_t i = threadIdx.x; i < here; i += kThreads) kept[i] = found[i];
     if (threadIdx.x == 0) {
         next_floor = work.floors[q];

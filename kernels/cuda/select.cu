@@ -40,34 +40,32 @@ __device__ double floor_of(const DeviceQuery& query, float reached) {
     return fmax(floor, query.min_score);
 }
 
-/// Finds the floor of each query from its groups' maxima. One block a query.
+/// Finds the floor of the query from its groups' maxima. One block.
 __global__ __launch_bounds__(kThresholdThreads) void threshold(
     const DeviceQuery* __restrict__ queries, const float* __restrict__ maxima, std::uint32_t groups,
     double* __restrict__ floors) {
-    const DeviceQuery query = queries[blockIdx.x];
+    const DeviceQuery query = queries[0];
     const float reached =
         kth_largest_lower_bound<kThresholdThreads, kMaximaApart / kThresholdThreads>(
-            maxima + static_cast<std::size_t>(blockIdx.x) * groups, groups, query.k_plus_excluded);
-    if (threadIdx.x == 0) floors[blockIdx.x] = floor_of(query, reached);
+            maxima, groups, query.k_plus_excluded);
+    if (threadIdx.x == 0) floors[0] = floor_of(query, reached);
 }
 
-/// Orders the found rows: a hit's place is the number of those before it. The last block of a query
+/// Orders the found rows: a hit's place is the number of those before it. The last block
 /// calls it.
-__device__ void rank(const DeviceQuery& query, std::uint32_t q, double floor,
-                     const Workspace& work) {
-    std::uint32_t* const counters = work.counters + kCounters * q;
+__device__ void rank(const DeviceQuery& query, double floor, const Workspace& work) {
+    std::uint32_t* const counters = work.counters;
     const std::uint32_t count = __ldcg(counters + kFoundCounter);
     const std::uint32_t rescored = __ldcg(counters + kRescoredCounter);
     const std::uint32_t ruled_out = __ldcg(counters + kRuledOutCounter);
     __syncthreads();
     if (threadIdx.x == 0) {
         const std::uint32_t hits = count <= kFoundCapacity ? min(query.k, count) : 0;
-        work.answers[q] = {floor, hits, count, rescored, rescored + ruled_out};
+        work.answers[0] = {floor, hits, count, rescored, rescored + ruled_out};
         for (std::uint32_t i = 0; i < kCounters; ++i) counters[i] = 0;
     }
     if (count > kFoundCapacity) return;
-    const Found* found = work.found + static_cast<std::size_t>(q) * kFoundCapacity;
-    Found* hits = work.hits + static_cast<std::size_t>(q) * kMaxHits;
+    const Found* const found = work.found;
 
     __shared__ Found tile[kCollectThreads];
     for (std::uint32_t begin = 0; begin < count; begin += kCollectThreads) {
@@ -82,7 +80,7 @@ __device__ void rank(const DeviceQuery& query, std::uint32_t q, double floor,
             const std::uint32_t size = min(kCollectThreads, count - other);
             for (std::uint32_t j = 0; j < size; ++j) place += comes_before(tile[j], mine) ? 1 : 0;
         }
-        if (i < count && place < query.k) hits[place] = mine;
+        if (i < count && place < query.k) work.hits[place] = mine;
     }
 }
 
@@ -106,9 +104,9 @@ struct SelectQuery {
 };
 
 /// Scores the groups (or, with uppers, the rows) that may hold a hit, one row a team, and finds
-/// those that reach the floor. The blocks of query blockIdx.y share its groups and the uncovered
-/// rows; the last block to end ranks what all have found. With `warps`, each block finds the same
-/// floor from the warps' maxima, which is faster than another launch.
+/// those that reach the floor. The blocks share the groups and the uncovered rows; the last block
+/// to end ranks what all have found. With `warps`, each block finds the same floor from the warps'
+/// maxima, which is faster than another launch.
 template <SelectSource kSource>
 __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, DeviceQueries queries,
                                                            SelectQuery inlined, std::uint32_t warps,
@@ -117,7 +115,6 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     constexpr bool kByRow = kSource == SelectSource::uppers;
     // Rows in host memory are read only where int8 codes do not rule them out.
     const bool by_int8 = kByRow && checks_int8(model);
-    const std::uint32_t q = blockIdx.y;
     __shared__ float shared_raw[kInlineFloats];
     __shared__ std::uint32_t shared_excluded[kInlineExcluded];
     if (inlined.usable) {
@@ -129,19 +126,17 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
         __syncthreads();
     }
     wait_for_previous();
-    const DeviceQuery query = inlined.usable ? inlined.query : queries.queries[q];
-    const float* const raw =
-        inlined.usable ? shared_raw : queries.raw + static_cast<std::size_t>(q) * model.stride;
+    const DeviceQuery query = inlined.usable ? inlined.query : queries.queries[0];
+    const float* const raw = inlined.usable ? shared_raw : queries.raw;
     const std::uint32_t* const excluded = inlined.usable ? shared_excluded : queries.excluded;
     double floor;
     if (!kByRow && warps > 0) {
         floor = floor_of(query, kth_largest_lower_bound<kCollectThreads, 8>(work.warp_maxima, warps,
                                                                             query.k_plus_excluded));
     } else {
-        floor = work.floors[q];
+        floor = work.floors[0];
     }
     const float cutoff = __double2float_rd(kByRow ? floor : floor - query.error);
-    const float* maxima = work.maxima + static_cast<std::size_t>(q) * model.groups;
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
     const unsigned part = lane % kCanonicalLanes;
@@ -222,9 +217,8 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
             if (!mine) continue;
             ++scored;
             if (!(score >= floor) || is_excluded(query, excluded, row)) continue;
-            const std::uint32_t at = atomicAdd(&work.counters[kCounters * q + kFoundCounter], 1U);
-            if (at < kFoundCapacity)
-                work.found[static_cast<std::size_t>(q) * kFoundCapacity + at] = {score, row, 0};
+            const std::uint32_t at = atomicAdd(&work.counters[kFoundCounter], 1U);
+            if (at < kFoundCapacity) work.found[at] = {score, row, 0};
         }
     };
 
@@ -268,7 +262,7 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
             if (threadIdx.x == 0) candidate_count = 0;
             __syncthreads();
             const std::uint32_t group = begin + threadIdx.x;
-            const float maximum = group < model.groups ? maxima[group] : minus_infinity();
+            const float maximum = group < model.groups ? work.maxima[group] : minus_infinity();
             // -infinity: no row of the group is eligible, even where the floor is -infinity too.
             if (maximum >= cutoff && maximum != minus_infinity())
                 candidates[atomicAdd(&candidate_count, 1U)] = group;
@@ -286,9 +280,8 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
                    [&](std::uint32_t i) { return model.uncovered[first + i]; });
     }
     scored = warp_sum(scored);
-    if (lane == 0 && scored > 0)
-        atomicAdd(&work.counters[kCounters * q + kRescoredCounter], scored);
-    if (ruled_out > 0) atomicAdd(&work.counters[kCounters * q + kRuledOutCounter], ruled_out);
+    if (lane == 0 && scored > 0) atomicAdd(&work.counters[kRescoredCounter], scored);
+    if (ruled_out > 0) atomicAdd(&work.counters[kRuledOutCounter], ruled_out);
 
     __syncthreads();
     __shared__ bool last;
@@ -296,12 +289,12 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
         // This block's writes are visible before it counts as done, and those of blocks that count
         // as done are visible here.
         __threadfence();
-        last = atomicAdd(&work.counters[kCounters * q + kBlocksDoneCounter], 1U) == gridDim.x - 1;
+        last = atomicAdd(&work.counters[kBlocksDoneCounter], 1U) == gridDim.x - 1;
         __threadfence();
     }
     __syncthreads();
     if (!last) return;
-    rank(query, q, floor, work);
+    rank(query, floor, work);
 }
 
 /// Counts the eligible rows that come before `target`.
@@ -346,8 +339,9 @@ bool plane_query_fits_parameters(const DeviceModel& model, const DeviceQueries& 
 }
 
 cudaError_t load_select_kernels() {
-    return load_each(threshold, collect<SelectSource::maxima>, collect<SelectSource::stored_scores>,
-                     collect<SelectSource::uppers>, count_before, report_count);
+    return load_each(threshold, collect<SelectSource::warp_maxima>,
+                     collect<SelectSource::stored_scores>, collect<SelectSource::uppers>,
+                     count_before, report_count);
 }
 
 cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries,
@@ -370,21 +364,19 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
         inlined.usable = true;
     }
     if (!by_warps && !by_row) {
-        threshold<<<queries.count, kThresholdThreads, 0, stream>>>(queries.queries, work.maxima,
-                                                                   model.groups, work.floors);
+        threshold<<<1, kThresholdThreads, 0, stream>>>(queries.queries, work.maxima, model.groups,
+                                                       work.floors);
         if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
     }
-    // Blocks that fill the device, shared by the queries, and no more than there are pieces of
-    // work.
+    // Blocks that fill the device, and no more than there are pieces of work.
     const std::uint32_t piece_rows = kCollectThreads * (by_row ? kRowsOfThread : kGroupRows);
     const std::uint32_t piece_groups = piece_rows / kGroupRows;
     const std::uint32_t pieces = max((model.groups + piece_groups - 1) / piece_groups, 1U);
     const unsigned filling = static_cast<unsigned>(shape.processors) * kCollectBlocks;
-    const unsigned wanted = min(pieces, max(filling / queries.count, 1U));
-    const dim3 blocks(blocks_of_rounds(wanted, piece_rows), queries.count);
+    const unsigned blocks = blocks_of_rounds(min(pieces, filling), piece_rows);
     const auto kernel = source == SelectSource::stored_scores ? collect<SelectSource::stored_scores>
                         : by_row                              ? collect<SelectSource::uppers>
-                                                              : collect<SelectSource::maxima>;
+                                                              : collect<SelectSource::warp_maxima>;
     if (by_warps || by_row)
         return launch_early(shape, kernel, blocks, kCollectThreads, 0, stream, model, queries,
                             inlined, by_warps ? warps : 0, work);

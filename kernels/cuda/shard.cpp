@@ -248,9 +248,9 @@ Status Shard::begin() {
 
 /// Copies all at once: each copy takes some microseconds, however small.
 Status Shard::send(std::span<const PassQuery> queries, Inputs inputs) {
-    assert(queries.size() <=
-           (inputs == Inputs::raw ? std::max(sizes_.plane_pass, sizes_.code_pass) : sizes_.pass));
-    assert(inputs != Inputs::plane_scan || queries.size() == 1);
+    assert(queries.size() <= (inputs == Inputs::raw ? std::max(sizes_.plane_pass, sizes_.code_pass)
+                                                    : std::size_t{kMaxScoreVectors}));
+    assert((inputs != Inputs::plane_scan && inputs != Inputs::scan) || queries.size() == 1);
     if (Status done = begin(); !done) return done;
     // An earlier copy may still read the staging buffer.
     if (sent_) {
@@ -335,37 +335,23 @@ Status Shard::send_in_pieces(std::span<const PassQuery> queries, const InputLayo
     return layout.end == layout.excluded ? Status() : copy(layout.excluded, layout.end);
 }
 
-Status Shard::start_bounded(std::span<const PassQuery> queries, Estimate estimate) {
-    assert(estimate == Estimate::float16 || queries.size() == 1);
-    const Inputs inputs = estimate == Estimate::float16   ? Inputs::raw_and_unit
-                          : estimate == Estimate::float32 ? Inputs::scan
-                                                          : Inputs::plane_scan;
-    if (Status sent = send(queries, inputs); !sent) return sent;
+Status Shard::start_bounded(const PassQuery& query, Estimate estimate) {
+    const bool by_plane = estimate == Estimate::plane;
+    const Inputs inputs = by_plane ? Inputs::plane_scan : Inputs::scan;
+    if (Status sent = send(std::span(&query, 1), inputs); !sent) return sent;
     std::uint32_t warps = 0;
-    const auto launch = [&]() -> Status {
-        switch (estimate) {
-            case Estimate::float32:
-                return check(launch_scan(model_, queries_, work_, shape_, warps, stream_.get()),
-                             "launch of scan");
-            case Estimate::float16:
-                return check(launch_multiply(model_, queries_, work_, shape_, stream_.get()),
-                             "launch of multiply");
-            case Estimate::plane:
-                return check(launch_plane_scan(model_, queries_, work_, shape_, stream_.get()),
-                             "launch of plane_scan");
-        }
-        return {};
-    };
-    if (Status done = launch(); !done) return done;
-    return select(estimate == Estimate::float32   ? SelectSource::warp_maxima
-                  : estimate == Estimate::float16 ? SelectSource::maxima
-                                                  : SelectSource::uppers,
-                  warps);
+    Status done = by_plane
+                      ? check(launch_plane_scan(model_, queries_, work_, shape_, stream_.get()),
+                              "launch of plane_scan")
+                      : check(launch_scan(model_, queries_, work_, shape_, warps, stream_.get()),
+                              "launch of scan");
+    if (!done) return done;
+    return select(by_plane ? SelectSource::uppers : SelectSource::warp_maxima, warps);
 }
 
 Status Shard::start_plane_pass(std::span<const PassQuery> queries) {
     if (Status sent = send(queries, Inputs::raw); !sent) return sent;
-    hits_stride_ = kMaxPlanePassHits;
+    hits_stride_ = kMaxBatchHits;
     return check(launch_plane_pass(model_, queries_, work_, shape_, stream_.get()),
                  "launch of plane_pass");
 }

@@ -51,8 +51,8 @@ struct ShardAnswer {
     bool overflow = false;  ///< a list was too short: there are no hits, use another pass
 };
 
-/// How start_bounded estimates scores: from vectors in float32 or float16, or from the plane.
-enum class Estimate { float32, float16, plane };
+/// How start_bounded estimates scores: from vectors in float32, or from the plane.
+enum class Estimate { float32, plane };
 
 /// A shard and its passes. Functions that begin with «start_» enqueue work on the shard's stream
 /// and return; `wait` waits for it, and `answer` then has the result. One thread at a time may use
@@ -78,9 +78,6 @@ class Shard {
     int device() const { return device_; }
     const Stream& stream() const { return stream_; }
     std::size_t device_bytes() const { return cuda::device_bytes(sizes_); }
-    /// Maximum number of queries of a float16 pass; 0: there is none for this dim on this device.
-    std::size_t pass_capacity() const { return sizes_.float16_pass; }
-
     /// Maximum number of queries of a pass over the plane; 0: there is none.
     std::size_t plane_capacity() const { return sizes_.plane_pass; }
     /// Maximum number of queries of a pass over code tiles; 0: there is none.
@@ -107,12 +104,12 @@ class Shard {
     }
     std::uint32_t stride() const { return model_.stride; }
 
-    /// Finds the hits of all queries. Estimates float32 and plane allow only one query.
-    Status start_bounded(std::span<const PassQuery> queries, Estimate estimate);
-    /// Finds the hits of up to plane_capacity queries over all rows. For each, k plus the number of
-    /// excluded rows is at most kMaxPlanePassKPlusExcluded.
+    /// Finds the hits of one query.
+    Status start_bounded(const PassQuery& query, Estimate estimate);
+    /// Finds the hits of up to plane_capacity queries over all rows. For each, k is at most
+    /// kMaxBatchHits, and k plus the number of excluded rows at most kMaxBatchKPlusExcluded.
     Status start_plane_pass(std::span<const PassQuery> queries);
-    /// Does the same for up to code_capacity queries.
+    /// Does the same for up to code_capacity queries, each over the rows of its own range.
     Status start_code_pass(std::span<const PassQuery> queries);
     /// Computes canonical values of one query (launch_score) for this shard's rows in `range`, rows
     /// of the model. `vectors` are some or all of its vectors; `first`: the first of them for
@@ -141,7 +138,7 @@ class Shard {
     /// timed. Call it after `wait`.
     Result<double> device_ms() const;
     /// Maximum number of vectors of one start_score.
-    std::size_t max_vectors() const { return sizes_.pass; }
+    static constexpr std::size_t max_vectors() { return kMaxScoreVectors; }
 
   private:
     Shard(RowRange rows, const DeviceFacts& device, const ShardSizes& sizes, bool timed)

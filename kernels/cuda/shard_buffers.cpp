@@ -44,11 +44,11 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.tile_bounds, n.places);
     entry(b.tile_rows, n.places);
 
-    entry(b.maxima, n.pass * n.groups);
-    entry(b.floors, n.pass);
+    entry(b.maxima, n.groups);
+    entry(b.floors, 1);
     entry(b.warp_maxima, kMaxWarps);
-    entry(b.counters, n.pass * kCounters);
-    entry(b.found, std::max(n.pass * kFoundCapacity, n.plane_pass * kPlanePassFound));
+    entry(b.counters, kCounters);
+    entry(b.found, std::max<std::size_t>(kFoundCapacity, n.plane_pass * kBatchFound));
     entry(b.scores, n.rows);
     entry(b.denominators, n.rows);
     entry(b.uppers, n.groups * kGroupRows, plane);
@@ -75,9 +75,9 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.input, n.input);
 
     entry(b.input_staging, n.input);
-    const std::size_t batch = std::max(n.plane_pass, n.code_pass);
-    entry(b.answers, std::max(n.pass, batch));
-    entry(b.hits, std::max(n.pass * kMaxHits, batch * kMaxPlanePassHits));
+    const std::size_t batch = std::max<std::size_t>({n.plane_pass, n.code_pass, 1});
+    entry(b.answers, batch);
+    entry(b.hits, std::max<std::size_t>(kMaxHits, batch * kMaxBatchHits));
     entry(b.host_scores, n.rows);
 }
 
@@ -97,11 +97,8 @@ ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t unco
     const auto width = static_cast<std::uint32_t>(dim);
     stride = held.vectors ? rounded_up(dim, kStrideFloats) : dim;
     groups = divided_up(rows, kGroupRows);
-    if (held.vectors) float16_pass = multiply_capacity(static_cast<std::uint32_t>(stride), shape);
-    pass = std::max<std::size_t>(float16_pass, 1);
     const bool int8_on_host = held.int8_codes && !held.vectors && dim <= kMaxInt8Dim;
-    if (held.code_tiles && held.vectors)
-        code_pass = std::min(code_pass_capacity(), held.max_batch);
+    if (held.code_tiles && held.vectors) code_pass = std::min(code_pass_capacity(), held.max_batch);
     if (code_pass > 0) {
         places = rows - uncovered;
         tiles = code_tiles(places);
@@ -117,10 +114,9 @@ ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t unco
     digit_stride = rounded_up(dim, kDigitStep);
     keys = divided_up(plane.groups(), kPlaneSample);
     const std::size_t batch = std::max<std::size_t>({plane_pass, code_pass, 1});
-    excluded =
-        std::max({pass * kMaxKPlusExcluded, batch * kMaxPlanePassKPlusExcluded, kMinExcluded});
+    excluded = std::max(batch * kMaxBatchKPlusExcluded, kMinExcluded);
     const std::size_t digit_bytes = plane.steps() * 2 * planes::kStepDims;
-    input = std::max(InputLayout(pass, pass, 0, stride, excluded).end,
+    input = std::max(InputLayout(kMaxScoreVectors, kMaxScoreVectors, 0, stride, excluded).end,
                      InputLayout(batch, 0, digit_bytes, stride, excluded).end);
 }
 

@@ -56,8 +56,6 @@ struct ShardSizes {
     planes::PlaneShape plane;
     std::size_t stride = 0;        ///< floats of a vector, with padding
     std::size_t groups = 0;        ///< groups of kGroupRows rows
-    std::size_t float16_pass = 0;  ///< maximum number of queries of a float16 pass
-    std::size_t pass = 0;          ///< of a pass over vectors, and of vectors in launch_score
     std::size_t plane_pass = 0;    ///< maximum number of queries of a pass over the plane
     std::size_t code_pass = 0;     ///< of a pass over code tiles
     std::size_t places = 0;        ///< rows with a place in the code tiles

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -54,27 +55,47 @@ EnginePath path_of(const std::string& name, std::vector<int> devices, const Sett
 
 kernels::GpuFacts facts_of(const kernels::Engine& engine) { return engine.gpu_facts().value(); }
 
-/// So little that vectors never fit beside what a shard keeps for its passes, and a small model's
-/// plane alone does, with what a pass of several queries takes.
-constexpr std::size_t kPlaneAloneBytes = 3000000;
-/// And without that.
-constexpr std::size_t kBarePlaneBytes = 1500000;
+/// What a device needs for `shards` shards of a model that hold no vectors.
+std::size_t bytes_without_vectors(const format::Model& model, std::size_t shards,
+                                  kernels::cuda::Residency residency) {
+    using namespace kernels::cuda;
+    const auto device = read_device(0);
+    if (!device) throw std::runtime_error(device.error().message);
+    residency.vectors = false;
+    std::size_t bytes = 0;
+    std::size_t first = 0;
+    for (std::size_t shard = 1; shard <= shards; ++shard) {
+        // As the plan of an engine splits rows: shards begin with whole groups.
+        const std::size_t last = shard == shards
+                                     ? model.rows()
+                                     : model.rows() * shard / shards / kGroupRows * kGroupRows;
+        if (last > first)
+            bytes += Shard::bytes_needed(last - first, model.dim(), device->shape, residency);
+        first = last;
+    }
+    return bytes;
+}
+
+/// What is there beside no vectors: the plane with int8 codes and short passes, or the bare plane.
+constexpr kernels::cuda::Residency kPlaneAlone{.plane = true, .int8_codes = true, .max_batch = 16};
+constexpr kernels::cuda::Residency kBarePlane{.plane = true};
 
 /// By codes, however small the model: batches by the plane, or by code tiles where `int8_pass` is
-/// set and the device has them. `bytes` of a device, or all where that is 0. A shard gets no
-/// vectors then.
+/// set. Shards have vectors, unless `without` says what they have then.
 EnginePath plane_path(const std::string& name, std::vector<int> devices, const Settings& settings,
-                      std::size_t bytes = 0, bool int8_pass = false) {
+                      std::optional<kernels::cuda::Residency> without = {},
+                      bool int8_pass = false) {
     const auto make = [=](const format::Model& model) {
         fake_cuda::reset(settings);
         EngineOptions options;
         options.devices = devices;
         options.planes_always = true;
         options.int8_pass = int8_pass;
-        options.gpu_memory_bytes = bytes;
+        if (without)
+            options.gpu_memory_bytes = bytes_without_vectors(model, devices.size(), *without);
         auto engine = require_engine("cuda", model, options);
         const kernels::GpuFacts facts = facts_of(*engine);
-        if (!facts.holds_plane || facts.holds_vectors != (bytes == 0) ||
+        if (!facts.holds_plane || facts.holds_vectors == without.has_value() ||
             (int8_pass && facts.int8_pass_queries == 0)) {
             throw std::runtime_error("the engine does not hold what it should");
         }
@@ -94,23 +115,21 @@ std::vector<EnginePath> plane_paths() {
     narrow.capability = 80;
     Settings no_integers = lazy;
     no_integers.capability = 75;
-    Settings one_by_one = no_integers;
-    one_by_one.multiply_capacity = 0;
     return {plane_path("plane_one", {0}, eager),
             plane_path("plane_two_lazy", {0, 0}, lazy),
             plane_path("plane_narrow_lazy", {0, 0, 0}, narrow),
             plane_path("plane_without_integer_products_lazy", {0}, no_integers),
-            plane_path("plane_one_by_one_lazy", {0}, one_by_one),
-            plane_path("plane_alone", {0}, eager, kPlaneAloneBytes),
-            plane_path("plane_alone_three_lazy", {0, 0, 0}, lazy, 3 * kPlaneAloneBytes),
-            plane_path("plane_alone_bare_lazy", {0}, lazy, kBarePlaneBytes),
-            plane_path("int8_one", {0}, eager, 0, true),
-            plane_path("int8_two_lazy", {0, 0}, lazy, 0, true),
-            plane_path("int8_five_lazy", {0, 0, 0, 0, 0}, lazy, 0, true)};
+            plane_path("plane_alone", {0}, eager, kPlaneAlone),
+            plane_path("plane_alone_three_lazy", {0, 0, 0}, lazy, kPlaneAlone),
+            plane_path("plane_alone_bare_lazy", {0}, lazy, kBarePlane),
+            plane_path("int8_one", {0}, eager, {}, true),
+            plane_path("int8_without_integer_products_lazy", {0}, no_integers, {}, true),
+            plane_path("int8_two_lazy", {0, 0}, lazy, {}, true),
+            plane_path("int8_five_lazy", {0, 0, 0, 0, 0}, lazy, {}, true)};
 }
 
-/// Shards on one device and several, work done at once and at the last moment, wide passes, narrow
-/// ones and none.
+/// Shards on one device and several, work done at once and at the last moment, wide passes and
+/// narrow ones.
 std::vector<EnginePath> cuda_paths() {
     const Settings eager;
     Settings lazy;
@@ -118,16 +137,12 @@ std::vector<EnginePath> cuda_paths() {
     Settings three = lazy;
     three.devices = 3;
     Settings narrow = lazy;
-    narrow.multiply_capacity = 3;
+    narrow.plane_pass_capacity = 5;
     narrow.capability = 80;  // where launch_scan takes no query as a parameter
-    Settings scan_alone = lazy;
-    scan_alone.multiply_capacity = 0;
-    return {path_of("one", {0}, eager),
-            path_of("two_lazy", {0, 0}, lazy),
+    return {path_of("one", {0}, eager), path_of("two_lazy", {0, 0}, lazy),
             path_of("five", {0, 0, 0, 0, 0}, eager),
             path_of("three_devices_lazy", {2, 0, 1, 0, 2}, three),
-            path_of("narrow_lazy", {0, 0}, narrow),
-            path_of("scan_alone_lazy", {0}, scan_alone)};
+            path_of("narrow_lazy", {0, 0}, narrow)};
 }
 
 const std::vector<Shape> kShapes = {{1, 1},     {1, 25},    {16, 1},    {97, 7},    {33, 301},
@@ -207,34 +222,30 @@ TEST_F(CudaHost, AShardUsesNoMoreMemoryThanItNeeds) {
         const std::size_t covered =
             model.rows() - kernels::planes::uncovered_rows(model.norms()).size();
         ASSERT_LT(covered, model.rows());
-        for (const std::uint32_t multiply : {0U, kMaxPass}) {
-            for (unsigned bits = 0; bits < 64; ++bits) {
-                const Residency residency{.vectors = (bits & 1) != 0,
-                                          .plane = (bits & 2) != 0,
-                                          .int8_codes = (bits & 4) != 0,
-                                          .code_tiles = (bits & 32) != 0,
-                                          .max_batch = (bits & 8) != 0 ? 16 : kMaxPlanePass};
-                if (!residency.vectors && !residency.plane) continue;
-                Settings settings;
-                settings.multiply_capacity = multiply;
-                settings.capability = (bits & 16) != 0 ? 75 : 90;
-                fake_cuda::reset(settings);
-                const auto device = read_device(0);
-                ASSERT_TRUE(device);
-                const auto shard =
-                    Shard::create(model, {0, model.rows()}, *device, residency, false);
-                ASSERT_TRUE(shard) << bits;
-                EXPECT_EQ((*shard)->device_bytes(), fake_cuda::live().device_bytes) << bits;
-                const std::size_t needed =
-                    Shard::bytes_needed(model.rows(), model.dim(), device->shape, residency);
-                const std::size_t used = (*shard)->device_bytes() + covered * sizeof(std::uint32_t);
-                // Uncovered rows have no place in code tiles.
-                if ((*shard)->code_capacity() == 0) {
-                    EXPECT_EQ(needed, used) << bits;
-                } else {
-                    EXPECT_GE(needed, used) << bits;
-                    EXPECT_LT(needed, used + (used >> 3)) << bits;
-                }
+        for (unsigned bits = 0; bits < 64; ++bits) {
+            const Residency residency{.vectors = (bits & 1) != 0,
+                                      .plane = (bits & 2) != 0,
+                                      .int8_codes = (bits & 4) != 0,
+                                      .code_tiles = (bits & 32) != 0,
+                                      .max_batch = (bits & 8) != 0 ? 16 : kMaxPlanePass};
+            if (!residency.vectors && !residency.plane) continue;
+            Settings settings;
+            settings.capability = (bits & 16) != 0 ? 75 : 90;
+            fake_cuda::reset(settings);
+            const auto device = read_device(0);
+            ASSERT_TRUE(device);
+            const auto shard = Shard::create(model, {0, model.rows()}, *device, residency, false);
+            ASSERT_TRUE(shard) << bits;
+            EXPECT_EQ((*shard)->device_bytes(), fake_cuda::live().device_bytes) << bits;
+            const std::size_t needed =
+                Shard::bytes_needed(model.rows(), model.dim(), device->shape, residency);
+            const std::size_t used = (*shard)->device_bytes() + covered * sizeof(std::uint32_t);
+            // Uncovered rows have no place in code tiles.
+            if ((*shard)->code_capacity() == 0) {
+                EXPECT_EQ(needed, used) << bits;
+            } else {
+                EXPECT_GE(needed, used) << bits;
+                EXPECT_LT(needed, used + (used >> 3)) << bits;
             }
         }
     }
@@ -266,27 +277,25 @@ TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
     };
     EXPECT_EQ(pass_of(nearest(model, 5)), "float32");
     EXPECT_EQ(pass_of(nearest(model, 5, 1025)), "float64");
-    std::vector<Query> queries(70, nearest(model, 5));
-    fake_cuda::arm({});
-    for (const Answer& answer : run_all(*engine, queries))
-        EXPECT_EQ(answer.certificate.pass, Pass::float16);
-    EXPECT_EQ(fake_cuda::count_of("launch_multiply"), 1U);
-    EXPECT_EQ(fake_cuda::count_of("launch_scan"), 0U);
     // No more copies and waits than a pass needs; a single query is passed as a parameter.
-    EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 1U);
-    EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
     fake_cuda::arm({});
-    EXPECT_EQ(pass_of(queries[0]), "float32");
+    EXPECT_EQ(pass_of(nearest(model, 5)), "float32");
     EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 0U);
     EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
     // A pass worth having looks at few rows again.
     EXPECT_LT(run_one(*engine, nearest(model, 5)).certificate.rescored, model.rows() / 10);
-    // A row range is a pass of its own.
+    // A row range is a pass of its own, but for a run of many queries.
+    std::vector<Query> queries(20, nearest(model, 5));
     queries[7].filter.rows = kernels::RowRange{3, 17};
-    const auto answers = run_all(*engine, queries);
-    EXPECT_EQ(answers[7].certificate.pass, Pass::float32);
-    EXPECT_EQ(answers[7].certificate.scanned, 14U);
-    EXPECT_EQ(answers[8].certificate.pass, Pass::float16);
+    const auto many = run_all(*engine, queries);
+    EXPECT_EQ(many[7].certificate.pass, Pass::int8);
+    EXPECT_EQ(many[7].certificate.scanned, 14U);
+    EXPECT_EQ(many[8].certificate.pass, Pass::int8);
+    const auto few = run_all(*engine, std::span(queries).first(10));
+    EXPECT_EQ(few[7].certificate.pass, Pass::float32);
+    EXPECT_EQ(few[7].certificate.scanned, 14U);
+    EXPECT_EQ(few[8].certificate.pass, Pass::int8);
+    EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), 2U);
     // 20,000 ties overflow the lists of candidates.
     Query everything = nearest(model, 5);
     everything.k = 1024;
@@ -331,14 +340,17 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     }
     EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 2U);
     EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 3U);
-    EXPECT_EQ(fake_cuda::count_of("launch_multiply"), 0U);
-    // What wants more than such a pass gives shares one in float16.
-    queries.assign(10, nearest(model, 5, kernels::cuda::kMaxPlanePassKPlusExcluded));
-    for (std::size_t i = 0; i < queries.size(); i += 2) queries[i].excluded = {7};
-    const auto answers = run_all(*engine, queries);
-    for (std::size_t i = 0; i < queries.size(); ++i) {
-        EXPECT_EQ(answers[i].certificate.pass, i % 2 == 0 ? Pass::float16 : Pass::plane) << i;
-    }
+    // What wants more than such a pass gives is answered alone.
+    queries.assign(10, nearest(model, 5, kernels::cuda::kMaxBatchHits));
+    queries[3].k += 1;
+    queries[5].excluded.resize(kernels::cuda::kMaxBatchKPlusExcluded - queries[5].k);
+    std::iota(queries[5].excluded.begin(), queries[5].excluded.end(), 100);
+    queries[6].excluded = queries[5].excluded;
+    queries[6].excluded.push_back(7);
+    fake_cuda::arm({});
+    (void)run_all(*engine, queries);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 1U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 2U);
 }
 
 TEST_F(CudaHost, TheWaysThroughCodeTilesAreTheOnesMeant) {
@@ -412,39 +424,40 @@ TEST_F(CudaHost, WithoutRoomForCodeTilesThePlaneAnswersBatches) {
     expect_identical(run_one(*engine, nearest(model, 5)).hits, oracle_nearest(model, 5), "less");
 }
 
-/// Small models are read sooner than their planes, but not for very many queries at once.
-TEST_F(CudaHost, ASmallModelsPlaneIsForManyQueries) {
+/// Small models are read sooner than their planes, but not for several queries at once. Without
+/// planes every query is answered alone.
+TEST_F(CudaHost, ASmallModelsCodesAreForManyQueries) {
     const auto model = make_model(dir_ / "model", random_entries(1000, 20, 3));
     const auto engine = require_engine("cuda", model, {});
     EXPECT_TRUE(facts_of(*engine).holds_vectors && facts_of(*engine).holds_plane);
-    const std::vector<Query> queries(512, nearest(model, 5));
-    const auto wanted = oracle_nearest(model, 5);
-    for (const auto& [count, pass] : {std::pair{1, "float32"}, {511, "float16"}, {512, "int8"}}) {
-        for (const Answer& answer :
-             run_all(*engine, std::span(queries).first(static_cast<std::size_t>(count)))) {
-            EXPECT_EQ(to_string(answer.certificate.pass), pass) << count;
-            expect_identical(answer.hits, wanted, pass);
-        }
-    }
     EngineOptions without;
     without.planes = false;
     const auto other = require_engine("cuda", model, without);
     EXPECT_FALSE(facts_of(*other).holds_plane);
-    EXPECT_EQ(run_all(*other, queries)[0].certificate.pass, Pass::float16);
+    const std::vector<Query> queries(40, nearest(model, 5));
+    const auto wanted = oracle_nearest(model, 5);
+    for (const auto& [count, pass] : {std::pair{3, "float32"}, {4, "int8"}, {40, "int8"}}) {
+        const auto some = std::span(queries).first(static_cast<std::size_t>(count));
+        for (const Answer& answer : run_all(*engine, some)) {
+            EXPECT_EQ(to_string(answer.certificate.pass), pass) << count;
+            expect_identical(answer.hits, wanted, pass);
+        }
+        for (const Answer& answer : run_all(*other, some))
+            EXPECT_EQ(answer.certificate.pass, Pass::float32) << count;
+    }
 }
 
 TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
     const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
     struct Case {
         std::vector<int> devices;
-        std::size_t bytes;
-        bool int8_codes;
+        kernels::cuda::Residency residency;
     };
-    for (const auto& [devices, device_bytes, int8_codes] :
-         {Case{{0}, kPlaneAloneBytes, true},
-          {{0, 1, 0}, 3 * kPlaneAloneBytes, true},
-          {{0}, kBarePlaneBytes, false},
-          {{0, 1, 0}, 3 * kBarePlaneBytes, false}}) {
+    for (const auto& [devices, residency] : {Case{{0}, kPlaneAlone},
+                                             {{0, 1, 0}, kPlaneAlone},
+                                             {{0}, kBarePlane},
+                                             {{0, 1, 0}, kBarePlane}}) {
+        const bool int8_codes = residency.int8_codes;
         Settings settings;
         settings.lazy = true;
         settings.devices = 2;
@@ -452,7 +465,8 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
         std::vector<std::string> lines;
         EngineOptions options;
         options.devices = devices;
-        options.gpu_memory_bytes = device_bytes;
+        options.int8_pass = false;
+        options.gpu_memory_bytes = bytes_without_vectors(model, devices.size(), residency);
         options.log = [&](const std::string& line) { lines.push_back(line); };
         {
             const auto engine = require_engine("cuda", model, options);
@@ -506,7 +520,8 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
 TEST_F(CudaHost, ThePlaneAloneDoesWithoutInt8Rows) {
     const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
     EngineOptions options;
-    options.gpu_memory_bytes = kPlaneAloneBytes;
+    options.int8_pass = false;
+    options.gpu_memory_bytes = bytes_without_vectors(model, 1, kPlaneAlone);
     std::size_t without = 0;
     for (std::uint64_t at = 1;; ++at) {
         Settings settings;
@@ -540,7 +555,8 @@ TEST_F(CudaHost, ThePlaneAloneNeedsPageLockedVectors) {
     settings.refuse_pin = true;
     fake_cuda::reset(settings);
     EngineOptions options;
-    options.gpu_memory_bytes = kPlaneAloneBytes;
+    options.int8_pass = false;
+    options.gpu_memory_bytes = bytes_without_vectors(model, 1, kPlaneAlone);
     const auto engine = kernels::make_engine(EngineKind::cuda, model, options);
     ASSERT_FALSE(engine);
     EXPECT_EQ(engine.error().code, ErrorCode::unavailable);

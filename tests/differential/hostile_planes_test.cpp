@@ -386,7 +386,6 @@ class HostilePlanes : public testing::Test {
                        what + ", cpu " + options.simd);
         options.simd.clear();
         fake_cuda::Settings settings;
-        settings.multiply_capacity = 0;
         settings.plane_pass_capacity = 20;
         fake_cuda::reset(settings);
         options.planes_always = true;

@@ -36,11 +36,8 @@ struct Settings {
     bool lazy = false;
     int capability = 90;   ///< compute capability of the devices, as 10 * major + minor
     bool has_code = true;  ///< whether this build has kernels for them
-    /// multiply_capacity for any stride: below 2, no float16 pass.
-    std::uint32_t multiply_capacity =
-        std::numeric_limits<std::uint32_t>::max();  ///< max: by the stride, as the real one
-    /// plane_pass_capacity where there is any: few queries, since each takes much memory in every
-    /// test.
+    /// plane_pass_capacity where there is any, and code_pass_capacity: few queries, since each
+    /// takes much memory in every test.
     std::uint32_t plane_pass_capacity = 40;
     Fault call;    ///< counts every launch and every runtime call that can fail, not those that
                    ///< release something

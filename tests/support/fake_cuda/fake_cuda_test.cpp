@@ -357,16 +357,15 @@ class FakeLaunches : public FakeCuda {
         queries_.count = kQueries;
         queries_.max_k_plus_excluded = query_list_[0].k_plus_excluded;
         queries_.all_rows = false;
-        work_.maxima = static_cast<float*>(allocate(kQueries * kGroups * sizeof(float)));
-        work_.floors = static_cast<double*>(allocate(kQueries * sizeof(double)));
+        work_.maxima = static_cast<float*>(allocate(kGroups * sizeof(float)));
+        work_.floors = static_cast<double*>(allocate(sizeof(double)));
         work_.warp_maxima = static_cast<float*>(allocate(kMaxWarps * sizeof(float)));
-        work_.counters = upload(std::vector<std::uint32_t>(kCounters * kQueries, 0));
-        work_.found = static_cast<Found*>(allocate(kQueries * kFoundCapacity * sizeof(Found)));
+        work_.counters = upload(std::vector<std::uint32_t>(kCounters, 0));
+        work_.found = static_cast<Found*>(allocate(kFoundCapacity * sizeof(Found)));
         work_.scores = static_cast<double*>(allocate(kRows * sizeof(double)));
         work_.denominators = static_cast<double*>(allocate(kRows * sizeof(double)));
-        work_.answers =
-            static_cast<DeviceAnswer*>(allocate_pinned(kQueries * sizeof(DeviceAnswer)));
-        work_.hits = static_cast<Found*>(allocate_pinned(kQueries * kMaxHits * sizeof(Found)));
+        work_.answers = static_cast<DeviceAnswer*>(allocate_pinned(sizeof(DeviceAnswer)));
+        work_.hits = static_cast<Found*>(allocate_pinned(kMaxHits * sizeof(Found)));
     }
 
     void make_rows(std::mt19937_64& random) {
@@ -397,7 +396,7 @@ class FakeLaunches : public FakeCuda {
             DeviceQuery query;
             query.norm = norm;
             query.min_score = -std::numeric_limits<double>::infinity();
-            query.error = kernels::half_error_bound(kDim);
+            query.error = kernels::device_error_bound(kDim);
             query.k_plus_excluded = 8;
             query.k = 5;
             query.rank_below = ~std::uint32_t{0};
@@ -489,14 +488,13 @@ class FakeLaunches : public FakeCuda {
     }
     void expect_hits(std::uint32_t q) const {
         const auto wanted = order(q);
-        const DeviceAnswer& answer = work_.answers[q];
+        const DeviceAnswer& answer = work_.answers[0];
         ASSERT_EQ(answer.hits, std::min<std::size_t>(query_list_[q].k, wanted.size()));
         ASSERT_GE(answer.found, answer.hits);
         ASSERT_GE(answer.rescored, answer.found);
         for (std::uint32_t i = 0; i < answer.hits; ++i) {
-            EXPECT_EQ(work_.hits[q * kMaxHits + i].row, wanted[i].row)
-                << "query " << q << ", place " << i;
-            EXPECT_EQ(work_.hits[q * kMaxHits + i].score, wanted[i].score);
+            EXPECT_EQ(work_.hits[i].row, wanted[i].row) << "query " << q << ", place " << i;
+            EXPECT_EQ(work_.hits[i].score, wanted[i].score);
         }
         const auto above = std::count_if(wanted.begin(), wanted.end(), [&](const Found& found) {
             return found.score >= answer.floor;
@@ -509,6 +507,15 @@ class FakeLaunches : public FakeCuda {
         ASSERT_EQ(launch_select(model_, queries_, SelectSource::warp_maxima, warps, work_, kShape,
                                 stream_),
                   cudaSuccess);
+    }
+    /// A launch of query `q` alone.
+    DeviceQueries only(std::uint32_t q) const {
+        DeviceQueries one = queries_;
+        one.queries += q;
+        one.raw += q * kStride;
+        one.unit += q * kStride;
+        one.count = 1;
+        return one;
     }
     void select(SelectSource estimates) {
         ASSERT_EQ(launch_select(model_, queries_, estimates, 0, work_, kShape, stream_),
@@ -603,17 +610,18 @@ TEST_F(FakeLaunches, TilesHoldEveryCoveredRowInOrderOfItsProjection) {
                  "not every covered row");
 }
 
-TEST_F(FakeLaunches, MultiplyErrsWithinTheBoundAndTheAnswersHold) {
+TEST_F(FakeLaunches, ScanErrsWithinTheBoundAndTheAnswersHold) {
     query_list_[1].rank_below = 400;
     query_list_[2].first = 40;
     query_list_[2].last = 700;
     query_list_[2].min_score = 0.3;
     queries_.any_rank = true;
     send_queries();
-    ASSERT_EQ(launch_multiply(model_, queries_, work_, kShape, stream_), cudaSuccess);
-    const auto maxima = download(work_.maxima, kQueries * kGroups);
     double largest = 0;
     for (std::uint32_t q = 0; q < kQueries; ++q) {
+        std::uint32_t warps = 0;
+        ASSERT_EQ(launch_scan(model_, only(q), work_, kShape, warps, stream_), cudaSuccess);
+        const auto maxima = download(work_.maxima, kGroups);
         for (std::uint32_t group = 0; group < kGroups; ++group) {
             double best = -std::numeric_limits<double>::infinity();
             for (std::uint32_t row = group * kGroupRows;
@@ -623,7 +631,7 @@ TEST_F(FakeLaunches, MultiplyErrsWithinTheBoundAndTheAnswersHold) {
                                         ranks_[row] < query_list_[q].rank_below;
                 if (takes_part) best = std::max(best, score(q, row));
             }
-            const double maximum = double{maxima[q * kGroups + group]};
+            const double maximum = double{maxima[group]};
             if (std::isinf(best)) {
                 EXPECT_EQ(maximum, best);
                 continue;
@@ -632,23 +640,23 @@ TEST_F(FakeLaunches, MultiplyErrsWithinTheBoundAndTheAnswersHold) {
             EXPECT_LE(std::fabs(maximum - best), query_list_[q].error);
             largest = std::max(largest, std::fabs(maximum - best) / query_list_[q].error);
         }
-    }
-    EXPECT_GT(largest, 0.8);
-    select(SelectSource::maxima);
-    for (std::uint32_t q = 0; q < kQueries; ++q) {
+        ASSERT_EQ(launch_select(model_, only(q), SelectSource::warp_maxima, warps, work_, kShape,
+                                stream_),
+                  cudaSuccess);
         expect_hits(q);
         // Rescored is who stands in a group that could reach the floor, or is not covered; and
         // nobody else.
         std::uint32_t rescored = 0;
         for (std::uint32_t row = query_list_[q].first; row < query_list_[q].last; ++row) {
-            const double maximum = double{maxima[q * kGroups + row / kGroupRows]};
+            const double maximum = double{maxima[row / kGroupRows]};
             const bool candidate =
-                row % 100 == 50 || maximum >= work_.answers[q].floor - query_list_[q].error;
+                row % 100 == 50 || maximum >= work_.answers[0].floor - query_list_[q].error;
             rescored +=
                 candidate && ranks_[row] < query_list_[q].rank_below && !is_excluded(row) ? 1U : 0U;
         }
-        EXPECT_EQ(work_.answers[q].rescored, rescored) << "query " << q;
+        EXPECT_EQ(work_.answers[0].rescored, rescored) << "query " << q;
     }
+    EXPECT_GT(largest, 0.8);
 }
 
 TEST_F(FakeLaunches, ScanAnswersOneQuery) {
@@ -882,7 +890,7 @@ TEST_F(FakeLaunches, EndsWhoeverContradictsTheHeader) {
         return launch_scan(model, queries, work_, shape, warps, stream_);
     };
     const auto select_with = [&](const Workspace& work) {
-        return launch_select(model_, queries_, SelectSource::maxima, 0, work, kShape, stream_);
+        return launch_select(model_, queries_, SelectSource::warp_maxima, 1, work, kShape, stream_);
     };
     EXPECT_DEATH((void)scan(model_, queries_, kShape), "takes one query");
     queries_.count = 1;
@@ -913,7 +921,7 @@ TEST_F(FakeLaunches, EndsWhoeverContradictsTheHeader) {
     query_list_[0].error = kernels::device_error_bound(kDim) / 2;
     send_queries();
     EXPECT_DEATH((void)scan(model_, queries_, kShape), "smaller error");
-    query_list_[0].error = kernels::half_error_bound(kDim);
+    query_list_[0].error = kernels::device_error_bound(kDim);
     query_list_[0].rank_below = 5;
     send_queries();
     EXPECT_DEATH((void)scan(model_, queries_, kShape), "any_rank is false");

@@ -59,8 +59,6 @@ class Launch {
 /// Counts a call of load_kernels, and what it returns.
 cudaError_t load();
 
-/// Settings::multiply_capacity.
-std::uint32_t forced_multiply_capacity();
 /// Settings::plane_pass_capacity.
 std::uint32_t plane_pass_capacity();
 

@@ -1,5 +1,5 @@
 // The launches of launches.hpp as plain loops on the CPU. Where the header leaves a choice, they
-// take the one that is hardest on the host code: multiply's estimates are off by up to 0.9 of the
+// take the one that is hardest on the host code: scan's estimates are off by up to 0.9 of the
 // allowed error, hits are found from the last row to the first, and fields that no description
 // mentions are not written.
 #include <cuda_runtime_api.h>
@@ -35,7 +35,7 @@ using tests::fake_cuda::misuse;
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
 constexpr std::uint32_t kAllRanks = std::numeric_limits<std::uint32_t>::max();
-/// The share of DeviceQuery::error by which the fake multiply errs.
+/// The share of DeviceQuery::error by which the fake scan errs.
 constexpr double kErrorShare = 0.9;
 constexpr std::size_t kVectorAlignment = 16;
 /// Warps of the fake scan: few, so that small models have many groups a warp too.
@@ -128,7 +128,7 @@ struct PassQueries {
 
     PassQueries(const Launch& launch, const DeviceQueries& of, const DeviceModel& model,
                 bool from_host = false, Reads reads = Reads::raw_and_unit,
-                std::uint32_t most = kMaxPass)
+                std::uint32_t most = kMaxScoreVectors)
         : count(of.count),
           stride(model.stride),
           any_rank(of.any_rank),
@@ -291,25 +291,22 @@ double wobble(std::uint32_t row, const float* unit) {
     return static_cast<double>(mixed >> 11) * 0x1p-52 - 1;
 }
 
-/// Writes the maxima of all queries. `estimate` takes (query index, row).
+/// Writes the maxima of the query. `estimate` takes a row.
 template <class Estimate>
 void write_maxima(const Shard& shard, const PassQueries& pass, std::span<float> maxima,
                   Estimate estimate) {
-    const std::uint32_t groups = shard.model.groups;
-    for (std::uint32_t q = 0; q < pass.count; ++q) {
-        for (std::uint32_t group = 0; group < groups; ++group) {
-            float best = kNone;
-            const std::uint32_t end = std::min((group + 1) * kGroupRows, shard.model.rows);
-            for (std::uint32_t row = group * kGroupRows; row < end; ++row) {
-                if (std::isnan(shard.inverse_norms[row]) || !admits(pass.queries[q], shard, row))
-                    continue;
-                const float value = estimate(q, row);
-                if (std::isnan(value)) continue;  // a damaged row; fmaxf ignores it
-                if (!std::isfinite(value)) misuse("an estimate that is not finite");
-                best = std::max(best, value);
-            }
-            maxima[std::size_t{q} * groups + group] = best;
+    for (std::uint32_t group = 0; group < shard.model.groups; ++group) {
+        float best = kNone;
+        const std::uint32_t end = std::min((group + 1) * kGroupRows, shard.model.rows);
+        for (std::uint32_t row = group * kGroupRows; row < end; ++row) {
+            if (std::isnan(shard.inverse_norms[row]) || !admits(pass.queries[0], shard, row))
+                continue;
+            const float value = estimate(row);
+            if (std::isnan(value)) continue;  // a damaged row; fmaxf ignores it
+            if (!std::isfinite(value)) misuse("an estimate that is not finite");
+            best = std::max(best, value);
         }
+        maxima[group] = best;
     }
 }
 
@@ -590,7 +587,7 @@ void answer_by_tiles(const Shard& shard, const TileRows& tiles, const DeviceQuer
             canonical_score(raw, query.norm, shard.row(row), shard.norms[row], dim);
         if (!(score >= floor)) return;
         const std::uint32_t at = answer.found++;
-        if (at < kPlanePassFound) found[at] = {score, row, 0};
+        if (at < kBatchFound) found[at] = {score, row, 0};
     };
     for (const std::uint32_t place : listed) {
         if (sums[place] >= planes::int8_min_sum(last, tiles.range_of(place)))
@@ -600,9 +597,9 @@ void answer_by_tiles(const Shard& shard, const TileRows& tiles, const DeviceQuer
         if (admits(query, shard, row) && !contains(excluded, row)) consider(row);
     }
     answer.survivors = static_cast<std::uint32_t>(listed.size()) + shard.model.uncovered_count;
-    rank(query, found.first(kPlanePassFound), answer, hits);
+    rank(query, found.first(kBatchFound), answer, hits);
     // Any number beyond kFoundCapacity means overflow.
-    if (answer.found > kPlanePassFound || listed.size() > kFakeListed) {
+    if (answer.found > kBatchFound || listed.size() > kFakeListed) {
         answer.hits = 0;
         answer.found = kFoundCapacity + 1;
     }
@@ -643,52 +640,18 @@ cudaError_t launch_scan(const DeviceModel& model, const DeviceQueries& queries,
     return launch.run([=, count = warps] {
         pass.check(shard);
         pass.check_error(device_error_bound(shard.model.dim));
-        write_maxima(shard, pass, maxima, [&](std::uint32_t, std::uint32_t row) {
-            float sum = 0;
-            for (std::uint32_t i = 0; i < shard.model.stride; ++i)
-                sum += pass.unit[i] * shard.row(row)[i];
-            return sum * shard.inverse_norms[row];
+        write_maxima(shard, pass, maxima, [&](std::uint32_t row) {
+            const DeviceQuery& query = pass.queries[0];
+            const double score = canonical_score(pass.raw.data(), query.norm, shard.row(row),
+                                                 shard.norms[row], shard.model.dim);
+            return static_cast<float>(score +
+                                      kErrorShare * query.error * wobble(row, pass.unit.data()));
         });
         std::fill_n(warp_maxima.begin(), count, kNone);
         for (std::uint32_t group = 0; group < shard.model.groups; ++group) {
             float& largest = warp_maxima[group % (count - 1)];
             largest = std::max(largest, maxima[group]);
         }
-    });
-}
-
-std::uint32_t multiply_capacity(std::uint32_t stride, const DeviceShape& shape) {
-    const std::uint32_t forced = tests::fake_cuda::forced_multiply_capacity();
-    if (forced != std::numeric_limits<std::uint32_t>::max()) return std::min(forced, kMaxPass);
-    // Queries and one group of rows side by side in float16; whole and half passes.
-    const auto fits = [&](std::uint32_t count) {
-        return std::size_t{count + kGroupRows} * (stride + kStrideFloats) * 2 <= shape.shared_bytes;
-    };
-    return fits(kMaxPass) ? kMaxPass : fits(kMaxPass / 2) ? kMaxPass / 2 : 0;
-}
-
-cudaError_t launch_multiply(const DeviceModel& model, const DeviceQueries& queries,
-                            const Workspace& work, const DeviceShape& shape, cudaStream_t stream) {
-    const Launch launch(__func__, stream);
-    if (launch.failed()) return launch.code();
-    launch.require(queries.count <= multiply_capacity(model.stride, shape),
-                   "more queries than multiply_capacity");
-    check_shape(launch, shape);
-    const Shard shard(launch, model);
-    const PassQueries pass(launch, queries, model);
-    const auto maxima =
-        launch.device(work.maxima, std::size_t{queries.count} * model.groups, "maxima");
-    return launch.run([=] {
-        pass.check(shard);
-        pass.check_error(half_error_bound(shard.model.dim));
-        write_maxima(shard, pass, maxima, [&](std::uint32_t q, std::uint32_t row) {
-            const DeviceQuery& query = pass.queries[q];
-            const double score =
-                canonical_score(pass.raw.data() + std::size_t{q} * pass.stride, query.norm,
-                                shard.row(row), shard.norms[row], shard.model.dim);
-            const float* const unit = pass.unit.data() + std::size_t{q} * pass.stride;
-            return static_cast<float>(score + kErrorShare * query.error * wobble(row, unit));
-        });
     });
 }
 
@@ -828,9 +791,7 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
     check_shape(launch, shape);
-    launch.require(queries.count <= code_pass_capacity(),
-                   "more queries than code_pass_capacity");
-    launch.require(queries.all_rows, "queries of some rows only");
+    launch.require(queries.count <= code_pass_capacity(), "more queries than code_pass_capacity");
     const Shard shard(launch, model);
     const TileRows tiles(launch, model);
     const PassQueries pass(launch, queries, model, false, Reads::raw, kMaxCodePass);
@@ -846,7 +807,7 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
     (void)launch.device(own.counts, kFakeCodeLists, "counts of lists");
     (void)launch.device(own.lists, std::size_t{kFakeCodeLists} * kCodeListRoom, "lists");
     const auto floors = launch.device(own.floors, count, "floors of a pass");
-    const auto all_found = launch.device(work.found, kPlanePassFound, "found");
+    const auto all_found = launch.device(work.found, kBatchFound, "found");
     const auto answers = launch.pinned(work.answers, count, "answers");
     const auto all_hits = launch.pinned(work.hits, count * queries.max_k, "hits");
     return launch.run([=] {
@@ -854,8 +815,8 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
         for (std::uint32_t q = 0; q < pass.count; ++q) {
             const DeviceQuery& query = pass.queries[q];
             if (query.k == 0 || query.k > max_k) misuse("k is 0 or beyond max_k");
-            if (query.k_plus_excluded > kMaxPlanePassKPlusExcluded)
-                misuse("k and excluded rows are beyond kMaxPlanePassKPlusExcluded");
+            if (query.k_plus_excluded > kMaxBatchKPlusExcluded)
+                misuse("k and excluded rows are beyond kMaxBatchKPlusExcluded");
             answer_by_tiles(shard, tiles, query, pass.raw_of(q), pass.excluded_by(query), all_found,
                             answers[q], all_hits.subspan(std::size_t{q} * max_k, max_k));
             floors[q] = answers[q].floor;
@@ -893,18 +854,17 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
     const auto floors = launch.device(own.floors, count, "floors of a pass");
     const auto all_survivors =
         launch.device(own.survivors, count * kPlanePassSurvivors, "survivors");
-    const auto all_found = launch.device(work.found, count * kPlanePassFound, "found");
+    const auto all_found = launch.device(work.found, count * kBatchFound, "found");
     const auto answers = launch.pinned(work.answers, count, "answers");
-    const auto all_hits = launch.pinned(work.hits, count * kMaxPlanePassHits, "hits");
+    const auto all_hits = launch.pinned(work.hits, count * kMaxBatchHits, "hits");
     return launch.run([=] {
         pass.check(shard);
         const std::uint32_t dim = shard.model.dim;
         for (std::uint32_t q = 0; q < pass.count; ++q) {
             const DeviceQuery& query = pass.queries[q];
-            if (query.k == 0 || query.k > kMaxPlanePassHits)
-                misuse("k is 0 or beyond kMaxPlanePassHits");
-            if (query.k_plus_excluded > kMaxPlanePassKPlusExcluded)
-                misuse("k and excluded rows are beyond kMaxPlanePassKPlusExcluded");
+            if (query.k == 0 || query.k > kMaxBatchHits) misuse("k is 0 or beyond kMaxBatchHits");
+            if (query.k_plus_excluded > kMaxBatchKPlusExcluded)
+                misuse("k and excluded rows are beyond kMaxBatchKPlusExcluded");
             const float* const raw = pass.raw_of(q);
             const Digits coarse(raw, query.norm, dim, planes::kOneByteDigit);
             const Digits precise(raw, query.norm, dim, planes::kTwoByteDigit);
@@ -928,7 +888,7 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
             const planes::Int8Cutoff int8_cutoff = planes::int8_cutoff(precise.facts, floor, dim);
             const auto survivors =
                 all_survivors.subspan(std::size_t{q} * kPlanePassSurvivors, kPlanePassSurvivors);
-            const auto found = all_found.subspan(std::size_t{q} * kPlanePassFound, kPlanePassFound);
+            const auto found = all_found.subspan(std::size_t{q} * kBatchFound, kBatchFound);
             const auto excluded = pass.excluded_by(query);
             DeviceAnswer& answer = answers[q];
             answer.floor = floor;
@@ -961,9 +921,9 @@ cudaError_t launch_plane_pass(const DeviceModel& model, const DeviceQueries& que
                 if (admits(query, shard, shard.uncovered[i])) consider(shard.uncovered[i]);
             }
             rank(query, found, answer,
-                 all_hits.subspan(std::size_t{q} * kMaxPlanePassHits, kMaxPlanePassHits));
+                 all_hits.subspan(std::size_t{q} * kMaxBatchHits, kMaxBatchHits));
             // Any number beyond kFoundCapacity means overflow.
-            if (answer.found > kPlanePassFound || through > kPlanePassSurvivors) {
+            if (answer.found > kBatchFound || through > kPlanePassSurvivors) {
                 answer.hits = 0;
                 answer.found = kFoundCapacity + 1;
             }
@@ -1053,86 +1013,75 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
                            by_int8  ? Reads::raw_and_digits
                            : by_row ? Reads::raw
                                     : Reads::raw_and_unit);
-    launch.require(queries.count == 1 || source == SelectSource::maxima,
-                   "warp_maxima, uppers and stored scores are of one query");
+    launch.require(queries.count == 1, "takes one query");
     launch.require(warps <= kMaxWarps && (source != SelectSource::warp_maxima || warps > 0),
                    "warps of no launch_scan");
-    const auto maxima =
-        launch.device(work.maxima, std::size_t{queries.count} * model.groups, "maxima");
+    const auto maxima = launch.device(work.maxima, model.groups, "maxima");
     const auto warp_maxima = launch.device(work.warp_maxima, kMaxWarps, "warp_maxima");
     const auto uppers =
         by_row ? launch.device(work.uppers, std::size_t{model.groups} * kGroupRows, "uppers")
                : std::span<float>();
-    const auto floors = launch.device(work.floors, queries.count, "floors");
-    const auto counters =
-        launch.device(work.counters, std::size_t{kCounters} * queries.count, "counters");
-    const auto all_found =
-        launch.device(work.found, std::size_t{queries.count} * kFoundCapacity, "found");
+    const auto floors = launch.device(work.floors, 1, "floors");
+    const auto counters = launch.device(work.counters, kCounters, "counters");
+    const auto found = launch.device(work.found, kFoundCapacity, "found");
     const auto scores =
         stored ? launch.device(work.scores, model.rows, "scores") : std::span<double>();
-    const auto answers = launch.pinned(work.answers, queries.count, "answers");
-    const auto all_hits = launch.pinned(work.hits, std::size_t{queries.count} * kMaxHits, "hits");
+    const auto answers = launch.pinned(work.answers, 1, "answers");
+    const auto hits = launch.pinned(work.hits, kMaxHits, "hits");
     const bool by_warps =
         source == SelectSource::warp_maxima && queries.max_k_plus_excluded * kWarpsPerRow <= warps;
     return launch.run([=] {
         pass.check(shard);
-        check_idle(counters.first(std::size_t{kCounters} * pass.count));
-        for (std::uint32_t q = 0; q < pass.count; ++q) {
-            const DeviceQuery& query = pass.queries[q];
-            if (query.k == 0 || query.k > kMaxHits) misuse("k is 0 or beyond kMaxHits");
-            if (query.k_plus_excluded > kMaxKPlusExcluded)
-                misuse("k and excluded rows are beyond kMaxKPlusExcluded");
-            const auto of_groups =
-                maxima.subspan(std::size_t{q} * shard.model.groups, shard.model.groups);
-            const double floor =
-                by_row ? floors[q]
-                       : floor_of(query, by_warps ? warp_maxima.first(warps) : of_groups);
-            if (std::isnan(floor)) misuse("a floor that is not a number");
-            floors[q] = floor;
-            const auto found = all_found.subspan(std::size_t{q} * kFoundCapacity, kFoundCapacity);
-            answers[q].floor = floor;
-            answers[q].found = 0;
-            answers[q].rescored = answers[q].survivors = 0;
-            const auto excluded = pass.excluded_by(query);
-            const auto consider = [&](std::uint32_t row) {
-                if (!admits(query, shard, row) || contains(excluded, row)) return;
-                const double score =
-                    stored ? scores[row]
-                           : canonical_score(pass.raw.data() + std::size_t{q} * pass.stride,
-                                             query.norm, shard.row(row), shard.norms[row],
-                                             shard.model.dim);
-                ++answers[q].rescored;
-                ++answers[q].survivors;
-                if (!(score >= floor)) return;
-                const std::uint32_t at = answers[q].found++;
-                if (at < kFoundCapacity) found[at] = {score, row, 0};
-            };
-            const planes::Int8Cutoff int8_cutoff =
-                planes::int8_cutoff(query.digits, floor, shard.model.dim);
-            const std::vector<std::int32_t> digits = pass.whole_digits();
-            // As the maxima of stored scores are rounded: what they are compared with must not be
-            // above it.
-            const float cutoff = rounded_down(by_row ? floor : floor - query.error);
-            for (std::uint32_t row = shard.model.rows; row-- > 0;) {
-                const float maximum = by_row ? uppers[row] : of_groups[row / kGroupRows];
-                const bool covered = stored || shard.covered(row);
-                if (!covered || !(maximum >= cutoff) || maximum == kNone) continue;
-                if (by_int8 && int8_codes.rules_out(row, digits, int8_cutoff)) {
-                    ++answers[q].survivors;
-                    continue;
-                }
-                consider(row);
+        check_idle(counters.first(kCounters));
+        const DeviceQuery& query = pass.queries[0];
+        if (query.k == 0 || query.k > kMaxHits) misuse("k is 0 or beyond kMaxHits");
+        if (query.k_plus_excluded > kMaxKPlusExcluded)
+            misuse("k and excluded rows are beyond kMaxKPlusExcluded");
+        const double floor =
+            by_row ? floors[0] : floor_of(query, by_warps ? warp_maxima.first(warps) : maxima);
+        if (std::isnan(floor)) misuse("a floor that is not a number");
+        floors[0] = floor;
+        DeviceAnswer& answer = answers[0];
+        answer.floor = floor;
+        answer.found = 0;
+        answer.rescored = answer.survivors = 0;
+        const auto excluded = pass.excluded_by(query);
+        const auto consider = [&](std::uint32_t row) {
+            if (!admits(query, shard, row) || contains(excluded, row)) return;
+            const double score = stored
+                                     ? scores[row]
+                                     : canonical_score(pass.raw.data(), query.norm, shard.row(row),
+                                                       shard.norms[row], shard.model.dim);
+            ++answer.rescored;
+            ++answer.survivors;
+            if (!(score >= floor)) return;
+            const std::uint32_t at = answer.found++;
+            if (at < kFoundCapacity) found[at] = {score, row, 0};
+        };
+        const planes::Int8Cutoff int8_cutoff =
+            planes::int8_cutoff(query.digits, floor, shard.model.dim);
+        const std::vector<std::int32_t> digits = pass.whole_digits();
+        // As the maxima of stored scores are rounded: what they are compared with must not be
+        // above it.
+        const float cutoff = rounded_down(by_row ? floor : floor - query.error);
+        for (std::uint32_t row = shard.model.rows; row-- > 0;) {
+            const float maximum = by_row ? uppers[row] : maxima[row / kGroupRows];
+            const bool covered = stored || shard.covered(row);
+            if (!covered || !(maximum >= cutoff) || maximum == kNone) continue;
+            if (by_int8 && int8_codes.rules_out(row, digits, int8_cutoff)) {
+                ++answer.survivors;
+                continue;
             }
-            for (std::uint32_t i = 0; i < shard.model.uncovered_count && !stored; ++i) {
-                const std::uint32_t row = shard.uncovered[i];
-                if (row >= shard.model.rows)
-                    misuse("an uncovered row that the shard does not have");
-                if (!std::isnan(shard.inverse_norms[row]))
-                    misuse("an uncovered row with an inverse norm");
-                consider(row);
-            }
-            rank(query, found, answers[q], all_hits.subspan(std::size_t{q} * kMaxHits, kMaxHits));
+            consider(row);
         }
+        for (std::uint32_t i = 0; i < shard.model.uncovered_count && !stored; ++i) {
+            const std::uint32_t row = shard.uncovered[i];
+            if (row >= shard.model.rows) misuse("an uncovered row that the shard does not have");
+            if (!std::isnan(shard.inverse_norms[row]))
+                misuse("an uncovered row with an inverse norm");
+            consider(row);
+        }
+        rank(query, found, answer, hits);
     });
 }
 

@@ -554,11 +554,6 @@ std::string describe(const Live& live) {
         live.events);
 }
 
-std::uint32_t forced_multiply_capacity() {
-    const std::lock_guard lock(state().mutex);
-    return state().settings.multiply_capacity;
-}
-
 std::uint32_t plane_pass_capacity() {
     const std::lock_guard lock(state().mutex);
     return state().settings.plane_pass_capacity;
