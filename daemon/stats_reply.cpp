@@ -45,9 +45,9 @@ std::uint64_t own_memory_bytes() {
 double to_microsecond(double ms) { return std::round(ms * 1000) / 1000; }
 
 std::array<Fact, 13> facts_of(const kernels::GpuFacts& gpu) {
-    const std::string held = !gpu.holds_vectors ? "plane"
-                             : gpu.holds_plane  ? "vectors and plane"
-                                                : "vectors";
+    const std::string held = gpu.holds_vectors ? gpu.holds_plane ? "vectors and plane" : "vectors"
+                             : gpu.holds_plane ? "plane"
+                                               : "codes";
     return {{{"gpu_memory_bytes", gpu.memory_bytes},
              {"gpu_shards", gpu.shards},
              {"gpu_plane_pass_queries", gpu.plane_pass_queries},

@@ -27,7 +27,7 @@ struct EngineOptions {
     /// twice holds two shards.
     std::vector<int> devices = {0};
     /// cuda: limit on the memory used on each device; 0: what is free. If the model does not fit
-    /// and `planes` is true, devices hold only its plane, and read the few vectors that they need
+    /// and `planes` is true, devices hold only its codes, and read the few vectors that they need
     /// from page-locked host memory.
     std::size_t gpu_memory_bytes = 0;
     bool all_devices = false;  ///< cuda: use every device, whatever `devices` says

@@ -50,14 +50,20 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 /// A query of a run, with its sorted excluded rows and its k limited to the model's rows.
 struct Task {
     const Query* query = nullptr;
-    std::vector<Row> excluded;  // sorted, without repetition
+    std::span<const Row> excluded;  // sorted, without repetition: the query's, or those of `sorted`
+    std::vector<Row> sorted;
     std::size_t k = 0;
 
     Task(const Query& of, std::size_t rows)
         : query(&of), excluded(of.excluded), k(std::min(of.k, rows)) {
-        std::ranges::sort(excluded);
-        excluded.erase(std::unique(excluded.begin(), excluded.end()), excluded.end());
+        const auto out_of_order = [](Row a, Row b) { return a >= b; };
+        if (std::ranges::adjacent_find(excluded, out_of_order) == excluded.end()) return;
+        sorted = of.excluded;
+        std::ranges::sort(sorted);
+        sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+        excluded = sorted;
     }
+    Task(Task&&) = default;  // a copy's `excluded` would be that of the original
     const Cosine* cosine() const { return std::get_if<Cosine>(&query->kind); }
     std::size_t k_plus_excluded() const { return k + excluded.size(); }
     bool fits_device() const { return k <= kMaxHits && k_plus_excluded() <= kMaxKPlusExcluded; }
@@ -108,26 +114,34 @@ class CudaEngine final : public Engine {
     /// Answers tasks[which] by a pass of its own; appends it to `overflowed` if that overflows.
     Status run_alone(std::span<const Task> tasks, std::size_t which, std::vector<Answer>& answers,
                      std::vector<std::size_t>& overflowed);
-    /// Does the same for tasks[which[i]] by one pass for all, over code tiles, or over the plane if
-    /// there are none.
-    Status run_batch(std::span<const Task> tasks, std::span<const std::size_t> which,
-                     std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
-    /// Waits for the started pass and takes its answers.
-    Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which, Pass pass,
+    /// Does the same for tasks[which[i]] by passes of many, over code tiles, or over the plane if
+    /// there are none. Appends what is too little for a pass to `overflowed` too.
+    Status run_together(std::span<const Task> tasks, std::span<const std::size_t> which,
                         std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
+    /// Starts a pass of many.
+    Status start_batch(std::span<const Task> tasks, std::span<const std::size_t> which,
+                       std::size_t slot);
+    /// Waits for the pass that was started in a slot, and takes its answers.
+    Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which, Pass pass,
+                        std::size_t slot, std::vector<Answer>& answers,
+                        std::vector<std::size_t>& overflowed);
     /// Sets survivors and read_bytes from pass, scanned and rescored. `many`: the pass was of many
     /// queries. Those over the plane read int8 codes where there are any.
     void set_read_bytes(bool many, Certificate& certificate) const;
-    /// Maximum number of queries of run_batch; 0: there is no such pass.
+    /// Maximum number of queries of a pass of many; 0: there is no such pass.
     std::size_t batch_capacity() const {
         return code_capacity_ > 0 ? code_capacity_ : plane_capacity_;
     }
-    /// Whether run_batch can answer the task in a run of that many.
+    /// Fewest queries of such a pass. Where the device holds nothing else, one.
+    std::size_t min_batch() const {
+        return holds_vectors() || plan_.residency.plane ? kMinBatch : 1;
+    }
+    /// Whether a pass of many can answer the task in a run of that many.
     bool batch_serves(const Task& task, std::size_t queries) const {
-        const bool in_range =
-            !task.query->filter.rows || (code_capacity_ > 0 && queries >= kMinBatchOfRanges);
-        return batch_capacity() > 0 && in_range && task.k <= kMaxBatchHits &&
-               task.k_plus_excluded() <= kMaxBatchKPlusExcluded;
+        const bool takes_range =
+            code_capacity_ > 0 && (queries >= kMinBatchOfRanges || min_batch() == 1);
+        return batch_capacity() > 0 && (!task.query->filter.rows || takes_range) &&
+               task.k <= kMaxBatchHits && task.k_plus_excluded() <= kMaxBatchKPlusExcluded;
     }
     bool plane_serves(const Task& task) const {
         return prefers_plane_ && std::ranges::all_of(shards_, [&](const auto& shard) {
@@ -142,9 +156,9 @@ class CudaEngine final : public Engine {
     Status select_on_device(const Task& task, Answer& answer, bool& overflow);
     Status select_on_host(const Task& task, RowRange range, Answer& answer);
     Status wait_all();
-    /// Merges the hits of query `at` of the last pass from all shards.
-    void merge(std::size_t at, std::size_t k, Answer& answer) const;
-    Status add_device_ms(Certificate& certificate) const;
+    /// Merges the hits of query `at` of a slot's last pass from all shards.
+    void merge(std::size_t at, std::size_t slot, std::size_t k, Answer& answer) const;
+    Status add_device_ms(std::size_t slot, Certificate& certificate) const;
     RowRange range_of(const Task& task) const {
         return task.query->filter.rows.value_or(RowRange{0, model_.rows()});
     }
@@ -189,16 +203,7 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
             (batch_serves(task, queries.size()) ? together : alone).push_back(i);
         }
     }
-    for (std::size_t begin = 0; begin < together.size();) {
-        const auto pass =
-            std::span(together).subspan(begin, std::min(batch_capacity(), together.size() - begin));
-        if (pass.size() < kMinBatch) {
-            alone.insert(alone.end(), pass.begin(), pass.end());
-        } else if (Status done = run_batch(tasks, pass, answers, alone); !done) {
-            return done;
-        }
-        begin += pass.size();
-    }
+    if (Status done = run_together(tasks, together, answers, alone); !done) return done;
     for (const std::size_t i : alone) {
         if (!plane_serves(tasks[i]) && !holds_vectors()) {
             scored.push_back(i);
@@ -222,34 +227,70 @@ Status CudaEngine::run_alone(std::span<const Task> tasks, std::size_t which,
         Status done = shard->start_bounded(query, by_plane ? Estimate::plane : Estimate::float32);
         if (!done) return done;
     }
-    return take_answers(tasks, std::span(&which, 1), by_plane ? Pass::plane : Pass::float32,
+    return take_answers(tasks, std::span(&which, 1), by_plane ? Pass::plane : Pass::float32, 0,
                         answers, overflowed);
 }
 
-Status CudaEngine::run_batch(std::span<const Task> tasks, std::span<const std::size_t> which,
-                             std::vector<Answer>& answers, std::vector<std::size_t>& overflowed) {
+/// While the devices work through a pass over code tiles, the host takes the answers of the one
+/// before and prepares the one after.
+Status CudaEngine::run_together(std::span<const Task> tasks, std::span<const std::size_t> which,
+                                std::vector<Answer>& answers,
+                                std::vector<std::size_t>& overflowed) {
+    const bool by_tiles = code_capacity_ > 0;
+    const Pass kind = by_tiles ? Pass::int8 : Pass::plane;
+    const std::size_t slots = by_tiles ? kSlots : 1;
+    std::span<const std::size_t> running;  // in the slot before `slot`
+    std::size_t slot = 0;
+    const auto take_running = [&]() -> Status {
+        if (running.empty()) return {};
+        const std::size_t of = (slot + slots - 1) % slots;
+        return take_answers(tasks, std::exchange(running, {}), kind, of, answers, overflowed);
+    };
+    while (!which.empty()) {
+        const auto pass = which.first(std::min(batch_capacity(), which.size()));
+        which = which.subspan(pass.size());
+        if (pass.size() < min_batch()) {
+            overflowed.insert(overflowed.end(), pass.begin(), pass.end());
+            break;
+        }
+        if (slots == 1) {
+            if (Status done = take_running(); !done) return done;
+        }
+        if (Status done = start_batch(tasks, pass, slot); !done) return done;
+        if (Status done = take_running(); !done) return done;
+        running = pass;
+        slot = (slot + 1) % slots;
+    }
+    return take_running();
+}
+
+Status CudaEngine::start_batch(std::span<const Task> tasks, std::span<const std::size_t> which,
+                               std::size_t slot) {
     std::vector<PassQuery> pass;
     pass.reserve(which.size());
     for (const std::size_t i : which) pass.push_back(pass_query(tasks[i], 0));
-    const bool by_tiles = code_capacity_ > 0;
     for (const auto& shard : shards_) {
-        Status done = by_tiles ? shard->start_code_pass(pass) : shard->start_plane_pass(pass);
+        Status done =
+            code_capacity_ > 0 ? shard->start_code_pass(pass, slot) : shard->start_plane_pass(pass);
         if (!done) return done;
     }
-    return take_answers(tasks, which, by_tiles ? Pass::int8 : Pass::plane, answers, overflowed);
+    return {};
 }
 
 Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
-                                Pass pass, std::vector<Answer>& answers,
+                                Pass pass, std::size_t slot, std::vector<Answer>& answers,
                                 std::vector<std::size_t>& overflowed) {
-    if (Status done = wait_all(); !done) return done;
+    for (const auto& shard : shards_) {
+        if (Status done = pass == Pass::int8 ? shard->wait(slot) : shard->wait(); !done)
+            return done;
+    }
     Certificate certificate;
-    if (Status done = add_device_ms(certificate); !done) return done;
+    if (Status done = add_device_ms(slot, certificate); !done) return done;
     certificate.pass = pass;
     const bool by_codes = pass == Pass::plane || pass == Pass::int8;
     for (std::size_t at = 0; at < which.size(); ++at) {
         const bool overflow = std::ranges::any_of(
-            shards_, [&](const auto& shard) { return shard->answer(at).overflow; });
+            shards_, [&](const auto& shard) { return shard->answer(at, slot).overflow; });
         Answer& answer = answers[which[at]];
         if (overflow) {
             overflowed.push_back(which[at]);
@@ -259,7 +300,7 @@ Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std
         certificate.plane_overflowed = answer.certificate.plane_overflowed;
         answer.certificate = certificate;
         answer.certificate.scanned = range_of(tasks[which[at]]).size();
-        merge(at, tasks[which[at]].k, answer);
+        merge(at, slot, tasks[which[at]].k, answer);
         set_read_bytes(which.size() > 1, answer.certificate);
     }
     return {};
@@ -282,7 +323,7 @@ Status CudaEngine::run_scored(const Task& task, Answer& answer) {
     if (overflow) {
         if (Status done = select_on_host(task, range, answer); !done) return done;
     }
-    if (Status done = add_device_ms(answer.certificate); !done) return done;
+    if (Status done = add_device_ms(0, answer.certificate); !done) return done;
     answer.certificate.rejected_below = kNone;
     return {};
 }
@@ -321,7 +362,7 @@ Status CudaEngine::score_parts(const Task& task, RowRange range) {
     }
     // The host removes excluded rows where the device's list cannot hold them.
     const std::span<const Row> excluded =
-        task.fits_device() ? std::span<const Row>(task.excluded) : std::span<const Row>();
+        task.fits_device() ? task.excluded : std::span<const Row>();
     for (const auto& shard : shards_) {
         Status started =
             shard->start_finish({any, task.query, excluded, task.k, 0}, product != nullptr);
@@ -352,7 +393,7 @@ Status CudaEngine::select_on_device(const Task& task, Answer& answer, bool& over
     for (const auto& shard : shards_) overflow = overflow || shard->answer(0).overflow;
     if (overflow) return {};
     const Certificate kept = answer.certificate;
-    merge(0, task.k, answer);
+    merge(0, 0, task.k, answer);
     answer.certificate = kept;
     return {};
 }
@@ -396,11 +437,11 @@ Status CudaEngine::wait_all() {
     return {};
 }
 
-void CudaEngine::merge(std::size_t at, std::size_t k, Answer& answer) const {
+void CudaEngine::merge(std::size_t at, std::size_t slot, std::size_t k, Answer& answer) const {
     answer.certificate.rejected_below = kNone;
     answer.hits.reserve(k * shards_.size());
     for (const auto& shard : shards_) {
-        const ShardAnswer part = shard->answer(at);
+        const ShardAnswer part = shard->answer(at, slot);
         for (const Found& found : part.hits) {
             answer.hits.push_back({static_cast<Row>(shard->rows().first + found.row), found.score});
         }
@@ -432,9 +473,9 @@ void CudaEngine::set_read_bytes(bool many, Certificate& certificate) const {
         certificate.read_bytes += certificate.survivors * model_.dim();
 }
 
-Status CudaEngine::add_device_ms(Certificate& certificate) const {
+Status CudaEngine::add_device_ms(std::size_t slot, Certificate& certificate) const {
     for (const auto& shard : shards_) {
-        const auto ms = shard->device_ms();
+        const auto ms = shard->device_ms(slot);
         if (!ms) return ms.error();
         certificate.device_ms = std::max(certificate.device_ms, *ms);
     }

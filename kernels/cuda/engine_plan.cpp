@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "common/elapsed.hpp"
@@ -96,7 +97,8 @@ class MemoryNeeds {
 };
 
 /// The residency that is fastest of those that fit: first without code tiles, then without codes of
-/// one byte, then without vectors, then with shorter batches, and last with the plane alone.
+/// one byte, then without vectors, with code tiles beside the plane, or alone, or with the plane
+/// alone; then with shorter batches, and last with the bare plane.
 Residency choose_residency(const MemoryNeeds& memory, bool planes, bool code_tiles) {
     Residency residency{
         .vectors = true, .plane = planes, .int8_codes = planes, .code_tiles = code_tiles};
@@ -105,11 +107,24 @@ Residency choose_residency(const MemoryNeeds& memory, bool planes, bool code_til
     if (code_tiles && memory.fits(residency)) return residency;
     residency.int8_codes = false;
     if (memory.fits(residency) || !planes) return residency;
+    if (code_tiles) {
+        for (const bool plane : {true, false}) {
+            const Residency tiles{
+                .vectors = false, .plane = plane, .int8_codes = plane, .code_tiles = true};
+            if (memory.fits(tiles)) return tiles;
+        }
+    }
     residency.vectors = false;
     residency.int8_codes = true;
     while (!memory.fits(residency) && residency.max_batch > kMinMaxBatch) residency.max_batch /= 2;
     if (!memory.fits(residency)) residency.int8_codes = false;
     return residency;
+}
+
+/// What a residency without vectors holds.
+std::string_view holds(const Residency& residency) {
+    if (!residency.code_tiles) return "the plane alone";
+    return residency.plane ? "the plane and codes of one byte" : "codes of one byte";
 }
 
 }  // namespace
@@ -143,8 +158,7 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
     plan.context_ms = ms_since(begun);
 
     const MemoryNeeds memory(plan, model.dim(), options.gpu_memory_bytes);
-    plan.residency =
-        choose_residency(memory, options.planes, options.planes && options.int8_pass);
+    plan.residency = choose_residency(memory, options.planes, options.planes && options.int8_pass);
     // Refused here, with advice, rather than by an allocation that fails.
     if (const DeviceFacts* device = memory.too_small(plan.residency)) {
         const std::size_t available = memory.available(*device);
@@ -159,10 +173,11 @@ Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& 
     if (!plan.residency.vectors && options.log) {
         const DeviceFacts& device = plan.parts.front().device;
         options.log(fmt::format(
-            "device {} has {} MB and the whole model needs {} MB: the device holds the plane alone "
-            "and reads vectors from page-locked host memory",
+            "device {} has {} MB and the whole model needs {} MB: the device holds {} and reads "
+            "vectors from page-locked host memory",
             device.device, memory.available(device) / 1000000,
-            memory.needed(device, {.vectors = true, .plane = true, .int8_codes = true}) / 1000000));
+            memory.needed(device, {.vectors = true, .plane = true, .int8_codes = true}) / 1000000,
+            holds(plan.residency)));
     }
     return plan;
 }

@@ -100,7 +100,7 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
                                              const DeviceFacts& device, const Residency& residency,
                                              bool timed) {
     assert(rows.size() <= kMaxShardRows);
-    assert(residency.vectors || residency.plane);
+    assert(residency.vectors || residency.plane || residency.code_tiles);
     assert(!residency.plane || rows.first % kGroupRows == 0);
     if (Status used = use_device(device.device); !used) return used.error();
     const std::size_t uncovered =
@@ -109,8 +109,8 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
     std::unique_ptr<Shard> shard(new Shard(rows, device, sizes, timed));
 
     if (Status made = move_into(shard->stream_, Stream::create()); !made) return made.error();
-    if (timed) {
-        for (Event* event : {&shard->begin_, &shard->end_}) {
+    for (SlotState& slot : shard->slots_) {
+        for (Event* event : {&slot.begin, &slot.end}) {
             if (Status made = move_into(*event, Event::create()); !made) return made.error();
         }
     }
@@ -237,23 +237,24 @@ DeviceQuery Shard::describe(const PassQuery& query, std::vector<std::uint32_t>& 
     return out;
 }
 
-Status Shard::begin() {
+Status Shard::begin(std::size_t slot) {
     if (Status used = use_device(device_); !used) return used;
-    if (timed_ && !begun_) {
-        if (Status done = begin_.record(stream_); !done) return done;
+    SlotState& state = slots_[slot];
+    if (timed_ && !state.begun) {
+        if (Status done = state.begin.record(stream_); !done) return done;
     }
-    begun_ = true;
+    state.begun = true;
     return {};
 }
 
 /// Copies all at once: each copy takes some microseconds, however small.
-Status Shard::send(std::span<const PassQuery> queries, Inputs inputs) {
+Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_t slot) {
     assert(queries.size() <= (inputs == Inputs::raw ? std::max(sizes_.plane_pass, sizes_.code_pass)
                                                     : std::size_t{kMaxScoreVectors}));
     assert((inputs != Inputs::plane_scan && inputs != Inputs::scan) || queries.size() == 1);
-    if (Status done = begin(); !done) return done;
+    if (Status done = begin(slot); !done) return done;
     // An earlier copy may still read the staging buffer.
-    if (sent_) {
+    if (slots_[slot].sent) {
         if (Status done = stream_.synchronize(); !done) return done;
     }
     const std::size_t dim = model_.dim;
@@ -278,14 +279,15 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs) {
     const bool with_unit = inputs == Inputs::raw_and_unit || inputs == Inputs::scan;
     const InputLayout layout(queries.size(), with_unit ? queries.size() : 0, digits.bytes.size(),
                              stride, excluded.size());
-    std::byte* const host = buffers_.input_staging.data();
+    const ShardBuffers::Slot& buffers = buffers_.slots[slot];
+    std::byte* const host = buffers.input_staging.data();
     std::memcpy(host, described.data(), described.size() * sizeof(DeviceQuery));
     if (!excluded.empty())
         std::memcpy(host + layout.excluded, excluded.data(),
                     excluded.size() * sizeof(std::uint32_t));
     if (!digits.bytes.empty())
         std::memcpy(host + layout.digits, digits.bytes.data(), digits.bytes.size());
-    const std::byte* const device = buffers_.input.data();
+    const std::byte* const device = buffers.input.data();
     queries_ = {.queries = reinterpret_cast<const DeviceQuery*>(device),
                 .raw = reinterpret_cast<const float*>(device + layout.raw),
                 .unit = reinterpret_cast<const float*>(device + layout.unit),
@@ -305,30 +307,31 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs) {
             std::max(queries_.max_k_plus_excluded, query.k_plus_excluded);
     }
     if (inputs == Inputs::raw && queries.size() > kCopyQueries)
-        return send_in_pieces(queries, layout);
+        return send_in_pieces(queries, layout, slot);
     write_vectors(queries, stride, reinterpret_cast<float*>(host + layout.raw),
                   with_unit ? reinterpret_cast<float*>(host + layout.unit) : nullptr);
     if (inputs == Inputs::scan && scan_query_fits_parameters(model_, queries_, shape_)) return {};
     if (inputs == Inputs::plane_scan && plane_query_fits_parameters(model_, queries_)) return {};
-    sent_ = true;
-    return copy_async(buffers_.input.data(), static_cast<const std::byte*>(host), layout.end,
+    slots_[slot].sent = true;
+    return copy_async(buffers.input.data(), static_cast<const std::byte*>(host), layout.end,
                       stream_);
 }
 
 /// Copies vectors while the next are written to the staging buffer, which holds the rest already.
-Status Shard::send_in_pieces(std::span<const PassQuery> queries, const InputLayout& layout) {
-    sent_ = true;
+Status Shard::send_in_pieces(std::span<const PassQuery> queries, const InputLayout& layout,
+                             std::size_t slot) {
+    slots_[slot].sent = true;
+    const ShardBuffers::Slot& buffers = buffers_.slots[slot];
+    std::byte* const host = buffers.input_staging.data();
     const auto copy = [&](std::size_t begin, std::size_t end) {
-        return copy_async(buffers_.input.data() + begin,
-                          static_cast<const std::byte*>(buffers_.input_staging.data()) + begin,
+        return copy_async(buffers.input.data() + begin, static_cast<const std::byte*>(host) + begin,
                           end - begin, stream_);
     };
     const std::size_t vector_bytes = model_.stride * sizeof(float);
     for (std::size_t begin = 0; begin < queries.size(); begin += kCopyQueries) {
         const auto piece = queries.subspan(begin, std::min(kCopyQueries, queries.size() - begin));
         const std::size_t at = layout.raw + begin * vector_bytes;
-        write_vectors(piece, model_.stride,
-                      reinterpret_cast<float*>(buffers_.input_staging.data() + at), nullptr);
+        write_vectors(piece, model_.stride, reinterpret_cast<float*>(host + at), nullptr);
         if (Status done = copy(at, at + piece.size() * vector_bytes); !done) return done;
     }
     if (Status done = copy(0, layout.raw); !done) return done;
@@ -351,20 +354,25 @@ Status Shard::start_bounded(const PassQuery& query, Estimate estimate) {
 
 Status Shard::start_plane_pass(std::span<const PassQuery> queries) {
     if (Status sent = send(queries, Inputs::raw); !sent) return sent;
-    hits_stride_ = kMaxBatchHits;
+    slots_[0].hits_stride = kMaxBatchHits;
     return check(launch_plane_pass(model_, queries_, work_, shape_, stream_.get()),
                  "launch of plane_pass");
 }
 
-Status Shard::start_code_pass(std::span<const PassQuery> queries) {
-    if (Status sent = send(queries, Inputs::raw); !sent) return sent;
-    hits_stride_ = queries_.max_k;
-    return check(launch_code_pass(model_, queries_, work_, shape_, stream_.get()),
-                 "launch of code_pass");
+Status Shard::start_code_pass(std::span<const PassQuery> queries, std::size_t slot) {
+    if (Status sent = send(queries, Inputs::raw, slot); !sent) return sent;
+    slots_[slot].hits_stride = queries_.max_k;
+    Workspace work = work_;
+    work.answers = buffers_.slots[slot].answers.data();
+    work.hits = buffers_.slots[slot].hits.data();
+    Status launched = check(launch_code_pass(model_, queries_, work, shape_, stream_.get()),
+                            "launch of code_pass");
+    if (!launched) return launched;
+    return slots_[slot].end.record(stream_);
 }
 
 Status Shard::select(SelectSource source, std::uint32_t warps) {
-    hits_stride_ = kMaxHits;
+    slots_[0].hits_stride = kMaxHits;
     return check(launch_select(model_, queries_, source, warps, work_, shape_, stream_.get()),
                  "launch of select");
 }
@@ -407,17 +415,23 @@ Status Shard::start_copy_scores(RowRange range) {
 
 Status Shard::wait() {
     if (Status used = use_device(device_); !used) return used;
-    if (timed_ && begun_) {
-        if (Status done = end_.record(stream_); !done) return done;
+    if (timed_ && slots_[0].begun) {
+        if (Status done = slots_[0].end.record(stream_); !done) return done;
     }
-    begun_ = false;
-    sent_ = false;
+    for (SlotState& slot : slots_) slot.begun = slot.sent = false;
     return stream_.synchronize();
 }
 
-ShardAnswer Shard::answer(std::size_t query) const {
-    const DeviceAnswer& facts = buffers_.answers.data()[query];
-    return {{buffers_.hits.data() + query * hits_stride_, facts.hits},
+Status Shard::wait(std::size_t slot) {
+    if (Status used = use_device(device_); !used) return used;
+    slots_[slot].begun = slots_[slot].sent = false;
+    return slots_[slot].end.synchronize();
+}
+
+ShardAnswer Shard::answer(std::size_t query, std::size_t slot) const {
+    const ShardBuffers::Slot& buffers = buffers_.slots[slot];
+    const DeviceAnswer& facts = buffers.answers.data()[query];
+    return {{buffers.hits.data() + query * slots_[slot].hits_stride, facts.hits},
             facts,
             facts.found > kFoundCapacity};
 }
@@ -427,9 +441,9 @@ std::span<const double> Shard::scores(RowRange range) const {
     return {buffers_.host_scores.data() + here.first, here.size()};
 }
 
-Result<double> Shard::device_ms() const {
+Result<double> Shard::device_ms(std::size_t slot) const {
     if (!timed_) return 0.0;
-    const auto ms = elapsed_ms(begin_, end_);
+    const auto ms = elapsed_ms(slots_[slot].begin, slots_[slot].end);
     if (!ms) return ms.error();
     return static_cast<double>(*ms);
 }

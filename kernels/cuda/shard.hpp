@@ -2,6 +2,7 @@
 // passes over them. Nothing is allocated after creation.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -109,8 +110,9 @@ class Shard {
     /// Finds the hits of up to plane_capacity queries over all rows. For each, k is at most
     /// kMaxBatchHits, and k plus the number of excluded rows at most kMaxBatchKPlusExcluded.
     Status start_plane_pass(std::span<const PassQuery> queries);
-    /// Does the same for up to code_capacity queries, each over the rows of its own range.
-    Status start_code_pass(std::span<const PassQuery> queries);
+    /// Does the same for up to code_capacity queries, each over the rows of its own range. The next
+    /// pass may start in another slot (below kSlots) before this one is waited for.
+    Status start_code_pass(std::span<const PassQuery> queries, std::size_t slot = 0);
     /// Computes canonical values of one query (launch_score) for this shard's rows in `range`, rows
     /// of the model. `vectors` are some or all of its vectors; `first`: the first of them for
     /// `part`.
@@ -128,15 +130,17 @@ class Shard {
 
     /// Waits for all that was started.
     Status wait();
+    /// Waits for the pass over code tiles that was started in that slot.
+    Status wait(std::size_t slot);
     /// What the pass found for query number `query`. Call it after `wait`.
-    ShardAnswer answer(std::size_t query) const;
+    ShardAnswer answer(std::size_t query, std::size_t slot = 0) const;
     /// The scores that start_copy_scores copied for the same `range`. Call it after `wait`.
     std::span<const double> scores(RowRange range) const;
     /// The rows that `range`, rows of the model, shares with this shard, as local rows.
     RowRange local(RowRange range) const;
     /// Milliseconds on the GPU from the first start_ function to the end of the last; 0 unless
     /// timed. Call it after `wait`.
-    Result<double> device_ms() const;
+    Result<double> device_ms(std::size_t slot = 0) const;
     /// Maximum number of vectors of one start_score.
     static constexpr std::size_t max_vectors() { return kMaxScoreVectors; }
 
@@ -146,7 +150,8 @@ class Shard {
     /// Points `model_` and `work_` to the buffers.
     void describe_model(const format::Model& model);
     Status build_code_tiles();
-    Status begin();
+    /// Marks the beginning of a pass, unless it has begun.
+    Status begin(std::size_t slot = 0);
     /// What a pass needs of its queries on the device.
     enum class Inputs {
         raw,
@@ -155,8 +160,9 @@ class Shard {
         plane_scan,  ///< raw and digits, unless plane_query_fits_parameters
     };
     /// Describes the queries and copies them to the device.
-    Status send(std::span<const PassQuery> queries, Inputs inputs);
-    Status send_in_pieces(std::span<const PassQuery> queries, const InputLayout& layout);
+    Status send(std::span<const PassQuery> queries, Inputs inputs, std::size_t slot = 0);
+    Status send_in_pieces(std::span<const PassQuery> queries, const InputLayout& layout,
+                          std::size_t slot);
     Status select(SelectSource source, std::uint32_t warps);
     DeviceQuery describe(const PassQuery& query, std::vector<std::uint32_t>& excluded) const;
 
@@ -164,14 +170,18 @@ class Shard {
     int device_ = 0;
     DeviceShape shape_;
     ShardSizes sizes_;
-    std::size_t hits_stride_ = kMaxHits;  // room for hits per query in the last pass
     bool timed_ = false;
-    bool begun_ = false;  // something was started since the last wait
-    bool sent_ = false;   // the input staging buffer was used since the last wait
 
     Stream stream_;
-    Event begin_;
-    Event end_;
+    /// A slot and its last pass.
+    struct SlotState {
+        Event begin;
+        Event end;
+        std::size_t hits_stride = kMaxHits;  // room for hits per query
+        bool begun = false;                  // something was started since the last wait
+        bool sent = false;  // the input staging buffer was used since the last wait
+    };
+    std::array<SlotState, kSlots> slots_;
     ShardBuffers buffers_;
 
     DeviceModel model_;

@@ -72,13 +72,16 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.code_kept_counts, n.code_pass);
     entry(b.code_counts, n.code_lists);
     entry(b.code_hits, n.code_lists * kCodeListRoom);
-    entry(b.input, n.input);
-
-    entry(b.input_staging, n.input);
-    const std::size_t batch = std::max<std::size_t>({n.plane_pass, n.code_pass, 1});
-    entry(b.answers, batch);
-    entry(b.hits, std::max<std::size_t>(kMaxHits, batch * kMaxBatchHits));
     entry(b.host_scores, n.rows);
+
+    const std::size_t batch = std::max<std::size_t>({n.plane_pass, n.code_pass, 1});
+    for (ShardBuffers::Slot& slot : b.slots) {
+        const bool used = &slot == &b.slots.front() || n.code_pass > 0;
+        entry(slot.input, n.input, used);
+        entry(slot.input_staging, n.input, used);
+        entry(slot.answers, batch, used);
+        entry(slot.hits, std::max<std::size_t>(kMaxHits, batch * kMaxBatchHits), used);
+    }
 }
 
 }  // namespace
@@ -98,7 +101,7 @@ ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t unco
     stride = held.vectors ? rounded_up(dim, kStrideFloats) : dim;
     groups = divided_up(rows, kGroupRows);
     const bool int8_on_host = held.int8_codes && !held.vectors && dim <= kMaxInt8Dim;
-    if (held.code_tiles && held.vectors) code_pass = std::min(code_pass_capacity(), held.max_batch);
+    if (held.code_tiles) code_pass = std::min(code_pass_capacity(), held.max_batch);
     if (code_pass > 0) {
         places = rows - uncovered;
         tiles = code_tiles(places);
@@ -173,8 +176,8 @@ Workspace workspace_of(const ShardBuffers& b) {
                      .kept_counts = b.code_kept_counts.data(),
                      .counts = b.code_counts.data(),
                      .lists = b.code_hits.data()},
-            .answers = b.answers.data(),
-            .hits = b.hits.data()};
+            .answers = b.slots[0].answers.data(),
+            .hits = b.slots[0].hits.data()};
 }
 
 }  // namespace gloved::kernels::cuda

@@ -2,6 +2,7 @@
 // sizes, which also tell how much memory a shard needs, and their allocation.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,7 +14,7 @@
 
 namespace gloved::kernels::cuda {
 
-/// What a device holds of a shard's rows besides norms and ranks: vectors, a plane or both.
+/// What a device holds of a shard's rows besides norms and ranks: vectors, a plane or code tiles.
 struct Residency {
     bool vectors = true;  ///< false: kernels read them from page-locked host memory, row by row
     bool plane = false;
@@ -21,11 +22,10 @@ struct Residency {
     /// page-locked host memory. They rule out most rows that the plane does not rule out. Used for
     /// many queries, and for one query if the vectors are on the host.
     bool int8_codes = false;
-    /// Instead of int8_codes, the same codes in tiles for tensor cores, on the device, where such a
-    /// pass can serve the shard.
+    /// The same codes in tiles for tensor cores, on the device. With vectors, instead of
+    /// int8_codes.
     bool code_tiles = false;
-    std::uint32_t max_batch = kMaxPlanePass;  ///< maximum number of queries of a pass over the
-                                              ///< plane
+    std::uint32_t max_batch = kMaxPlanePass;  ///< maximum number of queries of a pass of many
 };
 
 /// Offsets in bytes, in the input buffer, of the arrays of DeviceQueries, which are copied to the
@@ -70,6 +70,10 @@ struct ShardSizes {
     std::size_t input = 0;     ///< bytes of the input buffer
 };
 
+/// Passes over code tiles that may be under way at the same time: while one runs, the host prepares
+/// the next, or takes the answers of the one before.
+inline constexpr std::size_t kSlots = 2;
+
 /// All memory of a shard. launches.hpp says what each buffer holds, in the structs through which
 /// kernels see them: DeviceModel, Workspace, PlaneWorkspace and CodeWorkspace.
 struct ShardBuffers {
@@ -113,12 +117,17 @@ struct ShardBuffers {
     DeviceBuffer<std::uint32_t> code_kept_counts;
     DeviceBuffer<std::uint32_t> code_counts;
     DeviceBuffer<CodeHit> code_hits;
-    DeviceBuffer<std::byte> input;
-
-    PinnedBuffer<std::byte> input_staging;
-    PinnedBuffer<DeviceAnswer> answers;
-    PinnedBuffer<Found> hits;
     PinnedBuffer<double> host_scores;
+
+    /// What a pass and the host send each other. Passes over code tiles use one slot and then the
+    /// other; all others the first.
+    struct Slot {
+        DeviceBuffer<std::byte> input;
+        PinnedBuffer<std::byte> input_staging;
+        PinnedBuffer<DeviceAnswer> answers;
+        PinnedBuffer<Found> hits;
+    };
+    std::array<Slot, kSlots> slots;
 };
 
 /// Bytes of device memory that allocate_buffers needs for these sizes.
@@ -127,7 +136,7 @@ std::size_t device_bytes(const ShardSizes& sizes);
 /// Allocates every buffer on the current device. Error: device.
 Result<ShardBuffers> allocate_buffers(const ShardSizes& sizes);
 
-/// The Workspace that points to these buffers.
+/// The Workspace that points to these buffers, with the answers and hits of the first slot.
 Workspace workspace_of(const ShardBuffers& buffers);
 
 }  // namespace gloved::kernels::cuda

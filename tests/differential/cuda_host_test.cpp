@@ -69,8 +69,12 @@ std::size_t bytes_without_vectors(const format::Model& model, std::size_t shards
         const std::size_t last = shard == shards
                                      ? model.rows()
                                      : model.rows() * shard / shards / kGroupRows * kGroupRows;
-        if (last > first)
+        if (last > first) {
             bytes += Shard::bytes_needed(last - first, model.dim(), device->shape, residency);
+            std::size_t scratch = 0;
+            (void)code_tiles_scratch_bytes(static_cast<std::uint32_t>(last - first), scratch);
+            if (residency.code_tiles) bytes += scratch;
+        }
         first = last;
     }
     return bytes;
@@ -79,6 +83,10 @@ std::size_t bytes_without_vectors(const format::Model& model, std::size_t shards
 /// What is there beside no vectors: the plane with int8 codes and short passes, or the bare plane.
 constexpr kernels::cuda::Residency kPlaneAlone{.plane = true, .int8_codes = true, .max_batch = 16};
 constexpr kernels::cuda::Residency kBarePlane{.plane = true};
+/// Code tiles beside the plane, or alone.
+constexpr kernels::cuda::Residency kPlaneAndTiles{
+    .plane = true, .int8_codes = true, .code_tiles = true};
+constexpr kernels::cuda::Residency kTilesAlone{.code_tiles = true};
 
 /// By codes, however small the model: batches by the plane, or by code tiles where `int8_pass` is
 /// set. Shards have vectors, unless `without` says what they have then.
@@ -95,7 +103,8 @@ EnginePath plane_path(const std::string& name, std::vector<int> devices, const S
             options.gpu_memory_bytes = bytes_without_vectors(model, devices.size(), *without);
         auto engine = require_engine("cuda", model, options);
         const kernels::GpuFacts facts = facts_of(*engine);
-        if (!facts.holds_plane || facts.holds_vectors == without.has_value() ||
+        const bool plane = !without || without->plane;
+        if (facts.holds_plane != plane || facts.holds_vectors == without.has_value() ||
             (int8_pass && facts.int8_pass_queries == 0)) {
             throw std::runtime_error("the engine does not hold what it should");
         }
@@ -126,6 +135,15 @@ std::vector<EnginePath> plane_paths() {
             plane_path("int8_without_integer_products_lazy", {0}, no_integers, {}, true),
             plane_path("int8_two_lazy", {0, 0}, lazy, {}, true),
             plane_path("int8_five_lazy", {0, 0, 0, 0, 0}, lazy, {}, true)};
+}
+
+/// Code tiles on devices that have no room for vectors.
+std::vector<EnginePath> tiles_alone_paths() {
+    Settings lazy;
+    lazy.lazy = true;
+    return {plane_path("int8_and_plane_alone_lazy", {0}, lazy, kPlaneAndTiles, true),
+            plane_path("int8_alone_lazy", {0}, lazy, kTilesAlone, true),
+            plane_path("int8_alone_three_lazy", {0, 0, 0}, lazy, kTilesAlone, true)};
 }
 
 /// Shards on one device and several, work done at once and at the last moment, wide passes and
@@ -161,6 +179,14 @@ const std::vector<Shape> kPlaneShapes = {{1, 1},     {16, 1},    {97, 7},   {33,
 INSTANTIATE_TEST_SUITE_P(CudaHostPlane, EveryPath,
                          testing::ValuesIn(on_shapes(plane_paths(), kPlaneShapes)), path_name);
 INSTANTIATE_TEST_SUITE_P(CudaHostPlane, ManyTies, testing::ValuesIn(plane_paths()), path_name);
+/// Where vectors and what passes over the plane need take more than tiles do.
+const std::vector<Shape> kTileShapes = {{1, 1}, {33, 3}, {1000, 25}, {777, 100}, {333, 320}};
+INSTANTIATE_TEST_SUITE_P(CudaHostTiles, EveryPath,
+                         testing::ValuesIn(on_shapes(tiles_alone_paths(), kTileShapes)), path_name);
+INSTANTIATE_TEST_SUITE_P(CudaHostTiles, ManyTies, testing::ValuesIn(tiles_alone_paths()),
+                         path_name);
+INSTANTIATE_TEST_SUITE_P(CudaHostTiles, DamagedRows, testing::ValuesIn(tiles_alone_paths()),
+                         path_name);
 INSTANTIATE_TEST_SUITE_P(CudaHost, DamagedRows, testing::ValuesIn(cuda_paths()), path_name);
 INSTANTIATE_TEST_SUITE_P(CudaHostPlane, DamagedRows, testing::ValuesIn(plane_paths()), path_name);
 
@@ -379,7 +405,25 @@ TEST_F(CudaHost, TheWaysThroughCodeTilesAreTheOnesMeant) {
     EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 0U);
     // No more copies and waits than the passes need.
     EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 2U);
-    EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 5U);
+    EXPECT_EQ(fake_cuda::count_of("cudaEventSynchronize"), 2U);
+    EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 3U);
+}
+
+/// A device that holds codes of one byte alone answers every query by them.
+TEST_F(CudaHost, TilesAloneAnswerSingleQueriesToo) {
+    const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
+    EngineOptions options;
+    options.gpu_memory_bytes = bytes_without_vectors(model, 1, kTilesAlone);
+    std::string said;
+    options.log = [&](const std::string& line) { said += line; };
+    const auto engine = require_engine("cuda", model, options);
+    EXPECT_NE(said.find("the device holds codes of one byte and reads"), std::string::npos) << said;
+    EXPECT_FALSE(facts_of(*engine).holds_vectors || facts_of(*engine).holds_plane);
+    EXPECT_LE(facts_of(*engine).memory_bytes, options.gpu_memory_bytes);
+    const Answer answer = run_one(*engine, nearest(model, 5));
+    EXPECT_EQ(answer.certificate.pass, Pass::int8);
+    expect_identical(answer.hits, oracle_nearest(model, 5), "code tiles alone");
+    EXPECT_EQ(run_one(*engine, nearest(model, 5, 129)).certificate.pass, Pass::float64);
 }
 
 /// Where a query's lists overflow, it is answered alone.

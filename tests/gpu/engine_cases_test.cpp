@@ -34,19 +34,28 @@ enum class By {
     size,         ///< what the engine would do on its own, with a model so small
     int8,         ///< codes, wherever they can serve: code tiles for batches
     int8_mma,     ///< the same without wgmma
+    int8_alone,   ///< code tiles on a device that holds nothing else
     plane,        ///< the same without code tiles
     plane_alone,  ///< the same on a device that holds no vectors
     plane_bare,   ///< the plane without int8 codes
 };
 
-/// What a device needs for a model's plane alone, with passes of 64 queries or of one, so that
-/// nothing is left for vectors.
-std::size_t plane_alone_bytes(const format::Model& model, bool int8_codes) {
+/// What a device needs for a model's codes alone, so that nothing is left for vectors. With a
+/// plane, passes have 64 queries or one.
+std::size_t plane_alone_bytes(const format::Model& model, By by) {
     const auto device = kernels::cuda::read_device(0);
     if (!device) throw std::runtime_error(device.error().message);
-    return kernels::cuda::Shard::bytes_needed(
-        model.rows(), model.dim(), device->shape,
-        {.vectors = false, .plane = true, .int8_codes = int8_codes, .max_batch = 64});
+    std::size_t scratch = 0;
+    (void)kernels::cuda::code_tiles_scratch_bytes(static_cast<std::uint32_t>(model.rows()),
+                                                  scratch);
+    return (by == By::int8_alone ? scratch : 0) +
+           kernels::cuda::Shard::bytes_needed(
+               model.rows(), model.dim(), device->shape,
+               by == By::int8_alone ? kernels::cuda::Residency{.vectors = false, .code_tiles = true}
+                                    : kernels::cuda::Residency{.vectors = false,
+                                                               .plane = true,
+                                                               .int8_codes = by == By::plane_alone,
+                                                               .max_batch = 64});
 }
 
 EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By::size) {
@@ -56,13 +65,14 @@ EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By
         kernels::EngineOptions options;
         options.devices = devices;
         options.planes_always = by != By::size;
-        options.int8_pass = by == By::size || by == By::int8 || by == By::int8_mma;
+        options.int8_pass =
+            by == By::size || by == By::int8 || by == By::int8_mma || by == By::int8_alone;
         options.wgmma = by != By::int8_mma;
-        const bool alone = by == By::plane_alone || by == By::plane_bare;
-        if (alone) options.gpu_memory_bytes = plane_alone_bytes(model, by == By::plane_alone);
+        const bool alone = by == By::plane_alone || by == By::plane_bare || by == By::int8_alone;
+        if (alone) options.gpu_memory_bytes = plane_alone_bytes(model, by);
         auto engine = require_engine("cuda", model, options);
         const kernels::GpuFacts facts = engine->gpu_facts().value();
-        if (!facts.holds_plane || facts.holds_vectors == alone)
+        if (facts.holds_plane == (by == By::int8_alone) || facts.holds_vectors == alone)
             throw std::runtime_error("the engine does not hold what it should");
         return engine;
     };
@@ -88,6 +98,8 @@ std::vector<EnginePath> plane_paths() {
             path_of("plane_bare", {0}, By::plane_bare)};
 }
 
+std::vector<EnginePath> tiles_alone_paths() { return {path_of("int8_alone", {0}, By::int8_alone)}; }
+
 const std::vector<Shape> kShapes = {{1, 1},     {1, 25},    {16, 1},    {97, 7},
                                     {33, 301},  {2500, 25}, {1003, 50}, {700, 100},
                                     {500, 200}, {333, 300}, {64, 1025}, {40, 4096}};
@@ -107,6 +119,13 @@ const std::vector<Shape> kPlaneShapes = {
 INSTANTIATE_TEST_SUITE_P(GpuPlane, EveryPath,
                          testing::ValuesIn(on_shapes(plane_paths(), kPlaneShapes)), path_name);
 INSTANTIATE_TEST_SUITE_P(GpuPlane, ManyTies, testing::ValuesIn(plane_paths()), path_name);
+/// Where vectors and what passes over the plane need take more than tiles do.
+const std::vector<Shape> kTileShapes = {{1, 1},     {33, 3},    {5000, 25}, {1003, 80},
+                                        {700, 130}, {333, 300}, {5000, 320}};
+INSTANTIATE_TEST_SUITE_P(GpuTiles, EveryPath,
+                         testing::ValuesIn(on_shapes(tiles_alone_paths(), kTileShapes)), path_name);
+INSTANTIATE_TEST_SUITE_P(GpuTiles, ManyTies, testing::ValuesIn(tiles_alone_paths()), path_name);
+INSTANTIATE_TEST_SUITE_P(GpuTiles, DamagedRows, testing::ValuesIn(tiles_alone_paths()), path_name);
 INSTANTIATE_TEST_SUITE_P(Gpu, DamagedRows, testing::ValuesIn(gpu_paths()), path_name);
 INSTANTIATE_TEST_SUITE_P(GpuPlane, DamagedRows, testing::ValuesIn(plane_paths()), path_name);
 

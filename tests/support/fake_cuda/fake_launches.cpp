@@ -518,7 +518,6 @@ struct TileRows {
                        "not every covered row has a place");
         launch.require(shape.tiles == code_tiles(shape.places) && shape.width == code_width(dim),
                        "code tiles of another shape than the shard's");
-        launch.require(!model.vectors_on_host, "code tiles of vectors on the host");
         codes = launch.device(shape.codes, std::size_t{shape.tiles} * tile_bytes(), "tile codes");
         ranges = launch.device(shape.ranges, shape.tiles, "tile ranges");
         bounds = launch.device(shape.bounds, shape.places, "tile bounds");
@@ -756,7 +755,7 @@ cudaError_t launch_build_code_tiles(const DeviceModel& model, std::byte* scratch
     if (launch.failed()) return launch.code();
     launch.require(scratch_bytes == kScratchBytes * model.rows, "too little scratch");
     (void)launch.device(scratch, scratch_bytes, "scratch");
-    const Shard shard(launch, model);
+    const Shard shard(launch, model, Vectors::anywhere);
     const TileRows tiles(launch, model);
     return launch.run([=] {
         // In the order of the bits, as the GPU sorts: NaN, of a damaged row, comes last.
@@ -792,7 +791,7 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
     if (launch.failed()) return launch.code();
     check_shape(launch, shape);
     launch.require(queries.count <= code_pass_capacity(), "more queries than code_pass_capacity");
-    const Shard shard(launch, model);
+    const Shard shard(launch, model, Vectors::anywhere);
     const TileRows tiles(launch, model);
     const PassQueries pass(launch, queries, model, false, Reads::raw, kMaxCodePass);
     const std::size_t count = queries.count;
