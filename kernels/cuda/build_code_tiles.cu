@@ -1,5 +1,5 @@
 // Builds code tiles (code_tiles.hpp), once after the vectors are uploaded: sorts the rows by their
-// projections, and writes the codes of each row to its place.
+// projections, and writes the codes of each row to its place. Also sorts rows by their ranks.
 #include <cub/device/device_radix_sort.cuh>
 
 #include "kernels/cuda/code_tiles.hpp"
@@ -63,6 +63,12 @@ __global__ __launch_bounds__(kThreads) void write_keys(DeviceModel model, std::u
     }
 }
 
+__global__ __launch_bounds__(kThreads) void number_rows(std::uint32_t count, std::uint32_t* rows) {
+    for (std::uint32_t row = blockIdx.x * kThreads + threadIdx.x; row < count;
+         row += gridDim.x * kThreads)
+        rows[row] = row;
+}
+
 /// Writes codes, bounds and rows of kFillRows places, and zeros beyond the last place. One warp a
 /// place.
 __global__ __launch_bounds__(kThreads) void fill_tiles(DeviceModel model,
@@ -124,7 +130,7 @@ __global__ __launch_bounds__(kThreads) void find_ranges(DeviceCodeTiles tiles) {
 }  // namespace
 
 cudaError_t load_build_code_tiles_kernels() {
-    return load_each(write_keys, fill_tiles, find_ranges);
+    return load_each(write_keys, number_rows, fill_tiles, find_ranges);
 }
 
 cudaError_t code_tiles_scratch_bytes(std::uint32_t rows, std::size_t& bytes) {
@@ -134,6 +140,28 @@ cudaError_t code_tiles_scratch_bytes(std::uint32_t rows, std::size_t& bytes) {
     const cudaError_t error = sort_by_keys(nullptr, sort_bytes, keys, sorted, rows, nullptr);
     bytes = Scratch(rows).sort + sort_bytes;
     return error;
+}
+
+cudaError_t launch_sort_by_rank(const DeviceModel& model, std::byte* scratch,
+                                std::size_t scratch_bytes, std::uint32_t* rows,
+                                cudaStream_t stream) {
+    const Scratch in(model.rows);
+    auto* const keys = reinterpret_cast<std::uint32_t*>(scratch + in.keys[0]);
+    const auto copied = cudaMemcpyAsync(keys, model.ranks, model.rows * sizeof(std::uint32_t),
+                                        cudaMemcpyDeviceToDevice, stream);
+    if (copied != cudaSuccess) return copied;
+    const unsigned blocks =
+        blocks_of_rounds(min((model.rows + kThreads - 1) / kThreads, 1U << 12), kThreads);
+    number_rows<<<blocks, kThreads, 0, stream>>>(model.rows, rows);
+    if (const auto error = cudaGetLastError(); error != cudaSuccess) return error;
+    Numbers sorted_keys(keys, reinterpret_cast<std::uint32_t*>(scratch + in.keys[1]));
+    Numbers sorted(rows, reinterpret_cast<std::uint32_t*>(scratch + in.rows[0]));
+    std::size_t sort_bytes = scratch_bytes - in.sort;
+    const auto error =
+        sort_by_keys(scratch + in.sort, sort_bytes, sorted_keys, sorted, model.rows, stream);
+    if (error != cudaSuccess || sorted.Current() == rows) return error;
+    return cudaMemcpyAsync(rows, sorted.Current(), model.rows * sizeof(std::uint32_t),
+                           cudaMemcpyDeviceToDevice, stream);
 }
 
 cudaError_t launch_build_code_tiles(const DeviceModel& model, std::byte* scratch,

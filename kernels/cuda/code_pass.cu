@@ -30,16 +30,15 @@ struct QueryBlock {
     /// Rows of a query that may come through, in all its lists and kept together; more overflow.
     static constexpr std::uint32_t kMaxListed = kRoom;
 };
-/// For few queries, each of which must be fast.
-using WideBlock = QueryBlock<1024, 7168>;
-constexpr std::uint32_t kMaxWideQueries = 256;
+/// For few queries, each of which must be fast, and for rows that take long to score.
+using WideBlock = QueryBlock<1024, 6656>;
 /// For many queries: more blocks at the same time.
 using UsualBlock = QueryBlock<256, 4096>;
 /// For many queries that ask for more hits, so that more rows come through.
-using RoomyBlock = QueryBlock<256, 7168>;
+using RoomyBlock = QueryBlock<256, 6656>;
 constexpr std::uint32_t kMaxUsualK = 40;
 /// Rows of a query that may be scored; more overflow.
-constexpr std::uint32_t kMaxLeft = kBatchFound;
+constexpr std::uint32_t kMaxLeft = 2048;
 /// Stands for a row that the query excludes.
 constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
 /// A threshold that no row reaches.
@@ -330,7 +329,8 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
                             arguments...);
     };
     const auto with_block = [&](auto use) {
-        if (queries.count <= kMaxWideQueries) return use(WideBlock{});
+        if (queries.count <= kMaxRoomyCodePass || model.code_tiles.width > kMaxWholeWidth)
+            return use(WideBlock{});
         return queries.max_k <= kMaxUsualK ? use(UsualBlock{}) : use(RoomyBlock{});
     };
     prepare<<<(grid.padded() + kWarps - 1) / kWarps, kThreads, 0, stream>>>(

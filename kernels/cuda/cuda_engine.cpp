@@ -114,13 +114,14 @@ class CudaEngine final : public Engine {
     /// Answers tasks[which] by a pass of its own; appends it to `overflowed` if that overflows.
     Status run_alone(std::span<const Task> tasks, std::size_t which, std::vector<Answer>& answers,
                      std::vector<std::size_t>& overflowed);
-    /// Does the same for tasks[which[i]] by passes of many, over code tiles, or over the plane if
-    /// there are none. Appends what is too little for a pass to `overflowed` too.
+    /// The passes of many queries.
+    enum class Together { tiles, plane, few_rows };
+    /// Does the same for tasks[which[i]] by passes of up to `max_queries`.
     Status run_together(std::span<const Task> tasks, std::span<const std::size_t> which,
-                        std::vector<Answer>& answers, std::vector<std::size_t>& overflowed);
-    /// Starts a pass of many.
-    Status start_batch(std::span<const Task> tasks, std::span<const std::size_t> which,
-                       std::size_t slot);
+                        Together way, std::size_t max_queries, std::vector<Answer>& answers,
+                        std::vector<std::size_t>& overflowed);
+    Status start_together(std::span<const Task> tasks, std::span<const std::size_t> which,
+                          Together way, std::size_t slot);
     /// Waits for the pass that was started in a slot, and takes its answers.
     Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which, Pass pass,
                         std::size_t slot, std::vector<Answer>& answers,
@@ -142,6 +143,16 @@ class CudaEngine final : public Engine {
             code_capacity_ > 0 && (queries >= kMinBatchOfRanges || min_batch() == 1);
         return batch_capacity() > 0 && (!task.query->filter.rows || takes_range) &&
                task.k <= kMaxBatchHits && task.k_plus_excluded() <= kMaxBatchKPlusExcluded;
+    }
+    /// Whether the filter leaves so few rows that all of them are scored.
+    bool few_rows_serve(const Task& task) const {
+        constexpr std::size_t kFew = 8;  // of the model's rows, one in so many at most
+        return serves_few_rows_ && task.k <= kMaxBatchHits &&
+               task.k_plus_excluded() <= kMaxBatchKPlusExcluded &&
+               rows_left(task) <= std::min<std::size_t>(kMaxFewRows, model_.rows() / kFew);
+    }
+    std::size_t rows_left(const Task& task) const {
+        return std::min<std::size_t>(range_of(task).size(), task.query->filter.rank_below);
     }
     bool plane_serves(const Task& task) const {
         return prefers_plane_ && std::ranges::all_of(shards_, [&](const auto& shard) {
@@ -180,17 +191,19 @@ class CudaEngine final : public Engine {
     std::size_t code_capacity_ = 0;
     bool prefers_plane_ = false;
     bool holds_int8_codes_ = false;
+    bool serves_few_rows_ = false;
     std::string description_;
     GpuFacts facts_;
     bool broken_ = false;
 };
 
-/// Answers each query by the fastest pass that can, and by the next where that overflows: with
-/// others over code tiles or the plane; alone over the plane, or in float32; canonical scores of
-/// all rows.
+/// Answers each query by the fastest pass that can, and by the next where that overflows: by the
+/// few rows that its filter leaves; with others over code tiles or the plane; alone over the plane,
+/// or in float32; canonical scores of all rows.
 Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& answers) {
     std::vector<Task> tasks;
     tasks.reserve(queries.size());
+    std::vector<std::size_t> few;
     std::vector<std::size_t> together;
     std::vector<std::size_t> alone;
     std::vector<std::size_t> scored;
@@ -199,20 +212,52 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
         const Task& task = tasks.emplace_back(queries[i], model_.rows());
         if (task.cosine() == nullptr || !task.fits_device()) {
             scored.push_back(i);
+        } else if (few_rows_serve(task)) {
+            few.push_back(i);
         } else {
             (batch_serves(task, queries.size()) ? together : alone).push_back(i);
         }
     }
-    if (Status done = run_together(tasks, together, answers, alone); !done) return done;
+    Status done = run_together(tasks, few, Together::few_rows, code_capacity_, answers, alone);
+    if (!done) return done;
+
+    while (!together.empty() && together.size() % batch_capacity() > 0 &&
+           together.size() % batch_capacity() < min_batch()) {
+        alone.push_back(together.back());
+        together.pop_back();
+    }
+    const bool by_tiles = code_capacity_ > 0;
+    std::vector<std::size_t> overflowed;
+    done = run_together(tasks, together, by_tiles ? Together::tiles : Together::plane,
+                        batch_capacity(), answers, overflowed);
+    if (!done) return done;
+    std::vector<bool> had_most_room(queries.size());
+    for (const std::size_t i : overflowed) had_most_room[i] = true;
+    if (by_tiles && together.size() > kMaxRoomyCodePass && overflowed.size() >= min_batch()) {
+        done = run_together(tasks, overflowed, Together::tiles, kMaxRoomyCodePass, answers, alone);
+        if (!done) return done;
+    } else {
+        alone.insert(alone.end(), overflowed.begin(), overflowed.end());
+    }
+
+    overflowed.clear();
     for (const std::size_t i : alone) {
         if (!plane_serves(tasks[i]) && !holds_vectors()) {
             scored.push_back(i);
-        } else if (Status done = run_alone(tasks, i, answers, scored); !done) {
+        } else if (done = run_alone(tasks, i, answers, overflowed); !done) {
             return done;
         }
     }
+    std::vector<std::size_t> with_room;
+    for (const std::size_t i : overflowed) {
+        const bool try_tiles =
+            by_tiles && !had_most_room[i] && batch_serves(tasks[i], kMinBatchOfRanges);
+        (try_tiles ? with_room : scored).push_back(i);
+    }
+    done = run_together(tasks, with_room, Together::tiles, kMaxRoomyCodePass, answers, scored);
+    if (!done) return done;
     for (const std::size_t i : scored) {
-        if (Status done = run_scored(tasks[i], answers[i]); !done) return done;
+        if (done = run_scored(tasks[i], answers[i]); !done) return done;
     }
     return {};
 }
@@ -234,44 +279,42 @@ Status CudaEngine::run_alone(std::span<const Task> tasks, std::size_t which,
 /// While the devices work through a pass over code tiles, the host takes the answers of the one
 /// before and prepares the one after.
 Status CudaEngine::run_together(std::span<const Task> tasks, std::span<const std::size_t> which,
-                                std::vector<Answer>& answers,
+                                Together way, std::size_t max_queries, std::vector<Answer>& answers,
                                 std::vector<std::size_t>& overflowed) {
-    const bool by_tiles = code_capacity_ > 0;
-    const Pass kind = by_tiles ? Pass::int8 : Pass::plane;
-    const std::size_t slots = by_tiles ? kSlots : 1;
+    const Pass pass = way == Together::tiles   ? Pass::int8
+                      : way == Together::plane ? Pass::plane
+                                               : Pass::float64;
+    const std::size_t slots = way == Together::plane ? 1 : kSlots;
     std::span<const std::size_t> running;  // in the slot before `slot`
     std::size_t slot = 0;
     const auto take_running = [&]() -> Status {
         if (running.empty()) return {};
         const std::size_t of = (slot + slots - 1) % slots;
-        return take_answers(tasks, std::exchange(running, {}), kind, of, answers, overflowed);
+        return take_answers(tasks, std::exchange(running, {}), pass, of, answers, overflowed);
     };
     while (!which.empty()) {
-        const auto pass = which.first(std::min(batch_capacity(), which.size()));
-        which = which.subspan(pass.size());
-        if (pass.size() < min_batch()) {
-            overflowed.insert(overflowed.end(), pass.begin(), pass.end());
-            break;
-        }
         if (slots == 1) {
             if (Status done = take_running(); !done) return done;
         }
-        if (Status done = start_batch(tasks, pass, slot); !done) return done;
+        const auto next = which.first(std::min(max_queries, which.size()));
+        which = which.subspan(next.size());
+        if (Status done = start_together(tasks, next, way, slot); !done) return done;
         if (Status done = take_running(); !done) return done;
-        running = pass;
+        running = next;
         slot = (slot + 1) % slots;
     }
     return take_running();
 }
 
-Status CudaEngine::start_batch(std::span<const Task> tasks, std::span<const std::size_t> which,
-                               std::size_t slot) {
+Status CudaEngine::start_together(std::span<const Task> tasks, std::span<const std::size_t> which,
+                                  Together way, std::size_t slot) {
     std::vector<PassQuery> pass;
     pass.reserve(which.size());
     for (const std::size_t i : which) pass.push_back(pass_query(tasks[i], 0));
     for (const auto& shard : shards_) {
-        Status done =
-            code_capacity_ > 0 ? shard->start_code_pass(pass, slot) : shard->start_plane_pass(pass);
+        Status done = way == Together::tiles   ? shard->start_code_pass(pass, slot)
+                      : way == Together::plane ? shard->start_plane_pass(pass)
+                                               : shard->start_few_rows(pass, slot);
         if (!done) return done;
     }
     return {};
@@ -281,8 +324,8 @@ Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std
                                 Pass pass, std::size_t slot, std::vector<Answer>& answers,
                                 std::vector<std::size_t>& overflowed) {
     for (const auto& shard : shards_) {
-        if (Status done = pass == Pass::int8 ? shard->wait(slot) : shard->wait(); !done)
-            return done;
+        const bool in_slot = pass == Pass::int8 || pass == Pass::float64;
+        if (Status done = in_slot ? shard->wait(slot) : shard->wait(); !done) return done;
     }
     Certificate certificate;
     if (Status done = add_device_ms(slot, certificate); !done) return done;
@@ -299,7 +342,9 @@ Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std
         }
         certificate.plane_overflowed = answer.certificate.plane_overflowed;
         answer.certificate = certificate;
-        answer.certificate.scanned = range_of(tasks[which[at]]).size();
+        const Task& task = tasks[which[at]];
+        answer.certificate.scanned =
+            pass == Pass::float64 ? rows_left(task) : range_of(task).size();
         merge(at, slot, tasks[which[at]].k, answer);
         set_read_bytes(which.size() > 1, answer.certificate);
     }
@@ -538,11 +583,12 @@ Status CudaEngine::allocate(const EngineOptions& options) {
     if (!created) return created;
     plane_capacity_ = kMaxPlanePass;
     code_capacity_ = kMaxCodePass;
-    holds_int8_codes_ = true;
+    holds_int8_codes_ = serves_few_rows_ = true;
     for (const auto& shard : shards_) {
         plane_capacity_ = std::min(plane_capacity_, shard->plane_capacity());
         code_capacity_ = std::min(code_capacity_, shard->code_capacity());
         holds_int8_codes_ = holds_int8_codes_ && shard->holds_int8_codes();
+        serves_few_rows_ = serves_few_rows_ && shard->serves_few_rows();
     }
     load_.allocate_ms = ms_since(begun);
     return {};

@@ -74,12 +74,21 @@ inline constexpr std::uint32_t kMaxInt8Dim = 1040;
 /// The first thresholds of a pass over the plane come from one group in this many, a power of two.
 inline constexpr std::uint32_t kPlaneSample = 8;
 
-/// Maximum number of queries of a pass over code tiles.
+/// Maximum number of queries of a pass over code tiles, and of one in which each has the most room
+/// for rows that come through.
 inline constexpr std::uint32_t kMaxCodePass = 1024;
+inline constexpr std::uint32_t kMaxRoomyCodePass = 256;
 /// Room for rows in each list of a pass over code tiles, and for the rows that a query keeps from
 /// the first part of the tiles. With more rows the query overflows.
 inline constexpr std::uint32_t kCodeListRoom = 64;
-inline constexpr std::uint32_t kMaxKept = 1024;
+inline constexpr std::uint32_t kMaxKept = 2048;
+
+/// Maximum number of rows that the filter of a query of launch_few_rows leaves. More rows are
+/// answered faster by a pass over all.
+inline constexpr std::uint32_t kMaxFewRows = 20000;
+/// Maximum number of blocks of launch_few_rows for up to kMaxCodePass queries, and for one query.
+inline constexpr std::uint32_t kMaxFewBlocks = kMaxCodePass;
+inline constexpr std::uint32_t kMaxFewBlocksOfQuery = 8;
 
 /// A shard's 4-bit plane, as kernels/planes/shape.hpp lays it out. Device memory.
 struct DevicePlane {
@@ -126,13 +135,15 @@ struct DeviceModel {
     /// (rows, stride), each vector padded with zeros, 16-byte aligned. With `vectors_on_host`, it
     /// is page-locked host memory without padding, which `scan` must not read.
     const float* vectors = nullptr;
-    const double* norms = nullptr;             ///< (rows)
-    const float* inverse_norms = nullptr;      ///< (groups * kGroupRows) fl32(1 / norm); NaN if
-                                               ///< the bounds do not cover the norm, and beyond
-                                               ///< the last row
-    const std::uint32_t* ranks = nullptr;      ///< (rows)
-    const std::uint32_t* uncovered = nullptr;  ///< (uncovered_count) rows whose norm the bounds
-                                               ///< (kernels/bounds.hpp) do not cover
+    const double* norms = nullptr;                ///< (rows)
+    const float* inverse_norms = nullptr;         ///< (groups * kGroupRows) fl32(1 / norm); NaN if
+                                                  ///< the bounds do not cover the norm, and beyond
+                                                  ///< the last row
+    const std::uint32_t* ranks = nullptr;         ///< (rows)
+    const std::uint32_t* rows_by_rank = nullptr;  ///< (rows) local rows in ascending order of their
+                                                  ///< ranks; nullptr: there are none
+    const std::uint32_t* uncovered = nullptr;     ///< (uncovered_count) rows whose norm the bounds
+                                                  ///< (kernels/bounds.hpp) do not cover
     std::uint32_t rows = 0;
     std::uint32_t first_row = 0;  ///< the shard's first row, as a row number of the model
     std::uint32_t dim = 0;
@@ -262,6 +273,13 @@ struct CodeWorkspace {
                                ///< has its own, so that it appends without atomics
 };
 
+/// Intermediate results of launch_few_rows. Device memory.
+struct FewWorkspace {
+    Found* best = nullptr;            ///< (kMaxFewBlocks, kMaxBatchHits) of each block
+    std::uint32_t* counts = nullptr;  ///< (kMaxFewBlocks) of `best`
+    std::uint32_t* done = nullptr;    ///< (kMaxCodePass) blocks that have ended, 0 between passes
+};
+
 /// Intermediate results of a pass, and its answers.
 struct Workspace {
     float* maxima = nullptr;       ///< (groups) device
@@ -280,6 +298,7 @@ struct Workspace {
                                          ///< in each warp of plane_scan
     PlaneWorkspace plane;
     CodeWorkspace code;
+    FewWorkspace few;
     DeviceAnswer* answers = nullptr;  ///< (count) page-locked host memory
     Found* hits = nullptr;            ///< (kMaxHits) page-locked host memory; more in passes of
                                       ///< many queries
@@ -314,6 +333,7 @@ cudaError_t load_build_int8_codes_kernels();
 cudaError_t load_code_multiply_mma_kernels();
 cudaError_t load_code_pass_kernels();
 cudaError_t load_estimate_kernels();
+cudaError_t load_few_rows_kernels();
 cudaError_t load_plane_multiply_kernels();
 cudaError_t load_plane_pass_kernels();
 cudaError_t load_plane_scan_kernels();
@@ -373,8 +393,8 @@ std::uint32_t code_pass_capacity();
 /// Number of lists of CodeWorkspace.
 std::size_t code_lists(const DeviceShape& shape);
 
-/// Sets `bytes` to the device memory that launch_build_code_tiles needs until it is done, on the
-/// current device.
+/// Sets `bytes` to the device memory that launch_build_code_tiles and launch_sort_by_rank need
+/// until they are done, on the current device.
 cudaError_t code_tiles_scratch_bytes(std::uint32_t rows, std::size_t& bytes);
 
 /// Writes the code tiles of all rows to `model.code_tiles`. `scratch` is device memory of
@@ -382,12 +402,24 @@ cudaError_t code_tiles_scratch_bytes(std::uint32_t rows, std::size_t& bytes);
 cudaError_t launch_build_code_tiles(const DeviceModel& model, std::byte* scratch,
                                     std::size_t scratch_bytes, cudaStream_t stream);
 
+/// Writes rows_by_rank of the shard to `rows`. `scratch` is as for launch_build_code_tiles.
+cudaError_t launch_sort_by_rank(const DeviceModel& model, std::byte* scratch,
+                                std::size_t scratch_bytes, std::uint32_t* rows,
+                                cudaStream_t stream);
+
 /// Answers up to kMaxCodePass queries over all rows of a shard with code tiles. Writes answers, and
 /// the hits of query q from hits[q * max_k] on, since the host reads dense memory faster. A query's
 /// k_plus_excluded is at most kMaxBatchKPlusExcluded. Of `queries` it reads only `queries`,
 /// `raw` and `excluded`.
 cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& queries,
                              const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
+
+/// Answers up to kMaxCodePass queries whose filters leave few rows, kMaxFewRows or fewer, by the
+/// canonical scores of these rows. Writes answers and hits as launch_code_pass does; the floor is
+/// -infinity. k, k_plus_excluded and what it reads of `queries` are as there. The shard has
+/// rows_by_rank.
+cudaError_t launch_few_rows(const DeviceModel& model, const DeviceQueries& queries,
+                            const Workspace& work, cudaStream_t stream);
 
 /// What launch_score computes from each row's canonical cosines with the vectors in `queries.raw`,
 /// all of which belong to one query.

@@ -127,6 +127,7 @@ void Shard::describe_model(const format::Model& model) {
               .norms = b.norms.data(),
               .inverse_norms = b.inverse_norms.data(),
               .ranks = b.ranks.data(),
+              .rows_by_rank = b.rows_by_rank.data(),
               .uncovered = b.uncovered.data(),
               .rows = static_cast<std::uint32_t>(rows_.size()),
               .first_row = static_cast<std::uint32_t>(rows_.first),
@@ -197,6 +198,15 @@ Status Shard::build_code_tiles() {
         check(launch_build_code_tiles(model_, scratch.data(), scratch.size(), stream_.get()),
               "launch of build_code_tiles");
     if (!built) return built;
+    if (serves_few_rows()) {
+        const cudaError_t zeroed =
+            cudaMemsetAsync(buffers_.few_done.data(), 0, buffers_.few_done.bytes(), stream_.get());
+        if (Status done = check(zeroed, "cudaMemsetAsync"); !done) return done;
+        Status sorted = check(launch_sort_by_rank(model_, scratch.data(), scratch.size(),
+                                                  buffers_.rows_by_rank.data(), stream_.get()),
+                              "launch of sort_by_rank");
+        if (!sorted) return sorted;
+    }
     return stream_.synchronize();
 }
 
@@ -359,16 +369,29 @@ Status Shard::start_plane_pass(std::span<const PassQuery> queries) {
                  "launch of plane_pass");
 }
 
-Status Shard::start_code_pass(std::span<const PassQuery> queries, std::size_t slot) {
-    if (Status sent = send(queries, Inputs::raw, slot); !sent) return sent;
-    slots_[slot].hits_stride = queries_.max_k;
+Workspace Shard::work_of(std::size_t slot) const {
     Workspace work = work_;
     work.answers = buffers_.slots[slot].answers.data();
     work.hits = buffers_.slots[slot].hits.data();
-    Status launched = check(launch_code_pass(model_, queries_, work, shape_, stream_.get()),
-                            "launch of code_pass");
-    if (!launched) return launched;
-    return slots_[slot].end.record(stream_);
+    return work;
+}
+
+Status Shard::start_code_pass(std::span<const PassQuery> queries, std::size_t slot) {
+    if (Status sent = send(queries, Inputs::raw, slot); !sent) return sent;
+    slots_[slot].hits_stride = queries_.max_k;
+    Status launched =
+        check(launch_code_pass(model_, queries_, work_of(slot), shape_, stream_.get()),
+              "launch of code_pass");
+    return launched ? mark_end(slot) : launched;
+}
+
+Status Shard::start_few_rows(std::span<const PassQuery> queries, std::size_t slot) {
+    assert(serves_few_rows());
+    if (Status sent = send(queries, Inputs::raw, slot); !sent) return sent;
+    slots_[slot].hits_stride = queries_.max_k;
+    Status launched = check(launch_few_rows(model_, queries_, work_of(slot), stream_.get()),
+                            "launch of few_rows");
+    return launched ? mark_end(slot) : launched;
 }
 
 Status Shard::select(SelectSource source, std::uint32_t warps) {

@@ -113,6 +113,10 @@ class Shard {
     /// Does the same for up to code_capacity queries, each over the rows of its own range. The next
     /// pass may start in another slot (below kSlots) before this one is waited for.
     Status start_code_pass(std::span<const PassQuery> queries, std::size_t slot = 0);
+    /// Whether start_few_rows can serve.
+    bool serves_few_rows() const { return model_.rows_by_rank != nullptr; }
+    /// Does the same for queries whose filters leave kMaxFewRows rows or fewer.
+    Status start_few_rows(std::span<const PassQuery> queries, std::size_t slot);
     /// Computes canonical values of one query (launch_score) for this shard's rows in `range`, rows
     /// of the model. `vectors` are some or all of its vectors; `first`: the first of them for
     /// `part`.
@@ -150,6 +154,10 @@ class Shard {
     /// Points `model_` and `work_` to the buffers.
     void describe_model(const format::Model& model);
     Status build_code_tiles();
+    /// Ends the start of a pass in a slot.
+    Status mark_end(std::size_t slot) { return slots_[slot].end.record(stream_); }
+    /// The workspace of a pass in a slot.
+    Workspace work_of(std::size_t slot) const;
     /// Marks the beginning of a pass, unless it has begun.
     Status begin(std::size_t slot = 0);
     /// What a pass needs of its queries on the device.

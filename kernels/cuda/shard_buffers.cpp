@@ -72,6 +72,11 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.code_kept_counts, n.code_pass);
     entry(b.code_counts, n.code_lists);
     entry(b.code_hits, n.code_lists * kCodeListRoom);
+    const bool few = n.code_pass > 0 && vectors;
+    entry(b.rows_by_rank, n.rows, few);
+    entry(b.few_best, std::size_t{kMaxFewBlocks} * kMaxBatchHits, few);
+    entry(b.few_counts, kMaxFewBlocks, few);
+    entry(b.few_done, kMaxCodePass, few);
     entry(b.host_scores, n.rows);
 
     const std::size_t batch = std::max<std::size_t>({n.plane_pass, n.code_pass, 1});
@@ -176,6 +181,9 @@ Workspace workspace_of(const ShardBuffers& b) {
                      .kept_counts = b.code_kept_counts.data(),
                      .counts = b.code_counts.data(),
                      .lists = b.code_hits.data()},
+            .few = {.best = b.few_best.data(),
+                    .counts = b.few_counts.data(),
+                    .done = b.few_done.data()},
             .answers = b.slots[0].answers.data(),
             .hits = b.slots[0].hits.data()};
 }

@@ -89,6 +89,7 @@ struct ShardBuffers {
     DeviceBuffer<planes::Int8Range> tile_ranges;
     DeviceBuffer<planes::Int8Bounds> tile_bounds;
     DeviceBuffer<std::uint32_t> tile_rows;
+    DeviceBuffer<std::uint32_t> rows_by_rank;
 
     DeviceBuffer<float> maxima;
     DeviceBuffer<double> floors;
@@ -117,6 +118,9 @@ struct ShardBuffers {
     DeviceBuffer<std::uint32_t> code_kept_counts;
     DeviceBuffer<std::uint32_t> code_counts;
     DeviceBuffer<CodeHit> code_hits;
+    DeviceBuffer<Found> few_best;
+    DeviceBuffer<std::uint32_t> few_counts;
+    DeviceBuffer<std::uint32_t> few_done;
     PinnedBuffer<double> host_scores;
 
     /// What a pass and the host send each other. Passes over code tiles use one slot and then the

@@ -310,18 +310,26 @@ TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
     EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
     // A pass worth having looks at few rows again.
     EXPECT_LT(run_one(*engine, nearest(model, 5)).certificate.rescored, model.rows() / 10);
-    // A row range is a pass of its own, but for a run of many queries.
+    // A row range is a pass of its own, but for a run of many queries. Of few rows all are scored.
     std::vector<Query> queries(20, nearest(model, 5));
-    queries[7].filter.rows = kernels::RowRange{3, 17};
+    queries[7].filter.rows = kernels::RowRange{3, 4003};
+    queries[8].filter.rows = kernels::RowRange{3, 2503};
+    queries[9].filter.rank_below = 2501;
     const auto many = run_all(*engine, queries);
     EXPECT_EQ(many[7].certificate.pass, Pass::int8);
-    EXPECT_EQ(many[7].certificate.scanned, 14U);
-    EXPECT_EQ(many[8].certificate.pass, Pass::int8);
-    const auto few = run_all(*engine, std::span(queries).first(10));
-    EXPECT_EQ(few[7].certificate.pass, Pass::float32);
-    EXPECT_EQ(few[7].certificate.scanned, 14U);
-    EXPECT_EQ(few[8].certificate.pass, Pass::int8);
+    EXPECT_EQ(many[7].certificate.scanned, 4000U);
+    EXPECT_EQ(many[8].certificate.pass, Pass::float64);
+    EXPECT_EQ(many[8].certificate.scanned, 2500U);
+    EXPECT_EQ(many[8].certificate.rescored, 2500U);
+    EXPECT_EQ(many[9].certificate.pass, Pass::int8);
+    EXPECT_EQ(many[10].certificate.pass, Pass::int8);
+    const auto fewer = run_all(*engine, std::span(queries).first(10));
+    EXPECT_EQ(fewer[7].certificate.pass, Pass::float32);
+    EXPECT_EQ(fewer[7].certificate.scanned, 4000U);
+    EXPECT_EQ(fewer[8].certificate.pass, Pass::float64);
+    EXPECT_EQ(fewer[9].certificate.pass, Pass::int8);
     EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), 2U);
+    EXPECT_EQ(fake_cuda::count_of("launch_few_rows"), 2U);
     // 20,000 ties overflow the lists of candidates.
     Query everything = nearest(model, 5);
     everything.k = 1024;

@@ -349,6 +349,42 @@ TEST_P(GpuCodePasses, TooManyTiesOverflow) {
     EXPECT_EQ(expect_code_answers(model, *shard, queries, "ties"), queries.size() / 4);
 }
 
+/// So many rows that blocks drop some again and again, and so many of one score that they cannot.
+TEST(GpuFewRows, AnswerWhateverTheNumberOfRows) {
+    if (no_device()) GTEST_SKIP() << kNoDevice;
+    const TempDir dir;
+    auto entries = random_entries(90000, 16, 21);
+    for (std::size_t row = 0; row < entries.size(); ++row) {
+        entries[row].first = fmt::format("w{:06}", row);
+        if (row >= 60000) entries[row].second = entries[60000].second;
+    }
+    const auto model = make_model(dir / "model", entries);
+    const auto engine = require_engine("cuda", model, {});
+    std::vector<Query> queries;
+    for (Row row = 0; row < 200; ++row) {
+        const auto vector = model.vector(row * 450);
+        queries.push_back(
+            {kernels::Cosine{vector_of({vector.begin(), vector.end()})}, 1 + row % 128, {row}, {}});
+        if (row % 2 == 0) queries.back().filter.rank_below = 1 + row * 56;
+        if (row % 2 == 1) queries.back().filter.rows = kernels::RowRange{row * 390, row * 450};
+    }
+    std::size_t scored = 0;
+    for (const std::size_t count : {queries.size(), std::size_t{3}}) {
+        const auto answers = run_all(*engine, std::span(queries).last(count));
+        for (std::size_t i = 0; i < count; ++i) {
+            const Query& query = queries[queries.size() - count + i];
+            const auto& values = std::get<kernels::Cosine>(query.kind).vector.values;
+            expect_identical(answers[i].hits,
+                             oracle_answer(model, query, oracle_scores(model, values)),
+                             fmt::format("query {} of {}", i, count));
+            scored += answers[i].certificate.pass == Pass::float64 ? 1U : 0U;
+        }
+    }
+    // Of most, but not where the rows are those of one score.
+    EXPECT_GT(scored, queries.size() * 3 / 5);
+    EXPECT_LT(scored, queries.size());
+}
+
 /// Blocks share a query's rows: the fewer processors there are, the more blocks of one query each
 /// of them would get. Here the last part of the plane, every second group, lets through as many
 /// rows as it may, all of one score.

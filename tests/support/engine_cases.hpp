@@ -225,6 +225,36 @@ TEST_P(EveryPath, FiltersAndExclusionsEqualTheOracle) {
     }
 }
 
+/// Filters that leave so few rows that an engine may score all of them.
+TEST_P(EveryPath, FewRowsEqualTheOracle) {
+    const auto vector = vectors().back();
+    const auto scores = oracle_scores(*model_, vector);
+    const auto few = static_cast<Row>(rows() / 8);
+    std::vector<Query> queries;
+    for (const std::size_t k : {std::size_t{1}, std::size_t{10}, std::size_t{128}}) {
+        Query query{kernels::Cosine{vector_of(vector)}, k, {few, 3, few / 2, 3}, {}};
+        for (const std::uint32_t below : {1U, few / 3, few}) {
+            query.filter.rank_below = below;
+            queries.push_back(query);
+            query.filter.rows = kernels::RowRange{few / 2, rows()};
+            queries.push_back(query);
+            query.filter.min_score = 0.1;
+            queries.push_back(query);
+            query.filter = {};
+        }
+        query.filter.rows = kernels::RowRange{few, few + few};
+        queries.push_back(query);
+        query.filter.rank_below = rows() / 2;
+        queries.push_back(query);
+    }
+    const auto answers = run_all(*engine_, queries);
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        const auto wanted = oracle_answer(*model_, queries[i], scores);
+        expect_identical(answers[i].hits, wanted, std::to_string(i) + ", with others");
+        expect_identical(run_one(*engine_, queries[i]).hits, wanted, std::to_string(i));
+    }
+}
+
 TEST_P(EveryPath, ManyExclusionsEqualTheOracle) {
     const auto vector = vectors().back();
     const auto scores = oracle_scores(*model_, vector);

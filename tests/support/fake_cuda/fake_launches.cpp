@@ -13,6 +13,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -819,6 +820,61 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
             answer_by_tiles(shard, tiles, query, pass.raw_of(q), pass.excluded_by(query), all_found,
                             answers[q], all_hits.subspan(std::size_t{q} * max_k, max_k));
             floors[q] = answers[q].floor;
+        }
+    });
+}
+
+cudaError_t launch_sort_by_rank(const DeviceModel& model, std::byte* scratch,
+                                std::size_t scratch_bytes, std::uint32_t* rows,
+                                cudaStream_t stream) {
+    const Launch launch(__func__, stream);
+    if (launch.failed()) return launch.code();
+    launch.require(scratch_bytes == kScratchBytes * model.rows, "too little scratch");
+    (void)launch.device(scratch, scratch_bytes, "scratch");
+    const auto ranks = launch.device(model.ranks, model.rows, "ranks");
+    const auto sorted = launch.device(rows, model.rows, "rows by rank");
+    return launch.run([=] {
+        std::iota(sorted.begin(), sorted.end(), 0U);
+        std::sort(sorted.begin(), sorted.end(),
+                  [&](std::uint32_t a, std::uint32_t b) { return ranks[a] < ranks[b]; });
+    });
+}
+
+cudaError_t launch_few_rows(const DeviceModel& model, const DeviceQueries& queries,
+                            const Workspace& work, cudaStream_t stream) {
+    const Launch launch(__func__, stream);
+    if (launch.failed()) return launch.code();
+    const Shard shard(launch, model);
+    const PassQueries pass(launch, queries, model, false, Reads::raw, kMaxCodePass);
+    const std::size_t max_k = queries.max_k;
+    const auto by_rank = launch.device(model.rows_by_rank, model.rows, "rows by rank");
+    (void)launch.device(work.few.best, std::size_t{kMaxFewBlocks} * kMaxBatchHits, "best rows");
+    (void)launch.device(work.few.counts, kMaxFewBlocks, "counts of best rows");
+    const auto done = launch.device(work.few.done, kMaxCodePass, "blocks done");
+    const auto answers = launch.pinned(work.answers, queries.count, "answers");
+    const auto all_hits = launch.pinned(work.hits, queries.count * max_k, "hits");
+    return launch.run([=] {
+        pass.check(shard);
+        if (done[0] != 0) misuse("blocks of another pass are not done");
+        std::vector<Found> found(shard.model.rows);
+        for (std::uint32_t q = 0; q < pass.count; ++q) {
+            const DeviceQuery& query = pass.queries[q];
+            if (query.k == 0 || query.k > max_k || query.k > kMaxBatchHits)
+                misuse("k is 0 or beyond its limits");
+            const std::uint32_t rows = std::min(query.rank_below, query.last - query.first);
+            if (rows > kMaxFewRows) misuse("more than few rows");
+            const auto excluded = pass.excluded_by(query);
+            DeviceAnswer& answer = answers[q];
+            answer = {-std::numeric_limits<double>::infinity(), 0, 0, rows, rows};
+            for (std::uint32_t i = 0; i < std::min(rows, shard.model.rows); ++i) {
+                const std::uint32_t row =
+                    query.rank_below < query.last - query.first ? by_rank[i] : query.first + i;
+                if (!admits(query, shard, row) || contains(excluded, row)) continue;
+                const double score = canonical_score(pass.raw_of(q), query.norm, shard.row(row),
+                                                     shard.norms[row], shard.model.dim);
+                if (score >= query.min_score) found[answer.found++] = {score, row, 0};
+            }
+            rank(query, found, answer, all_hits.subspan(std::size_t{q} * max_k, max_k));
         }
     });
 }
