@@ -43,7 +43,8 @@ _gloved_options() {
             echo --model=@directory --rows=@other --dim=@other --seed=@other --keep=@directory \
                 --engine=cpu,cuda,auto,all --simd=avx512,avx2,neon,baseline,all --threads=@other \
                 --device=@other --pin=on,off --planes=on,off --wgmma=on,off --gpu-memory=@other \
-                --batches=@other --k=@other --repeat=@other \
+                --batches=@other --k=@other --top=@other --range=@other --exclude=@other \
+                --min=@other --repeat=@other \
                 --rungs=list:all,v0,v1,v2,v3,v3-16B,v3-64B,v3-128B,v4,v5 --rung-seconds=@other \
                 --loads --daemon=@file --daemon-engine=auto,cuda,cpu --leak-queries=@other \
                 --format=text,csv --help --version

@@ -217,7 +217,7 @@ class EngineBenchmark {
                             : fmt::format("{}: batch of {}", named.label, batch),
                  batch,
                  [this, batch](std::size_t) {
-                     auto fresh = make_queries(model_, words_, batch, settings_.k);
+                     auto fresh = make_queries(model_, words_, batch, settings_);
                      made_ = fresh ? Status() : fresh.error();
                      if (fresh) queries_ = *std::move(fresh);
                  },
@@ -381,15 +381,23 @@ class EngineBenchmark {
 }  // namespace
 
 Result<std::vector<kernels::Query>> make_queries(const format::Model& model, RandomWords& words,
-                                                 std::size_t count, std::size_t k) {
+                                                 std::size_t count, const Settings& settings) {
     std::vector<kernels::Query> queries(count);
     for (kernels::Query& query : queries) {
         const kernels::WeightedRow term{1.0, words.next()};
         auto vector = kernels::make_query_vector(model, std::span(&term, 1), false);
         if (!vector) return vector.error();
         query.kind = kernels::Cosine{*std::move(vector)};
-        query.k = k;
+        query.k = settings.k;
         query.excluded = {term.row};
+        while (query.excluded.size() < settings.exclude) query.excluded.push_back(words.next());
+        if (settings.top > 0) query.filter.rank_below = static_cast<std::uint32_t>(settings.top);
+        if (settings.range > 0) {
+            const std::size_t rows = std::min(settings.range, model.rows());
+            const std::size_t first = words.next() * (model.rows() - rows + 1) / model.rows();
+            query.filter.rows = kernels::RowRange{first, first + rows};
+        }
+        if (settings.min_score) query.filter.min_score = *settings.min_score;
     }
     return queries;
 }

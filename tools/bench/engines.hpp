@@ -14,9 +14,10 @@
 
 namespace gloved::bench {
 
-/// Makes queries for `count` random words, as NEAR does. Error: as make_query_vector.
+/// Makes queries for `count` random words, as NEAR does, with the k and the filters of `settings`.
+/// Error: as make_query_vector.
 Result<std::vector<kernels::Query>> make_queries(const format::Model& model, RandomWords& words,
-                                                 std::size_t count, std::size_t k);
+                                                 std::size_t count, const Settings& settings);
 
 /// Whether the measurement uses a GPU: the engine is cuda, or it is auto or all and cuda can run.
 bool wants_device(const Settings& settings);

@@ -73,7 +73,7 @@ Status print_leaks(const format::Model& model, const Settings& settings) {
     fmt::print("\n");
 
     RandomWords words(model, settings.seed);
-    const auto queries = make_queries(model, words, kQueries, settings.k);
+    const auto queries = make_queries(model, words, kQueries, settings);
     if (!queries) return queries.error();
     if (Status asked = ask(**engine, *queries, kWarmUp); !asked) return asked;
     const auto before = look(device, settings.device);

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <charconv>
 #include <fstream>
 #include <limits>
+#include <string>
+#include <system_error>
 
 #include "common/format/layout.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
@@ -23,6 +26,16 @@ constexpr std::uint64_t kMaxDevices = 1024;
 constexpr std::uint64_t kMaxRepeat = 1'000'000;
 constexpr std::uint64_t kMaxLeakQueries = 1'000'000'000;
 constexpr std::uint64_t kMaxRungSeconds = 100'000;
+constexpr std::uint64_t kMaxExcluded = 2000;
+
+double read_score(const std::string& text) {
+    double score = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, score);
+    if (error != std::errc() || stop != end || !(score >= -1 && score <= 1))
+        throw WrongUsage("--min is a score from -1 to 1, not '" + text + "'");
+    return score;
+}
 
 /// The size of the model to make up, if any.
 std::optional<GenerateOptions> read_generate(const cli::CommandLine& line,
@@ -51,6 +64,10 @@ void read_engine_settings(const cli::CommandLine& line, Settings& settings) {
         settings.gpu_memory_bytes = line.bytes("gpu-memory", 1, 0);
     if (line.given("batches")) settings.batches = parse_batches(line.text("batches"));
     settings.k = line.count("k", 1, format::kMaxRows);
+    settings.top = line.count("top", 1, format::kMaxRows, 0);
+    settings.range = line.count("range", 1, format::kMaxRows, 0);
+    settings.exclude = line.count("exclude", 1, kMaxExcluded, 1);
+    if (line.given("min")) settings.min_score = read_score(line.text("min"));
     settings.repeat = line.count("repeat", 1, kMaxRepeat, 0);
 }
 
@@ -115,8 +132,14 @@ cli::Options describe_options() {
          "is free)")  //
         ("batches", cli::value("LIST"),
          "queries answered together, numbers with commas between (default: 1,8,64 for cpu, "
-         "1,2,8,64,256,1024 for cuda)")                   //
-        ("k", cli::value("K", "10"), "words per answer")  //
+         "1,2,8,64,256,1024 for cuda)")                                    //
+        ("k", cli::value("K", "10"), "words per answer")                   //
+        ("top", cli::value("N"), "search the N most frequent words only")  //
+        ("range", cli::value("N"),
+         "search N neighbouring words only, at a random place for each query, as a prefix does")  //
+        ("exclude", cli::value("N", "1"),
+         "words that each query excludes: its own and random ones")              //
+        ("min", cli::value("S"), "search words with a score of S or more only")  //
         ("repeat", cli::value("R"), "rounds (default: 9; 49 with --engine cuda, 10 with --rungs)");
     boost::program_options::options_description other("Other measurements");
     cli::OptionAdder{other}  //
