@@ -87,6 +87,7 @@ __global__ __launch_bounds__(kThreads) void fill_tiles(DeviceModel model,
                         [&](unsigned i, int code) { own[i] = static_cast<std::int8_t>(code); });
         if (lane == 0) {
             tiles.rows[place] = row;
+            tiles.places_of[row] = place;
             tiles.bounds[place] = bounds;
         }
     } else {
@@ -167,7 +168,10 @@ cudaError_t launch_sort_by_rank(const DeviceModel& model, std::byte* scratch,
 cudaError_t launch_build_code_tiles(const DeviceModel& model, std::byte* scratch,
                                     std::size_t scratch_bytes, cudaStream_t stream) {
     const DeviceCodeTiles& tiles = model.code_tiles;
-    if (tiles.places == 0) return cudaSuccess;
+    static_assert(kNoPlace == 0xFFFFFFFF);
+    const auto cleared =
+        cudaMemsetAsync(tiles.places_of, 0xFF, model.rows * sizeof(std::uint32_t), stream);
+    if (cleared != cudaSuccess || tiles.places == 0) return cleared;
     const Scratch in(model.rows);
     const auto array = [&](std::size_t offset) {
         return reinterpret_cast<std::uint32_t*>(scratch + offset);

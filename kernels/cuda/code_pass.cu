@@ -22,25 +22,28 @@ constexpr unsigned kWarps = kThreads / kWarp;
 /// The first part is every 2^kFirstShift-th tile.
 constexpr std::uint32_t kFirstShift = 3;
 
-/// The shape of blocks that work on one query each. Their memory fits into the 64 KB of compute
-/// capability 7.5.
+/// The shape of blocks that work on one query each.
 template <unsigned kBlockThreads, std::uint32_t kRoom>
 struct QueryBlock {
     static constexpr unsigned kThreads = kBlockThreads;
     /// Rows of a query that may come through, in all its lists and kept together; more overflow.
     static constexpr std::uint32_t kMaxListed = kRoom;
 };
+/// Room where blocks have much shared memory, and what fits into the 64 KB of compute capability
+/// 7.5.
+constexpr std::uint32_t kMuchRoom = 12288;
+constexpr std::uint32_t kLessRoom = 6656;
 /// For few queries, each of which must be fast, and for rows that take long to score.
-using WideBlock = QueryBlock<1024, 6656>;
+template <std::uint32_t kRoom>
+using WideBlock = QueryBlock<1024, kRoom>;
 /// For many queries: more blocks at the same time.
 using UsualBlock = QueryBlock<256, 4096>;
 /// For many queries that ask for more hits, so that more rows come through.
-using RoomyBlock = QueryBlock<256, 6656>;
+template <std::uint32_t kRoom>
+using RoomyBlock = QueryBlock<256, kRoom>;
 constexpr std::uint32_t kMaxUsualK = 40;
 /// Rows of a query that may be scored; more overflow.
 constexpr std::uint32_t kMaxLeft = 2048;
-/// Stands for a row that the query excludes.
-constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
 /// A threshold that no row reaches.
 constexpr double kNoRow = 2;
 
@@ -68,15 +71,28 @@ __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQue
     if (lane == 0) work.facts[q] = facts;
 }
 
-/// Finds a query's first threshold. One block a query.
+/// Finds a query's first threshold: as many rows of the sample reach it as there are excluded rows
+/// in the sample, and k more. One block a query.
 __global__ __launch_bounds__(kThreads) void first_floor(DeviceModel model, DeviceQueries queries,
+                                                        std::uint32_t sample_shift,
                                                         std::uint32_t keys, CodeWorkspace work) {
     let_next_start();
     wait_for_previous();
     const std::uint32_t q = blockIdx.x;
     const DeviceQuery& query = queries.queries[q];
+    const std::uint32_t step_mask = (1U << sample_shift) - 1;
+    std::uint32_t excluded = 0;
+    for (std::uint32_t begin = 0; begin < query.excluded_count; begin += kThreads) {
+        const std::uint32_t i = begin + threadIdx.x;
+        const std::uint32_t place =
+            i < query.excluded_count
+                ? model.code_tiles.places_of[queries.excluded[query.excluded_begin + i]]
+                : kNoPlace;
+        const bool in_sample = place != kNoPlace && (place / kCodeTileRows & step_mask) == 0;
+        excluded += static_cast<std::uint32_t>(__syncthreads_count(in_sample ? 1 : 0));
+    }
     const float lower = kth_largest_lower_bound<kThreads, 8>(
-        work.keys + static_cast<std::size_t>(q) * keys, keys, query.k_plus_excluded);
+        work.keys + static_cast<std::size_t>(q) * keys, keys, query.k + excluded);
     if (threadIdx.x > 0) return;
     const double floor = fmax(static_cast<double>(lower), query.min_score);
     work.floors[q] = floor;
@@ -143,7 +159,7 @@ struct Listed {
   private:
     /// Appends the rows of `lists` lists. Many loads at a time: most lists are empty.
     __device__ void take_lists(std::size_t first, std::uint32_t lists, const CodeWorkspace& work) {
-        constexpr unsigned kAtOnce = kThreads == WideBlock::kThreads ? 3 : 9;
+        constexpr unsigned kAtOnce = kThreads == UsualBlock::kThreads ? 9 : 3;
         for (std::uint32_t base = threadIdx.x; base < lists; base += kAtOnce * kThreads) {
             std::uint32_t counts[kAtOnce];
 #pragma unroll
@@ -284,9 +300,11 @@ __global__ __launch_bounds__(Block::kThreads) void finish(DeviceModel model, Dev
 }  // namespace
 
 cudaError_t load_code_pass_kernels() {
-    return load_each(prepare, first_floor, raise_floor<WideBlock>, raise_floor<UsualBlock>,
-                     raise_floor<RoomyBlock>, finish<WideBlock>, finish<UsualBlock>,
-                     finish<RoomyBlock>);
+    return load_each(prepare, first_floor, raise_floor<UsualBlock>, finish<UsualBlock>,
+                     raise_floor<WideBlock<kLessRoom>>, finish<WideBlock<kLessRoom>>,
+                     raise_floor<WideBlock<kMuchRoom>>, finish<WideBlock<kMuchRoom>>,
+                     raise_floor<RoomyBlock<kLessRoom>>, finish<RoomyBlock<kLessRoom>>,
+                     raise_floor<RoomyBlock<kMuchRoom>>, finish<RoomyBlock<kMuchRoom>>);
 }
 
 std::uint32_t code_pass_capacity() { return kMaxCodePass; }
@@ -329,16 +347,20 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
                             arguments...);
     };
     const auto with_block = [&](auto use) {
+        constexpr std::size_t kBesideRoom = 16384;
+        const bool much = shape.shared_bytes >= kMuchRoom * sizeof(CodeHit) + kBesideRoom;
         if (queries.count <= kMaxRoomyCodePass || model.code_tiles.width > kMaxWholeWidth)
-            return use(WideBlock{});
-        return queries.max_k <= kMaxUsualK ? use(UsualBlock{}) : use(RoomyBlock{});
+            return much ? use(WideBlock<kMuchRoom>{}) : use(WideBlock<kLessRoom>{});
+        if (queries.max_k <= kMaxUsualK) return use(UsualBlock{});
+        return much ? use(RoomyBlock<kMuchRoom>{}) : use(RoomyBlock<kLessRoom>{});
     };
     prepare<<<(grid.padded() + kWarps - 1) / kWarps, kThreads, 0, stream>>>(
         model, queries, grid.padded(), work.code);
     error = cudaGetLastError();
     then([&] { return multiply(sample, true); });
     then([&] {
-        return for_each_query(first_floor, kThreads, 0, code_sample_keys(tiles), work.code);
+        return for_each_query(first_floor, kThreads, 0, sample_shift, code_sample_keys(tiles),
+                              work.code);
     });
     then([&] { return multiply(first, false); });
     then([&] {

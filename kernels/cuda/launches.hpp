@@ -85,7 +85,7 @@ inline constexpr std::uint32_t kMaxKept = 2048;
 
 /// Maximum number of rows that the filter of a query of launch_few_rows leaves. More rows are
 /// answered faster by a pass over all.
-inline constexpr std::uint32_t kMaxFewRows = 20000;
+inline constexpr std::uint32_t kMaxFewRows = 4096;
 /// Maximum number of blocks of launch_few_rows for up to kMaxCodePass queries, and for one query.
 inline constexpr std::uint32_t kMaxFewBlocks = kMaxCodePass;
 inline constexpr std::uint32_t kMaxFewBlocksOfQuery = 8;
@@ -107,6 +107,9 @@ struct DeviceInt8Codes {
     std::uint32_t stride = 0;  ///< int8_stride(dim)
 };
 
+/// Stands for the place of a row that has none.
+inline constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
+
 /// Int8 codes for passes of many queries: the codes of DeviceInt8Codes, but in tiles ready for
 /// tensor cores (code_tiles.hpp), with the rows in ascending order of their projections. A row's
 /// number in this order is its place. So all rows of a tile have nearly the same bounds. Uncovered
@@ -117,6 +120,7 @@ struct DeviceCodeTiles {
     planes::Int8Range* ranges = nullptr;   ///< (tiles) of the bounds of the tile's rows
     planes::Int8Bounds* bounds = nullptr;  ///< (places)
     std::uint32_t* rows = nullptr;         ///< (places) the local row at each place
+    std::uint32_t* places_of = nullptr;    ///< (the shard's rows) each row's place, or kNoPlace
     std::uint32_t places = 0;              ///< number of rows that have a place
     std::uint32_t tiles = 0;               ///< code_tiles(places)
     std::uint32_t width = 0;               ///< code_width(dim), the bytes of a row

@@ -144,6 +144,7 @@ void Shard::describe_model(const format::Model& model) {
                              .ranges = b.tile_ranges.data(),
                              .bounds = b.tile_bounds.data(),
                              .rows = b.tile_rows.data(),
+                             .places_of = b.tile_places.data(),
                              .places = static_cast<std::uint32_t>(sizes_.places),
                              .tiles = static_cast<std::uint32_t>(sizes_.tiles),
                              .width = static_cast<std::uint32_t>(sizes_.code_width)}};

@@ -43,6 +43,7 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.tile_ranges, n.tiles);
     entry(b.tile_bounds, n.places);
     entry(b.tile_rows, n.places);
+    entry(b.tile_places, n.rows, n.code_pass > 0);
 
     entry(b.maxima, n.groups);
     entry(b.floors, 1);

@@ -89,6 +89,7 @@ struct ShardBuffers {
     DeviceBuffer<planes::Int8Range> tile_ranges;
     DeviceBuffer<planes::Int8Bounds> tile_bounds;
     DeviceBuffer<std::uint32_t> tile_rows;
+    DeviceBuffer<std::uint32_t> tile_places;
     DeviceBuffer<std::uint32_t> rows_by_rank;
 
     DeviceBuffer<float> maxima;

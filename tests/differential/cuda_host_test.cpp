@@ -313,7 +313,7 @@ TEST_F(CudaHost, TheWaysToAnAnswerAreTheOnesMeant) {
     // A row range is a pass of its own, but for a run of many queries. Of few rows all are scored.
     std::vector<Query> queries(20, nearest(model, 5));
     queries[7].filter.rows = kernels::RowRange{3, 4003};
-    queries[8].filter.rows = kernels::RowRange{3, 2503};
+    queries[8].filter.rows = kernels::RowRange{3, 2503};  // an eighth of the model
     queries[9].filter.rank_below = 2501;
     const auto many = run_all(*engine, queries);
     EXPECT_EQ(many[7].certificate.pass, Pass::int8);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -118,17 +119,12 @@ std::string ratio(double of, const Series* to) {
 }
 
 /// The device's milliseconds for a run. All queries of a pass report its time, and a large batch
-/// takes several passes: a new pass begins where the time changes. (Two passes with exactly the
+/// takes several passes, of different times. (Two passes with exactly the
 /// same time count as one, which does not affect the median over rounds.)
 double device_ms_of(std::span<const kernels::Answer> answers) {
-    double sum = 0;
-    double pass = 0;
-    for (const kernels::Answer& answer : answers) {
-        if (answer.certificate.device_ms == pass) continue;
-        pass = answer.certificate.device_ms;
-        sum += pass;
-    }
-    return sum;
+    std::set<double> passes;
+    for (const kernels::Answer& answer : answers) passes.insert(answer.certificate.device_ms);
+    return std::accumulate(passes.begin(), passes.end(), 0.0);
 }
 
 /// Batch sizes for CPU engines, ascending, without 1.

@@ -568,6 +568,7 @@ TEST_F(FakeLaunches, TilesHoldEveryCoveredRowInOrderOfItsProjection) {
              static_cast<kernels::planes::Int8Bounds*>(
                  allocate(kPlaces * sizeof(kernels::planes::Int8Bounds))),
              static_cast<std::uint32_t*>(allocate(kPlaces * sizeof(std::uint32_t))),
+             static_cast<std::uint32_t*>(allocate(kRows * sizeof(std::uint32_t))),
              kPlaces,
              kTiles,
              kWidth};
@@ -582,8 +583,11 @@ TEST_F(FakeLaunches, TilesHoldEveryCoveredRowInOrderOfItsProjection) {
     std::vector<std::uint32_t> seen(rows);
     std::sort(seen.begin(), seen.end());
     EXPECT_EQ(std::unique(seen.begin(), seen.end()), seen.end());
+    const auto places = download(tiles.places_of, kRows);
+    for (std::uint32_t row = 50; row < kRows; row += 100) EXPECT_EQ(places[row], kNoPlace);
     for (std::uint32_t place = 0; place < kPlaces; ++place) {
         const std::uint32_t row = rows[place];
+        EXPECT_EQ(places[row], place);
         ASSERT_NE(row % 100, 50U) << "an uncovered row";
         EXPECT_GE(bounds[place].projection, bounds[place > 0 ? place - 1 : 0].projection);
         const kernels::planes::Int8Range& range = ranges[place / kCodeTileRows];

@@ -512,6 +512,7 @@ struct TileRows {
     std::span<planes::Int8Range> ranges;
     std::span<planes::Int8Bounds> bounds;
     std::span<std::uint32_t> rows;
+    std::span<std::uint32_t> places_of;
 
     TileRows(const Launch& launch, const DeviceModel& model)
         : shape(model.code_tiles), dim(model.dim) {
@@ -523,6 +524,7 @@ struct TileRows {
         ranges = launch.device(shape.ranges, shape.tiles, "tile ranges");
         bounds = launch.device(shape.bounds, shape.places, "tile bounds");
         rows = launch.device(shape.rows, shape.places, "tile rows");
+        places_of = launch.device(shape.places_of, model.rows, "places of rows");
     }
     std::size_t tile_bytes() const { return std::size_t{kCodeTileRows} * shape.width; }
     std::int8_t& code(std::uint32_t place, std::uint32_t i) const {
@@ -564,7 +566,13 @@ void answer_by_tiles(const Shard& shard, const TileRows& tiles, const DeviceQuer
         if (tile % step != 0 || !admits(query, shard, tiles.rows[place])) continue;
         sample.push_back(planes::int8_lower(sums[place], tiles.ranges[tile], digits.facts, dim));
     }
-    const double first = floor_of_bounds(query, query.k_plus_excluded, std::move(sample));
+    const auto in_sample = [&](std::uint32_t row) {
+        const std::uint32_t place = tiles.places_of[row];
+        return place != kNoPlace && place / kCodeTileRows % step == 0;
+    };
+    const auto excluded_there =
+        static_cast<std::uint32_t>(std::count_if(excluded.begin(), excluded.end(), in_sample));
+    const double first = floor_of_bounds(query, query.k + excluded_there, std::move(sample));
     const planes::Int8SumCutoff cutoff = planes::int8_sum_cutoff(digits.facts, first, dim);
     std::vector<std::uint32_t> listed;
     std::vector<double> lowers;
@@ -770,11 +778,13 @@ cudaError_t launch_build_code_tiles(const DeviceModel& model, std::byte* scratch
         std::stable_sort(order.begin(), order.end(),
                          [](const auto& a, const auto& b) { return a.first < b.first; });
         std::fill_n(tiles.codes.begin(), tiles.shape.tiles * tiles.tile_bytes(), std::int8_t{0});
+        std::fill(tiles.places_of.begin(), tiles.places_of.end(), kNoPlace);
         for (std::uint32_t place = 0; place < tiles.shape.places; ++place) {
             const std::uint32_t row = order[place].second;
             const EncodedRow encoded(shard, row);
             for (std::uint32_t i = 0; i < tiles.dim; ++i) tiles.code(place, i) = encoded.codes[i];
             tiles.rows[place] = row;
+            tiles.places_of[row] = place;
             tiles.bounds[place] = encoded.bounds;
             planes::Int8Range& range = tiles.ranges[place / kCodeTileRows];
             const planes::Int8Range own = tiles.range_of(place);
