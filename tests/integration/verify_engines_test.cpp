@@ -109,7 +109,8 @@ TEST_F(VerifyEngines, AllOfThisMachineAgree) {
     EXPECT_NE(checks[0].detail.find("of 20 the bits of a plain float64 search"), std::string::npos);
     for (const kernels::EngineEntry& entry : kernels::list_engines()) {
         if (entry.unavailable.empty()) continue;
-        EXPECT_EQ(checks.back().name, "engine " + std::string(to_string(entry.kind)) + " mma plane");
+        EXPECT_EQ(checks.back().name,
+                  "engine " + std::string(to_string(entry.kind)) + " mma plane");
         EXPECT_EQ(checks.back().detail, "not available: " + entry.unavailable);
     }
 }
