@@ -136,7 +136,7 @@ struct Listed {
             count, query.k, [&](std::uint32_t i) {
                 const CodeHit hit = hits[i];
                 if (query.excluded_count > 0 &&
-                    is_excluded(query, queries.excluded, model.code_tiles.rows[hit.place])) {
+                    is_named(query, queries.excluded, model.code_tiles.rows[hit.place])) {
                     hits[i].place = kNoPlace;
                     return minus_infinity();
                 }
@@ -283,7 +283,7 @@ __global__ __launch_bounds__(Block::kThreads) void finish(DeviceModel model, Dev
         model, query, raw, model.uncovered_count,
         [&](std::uint32_t i) { return model.uncovered[i]; },
         [&](std::uint32_t, std::uint32_t row, double score) {
-            if (admits(query, model, row) && !is_excluded(query, queries.excluded, row))
+            if (admits(query, model, row) && !is_named(query, queries.excluded, row))
                 keep(row, score);
         });
     __syncthreads();

@@ -47,18 +47,21 @@ constexpr std::size_t kMinPlaneBytes = std::size_t{128} << 20;
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
-/// A query of a run, with its sorted excluded rows and its k limited to the model's rows.
+/// A query of a run, with its k limited to the model's rows.
 struct Task {
     const Query* query = nullptr;
-    std::span<const Row> excluded;  // sorted, without repetition: the query's, or those of `sorted`
+    std::span<const Row> excluded;  // the query's, or those of `sorted`
     std::vector<Row> sorted;
     std::size_t k = 0;
 
     Task(const Query& of, std::size_t rows)
-        : query(&of), excluded(of.excluded), k(std::min(of.k, rows)) {
+        : query(&of), excluded(of.excluded), k(std::min(of.k, rows)) {}
+    /// Sorts the excluded rows and drops repetitions, which every pass needs but that over code
+    /// tiles. Sorting takes longer than that pass, where they are many.
+    void sort_excluded() {
         const auto out_of_order = [](Row a, Row b) { return a >= b; };
         if (std::ranges::adjacent_find(excluded, out_of_order) == excluded.end()) return;
-        sorted = of.excluded;
+        sorted = query->excluded;
         std::ranges::sort(sorted);
         sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
         excluded = sorted;
@@ -209,10 +212,13 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
     std::vector<std::size_t> scored;
     for (std::size_t i = 0; i < queries.size(); ++i) {
         assert(queries[i].k > 0);
-        const Task& task = tasks.emplace_back(queries[i], model_.rows());
+        Task& task = tasks.emplace_back(queries[i], model_.rows());
+        if (code_capacity_ == 0 || task.k_plus_excluded() > kMaxBatchKPlusExcluded)
+            task.sort_excluded();
         if (task.cosine() == nullptr || !task.fits_device()) {
             scored.push_back(i);
         } else if (few_rows_serve(task)) {
+            task.sort_excluded();
             few.push_back(i);
         } else {
             (batch_serves(task, queries.size()) ? together : alone).push_back(i);
@@ -242,6 +248,7 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
 
     overflowed.clear();
     for (const std::size_t i : alone) {
+        tasks[i].sort_excluded();
         if (!plane_serves(tasks[i]) && !holds_vectors()) {
             scored.push_back(i);
         } else if (done = run_alone(tasks, i, answers, overflowed); !done) {
@@ -257,6 +264,7 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
     done = run_together(tasks, with_room, Together::tiles, kMaxRoomyCodePass, answers, scored);
     if (!done) return done;
     for (const std::size_t i : scored) {
+        tasks[i].sort_excluded();
         if (done = run_scored(tasks[i], answers[i]); !done) return done;
     }
     return {};

@@ -162,7 +162,17 @@ __device__ inline bool admits(const DeviceQuery& query, const DeviceModel& model
            (query.rank_below == ~std::uint32_t{0} || model.ranks[row] < query.rank_below);
 }
 
-/// Whether a local row is one of the query's excluded rows; `excluded` is DeviceQueries::excluded.
+/// Whether a local row is one of the query's excluded rows, in any order; `excluded` is
+/// DeviceQueries::excluded.
+__device__ inline bool is_named(const DeviceQuery& query, const std::uint32_t* excluded,
+                                std::uint32_t row) {
+    bool named = false;
+    for (std::uint32_t i = 0; i < query.excluded_count; ++i)
+        named = named || excluded[query.excluded_begin + i] == row;
+    return named;
+}
+
+/// The same for sorted rows.
 __device__ inline bool is_excluded(const DeviceQuery& query, const std::uint32_t* excluded,
                                    std::uint32_t row) {
     const std::uint32_t* first = excluded + query.excluded_begin;

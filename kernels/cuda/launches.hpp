@@ -171,8 +171,8 @@ struct DeviceQuery {
     std::uint32_t k = 0;                ///< hits to return
     std::uint32_t rank_below = 0;       ///< eligible if rank < rank_below; 2^32 - 1: all ranks
     std::uint32_t first = 0, last = 0;  ///< eligible if first <= row < last
-    /// The excluded rows, sorted, are `excluded_count` elements of DeviceQueries::excluded from
-    /// here on.
+    /// The excluded rows, sorted unless for launch_code_pass, are `excluded_count` elements of
+    /// DeviceQueries::excluded from here on.
     std::uint32_t excluded_begin = 0;
     std::uint32_t excluded_count = 0;
     // Facts about the query's digits, for launch_plane_scan and the launch_select after it:

@@ -233,12 +233,12 @@ DeviceQuery Shard::describe(const PassQuery& query, std::vector<std::uint32_t>& 
     if (query.query == nullptr) return out;
     const Filter& filter = query.query->filter;
     const RowRange range = local(filter.rows.value_or(rows_));
-    const auto begin = std::lower_bound(query.excluded.begin(), query.excluded.end(), rows_.first);
-    const auto end = std::lower_bound(begin, query.excluded.end(), rows_.last);
     out.excluded_begin = static_cast<std::uint32_t>(excluded.size());
-    out.excluded_count = static_cast<std::uint32_t>(end - begin);
-    for (auto at = begin; at != end; ++at)
-        excluded.push_back(*at - static_cast<std::uint32_t>(rows_.first));
+    for (const Row row : query.excluded) {
+        if (row >= rows_.first && row < rows_.last)
+            excluded.push_back(row - static_cast<std::uint32_t>(rows_.first));
+    }
+    out.excluded_count = static_cast<std::uint32_t>(excluded.size()) - out.excluded_begin;
     out.min_score = filter.min_score;
     out.k = static_cast<std::uint32_t>(std::min<std::size_t>(query.k, kMaxHits));
     out.k_plus_excluded = out.k + out.excluded_count;

@@ -40,7 +40,7 @@ Status check_shard_rows(std::size_t rows);
 struct PassQuery {
     const QueryVector* vector = nullptr;
     const Query* query = nullptr;   ///< its filter is used; nullptr if only the vector is needed
-    std::span<const Row> excluded;  ///< sorted, without repetition
+    std::span<const Row> excluded;  ///< sorted, without repetition, unless for start_code_pass
     std::size_t k = 0;              ///< number of hits to find
     double error = 0;               ///< DeviceQuery::error
 };

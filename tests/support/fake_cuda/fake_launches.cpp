@@ -169,13 +169,14 @@ struct PassQueries {
         return whole;
     }
 
-    std::span<const std::uint32_t> excluded_by(const DeviceQuery& query) const {
+    std::span<const std::uint32_t> excluded_by(const DeviceQuery& query, bool sorted = true) const {
         if (query.excluded_count == 0) return {};
         if (std::size_t{query.excluded_begin} + query.excluded_count > excluded.size()) {
             misuse("excluded rows beyond their allocation");
         }
         const auto list = excluded.subspan(query.excluded_begin, query.excluded_count);
-        if (!std::is_sorted(list.begin(), list.end())) misuse("excluded rows out of order");
+        if (sorted && !std::is_sorted(list.begin(), list.end()))
+            misuse("excluded rows out of order");
         return list;
     }
 
@@ -827,8 +828,11 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
             if (query.k == 0 || query.k > max_k) misuse("k is 0 or beyond max_k");
             if (query.k_plus_excluded > kMaxBatchKPlusExcluded)
                 misuse("k and excluded rows are beyond kMaxBatchKPlusExcluded");
-            answer_by_tiles(shard, tiles, query, pass.raw_of(q), pass.excluded_by(query), all_found,
-                            answers[q], all_hits.subspan(std::size_t{q} * max_k, max_k));
+            const auto named = pass.excluded_by(query, false);
+            std::vector<std::uint32_t> excluded(named.begin(), named.end());
+            std::sort(excluded.begin(), excluded.end());
+            answer_by_tiles(shard, tiles, query, pass.raw_of(q), excluded, all_found, answers[q],
+                            all_hits.subspan(std::size_t{q} * max_k, max_k));
             floors[q] = answers[q].floor;
         }
     });
