@@ -237,14 +237,16 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
     done = run_together(tasks, together, by_tiles ? Together::tiles : Together::plane,
                         batch_capacity(), answers, overflowed);
     if (!done) return done;
-    std::vector<bool> had_most_room(queries.size());
-    for (const std::size_t i : overflowed) had_most_room[i] = true;
-    if (by_tiles && together.size() > kMaxRoomyCodePass && overflowed.size() >= min_batch()) {
-        done = run_together(tasks, overflowed, Together::tiles, kMaxRoomyCodePass, answers, alone);
+    bool most_room = by_tiles && together.size() <= kMaxRoomyCodePass;
+    if (by_tiles && !most_room && overflowed.size() >= min_batch()) {
+        most_room = true;
+        const std::vector<std::size_t> again = std::exchange(overflowed, {});
+        done = run_together(tasks, again, Together::tiles, kMaxRoomyCodePass, answers, overflowed);
         if (!done) return done;
-    } else {
-        alone.insert(alone.end(), overflowed.begin(), overflowed.end());
     }
+    std::vector<bool> had_most_room(queries.size());
+    for (const std::size_t i : overflowed) had_most_room[i] = most_room;
+    alone.insert(alone.end(), overflowed.begin(), overflowed.end());
 
     overflowed.clear();
     for (const std::size_t i : alone) {
@@ -348,12 +350,13 @@ Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std
             if (by_codes) answer.certificate.plane_overflowed = true;
             continue;
         }
-        certificate.plane_overflowed = answer.certificate.plane_overflowed;
+        certificate.plane_overflowed = answer.certificate.plane_overflowed && pass != Pass::int8;
         answer.certificate = certificate;
         const Task& task = tasks[which[at]];
-        answer.certificate.scanned =
-            pass == Pass::float64 ? rows_left(task) : range_of(task).size();
-        merge(at, slot, tasks[which[at]].k, answer);
+        answer.certificate.scanned = range_of(task).size();
+        merge(at, slot, task.k, answer);
+        // Of few rows, each shard looks at as many as all have together.
+        if (pass == Pass::float64) answer.certificate.scanned = answer.certificate.rescored;
         set_read_bytes(which.size() > 1, answer.certificate);
     }
     return {};

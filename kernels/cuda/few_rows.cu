@@ -94,7 +94,9 @@ __global__ __launch_bounds__(kThreads) void few_rows(DeviceModel model, DeviceQu
                     best.found[atomicAdd(&best.count, 1U)] = {score, row, 0};
             });
         __syncthreads();
-        if (best.count <= kRoom - kChunk) continue;
+        const bool full = best.count > kRoom - kChunk;
+        __syncthreads();  // all threads have read the count, which the next rows change
+        if (!full) continue;
         best.make_room(query.k);
         overflow = best.count > kRoom - kChunk;  // so many rows of one score
         __syncthreads();

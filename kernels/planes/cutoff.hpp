@@ -94,7 +94,8 @@ struct Int8Bounds {
 /// summed in any order); `squares`: Σ c²; `norm`: the row's. A damaged row, whose product is NaN,
 /// gets bounds that rule it out nowhere and make no threshold.
 GLOVED_HOST_DEVICE inline Int8Bounds int8_bounds(double product, double squares, double norm) {
-    const double projection = product >= 0 ? product / norm : 0;
+    // A projection is never longer than the codes, whatever norm a damaged model stores.
+    const double projection = product >= 0 ? fmin(product / norm, sqrt(squares)) : 0;
     const double left = squares - projection * projection;
     const double residual = sqrt((left > 0 ? left : 0) + 8e-12 * squares);
     return {static_cast<float>(projection * (1 - 0x1p-20)),
