@@ -376,8 +376,8 @@ TEST(GpuFewRows, AnswerWhateverTheNumberOfRows) {
         const auto vector = model.vector(row * 450);
         queries.push_back(
             {kernels::Cosine{vector_of({vector.begin(), vector.end()})}, 1 + row % 128, {row}, {}});
-        if (row % 2 == 0) queries.back().filter.rank_below = 1 + row * 56;
-        if (row % 2 == 1) queries.back().filter.rows = kernels::RowRange{row * 390, row * 450};
+        if (row % 2 == 0) queries.back().filter.rank_below = 1 + row * 20;
+        if (row % 2 == 1) queries.back().filter.rows = kernels::RowRange{row * 400, row * 420};
     }
     std::size_t scored = 0;
     for (const std::size_t count : {queries.size(), std::size_t{3}}) {
