@@ -80,11 +80,15 @@ compiled_from() {
         END { for (source in found) print source }' | grep -xF -f <(compiled_sources) || true
 }
 
-# sanitized PRESET [CTEST-ARG...]: builds a preset and tests it.
+# sanitized PRESET [-DOPTION=VALUE...] [CTEST-ARG...]: builds a preset and tests it.
 sanitized() {
-    local preset=$1
+    local preset=$1 options=()
     shift
-    cmake --preset "$preset" > /dev/null
+    while [[ ${1-} == -D* ]]; do
+        options+=("$1")
+        shift
+    done
+    cmake --preset "$preset" "${options[@]}" > /dev/null
     cmake --build --preset "$preset"
     run_ctest "$preset" "$@"
 }

@@ -30,9 +30,9 @@ if(GLOVED_SANITIZE)
   target_link_options(gloved_options INTERFACE -fsanitize=${GLOVED_SANITIZE})
 endif()
 
-# gloved_add_library(NAME SOURCES …): a static library of one folder.
+# gloved_add_library(NAME SOURCES …): a static library of one folder, built for what links it.
 function(gloved_add_library name)
-  add_library(${name} STATIC ${ARGN})
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${ARGN})
   target_link_libraries(${name} PRIVATE gloved_options fmt::fmt)
   gloved_share_precompiled(${name} gloved_precompiled)
 endfunction()
@@ -46,6 +46,9 @@ endif()
 # gloved_add_program(NAME SOURCES …): an installed program of one folder.
 function(gloved_add_program name)
   add_executable(${name} ${ARGN})
+  if(name IN_LIST GLOVED_LEAVE_OUT)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
   if(CMAKE_CROSSCOMPILING_EMULATOR)
     list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
     file(GENERATE OUTPUT ${GLOVED_START_DIRECTORY}/${name}

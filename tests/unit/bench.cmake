@@ -15,6 +15,10 @@ gloved_add_test(bench_report_test ONE_THREAD
     ${CMAKE_CURRENT_LIST_DIR}/bench_table_test.cpp
   LIBRARIES gloved_bench_report)
 
+if("gloved-bench" IN_LIST GLOVED_LEAVE_OUT)
+  return()
+endif()
+
 # Where no rung but v0 can run, the program says so and continues.
 add_test(NAME bench_rungs_without_device
   COMMAND gloved-bench --rows 300 --dim 5 --rungs all --repeat 2 --format csv)
