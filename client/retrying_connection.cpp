@@ -16,6 +16,9 @@ using namespace std::chrono_literals;
 /// Short compared with a daemon's start, long enough to cost it no work.
 constexpr auto kFirstPause = 20ms;
 constexpr auto kMaxPause = 1000ms;
+/// Time that a daemon has to answer even at the end of the time for retries: otherwise the last
+/// retry would replace its refusal by «no answer».
+constexpr auto kLastTry = 100ms;
 
 Error state_refused(std::string_view request, const wire::StatusLine& status) {
     return error_with(ErrorCode::bad_request, "{}: {} is refused: {}", status.code, request,
@@ -113,7 +116,7 @@ Result<Connection> RetryingConnection::open_once() const {
     if (retry_until_) {
         const auto left =
             std::chrono::ceil<std::chrono::milliseconds>(*retry_until_ - Clock::now());
-        timeout = std::clamp(left, std::chrono::milliseconds(1), timeout);
+        timeout = std::min(timeout, std::max<std::chrono::milliseconds>(left, kLastTry));
     }
     return Connection::open(settings_.paths, timeout);
 }

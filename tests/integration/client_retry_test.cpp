@@ -90,8 +90,9 @@ TEST_F(ClientRetry, AsksABusyDaemonAgain) {
 
 TEST_F(ClientRetry, ARefusalThatStaysIsTheAnswer) {
     FakeDaemon daemon(socket_, [](const std::string& line) {
-        return line.find("cuda") == std::string::npos ? echo(line)
-                                                      : Action{"ERR unavailable no engine\n"};
+        if (line.find("cuda") == std::string::npos) return echo(line);
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        return Action{"ERR unavailable no engine\n"};
     });
     const Finished one = client({"--retry", "0.3", "NEAR", "engine=cuda", "a"});
     EXPECT_EQ(one.exit_code, 1);
