@@ -216,17 +216,20 @@ class EngineBenchmark {
                      auto fresh = make_queries(model_, words_, batch, settings_);
                      made_ = fresh ? Status() : fresh.error();
                      if (fresh) queries_ = *std::move(fresh);
+                     answers_.clear();
                  },
-                 [this, index, &named]() -> Status {
+                 [this, &named]() -> Status {
                      if (!made_) return made_;
-                     const auto answers = named.engine->run(queries_);
+                     auto answers = named.engine->run(queries_);
                      if (!answers) return answers.error();
-                     device_ms_ = device_ms_of(*answers);
-                     note(notes_[index], *answers);
+                     answers_ = *std::move(answers);
                      return {};
                  },
-                 named.on_device ? std::function<double()>([this] { return device_ms_; })
-                                 : nullptr},
+                 named.on_device ? std::function<double()>([this] { return device_ms_; }) : nullptr,
+                 [this, index] {
+                     device_ms_ = device_ms_of(answers_);
+                     note(notes_[index], answers_);
+                 }},
                 true);
         }
     }
@@ -365,6 +368,7 @@ class EngineBenchmark {
     std::vector<float> dots_;
     std::vector<float> matrix_;  // queries, side by side
     std::vector<kernels::Query> queries_;
+    std::vector<kernels::Answer> answers_;  // of the last run
     Status made_;
     double device_ms_ = 0;  // of the last run
     std::vector<Contender> contenders_;

@@ -113,6 +113,7 @@ Result<std::vector<Series>> measure(std::span<const Contender> contenders, std::
             Status done;
             const double ms = time_ms([&] { done = contenders[c].run(); });
             if (!done) return done.error();
+            if (contenders[c].finish) contenders[c].finish();
             if (round == 0) continue;
             all[c].ms.push_back(ms);
             if (contenders[c].device_ms) all[c].device_ms.push_back(contenders[c].device_ms());

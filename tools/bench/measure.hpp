@@ -22,6 +22,7 @@ struct Contender {
                                                        ///< be empty
     std::function<Status()> run{};                     ///< timed
     std::function<double()> device_ms{};  ///< the last run's time on the GPU; may be empty
+    std::function<void()> finish{};       ///< called after each run, not timed; may be empty
 };
 
 /// A contender's times, one per round.
