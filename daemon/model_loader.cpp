@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <future>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -47,13 +48,17 @@ struct OpenedModel {
 };
 
 Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& settings, bool verify) {
+    // A GPU's driver takes longer to start than a model to open.
+    auto choice = std::async(std::launch::async, kernels::choose_engine, settings.engine);
     auto opened = format::Model::open(setting.path);
     if (!opened) return opened.error();
     auto model = std::make_shared<const format::Model>(*std::move(opened));
     if (verify) {
         if (Status verified = verify_checksums(*model); !verified) return verified.error();
     }
-    auto engine = kernels::make_engine(settings.engine, *model, engine_options(settings));
+    const auto chosen = choice.get();
+    if (!chosen) return chosen.error();
+    auto engine = kernels::make_engine(*chosen, *model, engine_options(settings));
     if (!engine) return engine.error();
     // Scanning all rows of a model that is not in memory yet takes as long as reading it. Under a
     // watchdog that time is taken now: in service, a first query that waits for a slow disk would

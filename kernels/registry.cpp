@@ -29,6 +29,20 @@ constexpr Maker kMakers[] = {
     {EngineKind::cpu, []() -> Result<std::string> { return std::string(); }, cpu::make_cpu_engine},
 };
 
+/// The maker of the preferred engine of that kind that can run here.
+Result<const Maker*> choose_maker(std::optional<EngineKind> kind) {
+    std::string reason_text;
+    for (const Maker& maker : kMakers) {
+        if (kind && maker.kind != *kind) continue;
+        const auto reason = maker.unavailable();
+        // A device that fails is no reason to take the next engine in silence.
+        if (!reason) return reason.error();
+        if (reason->empty()) return &maker;
+        reason_text = fmt::format("engine '{}' cannot run: {}", to_string(maker.kind), *reason);
+    }
+    return Error{ErrorCode::unavailable, reason_text};
+}
+
 }  // namespace
 
 std::vector<EngineEntry> list_engines() {
@@ -40,19 +54,16 @@ std::vector<EngineEntry> list_engines() {
     return entries;
 }
 
+Result<EngineKind> choose_engine(std::optional<EngineKind> kind) {
+    const auto maker = choose_maker(kind);
+    return maker ? Result<EngineKind>((*maker)->kind) : maker.error();
+}
+
 Result<std::unique_ptr<Engine>> make_engine(std::optional<EngineKind> kind,
                                             const format::Model& model,
                                             const EngineOptions& options) {
-    std::string reason_text;
-    for (const Maker& maker : kMakers) {
-        if (kind && maker.kind != *kind) continue;
-        const auto reason = maker.unavailable();
-        // A device that fails is no reason to take the next engine in silence.
-        if (!reason) return reason.error();
-        if (reason->empty()) return maker.make(model, options);
-        reason_text = fmt::format("engine '{}' cannot run: {}", to_string(maker.kind), *reason);
-    }
-    return Error{ErrorCode::unavailable, reason_text};
+    const auto maker = choose_maker(kind);
+    return maker ? (*maker)->make(model, options) : maker.error();
 }
 
 std::vector<std::string> simd_names() {

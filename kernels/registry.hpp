@@ -23,6 +23,11 @@ struct EngineEntry {
 /// Lists every kind of engine, in order of preference.
 std::vector<EngineEntry> list_engines();
 
+/// The kind of engine that make_engine(kind, …) would make. The first call in a process may take
+/// as long as a GPU's driver takes to start, a tenth of a second. Any thread may call it. Errors as
+/// make_engine's.
+Result<EngineKind> choose_engine(std::optional<EngineKind> kind);
+
 /// Makes an engine of `kind`; for nullopt, of the first kind that can run here. The model must
 /// outlive the engine. Errors: unavailable, for a kind that cannot run here; device, if a GPU
 /// refuses or fails. After an error it does not try another kind.
