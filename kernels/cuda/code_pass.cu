@@ -33,7 +33,7 @@ struct QueryBlock {
 /// 7.5.
 constexpr std::uint32_t kMuchRoom = 12288;
 constexpr std::uint32_t kLessRoom = 6656;
-/// For few queries, each of which must be fast, and for rows that take long to score.
+/// For few queries, each of which must be fast.
 template <std::uint32_t kRoom>
 using WideBlock = QueryBlock<1024, kRoom>;
 /// For many queries: more blocks at the same time.
@@ -140,8 +140,7 @@ struct Listed {
                     hits[i].place = kNoPlace;
                     return minus_infinity();
                 }
-                return __double2float_rd(
-                    planes::int8_lower(hit.sum, range_of(model, hit), work.facts[q], model.dim));
+                return __double2float_rd(lower(model, hit, work.facts[q]));
             });
         if (threadIdx.x == 0) {
             floor = fmax(static_cast<double>(kth), work.floors[q]);
@@ -154,6 +153,12 @@ struct Listed {
     __device__ bool is_left(const DeviceModel& model, const CodeHit& hit) const {
         return hit.place != kNoPlace &&
                hit.sum >= planes::int8_min_sum(cutoff, range_of(model, hit));
+    }
+
+    /// A lower bound on the score of a collected row.
+    __device__ static double lower(const DeviceModel& model, const CodeHit& hit,
+                                   const planes::DigitFacts& facts) {
+        return planes::int8_lower(hit.sum, range_of(model, hit), facts, model.dim);
     }
 
   private:
@@ -223,6 +228,66 @@ __global__ __launch_bounds__(Block::kThreads) void raise_floor(DeviceModel model
     work.cutoffs[q] = listed.cutoff;
 }
 
+/// Rows that are scored before others. In shared memory.
+struct First {
+    std::uint32_t rows[kMaxBatchHits];
+    double scores[kMaxBatchHits];
+    std::uint32_t count;
+};
+
+/// Scores those of listed.hits[left[i]] whose lower bounds reach the floor, some k, takes them out
+/// of `listed`, and raises the floor to a score that k of them reach. The whole block calls it.
+template <class Block>
+__device__ void score_first(const DeviceModel& model, const DeviceQuery& query, const float* raw,
+                            const planes::DigitFacts& facts, const std::uint32_t* left,
+                            std::uint32_t left_count, Listed<Block>& listed, First& first) {
+    constexpr unsigned kThreads = Block::kThreads;
+    for (std::uint32_t i = threadIdx.x; i < left_count; i += kThreads) {
+        CodeHit& hit = listed.hits[left[i]];
+        if (!(listed.lower(model, hit, facts) >= listed.floor)) continue;
+        const std::uint32_t at = atomicAdd(&first.count, 1U);
+        if (at >= kMaxBatchHits) continue;
+        first.rows[at] = model.code_tiles.rows[hit.place];
+        hit.place = kNoPlace;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) first.count = min(first.count, kMaxBatchHits);
+    __syncthreads();
+    const std::uint32_t count = first.count;
+    score_rows<kThreads>(
+        model, query, raw, count, [&](std::uint32_t i) { return first.rows[i]; },
+        [&](std::uint32_t i, std::uint32_t, double score) { first.scores[i] = score; });
+    __syncthreads();
+    for (std::uint32_t i = threadIdx.x; i < count; i += kThreads) {
+        const double mine = first.scores[i];
+        if (isnan(mine)) continue;  // a damaged row
+        std::uint32_t before = 0;
+        for (std::uint32_t j = 0; j < count; ++j) {
+            const double other = first.scores[j];
+            before += other > mine || (other == mine && j < i) ? 1 : 0;
+        }
+        if (before != query.k - 1) continue;
+        listed.floor = fmax(listed.floor, mine);
+        listed.cutoff = planes::int8_sum_cutoff(facts, listed.floor, model.dim);
+    }
+    __syncthreads();
+}
+
+/// Puts the rows of those of listed.hits[left[i]] that reach the floor into left[0 … kept), where
+/// `kept` is 0 before. The whole block calls it.
+template <class Block>
+__device__ void to_rows(const DeviceModel& model, const Listed<Block>& listed, std::uint32_t* left,
+                        std::uint32_t left_count, std::uint32_t& kept) {
+    for (std::uint32_t begin = 0; begin < left_count; begin += Block::kThreads) {
+        const std::uint32_t i = begin + threadIdx.x;
+        const CodeHit hit = i < left_count ? listed.hits[left[i]] : CodeHit{kNoPlace, 0};
+        __syncthreads();  // all have read what the rows take the place of
+        if (listed.is_left(model, hit))
+            left[atomicAdd(&kept, 1U)] = model.code_tiles.rows[hit.place];
+    }
+    __syncthreads();
+}
+
 /// Ranks found rows: writes the k best as hits. The whole block calls it.
 template <unsigned kThreads>
 __device__ void rank(const DeviceQuery& query, const Found* found, std::uint32_t count,
@@ -243,23 +308,24 @@ __global__ __launch_bounds__(Block::kThreads) void finish(DeviceModel model, Dev
     constexpr unsigned kThreads = Block::kThreads;
     extern __shared__ __align__(16) std::byte shared_memory[];
     auto& listed = *reinterpret_cast<Listed<Block>*>(shared_memory);
-    __shared__ std::uint32_t rows[kMaxLeft];
+    __shared__ std::uint32_t rows[kMaxLeft];  // indexes in listed.hits at first
     __shared__ std::uint32_t left;
+    __shared__ std::uint32_t kept;
     __shared__ std::uint32_t found;
+    __shared__ First first;
     let_next_start();
     wait_for_previous();
     const std::uint32_t q = blockIdx.x;
     const DeviceQuery& query = queries.queries[q];
     const float* const raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
     listed.collect(model, queries, false, grid, all.code);
-    if (threadIdx.x == 0) left = found = 0;
+    if (threadIdx.x == 0) left = kept = found = first.count = 0;
     __syncthreads();
     if (!listed.overflow) {
         for (std::uint32_t i = threadIdx.x; i < listed.count; i += kThreads) {
-            const CodeHit hit = listed.hits[i];
-            if (!listed.is_left(model, hit)) continue;
+            if (!listed.is_left(model, listed.hits[i])) continue;
             const std::uint32_t at = atomicAdd(&left, 1U);
-            if (at < kMaxLeft) rows[at] = model.code_tiles.rows[hit.place];
+            if (at < kMaxLeft) rows[at] = i;
         }
     }
     __syncthreads();
@@ -267,6 +333,12 @@ __global__ __launch_bounds__(Block::kThreads) void finish(DeviceModel model, Dev
         if (threadIdx.x == 0) all.answers[q] = {kNoRow, 0, kFoundCapacity + 1, 0, listed.count};
         return;
     }
+
+    // Of a query that is far from all rows, many are left, and take longer than those of all other
+    // queries of a pass.
+    if (left > kThreads / kCanonicalLanes + query.k)
+        score_first(model, query, raw, all.code.facts[q], rows, left, listed, first);
+    to_rows(model, listed, rows, left, kept);
 
     // The rows that came through have served: their memory takes those that are found.
     auto* const best = reinterpret_cast<Found*>(listed.hits);
@@ -276,8 +348,10 @@ __global__ __launch_bounds__(Block::kThreads) void finish(DeviceModel model, Dev
         const std::uint32_t at = atomicAdd(&found, 1U);
         if (at < kBatchFound) best[at] = {score, row, 0};
     };
+    for (std::uint32_t i = threadIdx.x; i < first.count; i += kThreads)
+        keep(first.rows[i], first.scores[i]);
     score_rows<kThreads>(
-        model, query, raw, left, [&](std::uint32_t i) { return rows[i]; },
+        model, query, raw, kept, [&](std::uint32_t i) { return rows[i]; },
         [&](std::uint32_t, std::uint32_t row, double score) { keep(row, score); });
     score_rows<kThreads>(
         model, query, raw, model.uncovered_count,
@@ -292,9 +366,9 @@ __global__ __launch_bounds__(Block::kThreads) void finish(DeviceModel model, Dev
         rank<kThreads>(query, best, found, all.hits + static_cast<std::size_t>(q) * queries.max_k);
     }
     if (threadIdx.x > 0) return;
-    all.answers[q] = {listed.floor, overflow ? 0 : min(query.k, found),
-                      overflow ? kFoundCapacity + 1 : found, left + model.uncovered_count,
-                      listed.count + model.uncovered_count};
+    all.answers[q] = {
+        listed.floor, overflow ? 0 : min(query.k, found), overflow ? kFoundCapacity + 1 : found,
+        first.count + kept + model.uncovered_count, listed.count + model.uncovered_count};
 }
 
 }  // namespace
@@ -349,7 +423,7 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
     const auto with_block = [&](auto use) {
         constexpr std::size_t kBesideRoom = 16384;
         const bool much = shape.shared_bytes >= kMuchRoom * sizeof(CodeHit) + kBesideRoom;
-        if (queries.count <= kMaxRoomyCodePass || model.code_tiles.width > kMaxWholeWidth)
+        if (queries.count <= kMaxRoomyCodePass)
             return much ? use(WideBlock<kMuchRoom>{}) : use(WideBlock<kLessRoom>{});
         if (queries.max_k <= kMaxUsualK) return use(UsualBlock{});
         return much ? use(RoomyBlock<kMuchRoom>{}) : use(RoomyBlock<kLessRoom>{});
