@@ -36,11 +36,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Fewest queries of a pass of many; fewer are answered one by one.
+/// Fewest queries of a pass of many, where they could not share a scan of the plane instead.
 constexpr std::size_t kMinBatch = 4;
 /// Fewest queries of a run for which those of a range of rows share the pass of the others. A pass
 /// of their own reads these rows alone.
 constexpr std::size_t kMinBatchOfRanges = 16;
+/// Threads that write the queries' vectors for the device, and the smallest dim with which they
+/// have enough to write: one thread writes no faster than the bus takes it.
+constexpr unsigned kWriters = 8;
+constexpr std::size_t kMinWritersDim = 1024;
+/// Panels of a pass over code tiles are this many queries.
+constexpr std::size_t kPanelQueries = 256;
 /// Fewest bytes of vectors on a device for which the plane is faster for one query. A pass over the
 /// plane takes longer to begin and to end than one over vectors (docs/performance-history.md).
 constexpr std::size_t kMinPlaneBytes = std::size_t{128} << 20;
@@ -102,6 +108,10 @@ class CudaEngine final : public Engine {
   private:
     CudaEngine(const format::Model& model, const EngineOptions& options, EnginePlan plan)
         : model_(model), plan_(std::move(plan)) {
+        if (model.dim() >= kMinWritersDim) {
+            const unsigned threads = options.threads == 0 ? usable_processors() : options.threads;
+            writers_.emplace(std::min(threads, kWriters));
+        }
         prefers_plane_ = !plan_.residency.vectors || options.planes_always ||
                          model.vectors().size_bytes() / plan_.parts.size() >= kMinPlaneBytes;
     }
@@ -109,14 +119,22 @@ class CudaEngine final : public Engine {
     Status lock_vectors();
     Status allocate(const EngineOptions& options);
     Status create_shards(const EngineOptions& options);
-    Status fill(const planes::Plane* plane);
+    Status fill(const planes::Plane* plane, bool pin);
     /// Sets what description() and facts() return, and logs how long loading took.
     void describe(const EngineOptions& options);
 
     Status answer(std::span<const Query> queries, std::vector<Answer>& answers);
-    /// Answers tasks[which] by a pass of its own; appends it to `overflowed` if that overflows.
-    Status run_alone(std::span<const Task> tasks, std::size_t which, std::vector<Answer>& answers,
-                     std::vector<std::size_t>& overflowed);
+    /// Answers tasks[which[i]] over the plane, alone or with a few, or alone in float32. Appends
+    /// those that overflow to `overflowed`, and those for which there are neither a plane nor
+    /// vectors to `unanswered`.
+    Status run_alone(std::span<Task> tasks, std::span<const std::size_t> which,
+                     std::vector<Answer>& answers, std::vector<std::size_t>& overflowed,
+                     std::vector<std::size_t>& unanswered);
+    /// Answers tasks[which[i]], one in float32 or several by one scan of the plane; appends those
+    /// that overflow to `overflowed`.
+    Status run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which,
+                       Estimate estimate, std::vector<Answer>& answers,
+                       std::vector<std::size_t>& overflowed);
     /// The passes of many queries.
     enum class Together { tiles, plane, few_rows };
     /// Does the same for tasks[which[i]] by passes of up to `max_queries`.
@@ -125,9 +143,15 @@ class CudaEngine final : public Engine {
                         std::vector<std::size_t>& overflowed);
     Status start_together(std::span<const Task> tasks, std::span<const std::size_t> which,
                           Together way, std::size_t slot);
-    /// Waits for the pass that was started in a slot, and takes its answers.
-    Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which, Pass pass,
-                        std::size_t slot, std::vector<Answer>& answers,
+    /// A pass that was started.
+    struct Started {
+        Pass pass;
+        bool many;  ///< not one of run_bounded
+        std::size_t slot;
+    };
+    /// Waits for a pass and takes its answers.
+    Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
+                        Started started, std::vector<Answer>& answers,
                         std::vector<std::size_t>& overflowed);
     /// Sets survivors and read_bytes from pass, scanned and rescored. `many`: the pass was of many
     /// queries. Those over the plane read int8 codes where there are any.
@@ -136,9 +160,18 @@ class CudaEngine final : public Engine {
     std::size_t batch_capacity() const {
         return code_capacity_ > 0 ? code_capacity_ : plane_capacity_;
     }
+    /// Number of queries of each such pass in a run of that many. With vectors as long as these,
+    /// one pass would begin when all are written; two let the second half be written meanwhile.
+    std::size_t pass_queries(std::size_t queries) const {
+        const bool halves = model_.dim() >= kMinWritersDim && code_capacity_ > 0 &&
+                            queries > 2 * kPanelQueries && queries <= code_capacity_;
+        if (!halves) return batch_capacity();
+        return (queries / 2 + kPanelQueries - 1) / kPanelQueries * kPanelQueries;
+    }
     /// Fewest queries of such a pass. Where the device holds nothing else, one.
     std::size_t min_batch() const {
-        return holds_vectors() || plan_.residency.plane ? kMinBatch : 1;
+        if (!holds_vectors() && !plan_.residency.plane) return 1;
+        return prefers_plane_ && scan_capacity_ > 1 ? scan_capacity_ + 1 : kMinBatch;
     }
     /// Whether a pass of many can answer the task in a run of that many.
     bool batch_serves(const Task& task, std::size_t queries) const {
@@ -188,8 +221,10 @@ class CudaEngine final : public Engine {
     const format::Model& model_;
     EnginePlan plan_;
     LoadTimes load_;
-    Registration registration_;  // of the vectors, where devices read them in place
+    std::optional<ThreadPool> writers_;  // of the shards
+    Registration registration_;          // of the vectors, where devices read them in place
     std::vector<std::unique_ptr<Shard>> shards_;
+    std::size_t scan_capacity_ = 1;
     std::size_t plane_capacity_ = 0;
     std::size_t code_capacity_ = 0;
     bool prefers_plane_ = false;
@@ -201,8 +236,8 @@ class CudaEngine final : public Engine {
 };
 
 /// Answers each query by the fastest pass that can, and by the next where that overflows: by the
-/// few rows that its filter leaves; with others over code tiles or the plane; alone over the plane,
-/// or in float32; canonical scores of all rows.
+/// few rows that its filter leaves; with others over code tiles or the plane; alone or with a few
+/// over the plane, or in float32; canonical scores of all rows.
 Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& answers) {
     std::vector<Task> tasks;
     tasks.reserve(queries.size());
@@ -235,7 +270,7 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
     const bool by_tiles = code_capacity_ > 0;
     std::vector<std::size_t> overflowed;
     done = run_together(tasks, together, by_tiles ? Together::tiles : Together::plane,
-                        batch_capacity(), answers, overflowed);
+                        pass_queries(together.size()), answers, overflowed);
     if (!done) return done;
     bool most_room = by_tiles && together.size() <= kMaxRoomyCodePass;
     if (by_tiles && !most_room && overflowed.size() >= min_batch()) {
@@ -249,14 +284,7 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
     alone.insert(alone.end(), overflowed.begin(), overflowed.end());
 
     overflowed.clear();
-    for (const std::size_t i : alone) {
-        tasks[i].sort_excluded();
-        if (!plane_serves(tasks[i]) && !holds_vectors()) {
-            scored.push_back(i);
-        } else if (done = run_alone(tasks, i, answers, overflowed); !done) {
-            return done;
-        }
-    }
+    if (done = run_alone(tasks, alone, answers, overflowed, scored); !done) return done;
     std::vector<std::size_t> with_room;
     for (const std::size_t i : overflowed) {
         const bool try_tiles =
@@ -272,18 +300,48 @@ Status CudaEngine::answer(std::span<const Query> queries, std::vector<Answer>& a
     return {};
 }
 
-Status CudaEngine::run_alone(std::span<const Task> tasks, std::size_t which,
-                             std::vector<Answer>& answers, std::vector<std::size_t>& overflowed) {
-    const bool by_plane = plane_serves(tasks[which]);
-    // A plane's bounds are each row's own.
-    const PassQuery query =
-        pass_query(tasks[which], by_plane ? 0 : device_error_bound(model_.dim()));
-    for (const auto& shard : shards_) {
-        Status done = shard->start_bounded(query, by_plane ? Estimate::plane : Estimate::float32);
+Status CudaEngine::run_alone(std::span<Task> tasks, std::span<const std::size_t> which,
+                             std::vector<Answer>& answers, std::vector<std::size_t>& overflowed,
+                             std::vector<std::size_t>& unanswered) {
+    std::vector<std::size_t> sharing;
+    for (const std::size_t& i : which) {
+        Task& task = tasks[i];
+        task.sort_excluded();
+        const bool by_plane = plane_serves(task);
+        if (by_plane && !task.query->filter.rows) {
+            sharing.push_back(i);
+        } else if (by_plane || holds_vectors()) {
+            // A scan for one reads the rows of its range alone.
+            Status done =
+                run_bounded(tasks, std::span(&i, 1), by_plane ? Estimate::plane : Estimate::float32,
+                            answers, overflowed);
+            if (!done) return done;
+        } else {
+            unanswered.push_back(i);
+        }
+    }
+    for (std::span<const std::size_t> left = sharing; !left.empty();) {
+        const auto next = left.first(std::min(left.size(), scan_capacity_));
+        left = left.subspan(next.size());
+        Status done = run_bounded(tasks, next, Estimate::plane, answers, overflowed);
         if (!done) return done;
     }
-    return take_answers(tasks, std::span(&which, 1), by_plane ? Pass::plane : Pass::float32, 0,
-                        answers, overflowed);
+    return {};
+}
+
+Status CudaEngine::run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which,
+                               Estimate estimate, std::vector<Answer>& answers,
+                               std::vector<std::size_t>& overflowed) {
+    const bool by_plane = estimate == Estimate::plane;
+    // A plane's bounds are each row's own.
+    const double error = by_plane ? 0 : device_error_bound(model_.dim());
+    std::vector<PassQuery> pass;
+    for (const std::size_t i : which) pass.push_back(pass_query(tasks[i], error));
+    for (const auto& shard : shards_) {
+        if (Status done = shard->start_bounded(pass, estimate); !done) return done;
+    }
+    return take_answers(tasks, which, {by_plane ? Pass::plane : Pass::float32, false, 0}, answers,
+                        overflowed);
 }
 
 /// While the devices work through a pass over code tiles, the host takes the answers of the one
@@ -300,7 +358,8 @@ Status CudaEngine::run_together(std::span<const Task> tasks, std::span<const std
     const auto take_running = [&]() -> Status {
         if (running.empty()) return {};
         const std::size_t of = (slot + slots - 1) % slots;
-        return take_answers(tasks, std::exchange(running, {}), pass, of, answers, overflowed);
+        return take_answers(tasks, std::exchange(running, {}), {pass, true, of}, answers,
+                            overflowed);
     };
     while (!which.empty()) {
         if (slots == 1) {
@@ -331,8 +390,9 @@ Status CudaEngine::start_together(std::span<const Task> tasks, std::span<const s
 }
 
 Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
-                                Pass pass, std::size_t slot, std::vector<Answer>& answers,
+                                Started started, std::vector<Answer>& answers,
                                 std::vector<std::size_t>& overflowed) {
+    const auto [pass, many, slot] = started;
     for (const auto& shard : shards_) {
         const bool in_slot = pass == Pass::int8 || pass == Pass::float64;
         if (Status done = in_slot ? shard->wait(slot) : shard->wait(); !done) return done;
@@ -343,7 +403,7 @@ Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std
     const bool by_codes = pass == Pass::plane || pass == Pass::int8;
     for (std::size_t at = 0; at < which.size(); ++at) {
         const bool overflow = std::ranges::any_of(
-            shards_, [&](const auto& shard) { return shard->answer(at, slot).overflow; });
+            shards_, [&, on = slot](const auto& shard) { return shard->answer(at, on).overflow; });
         Answer& answer = answers[which[at]];
         if (overflow) {
             overflowed.push_back(which[at]);
@@ -357,7 +417,7 @@ Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std
         merge(at, slot, task.k, answer);
         // Of few rows, each shard looks at as many as all have together.
         if (pass == Pass::float64) answer.certificate.scanned = answer.certificate.rescored;
-        set_read_bytes(which.size() > 1, answer.certificate);
+        set_read_bytes(many, answer.certificate);
     }
     return {};
 }
@@ -555,7 +615,8 @@ Result<std::unique_ptr<Engine>> CudaEngine::create(const format::Model& model,
         if (!uploaded) return uploaded.error();
         engine->load_.upload = *uploaded;
     }
-    if (Status done = engine->fill(plane ? &*plane : nullptr); !done) return done.error();
+    const bool pin = options.pin && engine->holds_vectors();
+    if (Status done = engine->fill(plane ? &*plane : nullptr, pin); !done) return done.error();
     engine->describe(options);
     return std::unique_ptr<Engine>(std::move(engine));
 }
@@ -592,10 +653,12 @@ Status CudaEngine::allocate(const EngineOptions& options) {
         created = create_shards(options);
     }
     if (!created) return created;
+    scan_capacity_ = kMaxScanQueries;
     plane_capacity_ = kMaxPlanePass;
     code_capacity_ = kMaxCodePass;
     holds_int8_codes_ = serves_few_rows_ = true;
     for (const auto& shard : shards_) {
+        scan_capacity_ = std::min(scan_capacity_, shard->scan_capacity());
         plane_capacity_ = std::min(plane_capacity_, shard->plane_capacity());
         code_capacity_ = std::min(code_capacity_, shard->code_capacity());
         holds_int8_codes_ = holds_int8_codes_ && shard->holds_int8_codes();
@@ -608,8 +671,8 @@ Status CudaEngine::allocate(const EngineOptions& options) {
 Status CudaEngine::create_shards(const EngineOptions& options) {
     shards_.clear();
     for (const auto& part : plan_.parts) {
-        auto shard =
-            Shard::create(model_, part.rows, part.device, plan_.residency, options.time_device);
+        auto shard = Shard::create(model_, part.rows, part.device, plan_.residency,
+                                   options.time_device, writers_ ? &*writers_ : nullptr);
         if (!shard) return shard.error();
         shards_.push_back(*std::move(shard));
     }
@@ -617,7 +680,7 @@ Status CudaEngine::create_shards(const EngineOptions& options) {
 }
 
 /// Fills the shards with all but the vectors that upload_vectors copies.
-Status CudaEngine::fill(const planes::Plane* plane) {
+Status CudaEngine::fill(const planes::Plane* plane, bool pin) {
     const auto begun = Clock::now();
     for (const auto& shard : shards_) {
         const float* vectors = nullptr;
@@ -629,7 +692,7 @@ Status CudaEngine::fill(const planes::Plane* plane) {
         }
         if (Status done = shard->fill(model_, vectors); !done) return done;
         if (plane == nullptr) continue;
-        if (Status done = shard->fill_plane(*plane); !done) return done;
+        if (Status done = shard->fill_plane(*plane, pin); !done) return done;
     }
     load_.prepare_ms = ms_since(begun);
     return {};

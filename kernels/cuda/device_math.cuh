@@ -42,17 +42,36 @@ __device__ inline double sum_of_team(double sum) {
     return __dadd_rn(sum, __shfl_xor_sync(kWholeWarp, sum, 1));
 }
 
+/// Asks for the memory at an address of the device, so that a later load finds it in the L2 cache.
+__device__ inline void prefetch(const float* address) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+}
+
 /// The canonical dot product of `a` and `b`, computed by a team; each of its threads gets the
 /// result. Thread `lane` (0 to 7) sums the components of that lane in canonical_dot, and the sums
 /// are added in canonical_dot's order. (Addition commutes, so both threads of an exchange get the
 /// same bits.) All threads of the warp call it; a team that is not `active` reads nothing.
+/// `prefetches`: whether to ask for parts of a long `b` before they are loaded.
 __device__ inline double team_dot(const float* __restrict__ a, const float* __restrict__ b,
-                                  std::uint32_t dim, unsigned lane, bool active) {
+                                  std::uint32_t dim, unsigned lane, bool active,
+                                  bool prefetches = false) {
     // Many loads at a time: waiting for one from memory takes as long as hundreds of products.
     constexpr unsigned kAtOnce = 20;
+    constexpr std::uint32_t kRound = kAtOnce * kCanonicalLanes;
+    // Registers hold no more loads. Of a long row, the cache holds what comes next.
+    constexpr std::uint32_t kAhead = 8 * kRound;
+    constexpr std::uint32_t kLine = 128 / sizeof(float);
+    static_assert(kRound <= kCanonicalLanes * kLine);
     double sum = 0;
+    prefetches = prefetches && active && dim > 2 * kRound;
+    if (prefetches) {
+        for (std::uint32_t i = lane * kLine; i < min(dim, kAhead); i += kCanonicalLanes * kLine)
+            prefetch(b + i);
+    }
     if (active) {
-        for (std::uint32_t begin = lane; begin < dim; begin += kAtOnce * kCanonicalLanes) {
+        for (std::uint32_t begin = lane; begin < dim; begin += kRound) {
+            const std::uint32_t ahead = begin - lane + kAhead + lane * kLine;
+            if (prefetches && lane * kLine < kRound && ahead < dim) prefetch(b + ahead);
             float x[kAtOnce];
             float y[kAtOnce];
 #pragma unroll
@@ -126,7 +145,7 @@ __device__ inline double row_dot(const DeviceModel& model, const float* __restri
     const float* const values = row_of(model, row);
     if (model.vectors_on_host && model.dim % 4 == 0)
         return host_row_dot(vector, values, model.dim, lane, active);
-    return team_dot(vector, values, model.dim, lane, active);
+    return team_dot(vector, values, model.dim, lane, active, !model.vectors_on_host);
 }
 
 /// Scores the rows row_at(0) … row_at(count - 1) canonically, one row a team, and calls take(i,
@@ -188,6 +207,20 @@ __device__ inline bool is_excluded(const DeviceQuery& query, const std::uint32_t
         }
     }
     return false;
+}
+
+/// The workspace of query number `q` of launch_plane_scan.
+__device__ inline Workspace workspace_of_query(const DeviceModel& model, Workspace work,
+                                               unsigned q) {
+    work.floors += q;
+    work.warp_maxima += q * kMaxWarps;
+    work.counters += q * kCounters;
+    work.found += q * kFoundCapacity;
+    work.uppers += static_cast<std::size_t>(q) * model.groups * kGroupRows;
+    work.warp_rows += q * kMaxWarps;
+    work.answers += q;
+    work.hits += q * kMaxHits;
+    return work;
 }
 
 /// Waits until the stream's previous kernel has ended and its writes are visible. For a kernel that

@@ -20,10 +20,10 @@
 // and without an error).
 //
 // With a 4-bit plane of the model (docs/certified-search.md) two more read an eighth of the bytes.
-// For one query `plane_scan` writes an upper bound for every row and finds the floor from canonical
-// scores; select collects rows by their bounds. For many queries `plane_pass` does all steps, part
-// after part of the plane, and raises the cutoffs in between. `code_pass` does the same with
-// codes of one byte in place of 4 bits.
+// For one query, or a few that share the reads, `plane_scan` writes an upper bound for every row
+// and finds the floor from canonical scores; select collects rows by their bounds. For many queries
+// `plane_pass` does all steps, part after part of the plane, and raises the cutoffs in between.
+// `code_pass` does the same with codes of one byte in place of 4 bits.
 //
 // tests/support/fake_cuda has these functions and the runtime for tests without a GPU.
 #pragma once
@@ -55,6 +55,8 @@ inline constexpr std::uint32_t kMaxKPlusExcluded = 2048;
 /// Maximum number of rows that `collect` may find for one query. With more (many ties) the list
 /// overflows, and another pass answers the query.
 inline constexpr std::uint32_t kFoundCapacity = 8192;
+/// Maximum number of queries of one launch_plane_scan.
+inline constexpr std::uint32_t kMaxScanQueries = 2;
 /// Maximum number of vectors of one launch_score.
 inline constexpr std::uint32_t kMaxScoreVectors = 64;
 /// Largest k, and largest sum of k and excluded rows, of a query in a pass of many queries.
@@ -186,8 +188,8 @@ struct DeviceQueries {
     const float* raw = nullptr;               ///< (count, stride) vectors, padded with zeros
     const float* unit = nullptr;              ///< (count, stride) fl32(raw / norm)
     const std::uint32_t* excluded = nullptr;  ///< excluded rows of all queries
-    const std::int8_t* digits = nullptr;      ///< for launch_plane_scan: (steps, 16), the only
-                                              ///< query's planes::PlaneQuery::bytes
+    const std::int8_t* digits = nullptr;      ///< for launch_plane_scan: (count, steps, 16),
+                                              ///< planes::PlaneQuery::bytes
     std::uint32_t count = 0;
     bool any_rank = false;                  ///< whether any rank_below excludes rows
     std::uint32_t max_k_plus_excluded = 0;  ///< the largest `k_plus_excluded`
@@ -284,28 +286,29 @@ struct FewWorkspace {
     std::uint32_t* done = nullptr;    ///< (kMaxCodePass) blocks that have ended, 0 between passes
 };
 
-/// Intermediate results of a pass, and its answers.
+/// Intermediate results of a pass, and its answers. With `count`: for each query of
+/// launch_plane_scan and the launch_select after it, up to kMaxScanQueries; otherwise count is 1.
 struct Workspace {
     float* maxima = nullptr;       ///< (groups) device
-    double* floors = nullptr;      ///< (1) device
-    float* warp_maxima = nullptr;  ///< (kMaxWarps) device: the largest maximum that each warp of
-                                   ///< `scan` wrote
-    std::uint32_t* counters = nullptr;  ///< (kCounters) device, 0 between passes
-    Found* found = nullptr;    ///< (kFoundCapacity) device, in a pass over the plane (count,
+    double* floors = nullptr;      ///< (count) device
+    float* warp_maxima = nullptr;  ///< (count, kMaxWarps) device: the largest maximum that each
+                                   ///< warp of `scan` wrote
+    std::uint32_t* counters = nullptr;  ///< (count, kCounters) device, 0 between passes
+    Found* found = nullptr;    ///< (count, kFoundCapacity) device, in a pass over the plane (count,
                                ///< kBatchFound)
     double* scores = nullptr;  ///< (rows) device, for `score`: canonical scores, NaN for rows that
                                ///< are not eligible
     double* denominators = nullptr;  ///< (rows) device, for `score`: denominators of 3CosMul
-    float* uppers = nullptr;  ///< (groups * kGroupRows) device, for plane_scan: planes::row_upper,
-                              ///< -infinity for rows that are not eligible
-    std::uint32_t* warp_rows = nullptr;  ///< (kMaxWarps) device: the row with the largest estimate
-                                         ///< in each warp of plane_scan
+    float* uppers = nullptr;         ///< (count, groups * kGroupRows) device, for plane_scan:
+                              ///< planes::row_upper, -infinity for rows that are not eligible
+    std::uint32_t* warp_rows = nullptr;  ///< (count, kMaxWarps) device: the row with the largest
+                                         ///< estimate in each warp of plane_scan
     PlaneWorkspace plane;
     CodeWorkspace code;
     FewWorkspace few;
     DeviceAnswer* answers = nullptr;  ///< (count) page-locked host memory
-    Found* hits = nullptr;            ///< (kMaxHits) page-locked host memory; more in passes of
-                                      ///< many queries
+    Found* hits = nullptr;            ///< (count, kMaxHits) page-locked host memory; more in
+                                      ///< passes of many queries
 };
 
 /// The number of blocks for a launch in which each block handles `block_rows` rows per round of its
@@ -372,9 +375,9 @@ bool plane_serves(const DeviceModel& model, std::uint32_t k_plus_excluded,
 /// As scan_query_fits_parameters, for launch_plane_scan and the launch_select after it.
 bool plane_query_fits_parameters(const DeviceModel& model, const DeviceQueries& queries);
 
-/// Bounds every row by the plane, for one query that plane_serves. Writes uppers, and to floors[0]
-/// a canonical score that `k_plus_excluded` rows reach (-infinity, if it found fewer rows), or
-/// min_score if that is more.
+/// Bounds every row by the plane, for up to kMaxScanQueries queries that plane_serves; if there are
+/// several, their range is the whole shard. Writes uppers, and to floors a canonical score that
+/// `k_plus_excluded` rows reach (-infinity, if it found fewer rows), or min_score if that is more.
 cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& queries,
                               const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
 
@@ -452,10 +455,11 @@ cudaError_t launch_finish_scores(const DeviceModel& model, const DeviceQueries& 
 enum class SelectSource : std::uint32_t {
     warp_maxima,    ///< in maxima, and in warp_maxima too
     stored_scores,  ///< in maxima; canonical scores are in `scores` already
-    uppers,         ///< in uppers, with floors[0], both from launch_plane_scan
+    uppers,         ///< in uppers, with floors, both from launch_plane_scan
 };
 
-/// Writes answers[0] and the hits of one query from its estimates:
+/// Writes the answer and the hits of one query, or with SelectSource::uppers of each query of
+/// launch_plane_scan, from its estimates:
 ///  - floor = max(min_score, m - error), where m is the k_plus_excluded-th largest maximum (or a
 ///    little less); m is -infinity if fewer maxima are above -infinity;
 ///  - the rescored rows are those of every group with maximum >= floor - error and, unless scores

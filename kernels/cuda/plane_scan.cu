@@ -1,10 +1,11 @@
 // One query by the 4-bit plane: an upper bound for every row, then a threshold from the canonical
 // scores of the rows with the best estimates. `select` does the rest. docs/certified-search.md has
-// the proof.
+// the proof. A few queries share the reads of the plane.
 //
 // Expected limit: memory, an eighth of the float32 bytes. A warp takes 32 rows, two groups of the
 // plane, at a time, 16 bytes a load. A thread sums four rows in every eighth step; after seven
 // exchanges each thread has the whole sum of one row.
+#include <cstddef>
 #include <cstring>
 
 #include "kernels/cuda/device_math.cuh"
@@ -51,104 +52,31 @@ __device__ inline int dot4(std::uint32_t codes, std::uint32_t digits, int sum) {
     return __dp4a(static_cast<int>(codes), static_cast<int>(digits), sum);
 }
 
-/// Writes an upper bound of every row, and the row with the best estimate of each warp. kLoads:
-/// loads of kStepsAtOnce steps a row, or kAnySteps to read their number from the model.
-template <unsigned kLoads>
-__global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(
-    DeviceModel model, const DeviceQuery* __restrict__ queries,
-    const uint4* __restrict__ digits_on_device, ScanQuery inlined, Workspace work) {
-    constexpr unsigned kQuads = 4;  // loads of 16 bytes in a step: four rows each
-    extern __shared__ uint4 shared_digits[];
-    let_next_start();
-    const DevicePlane& plane = model.plane;
-    const unsigned lane = threadIdx.x % kWarp;
-    const unsigned step_of_lane = lane / kQuads;
-    const DeviceQuery query = inlined.usable ? inlined.query : queries[0];
-    const std::uint32_t group_vectors = (plane.steps + 1) * kQuads;
+/// Sums of digits and codes of four rows of both groups of a unit.
+struct Sums {
+    int high[2][4] = {};
+    int low[2][4] = {};
 
-    // x, y: the high digits of components 0–3 and 4–7 of a step; z, w: the low ones.
-    uint4 digits[kLoads > 0 ? kLoads : 1];
-    if constexpr (kLoads == kAnySteps) {
-        for (unsigned i = threadIdx.x; i < plane.steps; i += kThreads) {
-            shared_digits[i] = inlined.usable ? inlined.digits[i] : digits_on_device[i];
-        }
-        __syncthreads();
-    } else {
+    __device__ void add(unsigned group, const uint4& codes, const uint4& digits) {
+        const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
 #pragma unroll
-        for (unsigned j = 0; j < kLoads; ++j) {
-            const unsigned step = step_of_lane + j * kStepsAtOnce;
-            digits[j] = uint4{0, 0, 0, 0};
-            if (step < plane.steps)
-                digits[j] = inlined.usable ? inlined.digits[step] : digits_on_device[step];
+        for (unsigned r = 0; r < 4; ++r) {
+            const std::uint32_t first = words[r] & kCodeMask;
+            const std::uint32_t second = words[r] >> 4 & kCodeMask;
+            high[group][r] = dot4(second, digits.y, dot4(first, digits.x, high[group][r]));
+            low[group][r] = dot4(second, digits.w, dot4(first, digits.z, low[group][r]));
         }
     }
 
-    // Which of a unit's 32 rows this thread has after the exchanges below.
-    const unsigned own = lane % kQuads * 4 + (lane >> 4 & 1) * 2 + (lane >> 3 & 1);
-    const bool second = (lane & 4) != 0;
-    const unsigned row_in_unit = own + (second ? planes::kGroupRows : 0);
-
-    const unsigned warps = gridDim.x * (kThreads / kWarp);
-    const unsigned warp = blockIdx.x * (kThreads / kWarp) + threadIdx.x / kWarp;
-    const std::uint32_t first_unit = query.first / kGroupRows;
-    const std::uint32_t last_unit =
-        query.last > query.first ? (query.last - 1) / kGroupRows + 1 : first_unit;
-    float best = minus_infinity();
-    std::uint32_t best_row = 0;
-    for (std::uint32_t unit = first_unit + warp; unit < last_unit; unit += warps) {
-        const std::uint32_t group = unit * 2;
-        const bool has_second = group + 1 < plane.groups;
-        const auto* const from = reinterpret_cast<const uint4*>(plane.bytes) +
-                                 static_cast<std::size_t>(group) * group_vectors;
-        const std::uint32_t to_second = has_second ? group_vectors : 0;
-        int high[2][4] = {};
-        int low[2][4] = {};
-        const auto add = [&](unsigned g, const uint4& codes, const uint4& by) {
-            const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
-#pragma unroll
-            for (unsigned r = 0; r < 4; ++r) {
-                const std::uint32_t first = words[r] & kCodeMask;
-                const std::uint32_t second_half = words[r] >> 4 & kCodeMask;
-                high[g][r] = dot4(second_half, by.y, dot4(first, by.x, high[g][r]));
-                low[g][r] = dot4(second_half, by.w, dot4(first, by.z, low[g][r]));
-            }
-        };
-        // The bounds of this thread's own row, loaded together with its codes.
-        const auto* const bounds = reinterpret_cast<const std::uint16_t*>(
-            from + (second ? to_second : 0) + plane.steps * kQuads);
-        const std::uint16_t projection = bounds[own];
-        const std::uint16_t residual = bounds[planes::kGroupRows + own];
-        if constexpr (kLoads == kAnySteps) {
-            for (unsigned step = step_of_lane; step < plane.steps; step += kStepsAtOnce) {
-                const uint4 by = shared_digits[step];
-                const unsigned at = step * kQuads + lane % kQuads;
-                add(0, __ldcs(from + at), by);
-                add(1, __ldcs(from + to_second + at), by);
-            }
-        } else {
-            uint4 codes[2][kLoads];
-#pragma unroll
-            for (unsigned g = 0; g < 2; ++g) {
-#pragma unroll
-                for (unsigned j = 0; j < kLoads; ++j) {
-                    const unsigned at = lane + j * kWarp;
-                    codes[g][j] = at < plane.steps * kQuads ? __ldcs(from + g * to_second + at)
-                                                            : uint4{0, 0, 0, 0};
-                }
-            }
-#pragma unroll
-            for (unsigned j = 0; j < kLoads; ++j) {
-#pragma unroll
-                for (unsigned g = 0; g < 2; ++g) add(g, codes[g][j], digits[j]);
-            }
-        }
+    /// The sum of the thread's own row. Eight threads share four rows of both groups: each exchange
+    /// halves a thread's rows. The whole warp calls it.
+    __device__ int of_own_row(unsigned lane) const {
         int sums[2][4];
 #pragma unroll
         for (unsigned g = 0; g < 2; ++g) {
 #pragma unroll
             for (unsigned r = 0; r < 4; ++r) sums[g][r] = high[g][r] * 128 + low[g][r];
         }
-        // Eight threads share four rows of both groups: each exchange halves a thread's rows.
         int half[2][2];
 #pragma unroll
         for (unsigned g = 0; g < 2; ++g) {
@@ -167,43 +95,179 @@ __global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(
             const int give = odd ? half[g][0] : half[g][1];
             quarter[g] = (odd ? half[g][1] : half[g][0]) + __shfl_xor_sync(kWholeWarp, give, 8);
         }
+        const bool second = (lane & 4) != 0;
         const int give = second ? quarter[0] : quarter[1];
-        const int sum = (second ? quarter[1] : quarter[0]) + __shfl_xor_sync(kWholeWarp, give, 4);
+        return (second ? quarter[1] : quarter[0]) + __shfl_xor_sync(kWholeWarp, give, 4);
+    }
+};
 
-        const std::uint32_t row = unit * kGroupRows + row_in_unit;
-        float upper = minus_infinity();
-        // Uncovered rows have neither projection nor residual.
-        if (row < model.rows && (projection | residual) != 0 && (!second || has_second) &&
-            admits(query, model, row)) {
-            float estimate = 0;
-            upper = planes::row_upper(sum, projection, residual, query.upper, estimate);
-            if (estimate > best) {
-                best = estimate;
-                best_row = row;
+/// Writes an upper bound of every row, and the row with the best estimate of each warp. kLoads:
+/// loads of kStepsAtOnce steps a row, or kAnySteps to read their number from the model.
+/// kMaxQueries: 1, or kMaxScanQueries for up to so many.
+template <unsigned kLoads, unsigned kMaxQueries>
+__global__ __launch_bounds__(kThreads, kBlocksPerProcessor) void plane_scan(DeviceModel model,
+                                                                            DeviceQueries queries,
+                                                                            ScanQuery inlined,
+                                                                            Workspace work) {
+    constexpr unsigned kQuads = 4;  // loads of 16 bytes in a step: four rows each
+    constexpr bool kOneInRegisters = kLoads != kAnySteps && kMaxQueries == 1;
+    extern __shared__ uint4 shared_digits[];  // (count, steps)
+    // As bytes: the type has a constructor.
+    __shared__ __align__(alignof(DeviceQuery))
+        std::byte shared_queries[kMaxQueries * sizeof(DeviceQuery)];
+    auto* const several = reinterpret_cast<DeviceQuery*>(shared_queries);
+    let_next_start();
+    const DevicePlane& plane = model.plane;
+    const unsigned lane = threadIdx.x % kWarp;
+    const unsigned step_of_lane = lane / kQuads;
+    const unsigned count = kMaxQueries == 1 ? 1 : queries.count;
+    const std::uint32_t group_vectors = (plane.steps + 1) * kQuads;
+    const auto* const on_device = reinterpret_cast<const uint4*>(queries.digits);
+
+    // x, y: the high digits of components 0–3 and 4–7 of a step; z, w: the low ones.
+    uint4 digits[kOneInRegisters ? kLoads : 1];
+    if constexpr (kOneInRegisters) {
+#pragma unroll
+        for (unsigned j = 0; j < kLoads; ++j) {
+            const unsigned step = step_of_lane + j * kStepsAtOnce;
+            digits[j] = uint4{0, 0, 0, 0};
+            if (step < plane.steps)
+                digits[j] = inlined.usable ? inlined.digits[step] : on_device[step];
+        }
+    } else {
+        for (unsigned i = threadIdx.x; i < count * plane.steps; i += kThreads) {
+            shared_digits[i] = inlined.usable ? inlined.digits[i] : on_device[i];
+        }
+        if (threadIdx.x < count && kMaxQueries > 1)
+            several[threadIdx.x] = queries.queries[threadIdx.x];
+        __syncthreads();
+    }
+    DeviceQuery only;
+    if constexpr (kMaxQueries == 1) only = inlined.usable ? inlined.query : queries.queries[0];
+    const auto query_of = [&](unsigned q) -> const DeviceQuery& {
+        return kMaxQueries == 1 ? only : several[q];
+    };
+
+    // Which of a unit's 32 rows is this thread's own.
+    const unsigned own = lane % kQuads * 4 + (lane >> 4 & 1) * 2 + (lane >> 3 & 1);
+    const bool second = (lane & 4) != 0;
+    const unsigned row_in_unit = own + (second ? planes::kGroupRows : 0);
+
+    const unsigned warps = gridDim.x * (kThreads / kWarp);
+    const unsigned warp = blockIdx.x * (kThreads / kWarp) + threadIdx.x / kWarp;
+    // Several queries have the same range.
+    const std::uint32_t first = query_of(0).first;
+    const std::uint32_t last = query_of(0).last;
+    const std::uint32_t first_unit = first / kGroupRows;
+    const std::uint32_t last_unit = last > first ? (last - 1) / kGroupRows + 1 : first_unit;
+    float best[kMaxQueries];
+    std::uint32_t best_row[kMaxQueries];
+#pragma unroll
+    for (unsigned q = 0; q < kMaxQueries; ++q) {
+        best[q] = minus_infinity();
+        best_row[q] = 0;
+    }
+    for (std::uint32_t unit = first_unit + warp; unit < last_unit; unit += warps) {
+        const std::uint32_t group = unit * 2;
+        const bool has_second = group + 1 < plane.groups;
+        const auto* const from = reinterpret_cast<const uint4*>(plane.bytes) +
+                                 static_cast<std::size_t>(group) * group_vectors;
+        const std::uint32_t to_second = has_second ? group_vectors : 0;
+        // The bounds of this thread's own row, loaded together with its codes.
+        const auto* const bounds = reinterpret_cast<const std::uint16_t*>(
+            from + (second ? to_second : 0) + plane.steps * kQuads);
+        const std::uint16_t projection = bounds[own];
+        const std::uint16_t residual = bounds[planes::kGroupRows + own];
+        const auto bound = [&](unsigned q, const Sums& sums) {
+            const int sum = sums.of_own_row(lane);
+            const std::uint32_t row = unit * kGroupRows + row_in_unit;
+            const DeviceQuery& query = query_of(q);
+            float upper = minus_infinity();
+            // Uncovered rows have neither projection nor residual.
+            if (row < model.rows && (projection | residual) != 0 && (!second || has_second) &&
+                admits(query, model, row)) {
+                float estimate = 0;
+                upper = planes::row_upper(sum, projection, residual, query.upper, estimate);
+                if (estimate > best[q]) {
+                    best[q] = estimate;
+                    best_row[q] = row;
+                }
+            }
+            // Padded to whole units.
+            work.uppers[static_cast<std::size_t>(q) * model.groups * kGroupRows + row] = upper;
+        };
+        if constexpr (kLoads == kAnySteps) {
+            Sums sums[kMaxQueries];
+            for (unsigned step = step_of_lane; step < plane.steps; step += kStepsAtOnce) {
+                const unsigned at = step * kQuads + lane % kQuads;
+                const uint4 codes[2] = {__ldcs(from + at), __ldcs(from + to_second + at)};
+#pragma unroll
+                for (unsigned q = 0; q < kMaxQueries; ++q) {
+                    if (q >= count) break;
+                    const uint4 by = shared_digits[q * plane.steps + step];
+                    sums[q].add(0, codes[0], by);
+                    sums[q].add(1, codes[1], by);
+                }
+            }
+#pragma unroll
+            for (unsigned q = 0; q < kMaxQueries; ++q) {
+                if (q < count) bound(q, sums[q]);
+            }
+        } else {
+            uint4 codes[2][kLoads];
+#pragma unroll
+            for (unsigned g = 0; g < 2; ++g) {
+#pragma unroll
+                for (unsigned j = 0; j < kLoads; ++j) {
+                    const unsigned at = lane + j * kWarp;
+                    codes[g][j] = at < plane.steps * kQuads ? __ldcs(from + g * to_second + at)
+                                                            : uint4{0, 0, 0, 0};
+                }
+            }
+#pragma unroll
+            for (unsigned q = 0; q < kMaxQueries; ++q) {
+                if (q >= count) break;
+                Sums sums;
+#pragma unroll
+                for (unsigned j = 0; j < kLoads; ++j) {
+                    uint4 by{0, 0, 0, 0};
+                    const unsigned step = step_of_lane + j * kStepsAtOnce;
+                    if constexpr (kOneInRegisters) {
+                        by = digits[j];
+                    } else if (step < plane.steps) {
+                        by = shared_digits[q * plane.steps + step];
+                    }
+#pragma unroll
+                    for (unsigned g = 0; g < 2; ++g) sums.add(g, codes[g][j], by);
+                }
+                bound(q, sums);
             }
         }
-        work.uppers[row] = upper;  // padded to whole units
     }
-    for (unsigned distance = kWarp / 2; distance > 0; distance /= 2) {
-        const float other = __shfl_xor_sync(kWholeWarp, best, distance);
-        const std::uint32_t other_row = __shfl_xor_sync(kWholeWarp, best_row, distance);
-        if (other > best || (other == best && other_row < best_row)) {
-            best = other;
-            best_row = other_row;
+#pragma unroll
+    for (unsigned q = 0; q < kMaxQueries; ++q) {
+        if (q >= count) break;
+        for (unsigned distance = kWarp / 2; distance > 0; distance /= 2) {
+            const float other = __shfl_xor_sync(kWholeWarp, best[q], distance);
+            const std::uint32_t other_row = __shfl_xor_sync(kWholeWarp, best_row[q], distance);
+            if (other > best[q] || (other == best[q] && other_row < best_row[q])) {
+                best[q] = other;
+                best_row[q] = other_row;
+            }
         }
-    }
-    if (lane == 0) {
-        work.warp_maxima[warp] = best;
-        work.warp_rows[warp] = best_row;
+        if (lane == 0) {
+            work.warp_maxima[q * kMaxWarps + warp] = best[q];
+            work.warp_rows[q * kMaxWarps + warp] = best_row[q];
+        }
     }
 }
 
 /// Finds the floor by canonical scores of the best rows in warp_rows: the k_plus_excluded-th of
-/// them is a score that `k_plus_excluded` eligible rows reach. One block.
+/// them is a score that `k_plus_excluded` eligible rows reach. One block a query.
 __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model,
                                                              DeviceQueries queries,
                                                              FloorQuery inlined,
-                                                             std::uint32_t warps, Workspace work) {
+                                                             std::uint32_t warps, Workspace all) {
     constexpr unsigned kTeams = kFloorThreads / kCanonicalLanes;
     __shared__ float shared_raw[kInlineFloats];
     __shared__ std::uint32_t rows[kMaxCandidates];
@@ -217,8 +281,11 @@ __global__ __launch_bounds__(kFloorThreads) void plane_floor(DeviceModel model,
     if (threadIdx.x == 0) count = 0;
     __syncthreads();
     wait_for_previous();
-    const DeviceQuery query = inlined.usable ? inlined.query : queries.queries[0];
-    const float* const raw = inlined.usable ? shared_raw : queries.raw;
+    const unsigned q = blockIdx.x;
+    const Workspace work = workspace_of_query(model, all, q);
+    const DeviceQuery query = inlined.usable ? inlined.query : queries.queries[q];
+    const float* const raw =
+        inlined.usable ? shared_raw : queries.raw + static_cast<std::size_t>(q) * model.stride;
     const std::uint32_t tried =
         min(max(kMinCandidates, kCandidatesPerHit * query.k_plus_excluded), kMaxCandidates);
     const float least = kth_largest_lower_bound<kFloorThreads, 4, kMinGuessBit>(
@@ -263,17 +330,22 @@ template <unsigned kLoads>
 cudaError_t run_scan(const DeviceModel& model, const DeviceQueries& queries,
                      const ScanQuery& inlined, const Workspace& work, std::uint32_t warps,
                      cudaStream_t stream) {
-    const std::size_t shared = kLoads == kAnySteps ? model.plane.steps * sizeof(uint4) : 0;
-    plane_scan<kLoads><<<warps / (kThreads / kWarp), kThreads, shared, stream>>>(
-        model, queries.queries, reinterpret_cast<const uint4*>(queries.digits), inlined, work);
+    const bool one = queries.count == 1;
+    const auto kernel = one ? plane_scan<kLoads, 1> : plane_scan<kLoads, kMaxScanQueries>;
+    const std::size_t shared =
+        kLoads == kAnySteps || !one ? queries.count * model.plane.steps * sizeof(uint4) : 0;
+    kernel<<<warps / (kThreads / kWarp), kThreads, shared, stream>>>(model, queries, inlined, work);
     return cudaGetLastError();
 }
 
 }  // namespace
 
 cudaError_t load_plane_scan_kernels() {
-    return load_each(plane_scan<1>, plane_scan<2>, plane_scan<3>, plane_scan<4>, plane_scan<5>,
-                     plane_scan<kAnySteps>, plane_floor);
+    constexpr unsigned kMany = kMaxScanQueries;
+    return load_each(plane_scan<1, 1>, plane_scan<2, 1>, plane_scan<3, 1>, plane_scan<4, 1>,
+                     plane_scan<5, 1>, plane_scan<kAnySteps, 1>, plane_scan<1, kMany>,
+                     plane_scan<2, kMany>, plane_scan<3, kMany>, plane_scan<4, kMany>,
+                     plane_scan<5, kMany>, plane_scan<kAnySteps, kMany>, plane_floor);
 }
 
 namespace {
@@ -323,8 +395,8 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
         }
     };
     if (const auto error = run(); error != cudaSuccess) return error;
-    return launch_early(shape, plane_floor, 1, kFloorThreads, 0, stream, model, queries, floor,
-                        warps, work);
+    return launch_early(shape, plane_floor, queries.count, kFloorThreads, 0, stream, model, queries,
+                        floor, warps, work);
 }
 
 }  // namespace gloved::kernels::cuda

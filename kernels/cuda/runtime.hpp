@@ -83,6 +83,10 @@ class Event {
     Status synchronize() const {
         return check(cudaEventSynchronize(event_), "cudaEventSynchronize");
     }
+    /// What is enqueued on `stream` from now on waits for the event.
+    Status hold_up(const Stream& stream) const {
+        return check(cudaStreamWaitEvent(stream.get(), event_, 0), "cudaStreamWaitEvent");
+    }
 
   private:
     cudaEvent_t event_ = nullptr;

@@ -106,11 +106,11 @@ struct SelectQuery {
 /// Scores the groups (or, with uppers, the rows) that may hold a hit, one row a team, and finds
 /// those that reach the floor. The blocks share the groups and the uncovered rows; the last block
 /// to end ranks what all have found. With `warps`, each block finds the same floor from the warps'
-/// maxima, which is faster than another launch.
+/// maxima, which is faster than another launch. blockIdx.y: the query.
 template <SelectSource kSource>
 __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, DeviceQueries queries,
                                                            SelectQuery inlined, std::uint32_t warps,
-                                                           Workspace work) {
+                                                           Workspace all) {
     constexpr bool kStored = kSource == SelectSource::stored_scores;
     constexpr bool kByRow = kSource == SelectSource::uppers;
     // Rows in host memory are read only where int8 codes do not rule them out.
@@ -126,8 +126,11 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
         __syncthreads();
     }
     wait_for_previous();
-    const DeviceQuery query = inlined.usable ? inlined.query : queries.queries[0];
-    const float* const raw = inlined.usable ? shared_raw : queries.raw;
+    const unsigned q = kByRow ? blockIdx.y : 0;
+    const Workspace work = workspace_of_query(model, all, q);
+    const DeviceQuery query = inlined.usable ? inlined.query : queries.queries[q];
+    const float* const raw =
+        inlined.usable ? shared_raw : queries.raw + static_cast<std::size_t>(q) * model.stride;
     const std::uint32_t* const excluded = inlined.usable ? shared_excluded : queries.excluded;
     double floor;
     if (!kByRow && warps > 0) {
@@ -150,7 +153,8 @@ __global__ __launch_bounds__(kCollectThreads) void collect(DeviceModel model, De
     __shared__ uint4 digits[kByRow ? kMaxInt8Steps : 1];
     planes::Int8Cutoff int8_cutoff;
     if (by_int8) {
-        const auto* const on_device = reinterpret_cast<const uint4*>(queries.digits);
+        const auto* const on_device =
+            reinterpret_cast<const uint4*>(queries.digits) + q * model.plane.steps;
         for (unsigned i = threadIdx.x; i < model.int8_codes.stride / planes::kStepDims;
              i += kCollectThreads) {
             const bool there = i < model.plane.steps;
@@ -378,8 +382,9 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
                         : by_row                              ? collect<SelectSource::uppers>
                                                               : collect<SelectSource::warp_maxima>;
     if (by_warps || by_row)
-        return launch_early(shape, kernel, blocks, kCollectThreads, 0, stream, model, queries,
-                            inlined, by_warps ? warps : 0, work);
+        return launch_early(shape, kernel, dim3(blocks, by_row ? queries.count : 1),
+                            kCollectThreads, 0, stream, model, queries, inlined,
+                            by_warps ? warps : 0, work);
     kernel<<<blocks, kCollectThreads, 0, stream>>>(model, queries, inlined, by_warps ? warps : 0,
                                                    work);
     return cudaGetLastError();

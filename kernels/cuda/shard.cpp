@@ -3,9 +3,11 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cstring>
 #include <initializer_list>
+#include <thread>
 #include <utility>
 
 #include "common/error_with.hpp"
@@ -17,9 +19,11 @@ namespace gloved::kernels::cuda {
 namespace {
 
 constexpr int kOldestCapability = 75;
-/// Queries whose vectors are copied at once: large enough that a copy's start takes no time beside
-/// it, small enough that the next are written meanwhile.
-constexpr std::size_t kCopyQueries = 256;
+/// Bytes of queries' vectors that a thread writes at once, and about the number of copies in which
+/// all go to the device, where they are many: the bus takes some while the next are written, and to
+/// start a copy takes some microseconds.
+constexpr std::size_t kPieceBytes = std::size_t{300} << 10;
+constexpr std::size_t kMaxCopies = 8;
 
 /// Writes the queries' vectors, padded with zeros to `stride`, and fl32(raw / norm) to `unit`
 /// unless that is nullptr.
@@ -36,6 +40,19 @@ void write_vectors(std::span<const PassQuery> queries, std::size_t stride, float
         std::fill(std::transform(values.begin(), values.end(), unit, to_unit), unit + stride, 0.0F);
         unit += stride;
     }
+}
+
+/// The digits of all queries, planes::PlaneQuery::bytes. Sets the facts about them.
+std::vector<std::int8_t> make_digits(std::span<const PassQuery> queries,
+                                     std::span<DeviceQuery> described) {
+    std::vector<std::int8_t> digits;
+    for (std::size_t q = 0; q < queries.size(); ++q) {
+        const planes::PlaneQuery own = planes::make_plane_query(*queries[q].vector);
+        described[q].upper = planes::upper_facts(own.facts, queries[q].vector->values.size());
+        described[q].digits = own.facts;
+        digits.insert(digits.end(), own.bytes.begin(), own.bytes.end());
+    }
+    return digits;
 }
 
 }  // namespace
@@ -98,7 +115,7 @@ Status check_shard_rows(std::size_t rows) {
 
 Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRange rows,
                                              const DeviceFacts& device, const Residency& residency,
-                                             bool timed) {
+                                             bool timed, ThreadPool* writers) {
     assert(rows.size() <= kMaxShardRows);
     assert(residency.vectors || residency.plane || residency.code_tiles);
     assert(!residency.plane || rows.first % kGroupRows == 0);
@@ -106,11 +123,13 @@ Result<std::unique_ptr<Shard>> Shard::create(const format::Model& model, RowRang
     const std::size_t uncovered =
         planes::uncovered_rows(model.norms().subspan(rows.first, rows.size())).size();
     const ShardSizes sizes(rows.size(), model.dim(), uncovered, device.shape, residency);
-    std::unique_ptr<Shard> shard(new Shard(rows, device, sizes, timed));
+    std::unique_ptr<Shard> shard(new Shard(rows, device, sizes, timed, writers));
 
-    if (Status made = move_into(shard->stream_, Stream::create()); !made) return made.error();
+    for (Stream* stream : {&shard->stream_, &shard->copies_}) {
+        if (Status made = move_into(*stream, Stream::create()); !made) return made.error();
+    }
     for (SlotState& slot : shard->slots_) {
-        for (Event* event : {&slot.begin, &slot.end}) {
+        for (Event* event : {&slot.begin, &slot.end, &slot.copied}) {
             if (Status made = move_into(*event, Event::create()); !made) return made.error();
         }
     }
@@ -211,13 +230,19 @@ Status Shard::build_code_tiles() {
     return stream_.synchronize();
 }
 
-Status Shard::fill_plane(const planes::Plane& plane) {
+Status Shard::fill_plane(const planes::Plane& plane, bool pin) {
     if (Status used = use_device(device_); !used) return used;
     const planes::PlaneShape here{rows_.size(), model_.dim};
-    Status copied = copy_async(buffers_.plane.data(), plane.group(rows_.first / planes::kGroupRows),
-                               here.bytes(), stream_);
-    if (!copied) return copied;
-    return stream_.synchronize();
+    const std::byte* const groups = plane.group(rows_.first / planes::kGroupRows);
+    Registration locked;
+    if (pin) {
+        if (auto made = Registration::create(std::span(groups, here.bytes())))
+            locked = *std::move(made);
+    }
+    Status copied = copy_async(buffers_.plane.data(), groups, here.bytes(), stream_);
+    // Before the lock ends, even where the copy was not started.
+    Status done = stream_.synchronize();
+    return copied ? done : copied;
 }
 
 RowRange Shard::local(RowRange range) const {
@@ -262,7 +287,8 @@ Status Shard::begin(std::size_t slot) {
 Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_t slot) {
     assert(queries.size() <= (inputs == Inputs::raw ? std::max(sizes_.plane_pass, sizes_.code_pass)
                                                     : std::size_t{kMaxScoreVectors}));
-    assert((inputs != Inputs::plane_scan && inputs != Inputs::scan) || queries.size() == 1);
+    assert(inputs != Inputs::plane_scan || queries.size() <= sizes_.scan_queries);
+    assert(inputs != Inputs::scan || queries.size() == 1);
     if (Status done = begin(slot); !done) return done;
     // An earlier copy may still read the staging buffer.
     if (slots_[slot].sent) {
@@ -280,24 +306,19 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
         described.push_back(describe(query, excluded));
     }
     assert(excluded.size() <= sizes_.excluded);
-    planes::PlaneQuery digits;
-    if (inputs == Inputs::plane_scan) {
-        digits = planes::make_plane_query(*queries.front().vector);
-        described.front().upper = planes::upper_facts(digits.facts, dim);
-        described.front().digits = digits.facts;
-    }
+    std::vector<std::int8_t> digits;
+    if (inputs == Inputs::plane_scan) digits = make_digits(queries, described);
 
     const bool with_unit = inputs == Inputs::raw_and_unit || inputs == Inputs::scan;
-    const InputLayout layout(queries.size(), with_unit ? queries.size() : 0, digits.bytes.size(),
-                             stride, excluded.size());
+    const InputLayout layout(queries.size(), with_unit ? queries.size() : 0, digits.size(), stride,
+                             excluded.size());
     const ShardBuffers::Slot& buffers = buffers_.slots[slot];
     std::byte* const host = buffers.input_staging.data();
     std::memcpy(host, described.data(), described.size() * sizeof(DeviceQuery));
     if (!excluded.empty())
         std::memcpy(host + layout.excluded, excluded.data(),
                     excluded.size() * sizeof(std::uint32_t));
-    if (!digits.bytes.empty())
-        std::memcpy(host + layout.digits, digits.bytes.data(), digits.bytes.size());
+    if (!digits.empty()) std::memcpy(host + layout.digits, digits.data(), digits.size());
     const std::byte* const device = buffers.input.data();
     queries_ = {.queries = reinterpret_cast<const DeviceQuery*>(device),
                 .raw = reinterpret_cast<const float*>(device + layout.raw),
@@ -317,8 +338,13 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
         queries_.max_k_plus_excluded =
             std::max(queries_.max_k_plus_excluded, query.k_plus_excluded);
     }
-    if (inputs == Inputs::raw && queries.size() > kCopyQueries)
-        return send_in_pieces(queries, layout, slot);
+    if (inputs == Inputs::raw && queries.size() * stride * sizeof(float) > kPieceBytes) {
+        if (!runs_beside(slot)) return send_in_pieces(queries, layout, slot, stream_);
+        const Event& copied = slots_[slot].copied;
+        if (Status done = send_in_pieces(queries, layout, slot, copies_); !done) return done;
+        if (Status done = copied.record(copies_); !done) return done;
+        return copied.hold_up(stream_);
+    }
     write_vectors(queries, stride, reinterpret_cast<float*>(host + layout.raw),
                   with_unit ? reinterpret_cast<float*>(host + layout.unit) : nullptr);
     if (inputs == Inputs::scan && scan_query_fits_parameters(model_, queries_, shape_)) return {};
@@ -328,31 +354,72 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
                       stream_);
 }
 
+bool Shard::runs_beside(std::size_t slot) const {
+    return std::ranges::any_of(
+        slots_, [&](const SlotState& other) { return &other != &slots_[slot] && other.begun; });
+}
+
 /// Copies vectors while the next are written to the staging buffer, which holds the rest already.
 Status Shard::send_in_pieces(std::span<const PassQuery> queries, const InputLayout& layout,
-                             std::size_t slot) {
+                             std::size_t slot, const Stream& by) {
     slots_[slot].sent = true;
     const ShardBuffers::Slot& buffers = buffers_.slots[slot];
     std::byte* const host = buffers.input_staging.data();
     const auto copy = [&](std::size_t begin, std::size_t end) {
         return copy_async(buffers.input.data() + begin, static_cast<const std::byte*>(host) + begin,
-                          end - begin, stream_);
+                          end - begin, by);
     };
-    const std::size_t vector_bytes = model_.stride * sizeof(float);
-    for (std::size_t begin = 0; begin < queries.size(); begin += kCopyQueries) {
-        const auto piece = queries.subspan(begin, std::min(kCopyQueries, queries.size() - begin));
-        const std::size_t at = layout.raw + begin * vector_bytes;
-        write_vectors(piece, model_.stride, reinterpret_cast<float*>(host + at), nullptr);
-        if (Status done = copy(at, at + piece.size() * vector_bytes); !done) return done;
-    }
     if (Status done = copy(0, layout.raw); !done) return done;
-    return layout.end == layout.excluded ? Status() : copy(layout.excluded, layout.end);
+    if (layout.end != layout.excluded) {
+        if (Status done = copy(layout.excluded, layout.end); !done) return done;
+    }
+    const std::size_t vector_bytes = model_.stride * sizeof(float);
+    const std::size_t step = std::max<std::size_t>(kPieceBytes / vector_bytes, 1);
+    const std::size_t pieces = (queries.size() + step - 1) / step;
+    std::vector<std::atomic<bool>> written(pieces);
+    std::atomic<std::size_t> next = 0;
+    const auto write_next = [&] {
+        const std::size_t piece = next.fetch_add(1, std::memory_order_relaxed);
+        if (piece >= pieces) return false;
+        const std::size_t first = piece * step;
+        write_vectors(queries.subspan(first, std::min(step, queries.size() - first)), model_.stride,
+                      reinterpret_cast<float*>(host + layout.raw + first * vector_bytes), nullptr);
+        written[piece].store(true, std::memory_order_release);
+        return true;
+    };
+    const std::size_t at_once = std::max<std::size_t>(pieces / kMaxCopies, 1);
+    const auto copy_all = [&]() -> Status {
+        for (std::size_t piece = 0; piece < pieces; piece += at_once) {
+            const std::size_t last = std::min(piece + at_once, pieces);
+            for (std::size_t i = piece; i < last; ++i) {
+                while (!written[i].load(std::memory_order_acquire)) {
+                    if (!write_next()) std::this_thread::yield();
+                }
+            }
+            const std::size_t end = std::min(last * step, queries.size());
+            Status done =
+                copy(layout.raw + piece * step * vector_bytes, layout.raw + end * vector_bytes);
+            if (!done) return done;
+        }
+        return {};
+    };
+    if (writers_ == nullptr) return copy_all();
+    Status done;
+    writers_->run([&](unsigned worker) {
+        if (worker == 0) {
+            done = copy_all();
+        } else {
+            while (write_next()) {
+            }
+        }
+    });
+    return done;
 }
 
-Status Shard::start_bounded(const PassQuery& query, Estimate estimate) {
+Status Shard::start_bounded(std::span<const PassQuery> queries, Estimate estimate) {
     const bool by_plane = estimate == Estimate::plane;
     const Inputs inputs = by_plane ? Inputs::plane_scan : Inputs::scan;
-    if (Status sent = send(std::span(&query, 1), inputs); !sent) return sent;
+    if (Status sent = send(queries, inputs); !sent) return sent;
     std::uint32_t warps = 0;
     Status done = by_plane
                       ? check(launch_plane_scan(model_, queries_, work_, shape_, stream_.get()),

@@ -17,6 +17,7 @@
 #include "kernels/cuda/shard_buffers.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/planes/plane.hpp"
+#include "kernels/thread_pool.hpp"
 
 namespace gloved::kernels::cuda {
 
@@ -70,15 +71,19 @@ class Shard {
 
     /// Allocates the buffers for `rows` of `model`; `fill`, `fill_plane` and upload_vectors
     /// (upload.hpp) fill them. `timed`: whether to measure device_ms. With a plane, rows.first must
-    /// be a multiple of the plane's kGroupRows.
+    /// be a multiple of the plane's kGroupRows. `writers`, or nullptr, write the queries' vectors
+    /// for the device. Shards may share them.
     static Result<std::unique_ptr<Shard>> create(const format::Model& model, RowRange rows,
                                                  const DeviceFacts& device,
-                                                 const Residency& residency, bool timed);
+                                                 const Residency& residency, bool timed,
+                                                 ThreadPool* writers = nullptr);
 
     RowRange rows() const { return rows_; }
     int device() const { return device_; }
     const Stream& stream() const { return stream_; }
     std::size_t device_bytes() const { return cuda::device_bytes(sizes_); }
+    /// Maximum number of queries that share a scan of the plane.
+    std::size_t scan_capacity() const { return sizes_.scan_queries; }
     /// Maximum number of queries of a pass over the plane; 0: there is none.
     std::size_t plane_capacity() const { return sizes_.plane_pass; }
     /// Maximum number of queries of a pass over code tiles; 0: there is none.
@@ -93,8 +98,9 @@ class Shard {
     /// there, and waits. Call it after upload_vectors. `vectors`: if the vectors stay on the host,
     /// the address at which the device sees the model's.
     Status fill(const format::Model& model, const float* vectors = nullptr);
-    /// Copies this shard's groups of the model's plane to the device, and waits.
-    Status fill_plane(const planes::Plane& plane);
+    /// Copies this shard's groups of the model's plane to the device, and waits. `pin`: locks them
+    /// in memory meanwhile, if the driver allows it, which makes the copy faster.
+    Status fill_plane(const planes::Plane& plane, bool pin);
     bool holds_vectors() const { return sizes_.residency.vectors; }
     bool holds_int8_codes() const { return sizes_.int8_stride > 0; }
     /// Bytes of int8 codes in page-locked host memory.
@@ -105,8 +111,9 @@ class Shard {
     }
     std::uint32_t stride() const { return model_.stride; }
 
-    /// Finds the hits of one query.
-    Status start_bounded(const PassQuery& query, Estimate estimate);
+    /// Finds the hits of one query, or from the plane those of up to scan_capacity queries over all
+    /// rows. The sum of all their excluded rows is at most kMaxKPlusExcluded times their number.
+    Status start_bounded(std::span<const PassQuery> queries, Estimate estimate);
     /// Finds the hits of up to plane_capacity queries over all rows. For each, k is at most
     /// kMaxBatchHits, and k plus the number of excluded rows at most kMaxBatchKPlusExcluded.
     Status start_plane_pass(std::span<const PassQuery> queries);
@@ -149,8 +156,14 @@ class Shard {
     static constexpr std::size_t max_vectors() { return kMaxScoreVectors; }
 
   private:
-    Shard(RowRange rows, const DeviceFacts& device, const ShardSizes& sizes, bool timed)
-        : rows_(rows), device_(device.device), shape_(device.shape), sizes_(sizes), timed_(timed) {}
+    Shard(RowRange rows, const DeviceFacts& device, const ShardSizes& sizes, bool timed,
+          ThreadPool* writers)
+        : rows_(rows),
+          device_(device.device),
+          shape_(device.shape),
+          sizes_(sizes),
+          timed_(timed),
+          writers_(writers) {}
     /// Points `model_` and `work_` to the buffers.
     void describe_model(const format::Model& model);
     Status build_code_tiles();
@@ -167,10 +180,13 @@ class Shard {
         scan,        ///< raw and unit, unless scan_query_fits_parameters
         plane_scan,  ///< raw and digits, unless plane_query_fits_parameters
     };
-    /// Describes the queries and copies them to the device.
+    /// Describes the queries and copies them to the device. What is started on `stream_` then waits
+    /// for the copy.
     Status send(std::span<const PassQuery> queries, Inputs inputs, std::size_t slot = 0);
     Status send_in_pieces(std::span<const PassQuery> queries, const InputLayout& layout,
-                          std::size_t slot);
+                          std::size_t slot, const Stream& by);
+    /// Whether a pass in another slot is under way.
+    bool runs_beside(std::size_t slot) const;
     Status select(SelectSource source, std::uint32_t warps);
     DeviceQuery describe(const PassQuery& query, std::vector<std::uint32_t>& excluded) const;
 
@@ -179,12 +195,15 @@ class Shard {
     DeviceShape shape_;
     ShardSizes sizes_;
     bool timed_ = false;
+    ThreadPool* writers_ = nullptr;
 
     Stream stream_;
+    Stream copies_;  // of queries, while a pass runs
     /// A slot and its last pass.
     struct SlotState {
         Event begin;
         Event end;
+        Event copied;
         std::size_t hits_stride = kMaxHits;  // room for hits per query
         bool begun = false;                  // something was started since the last wait
         bool sent = false;  // the input staging buffer was used since the last wait

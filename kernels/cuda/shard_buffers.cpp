@@ -46,14 +46,14 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.tile_places, n.rows, n.code_pass > 0);
 
     entry(b.maxima, n.groups);
-    entry(b.floors, 1);
-    entry(b.warp_maxima, kMaxWarps);
-    entry(b.counters, kCounters);
-    entry(b.found, std::max<std::size_t>(kFoundCapacity, n.plane_pass * kBatchFound));
+    entry(b.floors, n.scan_queries);
+    entry(b.warp_maxima, n.scan_queries * kMaxWarps);
+    entry(b.counters, n.scan_queries * kCounters);
+    entry(b.found, std::max(n.scan_queries * kFoundCapacity, n.plane_pass * kBatchFound));
     entry(b.scores, n.rows);
     entry(b.denominators, n.rows);
-    entry(b.uppers, n.groups * kGroupRows, plane);
-    entry(b.warp_rows, kMaxWarps, plane);
+    entry(b.uppers, n.scan_queries * n.groups * kGroupRows, plane);
+    entry(b.warp_rows, n.scan_queries * kMaxWarps, plane);
     entry(b.plane_digits, n.plane_pass * n.digit_stride);
     entry(b.plane_facts, n.plane_pass);
     entry(b.int8_digits, n.plane_pass * 2 * n.int8_stride);
@@ -80,13 +80,13 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
     entry(b.few_done, kMaxCodePass, few);
     entry(b.host_scores, n.rows);
 
-    const std::size_t batch = std::max<std::size_t>({n.plane_pass, n.code_pass, 1});
+    const std::size_t batch = std::max({n.scan_queries, n.plane_pass, n.code_pass});
     for (ShardBuffers::Slot& slot : b.slots) {
         const bool used = &slot == &b.slots.front() || n.code_pass > 0;
         entry(slot.input, n.input, used);
         entry(slot.input_staging, n.input, used);
         entry(slot.answers, batch, used);
-        entry(slot.hits, std::max<std::size_t>(kMaxHits, batch * kMaxBatchHits), used);
+        entry(slot.hits, std::max(n.scan_queries * kMaxHits, batch * kMaxBatchHits), used);
     }
 }
 
@@ -120,11 +120,13 @@ ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t unco
         plane_pass = std::min(plane_pass_capacity(rows, width, shape), held.max_batch);
     if (int8_on_host || (held.vectors && held.int8_codes && plane_pass > 0))
         int8_stride = cuda::int8_stride(width);
+    // Where memory is scarce, each has the reads alone.
+    if (held.plane && held.vectors) scan_queries = kMaxScanQueries;
     digit_stride = rounded_up(dim, kDigitStep);
     keys = divided_up(plane.groups(), kPlaneSample);
-    const std::size_t batch = std::max<std::size_t>({plane_pass, code_pass, 1});
+    const std::size_t batch = std::max({scan_queries, plane_pass, code_pass});
     excluded = std::max(batch * kMaxBatchKPlusExcluded, kMinExcluded);
-    const std::size_t digit_bytes = plane.steps() * 2 * planes::kStepDims;
+    const std::size_t digit_bytes = scan_queries * plane.steps() * 2 * planes::kStepDims;
     input = std::max(InputLayout(kMaxScoreVectors, kMaxScoreVectors, 0, stride, excluded).end,
                      InputLayout(batch, 0, digit_bytes, stride, excluded).end);
 }

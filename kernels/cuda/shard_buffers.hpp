@@ -56,6 +56,7 @@ struct ShardSizes {
     planes::PlaneShape plane;
     std::size_t stride = 0;        ///< floats of a vector, with padding
     std::size_t groups = 0;        ///< groups of kGroupRows rows
+    std::size_t scan_queries = 1;  ///< maximum number of queries that share a scan of the plane
     std::size_t plane_pass = 0;    ///< maximum number of queries of a pass over the plane
     std::size_t code_pass = 0;     ///< of a pass over code tiles
     std::size_t places = 0;        ///< rows with a place in the code tiles

@@ -366,15 +366,15 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     in_range.filter.rows = kernels::RowRange{3, 17};
     EXPECT_EQ(pass_of(in_range), "plane");
     // Two whole passes, and what is too little for one.
-    std::vector<Query> queries(83, nearest(model, 5));
+    std::vector<Query> queries(82, nearest(model, 5));
     fake_cuda::arm({});
     for (const Answer& answer : run_all(*engine, queries)) {
         EXPECT_EQ(answer.certificate.pass, Pass::plane);
         EXPECT_LT(answer.certificate.rescored, model.rows() / 10);
     }
     EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 2U);
-    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 3U);
-    // What wants more than such a pass gives is answered alone.
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 1U);
+    // What wants more than such a pass gives is answered without it.
     queries.assign(10, nearest(model, 5, kernels::cuda::kMaxBatchHits));
     queries[3].k += 1;
     queries[5].excluded.resize(kernels::cuda::kMaxBatchKPlusExcluded - queries[5].k);
@@ -384,7 +384,7 @@ TEST_F(CudaHost, TheWaysThroughAPlaneAreTheOnesMeant) {
     fake_cuda::arm({});
     (void)run_all(*engine, queries);
     EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 1U);
-    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 2U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 1U);
 }
 
 TEST_F(CudaHost, TheWaysThroughCodeTilesAreTheOnesMeant) {
@@ -394,8 +394,8 @@ TEST_F(CudaHost, TheWaysThroughCodeTilesAreTheOnesMeant) {
     const auto engine = require_engine("cuda", model, options);
     EXPECT_EQ(facts_of(*engine).int8_pass_queries, 40U);
     EXPECT_EQ(facts_of(*engine).plane_pass_queries, 0U);
-    // One query by the plane, many by the tiles: two whole passes, and what is too little for one.
-    const std::vector<Query> queries(83, nearest(model, 5));
+    // Many by the tiles, two whole passes, and what is too little for one by a scan of the plane.
+    const std::vector<Query> queries(82, nearest(model, 5));
     const std::vector<Hit> wanted = oracle_nearest(model, 5);
     fake_cuda::arm({});
     const auto answers = run_all(*engine, queries);
@@ -409,12 +409,46 @@ TEST_F(CudaHost, TheWaysThroughCodeTilesAreTheOnesMeant) {
                   model.rows() * model.dim() + certificate.rescored * model.dim() * sizeof(float));
     }
     EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), 2U);
-    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 3U);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 1U);
     EXPECT_EQ(fake_cuda::count_of("launch_plane_pass"), 0U);
     // No more copies and waits than the passes need.
-    EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 2U);
+    EXPECT_EQ(fake_cuda::count_of("cudaMemcpyAsync"), 3U);
     EXPECT_EQ(fake_cuda::count_of("cudaEventSynchronize"), 2U);
-    EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 3U);
+    EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
+}
+
+/// Two queries share the reads of the plane, but one of a range reads its rows alone.
+TEST_F(CudaHost, AFewQueriesShareAScan) {
+    const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
+    EngineOptions options;
+    options.planes_always = true;
+    const auto engine = require_engine("cuda", model, options);
+    for (std::size_t count = 1; count <= kernels::cuda::kMaxScanQueries; ++count) {
+        std::vector<Query> queries;
+        for (std::size_t i = 0; i < count; ++i) {
+            queries.push_back(nearest(model, static_cast<Row>(5 + i), 10 * i + 1));
+            queries.back().excluded = {static_cast<Row>(5 + i), static_cast<Row>(17 * i)};
+        }
+        queries.back().filter.rank_below = 9000;
+        fake_cuda::arm({});
+        const auto answers = run_all(*engine, queries);
+        EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 1U);
+        EXPECT_EQ(fake_cuda::count_of("launch_select"), 1U);
+        EXPECT_EQ(fake_cuda::count_of("cudaStreamSynchronize"), 1U);
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto& vector = std::get<kernels::Cosine>(queries[i].kind).vector.values;
+            expect_identical(answers[i].hits,
+                             oracle_answer(model, queries[i], oracle_scores(model, vector)),
+                             std::to_string(i) + " of " + std::to_string(count));
+            EXPECT_EQ(answers[i].certificate.pass, Pass::plane);
+            EXPECT_LT(answers[i].certificate.rescored, model.rows() / 10);
+        }
+    }
+    std::vector<Query> queries(3, nearest(model, 5));
+    queries[1].filter.rows = kernels::RowRange{3, 9000};
+    fake_cuda::arm({});
+    (void)run_all(*engine, queries);
+    EXPECT_EQ(fake_cuda::count_of("launch_plane_scan"), 2U);
 }
 
 /// A device that holds codes of one byte alone answers every query by them.
@@ -755,7 +789,8 @@ TEST_F(CudaHost, UploadsModelsOfSeveralPieces) {
             options.devices = {0, 1, 0};
             options.pin = pin;
             const auto engine = require_engine("cuda", model, options);
-            EXPECT_EQ(fake_cuda::count_of("cudaHostRegister"), pin ? 3U : 0U);
+            // Three pieces of the vectors, and the planes of three shards.
+            EXPECT_EQ(fake_cuda::count_of("cudaHostRegister"), pin ? 6U : 0U);
             EXPECT_EQ(fake_cuda::live().registrations, 0U);
             for (const Row row : {0U, 2999U, 3000U, 4096U, 6000U, 8191U, 8999U}) {
                 expect_identical(run_one(*engine, nearest(model, row, 3)).hits,
@@ -804,7 +839,8 @@ TEST_F(CudaHost, ReadsEveryDeviceItIsGiven) {
     options.all_devices = true;
     {
         const auto engine = require_engine("cuda", model, options);
-        EXPECT_EQ(fake_cuda::live().streams, 4U);
+        // Each has one for passes and one for copies beside them.
+        EXPECT_EQ(fake_cuda::live().streams, 8U);
         expect_identical(run_one(*engine, nearest(model, 0)).hits, oracle_nearest(model, 0),
                          "four devices");
         EXPECT_EQ(engine->kind(), EngineKind::cuda);

@@ -151,15 +151,18 @@ void expect_the_passes_meant(const format::Model& model, Pass batches) {
             expect_identical(answers[i].hits,
                              oracle_answer(model, query, oracle_scores(model, values)),
                              "query " + std::to_string(first + i));
-            EXPECT_EQ(answers[i].certificate.pass, answers.size() > 1 ? batches : Pass::plane)
+            EXPECT_EQ(answers[i].certificate.pass,
+                      answers.size() > kernels::cuda::kMaxScanQueries ? batches : Pass::plane)
                 << first + i;
             EXPECT_LE(answers[i].certificate.rescored, model.rows()) << first + i;
         }
     };
     for (const std::size_t size :
-         {std::size_t{4}, std::size_t{31}, std::size_t{65}, std::size_t{128}, queries.size()}) {
+         {std::size_t{3}, std::size_t{31}, std::size_t{65}, std::size_t{128}, queries.size()}) {
         check(run_all(*engine, std::span(queries).last(size)), queries.size() - size);
     }
+    for (std::size_t i = 0; i < 60; i += 2)
+        check(run_all(*engine, std::span(queries).subspan(i, 2)), i);
     for (std::size_t i = 0; i < 40; ++i)
         check(run_all(*engine, std::span(queries).subspan(i, 1)), i);
 }
@@ -196,7 +199,7 @@ std::unique_ptr<kernels::cuda::Shard> shard_on_processors(const format::Model& m
     require(kernels::cuda::upload_vectors(model, shards, false, {}));
     require(shards[0]->fill(model));
     kernels::ThreadPool pool(1);
-    require(shards[0]->fill_plane(kernels::planes::Plane(model, pool)));
+    require(shards[0]->fill_plane(kernels::planes::Plane(model, pool), true));
     return std::move(shards[0]);
 }
 

@@ -137,7 +137,8 @@ struct PassQueries {
           all_rows(of.all_rows) {
         launch.require(of.count <= most, "more queries than a pass takes");
         const std::size_t floats = std::size_t{of.count} * model.stride;
-        const std::size_t digit_bytes = reads == Reads::raw_and_digits ? digit_bytes_of(model) : 0;
+        const std::size_t digit_bytes =
+            reads == Reads::raw_and_digits ? of.count * digit_bytes_of(model) : 0;
         if (from_host) {
             take(of.host, floats, reads, digit_bytes);
             return;
@@ -157,13 +158,13 @@ struct PassQueries {
         return raw.data() + std::size_t{query} * stride;
     }
 
-    /// The digits of the one query, (steps * 8), zeros behind dim.
-    std::vector<std::int32_t> whole_digits() const {
+    /// The digits of a query, (steps * 8), zeros behind dim.
+    std::vector<std::int32_t> whole_digits(std::uint32_t query) const {
         std::vector<std::int32_t> whole;
-        for (std::size_t i = 0; i < digits.size() / 2; ++i) {
-            const std::int8_t* const step = digits.data() +
-                                            i / planes::kStepDims * 2 * planes::kStepDims +
-                                            i % planes::kStepDims;
+        const auto own = digits.subspan(digits.size() / count * query, digits.size() / count);
+        for (std::size_t i = 0; i < own.size() / 2; ++i) {
+            const std::int8_t* const step =
+                own.data() + i / planes::kStepDims * 2 * planes::kStepDims + i % planes::kStepDims;
             whole.push_back(128 * step[0] + step[planes::kStepDims]);
         }
         return whole;
@@ -678,23 +679,26 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
                               cudaStream_t stream) {
     const Launch launch(__func__, stream);
     if (launch.failed()) return launch.code();
-    launch.require(queries.count == 1, "takes one query");
+    launch.require(queries.count == 1 || queries.all_rows, "queries of some rows only");
     launch.require(plane_serves(model, queries.max_k_plus_excluded, shape),
                    "a query that plane_serves denies");
     check_shape(launch, shape);
     const Shard shard(launch, model, Vectors::anywhere);
     const PlaneRows plane(launch, model);
     const PassQueries pass(launch, queries, model, plane_query_fits_parameters(model, queries),
-                           Reads::raw_and_digits);
-    const auto uppers =
-        launch.device(work.uppers, std::size_t{model.groups} * kGroupRows, "uppers");
-    const auto floors = launch.device(work.floors, 1, "floors");
-    const auto warp_maxima = launch.device(work.warp_maxima, kMaxWarps, "warp_maxima");
-    const auto warp_rows = launch.device(work.warp_rows, kMaxWarps, "warp_rows");
-    return launch.run([=] {
-        pass.check(shard);
-        const DeviceQuery& query = pass.queries[0];
-        const std::vector<std::int32_t> digits = pass.whole_digits();
+                           Reads::raw_and_digits, kMaxScanQueries);
+    const std::size_t padded = std::size_t{model.groups} * kGroupRows;
+    const std::size_t count = queries.count;
+    const auto all_uppers = launch.device(work.uppers, count * padded, "uppers");
+    const auto floors = launch.device(work.floors, count, "floors");
+    const auto all_maxima = launch.device(work.warp_maxima, count * kMaxWarps, "warp_maxima");
+    const auto all_rows = launch.device(work.warp_rows, count * kMaxWarps, "warp_rows");
+    const auto scan = [=](std::uint32_t q) {
+        const auto uppers = all_uppers.subspan(q * padded, padded);
+        const auto warp_maxima = all_maxima.subspan(q * kMaxWarps, kMaxWarps);
+        const auto warp_rows = all_rows.subspan(q * kMaxWarps, kMaxWarps);
+        const DeviceQuery& query = pass.queries[q];
+        const std::vector<std::int32_t> digits = pass.whole_digits(q);
         std::int32_t centre = 0;
         for (std::size_t i = 0; i < digits.size(); ++i) {
             centre += planes::kTopLevel * digits[i];
@@ -720,7 +724,11 @@ cudaError_t launch_plane_scan(const DeviceModel& model, const DeviceQueries& que
             warp_maxima[warp] = best[warp].estimate;
             warp_rows[warp] = best[warp].row;
         }
-        floors[0] = floor_of_candidates(shard, query, pass.raw_of(0), best);
+        floors[q] = floor_of_candidates(shard, query, pass.raw_of(q), best);
+    };
+    return launch.run([=] {
+        pass.check(shard);
+        for (std::uint32_t q = 0; q < pass.count; ++q) scan(q);
     });
 }
 
@@ -1081,36 +1089,37 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
     const PassQueries pass(launch, queries, model, by_parameters,
                            by_int8  ? Reads::raw_and_digits
                            : by_row ? Reads::raw
-                                    : Reads::raw_and_unit);
-    launch.require(queries.count == 1, "takes one query");
+                                    : Reads::raw_and_unit,
+                           by_row ? kMaxScanQueries : 1);
     launch.require(warps <= kMaxWarps && (source != SelectSource::warp_maxima || warps > 0),
                    "warps of no launch_scan");
     const auto maxima = launch.device(work.maxima, model.groups, "maxima");
     const auto warp_maxima = launch.device(work.warp_maxima, kMaxWarps, "warp_maxima");
-    const auto uppers =
-        by_row ? launch.device(work.uppers, std::size_t{model.groups} * kGroupRows, "uppers")
-               : std::span<float>();
-    const auto floors = launch.device(work.floors, 1, "floors");
-    const auto counters = launch.device(work.counters, kCounters, "counters");
-    const auto found = launch.device(work.found, kFoundCapacity, "found");
+    const std::size_t padded = std::size_t{model.groups} * kGroupRows;
+    const std::size_t count = queries.count;
+    const auto all_uppers =
+        by_row ? launch.device(work.uppers, count * padded, "uppers") : std::span<float>();
+    const auto floors = launch.device(work.floors, count, "floors");
+    const auto counters = launch.device(work.counters, count * kCounters, "counters");
+    const auto all_found = launch.device(work.found, count * kFoundCapacity, "found");
     const auto scores =
         stored ? launch.device(work.scores, model.rows, "scores") : std::span<double>();
-    const auto answers = launch.pinned(work.answers, 1, "answers");
-    const auto hits = launch.pinned(work.hits, kMaxHits, "hits");
+    const auto answers = launch.pinned(work.answers, count, "answers");
+    const auto all_hits = launch.pinned(work.hits, count * kMaxHits, "hits");
     const bool by_warps =
         source == SelectSource::warp_maxima && queries.max_k_plus_excluded * kWarpsPerRow <= warps;
-    return launch.run([=] {
-        pass.check(shard);
-        check_idle(counters.first(kCounters));
-        const DeviceQuery& query = pass.queries[0];
+    const auto select = [=](std::uint32_t q) {
+        const auto uppers = by_row ? all_uppers.subspan(q * padded, padded) : all_uppers;
+        const auto found = all_found.subspan(q * kFoundCapacity, kFoundCapacity);
+        const DeviceQuery& query = pass.queries[q];
         if (query.k == 0 || query.k > kMaxHits) misuse("k is 0 or beyond kMaxHits");
         if (query.k_plus_excluded > kMaxKPlusExcluded)
             misuse("k and excluded rows are beyond kMaxKPlusExcluded");
         const double floor =
-            by_row ? floors[0] : floor_of(query, by_warps ? warp_maxima.first(warps) : maxima);
+            by_row ? floors[q] : floor_of(query, by_warps ? warp_maxima.first(warps) : maxima);
         if (std::isnan(floor)) misuse("a floor that is not a number");
-        floors[0] = floor;
-        DeviceAnswer& answer = answers[0];
+        floors[q] = floor;
+        DeviceAnswer& answer = answers[q];
         answer.floor = floor;
         answer.found = 0;
         answer.rescored = answer.survivors = 0;
@@ -1119,7 +1128,7 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
             if (!admits(query, shard, row) || contains(excluded, row)) return;
             const double score = stored
                                      ? scores[row]
-                                     : canonical_score(pass.raw.data(), query.norm, shard.row(row),
+                                     : canonical_score(pass.raw_of(q), query.norm, shard.row(row),
                                                        shard.norms[row], shard.model.dim);
             ++answer.rescored;
             ++answer.survivors;
@@ -1129,7 +1138,8 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
         };
         const planes::Int8Cutoff int8_cutoff =
             planes::int8_cutoff(query.digits, floor, shard.model.dim);
-        const std::vector<std::int32_t> digits = pass.whole_digits();
+        const std::vector<std::int32_t> digits =
+            by_int8 ? pass.whole_digits(q) : std::vector<std::int32_t>();
         // As the maxima of stored scores are rounded: what they are compared with must not be
         // above it.
         const float cutoff = rounded_down(by_row ? floor : floor - query.error);
@@ -1150,7 +1160,12 @@ cudaError_t launch_select(const DeviceModel& model, const DeviceQueries& queries
                 misuse("an uncovered row with an inverse norm");
             consider(row);
         }
-        rank(query, found, answer, hits);
+        rank(query, found, answer, all_hits.subspan(q * kMaxHits, kMaxHits));
+    };
+    return launch.run([=] {
+        pass.check(shard);
+        check_idle(counters.first(count * kCounters));
+        for (std::uint32_t q = 0; q < pass.count; ++q) select(q);
     });
 }
 
