@@ -85,10 +85,11 @@ Result<int> serve(Settings& settings) {
     const std::string address = listening->address();
     const auto loader = [&settings, is_first = true](const daemon::ModelSetting& setting,
                                                      bool verify) mutable {
+        auto loaded = daemon::load_model(setting, settings, verify);
         // On the loader's thread: a driver that hangs must not keep the daemon from stopping.
         if (std::exchange(is_first, false) && !settings.engine)
             settings.missing_engines = daemon::missing_engines();
-        return daemon::load_model(setting, settings, verify);
+        return loaded;
     };
     daemon::Server server(settings, loader, *std::move(listening));
     const bool served = server.run([&address] {

@@ -48,7 +48,8 @@ struct OpenedModel {
 };
 
 Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& settings, bool verify) {
-    // A GPU's driver takes longer to start than a model to open.
+    // A GPU's driver takes longer to start than a model to open. (Even if that fails, this waits
+    // for the driver.)
     auto choice = std::async(std::launch::async, kernels::choose_engine, settings.engine);
     auto opened = format::Model::open(setting.path);
     if (!opened) return opened.error();

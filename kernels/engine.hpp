@@ -134,10 +134,10 @@ struct GpuFacts {
     std::size_t int8_pass_queries = 0;   ///< the same of a pass over int8 codes
     bool holds_vectors = false;          ///< in device memory
     bool holds_plane = false;
-    bool upload_pinned = false;  ///< the mapped model was page-locked while it was copied
+    bool upload_pinned = false;  ///< the vectors were page-locked while they were copied
     double driver_ms = 0;        ///< starting the driver
     double context_ms = 0;       ///< creating contexts and loading kernels
-    double pin_ms = 0;           ///< page-locking the mapped model, within upload_ms
+    double pin_ms = 0;           ///< page-locking the vectors, within upload_ms
     double upload_ms = 0;        ///< copying the vectors
     double plane_ms = 0;         ///< building the plane if the model stores none
     double prepare_ms = 0;       ///< allocating, and computing what the GPUs hold besides vectors

@@ -31,8 +31,8 @@ struct EngineOptions {
     /// from page-locked host memory.
     std::size_t gpu_memory_bytes = 0;
     bool all_devices = false;  ///< cuda: use every device, whatever `devices` says
-    /// cuda: whether to page-lock the mapped model while it is copied. If the driver refuses, it is
-    /// copied all the same, more slowly.
+    /// cuda: whether to page-lock vectors and plane while they are copied. If the driver refuses,
+    /// they are copied all the same, more slowly.
     bool pin = true;
     /// cuda: measure Certificate::device_ms, which costs some microseconds per pass.
     bool time_device = false;

@@ -5,7 +5,8 @@
 // first threshold. Then an eighth of the tiles, whose rows raise the threshold, and then the rest.
 // All this is known from the sums of integers. No vector is read before the end, when each row that
 // was listed is compared by its own bounds, and the few that reach the last threshold are scored
-// canonically. docs/certified-search.md has the proof (§9).
+// canonically; where they are not so few, first the best, whose scores raise the threshold once
+// more. docs/certified-search.md has the proof (§9).
 #include "kernels/cuda/code_pass.cuh"
 #include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/device_math.cuh"

@@ -20,6 +20,8 @@
 #include "common/error_with.hpp"
 #include "kernels/bounds.hpp"
 #include "kernels/canonical.hpp"
+#include "kernels/cuda/code_pass.cuh"
+#include "kernels/cuda/code_tiles.hpp"
 #include "kernels/cuda/engine_plan.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/runtime.hpp"
@@ -36,17 +38,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Fewest queries of a pass of many, where they could not share a scan of the plane instead.
+/// Fewest queries of a pass of many, unless up to scan_capacity_ queries share a scan of the plane
+/// and more of them pass over code tiles.
 constexpr std::size_t kMinBatch = 4;
 /// Fewest queries of a run for which those of a range of rows share the pass of the others. A pass
 /// of their own reads these rows alone.
 constexpr std::size_t kMinBatchOfRanges = 16;
-/// Threads that write the queries' vectors for the device, and the smallest dim with which they
-/// have enough to write: one thread writes no faster than the bus takes it.
+/// Threads that write the queries' vectors for the device. From this dim on a batch's vectors take
+/// one thread longer to write than several to be woken.
 constexpr unsigned kWriters = 8;
 constexpr std::size_t kMinWritersDim = 1024;
-/// Panels of a pass over code tiles are this many queries.
-constexpr std::size_t kPanelQueries = 256;
+/// Queries of a panel of a pass over code tiles.
+constexpr std::size_t kPanelQueries = std::size_t{CodeGrid::kWarpgroups} * kCodeBlockQueries;
 /// Fewest bytes of vectors on a device for which the plane is faster for one query. A pass over the
 /// plane takes longer to begin and to end than one over vectors (docs/performance-history.md).
 constexpr std::size_t kMinPlaneBytes = std::size_t{128} << 20;
@@ -160,18 +163,18 @@ class CudaEngine final : public Engine {
     std::size_t batch_capacity() const {
         return code_capacity_ > 0 ? code_capacity_ : plane_capacity_;
     }
-    /// Number of queries of each such pass in a run of that many. With vectors as long as these,
-    /// one pass would begin when all are written; two let the second half be written meanwhile.
+    /// Maximum number of queries of each such pass in a run of that many. One pass over long
+    /// vectors would begin when all are written; of two, the second's are written during the first.
     std::size_t pass_queries(std::size_t queries) const {
-        const bool halves = model_.dim() >= kMinWritersDim && code_capacity_ > 0 &&
-                            queries > 2 * kPanelQueries && queries <= code_capacity_;
-        if (!halves) return batch_capacity();
-        return (queries / 2 + kPanelQueries - 1) / kPanelQueries * kPanelQueries;
+        const bool two = model_.dim() >= kMinWritersDim && code_capacity_ > 0 &&
+                         queries > 3 * kPanelQueries && queries <= code_capacity_;
+        return two ? 2 * kPanelQueries : batch_capacity();
     }
     /// Fewest queries of such a pass. Where the device holds nothing else, one.
     std::size_t min_batch() const {
         if (!holds_vectors() && !plan_.residency.plane) return 1;
-        return prefers_plane_ && scan_capacity_ > 1 ? scan_capacity_ + 1 : kMinBatch;
+        const bool shares = prefers_plane_ && code_capacity_ > 0 && scan_capacity_ > 1;
+        return shares ? scan_capacity_ + 1 : kMinBatch;
     }
     /// Whether a pass of many can answer the task in a run of that many.
     bool batch_serves(const Task& task, std::size_t queries) const {

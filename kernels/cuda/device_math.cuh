@@ -44,7 +44,7 @@ __device__ inline double sum_of_team(double sum) {
 
 /// Asks for the memory at an address of the device, so that a later load finds it in the L2 cache.
 __device__ inline void prefetch(const float* address) {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(address)));
 }
 
 /// The canonical dot product of `a` and `b`, computed by a team; each of its threads gets the

@@ -286,8 +286,9 @@ struct FewWorkspace {
     std::uint32_t* done = nullptr;    ///< (kMaxCodePass) blocks that have ended, 0 between passes
 };
 
-/// Intermediate results of a pass, and its answers. With `count`: for each query of
-/// launch_plane_scan and the launch_select after it, up to kMaxScanQueries; otherwise count is 1.
+/// Intermediate results of a pass, and its answers. `count` is the number of its queries: 1, or in
+/// launch_plane_scan and the launch_select after it up to kMaxScanQueries, or more for `found` and
+/// `answers` in passes of many queries.
 struct Workspace {
     float* maxima = nullptr;       ///< (groups) device
     double* floors = nullptr;      ///< (count) device

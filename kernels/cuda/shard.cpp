@@ -19,9 +19,9 @@ namespace gloved::kernels::cuda {
 namespace {
 
 constexpr int kOldestCapability = 75;
-/// Bytes of queries' vectors that a thread writes at once, and about the number of copies in which
-/// all go to the device, where they are many: the bus takes some while the next are written, and to
-/// start a copy takes some microseconds.
+/// Bytes of queries' vectors that a thread writes at once, and the maximum number of copies in
+/// which all go to the device: the bus takes some while the next are written, and to start a copy
+/// takes some microseconds.
 constexpr std::size_t kPieceBytes = std::size_t{300} << 10;
 constexpr std::size_t kMaxCopies = 8;
 
@@ -387,7 +387,7 @@ Status Shard::send_in_pieces(std::span<const PassQuery> queries, const InputLayo
         written[piece].store(true, std::memory_order_release);
         return true;
     };
-    const std::size_t at_once = std::max<std::size_t>(pieces / kMaxCopies, 1);
+    const std::size_t at_once = (pieces + kMaxCopies - 1) / kMaxCopies;
     const auto copy_all = [&]() -> Status {
         for (std::size_t piece = 0; piece < pieces; piece += at_once) {
             const std::size_t last = std::min(piece + at_once, pieces);

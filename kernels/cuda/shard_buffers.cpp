@@ -120,7 +120,7 @@ ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t unco
         plane_pass = std::min(plane_pass_capacity(rows, width, shape), held.max_batch);
     if (int8_on_host || (held.vectors && held.int8_codes && plane_pass > 0))
         int8_stride = cuda::int8_stride(width);
-    // Where memory is scarce, each has the reads alone.
+    // Without room for vectors there is none for more bounds.
     if (held.plane && held.vectors) scan_queries = kMaxScanQueries;
     digit_stride = rounded_up(dim, kDigitStep);
     keys = divided_up(plane.groups(), kPlaneSample);

@@ -468,6 +468,56 @@ TEST_F(CudaHost, TilesAloneAnswerSingleQueriesToo) {
     EXPECT_EQ(run_one(*engine, nearest(model, 5, 129)).certificate.pass, Pass::float64);
 }
 
+/// Long vectors are written by several threads and copied in pieces, and while a pass runs, on a
+/// stream of their own.
+TEST_F(CudaHost, LongQueriesAreCopiedBesideThePassBefore) {
+    const auto model = make_model(dir_ / "model", random_entries(300, 4096, 3));
+    std::vector<Query> queries;
+    for (Row row = 0; row < 250; ++row) queries.push_back(nearest(model, row, 3));
+    for (const bool lazy : {false, true}) {
+        Settings settings;
+        settings.lazy = lazy;
+        settings.plane_pass_capacity = 100;
+        fake_cuda::reset(settings);
+        EngineOptions options;
+        options.planes_always = true;
+        const auto engine = require_engine("cuda", model, options);
+        fake_cuda::arm({});
+        const auto answers = run_all(*engine, queries);
+        EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), 3U);
+        EXPECT_EQ(fake_cuda::count_of("cudaStreamWaitEvent"), 2U);
+        for (Row row = 0; row < 250; row += 7)
+            expect_identical(answers[row].hits, oracle_nearest(model, row, 3), "long queries");
+    }
+}
+
+/// So that half of the vectors are written while a pass runs.
+TEST_F(CudaHost, ABatchOfLongQueriesIsTwoPasses) {
+    Settings settings;
+    settings.plane_pass_capacity = 1024;
+    fake_cuda::reset(settings);
+    const auto model = make_model(dir_ / "model", random_entries(60, 1024, 3));
+    EngineOptions options;
+    options.planes_always = true;
+    const auto engine = require_engine("cuda", model, options);
+    struct Case {
+        std::size_t queries;
+        std::uint64_t passes;
+    };
+    for (const auto& [count, passes] : {Case{768, 1}, {769, 2}, {1024, 2}, {1027, 2}}) {
+        std::vector<Query> queries;
+        for (std::size_t i = 0; i < count; ++i)
+            queries.push_back(nearest(model, static_cast<Row>(i % 60)));
+        fake_cuda::arm({});
+        const auto answers = run_all(*engine, queries);
+        EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), passes) << count;
+        for (std::size_t i = 0; i < count; i += 85) {
+            expect_identical(answers[i].hits, oracle_nearest(model, static_cast<Row>(i % 60)),
+                             "query " + std::to_string(i));
+        }
+    }
+}
+
 /// Where a query's lists overflow, it is answered alone.
 TEST_F(CudaHost, WhatOverflowsACodePassIsAnsweredAlone) {
     auto entries = random_entries(8000, 20, 3);

@@ -179,6 +179,32 @@ TEST(GpuTilePasses, AreTheOnesMeant) {
     expect_the_passes_meant(make_model(dir / "model", random_entries(50000, 64, 3)), Pass::int8);
 }
 
+/// Vectors of which several threads write a batch's, in two passes, each beside the one before.
+TEST(GpuTilePasses, LongQueriesAreCopiedBesideThePassBefore) {
+    if (no_device()) GTEST_SKIP() << kNoDevice;
+    const TempDir dir;
+    const auto model = make_model(dir / "model", random_entries(3000, 1030, 3));
+    kernels::EngineOptions options;
+    options.planes_always = true;
+    const auto engine = require_engine("cuda", model, options);
+    std::vector<Query> queries;
+    for (Row row = 0; row < 2500; ++row) {
+        const auto vector = model.vector(row);
+        queries.push_back(
+            {kernels::Cosine{vector_of({vector.begin(), vector.end()})}, 5, {row}, {}});
+    }
+    for (const std::size_t size : {std::size_t{769}, std::size_t{1024}, queries.size()}) {
+        const auto answers = run_all(*engine, std::span(queries).first(size));
+        for (std::size_t i = 0; i < size; i += 17) {
+            const auto& values = std::get<kernels::Cosine>(queries[i].kind).vector.values;
+            expect_identical(answers[i].hits,
+                             oracle_answer(model, queries[i], oracle_scores(model, values)),
+                             "query " + std::to_string(i) + " of " + std::to_string(size));
+            EXPECT_EQ(answers[i].certificate.pass, Pass::int8) << i;
+        }
+    }
+}
+
 /// A shard of the whole model, with its plane, on a device as if that had `processors` of them.
 std::unique_ptr<kernels::cuda::Shard> shard_on_processors(const format::Model& model,
                                                           int processors, bool code_tiles = false,

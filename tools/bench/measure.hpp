@@ -22,7 +22,8 @@ struct Contender {
                                                        ///< be empty
     std::function<Status()> run{};                     ///< timed
     std::function<double()> device_ms{};  ///< the last run's time on the GPU; may be empty
-    std::function<void()> finish{};       ///< called after each run, not timed; may be empty
+    std::function<void()> finish{};       ///< called after each run that succeeds, not timed, and
+                                          ///< before device_ms; may be empty
 };
 
 /// A contender's times, one per round.
