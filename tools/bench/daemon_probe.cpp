@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cstdlib>
@@ -13,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -21,8 +19,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -31,9 +27,9 @@
 #include "common/files.hpp"
 #include "common/format/layout.hpp"
 #include "common/process_memory.hpp"
-#include "common/wire/line_splitter.hpp"
 #include "common/wire/reply.hpp"
 #include "kernels/thread_pool.hpp"
+#include "tools/bench/connection.hpp"
 #include "tools/bench/words.hpp"
 
 namespace gloved::bench {
@@ -43,90 +39,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kConnectEvery = std::chrono::microseconds(500);
 constexpr auto kTimeout = std::chrono::seconds(60);
-constexpr std::size_t kMaxReplyLineBytes = 1 << 20;
 constexpr std::size_t kTurn = 500;
 constexpr const char* kListeningMessage = "listening on";  // in the daemon's log
-
-/// One connection. Waits at most kTimeout for anything.
-class Connection {
-  public:
-    /// Returns nothing if no daemon listens at `path`.
-    static std::optional<Connection> open(const std::string& path) {
-        sockaddr_un address{};
-        address.sun_family = AF_UNIX;
-        if (path.size() >= sizeof address.sun_path) return std::nullopt;
-        std::memcpy(address.sun_path, path.data(), path.size());
-        UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        if (!fd ||
-            ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-            return std::nullopt;
-        const timeval patience{std::chrono::seconds(kTimeout).count(), 0};
-        ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-        ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-        return Connection(std::move(fd));
-    }
-
-    Status send(std::string_view bytes) {
-        while (!bytes.empty()) {
-            const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-            if (sent < 0) return lost("cannot send", errno);
-            bytes.remove_prefix(static_cast<std::size_t>(sent));
-        }
-        return {};
-    }
-
-    /// Reads one reply and returns the daemon's own milliseconds. An ERR is an error.
-    Result<double> skip_reply() {
-        const auto first = line();
-        if (!first) return first.error();
-        const auto status = wire::parse_status_line(*first);
-        if (!status) return status.error();
-        if (!status->ok) {
-            return error_with(ErrorCode::unavailable, "the daemon answers {}: {}", status->code,
-                              status->message);
-        }
-        for (std::size_t left = status->lines; left > 0; --left) {
-            if (const auto skipped = line(); !skipped) return skipped.error();
-        }
-        const std::string_view text = status->field("us");
-        std::uint64_t us = 0;
-        if (std::from_chars(text.data(), text.data() + text.size(), us).ec != std::errc{}) {
-            return Error{ErrorCode::unavailable, "the daemon does not say how long it took"};
-        }
-        return static_cast<double>(us) / 1000;
-    }
-
-    Result<double> ask(std::string_view request) {
-        if (Status sent = send(request); !sent) return sent.error();
-        return skip_reply();
-    }
-
-  private:
-    explicit Connection(UniqueFd fd) : fd_(std::move(fd)) {}
-
-    static Error lost(std::string_view what, int reason) {
-        if (reason == EINTR) return Error{ErrorCode::interrupted, "interrupted"};
-        return system_error("the daemon's socket", what, reason);
-    }
-
-    /// Valid until the next call.
-    Result<std::string_view> line() {
-        while (true) {
-            if (const auto whole = received_.next()) return *whole;
-            std::array<char, 65536> buffer;
-            const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
-            if (got < 0) return lost("no answer", errno);
-            if (got == 0 || received_.too_long()) {
-                return Error{ErrorCode::unavailable,
-                             "the daemon closed the connection in the middle of a reply"};
-            }
-            received_.append({buffer.data(), static_cast<std::size_t>(got)});
-        }
-    }
-
-    UniqueFd fd_;
-    wire::LineSplitter received_{kMaxReplyLineBytes};
-};
 
 /// Waits for each number of microseconds that it receives, then answers with a byte. The destructor
 /// ends its thread.
@@ -349,7 +263,7 @@ Status measure_starts(const format::Model& model, const DaemonOptions& options, 
              auto started = start_and_connect(model, options, connection);
              if (!started) return started.error();
              daemon.emplace(*std::move(started));
-             const auto answered = connection->ask(request);
+             const auto answered = connection->time(request);
              return answered ? Status() : answered.error();
          }},
     }};
@@ -376,7 +290,7 @@ Status measure_singles(const Daemon& daemon, Connection& connection, const Daemo
             i < kQueriesBeforeMemory && i % (kQueriesBeforeMemory / kLargeQueries) == 0;
         const std::string request = requests.next(large ? kLargeK : options.k);
         Result<double> inside = 0.0;
-        const double ms = time_ms([&] { inside = connection.ask(request); });
+        const double ms = time_ms([&] { inside = connection.time(request); });
         if (!inside) return inside.error();
         if (!large) {
             figures.single.ms.push_back(ms);
@@ -387,7 +301,7 @@ Status measure_singles(const Daemon& daemon, Connection& connection, const Daemo
         if ((i + 1) % kTurn == 0 || i + 1 == wanted) {
             if (Status echoed = echo_as_long(**echo, figures.inside, figures.echo); !echoed)
                 return echoed;
-            if (const auto awake = connection.ask(request); !awake) return awake.error();
+            if (const auto awake = connection.time(request); !awake) return awake.error();
         }
         if (i + 1 != kQueriesBeforeMemory) continue;
         const auto own_bytes = daemon.own_bytes();
@@ -429,7 +343,7 @@ Result<DaemonFigures> measure_daemon(const format::Model& model, const DaemonOpt
     const auto daemon = start_and_connect(model, options, connection);
     if (!daemon) return daemon.error();
     // Warms up.
-    if (const auto asked = connection->ask(requests.next(options.k)); !asked) return asked.error();
+    if (const auto asked = connection->time(requests.next(options.k)); !asked) return asked.error();
     Status done = measure_singles(*daemon, *connection, options, requests, figures);
     if (!done) return done.error();
     auto pipelined = measure_pipelined(*connection, options, requests);

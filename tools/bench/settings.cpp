@@ -2,17 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <boost/program_options.hpp>
 #include <charconv>
-#include <fstream>
-#include <limits>
 #include <string>
 #include <system_error>
 
 #include "common/format/layout.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
-#include "kernels/thread_pool.hpp"
 #include "tools/bench/lists.hpp"
 #include "tools/bench/rungs.hpp"
 
@@ -21,8 +17,6 @@ namespace {
 
 using cli::WrongUsage;
 
-constexpr std::uint64_t kMaxThreads = 4096;
-constexpr std::uint64_t kMaxDevices = 1024;
 constexpr std::uint64_t kMaxRepeat = 1'000'000;
 constexpr std::uint64_t kMaxLeakQueries = 1'000'000'000;
 constexpr std::uint64_t kMaxRungSeconds = 100'000;
@@ -160,26 +154,6 @@ cli::Options describe_options() {
     cli::Options options;
     options.shown.add(model).add(engines).add(other);
     return options;
-}
-
-void read_run_settings(const cli::CommandLine& line, RunSettings& settings) {
-    settings.threads = static_cast<unsigned>(line.count("threads", 0, kMaxThreads));
-    if (settings.threads == 0) settings.threads = kernels::usable_processors();
-    settings.device = static_cast<int>(line.count("device", 0, kMaxDevices));
-    settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
-    settings.format = line.choice<TableFormat>(
-        "format", {{"text", TableFormat::text}, {"csv", TableFormat::csv}});
-}
-
-std::string processor_text(const RunSettings& settings) {
-    std::string name = "unknown processor";
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);) {
-        if (!line.starts_with("model name")) continue;
-        name = line.substr(std::min(line.find(": ") + 2, line.size()));
-        break;
-    }
-    return fmt::format("{}, {} thread{}", name, settings.threads, settings.threads == 1 ? "" : "s");
 }
 
 Settings read_settings(const cli::CommandLine& line) {
