@@ -25,6 +25,8 @@
 #include "tools/bench/engines.hpp"
 #include "tools/bench/generate.hpp"
 #include "tools/bench/leak.hpp"
+#include "tools/bench/load.hpp"
+#include "tools/bench/load_settings.hpp"
 #include "tools/bench/loads.hpp"
 #include "tools/bench/matmin.hpp"
 #include "tools/bench/measure.hpp"
@@ -161,30 +163,35 @@ Status run(const Settings& settings) {
 
 /// Reads the settings and runs a measurement, which a signal interrupts. Returns the exit status.
 template <class Given>
-int run_measurement(const cli::Program& program, const cli::Options& options,
-                    const std::vector<std::string>& arguments,
+int run_measurement(const cli::Program& program, const cli::CommandLine& line,
                     Given (*read)(const cli::CommandLine&), Status (*print)(const Given&)) {
-    return cli::run(program, options, arguments, [&](const cli::CommandLine& line) {
-        const Given settings = read(line);
-        cli::stop_on_signals(cli::SecondSignal::ignored);
-        const Status done = print(settings);
-        if (!done) program.say(done.error().message);
-        return done ? cli::kDone : cli::kFault;
-    });
+    const Given settings = read(line);
+    cli::stop_on_signals(cli::SecondSignal::ignored);
+    const Status done = print(settings);
+    if (!done) program.say(done.error().message);
+    return done ? cli::kDone : cli::kFault;
 }
 
 int run_program(int argc, char** argv) {
     std::vector<std::string> arguments = cli::arguments_of(argc, argv);
     const std::string measurement = arguments.empty() ? "" : arguments.front();
-    if (measurement != "matmin" && measurement != "distmat")
-        return run_measurement(kProgram, describe_options(), arguments, read_settings, run);
-    arguments.erase(arguments.begin());
+    if (measurement == "matmin" || measurement == "distmat") arguments.erase(arguments.begin());
     if (measurement == "matmin") {
-        return run_measurement(kMatminProgram, describe_matmin_options(), arguments,
-                               read_matmin_settings, print_matmin);
+        return cli::run(kMatminProgram, describe_matmin_options(), arguments, [](const auto& line) {
+            return run_measurement(kMatminProgram, line, read_matmin_settings, print_matmin);
+        });
     }
-    return run_measurement(kDistmatProgram, describe_distmat_options(), arguments,
-                           read_distmat_settings, print_distmat);
+    if (measurement == "distmat") {
+        return cli::run(
+            kDistmatProgram, describe_distmat_options(), arguments, [](const auto& line) {
+                return run_measurement(kDistmatProgram, line, read_distmat_settings, print_distmat);
+            });
+    }
+    return cli::run(kProgram, describe_options(), arguments, [](const auto& line) {
+        if (line.given("load"))
+            return run_measurement(kProgram, line, read_load_settings, print_load);
+        return run_measurement(kProgram, line, read_settings, run);
+    });
 }
 
 }  // namespace

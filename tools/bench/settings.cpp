@@ -10,6 +10,7 @@
 #include "common/format/layout.hpp"
 #include "kernels/cuda/ladder/ladder.hpp"
 #include "tools/bench/lists.hpp"
+#include "tools/bench/load_settings.hpp"
 #include "tools/bench/rungs.hpp"
 
 namespace gloved::bench {
@@ -70,13 +71,15 @@ void read_engine_settings(const cli::CommandLine& line, Settings& settings) {
 const cli::Program kProgram = {"gloved-bench",
                                R"(Usage: gloved-bench --model DIR [options]
        gloved-bench --rows N [--dim D] [options]
+       gloved-bench --load SOCKET [options]
        gloved-bench matmin|distmat [options]
 
 Measures how long queries take. For comparison it also measures a plain read of
 the same memory and, on the CPU, OpenBLAS's sgemv and sgemm. It runs all of them
 in turn, round after round. With --rows it makes up a model of that size in a
-temporary directory. matmin and distmat measure the engines of these two
-programs and have options of their own.
+temporary directory. With --load it asks a running daemon as much as it can
+answer. matmin and distmat measure the engines of these two programs and have
+options of their own.
 
 )",
                                R"(
@@ -86,6 +89,8 @@ Examples:
   gloved-bench --model /var/tmp/glove-like --rungs all --format csv > rungs.csv
   gloved-bench --model models/glove --engine cuda --daemon /usr/bin/gloved
   gloved-bench --rows 10000 --dim 100 --engine cuda --leak-queries 1000000
+  gloved-bench --load /tmp/gloved.sock --mix near=8,sim=1,ping=1 --lone
+  gloved-bench --load /tmp/gloved.sock --rate 2000 --seconds 30
   gloved-bench matmin --help
   gloved-bench distmat --help
 
@@ -152,12 +157,15 @@ cli::Options describe_options() {
          "instead of measuring, answer N queries and print memory use before and after")  //
         ("format", cli::value("text|csv", "text"), "how to print results");
     cli::Options options;
-    options.shown.add(model).add(engines).add(other);
+    boost::program_options::options_description load("Load on a running daemon");
+    describe_load_options(load);
+    options.shown.add(model).add(engines).add(other).add(load);
     return options;
 }
 
 Settings read_settings(const cli::CommandLine& line) {
     Settings settings;
+    refuse_load_options(line);
     read_run_settings(line, settings);
     settings.generate = read_generate(line, settings);
     settings.model = line.text("model");

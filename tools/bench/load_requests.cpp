@@ -1,0 +1,176 @@
+#include "tools/bench/load_requests.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <iterator>
+#include <optional>
+#include <random>
+
+#include "cli/command_line.hpp"
+#include "common/wire/reply.hpp"
+
+namespace gloved::bench {
+namespace {
+
+using wire::Verb;
+
+/// How many words a request of a verb has.
+struct VerbForm {
+    Verb verb;
+    std::size_t words = 0;
+    bool takes_k = false;
+    bool takes_vector = false;
+};
+
+constexpr std::array kForms = {
+    VerbForm{Verb::near, 1, true},    VerbForm{Verb::nearvec, 0, true, true},
+    VerbForm{Verb::analogy, 3, true}, VerbForm{Verb::rank, 2},
+    VerbForm{Verb::sim, 2},           VerbForm{Verb::dist, 2},
+    VerbForm{Verb::vec, 1},           VerbForm{Verb::odd, 4},
+    VerbForm{Verb::has, 1},           VerbForm{Verb::ping},
+};
+
+constexpr std::uint64_t kMaxWeight = 1'000'000;
+
+const VerbForm& form_of(Verb verb) {
+    const auto found = std::ranges::find(kForms, verb, &VerbForm::verb);
+    assert(found != kForms.end());
+    return *found;
+}
+
+std::optional<Verb> find_mix_verb(std::string_view name) {
+    const auto found = std::ranges::find_if(
+        kForms, [&](const VerbForm& form) { return mix_name(form.verb) == name; });
+    if (found == kForms.end()) return std::nullopt;
+    return found->verb;
+}
+
+MixPart parse_part(std::string_view text) {
+    const std::string_view name = text.substr(0, text.find('='));
+    const auto verb = find_mix_verb(name);
+    if (!verb) {
+        throw cli::WrongUsage(
+            fmt::format("--mix: there is no '{}'; there are {}", name, mix_verbs()));
+    }
+    MixPart part{*verb};
+    if (name.size() < text.size()) {
+        part.weight = cli::parse_count(fmt::format("--mix, {}", name), text.substr(name.size() + 1),
+                                       1, kMaxWeight);
+    }
+    return part;
+}
+
+/// Appends random requests to a text.
+class RequestWriter {
+  public:
+    explicit RequestWriter(const RequestOptions& options)
+        : options_(options), random_(options.seed) {}
+
+    /// Which part of the mix the next request belongs to, by weight.
+    std::size_t choose_part() {
+        std::uint64_t sum = 0;
+        for (const MixPart& part : options_.mix) sum += part.weight;
+        std::uint64_t left = random_() % sum;
+        std::size_t part = 0;
+        while (left >= options_.mix[part].weight) left -= options_.mix[part++].weight;
+        return part;
+    }
+
+    void append(std::string& text, Verb verb) {
+        const VerbForm& form = form_of(verb);
+        text += wire::verb_name(verb);
+        if (form.takes_k) fmt::format_to(std::back_inserter(text), " k={}", options_.k);
+        for (std::size_t i = 0; i < form.words; ++i) {
+            text += ' ';
+            text += wire::quote_word(any_of(options_.words));
+        }
+        if (form.takes_vector) {
+            text += ' ';
+            text += any_of(options_.vectors);
+        }
+        text += '\n';
+    }
+
+  private:
+    // Not std::uniform_int_distribution, whose numbers differ between standard libraries.
+    const std::string& any_of(const std::vector<std::string>& list) {
+        assert(!list.empty());
+        return list[random_() % list.size()];
+    }
+
+    const RequestOptions& options_;
+    std::mt19937_64 random_;
+};
+
+}  // namespace
+
+std::string mix_name(Verb verb) {
+    std::string name(wire::verb_name(verb));
+    for (char& letter : name) letter = static_cast<char>(letter - 'A' + 'a');
+    return name;
+}
+
+std::string mix_verbs() {
+    std::vector<std::string> names;
+    for (const VerbForm& form : kForms) names.push_back(mix_name(form.verb));
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::vector<MixPart> parse_mix(std::string_view text) {
+    std::vector<MixPart> mix;
+    while (true) {
+        const std::size_t comma = text.find(',');
+        const MixPart part = parse_part(text.substr(0, comma));
+        if (std::ranges::find(mix, part.verb, &MixPart::verb) != mix.end()) {
+            throw cli::WrongUsage(fmt::format("--mix has '{}' twice", mix_name(part.verb)));
+        }
+        mix.push_back(part);
+        if (comma == std::string_view::npos) return mix;
+        text.remove_prefix(comma + 1);
+    }
+}
+
+bool needs_words(std::span<const MixPart> mix) {
+    // The vectors are those of words.
+    return std::ranges::any_of(mix, [](const MixPart& part) {
+        return form_of(part.verb).words > 0 || form_of(part.verb).takes_vector;
+    });
+}
+
+bool needs_vectors(std::span<const MixPart> mix) {
+    return std::ranges::any_of(mix,
+                               [](const MixPart& part) { return form_of(part.verb).takes_vector; });
+}
+
+RequestPool::RequestPool(const RequestOptions& options) {
+    assert(options.count > 0 && !options.mix.empty());
+    RequestWriter writer(options);
+    for (std::size_t i = 0; i < options.count; ++i) {
+        const std::size_t part = writer.choose_part();
+        starts_.push_back(text_.size());
+        parts_.push_back(static_cast<std::uint8_t>(part));
+        writer.append(text_, options.mix[part].verb);
+    }
+    starts_.push_back(text_.size());
+}
+
+std::vector<std::size_t> choose_checked(const RequestPool& pool, std::size_t parts, double share) {
+    std::vector<std::size_t> chosen;
+    if (!(share > 0)) return chosen;
+    // What is due of each part; the first request of each completes the first one.
+    std::vector<double> due(parts, 1 - share);
+    for (std::size_t i = 0; i < pool.size(); ++i) {
+        double& owed = due[pool.part(i)];
+        owed += share;
+        // A little less than 1, since the sums are rounded.
+        if (owed < 1 - 1e-9) continue;
+        owed -= 1;
+        chosen.push_back(i);
+    }
+    return chosen;
+}
+
+}  // namespace gloved::bench

@@ -1,0 +1,103 @@
+// LoadWorker: one thread of a load, which sends requests over its connections and times the
+// replies.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/files.hpp"
+#include "common/result.hpp"
+#include "tools/bench/connection.hpp"
+#include "tools/bench/load_counts.hpp"
+#include "tools/bench/load_requests.hpp"
+#include "tools/bench/load_schedule.hpp"
+#include "tools/bench/reply_framer.hpp"
+
+namespace gloved::bench {
+
+/// What all workers of a load share. Times are nanoseconds of the monotonic clock.
+struct LoadPlan {
+    std::string socket;
+    RequestPool pool;
+    std::size_t parts = 0;  ///< of the mix
+    /// What a quiet daemon answered to a request of the pool; nullptr if it is not checked.
+    std::vector<std::unique_ptr<Reply>> expected{};
+    std::size_t connections = 0;      ///< of all workers but the lone client
+    std::size_t depth = 0;            ///< closed loop: requests ahead of replies, per connection
+    std::optional<OpenLoop> open{};   ///< nullopt: closed loop
+    std::int64_t start_ns = 0;        ///< when to begin to send
+    std::int64_t end_ns = 0;          ///< what is due later is not sent
+    std::int64_t give_up_ns = 0;      ///< when to stop waiting for replies
+    std::atomic<bool> failed{false};  ///< a worker failed: all stop
+};
+
+/// Sends from one thread over non-blocking connections, as many requests as possible at once.
+class LoadWorker {
+  public:
+    /// Connects connection number `first`, first + step … of the plan. The plan must outlive it.
+    /// Errors: those of connect_to; io.
+    static Result<LoadWorker> create(LoadPlan& plan, std::size_t first, std::size_t step);
+    /// Connects a client that asks one request at a time.
+    static Result<LoadWorker> create_lone(LoadPlan& plan);
+
+    /// Sends and reads from plan.start_ns on; returns when all replies are there, or at give_up_ns.
+    /// Sets plan.failed if it fails. Errors: unavailable, if the daemon closes a connection;
+    /// bad_request, if it does not speak the protocol; io; interrupted, after a signal.
+    Status run();
+
+    const LoadCounts& counts() const { return counts_; }
+
+  private:
+    /// One connection.
+    struct Peer {
+        UniqueFd fd;
+        std::size_t number = 0;  // among the connections of the plan
+        ReplyFramer framer{};
+        std::uint64_t sent = 0;               // requests, with those of `unwritten`
+        std::uint64_t answered = 0;           // requests
+        std::size_t next = 0;                 // of the pool, to send
+        std::size_t awaited = 0;              // of the pool, whose reply comes next
+        std::string_view unwritten{};         // requests that the socket has not taken yet
+        bool waits_for_room = false;          // for `unwritten`
+        std::vector<std::int64_t> sent_ns{};  // closed loop: a ring, by number of the request
+        std::string reply{};                  // what has come of a checked one
+    };
+
+    LoadWorker(LoadPlan& plan, std::size_t depth, bool open);
+    Status connect(std::size_t number, std::size_t first_request);
+    Status drive();
+    Status wait();
+    Status take_event(std::uint32_t events, Peer& peer);
+    Status fill(Peer& peer);
+    std::uint64_t count_due(const Peer& peer, std::int64_t now_ns) const;
+    std::uint64_t may_send(const Peer& peer, std::int64_t now_ns) const;
+    void stamp(Peer& peer, std::uint64_t count, std::int64_t now_ns);
+    Status wait_for_room(Peer& peer, bool wanted);
+    Status read(Peer& peer);
+    Status take_replies(Peer& peer, const char* begin, const char* end, std::int64_t now_ns);
+    void end_reply(Peer& peer, std::int64_t now_ns);
+    void check(Peer& peer, const Reply& expected);
+    Error closed_by_daemon(const Peer& peer) const;
+    std::int64_t next_due_ns() const;
+
+    LoadPlan* plan_;
+    std::size_t depth_;
+    bool open_;
+    UniqueFd epoll_;
+    std::vector<std::unique_ptr<Peer>> peers_;
+    std::uint64_t outstanding_ = 0;  // requests of all peers without a reply
+    std::vector<char> buffer_;
+    std::string last_error_;  // the last ERR code, for messages
+    LoadCounts counts_;
+};
+
+/// The monotonic clock, in nanoseconds.
+std::int64_t clock_ns();
+
+}  // namespace gloved::bench
