@@ -8,6 +8,7 @@ gloved_add_test(bench_report_test ONE_THREAD
   SOURCES
     ${CMAKE_CURRENT_LIST_DIR}/bench_distmat_report_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_lists_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/bench_load_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_matmin_report_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_rung_check_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/bench_rung_report_test.cpp
@@ -57,3 +58,12 @@ set_tests_properties(bench_dim_of_a_model PROPERTIES LABELS unit TIMEOUT 60
 add_test(NAME bench_seconds_without_rungs COMMAND gloved-bench --rows 300 --rung-seconds 5)
 set_tests_properties(bench_seconds_without_rungs PROPERTIES LABELS unit TIMEOUT 60
   PASS_REGULAR_EXPRESSION "--rung-seconds needs --rungs")
+add_test(NAME bench_rate_of_no_load COMMAND gloved-bench --rows 300 --rate 5)
+set_tests_properties(bench_rate_of_no_load PROPERTIES LABELS unit TIMEOUT 60
+  PASS_REGULAR_EXPRESSION "--rate needs --load")
+add_test(NAME bench_load_of_an_engine COMMAND gloved-bench --load none --engine cpu)
+set_tests_properties(bench_load_of_an_engine PROPERTIES LABELS unit TIMEOUT 60
+  PASS_REGULAR_EXPRESSION "--engine cannot be used with --load")
+add_test(NAME bench_load_of_no_verb COMMAND gloved-bench --load none --mix near=1,quit)
+set_tests_properties(bench_load_of_no_verb PROPERTIES LABELS unit TIMEOUT 60
+  PASS_REGULAR_EXPRESSION "--mix: there is no 'quit'; there are near, ")

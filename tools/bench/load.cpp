@@ -28,9 +28,12 @@
 #include "common/version.hpp"
 #include "common/wire/reply.hpp"
 #include "tools/bench/connection.hpp"
+#include "tools/bench/latency_histogram.hpp"
+#include "tools/bench/load_counts.hpp"
 #include "tools/bench/load_report.hpp"
 #include "tools/bench/load_requests.hpp"
 #include "tools/bench/load_worker.hpp"
+#include "tools/bench/run_settings.hpp"
 #include "tools/bench/table.hpp"
 #include "tools/bench/words.hpp"
 

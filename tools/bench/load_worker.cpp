@@ -17,7 +17,6 @@
 
 #include "cli/signals.hpp"
 #include "common/error_with.hpp"
-#include "common/wire/reply.hpp"
 
 namespace gloved::bench {
 namespace {

@@ -30,6 +30,7 @@
 #include "tools/bench/loads.hpp"
 #include "tools/bench/matmin.hpp"
 #include "tools/bench/measure.hpp"
+#include "tools/bench/run_settings.hpp"
 #include "tools/bench/rungs.hpp"
 #include "tools/bench/scratch.hpp"
 #include "tools/bench/settings.hpp"
