@@ -47,7 +47,10 @@ _gloved_options() {
                 --min=@other --repeat=@other \
                 --rungs=list:all,v0,v1,v2,v3,v3-16B,v3-64B,v3-128B,v4,v5 --rung-seconds=@other \
                 --loads --daemon=@file --daemon-engine=auto,cuda,cpu --leak-queries=@other \
-                --format=text,csv --help --version
+                --format=text,csv --load=@file \
+                --mix=list:near,nearvec,analogy,rank,sim,dist,vec,odd,has,ping \
+                --connections=@other --depth=@other --rate=@other --seconds=@other \
+                --check=@other --lone --daemon-pid=@other --help --version
             ;;
         gloved-distmat)
             echo --metric=sqeuclidean,euclidean,cosine \
