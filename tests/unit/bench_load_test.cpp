@@ -266,6 +266,18 @@ TEST(OpenLoop, CountsWhatIsDueAtAnyRate) {
     }
 }
 
+TEST(OpenLoop, CountsARequestFromTheNanosecondInWhichItIsDue) {
+    // Slow enough for at most one request in a nanosecond. Intervals are not whole nanoseconds.
+    for (const double rate : {3.0, 7777.0, 999'983.0}) {
+        const bench::OpenLoop schedule(rate, 7);
+        for (std::uint64_t i = 0; i < 10'000; ++i) {
+            const std::int64_t due_ns = schedule.due_ns(5, i);
+            ASSERT_EQ(schedule.count_due(5, due_ns), i + 1) << rate;
+            ASSERT_EQ(schedule.count_due(5, due_ns - 1), i) << rate;
+        }
+    }
+}
+
 bench::LoadFigures two_parts() {
     bench::LoadFigures figures{.counts = bench::LoadCounts(2)};
     figures.parts = {"near", "ping"};
