@@ -200,6 +200,23 @@ Status Model::open_planes(int directory_fd) {
 }
 
 std::optional<Row> Model::find(std::string_view word) const {
+    const WordIndex* const index = index_->ready.load(std::memory_order_acquire);
+    return index != nullptr ? index->find(word, words()) : search_sorted(word);
+}
+
+void Model::index_words() const {
+    const std::lock_guard lock(index_->building);
+    if (index_->built) return;
+    index_->built = WordIndex::build(words());
+    if (index_->built) index_->ready.store(&*index_->built, std::memory_order_release);
+}
+
+std::size_t Model::index_bytes() const {
+    const WordIndex* const index = index_->ready.load(std::memory_order_acquire);
+    return index != nullptr ? index->bytes() : 0;
+}
+
+std::optional<Row> Model::search_sorted(std::string_view word) const {
     std::size_t low = 0;
     std::size_t high = rows();
     while (low < high) {
