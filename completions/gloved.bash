@@ -9,8 +9,9 @@ _gloved_options() {
     case $1 in
         gloved)
             echo --model=@model --socket=@file --config=@file --engine=auto,cuda,cpu \
-                --simd=avx512,avx2,neon,baseline --device=all --threads=@other --pin=auto,on,off \
-                --planes=on,off --gpu-memory=@other --batch-ms=@other --max-k=@other \
+                --simd=avx512,avx2,neon,baseline --device=all --threads=@other \
+                --io-threads=@other --pin=auto,on,off --planes=on,off --gpu-memory=@other \
+                --batch-ms=@other --max-k=@other \
                 --max-connections=@other --uid-share=@other --queue-length=@other \
                 --request-timeout=@other --line-timeout=@other --idle-timeout=@other \
                 --write-timeout=@other --drain-timeout=@other --log-level=debug,info,warning,error \

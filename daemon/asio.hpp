@@ -28,9 +28,9 @@ using boost::system::error_code;
 /// throwing it.
 inline auto ignoring(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
-/// A condition variable for coroutines, all on the loop thread: `notify` wakes the coroutines that
-/// wait now. A notification is not stored, so check the condition before each wait. Nothing can
-/// happen between check and wait, as there is only one thread.
+/// A condition variable for coroutines, all on one loop's thread: `notify` wakes the coroutines
+/// that wait now. A notification is not stored, so check the condition before each wait. Nothing
+/// can happen between check and wait, as there is only one thread.
 class Signal {
   public:
     explicit Signal(const asio::any_io_executor& executor)
@@ -38,10 +38,17 @@ class Signal {
 
     /// Waits for the next `notify`. No coroutine of its own: every connection waits here, and a
     /// coroutine's frame takes 300 bytes.
-    asio::awaitable<void> wait() { return timer_.async_wait(ignoring(ignored_)); }
-    void notify() { timer_.cancel(); }
+    asio::awaitable<void> wait() {
+        is_awaited_ = true;
+        return timer_.async_wait(ignoring(ignored_));
+    }
+    void notify() {
+        // Cancelling takes a lock and a search, and most notifications find nobody waiting.
+        if (std::exchange(is_awaited_, false)) timer_.cancel();
+    }
 
   private:
+    bool is_awaited_ = false;
     asio::steady_timer timer_;
     error_code ignored_;
 };

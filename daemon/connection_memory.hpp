@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <variant>
 
 #include "common/expr/expression.hpp"
 #include "common/format/model.hpp"
@@ -30,7 +31,7 @@ inline constexpr std::size_t kPieceBytes = std::size_t{64} * 1024;
 /// PROTOCOL.md asks it to read four times as much in that time, because the system makes room only
 /// for slices that are read completely.
 inline constexpr std::size_t kSliceBytes = std::size_t{16} * 1024;
-/// Memory of a request without its line, words and answer: Session::Slot, Job, and the allocator's
+/// Memory of a request without its words, query and answer: Session::Slot and the allocator's
 /// overhead.
 inline constexpr std::size_t kRequestBytes = 1024;
 /// Limit on parsed_bytes. A parsed request may take forty times the memory of its line; above this
@@ -52,6 +53,21 @@ inline std::size_t parsed_bytes(const wire::Request& request) {
     return bytes;
 }
 
+/// Bytes of memory that a query holds besides kRequestBytes.
+inline std::size_t query_bytes(const kernels::Query& query) {
+    std::size_t bytes = query.excluded.capacity() * sizeof(kernels::Row);
+    const auto add = [&](const kernels::QueryVector& vector) {
+        bytes += vector.values.capacity() * sizeof(float);
+    };
+    if (const auto* cosine = std::get_if<kernels::Cosine>(&query.kind)) add(cosine->vector);
+    if (const auto* count = std::get_if<kernels::CountBefore>(&query.kind)) add(count->vector);
+    if (const auto* product = std::get_if<kernels::CosMul>(&query.kind)) {
+        for (const auto& vector : product->positives) add(vector);
+        for (const auto& vector : product->negatives) add(vector);
+    }
+    return bytes;
+}
+
 /// Bytes that one byte of a word becomes at most when the word is quoted: \xHH.
 inline constexpr std::size_t kMaxQuotedBytes = 4;
 
@@ -63,7 +79,7 @@ inline std::size_t expected_answer_bytes(const wire::Request& request, const for
         case wire::Verb::near:
         case wire::Verb::nearvec:
         case wire::Verb::analogy:
-            return lines * sizeof(kernels::Hit) + request.terms.size() * sizeof(kernels::Row);
+            return lines * sizeof(kernels::Hit);
         case wire::Verb::prefix:
             return lines * sizeof(kernels::Row);
         case wire::Verb::matrix:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <chrono>
@@ -10,12 +11,10 @@
 #include <variant>
 
 #include "common/error_with.hpp"
-#include "common/expr/expression.hpp"
 #include "common/result.hpp"
 #include "common/wire/reply.hpp"
 #include "daemon/log.hpp"
 #include "daemon/resolve.hpp"
-#include "daemon/text_source.hpp"
 #include "kernels/thread_pool.hpp"
 
 namespace gloved::daemon {
@@ -30,15 +29,13 @@ constexpr double kHitMs = 1e-3;
 constexpr std::size_t kFreeHits = 100;
 /// Fixed cost of a separate pass over some rows.
 constexpr double kRangeMs = 0.03;
-/// Cost of looking a word up and adding its row.
-constexpr double kWordMs = 2e-3;
 /// Memory that all waiting requests may hold.
 constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20;
 /// The cost model learns only from batches where hits take a smaller share of the time.
 constexpr double kMaxHitsShare = 0.25;
 /// A plane that leaves more than one row in ten is counted as unselective.
 constexpr std::uint64_t kUnselectiveDivisor = 10;
-/// As many vectors as one pass takes.
+/// As many vectors as the largest pass takes.
 constexpr std::size_t kMaxBatch = CostModel::kMaxVectors;
 static_assert(kMaxBatch == std::size_t{1} << (kBatchSizes - 1));
 
@@ -66,138 +63,221 @@ EngineWorker::EngineWorker(std::string name, std::shared_ptr<const format::Model
       should_spin_(engine_->kind() == kernels::EngineKind::cuda &&
                    kernels::usable_processors() >= kMinProcessorsToSpin),
       costs_(static_cast<double>(model_->vectors().size_bytes()) / kGuessBytesPerMs),
-      queue_(settings.limits.queue_length, kMaxQueueBytes) {
+      inboxes_(settings.io_threads + 1) {
     thread_ = std::thread([this] { loop(); });
 }
 
 void EngineWorker::stop() {
-    queue_.close();
+    for (Inbox& inbox : inboxes_) {
+        const std::lock_guard lock(inbox.mutex);
+        inbox.closed = true;
+    }
+    stopped_ = true;
+    ++arrivals_;
+    arrivals_.notify_one();
     if (thread_.joinable()) thread_.join();
 }
 
-void EngineWorker::loop() {
-    while (auto job = queue_.pop(should_spin_ ? kSpin : std::chrono::microseconds{})) {
-        Batch batch;
-        const auto begun = Clock::now();
-        while (job) {
-            prepare(*job, batch);
-            const bool full = batch.scans.size() >= kMaxBatch;
-            // The clock counts too: prepare answers pieces of matrices and long lists of words,
-            // and queries should not wait for all of those.
-            const bool late = milliseconds(Clock::now() - begun) >= budget_ms();
-            if (full || late ||
-                costs_.predict_ms(batch.vectors + 1) + batch.other_ms + batch.hits_ms > budget_ms())
-                break;
-            job = queue_.try_pop();
+bool EngineWorker::submit(std::shared_ptr<Job> job, std::size_t loop, bool may_refuse) {
+    const std::size_t bytes = job->queued_bytes;
+    if (may_refuse &&
+        (waiting_ >= settings_.limits.queue_length || waiting_bytes_ + bytes > kMaxQueueBytes))
+        return false;
+    // Counted first: the worker may take the job before this function returns.
+    ++waiting_;
+    waiting_bytes_ += bytes;
+    {
+        Inbox& inbox = inboxes_[loop];
+        const std::lock_guard lock(inbox.mutex);
+        if (inbox.closed) {
+            --waiting_;
+            waiting_bytes_ -= bytes;
+            return false;
         }
-        if (!batch.scans.empty()) run_engine(batch);
+        inbox.jobs.push_back(std::move(job));
+    }
+    ++arrivals_;
+    arrivals_.notify_one();
+    return true;
+}
+
+bool EngineWorker::probe(std::function<void(bool)> done) {
+    auto job = std::make_shared<Job>();
+    job->kind = Job::Kind::probe;
+    job->connection = kProbeSource;
+    job->times.arrived = Clock::now();
+    job->probed = std::move(done);
+    return submit(std::move(job), inboxes_.size() - 1, false);
+}
+
+void EngineWorker::loop() {
+    while (wait_for_jobs()) {
+        Batch batch;
+        fill(batch);
+        hand_over();
+        if (!batch.jobs.empty()) run_engine(batch);
+        hand_over();
     }
 }
 
-void EngineWorker::prepare(Job& job, Batch& batch) {
-    job.times.taken = Clock::now();
-    if (job.abandoned->load(std::memory_order_relaxed)) return deliver(job, Reply());
-    if (const auto fault = this->fault()) return fail(job, *fault);
-    if (job.is_continuation) {
-        job.begun.make_costly_piece();
-        return deliver(job, std::move(job.begun));
+bool EngineWorker::wait_for_jobs() {
+    auto spin_until = Clock::time_point::min();
+    if (should_spin_) spin_until = Clock::now() + kSpin;
+    while (true) {
+        const std::uint32_t seen = arrivals_;
+        const bool is_last_time = stopped_;  // read before the inboxes: now they are closed
+        empty_inboxes();
+        if (queue_.size() > 0) return true;
+        if (is_last_time) return false;
+        while (arrivals_ == seen && Clock::now() < spin_until) {
+        }
+        arrivals_.wait(seen);
     }
-    if (job.is_probe) {
-        auto query = known_.query(false);
-        if (!query) return deliver(job, Reply());
-        batch.other_ms += kRangeMs;
-        batch.scans.push_back({std::move(job), *std::move(query)});
-        return;
+}
+
+void EngineWorker::empty_inboxes() {
+    for (Inbox& inbox : inboxes_) {
+        {
+            const std::lock_guard lock(inbox.mutex);
+            taken_.swap(inbox.jobs);
+        }
+        for (JobPointer& job : taken_) {
+            const std::uint64_t source = job->connection;
+            const bool is_urgent = job->kind == Job::Kind::probe;
+            queue_.push(source, std::move(job), is_urgent);
+        }
+        taken_.clear();
     }
-    if (job.times.taken - job.times.arrived > settings_.limits.request_timeout) {
-        return fail(
-            job, {ErrorCode::timeout,
-                  fmt::format("waited longer than {} ms for the engine; the daemon is overloaded",
-                              settings_.limits.request_timeout.count())});
+}
+
+void EngineWorker::fill(Batch& batch) {
+    const auto begun = Clock::now();
+    while (auto job = queue_.pop()) {
+        --waiting_;
+        waiting_bytes_ -= (*job)->queued_bytes;
+        prepare(*std::move(job), batch);
+        // The clock counts too: prepare answers pieces of matrices and long lists of words, and
+        // queries should not wait for all of those.
+        if (is_full(batch) || milliseconds(Clock::now() - begun) >= budget_ms()) return;
+        if (queue_.size() == 0) empty_inboxes();
     }
-    if (!job.line.empty()) {
-        auto parsed = wire::parse_request(std::exchange(job.line, {}));
-        assert(parsed);  // the session has parsed it before
-        job.request = *std::move(parsed);
+}
+
+bool EngineWorker::is_full(const Batch& batch) const {
+    return batch.jobs.size() >= kMaxBatch ||
+           costs_.predict_ms(batch.vectors + 1) + batch.other_ms + batch.hits_ms > budget_ms();
+}
+
+double EngineWorker::budget_ms() const {
+    return settings_.batch_ms > 0 ? settings_.batch_ms
+                                  : std::max(2 * costs_.single_ms(), kMinBudgetMs);
+}
+
+void EngineWorker::prepare(JobPointer job, Batch& batch) {
+    job->times.taken = Clock::now();
+    if (job->abandoned.load(std::memory_order_relaxed)) return answered(std::move(job));
+    if ((job->error = fault())) return answered(std::move(job));
+    switch (job->kind) {
+        case Job::Kind::next_piece:
+            job->reply.make_costly_piece();
+            return answered(std::move(job));
+        case Job::Kind::probe: {
+            auto query = known_.query(false);
+            if (!query) return answered(std::move(job));
+            batch.other_ms += kRangeMs;
+            batch.jobs.push_back(std::move(job));
+            batch.queries.push_back(*std::move(query));
+            return;
+        }
+        default:
+            break;
     }
-    batch.other_ms +=
-        kWordMs * static_cast<double>(job.request.words.size() + job.request.terms.size());
-    if (!needs_engine(job.request.verb)) return answer_without_engine(job);
-    auto query = resolve_query(job.request, *model_);
-    if (!query) return fail(job, query.error());
-    // The query has its own copy: free this one.
-    std::vector<expr::Term>().swap(job.request.terms);
-    std::vector<std::string>().swap(job.request.words);
-    std::vector<float>().swap(job.request.values);
-    const bool is_count = std::holds_alternative<kernels::CountBefore>(query->kind);
-    const std::size_t hits = is_count ? 0 : std::min(query->k, model_->rows());
+    if (job->times.taken - job->times.arrived > settings_.limits.request_timeout) {
+        job->error = {ErrorCode::timeout,
+                      fmt::format("waited longer than {} ms for the engine; the daemon is "
+                                  "overloaded",
+                                  settings_.limits.request_timeout.count())};
+        return answered(std::move(job));
+    }
+    if (job->kind == Job::Kind::request) {
+        make_reply(*job);
+        return answered(std::move(job));
+    }
+    kernels::Query query = std::move(job->query);
+    add_query(std::move(job), std::move(query), batch);
+}
+
+void EngineWorker::add_query(JobPointer job, kernels::Query query, Batch& batch) {
+    const bool is_count = std::holds_alternative<kernels::CountBefore>(query.kind);
+    const std::size_t hits = is_count ? 0 : std::min(query.k, model_->rows());
     if (hits > kFreeHits) batch.hits_ms += kHitMs * static_cast<double>(hits - kFreeHits);
-    if (query->filter.rows) {
+    if (query.filter.rows) {
         batch.other_ms += kRangeMs + costs_.single_ms() *
-                                         static_cast<double>(query->filter.rows->size()) /
+                                         static_cast<double>(query.filter.rows->size()) /
                                          static_cast<double>(model_->rows());
     } else {
-        batch.vectors += kernels::vectors_of(*query);
+        batch.vectors += kernels::vectors_of(query);
     }
-    batch.scans.push_back({std::move(job), *std::move(query)});
+    batch.jobs.push_back(std::move(job));
+    batch.queries.push_back(std::move(query));
 }
 
 void EngineWorker::run_engine(Batch& batch) {
-    std::vector<kernels::Query> queries;
-    for (Scan& scan : batch.scans) queries.push_back(std::move(scan.query));
     const auto begun = Clock::now();
-    auto ran = engine_->run(queries);
-    const auto ended = Clock::now();
+    auto ran = engine_->run(batch.queries);
+    const double ms = milliseconds(Clock::now() - begun);
     if (!ran)
         stop_answering(
             {ran.error().code, fmt::format("engine {}: {}", engine_->name(), ran.error().message)});
     if (const auto fault = this->fault()) {
-        for (Scan& scan : batch.scans) fail(scan.job, *fault);
+        for (JobPointer& job : batch.jobs) {
+            job->error = fault;
+            answered(std::move(job));
+        }
         return;
     }
-    std::vector<kernels::Answer>& answers = *ran;
+    learn(batch, *ran, ms);
+    count_batch(batch);
+    for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
+        Job& job = *batch.jobs[i];
+        // The loop frees it, on the thread that allocated it.
+        job.query = std::move(batch.queries[i]);
+        finish(job, (*ran)[i]);
+        answered(std::move(batch.jobs[i]));
+    }
+}
+
+void EngineWorker::finish(Job& job, kernels::Answer& answer) {
+    if (job.kind != Job::Kind::probe) {
+        count_pass(answer.certificate);
+        job.answer = std::move(answer);
+        return;
+    }
+    const Status right = known_.check(*engine_, answer);
+    // A file that was cut short makes a sound engine answer wrongly.
+    if (files_are_unchanged() && !right) stop_answering(right.error());
+}
+
+void EngineWorker::learn(const Batch& batch, std::span<const kernels::Answer> answers, double ms) {
+    counts_.single_us = static_cast<std::uint64_t>(costs_.single_ms() * 1000);
     // Separate passes over some rows, many hits and float64 passes would teach a wrong price.
-    const double ms = milliseconds(ended - begun);
     const bool usual = std::ranges::all_of(answers, [](const kernels::Answer& answer) {
         return answer.certificate.pass != Pass::float64;
     });
-    if (usual && batch.vectors == queries.size() && batch.hits_ms < kMaxHitsShare * ms)
-        costs_.learn(batch.vectors, ms);
-
-    const auto asked = static_cast<std::size_t>(
-        std::ranges::count_if(batch.scans, [](const Scan& scan) { return !scan.job.is_probe; }));
+    if (!usual || batch.vectors != answers.size() || batch.hits_ms >= kMaxHitsShare * ms) return;
+    costs_.learn(batch.vectors, ms);
     counts_.single_us = static_cast<std::uint64_t>(costs_.single_ms() * 1000);
-    if (asked > 0) {
-        counts_.queries += asked;
-        counts_.scanned += asked;
-        if (asked > counts_.largest_batch) counts_.largest_batch = asked;
-        ++counts_.batches;
-        ++counts_.batches_of[static_cast<std::size_t>(std::bit_width(asked - 1))];
-    }
+}
 
-    for (std::size_t i = 0; i < queries.size(); ++i) {
-        Job& job = batch.scans[i].job;
-        const wire::Options& options = job.request.options;
-        kernels::Answer& found = answers[i];
-        if (job.is_probe) {
-            const Status right = known_.check(*engine_, found);
-            // A file that was cut short makes a sound engine answer wrongly.
-            if (files_are_unchanged() && !right) stop_answering(right.error());
-            deliver(job, Reply());
-            continue;
-        }
-        count_pass(found.certificate);
-        std::vector<wire::StatusField> fields = status_fields(job, true);
-        if (options.certify) append_certificate(fields, found);
-        const std::size_t hits = found.hits.size();
-        Lines lines = job.request.verb == wire::Verb::rank
-                          ? rank_line(job.form, found.count + 1)
-                          : Lines{hits,
-                                  {},
-                                  std::make_unique<HitLines>(job.form, std::move(found.hits),
-                                                             options.fields, model_)};
-        deliver(job, Reply(job.form, job.request.verb, fields, std::move(lines)));
-    }
+void EngineWorker::count_batch(const Batch& batch) {
+    const auto asked = static_cast<std::size_t>(std::ranges::count_if(
+        batch.jobs, [](const JobPointer& job) { return job->kind != Job::Kind::probe; }));
+    if (asked == 0) return;
+    counts_.queries += asked;
+    counts_.scanned += asked;
+    if (asked > counts_.largest_batch) counts_.largest_batch = asked;
+    ++counts_.batches;
+    ++counts_.batches_of[static_cast<std::size_t>(std::bit_width(asked - 1))];
 }
 
 void EngineWorker::count_pass(const kernels::Certificate& certificate) {
@@ -205,17 +285,6 @@ void EngineWorker::count_pass(const kernels::Certificate& certificate) {
     const bool wide = (certificate.pass == Pass::plane || certificate.pass == Pass::int8) &&
                       certificate.survivors > certificate.scanned / kUnselectiveDivisor;
     if (wide || certificate.plane_overflowed) ++counts_.plane_unselective;
-}
-
-std::vector<wire::StatusField> EngineWorker::status_fields(const Job& job, bool by_engine) const {
-    const auto us =
-        std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - job.times.arrived)
-            .count();
-    std::vector<wire::StatusField> fields;
-    if (by_engine) fields.push_back({"engine", engine_->name()});
-    fields.push_back({"us", static_cast<std::uint64_t>(us)});
-    for (auto& field : model_fields(name_, *model_)) fields.push_back(std::move(field));
-    return fields;
 }
 
 /// Nothing that a faulty device returns can be trusted, so the process answers no more and ends.
@@ -247,36 +316,42 @@ bool EngineWorker::files_are_unchanged() {
     return false;
 }
 
-bool EngineWorker::probe(std::function<void(bool)> done) {
-    Job job;
-    job.is_probe = true;
-    job.times.arrived = Clock::now();
-    job.abandoned = std::make_shared<std::atomic<bool>>(false);
-    job.done = [this, done = std::move(done)](const Reply& reply, const Times&) {
-        done(!has_fault_ && !reply.error());
-    };
-    return queue_.push(kProbeSource, std::move(job), 0, true, true);
-}
-
-void EngineWorker::answer_without_engine(Job& job) {
-    auto lines = daemon::answer_without_engine(job.request, model_, job.form);
-    if (!lines) return fail(job, lines.error());
-    Reply reply(job.form, job.request.verb, status_fields(job, false), *std::move(lines));
+void EngineWorker::make_reply(Job& job) {
+    if (!job.line.empty()) {
+        auto parsed = wire::parse_request(std::exchange(job.line, {}));
+        assert(parsed);  // the session has parsed it before
+        job.request = std::make_unique<wire::Request>(*std::move(parsed));
+    }
+    auto reply = reply_without_engine(*job.request, model_, name_, job.form, job.times.arrived);
+    job.request = nullptr;
+    if (!reply) {
+        job.error = reply.error();
+        return;
+    }
+    job.reply = *std::move(reply);
     // Of a costly answer only the first piece: other requests get their turn before the next.
-    if (reply.is_costly()) reply.make_costly_piece();
+    if (job.reply.is_costly()) job.reply.make_costly_piece();
     ++counts_.queries;
-    deliver(job, std::move(reply));
 }
 
-void EngineWorker::fail(Job& job, const Error& error) {
-    // In the middle of an answer an ERR line would look like one of its lines.
-    deliver(job, job.is_continuation ? Reply::broken() : Reply(job.form, error));
+void EngineWorker::answered(JobPointer job) {
+    job->times.computed = Clock::now();
+    if (job->kind == Job::Kind::probe) return job->probed(!has_fault_ && !job->error);
+    answered_.push_back(std::move(job));
 }
 
-void EngineWorker::deliver(Job& job, Reply reply) {
-    job.times.computed = Clock::now();
-    job.done(std::move(reply), job.times);
-    job.done = nullptr;  // releases the model now, not at the end of the batch
+void EngineWorker::hand_over() {
+    // There are few receivers: one for each loop.
+    while (!answered_.empty()) {
+        JobReceiver& receiver = *answered_.front()->receiver;
+        const auto others = std::stable_partition(
+            answered_.begin(), answered_.end(),
+            [&](const JobPointer& job) { return job->receiver == &receiver; });
+        std::vector<JobPointer> jobs(std::make_move_iterator(answered_.begin()),
+                                     std::make_move_iterator(others));
+        answered_.erase(answered_.begin(), others);
+        receiver.receive(std::move(jobs));
+    }
 }
 
 }  // namespace gloved::daemon

@@ -1,8 +1,7 @@
-// EngineWorker: the thread that runs one engine. It takes requests from a queue and answers them in
-// batches.
+// EngineWorker: the thread that runs one engine. It takes jobs from the loops' threads and answers
+// them in batches.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -11,9 +10,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "common/format/model.hpp"
@@ -29,6 +28,8 @@
 
 namespace gloved::daemon {
 
+struct Job;
+
 /// When a request reached each stage.
 struct Times {
     Clock::time_point arrived;   ///< read from its connection
@@ -36,32 +37,53 @@ struct Times {
     Clock::time_point computed;  ///< answered by the worker thread
 };
 
-/// A request on its way to an engine, and what to do with the reply.
+/// Where answered jobs go.
+class JobReceiver {
+  public:
+    /// Called on a worker's thread with the jobs of one batch. Must not wait.
+    virtual void receive(std::vector<std::shared_ptr<Job>> jobs) = 0;
+
+  protected:
+    ~JobReceiver() = default;
+};
+
+/// A request on its way to an engine and back. Between `submit` and `receive` it belongs to the
+/// worker, all but `abandoned`.
 struct Job {
-    std::uint64_t connection = 0;  ///< number of the connection, for taking turns
-    wire::Request request;
-    std::string line;                    ///< if not empty, the worker parses `request` from it
-    wire::Form form = wire::Form::text;  ///< of the reply
-    bool is_probe = false;  ///< asks the known query (KnownAnswer) instead of `request`; the reply
-                            ///< is empty
-    bool is_continuation = false;  ///< asks for the next piece of `begun` instead of `request`
-    Reply begun;
+    enum class Kind {
+        query,      ///< asks the engine `query`; the answer is `answer`
+        probe,      ///< asks the engine the known query (KnownAnswer); the answer goes to `probed`
+        request,    ///< asks the worker's thread to make `reply` to `request`, which takes long
+        next_piece  ///< asks it to render the next piece of `reply` (Reply::make_costly_piece)
+    };
+
+    Kind kind = Kind::query;
+    wire::Form form = wire::Form::text;  ///< of `reply`
+    std::uint64_t connection = 0;        ///< number of the connection, for taking turns
+    std::size_t queued_bytes = 0;        ///< memory that the job holds, approximately
+    kernels::Query query;
+    kernels::Answer answer;
+    std::unique_ptr<wire::Request> request;
+    std::string line;  ///< if not empty, the worker parses `request` from it
+    Reply reply;
+    std::optional<Error> error;  ///< instead of `answer` or `reply`
     Times times;
-    /// True once the connection is closed and nobody wants the reply.
-    std::shared_ptr<const std::atomic<bool>> abandoned;
-    /// Called with the reply, on the worker thread.
-    std::function<void(Reply, const Times&)> done;
+    /// True once the connection is closed and nobody wants the answer.
+    std::atomic<bool> abandoned = false;
+    JobReceiver* receiver = nullptr;
+    bool is_awaited = false;  ///< the receiver's thread polls for the answer
+    std::function<void(bool right)> probed;
 };
 
 /// Lower limit of a batch's budget, in milliseconds. Where one query takes microseconds, a batch
 /// takes several times as long, and is still far cheaper than its queries one by one.
 inline constexpr double kMinBudgetMs = 1;
-/// Classes of batch sizes: 1, 2, 3–4, 5–8, … 129–256.
-inline constexpr std::size_t kBatchSizes = 9;
+/// Classes of batch sizes: 1, 2, 3–4, 5–8, … 2,049–4,096.
+inline constexpr std::size_t kBatchSizes = CostModel::kSizes;
 
 /// What a worker has done since the start; any thread may read.
 struct WorkerCounts {
-    std::atomic<std::uint64_t> queries = 0;  ///< requests answered, by the engine or without it
+    std::atomic<std::uint64_t> queries = 0;  ///< requests that the worker's thread answered
     std::atomic<std::uint64_t> scanned = 0;  ///< of them, those that the engine answered in batches
     std::atomic<std::uint64_t> batches = 0;
     std::atomic<std::uint64_t> largest_batch = 0;
@@ -71,14 +93,18 @@ struct WorkerCounts {
     /// of survivors overflowed.
     std::atomic<std::uint64_t> plane_unselective = 0;
     std::atomic<std::uint64_t> single_us = 0;  ///< predicted for one query
+    /// Requests that loops answered themselves. On a cache line of its own: all loops write it.
+    alignas(64) std::atomic<std::uint64_t> look_ups = 0;
 };
 
 /// Answers jobs in batches. Takes waiting jobs from the connections in turn, until their predicted
 /// cost (CostModel) passes the budget, and calls Engine::run once for all of them. Never waits for
 /// further jobs to fill a batch.
+///
+/// Each loop has an inbox of its own, whose lock it shares with the worker alone.
 class EngineWorker {
   public:
-    /// `name` is the model's, for status lines. `settings` must outlive the worker.
+    /// `name` is the model's, for messages. `settings` must outlive the worker.
     EngineWorker(std::string name, std::shared_ptr<const format::Model> model,
                  std::unique_ptr<kernels::Engine> engine, const Settings& settings);
     /// Sets the function to call when the engine has failed or the model's files have changed. It
@@ -96,13 +122,10 @@ class EngineWorker {
     /// Refuses further jobs, answers the waiting ones, then ends the thread and returns.
     void stop();
 
-    /// Queues a job that holds about `bytes` of memory. If the queue is full or the worker is
-    /// stopped, returns false and leaves `job` unchanged. Any thread.
-    bool submit(Job&& job, std::size_t bytes) {
-        const std::uint64_t connection = job.connection;
-        const bool is_continuation = job.is_continuation;
-        return queue_.push(connection, std::move(job), bytes, is_continuation);
-    }
+    /// Queues a job of the loop number `loop`, and hands it to job->receiver when it is answered.
+    /// `may_refuse`: if the queue is full, returns false instead. Also returns false once the
+    /// worker is stopped. Any thread.
+    bool submit(std::shared_ptr<Job> job, std::size_t loop, bool may_refuse);
 
     /// Asks the engine the known query (KnownAnswer) ahead of all waiting jobs. Calls `done` on the
     /// worker thread with whether the answer is right; a wrong one is a fault. Once the worker is
@@ -112,49 +135,62 @@ class EngineWorker {
     /// Whether the model's files still have their sizes; if not, the worker answers only ERR from
     /// now on. Call it before an answer that was read from the files is sent. Any thread.
     bool files_are_unchanged();
+    /// Why requests are refused; nothing while all is well. Any thread.
+    std::optional<Error> fault() const;
 
     const kernels::Engine& engine() const { return *engine_; }
     /// Whether a thread that waits for a job or an answer should poll for a moment before it
     /// sleeps: the engine answers sooner than a thread wakes up, and there are enough processors.
     bool should_spin() const { return should_spin_; }
     const WorkerCounts& counts() const { return counts_; }
+    /// Counts a request about the model that a loop has answered itself. Any thread.
+    void count_look_up() { counts_.look_ups.fetch_add(1, std::memory_order_relaxed); }
     /// Number of jobs in the queue. Any thread.
-    std::size_t waiting() const { return queue_.size(); }
+    std::size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
 
   private:
-    /// A job that needs the engine, and its query.
-    struct Scan {
-        Job job;
-        kernels::Query query;
+    using JobPointer = std::shared_ptr<Job>;
+
+    /// Jobs of one loop that the worker has not taken yet.
+    struct alignas(64) Inbox {
+        std::mutex mutex;
+        std::vector<JobPointer> jobs;
+        bool closed = false;
     };
 
     /// The jobs of one call of Engine::run, and its predicted cost.
     struct Batch {
-        std::vector<Scan> scans;
-        std::size_t vectors = 0;  // query vectors over all rows, which share a pass
-        double other_ms = 0;      // word look-ups, and passes over a part of the rows
-        double hits_ms = 0;       // finding the hits, within the passes
+        std::vector<JobPointer> jobs;
+        std::vector<kernels::Query> queries;  // of `jobs`
+        std::size_t vectors = 0;              // query vectors over all rows, which share a pass
+        double other_ms = 0;                  // passes over a part of the rows, other work
+        double hits_ms = 0;                   // finding the hits, within the passes
     };
 
     void loop();
+    /// Waits until a job waits in an inbox or in `queue_`; false once the worker is stopped and has
+    /// no job left.
+    bool wait_for_jobs();
+    /// Moves the jobs of all inboxes to `queue_`.
+    void empty_inboxes();
+    /// Takes jobs from `queue_` into `batch`, up to the budget.
+    void fill(Batch& batch);
+    bool is_full(const Batch& batch) const;
     /// Answers the job at once, or moves it into `batch`.
-    void prepare(Job& job, Batch& batch);
+    void prepare(JobPointer job, Batch& batch);
+    void add_query(JobPointer job, kernels::Query query, Batch& batch);
     void run_engine(Batch& batch);
+    void finish(Job& job, kernels::Answer& answer);
+    void learn(const Batch& batch, std::span<const kernels::Answer> answers, double ms);
+    void count_batch(const Batch& batch);
+    void count_pass(const kernels::Certificate& certificate);
     /// Reports a failure of the engine or the model, and refuses all requests from now on.
     void stop_answering(const Error& error);
-    /// Why requests are refused; nothing while all is well.
-    std::optional<Error> fault() const;
-    void count_pass(const kernels::Certificate& certificate);
-    /// The fields of an OK's status line. `by_engine`: whether the engine answered; only then they
-    /// have its name.
-    std::vector<wire::StatusField> status_fields(const Job& job, bool by_engine) const;
-    void answer_without_engine(Job& job);
-    void fail(Job& job, const Error& error);
-    void deliver(Job& job, Reply reply);
-    double budget_ms() const {
-        return settings_.batch_ms > 0 ? settings_.batch_ms
-                                      : std::max(2 * costs_.single_ms(), kMinBudgetMs);
-    }
+    void make_reply(Job& job);
+    /// Adds an answered job to those that `hand_over` gives to their receivers.
+    void answered(JobPointer job);
+    void hand_over();
+    double budget_ms() const;
 
     std::function<void(const Error&)> on_fault_;
     mutable std::mutex fault_mutex_;
@@ -168,7 +204,16 @@ class EngineWorker {
     const bool should_spin_;
     CostModel costs_;
     WorkerCounts counts_;
-    FairQueue<Job> queue_;
+    FairQueue<JobPointer> queue_;
+    std::vector<JobPointer> taken_;     // scratch of empty_inboxes
+    std::vector<JobPointer> answered_;  // not handed over yet
+    std::vector<Inbox> inboxes_;        // one for each loop, the last for probes
+    std::atomic<bool> stopped_ = false;
+    // Of the jobs in the inboxes and in `queue_`. The loops write them for every job.
+    alignas(64) std::atomic<std::size_t> waiting_ = 0;
+    std::atomic<std::size_t> waiting_bytes_ = 0;
+    // What the worker sleeps on: counts the jobs that came, and the call of stop.
+    alignas(64) std::atomic<std::uint32_t> arrivals_ = 0;
     std::thread thread_;
 };
 

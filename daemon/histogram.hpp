@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstddef>
@@ -10,9 +11,28 @@
 
 namespace gloved::daemon {
 
+/// A number that one thread writes and any thread reads.
+template <class Number>
+class Tally {
+  public:
+    Tally() = default;
+    Tally(const Tally& other) : value_(other) {}
+    Tally& operator=(const Tally& other) { return *this = Number(other); }
+    Tally& operator=(Number value) {
+        value_.store(value, std::memory_order_relaxed);
+        return *this;
+    }
+    operator Number() const { return value_.load(std::memory_order_relaxed); }
+    Tally& operator+=(Number more) { return *this = Number(*this) + more; }
+    Tally& operator++() { return *this += 1; }
+
+  private:
+    std::atomic<Number> value_ = 0;
+};
+
 /// Counts durations in buckets: one per microsecond below 16 µs, then sixteen from each power of
 /// two to the next. So percentiles are right to 6.3 %. Durations above 71 minutes count as 71
-/// minutes. Not safe for concurrent use: the daemon uses it on the loop thread.
+/// minutes. One thread may count while others read.
 class Histogram {
   public:
     /// Counts a duration, in whole microseconds.
@@ -21,6 +41,13 @@ class Histogram {
         ++counts_[bucket_of(static_cast<std::uint64_t>(us))];
         ++count_;
         sum_us_ += static_cast<double>(us);
+    }
+
+    /// Adds the durations of another one.
+    void add(const Histogram& other) {
+        for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+        count_ += other.count_;
+        sum_us_ += other.sum_us_;
     }
 
     std::uint64_t count() const { return count_; }
@@ -69,9 +96,9 @@ class Histogram {
         return first + (std::uint64_t{1} << (octave - kSubBits)) - 1;
     }
 
-    std::array<std::uint64_t, kBuckets> counts_{};
-    std::uint64_t count_ = 0;
-    double sum_us_ = 0;
+    std::array<Tally<std::uint64_t>, kBuckets> counts_{};
+    Tally<std::uint64_t> count_;
+    Tally<double> sum_us_;
 };
 
 }  // namespace gloved::daemon

@@ -51,6 +51,11 @@ class LoadedModel {
     Pinning pinning_;
 };
 
+/// The model, owned through `loaded`.
+inline std::shared_ptr<const format::Model> model_of(const std::shared_ptr<LoadedModel>& loaded) {
+    return {loaded, &loaded->model()};
+}
+
 using Loaded = Result<std::shared_ptr<LoadedModel>>;
 /// A function that loads a model and tests its engines with a known query. With `verify`, it first
 /// compares all content of the model's files with the checksums in them. Any thread.

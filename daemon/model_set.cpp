@@ -33,6 +33,17 @@ Loaded try_to_load(const Loader& load, const ModelSetting& setting, bool verify)
 
 }  // namespace
 
+Result<std::size_t> find_model(const std::vector<std::shared_ptr<LoadedModel>>& models,
+                               const std::string& name) {
+    std::string names;
+    for (std::size_t i = 0; i < models.size(); ++i) {
+        if (models[i]->name() == name) return i;
+        names += (i == 0 ? "" : ", ") + models[i]->name();
+    }
+    return error_with(ErrorCode::unknown_model, "no model {} here: there is {}", printable(name),
+                      names);
+}
+
 ModelSet::ModelSet(const Settings& settings, Loader load, asio::io_context& loop, Events events)
     : settings_(settings), load_(std::move(load)), loop_(loop), events_(std::move(events)) {}
 
@@ -40,16 +51,6 @@ std::vector<std::size_t> ModelSet::all_places() const {
     std::vector<std::size_t> all(models_.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     return all;
-}
-
-Result<std::size_t> ModelSet::find(const std::string& name) const {
-    std::string names;
-    for (std::size_t i = 0; i < models_.size(); ++i) {
-        if (models_[i]->name() == name) return i;
-        names += (i == 0 ? "" : ", ") + models_[i]->name();
-    }
-    return error_with(ErrorCode::unknown_model, "no model {} here: there is {}", printable(name),
-                      names);
 }
 
 void ModelSet::load(const ModelSetting& setting, const LoadedModel* old,
@@ -80,11 +81,7 @@ void ModelSet::load_next(std::function<void(const Status&)> done) {
 }
 
 void ModelSet::watch_engines(const LoadedModel& loaded) {
-    for (const auto& worker : loaded.workers()) {
-        worker->on_fault([this](const Error& error) {
-            asio::post(loop_, [this, error] { events_.on_fault(error); });
-        });
-    }
+    for (const auto& worker : loaded.workers()) worker->on_fault(events_.on_fault);
 }
 
 void ModelSet::reload(std::vector<std::size_t> places, std::function<void(const Status&)> done) {

@@ -19,19 +19,24 @@
 
 namespace gloved::daemon {
 
+/// The place of the model called `name` among `models`. Error: unknown_model.
+Result<std::size_t> find_model(const std::vector<std::shared_ptr<LoadedModel>>& models,
+                               const std::string& name);
+
 /// The models in the order of the settings; the first is the default. Each has a place, its index
 /// in that order. One model at a time is loaded, on a thread of its own. Memory has room for one
 /// model besides those that serve. So a reload starts only when the model that the last reload
-/// replaced is freed. Call all functions on the loop thread.
+/// replaced is freed. Call all functions on the main thread.
 class ModelSet {
   public:
     using Models = std::vector<std::shared_ptr<LoadedModel>>;
 
-    /// Functions that ModelSet calls, on the loop thread.
+    /// Functions that ModelSet calls, on the main thread but for one.
     struct Events {
         /// A reload has put this model in the place of an old one.
         std::function<void(const std::shared_ptr<LoadedModel>&)> on_replaced;
-        /// An engine that serves has failed, or a model's files have changed.
+        /// An engine that serves has failed, or a model's files have changed. Called on the thread
+        /// that notices.
         std::function<void(const Error&)> on_fault;
         /// A reload failed because of a GPU; other models on the GPU may not work any more.
         std::function<void()> on_device_error;
@@ -52,9 +57,6 @@ class ModelSet {
     bool is_complete() const { return models_.size() == settings_.models.size(); }
     /// The places of all models that serve.
     std::vector<std::size_t> all_places() const;
-    /// The place of the model called `name`. Error: unknown_model.
-    Result<std::size_t> find(const std::string& name) const;
-
     /// Loads the next model of the settings, at the start, and then calls `done` on the loop. Does
     /// not call `done` if `stop_loading` was called meanwhile. Call it again until `is_complete`.
     void load_next(std::function<void(const Status&)> done);

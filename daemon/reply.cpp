@@ -1,6 +1,8 @@
 #include "daemon/reply.hpp"
 
 #include <cassert>
+#include <chrono>
+#include <utility>
 
 #include "common/format/layout.hpp"
 #include "daemon/connection_memory.hpp"
@@ -82,6 +84,26 @@ void Reply::append_piece(std::string& out, std::size_t enough_bytes) {
     if (error_ == nullptr) wire::append_tail(out, form_);
     error_ = nullptr;
     source_ = nullptr;
+}
+
+Reply engine_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>& loaded,
+                   kernels::EngineKind engine, kernels::Answer answer) {
+    std::vector<wire::StatusField> fields = {{"engine", std::string(to_string(engine))},
+                                             time_field(about.took)};
+    for (auto& field : model_fields(loaded->name(), loaded->model()))
+        fields.push_back(std::move(field));
+    if (about.certify) append_certificate(fields, answer);
+    if (about.verb == wire::Verb::rank)
+        return {about.form, about.verb, fields, rank_line(about.form, answer.count + 1)};
+    const std::size_t hits = answer.hits.size();
+    auto lines = std::make_unique<HitLines>(about.form, std::move(answer.hits), about.fields,
+                                            model_of(loaded));
+    return {about.form, about.verb, fields, Lines{hits, {}, std::move(lines)}};
+}
+
+wire::StatusField time_field(Clock::duration took) {
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
+    return {"us", static_cast<std::uint64_t>(us)};
 }
 
 std::vector<wire::StatusField> model_fields(const std::string& name, const format::Model& model) {

@@ -14,6 +14,7 @@
 #include "common/result.hpp"
 #include "common/wire/reply.hpp"
 #include "common/wire/request.hpp"
+#include "daemon/settings.hpp"
 #include "daemon/text_source.hpp"
 #include "kernels/engine.hpp"
 
@@ -51,7 +52,7 @@ class Reply {
     /// is costly.
     void append_to(std::string& out, std::size_t enough_bytes);
     /// Whether the next piece takes long to render: then the engine's thread has to call
-    /// `make_costly_piece`, not the loop thread.
+    /// `make_costly_piece`, not a loop.
     bool is_costly() const { return source_ != nullptr && source_->is_costly(); }
     /// Renders the next costly piece, for `append_to`.
     void make_costly_piece();
@@ -81,6 +82,21 @@ class Reply {
     bool is_broken_ = false;
 };
 
+/// What a request asks of the reply to an engine's answer.
+struct EngineReply {
+    wire::Verb verb = wire::Verb::near;
+    wire::Form form = wire::Form::text;
+    std::vector<wire::Field> fields;
+    bool certify = false;
+    Clock::duration took{};  ///< from reading the request to the engine's answer
+};
+
+/// The reply to NEAR, NEARVEC, ANALOGY or RANK. Its lines are rendered later from `loaded`.
+Reply engine_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>& loaded,
+                   kernels::EngineKind engine, kernels::Answer answer);
+
+/// The status field of how long a request took, in microseconds.
+wire::StatusField time_field(Clock::duration took);
 /// The status fields of every answer about a model: rows, model, generation. `name` is the model's.
 std::vector<wire::StatusField> model_fields(const std::string& name, const format::Model& model);
 /// Appends the status fields that certify=1 asks for.

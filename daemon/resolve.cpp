@@ -21,6 +21,8 @@ namespace gloved::daemon {
 namespace {
 
 constexpr std::size_t kMaxWordInMessage = 200;
+/// A word takes a loop some microseconds.
+constexpr std::size_t kMaxQuickWords = 64;
 
 Result<kernels::Row> find_row(const std::string& word, const format::Model& model) {
     const auto row = model.find(word);
@@ -193,6 +195,27 @@ Status resolve_nearvec(const wire::Request& request, const format::Model& model,
     return {};
 }
 
+Result<Lines> lines_without_engine(const wire::Request& request,
+                                   const std::shared_ptr<const format::Model>& model,
+                                   wire::Form form) {
+    switch (request.verb) {
+        case wire::Verb::sim:
+        case wire::Verb::dist:
+            return similarity(request, *model, form);
+        case wire::Verb::vec:
+            return vector_line(request, model, form);
+        case wire::Verb::odd:
+            return odd_one(request, model, form);
+        case wire::Verb::matrix:
+            return matrix(request, model, form);
+        case wire::Verb::prefix:
+            return keys_with_prefix(request, model, form);
+        default:
+            assert(request.verb == wire::Verb::has);
+            return has_lines(request, model, form);
+    }
+}
+
 }  // namespace
 
 bool needs_engine(wire::Verb verb) {
@@ -218,25 +241,29 @@ Result<kernels::Query> resolve_query(const wire::Request& request, const format:
     return result;
 }
 
-Result<Lines> answer_without_engine(const wire::Request& request,
-                                    const std::shared_ptr<const format::Model>& model,
-                                    wire::Form form) {
+bool is_quick(const wire::Request& request) {
     switch (request.verb) {
         case wire::Verb::sim:
         case wire::Verb::dist:
-            return similarity(request, *model, form);
+            return true;
         case wire::Verb::vec:
-            return vector_line(request, model, form);
         case wire::Verb::odd:
-            return odd_one(request, model, form);
-        case wire::Verb::matrix:
-            return matrix(request, model, form);
-        case wire::Verb::prefix:
-            return keys_with_prefix(request, model, form);
+        case wire::Verb::has:
+            return request.words.size() <= kMaxQuickWords;
         default:
-            assert(request.verb == wire::Verb::has);
-            return has_lines(request, model, form);
+            return false;
     }
+}
+
+Result<Reply> reply_without_engine(const wire::Request& request,
+                                   const std::shared_ptr<const format::Model>& model,
+                                   const std::string& name, wire::Form form,
+                                   Clock::time_point arrived) {
+    auto lines = lines_without_engine(request, model, form);
+    if (!lines) return lines.error();
+    auto fields = model_fields(name, *model);
+    fields.insert(fields.begin(), time_field(Clock::now() - arrived));
+    return Reply(form, request.verb, fields, *std::move(lines));
 }
 
 }  // namespace gloved::daemon

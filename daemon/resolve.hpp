@@ -2,28 +2,34 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "common/format/model.hpp"
 #include "common/result.hpp"
 #include "common/wire/request.hpp"
 #include "daemon/reply.hpp"
+#include "daemon/settings.hpp"
 #include "kernels/engine.hpp"
 
 namespace gloved::daemon {
 
-/// Whether this verb needs an engine. Of the others, those of answer_without_engine read a few rows
-/// of the model, the rest none.
+/// Whether this verb needs an engine. Of the others, those of reply_without_engine read rows of
+/// the model, the rest none.
 bool needs_engine(wire::Verb verb);
 
 /// Makes the query for a NEAR, NEARVEC, ANALOGY or RANK request: looks its words up in `model`.
 /// Errors: unknown_word (with the word in Error::subject), zero_vector, bad_request.
 Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model);
 
-/// Makes the lines of the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS, as text or JSON. All
-/// but SIM and DIST render theirs later from `model`, which they keep alive. Errors: unknown_word,
-/// zero_vector.
-Result<Lines> answer_without_engine(const wire::Request& request,
-                                    const std::shared_ptr<const format::Model>& model,
-                                    wire::Form form);
+/// Whether a request without a query reads so few rows that a loop can answer it between others.
+bool is_quick(const wire::Request& request);
+
+/// Makes the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS, as text or JSON. All but SIM and
+/// DIST render theirs later from `model`, which they keep alive. `name`: the model's; `arrived`:
+/// when the request was read. Errors: unknown_word, zero_vector.
+Result<Reply> reply_without_engine(const wire::Request& request,
+                                   const std::shared_ptr<const format::Model>& model,
+                                   const std::string& name, wire::Form form,
+                                   Clock::time_point arrived);
 
 }  // namespace gloved::daemon

@@ -31,8 +31,6 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr std::chrono::seconds kLogPause{10};
 /// Refused connections that stay open until their peers have read the reason.
 constexpr std::size_t kMaxRefusedSessions = 256;
-/// How long the loop polls for an answer before it sleeps.
-constexpr std::chrono::milliseconds kSpin{2};
 /// Time to write ERR lines after a fault. The process must be gone within two seconds.
 constexpr std::chrono::milliseconds kFaultDrainTime{1000};
 constexpr std::chrono::microseconds kMaxFaultTime{1'800'000};
@@ -64,58 +62,114 @@ Peer peer_of(Socket& socket) {
     return {credentials.uid, credentials.pid};
 }
 
+std::vector<std::unique_ptr<SessionLoop>> make_loops(const Settings& settings,
+                                                     SessionLoop::Owner& owner,
+                                                     Suggester& suggester) {
+    std::vector<std::unique_ptr<SessionLoop>> loops;
+    for (std::size_t number = 0; number < settings.io_threads; ++number)
+        loops.push_back(std::make_unique<SessionLoop>(number, settings, owner, suggester));
+    return loops;
+}
+
 }  // namespace
 
 Server::Server(const Settings& settings, Loader load, ListeningSocket listening)
     : settings_(settings),
       listening_(std::move(listening)),
-      models_(settings, std::move(load), loop_, model_events()),
-      suggester_(loop_),
-      acceptor_(loop_),
-      signals_(loop_, SIGTERM, SIGINT, SIGHUP),
-      accept_pause_(loop_),
-      tick_(loop_),
-      watchdog_tick_(loop_),
-      probes_done_(loop_.get_executor()) {
+      loops_(make_loops(settings, *this, suggester_)),
+      main_loop_(loops_.front()->io()),
+      models_(settings, std::move(load), main_loop_, model_events()),
+      acceptor_(main_loop_),
+      signals_(main_loop_, SIGTERM, SIGINT, SIGHUP),
+      accept_pause_(main_loop_),
+      tick_(main_loop_),
+      watchdog_tick_(main_loop_),
+      probes_done_(main_loop_.get_executor()),
+      connections_at_(loops_.size()) {
     acceptor_.assign(asio::local::stream_protocol(), listening_.release_fd());
 }
 
 Server::~Server() {
-    // Other threads post to the loop, so they end first. Sessions unregister themselves, so their
+    // Other threads post to the loops, so they end first. Sessions unregister themselves, so their
     // coroutines end before the members that they use.
+    for (const auto& loop : loops_) loop->stop_thread();
     suggester_.stop();
     models_.stop();
-    for (const auto& [id, session] : sessions_) {
-        if (const auto alive = session.lock()) alive->close();
-    }
-    loop_.restart();
-    loop_.poll();
+    for (const auto& loop : loops_) loop->close_all();
+    main_loop_.restart();
+    main_loop_.poll();
 }
 
 ModelSet::Events Server::model_events() {
     return {
-        .on_replaced = [this](const auto& loaded) { suggester_.prepare(loaded); },
-        .on_fault = [this](const Error& error) { handle_fault(error); },
+        .on_replaced =
+            [this](const auto& loaded) {
+                suggester_.prepare(loaded);
+                on_all_loops(
+                    [models = models_.all()](SessionLoop& loop) { loop.set_models(models); });
+            },
+        .on_fault =
+            [this](const Error& error) {
+                // At once: loops must not write answers that they have already.
+                has_fault_ = true;
+                asio::post(main_loop_, [this, error] { handle_fault(error); });
+            },
         .on_device_error = [this] { probe_engines(); },
-        .close_readers = [this](const ModelSet::Models& models) { close_readers(models); },
+        .close_readers =
+            [this](const ModelSet::Models& models) {
+                on_all_loops([models](SessionLoop& loop) { loop.close_readers(models); });
+            },
     };
+}
+
+void Server::on_all_loops(const std::function<void(SessionLoop&)>& function) {
+    for (const auto& loop : loops_)
+        asio::dispatch(loop->io(), [&loop = *loop, function] { function(loop); });
+}
+
+void Server::after_all_loops(std::function<void()> done) {
+    const auto left = std::make_shared<std::size_t>(loops_.size());
+    on_all_loops([this, left, done = std::move(done)](SessionLoop&) {
+        asio::post(main_loop_, [left, done] {
+            if (--*left == 0) done();
+        });
+    });
+}
+
+void Server::reload(SessionLoop& loop, std::vector<std::size_t> places,
+                    std::function<void(const Status&)> done) {
+    const auto tell = [this, &loop, done = std::move(done)](const Status& status) {
+        // A request that is read after the reply to RELOAD, on any connection, gets the new model.
+        after_all_loops(
+            [&loop, done, status] { asio::post(loop.io(), [done, status] { done(status); }); });
+    };
+    asio::post(main_loop_,
+               [this, places = std::move(places), tell] { models_.reload(places, tell); });
+}
+
+void Server::report(SessionLoop& loop, wire::Form form, std::optional<std::size_t> place,
+                    std::function<void(Reply)> done) {
+    asio::post(main_loop_, [this, &loop, form, place, done = std::move(done)]() mutable {
+        Statistics all;
+        for (const auto& each : loops_) all.add(each->statistics());
+        Reply reply = place ? stats_reply(form, state(all), *models_.all()[*place])
+                            : metrics_reply(form, state(all));
+        asio::post(loop.io(), [reply = std::move(reply), done = std::move(done)]() mutable {
+            done(std::move(reply));
+        });
+    });
 }
 
 bool Server::run(const std::function<void()>& on_ready) {
     on_ready_ = on_ready;
     unblock_signals();
     asio::co_spawn(
-        loop_, [this] { return run_ticks(); }, asio::detached);
+        main_loop_, [this] { return run_ticks(); }, asio::detached);
     asio::co_spawn(
-        loop_, [this] { return handle_signals(); }, asio::detached);
+        main_loop_, [this] { return handle_signals(); }, asio::detached);
     load_models();
-    while (!loop_.stopped()) {
-        if (quick_in_flight_ > 0 && Clock::now() < spin_until_) {
-            loop_.poll_one();
-        } else {
-            loop_.run_one();
-        }
-    }
+    while (!main_loop_.stopped()) loops_.front()->run_one();
+    for (const auto& loop : loops_) loop->stop_thread();
     block_signals();  // no handler is left, so a signal would end the process
     end_log();
     if (!fault_) exit_after(kMaxStopTime);
@@ -137,25 +191,31 @@ void Server::load_models() {
 }
 
 void Server::begin_serving() {
+    for (const auto& loop : loops_) {
+        loop->set_models(models_.all());
+        if (loop != loops_.front()) loop->start_thread();
+    }
     accepting_ = true;
     asio::co_spawn(
-        loop_, [this] { return accept_connections(); }, asio::detached);
+        main_loop_, [this] { return accept_connections(); }, asio::detached);
     if (hangup_while_loading_) reload_for_hangup();
     if (const auto interval = watchdog_interval()) {
         asio::co_spawn(
-            loop_, [this, interval] { return feed_watchdog(*interval); }, asio::detached);
+            main_loop_, [this, interval] { return feed_watchdog(*interval); }, asio::detached);
     }
     manager_.status(describe_state());
     manager_.ready();
     on_ready_();
 }
 
-/// Feeds the service manager's watchdog while every engine answers its probe. The manager kills a
-/// daemon whose GPU hangs, an interval later at most.
+/// Feeds the service manager's watchdog while every engine answers its probe and every loop runs.
+/// The manager kills a daemon whose GPU hangs, an interval later at most.
 asio::awaitable<void> Server::feed_watchdog(std::chrono::microseconds interval) {
     while (!draining_) {
         probes_right_ = true;
         probe_engines();
+        ++probes_in_flight_;
+        after_all_loops([this] { count_probe(true); });
         while (probes_in_flight_ > 0 && !draining_) co_await probes_done_.wait();
         if (!fault_ && probes_right_) manager_.alive();
         error_code ignored;
@@ -186,28 +246,31 @@ void Server::probe_engines() {
     for (const auto& loaded : models_.all()) {
         for (const auto& worker : loaded->workers()) {
             const bool asked = worker->probe([this](bool right) {
-                asio::post(loop_, [this, right] {
-                    probes_right_ = probes_right_ && right;
-                    if (--probes_in_flight_ == 0) probes_done_.notify();
-                });
+                asio::post(main_loop_, [this, right] { count_probe(right); });
             });
             if (asked) ++probes_in_flight_;
         }
     }
 }
 
+void Server::count_probe(bool right) {
+    probes_right_ = probes_right_ && right;
+    if (--probes_in_flight_ == 0) probes_done_.notify();
+}
+
 asio::awaitable<void> Server::accept_connections() {
     auto next_log = Clock::time_point::min();
     while (!draining_) {
-        Socket socket(loop_);
+        const std::size_t place = idlest_loop();
+        Socket socket(loops_[place]->io());
         error_code error;
         co_await acceptor_.async_accept(socket, ignoring(error));
         // An accepted connection is served even if the daemon is stopping: no other process can.
-        if (!error) admit(std::move(socket));
+        if (!error) admit(std::move(socket), place);
         if (!error || draining_) continue;
         if (Clock::now() >= next_log) {
             log_warning("cannot accept connections: {}; {} connections are open", error.message(),
-                        open_connections());
+                        open_connections_);
             next_log = Clock::now() + kLogPause;
         }
         accept_pause_.expires_after(kAcceptPause);
@@ -224,11 +287,12 @@ void Server::stop_accepting() {
         ::shutdown(acceptor_.native_handle(), SHUT_RD);
         acceptor_.non_blocking(true, error);
         while (true) {
-            Socket socket(loop_);
+            const std::size_t place = idlest_loop();
+            Socket socket(loops_[place]->io());
             acceptor_.accept(socket, error);
             if (error == asio::error::connection_aborted) continue;
             if (error) break;
-            admit(std::move(socket));
+            admit(std::move(socket), place);
         }
     }
     // A passed socket belongs to the service manager; what waits there is for the next daemon. It
@@ -238,40 +302,66 @@ void Server::stop_accepting() {
     accept_pause_.cancel();
 }
 
-void Server::admit(Socket socket) {
-    const Peer peer = peer_of(socket);
-    if (const auto reason = reason_to_refuse(peer)) return refuse(std::move(socket), peer, *reason);
-    const std::uint64_t id = next_id_++;
-    const auto session = std::make_shared<Session>(*this, std::move(socket), peer, id);
-    ++connections_of_[peer.uid];
-    ++statistics_.connections().admitted;
-    sessions_.emplace(id, session);
-    session->start();
-    if (draining_) session->begin_drain();
+std::size_t Server::idlest_loop() const {
+    return static_cast<std::size_t>(std::ranges::min_element(connections_at_) -
+                                    connections_at_.begin());
 }
 
-void Server::refuse(Socket socket, const Peer& peer, const Error& reason) {
+void Server::admit(Socket socket, std::size_t place) {
+    const Peer peer = peer_of(socket);
+    if (const auto reason = reason_to_refuse(peer))
+        return refuse(std::move(socket), place, peer, *reason);
+    ++connections_of_[peer.uid];
+    ++connections_at_[place];
+    ++open_connections_;
+    SessionLoop& loop = *loops_[place];
+    asio::dispatch(loop.io(), [&loop, peer, id = next_id_++, socket = std::move(socket)]() mutable {
+        loop.admit(std::move(socket), peer, id);
+    });
+}
+
+void Server::refuse(Socket socket, std::size_t place, const Peer& peer, const Error& reason) {
+    SessionLoop& loop = *loops_[place];
     if (refused_sessions_ == kMaxRefusedSessions) {
         // Too many peers are reading their reason: this one may lose its line.
-        statistics_.count(std::nullopt, reason.code);
+        loops_.front()->statistics().count(std::nullopt, reason.code);
         error_code error;
         socket.non_blocking(true, error);
         socket.write_some(asio::buffer(wire::error_reply(wire::Form::text, reason)), error);
         return;
     }
-    const std::uint64_t id = next_id_++;
-    const auto session =
-        std::make_shared<Session>(*this, std::move(socket), peer, id, Session::Kind::refused);
     ++refused_sessions_;
-    sessions_.emplace(id, session);
-    session->start_refused(reason);
+    asio::dispatch(loop.io(),
+                   [&loop, peer, reason, id = next_id_++, socket = std::move(socket)]() mutable {
+                       loop.refuse(std::move(socket), peer, id, reason);
+                   });
+}
+
+void Server::session_ended(SessionLoop& loop, const Peer& peer, Session::Kind kind) {
+    const auto found = std::ranges::find(loops_, &loop, &std::unique_ptr<SessionLoop>::get);
+    const auto place = static_cast<std::size_t>(found - loops_.begin());
+    asio::dispatch(main_loop_, [this, place, peer, kind] { note_end_of(place, peer, kind); });
+}
+
+void Server::note_end_of(std::size_t place, const Peer& peer, Session::Kind kind) {
+    if (kind == Session::Kind::refused) {
+        --refused_sessions_;
+    } else {
+        --connections_at_[place];
+        --open_connections_;
+        if (--connections_of_.at(peer.uid) == 0) connections_of_.erase(peer.uid);
+    }
+    // A descriptor is free now: accept again.
+    accept_pause_.cancel();
+    // After the last session the loop ends now, not at the next tick.
+    if (is_drained()) tick_.cancel();
 }
 
 std::optional<Error> Server::reason_to_refuse(const Peer& peer) {
     const Limits& limits = settings_.limits;
-    const std::size_t open = open_connections();
+    const std::size_t open = open_connections_;
     if (open >= limits.max_connections) {
-        ++statistics_.connections().refused;
+        ++loops_.front()->statistics().connections().refused;
         log_warning("refused a connection of user {}: {} connections are open (--max-connections)",
                     peer.uid, open);
         return error_with(ErrorCode::busy, "{} connections are open, which is the limit", open);
@@ -279,8 +369,8 @@ std::optional<Error> Server::reason_to_refuse(const Peer& peer) {
     const auto found = connections_of_.find(peer.uid);
     const std::size_t of_user = found == connections_of_.end() ? 0 : found->second;
     if (of_user >= std::max<std::size_t>(1, limits.max_connections * limits.uid_share / 100)) {
-        ++statistics_.connections().refused;
-        ++statistics_.connections().refused_uid_share;
+        ++loops_.front()->statistics().connections().refused;
+        ++loops_.front()->statistics().connections().refused_uid_share;
         log_warning(
             "refused a connection of user {}: the user has {} connections open (--uid-share)",
             peer.uid, of_user);
@@ -310,19 +400,7 @@ void Server::on_tick() {
         suggestions_prepared_ = true;
         for (const auto& loaded : models_.all()) suggester_.prepare(loaded);
     }
-    // A copy: a session that ends removes itself from the map.
-    const auto now = Clock::now();
-    std::vector<std::shared_ptr<Session>> alive;
-    for (const auto& [id, session] : sessions_) {
-        if (auto locked = session.lock()) alive.push_back(std::move(locked));
-    }
-    for (const auto& session : alive) {
-        if (now >= drain_deadline_) {
-            session->close();
-        } else {
-            session->enforce_deadlines(now);
-        }
-    }
+    loops_.front()->on_tick();
 }
 
 asio::awaitable<void> Server::handle_signals() {
@@ -373,73 +451,15 @@ void Server::begin_drain(std::chrono::milliseconds timeout) {
     stop_accepting();
     error_code ignored;
     signals_.cancel(ignored);
-    for (const auto& [id, session] : sessions_) {
-        if (const auto alive = session.lock()) alive->begin_drain();
-    }
+    on_all_loops([deadline = drain_deadline_](SessionLoop& loop) { loop.begin_drain(deadline); });
     models_.stop_loading();
     tick_.cancel();
     watchdog_tick_.cancel();
     probes_done_.notify();
 }
 
-ServerState Server::state() const {
-    return {settings_, models_, suggester_, statistics_, open_connections(), started_};
-}
-
-void Server::count_submitted(const EngineWorker& worker) {
-    if (!worker.should_spin()) return;
-    ++quick_in_flight_;
-    spin_until_ = Clock::now() + kSpin;
-}
-
-void Server::count_answer(const Peer& peer, std::optional<wire::Verb> verb,
-                          std::optional<ErrorCode> error, Clock::duration took) {
-    statistics_.count(verb, error);
-    if (!settings_.access_log) return;
-    // Never the request itself: it is private.
-    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
-    write_log_always(spdlog::level::info, fmt::format("uid={} pid={} verb={} outcome={} us={}",
-                                                      static_cast<std::int64_t>(peer.uid), peer.pid,
-                                                      verb ? wire::verb_name(*verb) : "none",
-                                                      error ? wire::code_name(*error) : "OK", us));
-}
-
-void Server::remove_session(std::uint64_t id, const Peer& peer, bool is_refused) {
-    sessions_.erase(id);
-    if (is_refused) {
-        --refused_sessions_;
-    } else if (--connections_of_.at(peer.uid) == 0) {
-        connections_of_.erase(peer.uid);
-    }
-    // A descriptor is free now: accept again.
-    accept_pause_.cancel();
-    // After the last session the loop ends now, not at the next tick.
-    if (is_drained()) tick_.cancel();
-}
-
-Status Server::check(const wire::Request& request, const LoadedModel& loaded) const {
-    const wire::Options& options = request.options;
-    if (options.k > settings_.limits.max_k) {
-        return error_with(ErrorCode::bad_request, "k= is at most {} here, not {}",
-                          settings_.limits.max_k, options.k);
-    }
-    if (loaded.find_worker(options.engine) == nullptr) {
-        std::string names;
-        for (const auto& worker : loaded.workers())
-            names += (names.empty() ? "" : ", ") + worker->engine().name();
-        return error_with(ErrorCode::bad_request, "no engine {} here: there is {}",
-                          printable(options.engine), names);
-    }
-    return {};
-}
-
-void Server::close_readers(const ModelSet::Models& models) {
-    for (const auto& [id, session] : sessions_) {
-        const auto alive = session.lock();
-        if (!alive || !alive->is_owed_answers_of(models)) continue;
-        statistics_.connections().count(CloseReason::unread);
-        alive->close();
-    }
+ServerState Server::state(const Statistics& statistics) const {
+    return {settings_, models_, suggester_, statistics, open_connections_, started_};
 }
 
 }  // namespace gloved::daemon

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,9 +19,9 @@
 #include "daemon/connection_memory.hpp"
 #include "daemon/log.hpp"
 #include "daemon/model_set.hpp"
-#include "daemon/server.hpp"
+#include "daemon/resolve.hpp"
+#include "daemon/session_loop.hpp"
 #include "daemon/statistics.hpp"
-#include "daemon/stats_reply.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -39,8 +41,8 @@ Error stopped_answer() { return {ErrorCode::unavailable, "out of service; the da
 
 }  // namespace
 
-Session::Session(Server& server, Socket socket, Peer peer, std::uint64_t id, Kind kind)
-    : server_(server),
+Session::Session(SessionLoop& loop, Socket socket, Peer peer, std::uint64_t id, Kind kind)
+    : loop_(loop),
       socket_(std::move(socket)),
       peer_(peer),
       id_(id),
@@ -48,7 +50,7 @@ Session::Session(Server& server, Socket socket, Peer peer, std::uint64_t id, Kin
       writer_wakeup_(socket_.get_executor()),
       reader_wakeup_(socket_.get_executor()) {}
 
-Session::~Session() { server_.remove_session(id_, peer_, kind_ == Kind::refused); }
+Session::~Session() { loop_.remove_session(id_, peer_, kind_); }
 
 template <class Coroutine>
 void Session::spawn(Coroutine coroutine) {
@@ -128,7 +130,7 @@ asio::awaitable<void> Session::read_requests() {
         co_await socket_.async_wait(Socket::wait_read, ignoring(error));
         if (error || reading_ended_) break;
         // Into a shared buffer: ten thousand idle connections hold no buffers of their own.
-        auto& buffer = server_.read_buffer();
+        auto& buffer = loop_.read_buffer();
         const std::size_t size = socket_.read_some(asio::buffer(buffer), error);
         if (error == asio::error::would_block) continue;
         if (error == asio::error::eof) {
@@ -153,7 +155,7 @@ void Session::handle_line(std::string_view line) {
     has_asked_ = true;
     if (draining_ && !input_shut_down_) stop_reading();
     // What had arrived before the input was shut down.
-    if (server_.fault()) return answer_error(std::nullopt, stopped_answer());
+    if (loop_.owner().has_fault()) return answer_error(std::nullopt, stopped_answer());
     auto request = wire::parse_request(line);
     if (!request) return answer_error(std::nullopt, std::move(request).error());
     const wire::Verb verb = request->verb;
@@ -166,7 +168,7 @@ void Session::handle_line(std::string_view line) {
         case wire::Verb::help:
             return answer_now(verb, help_reply(form_));
         case wire::Verb::models:
-            return answer_now(verb, models_reply(form_, verb, server_.models().all()));
+            return answer_now(verb, models_reply(form_, verb, loop_.models()));
         case wire::Verb::use:
             return use(*request);
         case wire::Verb::stats:
@@ -183,50 +185,56 @@ void Session::handle_line(std::string_view line) {
     }
 }
 
-std::shared_ptr<Session::Slot> Session::make_slot(std::optional<wire::Verb> verb) const {
-    // 256: the job's callback, two list nodes, and the allocator's overhead.
-    static_assert(sizeof(Slot) + sizeof(Job) + 256 <= kRequestBytes);
+Session::SlotPointer Session::make_slot(std::optional<wire::Verb> verb) {
+    // 256: two list nodes, places in queues, and the allocator's overhead.
+    static_assert(sizeof(Slot) + 256 <= kRequestBytes);
     auto slot = std::make_shared<Slot>();
+    slot->session = weak_from_this();
+    slot->connection = id_;
     slot->verb = verb;
     slot->form = form_;
     slot->times.arrived = Clock::now();
     return slot;
 }
 
+void Session::hold(Slot& slot, std::size_t bytes) {
+    held_bytes_ += bytes - slot.held_bytes;
+    slot.held_bytes = bytes;
+}
+
 void Session::answer_now(std::optional<wire::Verb> verb, Reply reply) {
     auto slot = make_slot(verb);
-    slot->reply = std::move(reply);
-    slot->ready = true;
-    slot->held_bytes = kRequestBytes + slot->reply.held_bytes();
-    held_bytes_ += slot->held_bytes;
-    slots_.push_back(std::move(slot));
-    writer_wakeup_.notify();
+    slots_.push_back(slot);
+    finish(slot, std::move(reply));
 }
 
 void Session::answer_error(std::optional<wire::Verb> verb, Error error) {
     answer_now(verb, Reply(form_, std::move(error)));
 }
 
-Result<std::shared_ptr<LoadedModel>> Session::model_for(const wire::Request& request) const {
-    if (request.options.model.empty()) return server_.models().all()[model_];
-    const auto index = server_.models().find(request.options.model);
-    if (!index) return index.error();
-    return server_.models().all()[*index];
+Result<std::size_t> Session::place_for(const wire::Request& request) const {
+    if (request.options.model.empty()) return model_;
+    return find_model(loop_.models(), request.options.model);
 }
 
 void Session::use(const wire::Request& request) {
-    const auto index = server_.models().find(request.words[0]);
-    if (!index) return answer_error(request.verb, index.error());
-    model_ = *index;
-    answer_now(request.verb, use_reply(form_, *server_.models().all()[model_]));
+    const auto place = find_model(loop_.models(), request.words[0]);
+    if (!place) return answer_error(request.verb, place.error());
+    model_ = *place;
+    answer_now(request.verb, use_reply(form_, *loop_.models()[model_]));
 }
 
 void Session::show_statistics(const wire::Request& request) {
-    const auto loaded = model_for(request);
-    if (!loaded) return answer_error(request.verb, loaded.error());
-    if (!request.words.empty())
-        return answer_now(request.verb, metrics_reply(form_, server_.state()));
-    answer_now(request.verb, stats_reply(form_, server_.state(), **loaded));
+    const auto place = place_for(request);
+    if (!place) return answer_error(request.verb, place.error());
+    auto slot = make_slot(request.verb);
+    slots_.push_back(slot);
+    hold(*slot, kRequestBytes);
+    std::optional<std::size_t> of_model;
+    if (request.words.empty()) of_model = *place;
+    loop_.owner().report(loop_, form_, of_model, [slot](Reply reply) {
+        if (const auto self = slot->session.lock()) self->finish(slot, std::move(reply));
+    });
 }
 
 void Session::reload(const wire::Request& request) {
@@ -234,127 +242,148 @@ void Session::reload(const wire::Request& request) {
         return answer_error(request.verb,
                             {ErrorCode::forbidden, "RELOAD is for root and the daemon's own user"});
     }
-    std::vector<std::size_t> places = server_.models().all_places();
+    std::vector<std::size_t> places(loop_.models().size());
+    std::iota(places.begin(), places.end(), std::size_t{0});
     if (!request.words.empty()) {
-        const auto index = server_.models().find(request.words[0]);
-        if (!index) return answer_error(request.verb, index.error());
-        places = {*index};
+        const auto place = find_model(loop_.models(), request.words[0]);
+        if (!place) return answer_error(request.verb, place.error());
+        places = {*place};
     }
     auto slot = make_slot(request.verb);
     slots_.push_back(slot);
     awaits_reload_ = true;
-    server_.models().reload(
-        places, [this, slot, session = weak_from_this(), places](const Status& done) {
-            const auto self = session.lock();
-            if (!self) return;
-            ModelSet::Models reloaded;
-            for (const std::size_t place : places)
-                reloaded.push_back(server_.models().all()[place]);
-            slot->reply = done ? models_reply(slot->form, wire::Verb::reload, reloaded)
-                               : Reply(slot->form, done.error());
-            mark_ready(slot);
-            awaits_reload_ = false;
-            reader_wakeup_.notify();
-        });
+    loop_.owner().reload(loop_, places, [slot, places](const Status& done) {
+        const auto self = slot->session.lock();
+        if (!self) return;
+        SessionLoop::Models reloaded;
+        for (const std::size_t place : places) reloaded.push_back(self->loop_.models()[place]);
+        self->finish(slot, done ? models_reply(slot->form, wire::Verb::reload, reloaded)
+                                : Reply(slot->form, done.error()));
+        self->awaits_reload_ = false;
+        self->reader_wakeup_.notify();
+    });
 }
 
 void Session::submit(wire::Request request, std::string_view line) {
-    auto loaded = model_for(request);
-    if (!loaded) return answer_error(request.verb, loaded.error());
-    if (Status accepted = server_.check(request, **loaded); !accepted)
+    const auto place = place_for(request);
+    if (!place) return answer_error(request.verb, place.error());
+    const auto& loaded = loop_.models()[*place];
+    if (Status accepted = loop_.check(request, *loaded); !accepted)
         return answer_error(request.verb, accepted.error());
     auto slot = make_slot(request.verb);
-    slot->model = *std::move(loaded);
-    slot->worker = slot->model->find_worker(request.options.engine);
-    const std::size_t parsed = parsed_bytes(request);
-    const bool is_large = parsed > std::max(kMaxParsedBytes, line.size());
-    slot->held_bytes = kRequestBytes + (is_large ? line.size() : parsed) +
-                       expected_answer_bytes(request, slot->model->model());
-    Job job = job_for(slot);
-    if (is_large) {
-        job.line = line;
-    } else {
-        job.request = std::move(request);
-    }
+    slot->model = loaded;
+    slot->worker = loaded->find_worker(request.options.engine);
     // The slot first: a submitted request always has its place.
     slots_.push_back(slot);
-    held_bytes_ += slot->held_bytes;
-    if (slot->worker->submit(std::move(job), slot->held_bytes)) {
-        server_.count_submitted(*slot->worker);
+    if (needs_engine(request.verb)) return ask_engine(slot, request);
+    if (is_quick(request)) return look_up(slot, request);
+    ask_worker(slot, std::move(request), line);
+}
+
+void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) {
+    const format::Model& model = slot->model->model();
+    auto query = resolve_query(request, model);
+    if (!query) return finish(slot, Reply(slot->form, std::move(query).error()));
+    slot->kind = Job::Kind::query;
+    slot->query = *std::move(query);
+    slot->fields = request.options.fields;
+    slot->certify = request.options.certify;
+    hold(*slot, kRequestBytes + query_bytes(slot->query) + expected_answer_bytes(request, model));
+    submit_job(slot);
+}
+
+void Session::look_up(const SlotPointer& slot, const wire::Request& request) {
+    auto reply = reply_without_engine(request, model_of(slot->model), slot->model->name(),
+                                      slot->form, slot->times.arrived);
+    if (!reply) return finish(slot, Reply(slot->form, std::move(reply).error()));
+    slot->worker->count_look_up();
+    finish(slot, *std::move(reply));
+}
+
+void Session::ask_worker(const SlotPointer& slot, wire::Request request, std::string_view line) {
+    const std::size_t parsed = parsed_bytes(request);
+    const bool is_large = parsed > std::max(kMaxParsedBytes, line.size());
+    hold(*slot, kRequestBytes + (is_large ? line.size() : parsed) +
+                    expected_answer_bytes(request, slot->model->model()));
+    slot->kind = Job::Kind::request;
+    if (is_large) {
+        slot->line = line;
     } else {
-        slot->reply =
-            Reply(slot->form, Error{ErrorCode::busy, "too many requests are waiting; try again"});
-        mark_ready(slot);
+        slot->request = std::make_unique<wire::Request>(std::move(request));
     }
+    submit_job(slot);
 }
 
-Job Session::job_for(const std::shared_ptr<Slot>& slot) {
-    Job job;
-    job.connection = id_;
-    job.form = slot->form;
-    job.times.arrived = slot->times.arrived;
-    job.abandoned = abandoned_;
-    // Keeps the slot alive, not the session: a closed connection frees everything else at once. The
-    // loop reads the slot's reply only after the posted handler has marked it ready.
-    job.done = [slot, session = weak_from_this(), executor = socket_.get_executor(),
-                server = &server_](Reply reply, const Times& times) {
-        slot->reply = std::move(reply);
-        // An answer in pieces counts from its first piece to its last.
-        if (!slot->begun) slot->times.taken = times.taken;
-        slot->times.computed = times.computed;
-        asio::post(executor, [slot, session, server] {
-            server->count_answered(*slot->worker);
-            if (const auto self = session.lock()) self->take_answer(slot);
-        });
-    };
-    return job;
+void Session::submit_job(const SlotPointer& slot) {
+    slot->queued_bytes = slot->held_bytes;
+    // A connection may always have one request in the queue: nobody can lock others out.
+    const bool may_refuse = at_workers_ > 0;
+    ++at_workers_;
+    if (loop_.submit(*slot->worker, slot, may_refuse)) return;
+    --at_workers_;
+    finish(slot,
+           Reply(slot->form, Error{ErrorCode::busy, "too many requests are waiting; try again"}));
 }
 
-void Session::take_answer(const std::shared_ptr<Slot>& slot) {
-    // Replaces the estimate by the true size.
-    held_bytes_ -= slot->held_bytes;
-    slot->held_bytes = kRequestBytes + slot->reply.held_bytes();
-    held_bytes_ += slot->held_bytes;
+void Session::take_answer(const std::shared_ptr<Job>& job) {
+    const auto slot = std::static_pointer_cast<Slot>(job);
+    if (const auto self = slot->session.lock()) self->accept_answer(slot);
+}
+
+void Session::accept_answer(const SlotPointer& slot) {
+    --at_workers_;
+    // An answer in pieces counts from its first piece to its last.
+    if (!slot->begun) slot->first_taken = slot->times.taken;
+    slot->times.taken = slot->first_taken;
     reader_wakeup_.notify();
+    Reply reply = std::move(slot->reply);
+    if (slot->error) {
+        // In the middle of an answer an ERR line would look like one of its lines.
+        reply = slot->begun ? Reply::broken() : Reply(slot->form, *std::move(slot->error));
+        slot->error = std::nullopt;
+    } else if (slot->kind == Job::Kind::query) {
+        const EngineReply about = {*slot->verb, slot->form, std::move(slot->fields), slot->certify,
+                                   slot->times.computed - slot->times.arrived};
+        reply = engine_reply(about, slot->model, slot->worker->engine().kind(),
+                             std::move(slot->answer));
+    }
+    slot->query = {};
+    finish(slot, std::move(reply));
+}
+
+void Session::finish(const SlotPointer& slot, Reply reply) {
+    slot->reply = std::move(reply);
+    hold(*slot, kRequestBytes + slot->reply.held_bytes());
     const Error* const error = slot->reply.error();
-    if (error == nullptr || error->code != ErrorCode::unknown_word) return mark_ready(slot);
-    const auto with_suggestions =
-        [slot, session = weak_from_this()](std::vector<std::string> suggestions) {
-            slot->reply.suggest(std::move(suggestions));
-            if (const auto self = session.lock()) self->mark_ready(slot);
-        };
-    if (!server_.suggester().suggest(slot->model, error->subject, with_suggestions))
+    if (error == nullptr || error->code != ErrorCode::unknown_word || slot->model == nullptr)
+        return mark_ready(slot);
+    const auto with_suggestions = [slot](std::vector<std::string> suggestions) {
+        slot->reply.suggest(std::move(suggestions));
+        if (const auto self = slot->session.lock()) self->mark_ready(slot);
+    };
+    if (!loop_.suggester().suggest(slot->model, error->subject, loop_.io(), with_suggestions))
         mark_ready(slot);
 }
 
-void Session::mark_ready(const std::shared_ptr<Slot>& slot) {
+void Session::mark_ready(const SlotPointer& slot) {
     slot->ready = true;
     writer_wakeup_.notify();
 }
 
-void Session::request_next_piece(const std::shared_ptr<Slot>& slot) {
-    Job job = job_for(slot);
-    job.is_continuation = true;
-    job.begun = std::exchange(slot->reply, Reply());
+void Session::request_next_piece(const SlotPointer& slot) {
+    slot->kind = Job::Kind::next_piece;
     slot->ready = false;
-    if (slot->worker->submit(std::move(job), 0)) {
-        server_.count_submitted(*slot->worker);
-    } else {
-        slot->reply = Reply::broken();  // the worker is stopped
-        slot->ready = true;
-    }
+    slot->queued_bytes = 0;
+    ++at_workers_;
+    if (loop_.submit(*slot->worker, slot, false)) return;
+    --at_workers_;
+    slot->reply = Reply::broken();  // the worker is stopped
+    slot->ready = true;
 }
 
 asio::awaitable<void> Session::write_answers() {
     const auto self = shared_from_this();
-    // An answer whose end is in `chunk`.
-    struct Ended {
-        std::optional<wire::Verb> verb;
-        std::optional<ErrorCode> code;
-        Times times;
-    };
-    std::string chunk;
-    std::vector<Ended> ended;
+    Chunk chunk;
     error_code error;
     while (!error) {
         if (slots_.empty() && reading_ended_) break;
@@ -362,49 +391,26 @@ asio::awaitable<void> Session::write_answers() {
             co_await writer_wakeup_.wait();
             continue;
         }
-        chunk.clear();
-        while (!slots_.empty() && slots_.front()->ready && chunk.size() < kPieceBytes) {
-            Slot& slot = *slots_.front();
-            if (server_.fault() && !slot.begun) slot.reply = Reply(slot.form, stopped_answer());
-            const std::size_t bytes_before = chunk.size();
-            slot.reply.append_to(chunk, kPieceBytes);
-            // Words are read from the model's file as they are rendered. If it was cut short, what
-            // was read is not sent.
-            if (slot.worker != nullptr && !slot.worker->files_are_unchanged()) {
-                chunk.resize(bytes_before);
-                slot.reply = slot.begun ? Reply::broken() : Reply(slot.form, stopped_answer());
-                slot.reply.append_to(chunk, kPieceBytes);
-            }
-            slot.begun = true;
-            if (slot.reply.is_broken()) {
-                error = asio::error::connection_aborted;
-                break;
-            }
-            if (slot.reply.is_costly()) {
-                request_next_piece(slots_.front());
-                break;
-            }
-            if (!slot.reply.finished()) break;
-            held_bytes_ -= slot.held_bytes;
-            ended.push_back({slot.verb, slot.reply.error_code(), slot.times});
-            slots_.pop_front();
-        }
+        fill(chunk);
+        error = check_files(chunk);
         if (error) break;
-        error = co_await send(chunk);
-        const auto now = Clock::now();
-        for (const Ended& answer : ended) {
-            server_.count_answer(peer_, answer.verb, answer.code, now - answer.times.arrived);
-            if (answer.times.computed != Clock::time_point())
-                server_.statistics().record(answer.times, now);
+        const SlotPointer& last = chunk.slots.back();
+        if (last->reply.is_broken()) {
+            error = asio::error::connection_aborted;
+            break;
         }
-        ended.clear();
+        if (last->reply.is_costly()) request_next_piece(last);
+        error = co_await send(chunk.text);
+        count_written(chunk);
+        chunk.text.clear();
+        chunk.slots.clear();
         reader_wakeup_.notify();
         // Let other sessions run: a peer that reads as fast as we write would occupy the loop.
         co_await asio::post(socket_.get_executor(), asio::use_awaitable);
         if (!slots_.empty()) continue;
         // An idle connection holds no buffers. (Assigning an empty value would keep the capacity.)
-        std::string().swap(chunk);
-        std::vector<Ended>().swap(ended);
+        std::string().swap(chunk.text);
+        std::vector<SlotPointer>().swap(chunk.slots);
         set_read_deadline();
     }
     if (!error && discards_input_) {
@@ -415,8 +421,53 @@ asio::awaitable<void> Session::write_answers() {
     close();
 }
 
+void Session::fill(Chunk& chunk) {
+    while (!slots_.empty() && slots_.front()->ready && chunk.text.size() < kPieceBytes) {
+        Slot& slot = *slots_.front();
+        if (loop_.owner().has_fault() && !slot.begun)
+            slot.reply = Reply(slot.form, stopped_answer());
+        slot.reply.append_to(chunk.text, kPieceBytes);
+        chunk.slots.push_back(slots_.front());
+        if (!slot.reply.finished() || slot.reply.is_broken()) return;
+        held_bytes_ -= slot.held_bytes;
+        slots_.pop_front();
+    }
+}
+
+/// Words are read from the model's file as they are rendered, so this comes after all rendering.
+error_code Session::check_files(Chunk& chunk) {
+    bool unchanged = true;
+    EngineWorker* checked = nullptr;
+    for (const SlotPointer& slot : chunk.slots) {
+        if (slot->worker == nullptr || slot->worker == checked) continue;
+        checked = slot->worker;
+        unchanged = checked->files_are_unchanged() && unchanged;
+    }
+    if (!unchanged) {
+        chunk.text.clear();
+        for (const SlotPointer& slot : chunk.slots) {
+            if (slot->begun) return asio::error::connection_aborted;
+            slot->reply = Reply(slot->form, stopped_answer());
+            slot->reply.append_to(chunk.text, kPieceBytes);
+        }
+    }
+    for (const SlotPointer& slot : chunk.slots) slot->begun = true;
+    return {};
+}
+
+void Session::count_written(const Chunk& chunk) {
+    const auto now = Clock::now();
+    for (const SlotPointer& slot : chunk.slots) {
+        // The answer goes on in the next chunk.
+        if (!slots_.empty() && slot == slots_.front()) continue;
+        loop_.count_answer(peer_, slot->verb, slot->reply.error_code(), now - slot->times.arrived);
+        if (slot->times.computed != Clock::time_point())
+            loop_.statistics().record(slot->times, now);
+    }
+}
+
 asio::awaitable<error_code> Session::send(std::string_view bytes) {
-    const auto timeout = server_.settings().limits.write_timeout;
+    const auto timeout = loop_.settings().limits.write_timeout;
     error_code error;
     write_deadline_ = Clock::now() + timeout;
     while (!bytes.empty()) {
@@ -428,7 +479,7 @@ asio::awaitable<error_code> Session::send(std::string_view bytes) {
         } else if (error != asio::error::would_block) {
             break;
         } else if (Clock::now() >= write_deadline_) {
-            server_.statistics().connections().count(CloseReason::unread);
+            loop_.statistics().connections().count(CloseReason::unread);
             error = asio::error::timed_out;
             break;
         } else {
@@ -474,13 +525,13 @@ asio::awaitable<void> Session::discard_input() {
     while (!error) {
         co_await socket_.async_wait(Socket::wait_read, ignoring(error));
         if (error) break;
-        socket_.read_some(asio::buffer(server_.read_buffer()), error);
+        socket_.read_some(asio::buffer(loop_.read_buffer()), error);
         if (error == asio::error::would_block) error = {};
     }
 }
 
 void Session::set_read_deadline() {
-    const Limits& limits = server_.settings().limits;
+    const Limits& limits = loop_.settings().limits;
     const auto now = Clock::now();
     if (reading_ended_ || draining_) return;
     if (!lines_.partial().empty()) {
@@ -501,7 +552,7 @@ void Session::enforce_deadlines(Clock::time_point now) {
     if (reading_ended_) return close();  // lingering
     if (draining_) return stop_reading();
     const bool idle = lines_.partial().empty();
-    server_.statistics().connections().count(idle ? CloseReason::idle : CloseReason::slow_line);
+    loop_.statistics().connections().count(idle ? CloseReason::idle : CloseReason::slow_line);
     // The codes tell a client that this line answers none of its requests.
     end_with(idle ? Error{ErrorCode::idle, "idle for too long; closing"}
                   : Error{ErrorCode::timeout, "the line did not end in time; closing"});
@@ -509,13 +560,13 @@ void Session::enforce_deadlines(Clock::time_point now) {
 
 void Session::begin_drain() {
     draining_ = true;
-    if (server_.fault()) {
+    if (loop_.owner().has_fault()) {
         // Do not wait for a RELOAD.
         for (const auto& slot : slots_) slot->ready = slot->ready || slot->worker == nullptr;
         writer_wakeup_.notify();
     }
     if (reading_ended_) return;
-    if (has_asked_ || server_.fault()) return stop_reading();
+    if (has_asked_ || loop_.owner().has_fault()) return stop_reading();
     read_deadline_ = Clock::now() + kFirstRequestGrace;
 }
 
@@ -531,13 +582,13 @@ void Session::stop_reading() {
 }
 
 bool Session::is_owed_answers_of(const std::vector<std::shared_ptr<LoadedModel>>& models) const {
-    return std::ranges::any_of(slots_, [&](const std::shared_ptr<Slot>& slot) {
+    return std::ranges::any_of(slots_, [&](const SlotPointer& slot) {
         return std::ranges::find(models, slot->model) != models.end();
     });
 }
 
 void Session::close() {
-    abandoned_->store(true, std::memory_order_relaxed);
+    for (const SlotPointer& slot : slots_) slot->abandoned.store(true, std::memory_order_relaxed);
     reading_ended_ = true;
     error_code ignored;
     socket_.close(ignored);

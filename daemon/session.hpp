@@ -4,12 +4,12 @@
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,7 +24,7 @@
 
 namespace gloved::daemon {
 
-class Server;
+class SessionLoop;
 
 /// The process at the other end of a connection, as the kernel reports it (SO_PEERCRED).
 struct Peer {
@@ -32,15 +32,16 @@ struct Peer {
     pid_t pid = 0;
 };
 
-/// Two coroutines on the loop thread, which keep the Session alive: one reads requests and submits
-/// them, the other writes answers, the oldest request's first. Ends when the peer closes or
-/// vanishes, after a deadline, or when the daemon stops. Call all functions on the loop thread.
+/// Two coroutines on its loop's thread, which keep the Session alive: one reads requests and
+/// submits them, the other writes answers, the oldest request's first. Ends when the peer closes or
+/// vanishes, after a deadline, or when the daemon stops. Call all functions on the loop's thread.
 class Session : public std::enable_shared_from_this<Session> {
   public:
     /// A refused connection is one too many: it gets one ERR line, and its input is ignored.
     enum class Kind { admitted, refused };
 
-    Session(Server& server, Socket socket, Peer peer, std::uint64_t id, Kind kind = Kind::admitted);
+    Session(SessionLoop& loop, Socket socket, Peer peer, std::uint64_t id,
+            Kind kind = Kind::admitted);
     ~Session();
 
     /// Starts the coroutines of an admitted connection.
@@ -57,23 +58,41 @@ class Session : public std::enable_shared_from_this<Session> {
     void close();
     /// Whether one of these models still owes the peer an answer.
     bool is_owed_answers_of(const std::vector<std::shared_ptr<LoadedModel>>& models) const;
+    /// Called with a job of a session of this loop when a worker has answered it. The session may
+    /// have ended.
+    static void take_answer(const std::shared_ptr<Job>& job);
 
   private:
-    /// A request that is not completely answered, in the order of requests.
-    struct Slot {
-        std::optional<wire::Verb> verb;  // none if the line could not be parsed
-        wire::Form form = wire::Form::text;
-        Reply reply;
+    /// A request that is not completely answered, in the order of requests. As a job, a worker may
+    /// have it.
+    struct Slot : Job {
+        std::weak_ptr<Session> session;
+        std::optional<wire::Verb> verb;      // none if the line could not be parsed
+        std::vector<wire::Field> fields;     // that the request asks for
+        bool certify = false;                // the same
         std::shared_ptr<LoadedModel> model;  // the model that it asks; kept until it is answered
         EngineWorker* worker = nullptr;      // the worker of the engine that answers it, if any
-        Times times;                         // only `arrived`, unless an engine answers
+        Clock::time_point first_taken;       // when a worker took it first
         bool ready = false;                  // `reply` can be written
         bool begun = false;                  // some of `reply` is written
         std::size_t held_bytes = 0;          // of request and reply
     };
+    using SlotPointer = std::shared_ptr<Slot>;
+
+    /// What is written at once: the text of some answers, the first and the last perhaps in part.
+    struct Chunk {
+        std::string text;
+        std::vector<SlotPointer> slots;
+    };
 
     asio::awaitable<void> read_requests();
     asio::awaitable<void> write_answers();
+    /// Renders answers that are ready, up to kPieceBytes.
+    void fill(Chunk& chunk);
+    /// If a model's file has changed, what was read from it is not sent: replaces the text by ERR
+    /// lines. Error: connection_aborted, if a part of an answer was sent before.
+    error_code check_files(Chunk& chunk);
+    void count_written(const Chunk& chunk);
     /// Writes all of `bytes`. The result is the system's error, or timed_out if the peer reads too
     /// slowly.
     asio::awaitable<error_code> send(std::string_view bytes);
@@ -90,26 +109,35 @@ class Session : public std::enable_shared_from_this<Session> {
     /// fail.
     void stop_reading();
     void handle_line(std::string_view line);
-    std::shared_ptr<Slot> make_slot(std::optional<wire::Verb> verb) const;
+    SlotPointer make_slot(std::optional<wire::Verb> verb);
     void answer_now(std::optional<wire::Verb> verb, Reply reply);
     void answer_error(std::optional<wire::Verb> verb, Error error);
     void submit(wire::Request request, std::string_view line);
-    /// The model that a request names, else the connection's. Error: unknown_model.
-    Result<std::shared_ptr<LoadedModel>> model_for(const wire::Request& request) const;
+    /// Resolves the request's words and submits the query.
+    void ask_engine(const SlotPointer& slot, const wire::Request& request);
+    /// Answers on this thread what reads a few rows.
+    void look_up(const SlotPointer& slot, const wire::Request& request);
+    /// Submits a request without a query, whose answer takes long to make.
+    void ask_worker(const SlotPointer& slot, wire::Request request, std::string_view line);
+    void submit_job(const SlotPointer& slot);
+    /// The place of the model that a request names, else the connection's. Error: unknown_model.
+    Result<std::size_t> place_for(const wire::Request& request) const;
     void use(const wire::Request& request);
     void show_statistics(const wire::Request& request);
     void reload(const wire::Request& request);
-    /// Called when an engine's reply is in `slot`.
-    void take_answer(const std::shared_ptr<Slot>& slot);
-    void mark_ready(const std::shared_ptr<Slot>& slot);
-    /// Submits a job for the next costly piece of a reply (Reply::is_costly).
-    void request_next_piece(const std::shared_ptr<Slot>& slot);
-    Job job_for(const std::shared_ptr<Slot>& slot);
+    void accept_answer(const SlotPointer& slot);
+    /// Makes `reply` the answer; an unknown word first gets suggestions.
+    void finish(const SlotPointer& slot, Reply reply);
+    void mark_ready(const SlotPointer& slot);
+    /// Submits the slot again, for the next costly piece of its reply (Reply::is_costly).
+    void request_next_piece(const SlotPointer& slot);
+    /// Sets the memory that a slot counts for.
+    void hold(Slot& slot, std::size_t bytes);
     void set_read_deadline();
     /// Whether another request is within the limits of connection_memory.hpp.
     bool has_room() const;
 
-    Server& server_;
+    SessionLoop& loop_;
     Socket socket_;
     const Peer peer_;
     const std::uint64_t id_;
@@ -117,8 +145,9 @@ class Session : public std::enable_shared_from_this<Session> {
     wire::Form form_ = wire::Form::text;
     std::size_t model_ = 0;  // place in the ModelSet of the model that USE selected
     wire::LineSplitter lines_;
-    std::list<std::shared_ptr<Slot>> slots_;  // oldest first; an empty deque takes 600 bytes
-    std::size_t held_bytes_ = 0;              // sum over all slots
+    std::list<SlotPointer> slots_;  // oldest first; an empty deque takes 600 bytes
+    std::size_t held_bytes_ = 0;    // sum over all slots
+    std::size_t at_workers_ = 0;    // number of slots that a worker has
     // Wakes the writer: the oldest slot may be ready, reading has ended, or there is room to write.
     Signal writer_wakeup_;
     bool awaits_room_ = false;    // an asynchronous wait for room to write is pending
@@ -130,7 +159,6 @@ class Session : public std::enable_shared_from_this<Session> {
     bool has_asked_ = false;        // a request has been read
     bool input_shut_down_ = false;  // by stop_reading: the end of input is not the peer's
     bool draining_ = false;
-    std::shared_ptr<std::atomic<bool>> abandoned_ = std::make_shared<std::atomic<bool>>(false);
     Clock::time_point read_deadline_ = Clock::time_point::max();
     Clock::time_point write_deadline_ = Clock::time_point::max();
     Clock::time_point line_began_ = Clock::time_point::max();

@@ -43,8 +43,9 @@ struct Settings {
     std::vector<ModelSetting> models;  ///< the first is the default
     std::string socket_path;
     std::optional<kernels::EngineKind> engine;  ///< nullopt: the best that runs on this machine
-    std::string simd;      ///< instruction set of the cpu engine; empty: the best
-    unsigned threads = 0;  ///< of the cpu engine; 0: one per processor
+    std::string simd;         ///< instruction set of the cpu engine; empty: the best
+    unsigned threads = 0;     ///< of the cpu engine; 0: one per processor
+    unsigned io_threads = 0;  ///< that run sessions; at least 1 once the options are read
     Pin pin = Pin::automatic;
     bool planes = true;                  ///< whether engines use planes
     std::uint64_t gpu_memory_bytes = 0;  ///< limit per GPU; 0: what is free

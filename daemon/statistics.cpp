@@ -23,6 +23,19 @@ void Statistics::record(const Times& times, Clock::time_point written) {
     stages_[3].times.add(written - times.arrived);
 }
 
+void Statistics::add(const Statistics& other) {
+    for (std::size_t verb = 0; verb < counts_.size(); ++verb) {
+        for (std::size_t outcome = 0; outcome < kOutcomes; ++outcome)
+            counts_[verb][outcome] += other.counts_[verb][outcome];
+    }
+    connections_.admitted += other.connections_.admitted;
+    connections_.refused += other.connections_.refused;
+    connections_.refused_uid_share += other.connections_.refused_uid_share;
+    for (std::size_t reason = 0; reason < kCloseReasons; ++reason)
+        connections_.closed[reason] += other.connections_.closed[reason];
+    for (std::size_t i = 0; i < stages_.size(); ++i) stages_[i].times.add(other.stages_[i].times);
+}
+
 std::uint64_t Statistics::answered() const {
     std::uint64_t sum = 0;
     for (const auto& outcomes : counts_) sum += outcomes[0];

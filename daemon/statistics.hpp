@@ -26,10 +26,10 @@ inline constexpr std::size_t kCloseReasons = 3;
 
 /// Numbers of connections since the start.
 struct ConnectionCounts {
-    std::uint64_t admitted = 0;
-    std::uint64_t refused = 0;
-    std::uint64_t refused_uid_share = 0;                ///< of the refused: their user had too many
-    std::array<std::uint64_t, kCloseReasons> closed{};  ///< by CloseReason
+    Tally<std::uint64_t> admitted;
+    Tally<std::uint64_t> refused;
+    Tally<std::uint64_t> refused_uid_share;  ///< of the refused: their user had too many
+    std::array<Tally<std::uint64_t>, kCloseReasons> closed;  ///< by CloseReason
 
     void count(CloseReason reason) { ++closed[static_cast<std::size_t>(reason)]; }
     std::uint64_t count_of(CloseReason reason) const {
@@ -37,7 +37,8 @@ struct ConnectionCounts {
     }
 };
 
-/// Counts answers by verb and outcome, times by stage, and connections. Call it on the loop thread.
+/// Counts answers by verb and outcome, times by stage, and connections. One thread may count while
+/// others read.
 class Statistics {
   public:
     /// A stage of a request that an engine's thread answers, and how long it took each request.
@@ -51,6 +52,9 @@ class Statistics {
     void count(std::optional<wire::Verb> verb, std::optional<ErrorCode> error);
     /// Records the times of an answer from an engine's thread. `written`: when its last byte was.
     void record(const Times& times, Clock::time_point written);
+
+    /// Adds what another one has counted.
+    void add(const Statistics& other);
 
     ConnectionCounts& connections() { return connections_; }
     const ConnectionCounts& connections() const { return connections_; }
@@ -78,7 +82,7 @@ class Statistics {
     static std::string name_of_outcome(std::size_t outcome);
 
     // [verb][outcome]. The last verb stands for lines that could not be parsed, outcome 0 for OK.
-    std::array<std::array<std::uint64_t, kOutcomes>, kVerbs + 1> counts_{};
+    std::array<std::array<Tally<std::uint64_t>, kOutcomes>, kVerbs + 1> counts_;
     ConnectionCounts connections_;
     std::array<Stage, 4> stages_ = {
         {{"wait", {}}, {"compute", {}}, {"deliver", {}}, {"total", {}}}};

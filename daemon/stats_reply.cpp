@@ -221,7 +221,7 @@ std::vector<Fact> facts_of_model(const ServerState& state, const LoadedModel& lo
     std::uint64_t plane_unselective = 0;
     for (const auto& worker : loaded.workers()) {
         engines += (engines.empty() ? "" : " ") + worker->engine().name();
-        queries += worker->counts().queries;
+        queries += worker->counts().queries + worker->counts().look_ups;
         batches += worker->counts().batches;
         largest_batch = std::max(largest_batch, worker->counts().largest_batch.load());
         for (std::size_t i = 0; i < answers_by.size(); ++i)
@@ -239,6 +239,7 @@ std::vector<Fact> facts_of_model(const ServerState& state, const LoadedModel& lo
         {"pinned", std::string(to_string(loaded.pinned()))},
         {"load_keys_ms", model.load_keys_ms()},
         {"load_values_ms", model.load_values_ms()},
+        {"word_index_bytes", model.index_bytes()},
         {"queries", queries},
         {"batches", batches},
         {"largest_batch", largest_batch},
@@ -276,6 +277,7 @@ std::vector<Fact> facts_of_daemon(const ServerState& state) {
         {"cut_idle_timeout", connections.count_of(CloseReason::idle)},
         {"cut_write_timeout", connections.count_of(CloseReason::unread)},
         {"max_connections", limits.max_connections},
+        {"io_threads", std::uint64_t{state.settings.io_threads}},
         {"uid_share", limits.uid_share},
         {"max_k", limits.max_k},
         {"max_line_bytes", wire::kMaxLineBytes},

@@ -16,17 +16,23 @@ constexpr std::size_t kMaxInFlight = 64;
 
 }  // namespace
 
-Suggester::Suggester(asio::io_context& loop) : loop_(loop), budget_(kMaxBudget) {}
+Suggester::Suggester() : budget_(kMaxBudget) {}
 
 void Suggester::prepare(const std::shared_ptr<LoadedModel>& loaded) {
     asio::post(thread_, [weak = std::weak_ptr(loaded)] {
-        if (const auto alive = weak.lock()) (void)alive->suggest({});
+        if (const auto alive = weak.lock()) {
+            // Requests wait for this one, in a way: without it each look-up takes longer.
+            alive->model().index_words();
+            (void)alive->suggest({});
+        }
         trim_heap();
     });
 }
 
 bool Suggester::suggest(std::shared_ptr<LoadedModel> loaded, std::string word,
+                        asio::io_context& loop,
                         std::function<void(std::vector<std::string>)> done) {
+    const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
     budget_ =
         std::min<Clock::duration>(kMaxBudget, budget_ + (now - budget_grown_at_) / kBudgetDivisor);
@@ -35,16 +41,18 @@ bool Suggester::suggest(std::shared_ptr<LoadedModel> loaded, std::string word,
         ++omitted_;
         return false;
     }
-    asio::post(thread_, [this, loaded = std::move(loaded), word = std::move(word),
+    asio::post(thread_, [this, &loop, loaded = std::move(loaded), word = std::move(word),
                          done = std::move(done)]() mutable {
         const auto begun = Clock::now();
         auto found = loaded->suggest(word);
-        const auto took = Clock::now() - begun;
         loaded.reset();
-        // `done` moves along: what it refers to belongs to the loop thread.
-        asio::post(loop_, [this, took, found = std::move(found), done = std::move(done)]() mutable {
+        {
+            const std::lock_guard charging(mutex_);
             --in_flight_;
-            budget_ -= took;
+            budget_ -= Clock::now() - begun;
+        }
+        // `done` moves along: what it refers to belongs to the loop's thread.
+        asio::post(loop, [found = std::move(found), done = std::move(done)]() mutable {
             done(std::move(found));
         });
     });

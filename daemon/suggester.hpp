@@ -2,10 +2,12 @@
 // within a time budget.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -15,21 +17,21 @@
 
 namespace gloved::daemon {
 
-/// Searches use at most a fifth of one processor's time; `prepare` is not counted. Call all
-/// functions on the loop thread.
+/// Searches use at most a fifth of one processor's time; `prepare` is not counted. Any thread may
+/// call all functions.
 class Suggester {
   public:
-    /// `loop` must outlive the Suggester.
-    explicit Suggester(asio::io_context& loop);
+    Suggester();
     Suggester(const Suggester&) = delete;
     Suggester& operator=(const Suggester&) = delete;
 
-    /// Has the thread build the SpellingIndex of a model, so that the first `suggest` is quick.
+    /// Has the thread index a model's words (Model::index_words), so that look-ups are quick, then
+    /// build its SpellingIndex, so that the first `suggest` is.
     void prepare(const std::shared_ptr<LoadedModel>& loaded);
     /// Has the thread look for words of a model that are spelt nearly like `word`, and call `done`
-    /// with them on the loop. If the budget is spent or 64 searches wait, returns false and never
+    /// with them on `loop`. If the budget is spent or 64 searches wait, returns false and never
     /// calls `done`.
-    bool suggest(std::shared_ptr<LoadedModel> loaded, std::string word,
+    bool suggest(std::shared_ptr<LoadedModel> loaded, std::string word, asio::io_context& loop,
                  std::function<void(std::vector<std::string>)> done);
     /// Drops the waiting searches, without a call of `done`, and ends the thread.
     void stop();
@@ -40,12 +42,12 @@ class Suggester {
     std::uint64_t omitted() const { return omitted_; }
 
   private:
-    asio::io_context& loop_;
+    std::mutex mutex_;  // for the next three
     std::size_t in_flight_ = 0;
     Clock::duration budget_;  // grows with time, up to a limit
     Clock::time_point budget_grown_at_ = Clock::now();
-    std::uint64_t searches_ = 0;
-    std::uint64_t omitted_ = 0;
+    std::atomic<std::uint64_t> searches_ = 0;
+    std::atomic<std::uint64_t> omitted_ = 0;
     asio::thread_pool thread_{1};
 };
 

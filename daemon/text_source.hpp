@@ -33,7 +33,7 @@ class TextSource {
     virtual bool finished() const = 0;
     /// Bytes of memory that the source holds, without the model and the text that it has appended.
     virtual std::size_t held_bytes() const = 0;
-    /// Whether rendering takes too long for the loop thread, so that the engine's thread must call
+    /// Whether rendering takes too long for a loop, so that the engine's thread must call
     /// append_to.
     virtual bool is_costly() const { return false; }
 };

@@ -61,6 +61,9 @@ class Service:
         given["env"] = dict(os.environ, **(environment or {}))
         with open(self.log_path, "w", encoding="utf-8") as log:
             program = program or os.path.join(bin_dir, "gloved")
+            threads = os.environ.get("GLOVED_TEST_IO_THREADS")
+            if threads:
+                options = ("--io-threads", threads, *options)
             command = [
                 program,
                 "--model",

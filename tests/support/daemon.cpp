@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <regex>
 #include <stdexcept>
@@ -119,6 +120,8 @@ Daemon::Daemon(const std::string& model, std::vector<std::string> options) {
     socket_path_ = dir_ / "gloved.sock";
     std::vector<std::string> arguments = {program("gloved"), "--model", model, "--socket",
                                           socket_path_};
+    if (const char* threads = std::getenv("GLOVED_TEST_IO_THREADS"))
+        arguments.insert(arguments.end(), {"--io-threads", threads});
     arguments.insert(arguments.end(), options.begin(), options.end());
     process_ = std::make_unique<Background>(arguments);
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);

@@ -23,79 +23,29 @@
 namespace gloved::daemon {
 namespace {
 
-TEST(FairQueue, TakesFromSourcesInTurnAndKeepsEachOnesOrder) {
-    FairQueue<int> queue(100, 100);
-    for (int i = 0; i < 5; ++i) ASSERT_TRUE(queue.push(1, 10 + i));
-    ASSERT_TRUE(queue.push(2, 20));
-    ASSERT_TRUE(queue.push(3, 30));
-    ASSERT_TRUE(queue.push(2, 21));
+std::vector<int> all_of(FairQueue<int>& queue) {
     std::vector<int> order;
-    while (const auto value = queue.try_pop()) order.push_back(*value);
-    EXPECT_EQ(order, (std::vector<int>{10, 20, 30, 11, 21, 12, 13, 14}));
+    while (const auto value = queue.pop()) order.push_back(*value);
+    return order;
+}
+
+TEST(FairQueue, TakesFromSourcesInTurnAndKeepsEachOnesOrder) {
+    FairQueue<int> queue;
+    for (int i = 0; i < 5; ++i) queue.push(1, 10 + i);
+    queue.push(2, 20);
+    queue.push(3, 30);
+    queue.push(2, 21);
+    EXPECT_EQ(queue.size(), 8U);
+    EXPECT_EQ(all_of(queue), (std::vector<int>{10, 20, 30, 11, 21, 12, 13, 14}));
     EXPECT_EQ(queue.size(), 0U);
 }
 
 TEST(FairQueue, AnUrgentSourceIsNext) {
-    FairQueue<int> queue(100, 100);
+    FairQueue<int> queue;
     for (int source = 1; source < 5; ++source)
-        ASSERT_TRUE(queue.push(static_cast<std::uint64_t>(source), 10 * source));
-    ASSERT_TRUE(queue.push(0, 1, 0, true, true));
-    std::vector<int> order;
-    while (const auto value = queue.try_pop()) order.push_back(*value);
-    EXPECT_EQ(order, (std::vector<int>{1, 10, 20, 30, 40}));
-}
-
-TEST(FairQueue, RefusesWhenFullOrClosedAndKeepsTheValue) {
-    FairQueue<std::vector<int>> queue(1, 100);
-    ASSERT_TRUE(queue.push(1, {1}));
-    std::vector<int> kept = {2, 3};
-    EXPECT_FALSE(queue.push(1, std::move(kept)));
-    EXPECT_EQ(kept.size(), 2U);
-    queue.close();
-    EXPECT_EQ(queue.pop()->size(), 1U);
-    EXPECT_FALSE(queue.push(1, std::move(kept)));
-    EXPECT_FALSE(queue.pop().has_value());
-}
-
-TEST(FairQueue, StillTakesOneFromEachSourceThatHasNoneWhenOthersFilledIt) {
-    FairQueue<int> queue(3, 100);
-    for (int i = 0; i < 3; ++i) ASSERT_TRUE(queue.push(1, int{i}));
-    EXPECT_FALSE(queue.push(1, 3));
-    EXPECT_TRUE(queue.push(2, 20));
-    EXPECT_FALSE(queue.push(2, 21));
-    std::vector<int> order;
-    while (const auto value = queue.try_pop()) order.push_back(*value);
-    EXPECT_EQ(order, (std::vector<int>{0, 20, 1, 2}));
-    EXPECT_TRUE(queue.push(1, 4));
-}
-
-TEST(FairQueue, CountsBytesToo) {
-    FairQueue<int> queue(100, 10);
-    EXPECT_TRUE(queue.push(1, 1, 6));
-    EXPECT_FALSE(queue.push(1, 2, 5));
-    EXPECT_TRUE(queue.push(1, 3, 4));
-    EXPECT_FALSE(queue.push(1, 4, 1));
-    EXPECT_EQ(queue.pop(), 1);
-    EXPECT_TRUE(queue.push(1, 5, 6));
-    EXPECT_FALSE(queue.push(1, 6, 1));
-}
-
-TEST(FairQueue, HandsEverythingOverBetweenThreads) {
-    FairQueue<int> queue(1000000, 100);
-    std::atomic<long> sum = 0;
-    std::thread consumer([&] {
-        while (const auto value = queue.pop()) sum += *value;
-    });
-    std::vector<std::thread> producers;
-    for (std::uint64_t source = 0; source < 3; ++source) {
-        producers.emplace_back([&, source] {
-            for (int i = 1; i <= 1000; ++i) EXPECT_TRUE(queue.push(source, int{i}));
-        });
-    }
-    for (auto& producer : producers) producer.join();
-    queue.close();
-    consumer.join();
-    EXPECT_EQ(sum, 3 * 1000 * 1001 / 2);
+        queue.push(static_cast<std::uint64_t>(source), 10 * source);
+    queue.push(0, 1, true);
+    EXPECT_EQ(all_of(queue), (std::vector<int>{1, 10, 20, 30, 40}));
 }
 
 /// The most vectors whose predicted cost is within the budget, but at least one: what the daemon
@@ -154,6 +104,30 @@ TEST(CostModel, TriesASizeAgainThatOnceWasSlow) {
     EXPECT_GE(largest, 16U);
 }
 
+TEST(CostModel, OneSlowPassDoesNotMakeBatchesSmall) {
+    // 0.16 ms for one query, 0.25 ms for up to 64, and from there 1.5 µs for each.
+    const auto truth = [](std::size_t vectors) {
+        if (vectors == 1) return 0.16;
+        return std::max(0.25, 0.16 + 1.5e-3 * static_cast<double>(vectors));
+    };
+    CostModel costs(0.2);
+    std::size_t best = 0;
+    for (int round = 0; round < 200; ++round) {
+        best = batch_of(costs, 1.0);
+        costs.learn(best, truth(best));
+    }
+    EXPECT_EQ(best, 512U);
+    for (const std::size_t slow : {std::size_t{1}, std::size_t{64}, std::size_t{512}}) {
+        costs.learn(slow, 100 * truth(slow));
+        EXPECT_GE(batch_of(costs, 1.0), 256U) << "after a slow batch of " << slow;
+        for (int round = 0; round < 500; ++round) {
+            best = batch_of(costs, 1.0);
+            costs.learn(best, truth(best));
+        }
+        EXPECT_EQ(best, 512U) << "long after a slow batch of " << slow;
+    }
+}
+
 TEST(CostModel, StaysWithinTheBudgetAfterManySingleQueries) {
     // What a processor takes whose registers carry 16 vectors, by powers of two.
     const auto truth = [](std::size_t vectors) {
@@ -172,6 +146,19 @@ TEST(CostModel, StaysWithinTheBudgetAfterManySingleQueries) {
         }
         EXPECT_LE(late, 250) << "of 1000 batches after " << singles;
     }
+}
+
+TEST(Histogram, AddsUpTwo) {
+    Histogram all;
+    Histogram other;
+    all.add(std::chrono::microseconds(3));
+    other.add(std::chrono::microseconds(1000));
+    other.add(std::chrono::microseconds(5));
+    all.add(other);
+    EXPECT_EQ(all.count(), 3U);
+    EXPECT_EQ(all.sum_us(), 1008.0);
+    EXPECT_EQ(all.percentile_us(0.5), 5U);
+    EXPECT_EQ(other.count(), 2U);
 }
 
 TEST(Histogram, PercentilesAreRightToASixteenth) {
