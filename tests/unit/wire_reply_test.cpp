@@ -1,9 +1,12 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +33,28 @@ TEST(Reply, ScoresHaveSixDecimalsAndNoNegativeZero) {
     EXPECT_EQ(score(-4.9e-7), "0.000000");
     EXPECT_EQ(score(-5.1e-7), "-0.000001");
     EXPECT_EQ(score(1e6), "1000000.000000");
+}
+
+TEST(Reply, ScoresAreRoundedAsExactly) {
+    std::mt19937_64 random(7);
+    std::uniform_real_distribution<double> uniform(-1.5, 1.5);
+    const auto exact = [](double value) {
+        const std::string text = fmt::format("{:.6f}", value);
+        return text == "-0.000000" ? text.substr(1) : text;
+    };
+    for (int i = 0; i < 200'000; ++i) {
+        const double value = uniform(random);
+        ASSERT_EQ(score(value), exact(value));
+        // Next to where rounding changes.
+        const double tie = (std::floor(value * 1e6) + 0.5) / 1e6;
+        ASSERT_EQ(score(tie), exact(tie));
+        ASSERT_EQ(score(std::nextafter(tie, 9)), exact(std::nextafter(tie, 9)));
+        ASSERT_EQ(score(std::nextafter(tie, -9)), exact(std::nextafter(tie, -9)));
+    }
+    for (const double value :
+         {8.9999994, 8.9999996, 8.9999999, 9.0, 9.9999996, 99.5, 0.9999996, 5e-7, -5e-7, 1e300,
+          std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+        ASSERT_EQ(score(value), exact(value));
 }
 
 std::string head(Form form, std::size_t lines, const std::vector<StatusField>& fields = {}) {
