@@ -39,6 +39,9 @@ constexpr std::string_view kHelp =
     "Quote a word that looks like an operator, a verb or an option: \"NEAR\" \"-\" \"a b\" "
     "\"\\x22\"\n";
 
+/// Of a reply's status line, with a certificate.
+constexpr std::size_t kMaxFields = 11;
+
 template <class AddColumns>
 Lines one_line(wire::Form form, const AddColumns& add_columns) {
     Lines lines{1, {}, nullptr};
@@ -88,8 +91,10 @@ void Reply::append_piece(std::string& out, std::size_t enough_bytes) {
 
 Reply engine_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>& loaded,
                    kernels::EngineKind engine, kernels::Answer answer) {
-    std::vector<wire::StatusField> fields = {{"engine", std::string(to_string(engine))},
-                                             time_field(about.took)};
+    std::vector<wire::StatusField> fields;
+    fields.reserve(kMaxFields);
+    fields.push_back({"engine", std::string(to_string(engine))});
+    fields.push_back(time_field(about.took));
     for (auto& field : model_fields(loaded->name(), loaded->model()))
         fields.push_back(std::move(field));
     if (about.certify) append_certificate(fields, answer);

@@ -101,6 +101,7 @@ bool Session::has_room() const {
 
 asio::awaitable<void> Session::read_requests() {
     const auto self = shared_from_this();
+    std::size_t lines_in_turn = 0;
     while (!discards_input_ && !reading_ended_) {
         while (has_room() && !reading_ended_) {
             const auto line = lines_.next();
@@ -110,8 +111,11 @@ asio::awaitable<void> Session::read_requests() {
             const std::size_t bytes_before = held_bytes_;
             handle_line(*line);
             // Let other sessions run after work that took the loop a while.
-            if (is_long || held_bytes_ > bytes_before + kLongAnswer)
-                co_await asio::post(socket_.get_executor(), asio::use_awaitable);
+            if (!is_long && held_bytes_ <= bytes_before + kLongAnswer &&
+                ++lines_in_turn < kTurnLines)
+                continue;
+            lines_in_turn = 0;
+            co_await asio::post(socket_.get_executor(), asio::use_awaitable);
         }
         if (reading_ended_) break;
         if (lines_.too_long()) {
@@ -422,7 +426,7 @@ asio::awaitable<void> Session::write_answers() {
 }
 
 void Session::fill(Chunk& chunk) {
-    while (!slots_.empty() && slots_.front()->ready && chunk.text.size() < kPieceBytes) {
+    while (!slots_.empty() && slots_.front()->ready && chunk.text.size() < kTurnBytes) {
         Slot& slot = *slots_.front();
         if (loop_.owner().has_fault() && !slot.begun)
             slot.reply = Reply(slot.form, stopped_answer());

@@ -55,6 +55,7 @@ class WordLines : public TextSource {
     void append_fields(kernels::Row row, wire::LineWriter& line) const;
 
   private:
+    void prefetch_words() const;
     /// Number of lines.
     virtual std::size_t count() const = 0;
     /// The word of line `number`, from 0.

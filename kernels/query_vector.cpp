@@ -9,9 +9,28 @@
 #include "kernels/canonical.hpp"
 
 namespace gloved::kernels {
+namespace {
+
+/// Asks for all of a row at once: a row that is read element by element costs many cache misses,
+/// one after the other.
+void prefetch(std::span<const float> row) {
+    constexpr std::size_t kFloatsPerCacheLine = 16;
+    for (std::size_t i = 0; i < row.size(); i += kFloatsPerCacheLine)
+        __builtin_prefetch(row.data() + i);
+}
+
+}  // namespace
 
 Result<QueryVector> make_query_vector(const format::Model& model,
                                       std::span<const WeightedRow> terms, bool unit) {
+    for (const WeightedRow& term : terms) prefetch(model.vector(term.row));
+    if (terms.size() == 1 && terms[0].coefficient == 1.0 && !unit) {
+        const auto row = model.vector(terms[0].row);
+        std::vector<float> values(row.size());
+        // As the sum below: −0 becomes 0.
+        std::ranges::transform(row, values.begin(), [](float value) { return value + 0.0F; });
+        return make_query_vector(std::move(values));
+    }
     std::vector<double> sum(model.dim(), 0.0);
     for (const WeightedRow& term : terms) {
         const auto row = model.vector(term.row);
