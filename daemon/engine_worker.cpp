@@ -33,6 +33,8 @@ constexpr double kRangeMs = 0.03;
 constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20;
 /// The cost model learns only from batches where hits take a smaller share of the time.
 constexpr double kMaxHitsShare = 0.25;
+/// And only where other work of the thread took a smaller share, while the device worked.
+constexpr double kMaxOverlapShare = 0.7;
 /// A plane that leaves more than one row in ten is counted as unselective.
 constexpr std::uint64_t kUnselectiveDivisor = 10;
 /// As many vectors as the largest pass takes.
@@ -43,6 +45,9 @@ static_assert(kMaxBatch == std::size_t{1} << (kBatchSizes - 1));
 constexpr std::chrono::microseconds kSpin{200};
 /// Two threads poll; others need processors too.
 constexpr unsigned kMinProcessorsToSpin = 4;
+
+/// For a smaller batch that is prepared already, the answers of the last one do not wait.
+constexpr std::size_t kMinOverlap = 32;
 
 /// The queue's source of probes; connections count from 1.
 constexpr std::uint64_t kProbeSource = 0;
@@ -111,13 +116,30 @@ bool EngineWorker::probe(std::function<void(bool)> done) {
 }
 
 void EngineWorker::loop() {
-    while (wait_for_jobs()) {
-        Batch batch;
+    Batch batch;
+    while (!batch.jobs.empty() || wait_for_jobs()) {
         fill(batch);
         hand_over();
-        if (!batch.jobs.empty()) run_engine(batch);
+        if (batch.jobs.empty()) continue;
+        Batch next;
+        overlap_ms_ = 0;
+        engine_->during_next_run([&] {
+            const auto begun = Clock::now();
+            finish_computed();
+            hand_over();
+            fill(next);
+            hand_over();
+            overlap_ms_ = milliseconds(Clock::now() - begun);
+        });
+        run_engine(std::exchange(batch, {}));
+        batch = std::move(next);
+        // While the device works on the next batch, there is time.
+        if (batch.jobs.size() >= kMinOverlap) continue;
+        finish_computed();
         hand_over();
     }
+    finish_computed();
+    hand_over();
 }
 
 bool EngineWorker::wait_for_jobs() {
@@ -152,18 +174,29 @@ void EngineWorker::empty_inboxes() {
 
 void EngineWorker::fill(Batch& batch) {
     const auto begun = Clock::now();
-    while (auto job = queue_.pop()) {
-        --waiting_;
-        waiting_bytes_ -= (*job)->queued_bytes;
-        prepare(*std::move(job), batch);
+    auto now = begun;
+    empty_inboxes();
+    std::size_t jobs = 0;
+    std::size_t bytes = 0;
+    while (!is_full(batch) && milliseconds(now - begun) < budget_ms()) {
+        auto job = queue_.pop();
+        if (!job) break;
+        ++jobs;
+        bytes += (*job)->queued_bytes;
+        const bool is_query = (*job)->kind == Job::Kind::query;
+        prepare(*std::move(job), now, batch);
         // The clock counts too: prepare answers pieces of matrices and long lists of words, and
         // queries should not wait for all of those.
-        if (is_full(batch) || milliseconds(Clock::now() - begun) >= budget_ms()) return;
+        if (!is_query) now = Clock::now();
         if (queue_.size() == 0) empty_inboxes();
     }
+    // Loops write these too: once for all jobs.
+    waiting_ -= jobs;
+    waiting_bytes_ -= bytes;
 }
 
 bool EngineWorker::is_full(const Batch& batch) const {
+    if (batch.jobs.empty()) return false;
     return batch.jobs.size() >= kMaxBatch ||
            costs_.predict_ms(batch.vectors + 1) + batch.other_ms + batch.hits_ms > budget_ms();
 }
@@ -173,8 +206,8 @@ double EngineWorker::budget_ms() const {
                                   : std::max(2 * costs_.single_ms(), kMinBudgetMs);
 }
 
-void EngineWorker::prepare(JobPointer job, Batch& batch) {
-    job->times.taken = Clock::now();
+void EngineWorker::prepare(JobPointer job, Clock::time_point now, Batch& batch) {
+    job->times.taken = now;
     if (job->abandoned.load(std::memory_order_relaxed)) return answered(std::move(job));
     if ((job->error = fault())) return answered(std::move(job));
     switch (job->kind) {
@@ -222,29 +255,38 @@ void EngineWorker::add_query(JobPointer job, kernels::Query query, Batch& batch)
     batch.queries.push_back(std::move(query));
 }
 
-void EngineWorker::run_engine(Batch& batch) {
+void EngineWorker::run_engine(Batch batch) {
     const auto begun = Clock::now();
     auto ran = engine_->run(batch.queries);
-    const double ms = milliseconds(Clock::now() - begun);
-    if (!ran)
+    const auto ended = Clock::now();
+    finish_computed();  // unless the engine had time for that
+    if (!ran) {
         stop_answering(
             {ran.error().code, fmt::format("engine {}: {}", engine_->name(), ran.error().message)});
-    if (const auto fault = this->fault()) {
-        for (JobPointer& job : batch.jobs) {
-            job->error = fault;
-            answered(std::move(job));
-        }
-        return;
+    } else {
+        learn(batch, *ran, milliseconds(ended - begun));
+        count_batch(batch);
+        computed_.answers = *std::move(ran);
     }
-    learn(batch, *ran, ms);
-    count_batch(batch);
+    computed_.batch = std::move(batch);
+    computed_.at = ended;
+}
+
+void EngineWorker::finish_computed() {
+    auto& [batch, answers, at] = computed_;
+    const auto fault = this->fault();
     for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
         Job& job = *batch.jobs[i];
         // The loop frees it, on the thread that allocated it.
         job.query = std::move(batch.queries[i]);
-        finish(job, (*ran)[i]);
-        answered(std::move(batch.jobs[i]));
+        if (fault) {
+            job.error = fault;
+        } else {
+            finish(job, answers[i]);
+        }
+        answered(std::move(batch.jobs[i]), at);
     }
+    computed_ = {};
 }
 
 void EngineWorker::finish(Job& job, kernels::Answer& answer) {
@@ -265,6 +307,8 @@ void EngineWorker::learn(const Batch& batch, std::span<const kernels::Answer> an
         return answer.certificate.pass != Pass::float64;
     });
     if (!usual || batch.vectors != answers.size() || batch.hits_ms >= kMaxHitsShare * ms) return;
+    // The device may have waited for this thread.
+    if (overlap_ms_ > kMaxOverlapShare * ms) return;
     costs_.learn(batch.vectors, ms);
     counts_.single_us = static_cast<std::uint64_t>(costs_.single_ms() * 1000);
 }
@@ -334,8 +378,8 @@ void EngineWorker::make_reply(Job& job) {
     ++counts_.queries;
 }
 
-void EngineWorker::answered(JobPointer job) {
-    job->times.computed = Clock::now();
+void EngineWorker::answered(JobPointer job, Clock::time_point computed) {
+    job->times.computed = computed;
     if (job->kind == Job::Kind::probe) return job->probed(!has_fault_ && !job->error);
     answered_.push_back(std::move(job));
 }

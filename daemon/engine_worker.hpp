@@ -99,7 +99,8 @@ struct WorkerCounts {
 
 /// Answers jobs in batches. Takes waiting jobs from the connections in turn, until their predicted
 /// cost (CostModel) passes the budget, and calls Engine::run once for all of them. Never waits for
-/// further jobs to fill a batch.
+/// further jobs to fill a batch. While a device works on a batch, the thread hands over the answers
+/// of the one before and prepares the one after.
 ///
 /// Each loop has an inbox of its own, whose lock it shares with the worker alone.
 class EngineWorker {
@@ -167,6 +168,14 @@ class EngineWorker {
         double hits_ms = 0;                   // finding the hits, within the passes
     };
 
+    /// A batch that the engine has answered, unless it failed. Its jobs do not have the answers
+    /// yet.
+    struct Computed {
+        Batch batch;
+        std::vector<kernels::Answer> answers;
+        Clock::time_point at;
+    };
+
     void loop();
     /// Waits until a job waits in an inbox or in `queue_`; false once the worker is stopped and has
     /// no job left.
@@ -177,9 +186,12 @@ class EngineWorker {
     void fill(Batch& batch);
     bool is_full(const Batch& batch) const;
     /// Answers the job at once, or moves it into `batch`.
-    void prepare(JobPointer job, Batch& batch);
+    void prepare(JobPointer job, Clock::time_point now, Batch& batch);
     void add_query(JobPointer job, kernels::Query query, Batch& batch);
-    void run_engine(Batch& batch);
+    /// Runs the engine. The answers come to `computed_`.
+    void run_engine(Batch batch);
+    /// Gives the jobs of `computed_` their answers.
+    void finish_computed();
     void finish(Job& job, kernels::Answer& answer);
     void learn(const Batch& batch, std::span<const kernels::Answer> answers, double ms);
     void count_batch(const Batch& batch);
@@ -188,7 +200,7 @@ class EngineWorker {
     void stop_answering(const Error& error);
     void make_reply(Job& job);
     /// Adds an answered job to those that `hand_over` gives to their receivers.
-    void answered(JobPointer job);
+    void answered(JobPointer job, Clock::time_point computed = Clock::now());
     void hand_over();
     double budget_ms() const;
 
@@ -205,7 +217,9 @@ class EngineWorker {
     CostModel costs_;
     WorkerCounts counts_;
     FairQueue<JobPointer> queue_;
-    std::vector<JobPointer> taken_;     // scratch of empty_inboxes
+    std::vector<JobPointer> taken_;  // scratch of empty_inboxes
+    Computed computed_;
+    double overlap_ms_ = 0;             // that during_next_run took
     std::vector<JobPointer> answered_;  // not handed over yet
     std::vector<Inbox> inboxes_;        // one for each loop, the last for probes
     std::atomic<bool> stopped_ = false;

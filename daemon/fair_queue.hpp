@@ -20,22 +20,25 @@ class FairQueue {
     /// Adds an entry at the end of the lane of `source`. `urgent`: if the lane was empty, its turn
     /// is next.
     void push(std::uint64_t source, T value, bool urgent = false) {
-        auto& lane = lanes_[source];
-        if (lane.empty()) turns_.insert(urgent ? turns_.begin() : turns_.end(), source);
-        lane.push_back(std::move(value));
+        Lane& lane = lanes_[source];
+        if (lane.entries.empty()) {
+            lane.source = source;
+            turns_.insert(urgent ? turns_.begin() : turns_.end(), &lane);
+        }
+        lane.entries.push_back(std::move(value));
         ++size_;
     }
 
     /// Removes the next entry; nullopt if the queue is empty.
     std::optional<T> pop() {
         if (size_ == 0) return std::nullopt;
-        const auto lane = lanes_.find(turns_.front());
-        std::optional<T> value(std::move(lane->second.front()));
+        Lane& lane = *turns_.front();
+        std::optional<T> value(std::move(lane.entries.front()));
         --size_;
-        lane->second.pop_front();
-        if (lane->second.empty()) {
-            lanes_.erase(lane);
+        lane.entries.pop_front();
+        if (lane.entries.empty()) {
             turns_.pop_front();
+            lanes_.erase(lane.source);
         } else {
             turns_.splice(turns_.end(), turns_, turns_.begin());
         }
@@ -46,8 +49,13 @@ class FairQueue {
     std::size_t size() const { return size_; }
 
   private:
-    std::unordered_map<std::uint64_t, std::deque<T>> lanes_;
-    std::list<std::uint64_t> turns_;  // sources whose lanes are not empty, next first
+    struct Lane {
+        std::uint64_t source = 0;
+        std::deque<T> entries;
+    };
+
+    std::unordered_map<std::uint64_t, Lane> lanes_;  // none is empty
+    std::list<Lane*> turns_;                         // next first
     std::size_t size_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -101,12 +102,15 @@ class CudaEngine final : public Engine {
     Result<std::vector<Answer>> run(std::span<const Query> queries) override {
         if (broken_) return Error{ErrorCode::device, "a CUDA call has failed before"};
         std::vector<Answer> answers(queries.size());
-        if (Status done = answer(queries, answers); !done) {
+        const Status done = answer(queries, answers);
+        meanwhile_ = nullptr;
+        if (!done) {
             broken_ = true;
             return done.error();
         }
         return answers;
     }
+    void during_next_run(std::function<void()> work) override { meanwhile_ = std::move(work); }
 
   private:
     CudaEngine(const format::Model& model, const EngineOptions& options, EnginePlan plan)
@@ -236,6 +240,7 @@ class CudaEngine final : public Engine {
     std::string description_;
     GpuFacts facts_;
     bool broken_ = false;
+    std::function<void()> meanwhile_;  // during_next_run
 };
 
 /// Answers each query by the fastest pass that can, and by the next where that overflows: by the
@@ -396,6 +401,7 @@ Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std
                                 Started started, std::vector<Answer>& answers,
                                 std::vector<std::size_t>& overflowed) {
     const auto [pass, many, slot] = started;
+    if (const auto work = std::exchange(meanwhile_, nullptr)) work();
     for (const auto& shard : shards_) {
         const bool in_slot = pass == Pass::int8 || pass == Pass::float64;
         if (Status done = in_slot ? shard->wait(slot) : shard->wait(); !done) return done;
