@@ -37,9 +37,9 @@ constexpr std::int64_t kMaxCount = 0xFFFFFFFF;
 constexpr std::size_t kMaxDevices = 64;
 constexpr std::int64_t kMaxThreads = 4096;
 constexpr std::int64_t kMaxIoThreads = 64;
-/// By default. A loop carries 100,000 answers a second, and engines and clients need processors
-/// too.
-constexpr unsigned kProcessorsPerIoThread = 4;
+/// By default: three loops for eight processors. The rest is for engines and clients.
+constexpr unsigned kLoops = 3;
+constexpr unsigned kProcessorsForLoops = 8;
 constexpr unsigned kMaxDefaultIoThreads = 8;
 constexpr std::int64_t kMaxBatchMs = 60000;
 constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
@@ -273,7 +273,7 @@ po::options_description engine_options(Settings& settings) {
     add(options, "threads", number("threads", "T", settings.threads, 0, kMaxThreads),
         "cpu: number of threads; 0 is one per core");
     add(options, "io-threads", number("io-threads", "T", settings.io_threads, 0, kMaxIoThreads),
-        "number of threads that read requests and write replies; 0 is one per 4 cores, at most 8");
+        "number of threads that read requests and write replies; 0 is 3 per 8 cores, at most 8");
     add(options, "pin",
         choice<Pin>("pin", {{"auto", Pin::automatic}, {"on", Pin::on}, {"off", Pin::off}},
                     settings.pin),
@@ -392,8 +392,8 @@ Result<std::optional<Options>> read_options(int argc, char** argv, std::ostream&
     options.check = given.count("check") != 0;
     if (settings.models.empty()) throw po::error("--model is required");
     if (settings.io_threads == 0) {
-        settings.io_threads = std::clamp(kernels::usable_processors() / kProcessorsPerIoThread, 1U,
-                                         kMaxDefaultIoThreads);
+        settings.io_threads = std::clamp(
+            kernels::usable_processors() * kLoops / kProcessorsForLoops, 1U, kMaxDefaultIoThreads);
     }
     if (settings.limits.max_k < wire::kDefaultK) {
         throw po::error(fmt::format("--max-k must be at least {}, the k of requests without k=",
