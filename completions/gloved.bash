@@ -80,8 +80,8 @@ _gloved_request_options() {
                 engine=auto,cuda,cpu model=@other fields=list:row,rank,norm certify=0,1
             ;;
         NEARVEC)
-            echo k=@other min=@other top=@other prefix=@other engine=auto,cuda,cpu model=@other \
-                fields=list:row,rank,norm certify=0,1
+            echo k=@other min=@other top=@other prefix=@other base64=@other engine=auto,cuda,cpu \
+                model=@other fields=list:row,rank,norm certify=0,1
             ;;
         ANALOGY)
             echo k=@other min=@other top=@other prefix=@other method=add,mul engine=auto,cuda,cpu \
@@ -91,7 +91,8 @@ _gloved_request_options() {
         MATRIX) echo metric=cosine,sqeuclidean model=@other ;;
         PREFIX) echo k=@other fields=list:row,rank,norm model=@other ;;
         HAS) echo fields=list:row,rank,norm model=@other ;;
-        SIM | DIST | VEC | ODD | STATS) echo model=@other ;;
+        VEC) echo encoding=decimal,base64 model=@other ;;
+        SIM | DIST | ODD | STATS) echo model=@other ;;
     esac
 }
 

@@ -86,6 +86,8 @@ inline std::size_t expected_answer_bytes(const wire::Request& request, const for
             return lines * sizeof(kernels::Hit);
         case wire::Verb::prefix:
             return lines * sizeof(kernels::Row);
+        case wire::Verb::vec:
+            return request.words.size() * sizeof(kernels::Row);
         case wire::Verb::matrix:
             return kPieceBytes + request.words.size() * sizeof(kernels::Row);
         case wire::Verb::has:

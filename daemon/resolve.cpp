@@ -70,11 +70,15 @@ Result<Lines> similarity(const wire::Request& request, const format::Model& mode
     return score_line(form, "score", cosine(model, (*rows)[0], (*rows)[1]));
 }
 
-Result<Lines> vector_line(const wire::Request& request, const ModelPointer& model,
-                          wire::Form form) {
-    const auto row = find_row(request.words[0], *model);
-    if (!row) return row.error();
-    return Lines{1, {}, std::make_unique<VectorLine>(form, *row, model)};
+Result<Lines> vector_lines(const wire::Request& request, const ModelPointer& model,
+                           wire::Form form) {
+    auto rows = find_rows(request.words, *model);
+    if (!rows) return rows.error();
+    const std::size_t count = rows->size();
+    return Lines{
+        count,
+        {},
+        std::make_unique<VectorLines>(form, request.options.encoding, *std::move(rows), model)};
 }
 
 /// ODD: the word with the smallest cosine to the sum of all unit rows; of equals the first.
@@ -203,7 +207,7 @@ Result<Lines> lines_without_engine(const wire::Request& request,
         case wire::Verb::dist:
             return similarity(request, *model, form);
         case wire::Verb::vec:
-            return vector_line(request, model, form);
+            return vector_lines(request, model, form);
         case wire::Verb::odd:
             return odd_one(request, model, form);
         case wire::Verb::matrix:

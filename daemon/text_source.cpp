@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/base64.hpp"
 #include "common/wire/json_string.hpp"
 #include "kernels/canonical.hpp"
 
@@ -112,24 +113,53 @@ void PresenceLines::append_columns(std::size_t number, wire::LineWriter& line) c
     if (row != kUnknown) append_fields(row, line);
 }
 
-VectorLine::VectorLine(wire::Form form, kernels::Row row,
-                       std::shared_ptr<const format::Model> model)
-    : line_(form), row_(row), model_(std::move(model)) {}
+VectorLines::VectorLines(wire::Form form, wire::Encoding encoding, std::vector<kernels::Row> rows,
+                         std::shared_ptr<const format::Model> model)
+    : line_(form), encoding_(encoding), rows_(std::move(rows)), model_(std::move(model)) {}
 
-void VectorLine::append_to(std::string& out, std::size_t enough_bytes) {
+void VectorLines::append_to(std::string& out, std::size_t enough_bytes) {
     line_.write_to(out);
-    const auto values = model_->vector(row_);
-    for (; next_ < values.size() && out.size() < enough_bytes; ++next_) {
-        if (next_ == 0) {
-            line_.begin();
-            line_.begin_list("vector");
+    while (!finished() && out.size() < enough_bytes) {
+        const auto values = model_->vector(rows_[line_number_]);
+        if (next_ == 0) line_.begin();
+        if (encoding_ == wire::Encoding::base64) {
+            append_base64(values, out, enough_bytes);
+        } else {
+            append_decimals(values, out, enough_bytes);
         }
-        line_.list_float(values[next_]);
+        if (next_ < values.size()) return;
+        line_.end();
+        next_ = 0;
+        ++line_number_;
     }
-    if (next_ < values.size() || finished_) return;
-    line_.end_list();
-    line_.end();
-    finished_ = true;
+}
+
+void VectorLines::append_decimals(std::span<const float> values, std::string& out,
+                                  std::size_t enough_bytes) {
+    if (next_ == 0) line_.begin_list("vector");
+    do {
+        line_.list_float(values[next_]);
+    } while (++next_ < values.size() && out.size() < enough_bytes);
+    if (next_ == values.size()) line_.end_list();
+}
+
+void VectorLines::append_base64(std::span<const float> values, std::string& out,
+                                std::size_t enough_bytes) {
+    if (next_ == 0) line_.begin_base64("vector_base64");
+    // Whole groups of three components until the piece is full, at least one.
+    constexpr std::size_t kComponents = kBase64GroupBytes;
+    constexpr std::size_t kCharacters = 4 * sizeof(float);
+    const std::size_t room_bytes = enough_bytes - std::min(enough_bytes, out.size());
+    const auto rest = values.subspan(next_);
+    const auto part =
+        rest.first(std::min(rest.size(), (1 + room_bytes / kCharacters) * kComponents));
+    line_.base64(std::as_bytes(part));
+    next_ += part.size();
+    if (next_ == values.size()) line_.end_base64();
+}
+
+std::size_t VectorLines::held_bytes() const {
+    return sizeof *this + rows_.capacity() * sizeof(kernels::Row);
 }
 
 MatrixLines::MatrixLines(wire::Form form, wire::Metric metric, std::vector<kernels::Row> rows,

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -127,20 +128,26 @@ class PresenceLines : public WordLines {
     std::vector<Entry> entries_;
 };
 
-/// The line of VEC: the vector of one row.
-class VectorLine : public TextSource {
+/// The lines of VEC: the vector of each of `rows`.
+class VectorLines : public TextSource {
   public:
-    VectorLine(wire::Form form, kernels::Row row, std::shared_ptr<const format::Model> model);
+    VectorLines(wire::Form form, wire::Encoding encoding, std::vector<kernels::Row> rows,
+                std::shared_ptr<const format::Model> model);
     void append_to(std::string& out, std::size_t enough_bytes) override;
-    bool finished() const override { return finished_; }
-    std::size_t held_bytes() const override { return sizeof *this; }
+    bool finished() const override { return line_number_ == rows_.size(); }
+    std::size_t held_bytes() const override;
 
   private:
+    /// Append components from next_ on, at least one, until `out` has enough bytes.
+    void append_decimals(std::span<const float> values, std::string& out, std::size_t enough_bytes);
+    void append_base64(std::span<const float> values, std::string& out, std::size_t enough_bytes);
+
     wire::LineWriter line_;
-    const kernels::Row row_;
+    const wire::Encoding encoding_;
+    const std::vector<kernels::Row> rows_;
     const std::shared_ptr<const format::Model> model_;
-    std::size_t next_ = 0;  // index of the component to continue with
-    bool finished_ = false;
+    std::size_t line_number_ = 0;  // of the line to continue
+    std::size_t next_ = 0;         // index of the component to continue with; 0: at its beginning
 };
 
 /// The lines of MATRIX: a line for each of `rows`, with its cosines with, or squared distances

@@ -12,6 +12,8 @@ namespace gloved::expr {
 namespace {
 
 constexpr std::string_view kSeparators = " \t";
+/// The one option whose name has digits. Others would take words such as x1=2 from older requests.
+constexpr std::string_view kNameWithDigits = "base64";
 
 Error bad_request(std::string message) { return {ErrorCode::bad_request, std::move(message)}; }
 
@@ -81,7 +83,11 @@ Result<std::optional<Token>> Tokenizer::next() {
 Result<std::optional<Option>> Tokenizer::next_option() {
     skip_separators();
     std::size_t length = 0;
-    while (length < rest_.size() && rest_[length] >= 'a' && rest_[length] <= 'z') ++length;
+    if (rest_.starts_with(kNameWithDigits)) {
+        length = kNameWithDigits.size();
+    } else {
+        while (length < rest_.size() && rest_[length] >= 'a' && rest_[length] <= 'z') ++length;
+    }
     if (length == 0 || length == rest_.size() || rest_[length] != '=')
         return std::optional<Option>();
     Option option;

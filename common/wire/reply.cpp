@@ -11,6 +11,7 @@
 #include <limits>
 #include <system_error>
 
+#include "common/base64.hpp"
 #include "common/quoting.hpp"
 #include "common/wire/json_string.hpp"
 
@@ -310,6 +311,17 @@ void LineWriter::list_float(float value) {
 
 void LineWriter::end_list() {
     if (form_ == Form::json) *out_ += ']';
+}
+
+void LineWriter::begin_base64(std::string_view name) {
+    begin_column(name);
+    if (form_ == Form::json) *out_ += '"';
+}
+
+void LineWriter::base64(std::span<const std::byte> bytes) { append_base64(*out_, bytes); }
+
+void LineWriter::end_base64() {
+    if (form_ == Form::json) *out_ += '"';
 }
 
 void LineWriter::put_score(double value) {

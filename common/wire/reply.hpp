@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -103,6 +104,11 @@ class LineWriter {
     /// null if not finite.
     void list_float(float value);
     void end_list();
+    /// Begins a column of base64; `base64` appends to it.
+    void begin_base64(std::string_view name);
+    /// The next bytes of the column. Before the last ones, a multiple of kBase64GroupBytes.
+    void base64(std::span<const std::byte> bytes);
+    void end_base64();
 
   private:
     void begin_column(std::string_view name);

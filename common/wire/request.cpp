@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <system_error>
 #include <utility>
 
+#include "common/base64.hpp"
 #include "common/expr/token.hpp"
 #include "common/format/layout.hpp"
 #include "common/quoting.hpp"
@@ -35,14 +38,14 @@ constexpr std::array kVerbs = {
               kAny},
     VerbEntry{"SIM", Verb::sim, " model ", 2, 2},
     VerbEntry{"DIST", Verb::dist, " model ", 2, 2},
-    VerbEntry{"VEC", Verb::vec, " model ", 1, 1},
+    VerbEntry{"VEC", Verb::vec, " encoding model ", 1, kAny},
     VerbEntry{"ANALOGY", Verb::analogy, " k min top prefix method engine model fields certify ", 3,
               3},
     VerbEntry{"ODD", Verb::odd, " model ", 3, kAny},
     VerbEntry{"RANK", Verb::rank, " top prefix engine model ", 2, 2},
     VerbEntry{"MATRIX", Verb::matrix, " metric model ", 1, kMaxMatrixWords},
     VerbEntry{"PREFIX", Verb::prefix, " k model fields ", 1, 1},
-    VerbEntry{"NEARVEC", Verb::nearvec, " k min top prefix engine model fields certify ", 1,
+    VerbEntry{"NEARVEC", Verb::nearvec, " k min top prefix base64 engine model fields certify ", 1,
               format::kMaxDim},
     VerbEntry{"HAS", Verb::has, " model fields ", 1, kAny},
     VerbEntry{"MODELS", Verb::models, "", 0, 0},
@@ -109,7 +112,30 @@ Result<std::vector<Field>> parse_fields(const Option& option) {
     }
 }
 
-Status apply(const Option& option, Options& options) {
+/// The components of a vector, from the base64 of their bytes (float32, little-endian).
+Result<std::vector<float>> parse_base64(const Option& option) {
+    const auto bytes = decode_base64(option.value);
+    if (!bytes) {
+        return bad_request(fmt::format("{}= takes base64 with padding (RFC 4648), not {}",
+                                       option.name, printable(option.value)));
+    }
+    std::vector<float> values(bytes->size() / sizeof(float));
+    if (values.empty() || values.size() > format::kMaxDim || bytes->size() % sizeof(float) != 0) {
+        return bad_request(fmt::format("{}= takes 1 to {} numbers of {} bytes each, not {} bytes",
+                                       option.name, format::kMaxDim, sizeof(float), bytes->size()));
+    }
+    std::memcpy(values.data(), bytes->data(), bytes->size());
+    const auto fault = std::find_if(values.begin(), values.end(),
+                                    [](float value) { return !std::isfinite(value); });
+    if (fault != values.end()) {
+        return bad_request(fmt::format("{}=: number {} is {}, which is not finite", option.name,
+                                       fault - values.begin() + 1, *fault));
+    }
+    return values;
+}
+
+Status apply(const Option& option, Request& request) {
+    Options& options = request.options;
     const auto store = [](auto result, auto& target) -> Status {
         if (!result) return result.error();
         target = *std::move(result);
@@ -137,6 +163,11 @@ Status apply(const Option& option, Options& options) {
             parse_choice(option, "cosine", Metric::cosine, "sqeuclidean", Metric::sqeuclidean),
             options.metric);
     }
+    if (option.name == "encoding") {
+        return store(parse_choice(option, "decimal", Encoding::decimal, "base64", Encoding::base64),
+                     options.encoding);
+    }
+    if (option.name == "base64") return store(parse_base64(option), request.values);
     std::string& text = option.name == "prefix"   ? options.prefix
                         : option.name == "engine" ? options.engine
                                                   : options.model;
@@ -145,7 +176,7 @@ Status apply(const Option& option, Options& options) {
     return {};
 }
 
-Status parse_options(Tokenizer& tokens, const VerbEntry& entry, Options& options) {
+Status parse_options(Tokenizer& tokens, const VerbEntry& entry, Request& request) {
     std::vector<std::string> seen;
     while (true) {
         auto option = tokens.next_option();
@@ -161,7 +192,7 @@ Status parse_options(Tokenizer& tokens, const VerbEntry& entry, Options& options
             return bad_request(fmt::format("{}= is given twice", name));
         }
         seen.push_back(name);
-        if (Status applied = apply(**option, options); !applied) return applied;
+        if (Status applied = apply(**option, request); !applied) return applied;
     }
 }
 
@@ -175,6 +206,49 @@ std::string wanted_words(const VerbEntry& entry) {
         : entry.max_words == kAny          ? fmt::format("at least {}", entry.min_words)
                                   : fmt::format("{} to {}", entry.min_words, entry.max_words);
     return fmt::format("{} {}{}", count, what, last == 1 ? "" : "s");
+}
+
+Status check_count(std::size_t count, const VerbEntry& entry) {
+    if (count >= entry.min_words && count <= entry.max_words) return {};
+    return bad_request(fmt::format("{} takes {}, not {}", entry.name, wanted_words(entry), count));
+}
+
+Status parse_words(Tokenizer& tokens, const VerbEntry& entry, Request& request) {
+    while (true) {
+        auto token = tokens.next();
+        if (!token) return token.error();
+        if (!token->has_value()) break;
+        if ((*token)->text.empty()) return bad_request("an empty word");
+        request.words.push_back(std::move((*token)->text));
+    }
+    if (Status counted = check_count(request.words.size(), entry); !counted) return counted;
+    if (entry.verb == Verb::format) {
+        const std::string& form = request.words[0];
+        if (form != "text" && form != "json") {
+            return bad_request("FORMAT takes 'text' or 'json', not " + printable(form));
+        }
+        request.form = form == "json" ? Form::json : Form::text;
+    }
+    if (entry.verb == Verb::stats && !request.words.empty() && request.words[0] != "prometheus") {
+        return bad_request("STATS takes nothing or 'prometheus', not " +
+                           printable(request.words[0]));
+    }
+    return {};
+}
+
+/// The numbers of NEARVEC, unless base64= had them.
+Status parse_vector(Tokenizer& tokens, const VerbEntry& entry, Request& request) {
+    const bool is_given = !request.values.empty();
+    while (true) {
+        const auto token = tokens.next();
+        if (!token) return token.error();
+        if (!token->has_value()) break;
+        if (is_given) return bad_request("NEARVEC takes numbers or base64=, not both");
+        const auto value = expr::parse_float32((*token)->text);
+        if (!value) return value.error();
+        request.values.push_back(*value);
+    }
+    return check_count(request.values.size(), entry);
 }
 
 }  // namespace
@@ -208,45 +282,16 @@ Result<Request> parse_request(std::string_view line) {
     }
     request.verb = *verb;
     const VerbEntry& entry = entry_of(*verb);
-    if (Status parsed = parse_options(tokens, entry, request.options); !parsed)
-        return parsed.error();
+    if (Status parsed = parse_options(tokens, entry, request); !parsed) return parsed.error();
     if (*verb == Verb::near) {
         auto terms = expr::parse_expression(tokens);
         if (!terms) return terms.error();
         request.terms = *std::move(terms);
         return request;
     }
-    while (true) {
-        auto token = tokens.next();
-        if (!token) return token.error();
-        if (!token->has_value()) break;
-        if ((*token)->text.empty()) return bad_request("an empty word");
-        request.words.push_back(std::move((*token)->text));
-    }
-    if (request.words.size() < entry.min_words || request.words.size() > entry.max_words) {
-        return bad_request(fmt::format("{} takes {}, not {}", entry.name, wanted_words(entry),
-                                       request.words.size()));
-    }
-    if (*verb == Verb::format) {
-        const std::string& form = request.words[0];
-        if (form != "text" && form != "json") {
-            return bad_request("FORMAT takes 'text' or 'json', not " + printable(form));
-        }
-        request.form = form == "json" ? Form::json : Form::text;
-    }
-    if (*verb == Verb::stats && !request.words.empty() && request.words[0] != "prometheus") {
-        return bad_request("STATS takes nothing or 'prometheus', not " +
-                           printable(request.words[0]));
-    }
-    if (*verb == Verb::nearvec) {
-        for (const std::string& word : request.words) {
-            const auto value = expr::parse_float32(word);
-            if (!value) return value.error();
-            request.values.push_back(*value);
-        }
-        std::vector<std::string>().swap(request.words);  // a request may wait long: it holds no
-                                                         // more than it has to
-    }
+    const Status parsed = *verb == Verb::nearvec ? parse_vector(tokens, entry, request)
+                                                 : parse_words(tokens, entry, request);
+    if (!parsed) return parsed.error();
     return request;
 }
 

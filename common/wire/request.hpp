@@ -53,6 +53,8 @@ enum class Field { row, rank, norm };
 enum class Method { add, mul };
 /// What MATRIX computes: cosine or squared Euclidean distance.
 enum class Metric { cosine, sqeuclidean };
+/// How VEC writes a vector: its components as decimals, or their bytes in base64.
+enum class Encoding { decimal, base64 };
 /// Form of replies: lines of text, or one JSON object per reply.
 enum class Form { text, json };
 
@@ -77,6 +79,7 @@ struct Options {
     bool certify = false;  ///< add to the status line how the answer was found
     Method method = Method::add;
     Metric metric = Metric::cosine;
+    Encoding encoding = Encoding::decimal;
 };
 
 /// A parsed request.
@@ -84,7 +87,7 @@ struct Request {
     Verb verb = Verb::near;
     Options options;
     std::vector<expr::Term> terms;   ///< of NEAR
-    std::vector<float> values;       ///< of NEARVEC
+    std::vector<float> values;       ///< of NEARVEC: its numbers, or those of base64=
     std::vector<std::string> words;  ///< of all other verbs: the tokens after the options
     Form form = Form::text;          ///< of FORMAT
 };

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "common/base64.hpp"
 #include "common/expr/token.hpp"
 #include "common/quoting.hpp"
 #include "common/result.hpp"
@@ -116,12 +118,26 @@ void check_quoting(std::string_view word) {
     GLOVED_CHECK(!tokens.next()->has_value());
 }
 
+/// Any bytes come back from their base64, and any text that is taken is the only one of its bytes.
+void check_base64(std::string_view bytes) {
+    std::string text;
+    append_base64(text, std::as_bytes(std::span(bytes)));
+    const auto same = decode_base64(text);
+    GLOVED_CHECK(same && std::ranges::equal(*same, std::as_bytes(std::span(bytes))));
+    const auto decoded = decode_base64(bytes);
+    if (!decoded) return;
+    std::string again;
+    append_base64(again, *decoded);
+    GLOVED_CHECK(again == bytes);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string_view bytes(reinterpret_cast<const char*>(data), size);
     check_quoting(bytes);
     check_json(bytes);
+    check_base64(bytes);
     if (bytes.empty()) return 0;
     const auto lines = split(bytes, bytes.size());
     GLOVED_CHECK(lines == split(bytes, 1));

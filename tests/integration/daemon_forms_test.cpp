@@ -94,7 +94,8 @@ TEST_F(Forms, JsonSaysWhatTextSays) {
           "ANALOGY method=mul k=120 fields=norm king kong kings", "SIM king kong", "DIST king kong",
           "ODD king kong kings", "PREFIX k=50 fields=norm,row w", "PREFIX zzz",
           "HAS fields=rank king nothing", "HAS \"a\\x09b\"", "MODELS", "NEARVEC k=3 1 2 3 4 5 6",
-          "MATRIX king kong \"two words\"", "MATRIX metric=sqeuclidean king kong"}) {
+          "MATRIX king kong \"two words\"", "MATRIX metric=sqeuclidean king kong",
+          "VEC encoding=base64 king kong"}) {
         const ReplyText text = text_.ask(request);
         const auto status = wire::parse_status_line(text.status);
         ASSERT_TRUE(status && status->ok) << text.status;
@@ -133,7 +134,7 @@ TEST_F(Forms, JsonSaysWhatTextSays) {
         }
         ++verbs;
     }
-    EXPECT_EQ(verbs, 18U);
+    EXPECT_EQ(verbs, 19U);
 }
 
 TEST_F(Forms, JsonHasFullPrecision) {

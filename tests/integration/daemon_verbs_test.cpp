@@ -12,11 +12,13 @@
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "common/base64.hpp"
 #include "common/format/model.hpp"
 #include "common/wire/reply.hpp"
 #include "kernels/engine.hpp"
@@ -168,6 +170,49 @@ TEST_F(Verbs, AVectorComesBackAsItsWord) {
         EXPECT_EQ(near.lines,
                   connection_.ask("NEAR k=7 fields=norm exclude=none " + quoted(row)).lines);
     }
+}
+
+TEST_F(Verbs, VectorsInBase64AreThoseOfTheModel) {
+    std::string words;
+    std::vector<std::string> expected;
+    for (std::size_t row = 0; row < kRows; ++row) {
+        words += " " + quoted(row);
+        append_base64(expected.emplace_back(), std::as_bytes(model_.vector(row)));
+    }
+    const auto reply = connection_.ask("VEC encoding=base64" + words);
+    EXPECT_EQ(reply.status.rfind(fmt::format("OK {} us=", kRows), 0), 0U) << reply.status;
+    EXPECT_EQ(reply.lines, expected);
+
+    const auto several = connection_.ask("VEC encoding=decimal w1 zero w1");
+    ASSERT_EQ(several.lines.size(), 3U) << several.status;
+    EXPECT_EQ(several.lines[0], connection_.ask("VEC w1").lines.at(0));
+    EXPECT_EQ(several.lines[1], connection_.ask("VEC zero").lines.at(0));
+    EXPECT_EQ(several.lines[2], several.lines[0]);
+    EXPECT_EQ(connection_.ask("VEC encoding=base64 w1 nowhere nothing")
+                  .status.rfind("ERR unknown_word \"nowhere\"", 0),
+              0U);
+}
+
+TEST_F(Verbs, AVectorInBase64IsAnsweredAsItsDecimals) {
+    for (int round = 0; round < 50; ++round) {
+        const std::string asked = quoted(random_row());
+        const std::string decimals = connection_.ask("VEC " + asked).lines.at(0);
+        const std::string base64 = connection_.ask("VEC encoding=base64 " + asked).lines.at(0);
+        const std::string options = "k=7 fields=row,norm min=-1";
+        const auto near = connection_.ask("NEARVEC " + options + " base64=" + base64);
+        EXPECT_EQ(near.lines.size(), 7U) << near.status;
+        EXPECT_EQ(near.normalised(),
+                  connection_.ask("NEARVEC " + options + " " + decimals).normalised());
+    }
+    const auto refusal = [&](std::size_t count) {
+        const std::vector<float> values(count, 1.0F);
+        std::string line = "NEARVEC base64=";
+        append_base64(line, std::as_bytes(std::span(values)));
+        return connection_.ask(line).status;
+    };
+    EXPECT_EQ(refusal(kDim).rfind("OK 10", 0), 0U);
+    EXPECT_EQ(refusal(kDim - 1), "ERR bad_request 32 numbers; this model's vectors have 33");
+    EXPECT_EQ(refusal(kDim + 1), "ERR bad_request 34 numbers; this model's vectors have 33");
 }
 
 TEST_F(Verbs, SimDistAndMatrixAgreeWithPlainArithmetic) {

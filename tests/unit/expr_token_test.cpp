@@ -66,8 +66,8 @@ TEST(Tokenizer, RefusesBrokenQuotes) {
     expect("a space must follow", {R"("a"b)", R"("a""b")"});
 }
 
-TEST(Tokenizer, AnOptionIsLowerCaseLettersAndAnEqualsSign) {
-    Tokenizer tokens(R"( k=10 prefix="a b" top= Kk=1 k=2)");
+TEST(Tokenizer, AnOptionIsLowerCaseLettersOrBase64AndAnEqualsSign) {
+    Tokenizer tokens(R"( k=10 prefix="a b" top= base64=AA+/Aw== Kk=1 k=2)");
     const auto option = [&] {
         auto next = tokens.next_option();
         EXPECT_TRUE(next);
@@ -76,10 +76,12 @@ TEST(Tokenizer, AnOptionIsLowerCaseLettersAndAnEqualsSign) {
     EXPECT_EQ(option(), "k|10");
     EXPECT_EQ(option(), "prefix|a b");
     EXPECT_EQ(option(), "top|");
+    EXPECT_EQ(option(), "base64|AA+/Aw==");
     EXPECT_EQ(option(), "none");
     EXPECT_EQ(option(), "none") << "what is not an option is not consumed";
     EXPECT_EQ((*tokens.next())->text, "Kk=1");
-    for (const char* text : {"=1", "k", "k =1", "\"k\"=1", "k1=1", ""}) {
+    for (const char* text : {"=1", "k", "k =1", "\"k\"=1", "k1=1", "base64x=1", "base64",
+                             "base65=1", "base641=1", "base64 =1", "1base64=1", ""}) {
         Tokenizer other(text);
         auto next = other.next_option();
         ASSERT_TRUE(next) << text;

@@ -1,12 +1,22 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "common/base64.hpp"
 #include "common/expr/expression.hpp"
+#include "common/format/layout.hpp"
 #include "common/result.hpp"
 #include "common/wire/request.hpp"
 
@@ -135,11 +145,12 @@ TEST(Request, RefusesWhatIsNoLine) {
 
 TEST(Request, CountsTheWordsOfEachVerb) {
     EXPECT_EQ(request_of("SIM king \"new york\"").words, (Words{"king", "new york"}));
+    EXPECT_EQ(request_of("VEC king king \"new york\"").words, (Words{"king", "king", "new york"}));
     EXPECT_EQ(request_of("HAS a + \"\\x00\"").words, (Words{"a", "+", std::string(1, '\0')}));
     for (const char* line : {"SIM",         "SIM a",       "SIM a b c",       "SIM a \"\"",
                              "HAS",         "HAS \"\"",    "PING a",          "STATS a",
                              "HELP a",      "QUIT a",      "DIST a",          "DIST a b c",
-                             "VEC",         "VEC a b",     "ODD a b",         "RANK a",
+                             "VEC",         "VEC a \"\"",  "ODD a b",         "RANK a",
                              "RANK a b c",  "MATRIX",      "PREFIX",          "PREFIX a b",
                              "PREFIX \"\"", "ANALOGY a b", "ANALOGY a b c d", "NEARVEC"}) {
         error_of(line);
@@ -162,19 +173,105 @@ TEST(Request, TakesTheOptionsOfEachVerb) {
     EXPECT_EQ(request_of("MATRIX a").options.metric, Metric::cosine);
     EXPECT_EQ(request_of("MATRIX metric=sqeuclidean a b").options.metric, Metric::sqeuclidean);
     EXPECT_EQ(request_of("RANK top=9 prefix=x engine=cpu a b").options.top, 9U);
+    EXPECT_EQ(request_of("VEC a").options.encoding, Encoding::decimal);
+    EXPECT_EQ(request_of("VEC encoding=decimal a").options.encoding, Encoding::decimal);
+    EXPECT_EQ(request_of("VEC model=m encoding=base64 a b").options.encoding, Encoding::base64);
     EXPECT_EQ(request_of("PREFIX k=2 fields=rank \"new y\"").words, (Words{"new y"}));
     EXPECT_EQ(request_of("NEARVEC k=2 min=0 0.5\t-1 +2e3").values,
               (std::vector<float>{0.5F, -1.0F, 2000.0F}));
     for (const char* line :
          {"ANALOGY method=sub a b c", "MATRIX metric=euclidean a", "SIM method=add a b",
-          "ODD k=2 a b c", "RANK k=2 a b", "VEC k=1 a", "MATRIX k=1 a", "NEARVEC 1 two",
-          "NEARVEC 1 nan", "NEARVEC 1e39", "NEARVEC exclude=none 1"}) {
+          "ODD k=2 a b c", "RANK k=2 a b", "VEC k=1 a", "VEC encoding=hex a", "VEC encoding= a",
+          "HAS encoding=base64 a", "MATRIX k=1 a", "NEARVEC 1 two", "NEARVEC 1 nan", "NEARVEC 1e39",
+          "NEARVEC exclude=none 1"}) {
         error_of(line);
     }
     std::string words;
     for (std::size_t i = 0; i < kMaxMatrixWords; ++i) words += " w";
     EXPECT_EQ(request_of("MATRIX" + words).words.size(), kMaxMatrixWords);
     error_of("MATRIX" + words + " w");
+}
+
+std::string base64_of(const std::vector<float>& values) {
+    std::string text;
+    append_base64(text, std::as_bytes(std::span(values)));
+    return text;
+}
+
+TEST(VectorInBase64, IsThatOfItsDecimals) {
+    std::mt19937 random(1);
+    for (int round = 0; round < 1000; ++round) {
+        std::vector<float> values(1 + random() % 300);
+        std::string decimals;
+        for (float& value : values) {
+            do {
+                value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+            } while (!std::isfinite(value));
+            decimals += fmt::format(" {}", value);
+        }
+        const auto read = request_of("NEARVEC k=3 base64=" + base64_of(values)).values;
+        EXPECT_TRUE(
+            std::ranges::equal(std::as_bytes(std::span(read)), std::as_bytes(std::span(values))));
+        const auto numbers = request_of("NEARVEC k=3" + decimals).values;
+        EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(numbers)),
+                                       std::as_bytes(std::span(values))));
+    }
+}
+
+TEST(VectorInBase64, IsReadLittleEndian) {
+    EXPECT_EQ(request_of("NEARVEC base64=AACAPwAAAMA=").values, (std::vector<float>{1, -2}));
+    EXPECT_EQ(request_of("NEARVEC base64=\"AACAPwAAAMA=\" k=2").options.k, 2U);
+    EXPECT_TRUE(request_of("NEARVEC base64=AACAPwAAAMA=").words.empty());
+}
+
+TEST(VectorInBase64, OfTheLargestModelFitsALine) {
+    const std::vector<float> values(format::kMaxDim, 0.123456789F);
+    const std::string line = "NEARVEC k=10 base64=" + base64_of(values);
+    EXPECT_LT(line.size(), kMaxLineBytes / 2);
+    EXPECT_EQ(request_of(line).values, values);
+    std::vector<float> larger = values;
+    larger.push_back(1);
+    EXPECT_NE(error_of("NEARVEC base64=" + base64_of(larger)).find("1 to 4096 numbers"),
+              std::string::npos);
+}
+
+TEST(VectorInBase64, IsRefusedIfItIsNone) {
+    for (const char* text : {"\"\"", "AACAPw", "AACAPw=", "AACAPw===", "AACAPx==", "AACA_w==",
+                             "AACAPw==A", "\"AACA Pw==\"", "\"AACAPw==\\x0A\"", "ĀACAPw=="}) {
+        const std::string message = error_of(std::string("NEARVEC base64=") + text);
+        EXPECT_NE(message.find("base64="), std::string::npos) << message;
+    }
+    error_of("NEARVEC base64= 1");
+    for (const char* text : {"AA==", "AAA=", "AAAA", "AACAPwA=", "AACAPwAA", "AACAPwAAAA=="}) {
+        const std::string message = error_of(std::string("NEARVEC base64=") + text);
+        EXPECT_NE(message.find("numbers of 4 bytes each, not"), std::string::npos) << message;
+    }
+}
+
+TEST(VectorInBase64, IsRefusedIfANumberIsNotFinite) {
+    const float infinity = std::numeric_limits<float>::infinity();
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const float odd_nan = std::bit_cast<float>(0xFF800001U);
+    for (const float value : {infinity, -infinity, nan, -nan, odd_nan}) {
+        for (std::size_t at = 0; at < 3; ++at) {
+            std::vector<float> values(3, 1.0F);
+            values[at] = value;
+            const std::string message = error_of("NEARVEC base64=" + base64_of(values));
+            EXPECT_NE(message.find(fmt::format("number {} is", at + 1)), std::string::npos)
+                << message;
+        }
+    }
+    const std::vector<float> extremes = {std::numeric_limits<float>::max(),
+                                         std::numeric_limits<float>::denorm_min(), -0.0F};
+    EXPECT_EQ(request_of("NEARVEC base64=" + base64_of(extremes)).values, extremes);
+}
+
+TEST(VectorInBase64, StandsInThePlaceOfNumbers) {
+    EXPECT_NE(error_of("NEARVEC base64=AACAPw== 1").find("not both"), std::string::npos);
+    EXPECT_NE(error_of("NEARVEC base64=AACAPw== k=3 x").find("not both"), std::string::npos);
+    EXPECT_NE(error_of("NEARVEC base64=AACAPw== base64=AACAPw==").find("twice"), std::string::npos);
+    EXPECT_NE(error_of("NEARVEC k=3").find("1 to 4096 numbers"), std::string::npos);
+    error_of("NEAR base64=AACAPw== a");
 }
 
 TEST(Request, EveryVerbIsReservedWhetherAnsweredOrNot) {
