@@ -2,16 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
+#include "common/number.hpp"
 #include "common/quoting.hpp"
 
 namespace gloved::expr {
 namespace {
 
-constexpr std::string_view kSeparators = " \t";
+/// Bytes of a short number of a vector and a separator. Room for numbers of this length is not more
+/// than a vector would have after growing.
+constexpr std::size_t kTypicalNumberBytes = 8;
+
+bool is_separator(char c) { return c == ' ' || c == '\t'; }
+
 /// The one option whose name has digits. Others would take words such as x1=2 from older requests.
 constexpr std::string_view kNameWithDigits = "base64";
 
@@ -27,11 +32,14 @@ int hex_digit(char c) {
 }  // namespace
 
 void Tokenizer::skip_separators() {
-    rest_.remove_prefix(std::min(rest_.find_first_not_of(kSeparators), rest_.size()));
+    std::size_t length = 0;
+    while (length < rest_.size() && is_separator(rest_[length])) ++length;
+    rest_.remove_prefix(length);
 }
 
 std::string Tokenizer::take_bare() {
-    const std::size_t length = std::min(rest_.find_first_of(kSeparators), rest_.size());
+    std::size_t length = 0;
+    while (length < rest_.size() && !is_separator(rest_[length])) ++length;
     std::string text(rest_.substr(0, length));
     rest_.remove_prefix(length);
     return text;
@@ -64,7 +72,7 @@ Result<std::string> Tokenizer::take_quoted() {
             "no closing quote in {}; the word '\"' itself is written \"\\\"\"", printable(whole)));
     }
     rest_.remove_prefix(1);
-    if (!rest_.empty() && kSeparators.find(rest_.front()) == std::string_view::npos) {
+    if (!rest_.empty() && !is_separator(rest_.front())) {
         return bad_request(
             fmt::format("a space must follow the closing quote in {}", printable(whole)));
     }
@@ -78,6 +86,21 @@ Result<std::optional<Token>> Tokenizer::next() {
     auto text = take_quoted();
     if (!text) return text.error();
     return std::optional<Token>(Token{*std::move(text), true});
+}
+
+void Tokenizer::take_numbers(std::vector<float>& values) {
+    const char* const end = rest_.data() + rest_.size();
+    const char* token = rest_.data();
+    if (values.empty()) values.reserve(rest_.size() / kTypicalNumberBytes);
+    while (true) {
+        while (token != end && is_separator(*token)) ++token;
+        const Number<float> number = parse_number<float>(token, end);
+        if (number.fault != NumberFault::none) break;
+        if (number.end != end && !is_separator(*number.end)) break;
+        values.push_back(number.value);
+        token = number.end;
+    }
+    rest_.remove_prefix(static_cast<std::size_t>(token - rest_.data()));
 }
 
 Result<std::optional<Option>> Tokenizer::next_option() {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/result.hpp"
 
@@ -36,6 +37,9 @@ class Tokenizer {
     /// Takes the next token if it looks like an option, [a-z]+=… or base64=…; otherwise returns
     /// nullopt and leaves the token for `next`.
     Result<std::optional<Option>> next_option();
+    /// Takes tokens while they are unquoted numbers, and appends those to `values`. Leaves the
+    /// first other token for `next`. Much faster than a token at a time.
+    void take_numbers(std::vector<float>& values);
 
   private:
     void skip_separators();

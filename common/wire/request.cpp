@@ -240,6 +240,8 @@ Status parse_words(Tokenizer& tokens, const VerbEntry& entry, Request& request) 
 Status parse_vector(Tokenizer& tokens, const VerbEntry& entry, Request& request) {
     const bool is_given = !request.values.empty();
     while (true) {
+        if (!is_given) tokens.take_numbers(request.values);
+        // The end, a number in quotes, or a fault.
         const auto token = tokens.next();
         if (!token) return token.error();
         if (!token->has_value()) break;

@@ -91,6 +91,30 @@ TEST(Tokenizer, AnOptionIsLowerCaseLettersOrBase64AndAnEqualsSign) {
     EXPECT_FALSE(Tokenizer("k=\"1\"2").next_option());
 }
 
+TEST(Tokenizer, TakesNumbersUpToTheFirstOtherToken) {
+    const auto taken = [](std::string_view text, std::string_view next) {
+        Tokenizer tokens(text);
+        std::vector<float> values;
+        tokens.take_numbers(values);
+        const auto token = tokens.next();
+        EXPECT_TRUE(token) << text;
+        EXPECT_EQ(token && *token ? (*token)->text : "", next) << text;
+        return values;
+    };
+    using Values = std::vector<float>;
+    EXPECT_EQ(taken("", ""), Values());
+    EXPECT_EQ(taken(" \t ", ""), Values());
+    EXPECT_EQ(taken("1", ""), Values{1});
+    EXPECT_EQ(taken("\t-0.5  .25\t+1e2 0.123456789 ", ""),
+              (Values{-0.5F, 0.25F, 100, 0.123456789F}));
+    EXPECT_EQ(taken("1 2 x 3", "x"), (Values{1, 2}));
+    EXPECT_EQ(taken("1 2x 3", "2x"), Values{1});
+    EXPECT_EQ(taken("0.25000000000\"", "0.25000000000\""), Values());
+    EXPECT_EQ(taken("1 \"2\" 3", "2"), Values{1});
+    EXPECT_EQ(taken("0.25 1e39 3", "1e39"), Values{0.25F});
+    EXPECT_EQ(taken("1 -", "-"), Values{1});
+}
+
 TEST(Tokenizer, AQuotedWordReadsBackAsItsBytes) {
     std::mt19937_64 random(20);
     // Bytes that matter to the syntax are drawn far more often than chance would.

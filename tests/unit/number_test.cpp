@@ -37,6 +37,11 @@ template <class T>
         if (number.fault == NumberFault::overflow) return testing::AssertionSuccess();
         return testing::AssertionFailure() << text << ": overflow not noticed";
     }
+    // More bytes behind a number let another path take it.
+    const std::string line = text + " 9.876543219 5";
+    const auto in_line = parse_number<T>(line.data(), line.data() + line.size());
+    if (in_line.end != line.data() + text.size() || bits(in_line.value) != bits(number.value))
+        return testing::AssertionFailure() << text << ": read differently in a line";
     if (number.fault == NumberFault::none && bits(number.value) == bits(expected))
         return testing::AssertionSuccess();
     return testing::AssertionFailure()
@@ -203,13 +208,15 @@ TEST(Number, ReadsIntegersToTheirLimits) {
 }
 
 TEST(Number, NeverReadsBeyondItsEnd) {
-    const std::string text = "12345.678e12";
-    for (std::size_t length = 0; length <= text.size(); ++length) {
-        // A heap block of exactly that size: the address sanitizer sees any byte read behind it.
-        const std::vector<char> exact(text.begin(),
-                                      text.begin() + static_cast<std::ptrdiff_t>(length));
-        const auto number = parse_number<float>(exact.data(), exact.data() + exact.size());
-        EXPECT_LE(number.end, exact.data() + exact.size());
+    for (const std::string text : {"12345.678e12", "-0.123456789123", "0.12345678 1234"}) {
+        for (std::size_t length = 0; length <= text.size(); ++length) {
+            // A heap block of exactly that size: the address sanitizer sees any byte read behind
+            // it.
+            const std::vector<char> exact(text.begin(),
+                                          text.begin() + static_cast<std::ptrdiff_t>(length));
+            const auto number = parse_number<float>(exact.data(), exact.data() + exact.size());
+            EXPECT_LE(number.end, exact.data() + exact.size());
+        }
     }
 }
 

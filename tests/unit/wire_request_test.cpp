@@ -274,6 +274,22 @@ TEST(VectorInBase64, StandsInThePlaceOfNumbers) {
     error_of("NEAR base64=AACAPw== a");
 }
 
+TEST(Request, ReadsNumbersOfAnyForm) {
+    EXPECT_EQ(request_of("NEARVEC \"1\" 2. \"-0.5\"\t.25   +3e1 0.000000000000001e15 ").values,
+              (std::vector<float>{1, 2, -0.5F, 0.25F, 30, 1}));
+    EXPECT_NE(error_of("NEARVEC 1 two 3").find("\"two\" is not a number"), std::string::npos);
+    EXPECT_NE(error_of("NEARVEC 1 0.5x").find("\"0.5x\" is not a number"), std::string::npos);
+    EXPECT_NE(error_of("NEARVEC 1 -1e39 2").find("\"-1e39\" is too large for float32"),
+              std::string::npos);
+    error_of("NEARVEC 1 \"2");
+    error_of("NEARVEC 1 \"\"");
+    std::string numbers;
+    for (std::size_t i = 0; i < format::kMaxDim; ++i) numbers += " 0.5";
+    EXPECT_EQ(request_of("NEARVEC" + numbers).values.size(), format::kMaxDim);
+    EXPECT_NE(error_of("NEARVEC 1" + numbers).find("1 to 4096 numbers, not 4097"),
+              std::string::npos);
+}
+
 TEST(Request, EveryVerbIsReservedWhetherAnsweredOrNot) {
     for (const char* name :
          {"NEAR", "SIM", "DIST", "VEC", "ANALOGY", "ODD", "RANK", "MATRIX", "PREFIX", "NEARVEC",
