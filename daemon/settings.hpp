@@ -18,8 +18,9 @@ using Clock = std::chrono::steady_clock;
 struct Limits {
     std::size_t max_k = 65536;  ///< maximum number of hits that a request may ask for
     std::size_t max_connections = 10000;
-    std::size_t uid_share = 75;       ///< per cent of max_connections that one user may hold
-    std::size_t queue_length = 8192;  ///< requests in one engine's queue; further ones get ERR busy
+    std::size_t uid_share = 75;        ///< per cent of max_connections that one user may hold
+    std::size_t queue_length = 32768;  ///< requests in one engine's queue; further ones get ERR
+                                       ///< busy
     std::chrono::milliseconds request_timeout{10000};  ///< from reading a request to starting on it
     std::chrono::milliseconds line_timeout{30000};     ///< from a line's first byte to its end
     std::chrono::milliseconds idle_timeout{3600000};   ///< between requests; 0: for ever
