@@ -45,10 +45,12 @@ constexpr std::size_t kMinBatch = 4;
 /// Fewest queries of a run for which those of a range of rows share the pass of the others. A pass
 /// of their own reads these rows alone.
 constexpr std::size_t kMinBatchOfRanges = 16;
-/// Threads that write the queries' vectors for the device. From this dim on a batch's vectors take
-/// one thread longer to write than several to be woken.
+/// Threads that write the queries' vectors for the device. For shorter vectors than the first, no
+/// batch takes one thread longer to write than several to be woken. A batch of vectors of the
+/// second dim is divided, see pass_queries.
 constexpr unsigned kWriters = 8;
-constexpr std::size_t kMinWritersDim = 1024;
+constexpr std::size_t kMinWritersDim = 256;
+constexpr std::size_t kMinDividedDim = 1024;
 /// Queries of a panel of a pass over code tiles.
 constexpr std::size_t kPanelQueries = std::size_t{CodeGrid::kWarpgroups} * kCodeBlockQueries;
 /// Fewest bytes of vectors on a device for which the plane is faster for one query. A pass over the
@@ -170,7 +172,7 @@ class CudaEngine final : public Engine {
     /// Maximum number of queries of each such pass in a run of that many. One pass over long
     /// vectors would begin when all are written; of two, the second's are written during the first.
     std::size_t pass_queries(std::size_t queries) const {
-        const bool two = model_.dim() >= kMinWritersDim && code_capacity_ > 0 &&
+        const bool two = model_.dim() >= kMinDividedDim && code_capacity_ > 0 &&
                          queries > 3 * kPanelQueries && queries <= code_capacity_;
         return two ? 2 * kPanelQueries : batch_capacity();
     }

@@ -24,6 +24,8 @@ constexpr int kOldestCapability = 75;
 /// takes some microseconds.
 constexpr std::size_t kPieceBytes = std::size_t{300} << 10;
 constexpr std::size_t kMaxCopies = 8;
+/// One thread writes fewer bytes in the time that others take to wake up.
+constexpr std::size_t kMinWritersBytes = std::size_t{1} << 20;
 
 /// Writes the queries' vectors, padded with zeros to `stride`, and fl32(raw / norm) to `unit`
 /// unless that is nullptr.
@@ -403,7 +405,7 @@ Status Shard::send_in_pieces(std::span<const PassQuery> queries, const InputLayo
         }
         return {};
     };
-    if (writers_ == nullptr) return copy_all();
+    if (writers_ == nullptr || queries.size() * vector_bytes < kMinWritersBytes) return copy_all();
     Status done;
     writers_->run([&](unsigned worker) {
         if (worker == 0) {
