@@ -233,7 +233,7 @@ void Session::show_statistics(const wire::Request& request) {
     if (!place) return answer_error(request.verb, place.error());
     auto slot = make_slot(request.verb);
     slots_.push_back(slot);
-    hold(*slot, kRequestBytes);
+    hold(*slot, kRequestBytes + kStatisticsBytes);
     std::optional<std::size_t> of_model;
     if (request.words.empty()) of_model = *place;
     loop_.owner().report(loop_, form_, of_model, [slot](Reply reply) {
@@ -287,7 +287,7 @@ void Session::submit(wire::Request request, std::string_view line) {
 void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) {
     const format::Model& model = slot->model->model();
     auto query = resolve_query(request, model);
-    if (!query) return finish(slot, Reply(slot->form, std::move(query).error()));
+    if (!query) return finish_here(slot, Reply(slot->form, std::move(query).error()));
     slot->kind = Job::Kind::query;
     slot->query = *std::move(query);
     slot->fields = request.options.fields;
@@ -299,9 +299,9 @@ void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) 
 void Session::look_up(const SlotPointer& slot, const wire::Request& request) {
     auto reply = reply_without_engine(request, model_of(slot->model), slot->model->name(),
                                       slot->form, slot->times.arrived);
-    if (!reply) return finish(slot, Reply(slot->form, std::move(reply).error()));
+    if (!reply) return finish_here(slot, Reply(slot->form, std::move(reply).error()));
     slot->worker->count_look_up();
-    finish(slot, *std::move(reply));
+    finish_here(slot, *std::move(reply));
 }
 
 void Session::ask_worker(const SlotPointer& slot, wire::Request request, std::string_view line) {
@@ -352,6 +352,12 @@ void Session::accept_answer(const SlotPointer& slot) {
                              std::move(slot->answer));
     }
     slot->query = {};
+    finish(slot, std::move(reply));
+}
+
+void Session::finish_here(const SlotPointer& slot, Reply reply) {
+    slot->times.taken = slot->times.arrived;
+    slot->times.computed = Clock::now();
     finish(slot, std::move(reply));
 }
 

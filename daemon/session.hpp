@@ -126,6 +126,8 @@ class Session : public std::enable_shared_from_this<Session> {
     void show_statistics(const wire::Request& request);
     void reload(const wire::Request& request);
     void accept_answer(const SlotPointer& slot);
+    /// As `finish`, for a request about a model that waited for no worker.
+    void finish_here(const SlotPointer& slot, Reply reply);
     /// Makes `reply` the answer; an unknown word first gets suggestions.
     void finish(const SlotPointer& slot, Reply reply);
     void mark_ready(const SlotPointer& slot);

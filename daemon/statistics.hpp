@@ -41,7 +41,7 @@ struct ConnectionCounts {
 /// others read.
 class Statistics {
   public:
-    /// A stage of a request that an engine's thread answers, and how long it took each request.
+    /// A stage of a request about a model, and how long it took each request.
     struct Stage {
         std::string_view name;  ///< «wait», «compute», «deliver», «total»
         Histogram times;
@@ -50,7 +50,7 @@ class Statistics {
     /// Counts an answer. `verb`: nullopt if the line could not be parsed; `error`: nullopt for an
     /// OK.
     void count(std::optional<wire::Verb> verb, std::optional<ErrorCode> error);
-    /// Records the times of an answer from an engine's thread. `written`: when its last byte was.
+    /// Records the times of an answer about a model. `written`: when its last byte was.
     void record(const Times& times, Clock::time_point written);
 
     /// Adds what another one has counted.

@@ -163,8 +163,7 @@ void expose_times(Exposition& out, const Statistics& statistics) {
     // From 16 µs to 33 s, by factors of two. These bounds are exact: buckets end at powers of two.
     constexpr unsigned kFirst = 4;
     constexpr unsigned kLast = 25;
-    out.metric("request_seconds", "histogram",
-               "Time of requests that an engine's thread answered, by stage.");
+    out.metric("request_seconds", "histogram", "Time of requests about a model, by stage.");
     for (const auto& [stage, times] : statistics.stages()) {
         for (unsigned power = kFirst; power <= kLast; ++power) {
             out.sample(fmt::format("stage=\"{}\",le=\"{}\"", stage,
