@@ -187,7 +187,10 @@ void EngineWorker::fill(Batch& batch) {
         prepare(*std::move(job), now, batch);
         // The clock counts too: prepare answers pieces of matrices and long lists of words, and
         // queries should not wait for all of those.
-        if (!is_query) now = Clock::now();
+        if (!is_query) {
+            hand_over();
+            now = Clock::now();
+        }
         if (queue_.size() == 0) empty_inboxes();
     }
     // Loops write these too: once for all jobs.
@@ -233,8 +236,11 @@ void EngineWorker::prepare(JobPointer job, Clock::time_point now, Batch& batch) 
         return answered(std::move(job));
     }
     if (job->kind == Job::Kind::request) {
-        make_reply(*job);
-        return answered(std::move(job));
+        parse_line(*job);
+        const bool is_query = needs_engine(job->request->verb);
+        is_query ? make_query(*job) : make_reply(*job);
+        if (!is_query || job->error) return answered(std::move(job));
+        batch.other_ms += milliseconds(Clock::now() - now);
     }
     kernels::Query query = std::move(job->query);
     add_query(std::move(job), std::move(query), batch);
@@ -307,8 +313,8 @@ void EngineWorker::learn(const Batch& batch, std::span<const kernels::Answer> an
         return answer.certificate.pass != Pass::float64;
     });
     if (!usual || batch.vectors != answers.size() || batch.hits_ms >= kMaxHitsShare * ms) return;
-    // The device may have waited for this thread.
-    if (overlap_ms_ > kMaxOverlapShare * ms) return;
+    // The device may have waited for this thread. Then the batch took less than `ms`.
+    if (overlap_ms_ > kMaxOverlapShare * ms && ms > costs_.predict_ms(batch.vectors)) return;
     costs_.learn(batch.vectors, ms);
     counts_.single_us = static_cast<std::uint64_t>(costs_.single_ms() * 1000);
 }
@@ -360,12 +366,25 @@ bool EngineWorker::files_are_unchanged() {
     return false;
 }
 
-void EngineWorker::make_reply(Job& job) {
-    if (!job.line.empty()) {
-        auto parsed = wire::parse_request(std::exchange(job.line, {}));
-        assert(parsed);  // the session has parsed it before
-        job.request = std::make_unique<wire::Request>(*std::move(parsed));
+void EngineWorker::parse_line(Job& job) {
+    if (job.line.empty()) return;
+    auto parsed = wire::parse_request(std::exchange(job.line, {}));
+    assert(parsed);  // the session has parsed it before
+    job.request = std::make_unique<wire::Request>(*std::move(parsed));
+}
+
+void EngineWorker::make_query(Job& job) {
+    auto query = resolve_query(*job.request, *model_);
+    job.request = nullptr;
+    if (!query) {
+        job.error = query.error();
+        return;
     }
+    job.kind = Job::Kind::query;
+    job.query = *std::move(query);
+}
+
+void EngineWorker::make_reply(Job& job) {
     auto reply = reply_without_engine(*job.request, model_, name_, job.form, job.times.arrived);
     job.request = nullptr;
     if (!reply) {

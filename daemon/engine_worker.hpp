@@ -53,7 +53,7 @@ struct Job {
     enum class Kind {
         query,      ///< asks the engine `query`; the answer is `answer`
         probe,      ///< asks the engine the known query (KnownAnswer); the answer goes to `probed`
-        request,    ///< asks the worker's thread to make `reply` to `request`, which takes long
+        request,    ///< asks the worker's thread to make `reply` or `query` of `request`, slowly
         next_piece  ///< asks it to render the next piece of `reply` (Reply::make_costly_piece)
     };
 
@@ -198,7 +198,10 @@ class EngineWorker {
     void count_pass(const kernels::Certificate& certificate);
     /// Reports a failure of the engine or the model, and refuses all requests from now on.
     void stop_answering(const Error& error);
+    static void parse_line(Job& job);
     void make_reply(Job& job);
+    /// Makes the query of a job's request; the job is one of Kind::query then.
+    void make_query(Job& job);
     /// Adds an answered job to those that `hand_over` gives to their receivers.
     void answered(JobPointer job, Clock::time_point computed = Clock::now());
     void hand_over();

@@ -254,8 +254,12 @@ bool is_quick(const wire::Request& request) {
         case wire::Verb::odd:
         case wire::Verb::has:
             return request.words.size() <= kMaxQuickWords;
-        default:
+        case wire::Verb::matrix:
+        case wire::Verb::prefix:
             return false;
+        default:
+            assert(needs_engine(request.verb));
+            return request.terms.size() <= kMaxQuickWords;
     }
 }
 

@@ -21,7 +21,8 @@ bool needs_engine(wire::Verb verb);
 /// Errors: unknown_word (with the word in Error::subject), zero_vector, bad_request.
 Result<kernels::Query> resolve_query(const wire::Request& request, const format::Model& model);
 
-/// Whether a request without a query reads so few rows that a loop can answer it between others.
+/// Whether a request names so few words that a loop can answer it, or make its query, between
+/// others.
 bool is_quick(const wire::Request& request);
 
 /// Makes the reply to SIM, DIST, VEC, ODD, MATRIX, PREFIX or HAS, as text or JSON. All but SIM and

@@ -237,7 +237,9 @@ void Session::show_statistics(const wire::Request& request) {
     std::optional<std::size_t> of_model;
     if (request.words.empty()) of_model = *place;
     loop_.owner().report(loop_, form_, of_model, [slot](Reply reply) {
-        if (const auto self = slot->session.lock()) self->finish(slot, std::move(reply));
+        const auto self = slot->session.lock();
+        // After a fault it is answered already.
+        if (self && !slot->ready) self->finish(slot, std::move(reply));
     });
 }
 
@@ -258,7 +260,7 @@ void Session::reload(const wire::Request& request) {
     awaits_reload_ = true;
     loop_.owner().reload(loop_, places, [slot, places](const Status& done) {
         const auto self = slot->session.lock();
-        if (!self) return;
+        if (!self || slot->ready) return;
         SessionLoop::Models reloaded;
         for (const std::size_t place : places) reloaded.push_back(self->loop_.models()[place]);
         self->finish(slot, done ? models_reply(slot->form, wire::Verb::reload, reloaded)
@@ -279,8 +281,11 @@ void Session::submit(wire::Request request, std::string_view line) {
     slot->worker = loaded->find_worker(request.options.engine);
     // The slot first: a submitted request always has its place.
     slots_.push_back(slot);
-    if (needs_engine(request.verb)) return ask_engine(slot, request);
-    if (is_quick(request)) return look_up(slot, request);
+    const bool is_query = needs_engine(request.verb);
+    slot->fields = request.options.fields;
+    slot->certify = request.options.certify;
+    if (is_query && is_quick(request)) return ask_engine(slot, request);
+    if (!is_query && is_quick(request)) return look_up(slot, request);
     ask_worker(slot, std::move(request), line);
 }
 
@@ -290,8 +295,6 @@ void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) 
     if (!query) return finish_here(slot, Reply(slot->form, std::move(query).error()));
     slot->kind = Job::Kind::query;
     slot->query = *std::move(query);
-    slot->fields = request.options.fields;
-    slot->certify = request.options.certify;
     hold(*slot, kRequestBytes + query_bytes(slot->query) + expected_answer_bytes(request, model));
     submit_job(slot);
 }
@@ -307,8 +310,10 @@ void Session::look_up(const SlotPointer& slot, const wire::Request& request) {
 void Session::ask_worker(const SlotPointer& slot, wire::Request request, std::string_view line) {
     const std::size_t parsed = parsed_bytes(request);
     const bool is_large = parsed > std::max(kMaxParsedBytes, line.size());
-    hold(*slot, kRequestBytes + (is_large ? line.size() : parsed) +
-                    expected_answer_bytes(request, slot->model->model()));
+    const format::Model& model = slot->model->model();
+    const std::size_t vector_bytes = needs_engine(request.verb) ? model.dim() * sizeof(float) : 0;
+    hold(*slot, kRequestBytes + (is_large ? line.size() : parsed) + vector_bytes +
+                    expected_answer_bytes(request, model));
     slot->kind = Job::Kind::request;
     if (is_large) {
         slot->line = line;
@@ -403,17 +408,12 @@ asio::awaitable<void> Session::write_answers() {
         }
         fill(chunk);
         error = check_files(chunk);
+        if (!error) error = release_slots(chunk);
         if (error) break;
-        const SlotPointer& last = chunk.slots.back();
-        if (last->reply.is_broken()) {
-            error = asio::error::connection_aborted;
-            break;
-        }
-        if (last->reply.is_costly()) request_next_piece(last);
         error = co_await send(chunk.text);
-        count_written(chunk);
+        count_written(chunk.ended);
         chunk.text.clear();
-        chunk.slots.clear();
+        chunk.ended.clear();
         reader_wakeup_.notify();
         // Let other sessions run: a peer that reads as fast as we write would occupy the loop.
         co_await asio::post(socket_.get_executor(), asio::use_awaitable);
@@ -421,6 +421,7 @@ asio::awaitable<void> Session::write_answers() {
         // An idle connection holds no buffers. (Assigning an empty value would keep the capacity.)
         std::string().swap(chunk.text);
         std::vector<SlotPointer>().swap(chunk.slots);
+        std::vector<Ended>().swap(chunk.ended);
         set_read_deadline();
     }
     if (!error && discards_input_) {
@@ -465,14 +466,25 @@ error_code Session::check_files(Chunk& chunk) {
     return {};
 }
 
-void Session::count_written(const Chunk& chunk) {
-    const auto now = Clock::now();
+error_code Session::release_slots(Chunk& chunk) {
+    const SlotPointer last = chunk.slots.back();
     for (const SlotPointer& slot : chunk.slots) {
-        // The answer goes on in the next chunk.
-        if (!slots_.empty() && slot == slots_.front()) continue;
-        loop_.count_answer(peer_, slot->verb, slot->reply.error_code(), now - slot->times.arrived);
-        if (slot->times.computed != Clock::time_point())
-            loop_.statistics().record(slot->times, now);
+        if (slot->reply.finished() && !slot->reply.is_broken())
+            chunk.ended.push_back({slot->verb, slot->reply.error_code(), slot->times});
+    }
+    // A peer may take long to read the text. Answers in it must not keep a replaced model.
+    chunk.slots.clear();
+    if (last->reply.is_broken()) return asio::error::connection_aborted;
+    if (last->reply.is_costly()) request_next_piece(last);
+    return {};
+}
+
+void Session::count_written(const std::vector<Ended>& ended) {
+    const auto now = Clock::now();
+    for (const Ended& answer : ended) {
+        loop_.count_answer(peer_, answer.verb, answer.code, now - answer.times.arrived);
+        if (answer.times.computed != Clock::time_point())
+            loop_.statistics().record(answer.times, now);
     }
 }
 

@@ -79,10 +79,18 @@ class Session : public std::enable_shared_from_this<Session> {
     };
     using SlotPointer = std::shared_ptr<Slot>;
 
+    /// An answer whose end is written: what is counted of it.
+    struct Ended {
+        std::optional<wire::Verb> verb;
+        std::optional<ErrorCode> code;
+        Times times;
+    };
+
     /// What is written at once: the text of some answers, the first and the last perhaps in part.
     struct Chunk {
         std::string text;
-        std::vector<SlotPointer> slots;
+        std::vector<SlotPointer> slots;  // until the text is complete: they hold models
+        std::vector<Ended> ended;
     };
 
     asio::awaitable<void> read_requests();
@@ -92,7 +100,10 @@ class Session : public std::enable_shared_from_this<Session> {
     /// If a model's file has changed, what was read from it is not sent: replaces the text by ERR
     /// lines. Error: connection_aborted, if a part of an answer was sent before.
     error_code check_files(Chunk& chunk);
-    void count_written(const Chunk& chunk);
+    /// Releases the chunk's slots, and asks for the next piece of an answer that goes on. Error:
+    /// connection_aborted, if that is not possible.
+    error_code release_slots(Chunk& chunk);
+    void count_written(const std::vector<Ended>& ended);
     /// Writes all of `bytes`. The result is the system's error, or timed_out if the peer reads too
     /// slowly.
     asio::awaitable<error_code> send(std::string_view bytes);
@@ -117,7 +128,7 @@ class Session : public std::enable_shared_from_this<Session> {
     void ask_engine(const SlotPointer& slot, const wire::Request& request);
     /// Answers on this thread what reads a few rows.
     void look_up(const SlotPointer& slot, const wire::Request& request);
-    /// Submits a request without a query, whose answer takes long to make.
+    /// Submits a request whose answer, or query, takes long to make.
     void ask_worker(const SlotPointer& slot, wire::Request request, std::string_view line);
     void submit_job(const SlotPointer& slot);
     /// The place of the model that a request names, else the connection's. Error: unknown_model.

@@ -116,13 +116,14 @@ class SessionLoop final : public JobReceiver {
     const Settings& settings_;
     Owner& owner_;
     Suggester& suggester_;
+    // Before io_, whose handlers may hold sessions, and those refer to these.
+    std::unordered_map<std::uint64_t, std::weak_ptr<Session>> sessions_;  // by id, with the refused
+    Statistics statistics_;
     asio::io_context io_{1};
     asio::steady_timer tick_;
     std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_;
     std::thread thread_;
     Models models_;
-    std::unordered_map<std::uint64_t, std::weak_ptr<Session>> sessions_;  // by id, with the refused
-    Statistics statistics_;
     std::size_t quick_in_flight_ = 0;  // jobs at engines that the loop polls for
     Clock::time_point spin_until_;
     bool draining_ = false;

@@ -212,6 +212,10 @@ class CudaEngine final : public Engine {
     Status select_on_device(const Task& task, Answer& answer, bool& overflow);
     Status select_on_host(const Task& task, RowRange range, Answer& answer);
     Status wait_all();
+    /// What during_next_run asked for.
+    void work_meanwhile() {
+        if (const auto work = std::exchange(meanwhile_, nullptr)) work();
+    }
     /// Merges the hits of query `at` of a slot's last pass from all shards.
     void merge(std::size_t at, std::size_t slot, std::size_t k, Answer& answer) const;
     Status add_device_ms(std::size_t slot, Certificate& certificate) const;
@@ -403,7 +407,7 @@ Status CudaEngine::take_answers(std::span<const Task> tasks, std::span<const std
                                 Started started, std::vector<Answer>& answers,
                                 std::vector<std::size_t>& overflowed) {
     const auto [pass, many, slot] = started;
-    if (const auto work = std::exchange(meanwhile_, nullptr)) work();
+    work_meanwhile();
     for (const auto& shard : shards_) {
         const bool in_slot = pass == Pass::int8 || pass == Pass::float64;
         if (Status done = in_slot ? shard->wait(slot) : shard->wait(); !done) return done;
@@ -558,6 +562,7 @@ Status CudaEngine::select_on_host(const Task& task, RowRange range, Answer& answ
 }
 
 Status CudaEngine::wait_all() {
+    work_meanwhile();
     for (const auto& shard : shards_) {
         if (Status done = shard->wait(); !done) return done;
     }
