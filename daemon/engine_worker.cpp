@@ -67,42 +67,42 @@ EngineWorker::EngineWorker(std::string name, std::shared_ptr<const format::Model
       settings_(settings),
       should_spin_(engine_->kind() == kernels::EngineKind::cuda &&
                    kernels::usable_processors() >= kMinProcessorsToSpin),
-      costs_(static_cast<double>(model_->vectors().size_bytes()) / kGuessBytesPerMs),
-      inboxes_(settings.io_threads + 1) {
+      arrivals_(std::make_unique<Arrivals>(settings.io_threads + 1)),
+      costs_(static_cast<double>(model_->vectors().size_bytes()) / kGuessBytesPerMs) {
     thread_ = std::thread([this] { loop(); });
 }
 
 void EngineWorker::stop() {
-    for (Inbox& inbox : inboxes_) {
+    for (Inbox& inbox : arrivals_->inboxes) {
         const std::lock_guard lock(inbox.mutex);
         inbox.closed = true;
     }
-    stopped_ = true;
-    ++arrivals_;
-    arrivals_.notify_one();
+    arrivals_->stopped = true;
+    ++arrivals_->count;
+    arrivals_->count.notify_one();
     if (thread_.joinable()) thread_.join();
 }
 
 bool EngineWorker::submit(std::shared_ptr<Job> job, std::size_t loop, bool may_refuse) {
     const std::size_t bytes = job->queued_bytes;
-    if (may_refuse &&
-        (waiting_ >= settings_.limits.queue_length || waiting_bytes_ + bytes > kMaxQueueBytes))
+    if (may_refuse && (arrivals_->jobs >= settings_.limits.queue_length ||
+                       arrivals_->bytes + bytes > kMaxQueueBytes))
         return false;
     // Counted first: the worker may take the job before this function returns.
-    ++waiting_;
-    waiting_bytes_ += bytes;
+    ++arrivals_->jobs;
+    arrivals_->bytes += bytes;
     {
-        Inbox& inbox = inboxes_[loop];
+        Inbox& inbox = arrivals_->inboxes[loop];
         const std::lock_guard lock(inbox.mutex);
         if (inbox.closed) {
-            --waiting_;
-            waiting_bytes_ -= bytes;
+            --arrivals_->jobs;
+            arrivals_->bytes -= bytes;
             return false;
         }
         inbox.jobs.push_back(std::move(job));
     }
-    ++arrivals_;
-    arrivals_.notify_one();
+    ++arrivals_->count;
+    arrivals_->count.notify_one();
     return true;
 }
 
@@ -112,7 +112,7 @@ bool EngineWorker::probe(std::function<void(bool)> done) {
     job->connection = kProbeSource;
     job->times.arrived = Clock::now();
     job->probed = std::move(done);
-    return submit(std::move(job), inboxes_.size() - 1, false);
+    return submit(std::move(job), arrivals_->inboxes.size() - 1, false);
 }
 
 void EngineWorker::loop() {
@@ -146,19 +146,19 @@ bool EngineWorker::wait_for_jobs() {
     auto spin_until = Clock::time_point::min();
     if (should_spin_) spin_until = Clock::now() + kSpin;
     while (true) {
-        const std::uint32_t seen = arrivals_;
-        const bool is_last_time = stopped_;  // read before the inboxes: now they are closed
+        const std::uint32_t seen = arrivals_->count;
+        const bool is_last_time = arrivals_->stopped;  // read first: now the inboxes are closed
         empty_inboxes();
         if (queue_.size() > 0) return true;
         if (is_last_time) return false;
-        while (arrivals_ == seen && Clock::now() < spin_until) {
+        while (arrivals_->count == seen && Clock::now() < spin_until) {
         }
-        arrivals_.wait(seen);
+        arrivals_->count.wait(seen);
     }
 }
 
 void EngineWorker::empty_inboxes() {
-    for (Inbox& inbox : inboxes_) {
+    for (Inbox& inbox : arrivals_->inboxes) {
         {
             const std::lock_guard lock(inbox.mutex);
             taken_.swap(inbox.jobs);
@@ -194,8 +194,8 @@ void EngineWorker::fill(Batch& batch) {
         if (queue_.size() == 0) empty_inboxes();
     }
     // Loops write these too: once for all jobs.
-    waiting_ -= jobs;
-    waiting_bytes_ -= bytes;
+    arrivals_->jobs -= jobs;
+    arrivals_->bytes -= bytes;
 }
 
 bool EngineWorker::is_full(const Batch& batch) const {

@@ -93,8 +93,7 @@ struct WorkerCounts {
     /// of survivors overflowed.
     std::atomic<std::uint64_t> plane_unselective = 0;
     std::atomic<std::uint64_t> single_us = 0;  ///< predicted for one query
-    /// Requests that loops answered themselves. On a cache line of its own: all loops write it.
-    alignas(64) std::atomic<std::uint64_t> look_ups = 0;
+    std::atomic<std::uint64_t> look_ups = 0;   ///< requests that loops answered themselves
 };
 
 /// Answers jobs in batches. Takes waiting jobs from the connections in turn, until their predicted
@@ -147,7 +146,7 @@ class EngineWorker {
     /// Counts a request about the model that a loop has answered itself. Any thread.
     void count_look_up() { counts_.look_ups.fetch_add(1, std::memory_order_relaxed); }
     /// Number of jobs in the queue. Any thread.
-    std::size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
+    std::size_t waiting() const { return arrivals_->jobs.load(std::memory_order_relaxed); }
 
   private:
     using JobPointer = std::shared_ptr<Job>;
@@ -157,6 +156,18 @@ class EngineWorker {
         std::mutex mutex;
         std::vector<JobPointer> jobs;
         bool closed = false;
+    };
+
+    /// What all loops write with every job, apart from what the worker alone does.
+    struct Arrivals {
+        explicit Arrivals(std::size_t number) : inboxes(number) {}
+        std::vector<Inbox> inboxes;  // one for each loop, the last for probes
+        // Of the jobs in the inboxes and in `queue_`.
+        std::atomic<std::size_t> jobs = 0;
+        std::atomic<std::size_t> bytes = 0;
+        // What the worker sleeps on: counts the jobs that came, and the call of stop.
+        std::atomic<std::uint32_t> count = 0;
+        std::atomic<bool> stopped = false;
     };
 
     /// The jobs of one call of Engine::run, and its predicted cost.
@@ -217,6 +228,7 @@ class EngineWorker {
     const std::unique_ptr<kernels::Engine> engine_;
     const Settings& settings_;
     const bool should_spin_;
+    const std::unique_ptr<Arrivals> arrivals_;
     CostModel costs_;
     WorkerCounts counts_;
     FairQueue<JobPointer> queue_;
@@ -224,13 +236,6 @@ class EngineWorker {
     Computed computed_;
     double overlap_ms_ = 0;             // that during_next_run took
     std::vector<JobPointer> answered_;  // not handed over yet
-    std::vector<Inbox> inboxes_;        // one for each loop, the last for probes
-    std::atomic<bool> stopped_ = false;
-    // Of the jobs in the inboxes and in `queue_`. The loops write them for every job.
-    alignas(64) std::atomic<std::size_t> waiting_ = 0;
-    std::atomic<std::size_t> waiting_bytes_ = 0;
-    // What the worker sleeps on: counts the jobs that came, and the call of stop.
-    alignas(64) std::atomic<std::uint32_t> arrivals_ = 0;
     std::thread thread_;
 };
 

@@ -163,7 +163,7 @@ class Engine {
     virtual Result<std::vector<Answer>> run(std::span<const Query> queries) = 0;
     /// Has the next `run` call `work` on its thread, at most once, while a device computes and the
     /// thread would only wait. An engine that computes on that thread never calls it.
-    virtual void during_next_run(std::function<void()> work) { (void)work; }
+    virtual void during_next_run(const std::function<void()>& work) { (void)work; }
     /// Facts about an engine on GPUs, fixed when it was made; nullopt for other engines. Any
     /// thread.
     virtual std::optional<GpuFacts> gpu_facts() const { return std::nullopt; }

@@ -112,7 +112,7 @@ class CudaEngine final : public Engine {
         }
         return answers;
     }
-    void during_next_run(std::function<void()> work) override { meanwhile_ = std::move(work); }
+    void during_next_run(const std::function<void()>& work) override { meanwhile_ = work; }
 
   private:
     CudaEngine(const format::Model& model, const EngineOptions& options, EnginePlan plan)

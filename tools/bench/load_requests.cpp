@@ -73,6 +73,7 @@ class RequestWriter {
     std::size_t choose_part() {
         std::uint64_t sum = 0;
         for (const MixPart& part : options_.mix) sum += part.weight;
+        assert(sum > 0);  // parse_mix refuses weights of 0
         std::uint64_t left = random_() % sum;
         std::size_t part = 0;
         while (left >= options_.mix[part].weight) left -= options_.mix[part++].weight;
@@ -115,6 +116,7 @@ std::string mix_name(Verb verb) {
 
 std::string mix_verbs() {
     std::vector<std::string> names;
+    names.reserve(kForms.size());
     for (const VerbForm& form : kForms) names.push_back(mix_name(form.verb));
     return fmt::format("{}", fmt::join(names, ", "));
 }
