@@ -27,10 +27,8 @@ inline constexpr std::size_t kMaxHeldBytes = std::size_t{384} * 1024;
 /// Size of the pieces in which a long answer is rendered. A piece is rendered when the one before
 /// it has been written.
 inline constexpr std::size_t kPieceBytes = std::size_t{64} * 1024;
-/// Bytes of answers that a session renders, and lines that it handles, before other sessions of its
-/// loop get their turn.
+/// Bytes of answers that a session renders before other sessions of its loop get their turn.
 inline constexpr std::size_t kTurnBytes = std::size_t{16} * 1024;
-inline constexpr std::size_t kTurnLines = 32;
 /// Bytes of one write to the socket. The peer has --write-timeout to make room for them.
 /// PROTOCOL.md asks it to read four times as much in that time, because the system makes room only
 /// for slices that are read completely.

@@ -31,10 +31,9 @@ constexpr std::chrono::seconds kLinger{2};
 /// How long a daemon that stops waits for the first request of a connection.
 constexpr std::chrono::seconds kFirstRequestGrace{1};
 
-/// Parsing a longer line takes a millisecond or more.
-constexpr std::size_t kLongLine = 8192;
-/// A larger answer, of STATS say, or a request of many words takes the loop as long.
-constexpr std::size_t kLongAnswer = 4096;
+/// How long a session handles lines before other sessions of its loop get their turn. Dozens of
+/// them may be busy, and one that asks little waits for all.
+constexpr std::chrono::microseconds kTurn{50};
 
 /// The answer to all requests that are open when an engine or a model fails.
 Error stopped_answer() { return {ErrorCode::unavailable, "out of service; the daemon stops"}; }
@@ -101,21 +100,17 @@ bool Session::has_room() const {
 
 asio::awaitable<void> Session::read_requests() {
     const auto self = shared_from_this();
-    std::size_t lines_in_turn = 0;
+    auto turn_began = Clock::now();
     while (!discards_input_ && !reading_ended_) {
         while (has_room() && !reading_ended_) {
             const auto line = lines_.next();
             if (!line) break;
             line_began_ = Clock::time_point::max();
-            const bool is_long = line->size() > kLongLine;
-            const std::size_t bytes_before = held_bytes_;
             handle_line(*line);
-            // Let other sessions run after work that took the loop a while.
-            if (!is_long && held_bytes_ <= bytes_before + kLongAnswer &&
-                ++lines_in_turn < kTurnLines)
-                continue;
-            lines_in_turn = 0;
+            // Let other sessions run.
+            if (Clock::now() - turn_began < kTurn) continue;
             co_await asio::post(socket_.get_executor(), asio::use_awaitable);
+            turn_began = Clock::now();
         }
         if (reading_ended_) break;
         if (lines_.too_long()) {
@@ -127,6 +122,7 @@ asio::awaitable<void> Session::read_requests() {
             // The peer does not read its answers, or sends too fast: its input stays in the kernel.
             read_deadline_ = Clock::time_point::max();
             co_await reader_wakeup_.wait();
+            turn_began = Clock::now();
             continue;
         }
         set_read_deadline();
@@ -146,6 +142,7 @@ asio::awaitable<void> Session::read_requests() {
         }
         if (error) break;
         lines_.append({buffer.data(), size});
+        turn_began = Clock::now();
         // No deadline while lines are handled; the next wait sets one.
         if (!draining_) read_deadline_ = Clock::time_point::max();
     }
