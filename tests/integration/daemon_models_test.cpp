@@ -103,6 +103,23 @@ TEST_F(Models, OfOneNameAreRefused) {
     EXPECT_NE(twice.err.find("two models are called small"), std::string::npos) << twice.err;
 }
 
+TEST_F(Models, AreNewOnEveryLoopOnceReloadIsAnswered) {
+    const Daemon daemon(dir_ / "small", {"--io-threads", "4"});
+    std::vector<std::unique_ptr<Connection>> connections;
+    for (int i = 0; i < 8; ++i)
+        connections.push_back(std::make_unique<Connection>(daemon.socket_path()));
+    EXPECT_EQ(stat(*connections[0], "io_threads"), "4");
+    for (unsigned round = 0; round < 20; ++round) {
+        const format::Model next = make_model(dir_ / "small", random_entries(60, 5, round));
+        Connection& asker = *connections[round % connections.size()];
+        ASSERT_EQ(asker.ask("RELOAD").status, "OK 1");
+        for (auto& connection : connections) {
+            ASSERT_EQ(field(connection->ask("SIM w1 w2"), "generation"), generation_of(next))
+                << "round " << round;
+        }
+    }
+}
+
 TEST_F(Models, AreLoadedAnewBetweenRequests) {
     const std::string before = generation_of(small_);
     const format::Model next = make_model(dir_ / "small", random_entries(60, 5, 3));

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -120,7 +121,8 @@ Daemon::Daemon(const std::string& model, std::vector<std::string> options) {
     socket_path_ = dir_ / "gloved.sock";
     std::vector<std::string> arguments = {program("gloved"), "--model", model, "--socket",
                                           socket_path_};
-    if (const char* threads = std::getenv("GLOVED_TEST_IO_THREADS"))
+    const char* const threads = std::getenv("GLOVED_TEST_IO_THREADS");
+    if (threads != nullptr && std::ranges::find(options, "--io-threads") == options.end())
         arguments.insert(arguments.end(), {"--io-threads", threads});
     arguments.insert(arguments.end(), options.begin(), options.end());
     process_ = std::make_unique<Background>(arguments);
