@@ -357,13 +357,13 @@ Reply metrics_reply(wire::Form form, const ServerState& state) {
                state.settings.limits.queue_length);
     out.single("connections", "gauge", "Open connections.", state.open_connections);
     out.single("connections_total", "counter", "Connections since the start.",
-               connections.admitted);
+               std::uint64_t{connections.admitted});
     out.single("max_connections", "gauge", "How many may be open.",
                state.settings.limits.max_connections);
     out.metric("refused_connections_total", "counter",
                "Connections that were one too many, for all or for their user.");
     out.sample("limit=\"max_connections\"", connections.refused - connections.refused_uid_share);
-    out.sample("limit=\"uid_share\"", connections.refused_uid_share);
+    out.sample("limit=\"uid_share\"", std::uint64_t{connections.refused_uid_share});
     out.metric("cut_connections_total", "counter",
                "Connections ended because their peer was too slow.");
     out.sample("limit=\"line_timeout\"", connections.count_of(CloseReason::slow_line));
