@@ -119,27 +119,20 @@ void EngineWorker::loop() {
     Batch batch;
     while (!batch.jobs.empty() || wait_for_jobs()) {
         fill(batch);
-        hand_over();
         if (batch.jobs.empty()) continue;
         Batch next;
         overlap_ms_ = 0;
         engine_->during_next_run([&] {
             const auto begun = Clock::now();
             finish_computed();
-            hand_over();
             fill(next);
-            hand_over();
             overlap_ms_ = milliseconds(Clock::now() - begun);
         });
         run_engine(std::exchange(batch, {}));
         batch = std::move(next);
         // While the device works on the next batch, there is time.
-        if (batch.jobs.size() >= kMinOverlap) continue;
-        finish_computed();
-        hand_over();
+        if (batch.jobs.size() < kMinOverlap) finish_computed();
     }
-    finish_computed();
-    hand_over();
 }
 
 bool EngineWorker::wait_for_jobs() {
@@ -196,6 +189,7 @@ void EngineWorker::fill(Batch& batch) {
     // Loops write these too: once for all jobs.
     arrivals_->jobs -= jobs;
     arrivals_->bytes -= bytes;
+    hand_over();
 }
 
 bool EngineWorker::is_full(const Batch& batch) const {
@@ -293,6 +287,7 @@ void EngineWorker::finish_computed() {
         answered(std::move(batch.jobs[i]), at);
     }
     computed_ = {};
+    hand_over();
 }
 
 void EngineWorker::finish(Job& job, kernels::Answer& answer) {

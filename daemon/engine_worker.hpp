@@ -193,7 +193,7 @@ class EngineWorker {
     bool wait_for_jobs();
     /// Moves the jobs of all inboxes to `queue_`.
     void empty_inboxes();
-    /// Takes jobs from `queue_` into `batch`, up to the budget.
+    /// Takes jobs from `queue_` into `batch`, up to the budget. Hands over those that it answers.
     void fill(Batch& batch);
     bool is_full(const Batch& batch) const;
     /// Answers the job at once, or moves it into `batch`.
@@ -201,7 +201,7 @@ class EngineWorker {
     void add_query(JobPointer job, kernels::Query query, Batch& batch);
     /// Runs the engine. The answers come to `computed_`.
     void run_engine(Batch batch);
-    /// Gives the jobs of `computed_` their answers.
+    /// Gives the jobs of `computed_` their answers, and hands them over.
     void finish_computed();
     void finish(Job& job, kernels::Answer& answer);
     void learn(const Batch& batch, std::span<const kernels::Answer> answers, double ms);

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+
+#include "common/log_buckets.hpp"
 
 namespace gloved::daemon {
 
@@ -60,7 +61,7 @@ class Histogram {
         std::uint64_t seen = 0;
         for (std::size_t i = 0; i < counts_.size(); ++i) {
             seen += counts_[i];
-            if (seen > 0 && static_cast<double>(seen) >= wanted) return last_of(i);
+            if (seen > 0 && static_cast<double>(seen) >= wanted) return Buckets::last_of(i);
         }
         return 0;
     }
@@ -76,27 +77,14 @@ class Histogram {
     static constexpr unsigned kMaxPower = 32;
 
   private:
-    static constexpr unsigned kSubBits = 4;
-    static constexpr std::size_t kSub = std::size_t{1} << kSubBits;
-    static constexpr std::size_t kBuckets = (kMaxPower - kSubBits + 1) * kSub;
+    using Buckets = LogBuckets<4, kMaxPower>;
 
     static std::size_t bucket_of(std::uint64_t us) {
-        if (us < kSub) return static_cast<std::size_t>(us);
-        const auto octave = static_cast<unsigned>(std::bit_width(us)) - 1;
-        if (octave >= kMaxPower) return kBuckets - 1;
-        const std::size_t sub = static_cast<std::size_t>(us >> (octave - kSubBits)) - kSub;
-        return (octave - kSubBits + 1) * kSub + sub;
+        constexpr std::uint64_t kLast = (std::uint64_t{1} << kMaxPower) - 1;
+        return Buckets::bucket_of(std::min(us, kLast));
     }
 
-    /// The largest duration of a bucket.
-    static std::uint64_t last_of(std::size_t bucket) {
-        if (bucket < kSub) return bucket;
-        const std::size_t octave = bucket / kSub + kSubBits - 1;
-        const std::uint64_t first = (kSub + bucket % kSub) << (octave - kSubBits);
-        return first + (std::uint64_t{1} << (octave - kSubBits)) - 1;
-    }
-
-    std::array<Tally<std::uint64_t>, kBuckets> counts_{};
+    std::array<Tally<std::uint64_t>, Buckets::kCount> counts_{};
     Tally<std::uint64_t> count_;
     Tally<double> sum_us_;
 };

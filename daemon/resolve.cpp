@@ -70,15 +70,14 @@ Result<Lines> similarity(const wire::Request& request, const format::Model& mode
     return score_line(form, "score", cosine(model, (*rows)[0], (*rows)[1]));
 }
 
-Result<Lines> vector_lines(const wire::Request& request, const ModelPointer& model,
-                           wire::Form form) {
+/// The reply of one line for each word of the request, which a `Source` renders as `how` says.
+template <class Source, class How>
+Result<Lines> lines_of_rows(const wire::Request& request, How how, const ModelPointer& model,
+                            wire::Form form) {
     auto rows = find_rows(request.words, *model);
     if (!rows) return rows.error();
     const std::size_t count = rows->size();
-    return Lines{
-        count,
-        {},
-        std::make_unique<VectorLines>(form, request.options.encoding, *std::move(rows), model)};
+    return Lines{count, {}, std::make_unique<Source>(form, how, *std::move(rows), model)};
 }
 
 /// ODD: the word with the smallest cosine to the sum of all unit rows; of equals the first.
@@ -100,16 +99,6 @@ Result<Lines> odd_one(const wire::Request& request, const ModelPointer& model, w
         1,
         {},
         std::make_unique<HitLines>(form, std::vector{odd}, std::vector<wire::Field>{}, model)};
-}
-
-Result<Lines> matrix(const wire::Request& request, const ModelPointer& model, wire::Form form) {
-    auto rows = find_rows(request.words, *model);
-    if (!rows) return rows.error();
-    const std::size_t count = rows->size();
-    return Lines{
-        count,
-        {},
-        std::make_unique<MatrixLines>(form, request.options.metric, *std::move(rows), model)};
 }
 
 Lines has_lines(const wire::Request& request, const ModelPointer& model, wire::Form form) {
@@ -207,11 +196,11 @@ Result<Lines> lines_without_engine(const wire::Request& request,
         case wire::Verb::dist:
             return similarity(request, *model, form);
         case wire::Verb::vec:
-            return vector_lines(request, model, form);
+            return lines_of_rows<VectorLines>(request, request.options.encoding, model, form);
         case wire::Verb::odd:
             return odd_one(request, model, form);
         case wire::Verb::matrix:
-            return matrix(request, model, form);
+            return lines_of_rows<MatrixLines>(request, request.options.metric, model, form);
         case wire::Verb::prefix:
             return keys_with_prefix(request, model, form);
         default:

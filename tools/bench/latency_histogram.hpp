@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
+
+#include "common/log_buckets.hpp"
 
 namespace gloved::bench {
 
@@ -39,34 +40,20 @@ class LatencyHistogram {
         for (std::size_t i = 0; i + 1 < counts_.size(); ++i) {
             seen += counts_[i];
             if (seen > 0 && static_cast<double>(seen) >= wanted)
-                return std::min(last_of(i), max_ns_);
+                return std::min(Buckets::last_of(i), max_ns_);
         }
         return max_ns_;
     }
 
   private:
-    static constexpr unsigned kSubBits = 6;
     static constexpr unsigned kMaxPower = 42;
-    static constexpr std::size_t kSub = std::size_t{1} << kSubBits;
-    static constexpr std::size_t kBuckets = (kMaxPower - kSubBits + 1) * kSub + 1;
+    using Buckets = LogBuckets<6, kMaxPower>;
 
     static std::size_t bucket_of(std::uint64_t ns) {
-        if (ns < kSub) return static_cast<std::size_t>(ns);
-        const auto octave = static_cast<unsigned>(std::bit_width(ns)) - 1;
-        if (octave >= kMaxPower) return kBuckets - 1;
-        const std::size_t sub = static_cast<std::size_t>(ns >> (octave - kSubBits)) - kSub;
-        return (octave - kSubBits + 1) * kSub + sub;
+        return ns >> kMaxPower != 0 ? Buckets::kCount : Buckets::bucket_of(ns);
     }
 
-    /// The longest latency of a bucket, which is not the last one.
-    static std::uint64_t last_of(std::size_t bucket) {
-        if (bucket < kSub) return bucket;
-        const std::size_t octave = bucket / kSub + kSubBits - 1;
-        const std::uint64_t first = std::uint64_t{kSub + bucket % kSub} << (octave - kSubBits);
-        return first + (std::uint64_t{1} << (octave - kSubBits)) - 1;
-    }
-
-    std::array<std::uint64_t, kBuckets> counts_{};
+    std::array<std::uint64_t, Buckets::kCount + 1> counts_{};  // the last for longer ones
     std::uint64_t count_ = 0;
     std::uint64_t max_ns_ = 0;
 };
