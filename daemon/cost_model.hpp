@@ -11,7 +11,7 @@
 namespace gloved::daemon {
 
 /// Predicts the milliseconds that a batch takes, from its number of query vectors. Sizes from one
-/// power of two to the next share one figure, since cost grows in steps. Behind the largest size
+/// power of two to the next share one figure, since cost grows in steps. Beyond the largest size
 /// that was tried, the next one is predicted at 1.5 times its figure (1.2 times that of one query),
 /// each further one at twice the size before it. So batches grow step by step under load, without
 /// leaps. Not safe for concurrent use.
@@ -80,7 +80,7 @@ class CostModel {
     static constexpr double kGrowth = 2;
     static constexpr double kBlend = 0.25;
     static constexpr double kFade = 0.995;
-    static constexpr double kMaxSurprise = 2;  // × the prediction: what one sample counts at most
+    static constexpr double kMaxSurprise = 2;  // cap on a sample, × the prediction
 
     /// The figure of the next larger size that was tried; infinity if there is none.
     double next_measured(std::size_t size) const {

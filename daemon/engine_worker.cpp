@@ -33,7 +33,7 @@ constexpr double kRangeMs = 0.03;
 constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20;
 /// The cost model learns only from batches where hits take a smaller share of the time.
 constexpr double kMaxHitsShare = 0.25;
-/// And only where other work of the thread took a smaller share, while the device worked.
+/// It learns nothing from a batch if the thread's other work took a larger share of its time.
 constexpr double kMaxOverlapShare = 0.7;
 /// A plane that leaves more than one row in ten is counted as unselective.
 constexpr std::uint64_t kUnselectiveDivisor = 10;
@@ -46,7 +46,7 @@ constexpr std::chrono::microseconds kSpin{200};
 /// Two threads poll; others need processors too.
 constexpr unsigned kMinProcessorsToSpin = 4;
 
-/// For a smaller batch that is prepared already, the answers of the last one do not wait.
+/// Answers wait for the start of the next batch only if that has this many queries.
 constexpr std::size_t kMinOverlap = 32;
 
 /// The queue's source of probes; connections count from 1.

@@ -158,7 +158,7 @@ class EngineWorker {
         bool closed = false;
     };
 
-    /// What all loops write with every job, apart from what the worker alone does.
+    /// What every loop writes with each job, kept apart from the worker's own data.
     struct Arrivals {
         explicit Arrivals(std::size_t number) : inboxes(number) {}
         std::vector<Inbox> inboxes;  // one for each loop, the last for probes

@@ -116,7 +116,7 @@ class SessionLoop final : public JobReceiver {
     const Settings& settings_;
     Owner& owner_;
     Suggester& suggester_;
-    // Before io_, whose handlers may hold sessions, and those refer to these.
+    // Declared before io_: its handlers may hold sessions, which use these when they end.
     std::unordered_map<std::uint64_t, std::weak_ptr<Session>> sessions_;  // by id, with the refused
     Statistics statistics_;
     asio::io_context io_{1};

@@ -21,7 +21,7 @@ Suggester::Suggester() : budget_(kMaxBudget) {}
 void Suggester::prepare(const std::shared_ptr<LoadedModel>& loaded) {
     asio::post(thread_, [weak = std::weak_ptr(loaded)] {
         if (const auto alive = weak.lock()) {
-            // Requests wait for this one, in a way: without it each look-up takes longer.
+            // First: until it is built, each look-up is a binary search.
             alive->model().index_words();
             (void)alive->suggest({});
         }

@@ -448,8 +448,8 @@ TEST(Daemon, ReadsOnForAWhileAfterATimeoutAndThenCloses) {
     EXPECT_EQ(connection.read_reply().status, "ERR timeout the line did not end in time; closing");
     EXPECT_TRUE(connection.send("king\n"));
     EXPECT_EQ(connection.read_to_end(), "the end");
-    // Our side stays open, yet the daemon lets go. One connection asks: another one each time could
-    // come to its loop before the last one's end is noticed on the loop of that.
+    // Our side stays open, yet the daemon lets go. One connection asks: a new one each time could
+    // be counted together with the one before it, whose end another loop has not noticed yet.
     Connection asker(daemon.socket_path());
     const auto only_one_is_open = [&] {
         const auto stats = asker.ask("STATS");
