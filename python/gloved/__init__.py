@@ -1,0 +1,54 @@
+"""Nearest words by gloved, a daemon that serves word vectors.
+
+    import gloved
+    vectors = gloved.connect()
+    vectors.most_similar(positive=["king", "woman"], negative=["man"], topn=3)
+
+connect() returns KeyedVectors, which has the methods of gensim's class of that name. Client has one
+method for each verb of the daemon's protocol, and AsyncClient the same for asyncio.
+"""
+
+from . import requests
+from .client import Client
+from .errors import (
+    BadRequest,
+    Busy,
+    ConnectionFailed,
+    Forbidden,
+    GlovedError,
+    Idle,
+    Internal,
+    Timeout,
+    TooLong,
+    Unavailable,
+    UnknownModel,
+    UnknownWord,
+    ZeroVector,
+)
+from .requests import Expression
+from .results import Answer, Info, Model, Neighbor, Odd, Word
+
+__all__ = [
+    "Answer",
+    "BadRequest",
+    "Busy",
+    "Client",
+    "ConnectionFailed",
+    "Expression",
+    "Forbidden",
+    "GlovedError",
+    "Idle",
+    "Info",
+    "Internal",
+    "Model",
+    "Neighbor",
+    "Odd",
+    "Timeout",
+    "TooLong",
+    "Unavailable",
+    "UnknownModel",
+    "UnknownWord",
+    "Word",
+    "ZeroVector",
+    "requests",
+]

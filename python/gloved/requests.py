@@ -1,0 +1,376 @@
+"""One function a verb: each returns a Request, which Client and AsyncClient ask.
+
+`client.near("king")` is `client.ask(requests.near("king"))`. Use the functions themselves for
+pipelines: `client.ask_all(requests.near(word) for word in words)`.
+
+Arguments that many of them take:
+
+k         how many words to return; the daemon's --max-k is the most (65,536)
+min       only words with at least this score
+top       only the most frequent `top` words
+prefix    only words that start with this text
+engine    the engine that answers, such as "cpu"; all give the same answers
+model     another model of the daemon than the connection's
+fields    what else to tell of each word: "row", "rank" (0 is the most frequent word), "norm"
+certify   also tells how the answer was found, in info.certificate
+
+A word is a str. Its bytes that are not UTF-8 are surrogates, as Python's "surrogateescape" puts
+them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
+
+from . import _vectors
+from ._wire import Reply, Request, line, quote
+from .results import Answer, Info, Model, Neighbor, Odd, Word
+
+if TYPE_CHECKING:
+    from ._vectors import Vector
+
+__all__ = [
+    "Expression",
+    "Request",
+    "analogy",
+    "dist",
+    "has",
+    "help",
+    "matrix",
+    "models",
+    "near",
+    "near_vector",
+    "odd",
+    "ping",
+    "prefix",
+    "prometheus",
+    "rank",
+    "reload",
+    "sim",
+    "stats",
+    "vec",
+]
+
+_CERTIFICATE = ("pass", "scanned", "survivors", "rescored", "kth", "rejected_below")
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Text in gloved's language of expressions, such as "2 * paris - ( france - germany )".
+
+    Words with spaces around + - * ( ) need no quotes. Do not put words of strangers into it: use a
+    list of words, or of pairs of a word and its weight, instead.
+    """
+
+    text: str
+
+
+Terms = Union[str, Expression, Iterable[Union[str, Tuple[str, float]]]]
+"""A word; a list of words, and of pairs of a word and its weight, which are added; or an
+Expression."""
+
+
+def _tokens(terms: Terms) -> List[str]:
+    if isinstance(terms, Expression):
+        if "\n" in terms.text or "\r" in terms.text or "\0" in terms.text:
+            raise ValueError("an expression is one line, without NUL")
+        # In parentheses a first token like k=3 is a word.
+        return ["(", terms.text, ")"]
+    if isinstance(terms, str):
+        return [quote(terms)]
+    tokens: List[str] = []
+    for each in terms:
+        word, weight = (each, 1.0) if isinstance(each, str) else each
+        weight = float(weight)
+        if not math.isfinite(weight):
+            raise ValueError(f"the weight of {word!r} is {weight}: it must be finite")
+        if weight < 0:
+            tokens.append("-")
+        elif tokens:
+            tokens.append("+")
+        if abs(weight) != 1:
+            tokens += (repr(abs(weight)), "*")
+        tokens.append(quote(word))
+    if not tokens:
+        raise ValueError("there is no word to search with")
+    return tokens
+
+
+def _quoted(words: Iterable[str]) -> List[str]:
+    if isinstance(words, str):
+        raise TypeError("a list of words is wanted, not one str")
+    tokens = [quote(word) for word in words]
+    if not tokens:
+        raise ValueError("the list of words is empty")
+    return tokens
+
+
+def _text_option(value: Optional[str]) -> Optional[str]:
+    return None if value is None else quote(value)
+
+
+def _fields_option(fields: Iterable[str]) -> Optional[str]:
+    return ",".join([fields] if isinstance(fields, str) else fields) or None
+
+
+def _search_options(
+    k: Optional[int],
+    min: Optional[float],
+    top: Optional[int],
+    prefix: Optional[str],
+    engine: Optional[str],
+    model: Optional[str],
+    fields: Iterable[str],
+    certify: bool,
+) -> List[Tuple[str, object]]:
+    return [
+        ("k", k),
+        ("min", None if min is None else repr(float(min))),
+        ("top", top),
+        ("prefix", _text_option(prefix)),
+        ("engine", engine),
+        ("model", _text_option(model)),
+        ("fields", _fields_option(fields)),
+        ("certify", 1 if certify else None),
+    ]
+
+
+def _info(reply: Reply) -> Info:
+    certificate = None
+    if "pass" in reply:
+        certificate = {key: reply[key] for key in _CERTIFICATE if key in reply}
+    return Info(
+        model=reply["model"],
+        rows=reply["rows"],
+        generation=reply["generation"],
+        us=reply["us"],
+        engine=reply.get("engine"),
+        certificate=certificate,
+    )
+
+
+def _neighbor(word: str, score: float, **fields: Any) -> Neighbor:
+    # JSON has 1 for 1.0.
+    return Neighbor(word, float(score), **fields)
+
+
+def _neighbors(reply: Reply) -> Answer[Neighbor]:
+    return Answer([_neighbor(**each) for each in reply["results"]], _info(reply))
+
+
+def _number(member: str) -> Callable[[Reply], float]:
+    return lambda reply: float(reply["results"][0][member])
+
+
+def near(
+    terms: Terms,
+    *,
+    k: Optional[int] = None,
+    min: Optional[float] = None,
+    top: Optional[int] = None,
+    prefix: Optional[str] = None,
+    norm: Optional[str] = None,
+    exclude: Optional[str] = None,
+    engine: Optional[str] = None,
+    model: Optional[str] = None,
+    fields: Iterable[str] = (),
+    certify: bool = False,
+) -> Request[Answer[Neighbor]]:
+    """The words nearest to a sum of words by cosine, best first: 10 unless k says how many.
+
+    terms is a word, a list of words and of (word, weight), or an Expression. norm="unit" divides
+    each vector by its length before adding. exclude="none" lets the words of terms into the
+    answer.
+
+    UnknownWord: a word of terms is not in the model. ZeroVector: the sum is zero.
+    """
+    options = _search_options(k, min, top, prefix, engine, model, fields, certify)
+    options += [("norm", norm), ("exclude", exclude)]
+    return Request(line("NEAR", options, _tokens(terms)), _neighbors)
+
+
+def near_vector(
+    vector: Vector,
+    *,
+    k: Optional[int] = None,
+    min: Optional[float] = None,
+    top: Optional[int] = None,
+    prefix: Optional[str] = None,
+    engine: Optional[str] = None,
+    model: Optional[str] = None,
+    fields: Iterable[str] = (),
+    certify: bool = False,
+) -> Request[Answer[Neighbor]]:
+    """The words nearest to a vector by cosine, best first. The vector is rounded to float32.
+
+    BadRequest: it has another length than the model's, or is not finite. ZeroVector: it is zero.
+    """
+    options = _search_options(k, min, top, prefix, engine, model, fields, certify)
+    options.append(("base64", _vectors.to_base64(vector)))
+    return Request(line("NEARVEC", options, ()), _neighbors)
+
+
+def analogy(
+    a: str,
+    b: str,
+    c: str,
+    *,
+    method: Optional[str] = None,
+    k: Optional[int] = None,
+    min: Optional[float] = None,
+    top: Optional[int] = None,
+    prefix: Optional[str] = None,
+    engine: Optional[str] = None,
+    model: Optional[str] = None,
+    fields: Iterable[str] = (),
+    certify: bool = False,
+) -> Request[Answer[Neighbor]]:
+    """What is to c as b is to a: `analogy("man", "king", "woman")` begins with queen.
+
+    method is "add" (3CosAdd, the default) or "mul" (3CosMul, Levy and Goldberg, 2014).
+    """
+    options = _search_options(k, min, top, prefix, engine, model, fields, certify)
+    options.append(("method", method))
+    return Request(line("ANALOGY", options, _quoted((a, b, c))), _neighbors)
+
+
+def rank(
+    a: str,
+    b: str,
+    *,
+    top: Optional[int] = None,
+    prefix: Optional[str] = None,
+    engine: Optional[str] = None,
+    model: Optional[str] = None,
+) -> Request[int]:
+    """The position of b among the neighbours of a: 1 if it is the nearest."""
+    options = [
+        ("top", top),
+        ("prefix", _text_option(prefix)),
+        ("engine", engine),
+        ("model", _text_option(model)),
+    ]
+    return Request(line("RANK", options, _quoted((a, b))), lambda reply: int(reply["results"][0]["rank"]))
+
+
+def sim(a: str, b: str, *, model: Optional[str] = None) -> Request[float]:
+    """The cosine of two words. ZeroVector: a's vector is zero; if only b's is, the result is 0."""
+    options = [("model", _text_option(model))]
+    return Request(line("SIM", options, _quoted((a, b))), _number("score"))
+
+
+def dist(a: str, b: str, *, model: Optional[str] = None) -> Request[float]:
+    """The squared Euclidean distance of two words' vectors."""
+    options = [("model", _text_option(model))]
+    return Request(line("DIST", options, _quoted((a, b))), _number("distance"))
+
+
+def odd(words: Iterable[str], *, model: Optional[str] = None) -> Request[Odd]:
+    """The word that does not match the others: the one with the smallest cosine to their sum."""
+    options = [("model", _text_option(model))]
+    return Request(
+        line("ODD", options, _quoted(words)),
+        lambda reply: Odd(reply["results"][0]["word"], float(reply["results"][0]["score"])),
+    )
+
+
+def matrix(
+    words: Iterable[str], *, metric: str = "cosine", model: Optional[str] = None
+) -> Request[List[List[float]]]:
+    """Every word compared with every word, by "cosine" or "sqeuclidean" (squared distance)."""
+    member = "scores" if metric == "cosine" else "distances"
+    options = [("metric", metric), ("model", _text_option(model))]
+    return Request(
+        line("MATRIX", options, _quoted(words)),
+        lambda reply: [list(map(float, each[member])) for each in reply["results"]],
+    )
+
+
+def vec(words: Iterable[str], *, model: Optional[str] = None) -> Request[Any]:
+    """The vectors of words, as they are in the model: float32, one row a word.
+
+    Returns an array of shape (words, dim), which cannot be written to; without numpy a list of
+    array('f'). UnknownWord: a word is not in the model.
+    """
+    options = [("encoding", "base64"), ("model", _text_option(model))]
+    return Request(
+        line("VEC", options, _quoted(words)),
+        lambda reply: _vectors.rows_from_base64(
+            each["vector_base64"] for each in reply["results"]
+        ),
+    )
+
+
+def prefix(
+    text: str,
+    *,
+    k: Optional[int] = None,
+    fields: Iterable[str] = (),
+    model: Optional[str] = None,
+) -> Request[Answer[Word]]:
+    """The words that start with a text, most frequent first: 10 unless k says how many."""
+    options = [("k", k), ("fields", _fields_option(fields)), ("model", _text_option(model))]
+    return Request(
+        line("PREFIX", options, _quoted((text,))),
+        lambda reply: Answer(
+            [Word(known=True, **each) for each in reply["results"]], _info(reply)
+        ),
+    )
+
+
+def has(
+    words: Iterable[str], *, fields: Iterable[str] = (), model: Optional[str] = None
+) -> Request[Answer[Word]]:
+    """Which of the words the model has."""
+    options = [("fields", _fields_option(fields)), ("model", _text_option(model))]
+    return Request(
+        line("HAS", options, _quoted(words)),
+        lambda reply: Answer([Word(**each) for each in reply["results"]], _info(reply)),
+    )
+
+
+def _models(reply: Reply) -> List[Model]:
+    return [Model(**{key: each[key] for key in Model._fields}) for each in reply["results"]]
+
+
+def models() -> Request[List[Model]]:
+    """The models of the daemon. A connection asks the first one unless it names another."""
+    return Request(line("MODELS", (), ()), _models)
+
+
+def reload(model: Optional[str] = None) -> Request[List[Model]]:
+    """Loads a model, or all, again from its directory; returns those that it loaded.
+
+    Forbidden: the caller is neither root nor the daemon's user. Unavailable: the files are wrong.
+    It is not sent again if the connection ends before the answer.
+    """
+    tokens = () if model is None else (quote(model),)
+    return Request(line("RELOAD", (), tokens), _models, repeatable=False)
+
+
+def stats(*, model: Optional[str] = None) -> Request[Dict[str, Any]]:
+    """The daemon's figures, and those of one model, by name."""
+    options = [("model", _text_option(model))]
+    return Request(line("STATS", options, ()), lambda reply: dict(reply["results"][0]))
+
+
+def prometheus() -> Request[str]:
+    """The daemon's figures in Prometheus's text format."""
+    return Request(
+        line("STATS", (), ("prometheus",)),
+        lambda reply: "".join(each["line"] + "\n" for each in reply["results"]),
+    )
+
+
+def ping() -> Request[None]:
+    """Asks whether the daemon answers."""
+    return Request(line("PING", (), ()), lambda reply: None)
+
+
+def help() -> Request[List[str]]:
+    """The daemon's list of verbs."""
+    return Request(line("HELP", (), ()), lambda reply: [each["line"] for each in reply["results"]])
+
+

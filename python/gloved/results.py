@@ -1,0 +1,68 @@
+"""What the daemon's answers are in Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, NamedTuple, Optional, TypeVar
+
+T = TypeVar("T")
+
+
+class Neighbor(NamedTuple):
+    """A word of an answer and its score; the other fields if fields= asked for them."""
+
+    word: str
+    score: float
+    row: Optional[int] = None
+    rank: Optional[int] = None
+    norm: Optional[float] = None
+
+
+class Word(NamedTuple):
+    """A word that may be in the model; the other fields if it is, and fields= asked for them."""
+
+    word: str
+    known: bool
+    row: Optional[int] = None
+    rank: Optional[int] = None
+    norm: Optional[float] = None
+
+
+class Odd(NamedTuple):
+    """The word that does not match the others, and its cosine to their sum."""
+
+    word: str
+    score: float
+
+
+class Model(NamedTuple):
+    """A model of the daemon."""
+
+    model: str
+    rows: int
+    dim: int
+    generation: str
+    engine: str
+
+
+@dataclass(frozen=True)
+class Info:
+    """Where an answer comes from."""
+
+    model: str
+    rows: int
+    generation: str
+    """The model's content: changes when the content changes."""
+    us: int
+    """Microseconds from reading the request to having its answer, in the daemon."""
+    engine: Optional[str] = None
+    certificate: Optional[Dict[str, Any]] = None
+    """With certify=True: pass, scanned, survivors, rescored, kth and rejected_below."""
+
+
+class Answer(List[T]):
+    """A list of results, and where they come from."""
+
+    def __init__(self, results: List[T], info: Info) -> None:
+        super().__init__(results)
+        self.info = info
