@@ -60,9 +60,9 @@ class Connection:
         """Asks the requests, reading while it writes, and yields their answers as they come.
 
         At most 256 requests are unanswered at any time; no more are taken from the iterator.
-        Timeout: nothing came for the connection's timeout (a request that is not repeatable takes as
-        long as it takes). ConnectionFailed, or why the daemon
-        ended the connection (`conversation.ended`): the unanswered requests have no answer.
+        Timeout: nothing came for the connection's timeout (a request that is not repeatable takes
+        as long as it takes). ConnectionFailed, or why the daemon ended the connection
+        (`conversation.ended`): the unanswered requests have no answer.
         """
         conversation = self.conversation
         more = True

@@ -252,7 +252,9 @@ def rank(
         ("engine", engine),
         ("model", _text_option(model)),
     ]
-    return Request(line("RANK", options, _quoted((a, b))), lambda reply: int(reply["results"][0]["rank"]))
+    return Request(
+        line("RANK", options, _quoted((a, b))), lambda reply: int(reply["results"][0]["rank"])
+    )
 
 
 def sim(a: str, b: str, *, model: Optional[str] = None) -> Request[float]:
