@@ -10,14 +10,15 @@
 
 namespace gloved {
 
-/// Bytes that become four characters. Text of a multiple of it has no padding, so more may follow.
+/// Number of bytes that become four characters. The text of a multiple of this number has no
+/// padding, so that more text may follow it.
 inline constexpr std::size_t kBase64GroupBytes = 3;
 
 /// Appends the base64 of `bytes`.
 void append_base64(std::string& out, std::span<const std::byte> bytes);
 
-/// The bytes whose base64 is `text`. nullopt if it is that of no bytes: a length that is no
-/// multiple of four, another character, wrong padding, or unused bits that are not zero.
+/// Decodes `text`. nullopt if it is not base64: its length is no multiple of four, it has another
+/// character or wrong padding, or its unused bits are not zero. Empty text has no bytes.
 std::optional<std::vector<std::byte>> decode_base64(std::string_view text);
 
 }  // namespace gloved

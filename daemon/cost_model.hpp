@@ -62,8 +62,8 @@ class CostModel {
         // One query takes no longer than several.
         if (!single_measured_) ms_[0] = std::min(ms_[0], ms);
         // Figures of larger sizes shrink: otherwise a size that was slow once would never be tried
-        // again. At kFirstGrowth times the figure before, the size is untried again: a lower figure
-        // would let batches leap.
+        // again. One that has shrunk to kFirstGrowth times the figure of the size before is
+        // forgotten: the size counts as untried, so that batches grow to it step by step.
         double before = ms_[0];
         for (std::size_t other = 1; other < ms_.size(); ++other) {
             if (other > size && ms_[other] != 0) {

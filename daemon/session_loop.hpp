@@ -25,7 +25,7 @@
 
 namespace gloved::daemon {
 
-/// Runs sessions on one thread. Each has its loop for life. Loops share no lock on the way of an
+/// Runs sessions on one thread. Each has its loop for life. Loops share no lock while they
 /// answer: what all of them read is copied to each (`set_models`), and each counts for itself
 /// (`statistics`). Call all functions on the loop's thread, unless they say otherwise.
 class SessionLoop final : public JobReceiver {
@@ -36,7 +36,7 @@ class SessionLoop final : public JobReceiver {
     /// loop that asked.
     class Owner {
       public:
-        /// Whether the daemon answers no more requests.
+        /// Whether an engine has failed: the daemon then answers no more requests and exits.
         virtual bool has_fault() const = 0;
         /// An admitted or refused session of this loop has ended.
         virtual void session_ended(SessionLoop& loop, const Peer& peer, Session::Kind kind) = 0;

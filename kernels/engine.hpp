@@ -161,8 +161,9 @@ class Engine {
     /// of the batch. Every row in a query must be a row of the model, every vector must have its
     /// dim. Error: device; then no query was answered, and the engine is unusable.
     virtual Result<std::vector<Answer>> run(std::span<const Query> queries) = 0;
-    /// Has the next `run` call `work` on its thread, at most once, while a device computes and the
-    /// thread would only wait. An engine that computes on that thread never calls it.
+    /// Gives the next call of `run` something to do while it waits for a device: it calls `work`
+    /// at most once, on the thread that calls `run`. An engine that computes on that thread never
+    /// calls it.
     virtual void during_next_run(const std::function<void()>& work) { (void)work; }
     /// Facts about an engine on GPUs, fixed when it was made; nullopt for other engines. Any
     /// thread.
