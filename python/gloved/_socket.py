@@ -1,9 +1,12 @@
-"""Where the daemon's socket is."""
+"""Where the daemon's socket is, and how to connect to it."""
 
 from __future__ import annotations
 
 import os
+import socket
 from typing import List, Optional, Union
+
+from .errors import ConnectionFailed
 
 SYSTEM_SOCKET = "/run/gloved/gloved.sock"
 
@@ -25,8 +28,31 @@ def candidates(path: Optional[Path]) -> List[str]:
     return ([os.path.join(own, "gloved.sock")] if own else []) + [SYSTEM_SOCKET]
 
 
-def not_reachable(errors: List[str]) -> str:
-    """The message when no candidate answers; errors has one «path: reason» for each."""
+def connect(path: Optional[Path]) -> socket.socket:
+    """A connected socket that does not block. Connecting to a Unix socket never waits.
+
+    ConnectionFailed: no daemon accepts, or too many clients wait for it.
+    """
+    errors = []
+    for each in candidates(path):
+        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            opened.setblocking(False)
+            opened.connect(each)
+            return opened
+        except BlockingIOError:
+            opened.close()
+            errors.append(f"{each}: too many clients wait to be accepted")
+        except OSError as error:
+            opened.close()
+            errors.append(f"{each}: {error.strerror or error}")
+        except BaseException:
+            opened.close()
+            raise
+    raise ConnectionFailed(_not_reachable(errors))
+
+
+def _not_reachable(errors: List[str]) -> str:
     return (
         "no gloved daemon answers: "
         + "; ".join(errors)
