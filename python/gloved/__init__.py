@@ -9,6 +9,7 @@ method for each verb of the daemon's protocol, and AsyncClient the same for asyn
 """
 
 from . import requests
+from .aio import AsyncClient
 from .client import Client
 from .errors import (
     BadRequest,
@@ -30,6 +31,7 @@ from .results import Answer, Info, Model, Neighbor, Odd, Word
 
 __all__ = [
     "Answer",
+    "AsyncClient",
     "BadRequest",
     "Busy",
     "Client",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from dataclasses import dataclass
 from typing import Any, Deque, Iterable, Iterator, Optional, Sequence, Tuple
 
+from ._socket import Path
 from ._wire import Outcome, Request, quote
 from .errors import Busy, ConnectionFailed, GlovedError, Idle, Unavailable
 
@@ -13,8 +15,12 @@ _LAST_DELAY_SECONDS = 1.0
 _FIRST_DELAY_SECONDS = 0.01
 
 
-def check_options(model: Optional[str], timeout: float, retries: int) -> None:
+def check_options(
+    path: Optional[Path], model: Optional[str], timeout: float, retries: int
+) -> None:
     """ValueError, TypeError: a client cannot have these options."""
+    if path is not None:
+        os.fspath(path)
     if model is not None:
         quote(model)
     if not timeout > 0:

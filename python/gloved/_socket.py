@@ -35,21 +35,26 @@ def connect(path: Optional[Path]) -> socket.socket:
     """
     errors = []
     for each in candidates(path):
-        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            opened.setblocking(False)
-            opened.connect(each)
-            return opened
+            return _connect(each)
         except BlockingIOError:
-            opened.close()
             errors.append(f"{each}: too many clients wait to be accepted")
         except OSError as error:
-            opened.close()
             errors.append(f"{each}: {error.strerror or error}")
-        except BaseException:
-            opened.close()
-            raise
+        except ValueError as error:
+            errors.append(f"{each!r}: {error}")
     raise ConnectionFailed(_not_reachable(errors))
+
+
+def _connect(path: str) -> socket.socket:
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        opened.setblocking(False)
+        opened.connect(path)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
 
 
 def _not_reachable(errors: List[str]) -> str:

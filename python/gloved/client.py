@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from typing import (
     TYPE_CHECKING,
@@ -20,6 +19,7 @@ from . import _socket, requests
 from ._connection import Connection
 from ._pool import Pool
 from ._retry import Asked, Patience, check_options, first_passing
+from ._verb import describe
 from ._wire import Conversation, Outcome, Request
 from .errors import GlovedError
 
@@ -32,11 +32,10 @@ T = TypeVar("T")
 
 
 def _verb(build: Callable[P, Request[T]]) -> Callable[Concatenate[Client, P], T]:
-    @functools.wraps(build)
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.ask(build(*args, **kwargs))
 
-    return method
+    return describe(method, build)
 
 
 class Client:
@@ -67,7 +66,7 @@ class Client:
         retries: int = 10,
         max_connections: int = 64,
     ) -> None:
-        check_options(model, timeout, retries)
+        check_options(socket, model, timeout, retries)
         self.model = model
         self._timeout = timeout
         self._retries = retries
