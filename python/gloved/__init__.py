@@ -25,6 +25,7 @@ from .errors import (
     UnknownWord,
     ZeroVector,
 )
+from .keyed_vectors import KeyedVectors, connect
 from .requests import Expression
 from .results import Answer, Info, Model, Neighbor, Odd, Word
 
@@ -40,6 +41,7 @@ __all__ = [
     "Idle",
     "Info",
     "Internal",
+    "KeyedVectors",
     "Model",
     "Neighbor",
     "Odd",
@@ -50,5 +52,6 @@ __all__ = [
     "UnknownWord",
     "Word",
     "ZeroVector",
+    "connect",
     "requests",
 ]
