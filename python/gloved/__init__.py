@@ -26,6 +26,7 @@ from .errors import (
     UnknownWord,
     ZeroVector,
 )
+from .keyed_vectors import KeyedVectors, connect
 from .requests import Expression
 from .results import Answer, Info, Model, Neighbor, Odd, Word
 
@@ -42,6 +43,7 @@ __all__ = [
     "Idle",
     "Info",
     "Internal",
+    "KeyedVectors",
     "Model",
     "Neighbor",
     "Odd",
@@ -52,5 +54,6 @@ __all__ = [
     "UnknownWord",
     "Word",
     "ZeroVector",
+    "connect",
     "requests",
 ]
