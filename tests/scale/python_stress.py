@@ -35,6 +35,9 @@ from gloved import _retry, requests  # noqa: E402
 # Beyond the time of the run: whoever has not ended by then hangs.
 PATIENCE_S = 60
 PIPELINE = 50
+# The interpreter runs one thread at a time, and changes it so often. By default, 64 busy threads
+# let the loop of the coroutines run three times a second.
+SWITCH_S = 0.0002
 MAX_SHOWN_FAULTS = 20
 
 
@@ -47,13 +50,15 @@ class Figures:
         self.cancelled = 0
         self.reloads_lost = 0
         self.retries = collections.Counter()
-        self.slowest = (0.0, "")
+        self.by_kind = collections.Counter()
+        self.slowest = {"thread": (0.0, ""), "coroutine": (0.0, "")}
         self.faults = []
 
-    def add(self, verb, seconds):
+    def add(self, kind, verb, seconds):
         with self.lock:
             self.calls[verb] += 1
-            self.slowest = max(self.slowest, (seconds, verb))
+            self.by_kind[kind] += 1
+            self.slowest[kind] = max(self.slowest[kind], (seconds, verb))
 
     def fault(self, text):
         with self.lock:
@@ -148,10 +153,11 @@ class Load:
     def running(self):
         return time.monotonic() < self.end
 
-    def check(self, verb, request, expected, answer, seconds):
-        self.figures.add(verb, seconds)
+    def check(self, kind, case, answer, begun):
+        verb, request, expected = case
+        self.figures.add(kind, verb, time.monotonic() - begun)
         if essence(answer) != expected:
-            self.figures.fault(f"{verb}: {request.line[:100]!r}: {answer!r:.300}")
+            self.figures.fault(f"{kind}: {verb}: {request.line[:100]!r}: {answer!r:.300}")
 
     def draw(self, pick):
         """One case, or a few dozen of those that are short."""
@@ -169,8 +175,7 @@ class Load:
                 for answer in self.client.ask_all(
                     (request for _, request, _ in cases), return_exceptions=True
                 ):
-                    verb, request, expected = next(left)
-                    self.check(verb, request, expected, answer, time.monotonic() - begun)
+                    self.check("thread", next(left), answer, begun)
                     begun = time.monotonic()
                 if next(left, None) is not None:
                     self.figures.fault("thread: a pipeline ended before its last answer")
@@ -192,13 +197,12 @@ class Load:
                 self.figures.fault(f"coroutine: {cases[0][0]}: {error!r}")
 
     async def single(self, case):
-        verb, request, expected = case
         begun = time.monotonic()
         try:
-            answer = await self.async_client.ask(request)
+            answer = await self.async_client.ask(case[1])
         except gloved.UnknownWord as error:
             answer = error
-        self.check(verb, request, expected, answer, time.monotonic() - begun)
+        self.check("coroutine", case, answer, begun)
 
     async def pipeline(self, cases):
         begun = time.monotonic()
@@ -206,8 +210,7 @@ class Load:
         async for answer in self.async_client.ask_all(
             (request for _, request, _ in cases), return_exceptions=True
         ):
-            verb, request, expected = next(left)
-            self.check(verb, request, expected, answer, time.monotonic() - begun)
+            self.check("coroutine", next(left), answer, begun)
             begun = time.monotonic()
         if next(left, None) is not None:
             self.figures.fault("coroutine: a pipeline ended before its last answer")
@@ -224,14 +227,14 @@ class Load:
         loop = asyncio.get_running_loop()
         while self.running():
             await asyncio.sleep(2)
-            for ask in (
-                self.async_client.reload,
-                lambda: loop.run_in_executor(None, self.client.reload),
+            for kind, ask in (
+                ("coroutine", self.async_client.reload),
+                ("thread", lambda: loop.run_in_executor(None, self.client.reload)),
             ):
                 begun = time.monotonic()
                 try:
                     models = await ask()
-                    self.figures.add("reload", time.monotonic() - begun)
+                    self.figures.add(kind, "reload", time.monotonic() - begun)
                     if [model.model for model in models] != ["glove"]:
                         self.figures.fault(f"reload: {models!r}")
                 except gloved.ConnectionFailed:
@@ -324,6 +327,7 @@ def main():
     parser.add_argument("--threads", type=int, default=64)
     parser.add_argument("--coroutines", type=int, default=500)
     arguments = parser.parse_args()
+    sys.setswitchinterval(SWITCH_S)
     figures = Figures()
     before = sockets_open()
     with tempfile.TemporaryDirectory(prefix="gloved-stress-") as work:
@@ -334,11 +338,14 @@ def main():
 
     for verb, count in sorted(figures.calls.items()):
         print(f"{count:9,} {verb}")
-    print(f"{sum(figures.calls.values()):9,} answers, {figures.cancelled:,} calls cancelled")
+    for kind, count in sorted(figures.by_kind.items()):
+        print(f"{count:9,} answers to {kind}s")
+    print(f"{figures.cancelled:9,} calls cancelled")
     print(f"{figures.reloads_lost:9,} reloads whose connection ended")
     for error, count in sorted(figures.retries.items()):
         print(f"{count:9,} times asked again after {error}")
-    print(f"{figures.slowest[0]:9.2f} s for the slowest call ({figures.slowest[1]})")
+    for kind, (seconds, verb) in sorted(figures.slowest.items()):
+        print(f"{seconds:9.2f} s for the slowest call of a {kind} ({verb})")
     for fault in figures.faults[:MAX_SHOWN_FAULTS]:
         print(f"FAULT {fault}")
     print(f"{len(figures.faults):9,} wrong answers, hangs and unexpected errors")
