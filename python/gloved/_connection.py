@@ -88,7 +88,7 @@ class Connection:
         if not outgoing:
             return
         try:
-            del outgoing[: self._socket.send(outgoing)]
+            del outgoing[: self._socket.send(outgoing, _socket.SEND_FLAGS)]
         except BlockingIOError:
             pass
         except OSError:

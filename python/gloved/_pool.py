@@ -24,12 +24,9 @@ class Pool:
         self._open = open_connection
         self._size = size
         self._closed = False
-        # The same list for the life of the pool: the finalizer has it.
         self._idle: List[Connection] = []
         self._forget_borrowed()
         _pools.add(self)
-        # A client that nobody closes ends without a warning, also at the end of the program.
-        weakref.finalize(self, _close_all, self._idle)
 
     def _forget_borrowed(self) -> None:
         self._borrowed: Set[Connection] = set()

@@ -8,6 +8,9 @@ from typing import List, Optional, Union
 
 from .errors import ConnectionFailed
 
+# A program that does not ignore SIGPIPE must not end because the daemon does.
+SEND_FLAGS = socket.MSG_NOSIGNAL
+
 SYSTEM_SOCKET = "/run/gloved/gloved.sock"
 
 Path = Union[str, "os.PathLike[str]"]
@@ -28,7 +31,18 @@ def candidates(path: Optional[Path]) -> List[str]:
     return ([os.path.join(own, "gloved.sock")] if own else []) + [SYSTEM_SOCKET]
 
 
-def connect(path: Optional[Path]) -> socket.socket:
+class Socket(socket.socket):
+    """Closes itself without a ResourceWarning.
+
+    A program may end with a client that nobody closed, as with any other object. At its end objects
+    go in any order, so only the socket itself can do this.
+    """
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def connect(path: Optional[Path]) -> Socket:
     """A connected socket that does not block. Connecting to a Unix socket never waits.
 
     ConnectionFailed: no daemon accepts, or too many clients wait for it.
@@ -46,8 +60,8 @@ def connect(path: Optional[Path]) -> socket.socket:
     raise ConnectionFailed(_not_reachable(errors))
 
 
-def _connect(path: str) -> socket.socket:
-    opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+def _connect(path: str) -> Socket:
+    opened = Socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         opened.setblocking(False)
         opened.connect(path)

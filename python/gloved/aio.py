@@ -463,7 +463,7 @@ class _Link:
         outgoing = self._conversation.outgoing
         was_full = not self.has_room()
         try:
-            del outgoing[: self._socket.send(outgoing)]
+            del outgoing[: self._socket.send(outgoing, _socket.SEND_FLAGS)]
         except BlockingIOError:
             pass
         except OSError:
