@@ -9,6 +9,7 @@ method for each verb of the daemon's protocol, and AsyncClient the same for asyn
 """
 
 from . import requests
+from .aio import AsyncClient
 from .client import Client
 from .errors import (
     BadRequest,
@@ -25,11 +26,13 @@ from .errors import (
     UnknownWord,
     ZeroVector,
 )
+from .keyed_vectors import KeyedVectors, connect
 from .requests import Expression
 from .results import Answer, Info, Model, Neighbor, Odd, Word
 
 __all__ = [
     "Answer",
+    "AsyncClient",
     "BadRequest",
     "Busy",
     "Client",
@@ -40,6 +43,7 @@ __all__ = [
     "Idle",
     "Info",
     "Internal",
+    "KeyedVectors",
     "Model",
     "Neighbor",
     "Odd",
@@ -50,5 +54,6 @@ __all__ = [
     "UnknownWord",
     "Word",
     "ZeroVector",
+    "connect",
     "requests",
 ]

@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import os
 import select
-import socket
 from typing import Any, Iterator, List, Optional, Tuple
 
 from . import _socket
+from ._retry import Asked
 from ._wire import MAX_UNANSWERED, Conversation, Outcome, Request
 from .errors import ConnectionFailed, Timeout
 
 _MAX_OUTGOING_BYTES = 64 * 1024
 _READ_BYTES = 256 * 1024
-
-
-def _open_socket(path: Optional[_socket.Path], timeout: float) -> socket.socket:
-    errors = []
-    for each in _socket.candidates(path):
-        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            opened.settimeout(timeout)
-            opened.connect(each)
-            opened.setblocking(False)
-            return opened
-        except OSError as error:
-            opened.close()
-            errors.append(f"{each}: {error.strerror or error}")
-    raise ConnectionFailed(_socket.not_reachable(errors))
+_MAX_POLL_MS = 2**31 - 1
 
 
 class Connection:
@@ -43,41 +29,34 @@ class Connection:
         self.process = os.getpid()
         """The process that opened it: a child of a fork must not use it."""
         self._timeout = timeout
-        self._socket = _open_socket(path, timeout)
+        self._socket = _socket.connect(path)
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
 
     def close(self) -> None:
         self._socket.close()
 
+    def can_be_kept(self) -> bool:
+        """Whether it may serve another call. If not, close it."""
+        return self._socket.fileno() >= 0 and self.conversation.can_be_kept()
+
     def is_stale(self) -> bool:
         """Whether an idle connection is of no use: the daemon said something, or closed it."""
-        return bool(self.conversation.unanswered or self._poll.poll(0))
+        return not self.can_be_kept() or bool(self._poll.poll(0))
 
-    def exchange(
-        self, requests: Iterator[Request[Any]]
-    ) -> Iterator[List[Tuple[Request[Any], Outcome[Any]]]]:
+    def exchange(self, asked: Asked) -> Iterator[List[Tuple[Request[Any], Outcome[Any]]]]:
         """Asks the requests, reading while it writes, and yields their answers as they come.
 
-        At most 256 requests are unanswered at any time; no more are taken from the iterator.
+        At most 256 requests are unanswered at any time; no more are taken from `asked`. A request
+        that is not repeatable is sent alone, so that it never waits to be asked again.
         Timeout: nothing came for the connection's timeout (a request that is not repeatable takes
         as long as it takes). ConnectionFailed, or why the daemon ended the connection
         (`conversation.ended`): the unanswered requests have no answer.
         """
         conversation = self.conversation
-        more = True
         while True:
-            while (
-                more
-                and len(conversation.unanswered) < MAX_UNANSWERED
-                and len(conversation.outgoing) < _MAX_OUTGOING_BYTES
-            ):
-                request = next(requests, None)
-                if request is None:
-                    more = False
-                else:
-                    conversation.ask(request)
-            if not conversation.unanswered and not more:
+            self._take_requests(asked)
+            if not conversation.unanswered:
                 return
             self._send()
             data = self._read()
@@ -85,15 +64,31 @@ class Connection:
                 answers = conversation.receive(data)
                 if answers:
                     yield answers
-            if conversation.ended is not None:
+            if conversation.ended is not None and (conversation.unanswered or asked.peek()):
                 raise conversation.ended
+
+    def _take_requests(self, asked: Asked) -> None:
+        conversation = self.conversation
+        while (
+            len(conversation.unanswered) < MAX_UNANSWERED
+            and len(conversation.outgoing) < _MAX_OUTGOING_BYTES
+        ):
+            request = asked.peek()
+            if request is None:
+                return
+            if conversation.unanswered and not (
+                request.repeatable and conversation.unanswered[-1].repeatable
+            ):
+                return
+            asked.pop()
+            conversation.ask(request)
 
     def _send(self) -> None:
         outgoing = self.conversation.outgoing
         if not outgoing:
             return
         try:
-            del outgoing[: self._socket.send(outgoing)]
+            del outgoing[: self._socket.send(outgoing, _socket.SEND_FLAGS)]
         except BlockingIOError:
             pass
         except OSError:
@@ -116,8 +111,8 @@ class Connection:
     def _wait(self) -> None:
         conversation = self.conversation
         timeout_ms = None
-        if not conversation.unanswered or conversation.unanswered[0].repeatable:
-            timeout_ms = self._timeout * 1000
+        if not conversation.takes_its_time():
+            timeout_ms = min(self._timeout * 1000, _MAX_POLL_MS)
         events = select.POLLIN | (select.POLLOUT if conversation.outgoing else 0)
         self._poll.modify(self._socket, events)
         try:

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import weakref
-from typing import Callable, List
+from typing import Callable, List, Set
 
 from ._connection import Connection
 from .errors import Timeout
@@ -23,75 +23,90 @@ class Pool:
             raise ValueError(f"a pool of {size} connections; it needs at least 1")
         self._open = open_connection
         self._size = size
-        self._forget()
+        self._closed = False
+        self._idle: List[Connection] = []
+        self._forget_borrowed()
         _pools.add(self)
 
-    def _forget(self) -> None:
-        self._idle: List[Connection] = []
-        self._borrowed = 0
-        self._closed = False
+    def _forget_borrowed(self) -> None:
+        self._borrowed: Set[Connection] = set()
+        self._slots_in_use = 0
         self._returned = threading.Condition()
 
     def take(self, timeout: float) -> Connection:
-        """An idle connection, or a new one. Give it back with put() or drop().
+        """An idle connection, or a new one. Give it back with put().
 
-        Timeout: all were borrowed for that long. ConnectionFailed: no daemon answers.
+        Timeout: all were borrowed for that long. ConnectionFailed: no daemon answers. ValueError:
+        the pool is closed.
         """
         deadline = time.monotonic() + timeout
         with self._returned:
-            if self._closed:
-                raise ValueError("the client is closed")
-            while self._borrowed >= self._size:
-                if not self._returned.wait(deadline - time.monotonic()):
+            self._raise_if_closed()
+            while self._slots_in_use >= self._size:
+                remaining = min(deadline - time.monotonic(), threading.TIMEOUT_MAX)
+                if not self._returned.wait(remaining):
                     raise Timeout(f"all {self._size} connections were in use for {timeout:g} s")
-            self._borrowed += 1
+                self._raise_if_closed()
+            self._slots_in_use += 1
             while self._idle:
                 connection = self._idle.pop()
                 if not connection.is_stale():
+                    self._borrowed.add(connection)
                     return connection
                 connection.close()
         try:
-            return self._open()
+            connection = self._open()
         except BaseException:
-            self._give_way()
+            self._free_slot()
             raise
+        self._borrowed.add(connection)
+        return connection
+
+    def _raise_if_closed(self) -> None:
+        if self._closed:
+            raise ValueError("the client is closed")
 
     def put(self, connection: Connection) -> None:
-        """Takes back a connection that has no unanswered requests."""
+        """Takes back a connection, and closes it if nobody can use it any more."""
+        if connection.process != os.getpid():
+            # Borrowed before a fork, in the parent.
+            connection.close()
+            return
         with self._returned:
-            if not self._closed and connection.process == os.getpid():
+            self._borrowed.discard(connection)
+            if not self._closed and connection.can_be_kept():
                 self._idle.append(connection)
             else:
                 connection.close()
-        self._give_way()
+        self._free_slot()
 
-    def drop(self, connection: Connection) -> None:
-        """Takes back a connection that is of no use any more."""
-        connection.close()
-        self._give_way()
-
-    def _give_way(self) -> None:
+    def _free_slot(self) -> None:
         with self._returned:
-            self._borrowed = max(0, self._borrowed - 1)
+            self._slots_in_use -= 1
             self._returned.notify()
 
     def close(self) -> None:
         """Closes idle connections now, and borrowed ones when they come back."""
         with self._returned:
             self._closed = True
-            for connection in self._idle:
-                connection.close()
-            self._idle.clear()
+            _close_all(self._idle)
+            self._returned.notify_all()
 
     def after_fork(self) -> None:
-        """Forgets the parent's connections, in the child. Closing the child's copies of the
-        sockets says nothing to the daemon."""
-        closed = self._closed
-        for connection in self._idle:
-            connection.close()
+        """Forgets the parent's connections, in the child.
+
+        Closing the child's copies of the sockets says nothing to the daemon. Calls that go on in
+        the child find theirs closed, and ask again.
+        """
+        _close_all(self._idle)
+        _close_all(list(self._borrowed))
         # Another thread of the parent may have held the lock: the child makes a new one.
-        self._forget()
-        self._closed = closed
+        self._forget_borrowed()
+
+
+def _close_all(connections: List[Connection]) -> None:
+    while connections:
+        connections.pop().close()
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()

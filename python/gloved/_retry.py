@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from dataclasses import dataclass
-from typing import Any, Sequence, Tuple
+from typing import Any, Deque, Iterable, Iterator, Optional, Sequence, Tuple
 
-from ._wire import Outcome, Request
+from ._socket import Path
+from ._wire import Outcome, Request, quote
 from .errors import Busy, ConnectionFailed, GlovedError, Idle, Unavailable
 
 _LAST_DELAY_SECONDS = 1.0
 _FIRST_DELAY_SECONDS = 0.01
+
+
+def check_options(
+    path: Optional[Path], model: Optional[str], timeout: float, retries: int
+) -> None:
+    """ValueError, TypeError: a client cannot have these options."""
+    if path is not None:
+        os.fspath(path)
+    if model is not None:
+        quote(model)
+    if not timeout > 0:
+        raise ValueError(f"timeout is {timeout}: it must be a positive number of seconds")
+    if retries < 0:
+        raise ValueError(f"retries is {retries}: it must not be negative")
 
 
 def passes(error: object) -> bool:
@@ -36,7 +53,9 @@ class Patience:
         if not passes(error) or self.failures >= self.retries:
             raise error
         self.failures += 1
-        return min(_LAST_DELAY_SECONDS, _FIRST_DELAY_SECONDS * float(2 ** (self.failures - 1)))
+        # The exponent stays small: a float has no 2 ** 1024.
+        doublings = min(self.failures - 1, 16)
+        return min(_LAST_DELAY_SECONDS, _FIRST_DELAY_SECONDS * 2.0**doublings)
 
 
 def first_passing(answers: Sequence[Tuple[Request[Any], Outcome[Any]]]) -> int:
@@ -45,3 +64,40 @@ def first_passing(answers: Sequence[Tuple[Request[Any], Outcome[Any]]]) -> int:
         if request.repeatable and passes(outcome):
             return index
     return len(answers)
+
+
+class Asked:
+    """The requests of one call: those that are asked again, then those of the caller's iterator.
+
+    An error of the iterator is its end. raise_error() raises it, once what came before is answered.
+    """
+
+    def __init__(self, iterator: Iterator[Request[Any]]) -> None:
+        self._iterator = iterator
+        self._waiting: Deque[Request[Any]] = deque()
+        self._at_end = False
+        self._error: Optional[Exception] = None
+
+    def peek(self) -> Optional[Request[Any]]:
+        """The next request; None at the end."""
+        if not self._waiting and not self._at_end:
+            try:
+                self._waiting.append(next(self._iterator))
+            except StopIteration:
+                self._at_end = True
+            except Exception as error:
+                self._at_end = True
+                self._error = error
+        return self._waiting[0] if self._waiting else None
+
+    def pop(self) -> None:
+        """Takes the request that peek() returned."""
+        self._waiting.popleft()
+
+    def put_back(self, requests: Iterable[Request[Any]]) -> None:
+        """Requests that are asked again, before all others."""
+        self._waiting.extendleft(reversed(list(requests)))
+
+    def raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error

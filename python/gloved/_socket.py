@@ -1,9 +1,15 @@
-"""Where the daemon's socket is."""
+"""Where the daemon's socket is, and how to connect to it."""
 
 from __future__ import annotations
 
 import os
+import socket
 from typing import List, Optional, Union
+
+from .errors import ConnectionFailed
+
+# A program that does not ignore SIGPIPE must not end because the daemon does.
+SEND_FLAGS = socket.MSG_NOSIGNAL
 
 SYSTEM_SOCKET = "/run/gloved/gloved.sock"
 
@@ -25,8 +31,47 @@ def candidates(path: Optional[Path]) -> List[str]:
     return ([os.path.join(own, "gloved.sock")] if own else []) + [SYSTEM_SOCKET]
 
 
-def not_reachable(errors: List[str]) -> str:
-    """The message when no candidate answers; errors has one «path: reason» for each."""
+class Socket(socket.socket):
+    """Closes itself without a ResourceWarning.
+
+    A program may end with a client that nobody closed, as with any other object. At its end objects
+    go in any order, so only the socket itself can do this.
+    """
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def connect(path: Optional[Path]) -> Socket:
+    """A connected socket that does not block. Connecting to a Unix socket never waits.
+
+    ConnectionFailed: no daemon accepts, or too many clients wait for it.
+    """
+    errors = []
+    for each in candidates(path):
+        try:
+            return _connect(each)
+        except BlockingIOError:
+            errors.append(f"{each}: too many clients wait to be accepted")
+        except OSError as error:
+            errors.append(f"{each}: {error.strerror or error}")
+        except ValueError as error:
+            errors.append(f"{each!r}: {error}")
+    raise ConnectionFailed(_not_reachable(errors))
+
+
+def _connect(path: str) -> Socket:
+    opened = Socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        opened.setblocking(False)
+        opened.connect(path)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def _not_reachable(errors: List[str]) -> str:
     return (
         "no gloved daemon answers: "
         + "; ".join(errors)

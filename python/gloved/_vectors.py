@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import heapq
+import math
 import sys
 from array import array
+from binascii import a2b_base64
 from typing import TYPE_CHECKING, Any, Iterable, List, Sequence, Union
 
 try:
-    import numpy
+    import numpy as numpy
 except ImportError:  # pragma: no cover
     numpy = None  # type: ignore[assignment]
 
@@ -47,3 +50,188 @@ def rows_from_base64(texts: Iterable[str]) -> Any:
     if numpy is not None:
         return numpy.stack(vectors)
     return vectors
+
+
+def is_vector(value: object) -> bool:
+    """Whether a value is an array of numbers, and not a key."""
+    return isinstance(value, array) or (numpy is not None and isinstance(value, numpy.ndarray))
+
+
+def from_floats(values: Iterable[float]) -> Any:
+    """A new float32 vector of these numbers."""
+    if numpy is not None:
+        return numpy.array(values, dtype=numpy.float32)
+    return array("f", values)
+
+
+def read_only(vectors: Any) -> Any:
+    """The vector or matrix, not writeable where numpy can say so."""
+    if numpy is not None:
+        vectors.setflags(write=False)
+    return vectors
+
+
+def dot(a: Vector, b: Vector) -> float:
+    """The dot product in float64."""
+    if numpy is not None:
+        return float(numpy.dot(numpy.asarray(a, numpy.float64), numpy.asarray(b, numpy.float64)))
+    return sum(x * y for x, y in zip(a, b))
+
+
+def norm(vector: Vector) -> float:
+    """The Euclidean length in float64."""
+    return math.sqrt(dot(vector, vector))
+
+
+def divided(vector: Vector, divisor: float) -> Any:
+    """The vector over a number, in float64: all NaN if the number is 0."""
+    if numpy is not None:
+        return numpy.asarray(vector, numpy.float64) / (divisor or math.nan)
+    return array("d", (x / (divisor or math.nan) for x in vector))
+
+
+def unit(vector: Vector) -> Any:
+    """The vector at length 1, in float64. A zero vector stays zero."""
+    return divided(vector, norm(vector) or 1.0)
+
+
+def weighted_sum(vectors: Iterable[Vector], weights: Iterable[float], dim: int) -> Any:
+    """The sum of weight times vector, in float64.
+
+    ValueError: a vector does not have dim numbers.
+    """
+    total = numpy.zeros(dim) if numpy is not None else array("d", bytes(8 * dim))
+    for vector, weight in zip(vectors, weights):
+        if numpy is not None:
+            addend = numpy.asarray(vector, numpy.float64)
+            if addend.shape != (dim,):
+                raise ValueError(f"a vector of shape {addend.shape}; the model has ({dim},)")
+            total += weight * addend
+        else:
+            if len(vector) != dim:
+                raise ValueError(f"a vector of {len(vector)} numbers; the model has {dim}")
+            total = array("d", (x + weight * y for x, y in zip(total, vector)))
+    return total
+
+
+_BLOCK_ROWS = 8192
+
+
+def _dots_and_norms(vector: Vector, rows: Any) -> Any:
+    """The dot product of a vector with each row, and each row's length: two float64 arrays.
+
+    Rows become float64 some thousand at a time, so a large matrix is not copied.
+    """
+    wide = numpy.asarray(vector, numpy.float64)
+    dots, norms = numpy.empty(len(rows)), numpy.empty(len(rows))
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        part = slice(start, start + _BLOCK_ROWS)
+        block = numpy.asarray(rows[part], numpy.float64)
+        dots[part] = block @ wide
+        norms[part] = numpy.sqrt(numpy.einsum("ij,ij->i", block, block))
+    return dots, norms
+
+
+def cosines(vector: Vector, rows: Any) -> Any:
+    """The cosine of a vector with each row in float64; NaN where a vector is zero.
+
+    ValueError: the rows have another length than the vector.
+    """
+    if numpy is None:
+        if any(len(row) != len(vector) for row in rows):
+            raise ValueError("the rows have another length than the vector")
+        length = norm(vector)
+        return array("d", (dot(vector, row) / (length * norm(row) or math.nan) for row in rows))
+    dots, norms = _dots_and_norms(vector, rows)
+    with numpy.errstate(divide="ignore", invalid="ignore"):
+        return dots / (norm(vector) * norms)
+
+
+def one_minus(values: Any) -> Any:
+    """1 - each value, of the same type."""
+    if numpy is not None:
+        return 1 - values
+    return array(values.typecode, (1 - each for each in values))
+
+
+def like_inputs(values: Any, *inputs: Any) -> Any:
+    """float64 values in the type that numpy gives a product of the inputs: mostly float32."""
+    if numpy is None:
+        return array("f", values)
+    kind = numpy.result_type(*map(numpy.asarray, inputs))
+    return values.astype(kind) if kind.kind == "f" else values
+
+
+def unit_rows(rows: Any) -> Any:
+    """Each row at length 1: a new float32 matrix. A zero row becomes NaN."""
+    if numpy is None:
+        return [from_floats(divided(row, norm(row))) for row in rows]
+    norms = numpy.empty(len(rows), numpy.float32)
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        part = slice(start, start + _BLOCK_ROWS)
+        norms[part] = numpy.linalg.norm(rows[part].astype(numpy.float64), axis=1)
+    with numpy.errstate(divide="ignore", invalid="ignore"):
+        return rows / norms[:, None]
+
+
+def shifted_product(vectors: Iterable[Vector], rows: Any) -> Any:
+    """For each row, the product over vectors v of (1 + v·row / |row|) / 2, in float64.
+
+    A zero row has v·row / |row| = 0. ValueError: a vector has another length than the rows.
+    """
+    product: Any = [1.0] * len(rows) if numpy is None else numpy.ones(len(rows))
+    for vector in vectors:
+        if len(vector) != len(rows[0]):
+            raise ValueError(f"a vector of {len(vector)} numbers; the model has {len(rows[0])}")
+        if numpy is None:
+            product = [
+                so_far * (1 + dot(vector, row) / (norm(row) or 1)) / 2
+                for so_far, row in zip(product, rows)
+            ]
+        else:
+            dots, norms = _dots_and_norms(vector, rows)
+            product *= (1 + dots / numpy.where(norms == 0, 1, norms)) / 2
+    return product
+
+
+def quotients(over: Any, under: Any, epsilon: float) -> Any:
+    """over / (under + epsilon), element by element."""
+    if numpy is not None:
+        return over / (under + epsilon)
+    return [x / (y + epsilon) for x, y in zip(over, under)]
+
+
+def join_base64(texts: Iterable[str]) -> bytes:
+    """The bytes of the vectors of several texts, one after another."""
+    return b"".join(map(a2b_base64, texts))
+
+
+def empty_rows(rows: int, dim: int) -> Any:
+    """A matrix of zeros for put_rows: an array of shape (rows, dim), or a list of array('f')."""
+    if numpy is not None:
+        return numpy.zeros((rows, dim), dtype=numpy.float32)
+    return [array("f", bytes(4 * dim)) for _ in range(rows)]
+
+
+def put_rows(matrix: Any, places: Sequence[int], data: bytes) -> None:
+    """Writes the little-endian float32 of several vectors into these rows of empty_rows()."""
+    if numpy is not None:
+        matrix[places] = numpy.frombuffer(data, dtype="<f4").reshape(len(places), -1)
+        return
+    floats = array("f", data)
+    if not _NATIVE_IS_LITTLE:
+        floats.byteswap()
+    dim = len(floats) // len(places)
+    for index, place in enumerate(places):
+        start, stop = index * dim, (index + 1) * dim
+        matrix[place] = floats[start:stop]
+
+
+def largest(scores: Any, count: int) -> List[int]:
+    """The indices of the largest scores, in any order; equal ones may be left out."""
+    if numpy is None:
+        return heapq.nlargest(count, range(len(scores)), key=scores.__getitem__)
+    if count >= len(scores):
+        return list(range(len(scores)))
+    indices: List[int] = numpy.argpartition(scores, len(scores) - count)[-count:].tolist()
+    return indices

@@ -23,7 +23,7 @@ from typing import (
     Union,
 )
 
-from .errors import GlovedError, TooLong, error_of_reply
+from .errors import GlovedError, Internal, TooLong, error_of_reply
 
 T = TypeVar("T")
 Reply = Dict[str, Any]
@@ -48,6 +48,9 @@ class Request(Generic[T]):
     """A line for the daemon, without its LF, and how to read the reply.
 
     A repeatable request may be sent again when a connection ends before its answer.
+
+    TooLong: the daemon would not read the line. ValueError: it is not one line, so that its
+    replies would be taken for those of other requests.
     """
 
     line: bytes
@@ -57,6 +60,8 @@ class Request(Generic[T]):
     def __post_init__(self) -> None:
         if len(self.line) > MAX_LINE_BYTES:
             raise TooLong(f"a request of {len(self.line)} bytes; at most {MAX_LINE_BYTES} are read")
+        if any(byte in self.line for byte in b"\n\r\0"):
+            raise ValueError("a request must not have LF, CR or NUL; words with them are quoted")
 
 
 def quote(word: str) -> str:
@@ -99,11 +104,18 @@ def parse_reply(data: bytes) -> Reply:
     if data.startswith(b"ERR "):
         _, code, message = (data.decode("utf-8", "replace") + "  ").split(" ", 2)
         return {"ok": False, "code": code, "message": message.strip()}
-    reply = json.loads(data)
+    try:
+        reply = json.loads(data)
+    except RecursionError:
+        reply = None
     if not isinstance(reply, dict) or "ok" not in reply:
-        raise ValueError(f"not a reply of gloved: {data[:80]!r}")
+        raise ValueError(f"not a reply: {data[:80]!r}")
     restored: Reply = _restore_bytes(reply) if _ESCAPED_BYTE in data else reply
     return restored
+
+
+def _may_begin_reply(data: bytes) -> bool:
+    return data[:1] == b"{" or b"ERR ".startswith(data[:4])
 
 
 Outcome = Union[T, GlovedError]
@@ -121,8 +133,11 @@ class Conversation:
         self.unanswered: Deque[Request[Any]] = deque()
         """Requests without an answer yet, oldest first."""
         self.ended: Optional[GlovedError] = None
-        """Why the daemon closes the connection, once it has said so. It read none of the
-        unanswered requests then."""
+        """Why no more answers come, once that is known: the daemon closes the connection, does not
+        have the model, or is not gloved."""
+        self.nothing_read = False
+        """Whether the daemon said, as it ended the connection, that it read none of the unanswered
+        requests."""
         self._incoming = bytearray()
         self._setup_replies = 0
         self._set_up(line("FORMAT", (), ("json",)))
@@ -139,43 +154,75 @@ class Conversation:
         self.outgoing += b"\n"
         self.unanswered.append(request)
 
+    def can_be_kept(self) -> bool:
+        """Whether a connection can wait for other requests: nothing is half done."""
+        return self.ended is None and not self.unanswered and not self._incoming
+
+    def takes_its_time(self) -> bool:
+        """Whether the daemon now answers a request that may take as long as it takes."""
+        return (
+            self._setup_replies == 0
+            and bool(self.unanswered)
+            and not self.unanswered[0].repeatable
+        )
+
     def receive(self, data: bytes) -> List[Tuple[Request[Any], Outcome[Any]]]:
         """The requests that the bytes answer, each with its result or error.
 
-        GlovedError: what came is not gloved's protocol, or the model is unknown.
+        `ended` is set if they are the last. What comes after that is ignored.
         """
-        self._incoming += data
-        end = self._incoming.rfind(b"\n")
-        if end < 0:
-            return []
-        lines = bytes(self._incoming[:end]).split(b"\n")
-        del self._incoming[: end + 1]
         answers: List[Tuple[Request[Any], Outcome[Any]]] = []
+        # Only the new bytes are searched: an answer may have hundreds of MiB.
+        whole_lines, newline, rest = data.rpartition(b"\n")
+        lines: List[bytes] = []
+        if newline:
+            self._incoming += whole_lines
+            lines = bytes(self._incoming).split(b"\n")
+            self._incoming.clear()
+        self._incoming += rest
         for each in lines:
-            try:
-                reply = parse_reply(each)
-            except ValueError as error:
-                raise GlovedError(f"what answers is not gloved: {error}") from None
-            answer = self._take(reply)
+            if self.ended is not None:
+                break
+            answer = self._take(each)
             if answer is not None:
                 answers.append(answer)
+        if self.ended is None and not _may_begin_reply(self._incoming):
+            # Whatever it is may never send an LF.
+            self._end_as_stranger(repr(bytes(self._incoming[:80])))
         return answers
 
-    def _take(self, reply: Reply) -> Optional[Tuple[Request[Any], Outcome[Any]]]:
-        ok = reply["ok"]
-        code = reply.get("code")
-        if not ok and (code == "idle" or (code == "busy" and self._setup_replies > 0)):
-            self.ended = error_of_reply(reply)
+    def _end_as_stranger(self, reason: str) -> None:
+        self.ended = GlovedError(f"what answers is not gloved: {reason}")
+
+    def _take(self, data: bytes) -> Optional[Tuple[Request[Any], Outcome[Any]]]:
+        try:
+            reply = parse_reply(data)
+            error = None if reply["ok"] else error_of_reply(reply)
+        except (TypeError, ValueError) as reason:
+            self._end_as_stranger(str(reason))
+            return None
+        if error is not None and (
+            error.code == "idle" or (error.code == "busy" and self._setup_replies > 0)
+        ):
+            self.ended = error
+            self.nothing_read = True
             return None
         if self._setup_replies > 0:
             self._setup_replies -= 1
-            if not ok:
-                raise error_of_reply(reply)
+            self.ended = error
             return None
         if not self.unanswered:
-            self.ended = error_of_reply(reply)
+            self.ended = error
+            if error is None:
+                self._end_as_stranger("it replies though nothing was asked")
             return None
         request = self.unanswered.popleft()
-        if not ok:
-            return request, error_of_reply(reply)
-        return request, request.read(reply)
+        if error is not None:
+            return request, error
+        try:
+            return request, request.read(reply)
+        except Exception as reason:
+            # Only this request fails: the next reply is on a line of its own.
+            unreadable = Internal(f"a reply that cannot be read: {reason!r}: {data[:80]!r}")
+            unreadable.__cause__ = reason
+            return request, unreadable

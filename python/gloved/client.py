@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import time
-from collections import deque
 from typing import (
     TYPE_CHECKING,
     Any,
     Callable,
-    Deque,
     Iterable,
     Iterator,
     List,
@@ -21,8 +18,9 @@ from typing import (
 from . import _socket, requests
 from ._connection import Connection
 from ._pool import Pool
-from ._retry import Patience, first_passing
-from ._wire import Outcome, Request
+from ._retry import Asked, Patience, check_options, first_passing
+from ._verb import describe
+from ._wire import Conversation, Outcome, Request
 from .errors import GlovedError
 
 if TYPE_CHECKING:
@@ -34,11 +32,10 @@ T = TypeVar("T")
 
 
 def _verb(build: Callable[P, Request[T]]) -> Callable[Concatenate[Client, P], T]:
-    @functools.wraps(build)
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.ask(build(*args, **kwargs))
 
-    return method
+    return describe(method, build)
 
 
 class Client:
@@ -69,6 +66,7 @@ class Client:
         retries: int = 10,
         max_connections: int = 64,
     ) -> None:
+        check_options(socket, model, timeout, retries)
         self.model = model
         self._timeout = timeout
         self._retries = retries
@@ -104,8 +102,10 @@ class Client:
 
     def ask(self, request: Request[T]) -> T:
         """The answer to one request."""
-        result: T = next(self.ask_all((request,)))
-        return result
+        # The generator runs to its end, so that it gives its connection back.
+        (result,) = self.ask_all((request,))
+        answer: T = result
+        return answer
 
     def ask_all(
         self, asked: Iterable[Request[T]], *, return_exceptions: bool = False
@@ -114,62 +114,51 @@ class Client:
 
         Requests are taken from the iterable a few hundred ahead of the answers, so neither needs
         to fit in memory. An error of one request is raised when its turn comes, which ends the
-        iteration; with return_exceptions=True it takes the place of the answer.
+        iteration; with return_exceptions=True it takes the place of the answer. An error that the
+        iterable raises comes after the answers to what it gave before.
         """
-        for answers in self._answers(iter(asked)):
+        for answers in self._answers(Asked(iter(asked))):
             for _, outcome in answers:
                 if isinstance(outcome, GlovedError) and not return_exceptions:
                     raise outcome
                 yield outcome
 
-    def _answers(
-        self, asked: Iterator[Request[Any]]
-    ) -> Iterator[List[Tuple[Request[Any], Outcome[Any]]]]:
+    def _answers(self, asked: Asked) -> Iterator[List[Tuple[Request[Any], Outcome[Any]]]]:
         """The answers as they come, over as many connections as it takes."""
-        first = next(asked, None)
-        if first is None:
-            return
-        waiting = deque((first,))
         patience = Patience(self._retries)
-        while True:
+        while asked.peek() is not None:
             connection = None
             answered: List[Tuple[Request[Any], Outcome[Any]]] = []
+            delay = 0.0
             try:
                 connection = self._pool.take(self._timeout)
-                for answered in connection.exchange(_taken_from(waiting, asked)):
+                for answered in connection.exchange(asked):
                     failed = first_passing(answered)
                     if failed > 0:
                         patience.restore()
                         yield answered[:failed]
-                    del answered[:failed]
+                    answered = answered[failed:]
                     if answered:
                         raise _as_error(answered[0][1])
-                self._pool.put(connection)
-                connection = None
-                return
             except GlovedError as error:
+                if connection is not None and not _may_ask_again(connection.conversation):
+                    raise
                 delay = patience.next_delay(error)
                 if connection is not None:
-                    unanswered = connection.conversation.unanswered
-                    if connection.conversation.ended is None and not all(
-                        request.repeatable for request in unanswered
-                    ):
-                        raise
-                    waiting.extendleft(reversed(unanswered))
-                    waiting.extendleft(request for request, _ in reversed(answered))
+                    asked.put_back(connection.conversation.unanswered)
+                    asked.put_back(request for request, _ in answered)
             finally:
                 if connection is not None:
-                    self._pool.drop(connection)
-            time.sleep(delay)
+                    self._pool.put(connection)
+            if delay > 0:
+                time.sleep(delay)
+        asked.raise_error()
 
 
-def _taken_from(
-    waiting: Deque[Request[Any]], asked: Iterator[Request[Any]]
-) -> Iterator[Request[Any]]:
-    """Those that wait, then those that are still to be asked."""
-    while waiting:
-        yield waiting.popleft()
-    yield from asked
+def _may_ask_again(conversation: Conversation) -> bool:
+    return conversation.nothing_read or all(
+        request.repeatable for request in conversation.unanswered
+    )
 
 
 def _as_error(outcome: Outcome[Any]) -> GlovedError:

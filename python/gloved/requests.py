@@ -151,17 +151,47 @@ def _info(reply: Reply) -> Info:
     )
 
 
-def _neighbor(word: str, score: float, **fields: Any) -> Neighbor:
-    # JSON has 1 for 1.0.
-    return Neighbor(word, float(score), **fields)
+def _float(number: Optional[float]) -> float:
+    # JSON has 1 for 1.0, and null for a number of a damaged model that is not finite.
+    return math.nan if number is None else float(number)
 
 
 def _neighbors(reply: Reply) -> Answer[Neighbor]:
-    return Answer([_neighbor(**each) for each in reply["results"]], _info(reply))
+    # Members that are not known here are ignored: a later daemon may have more.
+    return Answer(
+        [
+            Neighbor(
+                each["word"],
+                _float(each["score"]),
+                each.get("row"),
+                each.get("rank"),
+                _float(each["norm"]) if "norm" in each else None,
+            )
+            for each in reply["results"]
+        ],
+        _info(reply),
+    )
+
+
+def _words(reply: Reply) -> Answer[Word]:
+    return Answer(
+        [
+            Word(
+                each["word"],
+                # PREFIX has known words alone.
+                each.get("known", True),
+                each.get("row"),
+                each.get("rank"),
+                _float(each["norm"]) if "norm" in each else None,
+            )
+            for each in reply["results"]
+        ],
+        _info(reply),
+    )
 
 
 def _number(member: str) -> Callable[[Reply], float]:
-    return lambda reply: float(reply["results"][0][member])
+    return lambda reply: _float(reply["results"][0][member])
 
 
 def near(
@@ -274,7 +304,7 @@ def odd(words: Iterable[str], *, model: Optional[str] = None) -> Request[Odd]:
     options = [("model", _text_option(model))]
     return Request(
         line("ODD", options, _quoted(words)),
-        lambda reply: Odd(reply["results"][0]["word"], float(reply["results"][0]["score"])),
+        lambda reply: Odd(reply["results"][0]["word"], _float(reply["results"][0]["score"])),
     )
 
 
@@ -286,7 +316,7 @@ def matrix(
     options = [("metric", metric), ("model", _text_option(model))]
     return Request(
         line("MATRIX", options, _quoted(words)),
-        lambda reply: [list(map(float, each[member])) for each in reply["results"]],
+        lambda reply: [list(map(_float, each[member])) for each in reply["results"]],
     )
 
 
@@ -314,12 +344,7 @@ def prefix(
 ) -> Request[Answer[Word]]:
     """The words that start with a text, most frequent first: 10 unless k says how many."""
     options = [("k", k), ("fields", _fields_option(fields)), ("model", _text_option(model))]
-    return Request(
-        line("PREFIX", options, _quoted((text,))),
-        lambda reply: Answer(
-            [Word(known=True, **each) for each in reply["results"]], _info(reply)
-        ),
-    )
+    return Request(line("PREFIX", options, _quoted((text,))), _words)
 
 
 def has(
@@ -327,10 +352,7 @@ def has(
 ) -> Request[Answer[Word]]:
     """Which of the words the model has."""
     options = [("fields", _fields_option(fields)), ("model", _text_option(model))]
-    return Request(
-        line("HAS", options, _quoted(words)),
-        lambda reply: Answer([Word(**each) for each in reply["results"]], _info(reply)),
-    )
+    return Request(line("HAS", options, _quoted(words)), _words)
 
 
 def _models(reply: Reply) -> List[Model]:
@@ -374,5 +396,3 @@ def ping() -> Request[None]:
 def help() -> Request[List[str]]:
     """The daemon's list of verbs."""
     return Request(line("HELP", (), ()), lambda reply: [each["line"] for each in reply["results"]])
-
-

@@ -1,0 +1,972 @@
+"""gensim's KeyedVectors, answered by a daemon."""
+
+from __future__ import annotations
+
+import logging
+import operator
+import threading
+import time
+from numbers import Integral
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NoReturn,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+    Union,
+)
+
+from . import _evaluation, _snapshot, _socket, _vectors, requests
+from ._wire import Reply, Request, quote
+from .client import Client
+from .errors import BadRequest, GlovedError, TooLong, Unavailable, UnknownWord, ZeroVector
+
+if TYPE_CHECKING:
+    from ._vectors import Vector
+
+T = TypeVar("T")
+Hits = List[Tuple[str, float]]
+Key = Union[str, int]
+
+_logger = logging.getLogger(__name__)
+
+_MAX_COUNT = 2**32 - 1
+_MAX_WORD_BYTES = 60_000
+_COSMUL_EPSILON = 0.000001
+
+_FRESH_SECONDS = 0.1
+"""How long words and vectors that were read count as the daemon's without asking it again."""
+
+_OTHER_MODEL = "another set of words is another model: write a text file, see gloved-convert(1)"
+_LOADING = "the daemon has the vectors loaded: convert them once with gloved-convert, then connect"
+_NO_ATTRIBUTES = "gloved keeps words and vectors alone; get_index() tells the frequency rank"
+_INSTEAD = {
+    "add_vector": _OTHER_MODEL,
+    "add_vectors": _OTHER_MODEL,
+    "allocate_vecattrs": _NO_ATTRIBUTES,
+    "fill_norms": "the daemon has the norms; get_vector(key, norm=True) gives a vector of length 1",
+    "get_vecattr": _NO_ATTRIBUTES,
+    "index2entity": "use index_to_key",
+    "index2word": "use index_to_key",
+    "init_sims": "nothing needs to be prepared: leave it out",
+    "intersect_word2vec_format": _OTHER_MODEL,
+    "load": _LOADING,
+    "load_word2vec_format": _LOADING,
+    "resize_vectors": _OTHER_MODEL,
+    "save": "the model's files are the daemon's; gloved-convert --export writes them as text",
+    "save_word2vec_format": "gloved-convert --export writes a model as text",
+    "set_vecattr": _NO_ATTRIBUTES,
+    "sort_by_descending_frequency": "words are in order of frequency already",
+    "unit_normalize_all": "get_normed_vectors() gives vectors of length 1",
+    "vectors_for_all": "get_vectors(words) gives the vectors of words as one array",
+    "vectors_norm": "use get_normed_vectors()",
+    "vocab": "use key_to_index and index_to_key",
+    "wmdistance": "take vectors with get_vectors(words), and a library for the transport problem",
+    "word_vec": "use get_vector(key)",
+    "words_closer_than": "use closer_than(key1, key2)",
+}
+
+
+def _explain_absent(name: str) -> NoReturn:
+    if name in _INSTEAD:
+        raise AttributeError(f"gloved's KeyedVectors has no {name}: {_INSTEAD[name]}")
+    raise AttributeError(f"gloved's KeyedVectors has no attribute {name!r}")
+
+
+class _ExplainsAbsent(type):
+    """So that KeyedVectors.load(…) tells what to do instead, too."""
+
+    def __getattr__(cls, name: str) -> Any:
+        _explain_absent(name)
+
+
+def _is_key(value: object) -> bool:
+    return isinstance(value, (str, Integral))
+
+
+def _not_present(key: object) -> UnknownWord:
+    return UnknownWord(f"{key!r} is not in the model", word=str(key))
+
+
+def _is_askable(word: str) -> bool:
+    """Whether a request can have the word. A model has no other words."""
+    try:
+        size = len(word.encode("utf-8", "surrogateescape"))
+    except UnicodeEncodeError:
+        return False
+    return 0 < size and (size <= _MAX_WORD_BYTES // 4 or len(quote(word)) <= _MAX_WORD_BYTES)
+
+
+def _listed(value: Any) -> Any:
+    """The keys of an argument that may be None, one key or vector, a matrix, or a list."""
+    if value is None:
+        return []
+    if _is_key(value):
+        return [value]
+    if _vectors.is_vector(value):
+        return list(value) if getattr(value, "ndim", 1) == 2 else [value]
+    return value
+
+
+def _both(positive: Any, negative: Any) -> List[Any]:
+    try:
+        return list(positive + negative)
+    except TypeError:
+        raise TypeError(
+            "positive and negative are lists of keys, not"
+            f" {type(positive).__name__} and {type(negative).__name__}"
+        ) from None
+
+
+def _top(restrict_vocab: Optional[int]) -> Optional[int]:
+    """The protocol's top= for restrict_vocab, which gensim ignores if it is 0."""
+    if not restrict_vocab:
+        return None
+    count = operator.index(restrict_vocab)
+    if count < 0:
+        raise ValueError(f"restrict_vocab is a number of words, not {count}")
+    return min(count, _MAX_COUNT)
+
+
+def _refuse_all(topn: object, remedy: str) -> None:
+    if topn is None:
+        raise NotImplementedError(f"topn=None, scores of all words, is not answered: {remedy}")
+    if not isinstance(topn, Integral):
+        raise TypeError(f"topn is an int, not {type(topn).__name__}")
+
+
+def _pairs_of_reply(reply: Reply) -> Hits:
+    # JSON has 1 for 1.0.
+    return [(each["word"], float(each["score"])) for each in reply["results"]]
+
+
+class KeyedVectors(metaclass=_ExplainsAbsent):
+    """The words and vectors of a model, with the methods of gensim's KeyedVectors.
+
+    connect() makes one; KeyedVectors(client) takes a Client. Threads may share it.
+
+    Methods take gensim's arguments, and return what gensim returns. A key is a word, or a word's
+    index: an int, whose order is that of frequency. Scores are float64 where gensim has float32.
+
+    An unknown word is an UnknownWord, which is a KeyError and has `suggestions`. Other errors are
+    those of gensim, or of the daemon (GlovedError).
+
+    gloved differs from gensim in these points:
+
+    - A query vector of zero raises ZeroVector. gensim returns words in arbitrary order.
+    - A word whose vector is zero adds nothing to a sum, and has similarity 0. gensim has NaN.
+    - Equal scores are in the order of the words' bytes.
+    - topn has a limit, the daemon's max_k: 65,536 by default.
+    - most_similar_cosmul() heeds restrict_vocab, and takes ints.
+    - What writes or trains is absent. AttributeError tells what to use instead.
+
+    Most methods ask the daemon and keep nothing. Some read all words first, which takes about a
+    second for 400,000: index_to_key, key_to_index, the evaluations, and every int as a key. Some
+    also read all vectors, see `vectors`. Both are kept until the daemon reloads the model. That is
+    noticed with the next answer, or a tenth of a second later.
+
+    Without numpy, vectors are array('f'), and matrices are lists of them.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._cached: Optional[_snapshot.Snapshot] = None
+        self._generation: Optional[str] = None
+        self._noted_at = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        _explain_absent(name)
+
+    def __enter__(self) -> KeyedVectors:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the client."""
+        self._client.close()
+
+    @property
+    def client(self) -> Client:
+        """The client that asks the daemon: one method for each verb of the protocol."""
+        return self._client
+
+    # Requests, and what was read from the daemon
+
+    def _note(self, generation: str) -> None:
+        """Takes notice of the generation that a reply came from."""
+        self._generation = generation
+        self._noted_at = time.monotonic()
+        cached = self._cached
+        if cached is not None and cached.generation != generation:
+            self._cached = None
+
+    def _noting(self, request: Request[T]) -> Request[T]:
+        def read(reply: Reply) -> T:
+            self._note(reply["generation"])
+            return request.read(reply)
+
+        return Request(request.line, read)
+
+    def _ask(self, request: Request[T]) -> T:
+        return self._client.ask(self._noting(request))
+
+    def _hits(self, request: Request[Any]) -> Hits:
+        return self._ask(Request(request.line, _pairs_of_reply))
+
+    def _rows(self) -> int:
+        # Any verb that reads the model tells its size.
+        return self._ask(requests.has(("a",))).info.rows
+
+    def _model(self) -> Tuple[str, int]:
+        """The generation of the model, and the dimension of its vectors."""
+        for each in self._client.models():
+            if self._client.model in (None, each.model):
+                self._note(each.generation)
+                return each.generation, each.dim
+        raise Unavailable(f"the daemon does not serve {self._client.model!r} any more")
+
+    def _snapshot(self, *, vectors: bool = False) -> _snapshot.Snapshot:
+        """All words of the model, and all its vectors if they are wanted."""
+        with self._lock:
+            if time.monotonic() - self._noted_at > _FRESH_SECONDS:
+                self._rows()
+            cached = self._cached
+            if cached is not None and (not vectors or cached.vectors is not None):
+                return cached
+            for _ in range(3):
+                cached = cached or _snapshot.read_words(self._client)
+                if cached is not None and vectors:
+                    generation, dim = self._model()
+                    if cached.generation != generation or not cached.read_vectors(
+                        self._client, dim
+                    ):
+                        cached = None
+                if cached is not None:
+                    self._note(cached.generation)
+                    self._cached = cached
+                    return cached
+        raise Unavailable("the model was replaced three times while it was read; ask again")
+
+    def _word(self, key: Any) -> str:
+        """The word that a key names, which may be unknown to the daemon.
+
+        UnknownWord: no model can have the key, or it is an index that there is not.
+        """
+        if isinstance(key, str):
+            if _is_askable(key):
+                return key
+        elif isinstance(key, Integral):
+            words = self._snapshot().words
+            if 0 <= int(key) < len(words):
+                return words[int(key)]
+        else:
+            hash(key)  # TypeError: a list is no key, known or not.
+        raise _not_present(key)
+
+    def _words_if_possible(self, keys: Iterable[Any]) -> List[Optional[str]]:
+        """The word of each key; None if no model can have it."""
+        words: List[Optional[str]] = []
+        for key in keys:
+            try:
+                words.append(self._word(key))
+            except UnknownWord:
+                words.append(None)
+        return words
+
+    def _known(self, keys: Sequence[Any]) -> List[Optional[str]]:
+        """The word of each key; None if the model does not have it."""
+        words = self._words_if_possible(keys)
+        possible = [word for word in words if word is not None]
+        asked = (
+            self._noting(requests.has(possible[part]))
+            for part in _snapshot.chunks(possible)
+        )
+        answers = self._client.ask_all(asked)
+        known = {each.word for answer in answers for each in answer if each.known}
+        return [word if word in known else None for word in words]
+
+    def _vectors_of(
+        self,
+        words: Sequence[str],
+        places: Optional[Iterable[int]] = None,
+        count: Optional[int] = None,
+    ) -> Any:
+        """The vectors of words, at these rows of a matrix of `count` rows."""
+        _, dim = self._model()
+        places = range(len(words)) if places is None else places
+        matrix, generations = _snapshot.rows(
+            self._client, words, places, dim, len(words) if count is None else count
+        )
+        for generation in generations:
+            self._note(generation)
+        return matrix
+
+    def _k(self, topn: Any) -> int:
+        """k= for topn: as many words as the model has are all words, even if topn is more."""
+        return int(topn) if topn <= _MAX_COUNT >> 16 else min(int(topn), max(1, self._rows()))
+
+    # Words and vectors
+
+    def __len__(self) -> int:
+        """The number of words."""
+        return self._rows()
+
+    @property
+    def vector_size(self) -> int:
+        """How many numbers a vector has."""
+        return self._model()[1]
+
+    @property
+    def index_to_key(self) -> List[str]:
+        """All words, most frequent first. The first use reads them. Do not change the list."""
+        return self._snapshot().words
+
+    @property
+    def key_to_index(self) -> Dict[str, int]:
+        """The index of every word. The first use reads all words. Do not change it."""
+        return self._snapshot().index
+
+    @property
+    def vectors(self) -> Any:
+        """All vectors, row i that of index_to_key[i]: float32, shape (words, dim), read-only.
+
+        The first use reads them from the daemon. That is 1.4 times their size over the socket,
+        and takes some seconds for 400,000 words of 100 numbers. Then they are in this process's
+        memory: 160 MB for those. Without numpy it is a list of array('f').
+        """
+        return self._snapshot(vectors=True).vectors
+
+    def get_normed_vectors(self) -> Any:
+        """All vectors at length 1, shape (words, dim): a copy of `vectors`, as large again."""
+        return _vectors.unit_rows(self.vectors)
+
+    def get_index(self, key: Key, default: Optional[int] = None) -> int:
+        """A word's place in the order of frequency: 0 is the most frequent word.
+
+        Returns the default, if it is not None, for an unknown key. An int that is an index is
+        returned as it is. UnknownWord: the key is unknown.
+        """
+        index: Any = None
+        if isinstance(key, str):
+            if _is_askable(key):
+                index = self._ask(requests.has([key], fields="rank"))[0].rank
+        elif isinstance(key, Integral):
+            index = key if 0 <= int(key) < self._rows() else None
+        else:
+            hash(key)  # TypeError: a list is no key, known or not.
+        if index is not None:
+            return index  # type: ignore[no-any-return]
+        if default is not None:
+            return default
+        if isinstance(key, str) and _is_askable(key):
+            self._ask(requests.vec([key]))  # Raises with the daemon's suggestions.
+        raise _not_present(key)
+
+    def has_index_for(self, key: Key) -> bool:
+        """Whether the model has the key."""
+        return self.get_index(key, -1) >= 0
+
+    def __contains__(self, key: Key) -> bool:
+        """Whether the model has the key."""
+        return self.has_index_for(key)
+
+    def get_vector(self, key: Key, norm: bool = False) -> Any:
+        """The vector of a key, at length 1 if norm is true: float32, shape (dim,), read-only.
+
+        A vector of zero is NaN at length 1, as in gensim. UnknownWord: the key is unknown.
+        """
+        vector = self._ask(requests.vec([self._word(key)]))[0]
+        if norm:
+            vector = _vectors.from_floats(_vectors.divided(vector, _vectors.norm(vector)))
+        return _vectors.read_only(vector)
+
+    def __getitem__(self, key_or_keys: Union[Key, Iterable[Key]]) -> Any:
+        """The vector of a key, shape (dim,); or of several keys, shape (keys, dim): float32.
+
+        UnknownWord: a key is unknown. ValueError: the list is empty.
+        """
+        if _is_key(key_or_keys):
+            return self.get_vector(key_or_keys)  # type: ignore[arg-type]
+        keys = list(key_or_keys)  # type: ignore[arg-type]
+        if not keys:
+            raise ValueError("there is no key in the list")
+        return self._vectors_of([self._word(key) for key in keys])
+
+    def get_vectors(self, words: Iterable[Key], ignore_missing: bool = False) -> Any:
+        """The vectors of many words: float32, shape (words, dim). gensim has no such method.
+
+        Asks some hundred words at a time, and does not wait for one answer to ask the next. With
+        ignore_missing, the row of an unknown word is zero. UnknownWord: a word is unknown.
+        """
+        keys = list(words)
+        if not ignore_missing:
+            return self._vectors_of([self._word(key) for key in keys])
+        known = self._known(keys)
+        places = [place for place, word in enumerate(known) if word is not None]
+        return self._vectors_of([word for word in known if word is not None], places, len(known))
+
+    def get_mean_vector(
+        self,
+        keys: Sequence[Any],
+        weights: Optional[Sequence[float]] = None,
+        pre_normalize: bool = True,
+        post_normalize: bool = False,
+        ignore_missing: bool = True,
+    ) -> Any:
+        """The weighted mean of the vectors of keys: float32, shape (dim,).
+
+        keys            words, indices, or vectors, which are taken as they are
+        weights         a number for each key; 1 by default. Their magnitudes sum up to the divisor
+        pre_normalize   take vectors of words at length 1
+        post_normalize  return the mean at length 1
+        ignore_missing  leave unknown keys out, instead of UnknownWord
+
+        The mean is computed in float64. ValueError: there are no keys, or not as many weights, or
+        a vector has another length.
+        """
+        if len(keys) == 0:
+            raise ValueError("there are no keys to take the mean of")
+        factors = [1.0] * len(keys) if weights is None else [float(each) for each in weights]
+        if len(keys) != len(factors):
+            raise ValueError(f"{len(keys)} keys have {len(factors)} weights")
+        mean = self._mean(list(keys), factors, pre_normalize, ignore_missing)
+        return _vectors.from_floats(_vectors.unit(mean) if post_normalize else mean)
+
+    def _mean(
+        self, keys: List[Any], weights: List[float], pre_normalize: bool, ignore_missing: bool
+    ) -> Any:
+        """get_mean_vector() in float64, of keys and as many weights."""
+        vectors: List[Any] = [key if _vectors.is_vector(key) else None for key in keys]
+        places = [place for place, vector in enumerate(vectors) if vector is None]
+        asked = [keys[place] for place in places]
+        words = self._known(asked) if ignore_missing else [self._word(key) for key in asked]
+        known = [(place, word) for place, word in zip(places, words) if word is not None]
+        if known:
+            found = self._vectors_of([word for _, word in known])
+            for (place, _), vector in zip(known, found):
+                vectors[place] = _vectors.unit(vector) if pre_normalize else vector
+        used = [(vector, weight) for vector, weight in zip(vectors, weights) if vector is not None]
+        total = _vectors.weighted_sum(
+            (vector for vector, _ in used),
+            (weight for _, weight in used),
+            len(found[0]) if known else self.vector_size,
+        )
+        return _vectors.divided(total, sum(abs(weight) for _, weight in used) or 1.0)
+
+    # Nearest words
+
+    def most_similar(
+        self,
+        positive: Any = None,
+        negative: Any = None,
+        topn: Optional[int] = 10,
+        clip_start: int = 0,
+        clip_end: Optional[int] = None,
+        restrict_vocab: Optional[int] = None,
+        indexer: Any = None,
+    ) -> Hits:
+        """The topn words nearest to the mean of keys, and their cosines, best first.
+
+        positive, negative  a key, a vector, or a list of them. A list may also have pairs of a
+                            key or vector and its weight. The weight of a pair counts as it stands,
+                            under negative too
+        clip_end            the same as restrict_vocab
+        restrict_vocab      search only that many of the most frequent words
+
+        Words are taken at length 1, vectors as they are. The words themselves are not returned.
+        A topn below 1 gives [].
+
+        UnknownWord: a word is unknown. ValueError: there are no keys. ZeroVector (a ValueError):
+        the mean is zero. NotImplementedError: topn is None, or clip_start or indexer are given.
+        """
+        if isinstance(topn, Integral) and topn < 1:
+            return []
+        _refuse_all(topn, "1 - distances(word) has them, in the order of index_to_key")
+        if indexer is not None:
+            raise NotImplementedError("indexer= is not used: answers are exact without an index")
+        if clip_start and not restrict_vocab:
+            raise NotImplementedError(
+                "clip_start= is not answered: restrict_vocab= searches the most frequent words;"
+                " with topn larger, filter the answer by get_index()"
+            )
+        added = _listed(positive)
+        keys = _both(added, _listed(negative))
+        weights = [1.0] * len(added) + [-1.0] * (len(keys) - len(added))
+        for index, key in enumerate(keys):
+            if not _is_key(key) and not _vectors.is_vector(key):
+                keys[index], weights[index] = key[0], float(key[1])
+        if not keys:
+            raise ValueError("there are no keys to search with")
+        return self._near(keys, weights, self._k(topn), _top(restrict_vocab or clip_end))
+
+    def _near(self, keys: List[Any], weights: List[float], k: int, top: Optional[int]) -> Hits:
+        words = [key if _vectors.is_vector(key) else self._word(key) for key in keys]
+        if all(isinstance(word, str) for word in words):
+            try:
+                terms = list(zip(words, weights))
+                return self._hits(requests.near(terms, k=k, top=top, norm="unit"))
+            except TooLong:
+                pass
+        # The daemon adds up words only. Add here, and drop the words from a longer answer.
+        mean = _vectors.unit(self._mean(words, weights, True, False))
+        dropped = {word for word in words if isinstance(word, str)}
+        wanted = self._k(k + len(dropped))
+        found = self._hits(requests.near_vector(mean, k=wanted, top=top))
+        return [hit for hit in found if hit[0] not in dropped][:k]
+
+    def similar_by_word(
+        self, word: Key, topn: Optional[int] = 10, restrict_vocab: Optional[int] = None
+    ) -> Hits:
+        """The topn words nearest to a word: see most_similar()."""
+        return self.similar_by_key(word, topn, restrict_vocab)
+
+    def similar_by_key(
+        self, key: Key, topn: Optional[int] = 10, restrict_vocab: Optional[int] = None
+    ) -> Hits:
+        """The topn words nearest to a key: see most_similar()."""
+        return self.most_similar(positive=[key], topn=topn, restrict_vocab=restrict_vocab)
+
+    def similar_by_vector(
+        self, vector: Vector, topn: Optional[int] = 10, restrict_vocab: Optional[int] = None
+    ) -> Hits:
+        """The topn words nearest to a vector of shape (dim,): see most_similar()."""
+        if not _is_key(vector) and not _vectors.is_vector(vector):
+            vector = _vectors.from_floats(vector)
+        return self.most_similar(positive=[vector], topn=topn, restrict_vocab=restrict_vocab)
+
+    def most_similar_many(
+        self,
+        words: Iterable[Key],
+        topn: int = 10,
+        restrict_vocab: Optional[int] = None,
+        ignore_missing: bool = False,
+    ) -> Iterator[Hits]:
+        """The topn nearest words of each of many words, in their order. gensim has no such method.
+
+        It is most_similar(word) for each of them, but requests do not wait for answers. Words are
+        taken a few hundred ahead of the answers, so neither need fit in memory. With
+        ignore_missing, the answer for a word without one is [].
+
+        UnknownWord: a word is unknown. It is raised in its turn, and ends the iteration.
+        """
+        _refuse_all(topn, "1 - distances(word) has them, in the order of index_to_key")
+        if topn < 1:
+            return ([] for _ in words)
+        return self._near_each(words, self._k(topn), _top(restrict_vocab), ignore_missing)
+
+    def _near_each(
+        self, keys: Iterable[Any], k: int, top: Optional[int], ignore_missing: bool
+    ) -> Iterator[Hits]:
+        def read(reply: Reply) -> Hits:
+            self._note(reply["generation"])
+            return _pairs_of_reply(reply)
+
+        def ask(key: Any) -> Request[Any]:
+            try:
+                word = self._word(key)
+            except UnknownWord as error:
+                # It is raised when the answers before it have come.
+                missing = error
+                return Request(b"PING", lambda reply: missing)
+            return Request(requests.near(word, k=k, top=top, norm="unit").line, read)
+
+        for answer in self._client.ask_all(map(ask, keys), return_exceptions=True):
+            if isinstance(answer, GlovedError):
+                if not ignore_missing or not isinstance(answer, (UnknownWord, ZeroVector)):
+                    raise answer
+                answer = []
+            yield answer
+
+    def most_similar_cosmul(
+        self,
+        positive: Any = None,
+        negative: Any = None,
+        topn: Optional[int] = 10,
+        restrict_vocab: Optional[int] = None,
+    ) -> Hits:
+        """The topn words by 3CosMul (Levy and Goldberg, 2014), and their scores, best first.
+
+        With x' = (1 + cosine) / 2, a word's score is the product of x' for all positive keys, over
+        the product of x' for all negative keys plus 0.000001.
+
+        The daemon answers one positive key, and two positive keys with a negative one. Anything
+        else is computed here from all vectors: see `vectors` for what that costs. With numpy, each
+        such call takes some tenths of a second for 400,000 words.
+
+        Vectors are taken as they are, so that x' is that of a cosine only at length 1.
+        UnknownWord: a word is unknown. ValueError: there is no positive key.
+        """
+        if isinstance(topn, Integral) and topn < 1:
+            return []
+        _refuse_all(topn, "ask for as many as the daemon's max_k")
+        listed = _listed(positive)
+        keys = _both(listed, _listed(negative))
+        for key in keys:
+            if not _is_key(key) and not _vectors.is_vector(key):
+                raise TypeError(f"most_similar_cosmul takes keys without weights, not {key!r}")
+        keys = [key if _vectors.is_vector(key) else self._word(key) for key in keys]
+        positives = len(listed)
+        added, subtracted = keys[:positives], keys[positives:]
+        shape = (len(added), len(subtracted))
+        are_words = all(isinstance(key, str) for key in keys)
+        k, top = self._k(topn), _top(restrict_vocab)
+        if are_words and shape == (2, 1):
+            return self._hits(
+                requests.analogy(subtracted[0], *added, method="mul", k=k, top=top)
+            )
+        if are_words and shape == (1, 0):
+            near = self._hits(requests.near(added[0], k=k, top=top))
+            return [(word, (1 + score) / 2 / (1 + _COSMUL_EPSILON)) for word, score in near]
+        self._require([key for key in keys if isinstance(key, str)])
+        if not added:
+            raise ValueError("there is no positive key to search with")
+        return self._cosmul(added, subtracted, int(topn), top)  # type: ignore[arg-type]
+
+    def _require(self, words: List[str]) -> None:
+        """Raises UnknownWord, with suggestions, if a word is unknown."""
+        if words:
+            self._vectors_of(words)
+
+    def _cosmul(
+        self, added: List[Any], subtracted: List[Any], topn: int, top: Optional[int]
+    ) -> Hits:
+        snapshot = self._snapshot(vectors=True)
+        vectors = snapshot.vectors
+        assert vectors is not None
+        over, under = (
+            _vectors.shifted_product(
+                (
+                    _vectors.unit(vectors[snapshot.index[term]]) if isinstance(term, str) else term
+                    for term in terms
+                ),
+                vectors[:top],
+            )
+            for terms in (added, subtracted)
+        )
+        scores = _vectors.quotients(over, under, _COSMUL_EPSILON)
+        excluded = {word for word in added + subtracted if isinstance(word, str)}
+        best = _vectors.largest(scores, topn + len(excluded))
+        hits = [(snapshot.words[index], float(scores[index])) for index in best]
+        hits = [hit for hit in hits if hit[0] not in excluded]
+        hits.sort(key=lambda hit: (-hit[1], hit[0].encode("utf-8", "surrogateescape")))
+        return hits[:topn]
+
+    # Comparisons
+
+    def similarity(self, w1: Key, w2: Key) -> float:
+        """The cosine of two keys; 0 if a vector is zero. UnknownWord: a key is unknown."""
+        return next(self._similarities([(self._word(w1), self._word(w2))]))
+
+    def _similarities(self, pairs: Sequence[Tuple[str, str]]) -> Iterator[float]:
+        asked = (self._noting(requests.sim(*pair)) for pair in pairs)
+        answers = self._client.ask_all(asked, return_exceptions=True)
+        for (first, second), answer in zip(pairs, answers):
+            if isinstance(answer, ZeroVector):
+                answer = 0.0
+            if isinstance(answer, GlovedError):
+                raise answer
+            # The rounded cosine of a vector with itself may miss 1.
+            yield 1.0 if first == second and answer else answer
+
+    def distance(self, w1: Key, w2: Key) -> float:
+        """1 - similarity(w1, w2)."""
+        return 1 - self.similarity(w1, w2)
+
+    def distances(self, word_or_vector: Union[Key, Vector], other_words: Iterable[Key] = ()) -> Any:
+        """1 - cosine of a key or vector with each other word: float32, shape (other words,).
+
+        Without other words it is each word of the model, in the order of index_to_key. That reads
+        all vectors: see `vectors` for what it costs. A zero vector has distance NaN.
+
+        UnknownWord: a key is unknown. ValueError: the vector has another length than the model's.
+        """
+        others = list(other_words)
+        if _is_key(word_or_vector):
+            vector = self.get_vector(word_or_vector)  # type: ignore[arg-type]
+        else:
+            vector = word_or_vector
+        if others:
+            rows = self._vectors_of([self._word(each) for each in others])
+        else:
+            rows = self.vectors
+        return _vectors.one_minus(self.cosine_similarities(vector, rows))
+
+    @staticmethod
+    def cosine_similarities(vector_1: Vector, vectors_all: Any) -> Any:
+        """The cosine of a vector, shape (dim,), with each row of a matrix, shape (rows, dim).
+
+        Returns shape (rows,), of the type of the arrays. It is computed in float64. A zero vector
+        has NaN. ValueError: rows have another length than the vector.
+        """
+        cosines = _vectors.cosines(vector_1, vectors_all)
+        return _vectors.like_inputs(cosines, vector_1, vectors_all)
+
+    def rank(self, key1: Key, key2: Key) -> int:
+        """The place of key2 among the neighbours of key1: 1 if it is the nearest, or is key1.
+
+        UnknownWord: a key is unknown.
+        """
+        try:
+            return self._ask(requests.rank(self._word(key1), self._word(key2)))
+        except ZeroVector:
+            return 1
+
+    def closer_than(self, key1: Key, key2: Key) -> List[str]:
+        """The words that are closer to key1 than key2 is, most frequent first.
+
+        If they are more than the daemon's max_k, all vectors are read: see `vectors`.
+        UnknownWord: a key is unknown.
+        """
+        first, second = self._word(key1), self._word(key2)
+        place = self.rank(first, second)
+        if place == 1:
+            return []
+        try:
+            near = self._ask(requests.near(first, k=place, fields="rank"))
+        except BadRequest:
+            distances = self.distances(first)
+            limit = distances[self.get_index(second)]
+            words = self.index_to_key
+            return [
+                word
+                for word, distance in zip(words, distances)
+                if distance < limit and word != first
+            ]
+        limit = min(each.score for each in near)
+        closer = ((each.rank, each.word) for each in near if each.score > limit)
+        return [word for _, word in sorted(closer)]
+
+    def doesnt_match(self, words: Iterable[Key]) -> Key:
+        """The word that does not match the others: the one with the smallest cosine to their mean.
+
+        Unknown words are left out. Of two words either may come. ValueError: no word is known.
+        """
+        listed = list(words)
+        askable = [each for each in listed if isinstance(each, str) and _is_askable(each)]
+        if len(listed) == len(askable) >= 3:
+            try:
+                return self._ask(requests.odd(askable)).word
+            except (UnknownWord, ZeroVector, TooLong):
+                pass
+        return self.rank_by_centrality(listed)[-1][1]
+
+    def rank_by_centrality(
+        self, words: Iterable[Key], use_norm: bool = True
+    ) -> List[Tuple[float, Key]]:
+        """Words by their dot product with the mean of all, at length 1: pairs, largest first.
+
+        use_norm takes words at length 1, so that the products are cosines. Unknown words are left
+        out. ValueError: no word is known.
+        """
+        listed = list(words)
+        known = self._known(listed)
+        used = [key for key, word in zip(listed, known) if word is not None]
+        if not used:
+            raise ValueError("no word of the list is in the model")
+        if len(used) < len(listed):
+            unknown = [key for key, word in zip(listed, known) if word is None]
+            _logger.warning("words that are not in the model are left out: %s", unknown)
+        vectors = self._vectors_of([word for word in known if word is not None])
+        if use_norm:
+            vectors = [_vectors.unit(vector) for vector in vectors]
+        ones = [1.0] * len(used)
+        mean = _vectors.unit(_vectors.weighted_sum(vectors, ones, len(vectors[0])))
+        scores = [_vectors.dot(vector, mean) for vector in vectors]
+        return sorted(zip(scores, used), reverse=True)
+
+    def most_similar_to_given(self, key1: Key, keys_list: Sequence[Key]) -> Key:
+        """The key of a list that is nearest to key1: the first of equal ones.
+
+        UnknownWord: a key is unknown. ValueError: the list is empty.
+        """
+        if len(keys_list) == 0:
+            raise ValueError("there is no key in the list")
+        first = self._word(key1)
+        scores = list(self._similarities([(first, self._word(each)) for each in keys_list]))
+        return keys_list[scores.index(max(scores))]
+
+    def n_similarity(self, ws1: Sequence[Key], ws2: Sequence[Key]) -> float:
+        """The cosine of the means of two lists of keys, whose vectors are taken as they are.
+
+        Unknown words are left out; it is 0 if no word of a list is known. ZeroDivisionError: a
+        list is empty.
+        """
+        if len(ws1) == 0 or len(ws2) == 0:
+            raise ZeroDivisionError("one of the lists of words is empty")
+        means = (self._mean(list(ws), [1.0] * len(ws), False, True) for ws in (ws1, ws2))
+        return _vectors.dot(*map(_vectors.unit, means))
+
+    def relative_cosine_similarity(self, wa: Key, wb: Key, topn: int = 10) -> float:
+        """The similarity of two words, over the sum of those of wa's topn neighbours.
+
+        Leeuwenberg and others, 2016. UnknownWord: a word is unknown. ValueError: topn is below 1.
+        """
+        near = self.similar_by_word(wa, topn)
+        if not near:
+            raise ValueError("the word has no neighbours to compare with")
+        return self.similarity(wa, wb) / sum(score for _, score in near)
+
+    # Evaluations
+
+    def _evaluated(self, restrict_vocab: Optional[int], case_insensitive: bool) -> Dict[str, str]:
+        """The words that questions may have, as files have them; each with its most frequent
+        form."""
+        words = self.index_to_key[: _top(restrict_vocab)]
+        return {word.upper() if case_insensitive else word: word for word in reversed(words)}
+
+    def evaluate_word_analogies(
+        self,
+        analogies: _evaluation.Path,
+        restrict_vocab: Optional[int] = 300000,
+        case_insensitive: bool = True,
+        dummy4unknown: bool = False,
+        similarity_function: str = "most_similar",
+    ) -> Tuple[float, List[Dict[str, Any]]]:
+        """The share of right answers to questions «a is to b as c is to expected», by 3CosAdd.
+
+        analogies         a file like word2vec's questions-words.txt; .gz is unpacked
+        restrict_vocab    ask about, and search, only that many of the most frequent words
+        case_insensitive  compare in capitals, and take the most frequent of such words
+        dummy4unknown     count questions with an unknown word as wrong; else they are left out
+
+        Returns the share of all, and a dict for each section and for all: «section», its name,
+        and «correct» and «incorrect», lists of (a, b, c, expected). The share is 0 if no question
+        counts. gloved-eval(1) gives the same figures.
+
+        ValueError: a question comes before the first section. NotImplementedError: the
+        similarity_function is another one, which gensim ignores.
+        """
+        if similarity_function != "most_similar":
+            raise NotImplementedError(
+                "similarity_function= is most_similar; gloved-eval --method mul asks by 3CosMul"
+            )
+        known = self._evaluated(restrict_vocab, case_insensitive)
+        top = _top(restrict_vocab)
+        sections = []
+        for name, questions in _evaluation.analogies(analogies, case_insensitive):
+            right: Dict[Tuple[str, ...], bool] = {}
+            asked = [each for each in questions if all(word in known for word in each)]
+            answers = self._client.ask_all(
+                (
+                    Request(
+                        requests.near(
+                            [(known[b], 1.0), (known[c], 1.0), (known[a], -1.0)],
+                            k=5,
+                            top=top,
+                            norm="unit",
+                        ).line,
+                        _pairs_of_reply,
+                    )
+                    for a, b, c, _ in asked
+                ),
+                return_exceptions=True,
+            )
+            for question, answer in zip(asked, answers):
+                if isinstance(answer, ZeroVector):
+                    answer = []
+                if isinstance(answer, GlovedError):
+                    raise answer
+                predicted = None
+                for word, _ in answer:
+                    predicted = word.upper() if case_insensitive else word
+                    if predicted in known and predicted not in question[:3]:
+                        break
+                right[question] = predicted == question[3]
+            section: Dict[str, Any] = {"section": name, "correct": [], "incorrect": []}
+            for question in questions:
+                if question in right or dummy4unknown:
+                    section["correct" if right.get(question) else "incorrect"].append(question)
+            sections.append(section)
+            _log_share(section)
+        total: Dict[str, Any] = {"section": "Total accuracy"}
+        for outcome in ("correct", "incorrect"):
+            total[outcome] = [each for section in sections for each in section[outcome]]
+        return _log_share(total), [*sections, total]
+
+    def evaluate_word_pairs(
+        self,
+        pairs: _evaluation.Path,
+        delimiter: str = "\t",
+        encoding: str = "utf8",
+        restrict_vocab: Optional[int] = 300000,
+        case_insensitive: bool = True,
+        dummy4unknown: bool = False,
+    ) -> Tuple[Tuple[float, float], Tuple[float, float], float]:
+        """How similarities go with people's scores of word pairs.
+
+        pairs             a file of lines: word, word, score; .gz is unpacked. Lines that begin
+                          with #, or have another form, are skipped
+        restrict_vocab    take only that many of the most frequent words
+        case_insensitive  compare in capitals, and take the most frequent of such words
+        dummy4unknown     count pairs with an unknown word as similarity 0; else they are left out
+
+        Returns Pearson's and Spearman's correlation, each with its two-tailed p-value, and the
+        percentage of pairs with an unknown word. gloved-eval(1) gives the same figures.
+
+        ValueError: no pair counts, or only one.
+        """
+        known = self._evaluated(restrict_vocab, case_insensitive)
+        lines = list(_evaluation.pairs(pairs, delimiter, encoding, case_insensitive))
+        are_known = [first in known and second in known for first, second, _ in lines]
+        asked = [
+            (known[first], known[second])
+            for (first, second, _), is_known in zip(lines, are_known)
+            if is_known
+        ]
+        answers = self._similarities(asked)
+        gold, ours = [], []
+        for (_, _, score), is_known in zip(lines, are_known):
+            if is_known or dummy4unknown:
+                gold.append(score)
+                ours.append(next(answers) if is_known else 0.0)
+        if not gold:
+            raise ValueError(f"no pair of {pairs} has both words in the model")
+        unknown_percent = 100 * are_known.count(False) / len(lines)
+        pearson, spearman = _evaluation.pearson(gold, ours), _evaluation.spearman(gold, ours)
+        _logger.info("%s: Pearson %.4f, Spearman %.4f", pairs, pearson[0], spearman[0])
+        return pearson, spearman, unknown_percent
+
+
+def _log_share(section: Dict[str, Any]) -> float:
+    correct = len(section["correct"])
+    counted = correct + len(section["incorrect"])
+    if counted == 0:
+        return 0.0
+    _logger.info(
+        "%s: %.1f%% (%d/%d)", section["section"], 100 * correct / counted, correct, counted
+    )
+    return correct / counted
+
+
+def connect(
+    socket: Optional[_socket.Path] = None,
+    *,
+    model: Optional[str] = None,
+    timeout: float = 30.0,
+    retries: int = 10,
+    max_connections: int = 64,
+) -> KeyedVectors:
+    """A KeyedVectors of the daemon at a socket. The arguments are those of Client.
+
+    It asks the daemon before it returns. ConnectionFailed: no daemon answers, for some seconds if
+    retries are left. UnknownModel: the daemon does not serve the model.
+    """
+    client = Client(
+        socket, model=model, timeout=timeout, retries=retries, max_connections=max_connections
+    )
+    vectors = KeyedVectors(client)
+    try:
+        len(vectors)
+    except BaseException:
+        client.close()
+        raise
+    return vectors

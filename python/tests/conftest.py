@@ -1,0 +1,156 @@
+"""Fixtures: the sample of data/ as a model, and daemons of gloved that serve it.
+
+    GLOVED_BIN=build/dev/bin /usr/bin/python3 -m pytest python/tests
+
+GLOVED_BIN is the directory of gloved's programs: build/dev/bin of the repository by default.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Callable, Iterator, List, Optional
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SAMPLE = REPOSITORY / "data" / "glove.6B.100d.sample.txt.gz"
+DEADLINE_SECONDS = 30.0
+
+sys.path.insert(0, str(REPOSITORY / "python"))
+
+import gloved  # noqa: E402
+
+
+class Daemon:
+    """A process of gloved on a socket of its own.
+
+    socket   the path, for Client(daemon.socket)
+    process  the running process; None while it is stopped
+    log      the file that its standard error goes to
+    """
+
+    def __init__(self, program: Path, directory: Path, options: List[str]) -> None:
+        self.socket = str(directory / "gloved.sock")
+        self.log = directory / "log"
+        self.process: Optional[subprocess.Popen[bytes]] = None
+        self._command = [str(program), "--socket", self.socket, *options]
+
+    def start(self) -> None:
+        """Starts the process, and returns when it answers."""
+        assert self.process is None
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stderr=log)
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while True:
+            try:
+                with gloved.Client(self.socket, retries=0) as client:
+                    return client.ping()
+            except gloved.GlovedError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    self.stop()
+                    pytest.fail(f"gloved does not serve: {self.log.read_text()}")
+                time.sleep(0.01)
+
+    def stop(self, signal_number: int = signal.SIGTERM) -> None:
+        """Ends the process: by SIGTERM as a service manager does, or by SIGKILL as a crash."""
+        if self.process is None:
+            return
+        self.process.send_signal(signal_number)
+        try:
+            self.process.wait(DEADLINE_SECONDS)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            self.process = None
+
+    def restart(self) -> None:
+        """A new process on the same socket."""
+        self.stop()
+        self.start()
+
+
+@pytest.fixture(scope="session")
+def bin_dir() -> Path:
+    """The directory of gloved's programs."""
+    directory = Path(os.environ.get("GLOVED_BIN", REPOSITORY / "build" / "dev" / "bin"))
+    if not (directory / "gloved").exists():
+        pytest.fail(f"no gloved in {directory}: build it, or name its directory with $GLOVED_BIN")
+    return directory.resolve()
+
+
+@pytest.fixture(scope="session")
+def convert(bin_dir: Path) -> Callable[[Path, Path], Path]:
+    """A function (source, directory) that converts vectors and returns the directory."""
+
+    def run(source: Path, directory: Path) -> Path:
+        command = [str(bin_dir / "gloved-convert"), str(source), str(directory)]
+        subprocess.run(
+            command, check=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        return directory
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def model_dir(
+    convert: Callable[[Path, Path], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The sample's 10,002 words as a model. Tests must not change it."""
+    return convert(SAMPLE, tmp_path_factory.mktemp("sample") / "model")
+
+
+def _serving(bin_dir: Path) -> Iterator[Callable[..., Daemon]]:
+    # Not pytest's directories: the path of a socket has at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="gloved-test-") as work:
+        daemons: List[Daemon] = []
+
+        def start(*options: str) -> Daemon:
+            directory = Path(work, str(len(daemons)))
+            directory.mkdir()
+            daemons.append(Daemon(bin_dir / "gloved", directory, list(options)))
+            daemons[-1].start()
+            return daemons[-1]
+
+        try:
+            yield start
+        finally:
+            for each in daemons:
+                each.stop()
+
+
+@pytest.fixture
+def serve(bin_dir: Path) -> Iterator[Callable[..., Daemon]]:
+    """A function that starts a Daemon with options, such as serve("--model", str(model_dir)).
+
+    The test's daemons end with the test.
+    """
+    yield from _serving(bin_dir)
+
+
+@pytest.fixture(scope="session")
+def daemon(bin_dir: Path, model_dir: Path) -> Iterator[Daemon]:
+    """A Daemon that serves the sample to all tests: a test that stops it starts it again."""
+    for start in _serving(bin_dir):
+        yield start("--model", str(model_dir))
+
+
+@pytest.fixture
+def client(daemon: Daemon) -> Iterator[gloved.Client]:
+    """A Client of the daemon, with its default options."""
+    with gloved.Client(daemon.socket) as opened:
+        yield opened
+
+
+@pytest.fixture
+def own_model_dir(model_dir: Path, tmp_path: Path) -> Path:
+    """A copy of the sample's model, for a test that replaces it and reloads."""
+    return Path(shutil.copytree(model_dir, tmp_path / "model"))
