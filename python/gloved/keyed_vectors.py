@@ -612,7 +612,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         keys = _both(listed, _listed(negative))
         for key in keys:
             if not _is_key(key) and not _vectors.is_vector(key):
-                raise TypeError(f"most_similar_cosmul takes keys without weights, not {key!r}")
+                raise ValueError(f"most_similar_cosmul takes keys without weights, not {key!r}")
         keys = [key if _vectors.is_vector(key) else self._word(key) for key in keys]
         positives = len(listed)
         added, subtracted = keys[:positives], keys[positives:]
