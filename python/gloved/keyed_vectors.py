@@ -642,17 +642,18 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         snapshot = self._snapshot(vectors=True)
         vectors = snapshot.vectors
         assert vectors is not None
-        over, under = (
-            _vectors.shifted_product(
-                (
-                    _vectors.unit(vectors[snapshot.index[term]]) if isinstance(term, str) else term
-                    for term in terms
-                ),
-                vectors[:top],
-            )
-            for terms in (added, subtracted)
+        terms = [
+            _vectors.unit(vectors[snapshot.index[key]]) if isinstance(key, str) else key
+            for key in added + subtracted
+        ]
+        positives = len(added)
+        scores = _vectors.cosmul_scores(
+            vectors[:top],
+            snapshot.norms[:top],
+            terms[:positives],
+            terms[positives:],
+            _COSMUL_EPSILON,
         )
-        scores = _vectors.quotients(over, under, _COSMUL_EPSILON)
         excluded = {word for word in added + subtracted if isinstance(word, str)}
         best = _vectors.largest(scores, topn + len(excluded))
         hits = [(snapshot.words[index], float(scores[index])) for index in best]
