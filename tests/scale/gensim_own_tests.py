@@ -3,10 +3,10 @@
 
     gensim_own_tests.py BIN_DIR TEST_KEYEDVECTORS_PY DATA_DIR
 
-TEST_KEYEDVECTORS_PY is gensim/test/test_keyedvectors.py of gensim 4.2.0. Debian's python3-gensim has
-it, in /usr/lib/python3/dist-packages. DATA_DIR is gensim/test/test_data, which only gensim's sources
-have. The tests run unchanged, but load_word2vec_format() converts the file, starts a daemon and
-returns a gloved.KeyedVectors.
+TEST_KEYEDVECTORS_PY is gensim/test/test_keyedvectors.py of gensim 4.2.0. Debian's python3-gensim
+has it, in /usr/lib/python3/dist-packages. DATA_DIR is gensim/test/test_data, which only
+gensim's sources have. The tests run unchanged, but load_word2vec_format() converts the file, starts
+a daemon and returns a gloved.KeyedVectors.
 
 Prints each test, and why some do not apply. Exit status 1 if a test fails, or if one that is named
 here as not applicable would pass. Needs Debian's python3-gensim, which the tests import.
@@ -38,7 +38,7 @@ NOT_APPLICABLE = {
     "TestKeyedVectors.test_set_item": WRITES,
     "TestKeyedVectors.test_save_reload": SAVES,
     "TestKeyedVectors.test_no_header": SAVES,
-    "TestKeyedVectors.test_vectors_for_all_list": "makes a KeyedVectors of some words: get_vectors()",
+    "TestKeyedVectors.test_vectors_for_all_list": "makes a KeyedVectors of some words",
     "TestKeyedVectors.test_vectors_for_all_with_copy_vecattrs": ATTRIBUTES,
     "TestKeyedVectors.test_vectors_for_all_without_copy_vecattrs": ATTRIBUTES,
     "TestKeyedVectors.test_most_similar_topn": "asks topn=None; topn=5, 10 and 0 are asked below",
