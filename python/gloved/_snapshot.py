@@ -64,6 +64,14 @@ class Snapshot:
         self.index: Dict[str, int] = {word: rank for rank, word in enumerate(words)}
         self.vectors: Optional[Any] = None
         """Row i is the vector of words[i], once read_vectors() has read them."""
+        self._norms: Optional[Any] = None
+
+    @property
+    def norms(self) -> Any:
+        """The length of each of the vectors, in float64."""
+        if self._norms is None:
+            self._norms = _vectors.row_norms(self.vectors)
+        return self._norms
 
     def read_vectors(self, client: Client, dim: int) -> bool:
         """Reads all vectors, unless it has; False if the model was replaced."""

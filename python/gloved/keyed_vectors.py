@@ -612,7 +612,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         keys = _both(listed, _listed(negative))
         for key in keys:
             if not _is_key(key) and not _vectors.is_vector(key):
-                raise TypeError(f"most_similar_cosmul takes keys without weights, not {key!r}")
+                raise ValueError(f"most_similar_cosmul takes keys without weights, not {key!r}")
         keys = [key if _vectors.is_vector(key) else self._word(key) for key in keys]
         positives = len(listed)
         added, subtracted = keys[:positives], keys[positives:]
@@ -642,17 +642,18 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         snapshot = self._snapshot(vectors=True)
         vectors = snapshot.vectors
         assert vectors is not None
-        over, under = (
-            _vectors.shifted_product(
-                (
-                    _vectors.unit(vectors[snapshot.index[term]]) if isinstance(term, str) else term
-                    for term in terms
-                ),
-                vectors[:top],
-            )
-            for terms in (added, subtracted)
+        terms = [
+            _vectors.unit(vectors[snapshot.index[key]]) if isinstance(key, str) else key
+            for key in added + subtracted
+        ]
+        positives = len(added)
+        scores = _vectors.cosmul_scores(
+            vectors[:top],
+            snapshot.norms[:top],
+            terms[:positives],
+            terms[positives:],
+            _COSMUL_EPSILON,
         )
-        scores = _vectors.quotients(over, under, _COSMUL_EPSILON)
         excluded = {word for word in added + subtracted if isinstance(word, str)}
         best = _vectors.largest(scores, topn + len(excluded))
         hits = [(snapshot.words[index], float(scores[index])) for index in best]
