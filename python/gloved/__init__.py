@@ -9,6 +9,7 @@ method for each verb of the daemon's protocol, and AsyncClient the same for asyn
 """
 
 from . import requests
+from ._version import __version__
 from .aio import AsyncClient
 from .client import Client
 from .errors import (
@@ -54,6 +55,7 @@ __all__ = [
     "UnknownWord",
     "Word",
     "ZeroVector",
+    "__version__",
     "connect",
     "requests",
 ]
