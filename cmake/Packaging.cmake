@@ -1,19 +1,9 @@
 # Debian packages by CPack, as scripts/package makes them: gloved without the cuda engine,
-# gloved-cuda with it. They hold the same files and take each other's place.
+# gloved-cuda with it. They hold the same files and take each other's place. packaging/python makes
+# python3-gloved.
 
-# The version names the release that the package was built on, as Debian's own stable updates do:
-# ~ sorts before nothing, so the package of the next release is an upgrade.
-cmake_host_system_information(RESULT gloved_host QUERY DISTRIB_INFO)
-set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
-set(gloved_suite unstable)
-if("${gloved_host_ID} ${gloved_host_VERSION_ID}" MATCHES "^debian [0-9]+$")
-  string(APPEND CPACK_DEBIAN_PACKAGE_RELEASE "~deb${gloved_host_VERSION_ID}u1")
-  set(gloved_suite ${gloved_host_VERSION_CODENAME})
-elseif("${gloved_host_ID} ${gloved_host_VERSION_ID}" MATCHES "^ubuntu [0-9.]+$")
-  string(APPEND CPACK_DEBIAN_PACKAGE_RELEASE "~ubuntu${gloved_host_VERSION_ID}.1")
-  set(gloved_suite ${gloved_host_VERSION_CODENAME})
-endif()
-set(gloved_package_version ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
+include(cmake/DebianVersion.cmake)
+set(CPACK_DEBIAN_PACKAGE_RELEASE ${gloved_package_release})
 
 if(GLOVED_HAVE_NVCC)
   set(CPACK_PACKAGE_NAME gloved-cuda)

@@ -21,7 +21,10 @@ packages_of() {
                 nlohmann-json3-dev zlib1g-dev
             ;;
         try) echo socat ;;
-        test) echo libgtest-dev man-db mandoc netcat-openbsd python3 socat strace zsh ;;
+        test)
+            echo libgtest-dev man-db mandoc netcat-openbsd python3 python3-numpy python3-pytest \
+                socat strace zsh
+            ;;
         boot) echo systemd ;;
         root) echo git mmdebstrap util-linux ;;
         service) echo haproxy mmdebstrap procps systemd systemd-container util-linux ;;
@@ -30,13 +33,18 @@ packages_of() {
             # In Ubuntu 22.04 clang depends on a package that contains it.
             [[ $on == "ubuntu 22.04" ]] || echo libclang-rt-dev
             ;;
-        package) echo dpkg-dev file lintian ;;
+        package)
+            echo cmake dpkg-dev file lintian python3 python3-pip python3-setuptools python3-wheel
+            ;;
         container) echo buildah mmdebstrap ;;
         # Other compilers than g++ of `build`, for scripts/toolchains.
         g++-1? | clang-1?) echo "$1" ;;
         includes) echo clang-tools-19 libclang-common-19-dev ;;
         aarch64) echo crossbuild-essential-arm64 mmdebstrap qemu-user ;;
-        ci) echo clang-format clang-tidy git pyflakes3 python3-matplotlib shellcheck ;;
+        ci)
+            echo clang-format clang-tidy git mypy pyflakes3 python3-flake8 python3-matplotlib \
+                python3-pandas shellcheck
+            ;;
         *)
             echo "no list of packages is called '$1'" >&2
             return 2
