@@ -42,8 +42,10 @@ packages_of() {
         includes) echo clang-tools-19 libclang-common-19-dev ;;
         aarch64) echo crossbuild-essential-arm64 mmdebstrap qemu-user ;;
         ci)
-            echo clang-format clang-tidy git mypy pyflakes3 python3-flake8 python3-matplotlib \
-                python3-pandas shellcheck
+            # The test of the package of the Python client makes it.
+            echo clang-format clang-tidy dpkg-dev git mypy pyflakes3 python3-flake8 \
+                python3-matplotlib python3-pandas python3-pip python3-setuptools python3-wheel \
+                shellcheck
             ;;
         *)
             echo "no list of packages is called '$1'" >&2
