@@ -127,11 +127,11 @@ class AsyncClient:
 
         No task is left: the client has none.
         """
-        self._closed = True
         if self._dispatcher is not None:
             if not self._dispatcher.is_orphan():
                 self._dispatcher.check_loop(asyncio.get_running_loop())
             self._dispatcher.close()
+        self._closed = True
 
     def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
         if self._dispatcher is None or self._closed:
@@ -155,7 +155,7 @@ class AsyncClient:
 
     async def ask_all(
         self,
-        asked: Union[Iterable[Request[T]], AsyncIterable[Request[T]]],
+        asked: Union[Iterable[Request[Any]], AsyncIterable[Request[Any]]],
         *,
         return_exceptions: bool = False,
     ) -> AsyncIterator[Any]:
