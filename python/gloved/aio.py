@@ -32,7 +32,7 @@ from . import _socket, requests
 from ._retry import Patience, check_options, passes
 from ._verb import describe
 from ._wire import MAX_UNANSWERED, Conversation, Outcome, Request
-from .errors import ConnectionFailed, GlovedError, Timeout
+from .errors import ConnectionFailed, GlovedError, Internal, Timeout
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
@@ -491,6 +491,14 @@ class _Link:
             self._end(ConnectionFailed("gloved closed the connection before it answered"))
             return
         self._heard_at = self._loop.time()
+        try:
+            self._take(data)
+        except BaseException:
+            # The loop only logs a bug: nobody may wait for ever because of it.
+            self._end(Internal("the client failed to read an answer: see asyncio's log"))
+            raise
+
+    def _take(self, data: bytes) -> None:
         for request, outcome in self._conversation.receive(data):
             call = self.calls.popleft()
             assert call.request is request
