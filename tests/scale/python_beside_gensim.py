@@ -58,7 +58,7 @@ def work(kind, source, words_file, saved):
     vectors.most_similar(words[0])
     result["first"] = time.perf_counter() - begun
     if words[1:]:
-        result["one"] = one_at_a_time(vectors, words[1 : ONE_AT_A_TIME + 1])
+        result["one"] = one_at_a_time(vectors, words[1:ONE_AT_A_TIME])
     if kind == "gloved" and words[1:]:
         begun = time.perf_counter()
         answers = sum(1 for _ in vectors.most_similar_many(words))
