@@ -785,7 +785,8 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         ones = [1.0] * len(used)
         mean = _vectors.unit(_vectors.weighted_sum(vectors, ones, len(vectors[0])))
         scores = [_vectors.dot(vector, mean) for vector in vectors]
-        return sorted(zip(scores, used), reverse=True)
+        # An int and a str cannot be compared where scores are equal, as those of two words are.
+        return sorted(zip(scores, used), key=lambda each: (each[0], str(each[1])), reverse=True)
 
     def most_similar_to_given(self, key1: Key, keys_list: Sequence[Key]) -> Key:
         """The key of a list that is nearest to key1: the first of equal ones.

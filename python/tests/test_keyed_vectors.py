@@ -299,6 +299,12 @@ def test_rank_by_centrality(kv: KeyedVectors) -> None:
     ]
 
 
+def test_ints_and_words_of_equal_scores(shared_kv: KeyedVectors) -> None:
+    # Two words have the same cosine to their mean.
+    for pair in itertools.product(["king", 5, "piano"], [654, 77, "snake"]):
+        assert {key for _, key in shared_kv.rank_by_centrality(pair)} == set(pair)
+
+
 def test_most_similar_to_given(kv: KeyedVectors) -> None:
     assert kv.most_similar_to_given("king", ["piano", "queen", "man", "queen"]) == "queen"
     with pytest.raises(ValueError):

@@ -359,7 +359,10 @@ def closer_than(w):
 
 
 def word_list(w, least=0):
-    words = w.keys(least, 8, ints=w.odd(4))
+    words = w.keys(least, 8, ints=False)
+    if w.odd(4):
+        # All of one type: gensim compares keys whose scores are equal, and an int with a str fails.
+        words = [w.theirs.key_to_index.get(key, key) for key in words] + [-1] * w.odd()
     return "".join(w.chance.sample("abcdefgh", 3)) if w.odd(25) else words
 
 
