@@ -70,7 +70,7 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> Tuple[float, float]:
         raise ValueError("a correlation needs at least two pairs")
     mean_x, mean_y = math.fsum(x) / n, math.fsum(y) / n
     dx, dy = [value - mean_x for value in x], [value - mean_y for value in y]
-    scale = math.sqrt(math.fsum(d * d for d in dx)) * math.sqrt(math.fsum(d * d for d in dy))
+    scale = math.sqrt(math.fsum(d * d for d in dx) * math.fsum(d * d for d in dy))
     if not scale > 0:
         return math.nan, math.nan
     r = max(-1.0, min(1.0, math.fsum(a * b for a, b in zip(dx, dy)) / scale))

@@ -8,7 +8,7 @@ import math
 import sys
 from array import array
 from binascii import a2b_base64
-from typing import TYPE_CHECKING, Any, Iterable, List, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Sequence, Tuple, Union
 
 try:
     import numpy as numpy
@@ -117,19 +117,27 @@ def weighted_sum(vectors: Iterable[Vector], weights: Iterable[float], dim: int) 
 _BLOCK_ROWS = 8192
 
 
-def _dots_and_norms(vector: Vector, rows: Any) -> Any:
-    """The dot product of a vector with each row, and each row's length: two float64 arrays.
+def row_norms(rows: Any) -> Any:
+    """The length of each row, in float64.
 
     Rows become float64 some thousand at a time, so a large matrix is not copied.
     """
-    wide = numpy.asarray(vector, numpy.float64)
-    dots, norms = numpy.empty(len(rows)), numpy.empty(len(rows))
+    if numpy is None:
+        return array("d", map(norm, rows))
+    norms = numpy.empty(len(rows))
     for start in range(0, len(rows), _BLOCK_ROWS):
         part = slice(start, start + _BLOCK_ROWS)
         block = numpy.asarray(rows[part], numpy.float64)
-        dots[part] = block @ wide
         norms[part] = numpy.sqrt(numpy.einsum("ij,ij->i", block, block))
-    return dots, norms
+    return norms
+
+
+def _dots(rows: Any, vectors: Any) -> Iterator[Tuple[slice, Any]]:
+    """The dot products of rows with vectors, shape (rows, vectors), some thousand rows a time."""
+    columns = numpy.asarray(vectors, numpy.float64).T
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        part = slice(start, start + _BLOCK_ROWS)
+        yield part, numpy.asarray(rows[part], numpy.float64) @ columns
 
 
 def cosines(vector: Vector, rows: Any) -> Any:
@@ -142,9 +150,11 @@ def cosines(vector: Vector, rows: Any) -> Any:
             raise ValueError("the rows have another length than the vector")
         length = norm(vector)
         return array("d", (dot(vector, row) / (length * norm(row) or math.nan) for row in rows))
-    dots, norms = _dots_and_norms(vector, rows)
+    result = numpy.empty(len(rows))
+    for part, dots in _dots(rows, vector):
+        result[part] = dots
     with numpy.errstate(divide="ignore", invalid="ignore"):
-        return dots / (norm(vector) * norms)
+        return result / (norm(vector) * row_norms(rows))
 
 
 def one_minus(values: Any) -> Any:
@@ -166,39 +176,40 @@ def unit_rows(rows: Any) -> Any:
     """Each row at length 1: a new float32 matrix. A zero row becomes NaN."""
     if numpy is None:
         return [from_floats(divided(row, norm(row))) for row in rows]
-    norms = numpy.empty(len(rows), numpy.float32)
-    for start in range(0, len(rows), _BLOCK_ROWS):
-        part = slice(start, start + _BLOCK_ROWS)
-        norms[part] = numpy.linalg.norm(rows[part].astype(numpy.float64), axis=1)
     with numpy.errstate(divide="ignore", invalid="ignore"):
-        return rows / norms[:, None]
+        return rows / row_norms(rows).astype(numpy.float32)[:, None]
 
 
-def shifted_product(vectors: Iterable[Vector], rows: Any) -> Any:
-    """For each row, the product over vectors v of (1 + v·row / |row|) / 2, in float64.
+def cosmul_scores(
+    rows: Any, norms: Any, positive: List[Vector], negative: List[Vector], epsilon: float
+) -> Any:
+    """For each row, the product of x' over positive, over that over negative + epsilon; float64.
 
-    A zero row has v·row / |row| = 0. ValueError: a vector has another length than the rows.
+    x' is (1 + vector·row / norm) / 2; a zero row has vector·row / norm = 0. norms are row_norms().
+    ValueError: a vector has another length than the rows.
     """
-    product: Any = [1.0] * len(rows) if numpy is None else numpy.ones(len(rows))
-    for vector in vectors:
+    for vector in positive + negative:
         if len(vector) != len(rows[0]):
             raise ValueError(f"a vector of {len(vector)} numbers; the model has {len(rows[0])}")
-        if numpy is None:
-            product = [
-                so_far * (1 + dot(vector, row) / (norm(row) or 1)) / 2
-                for so_far, row in zip(product, rows)
-            ]
-        else:
-            dots, norms = _dots_and_norms(vector, rows)
-            product *= (1 + dots / numpy.where(norms == 0, 1, norms)) / 2
-    return product
-
-
-def quotients(over: Any, under: Any, epsilon: float) -> Any:
-    """over / (under + epsilon), element by element."""
     if numpy is not None:
-        return over / (under + epsilon)
-    return [x / (y + epsilon) for x, y in zip(over, under)]
+        scores = numpy.empty(len(rows))
+        for part, dots in _dots(rows, positive + negative):
+            lengths = numpy.where(norms[part] == 0, 1, norms[part])
+            shifted = (1 + dots / lengths[:, None]) / 2
+            over, under = numpy.split(shifted, [len(positive)], axis=1)
+            scores[part] = over.prod(axis=1) / (under.prod(axis=1) + epsilon)
+        return scores
+
+    def product(vectors: List[Vector], row: Vector, length: float) -> float:
+        result = 1.0
+        for vector in vectors:
+            result *= (1 + dot(vector, row) / (length or 1)) / 2
+        return result
+
+    return [
+        product(positive, row, length) / (product(negative, row, length) + epsilon)
+        for row, length in zip(rows, norms)
+    ]
 
 
 def join_base64(texts: Iterable[str]) -> bytes:

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Times gloved.KeyedVectors beside gensim's, and measures the memory of both.
+
+    python_beside_gensim.py BIN_DIR GLOVE_TXT [--words N] [--processes N]
+
+GLOVE_TXT is GloVe's text. This converts and serves it, and asks both libraries on the same machine,
+one after another, each in processes of its own:
+
+    first answer   from connecting or loading to the first most_similar(); imports are apart
+    one at a time  most_similar() of one word after another
+    bulk           most_similar_many() of N words (10,000), beside `gloved-client --lines`
+                   the fastest of three rounds of each, in turn
+    memory         N processes (4) that have asked once: Rss and Pss of /proc/PID/smaps_rollup
+
+The table shows ratios and their targets. Exit status 1 if a target is missed. Needs Debian's
+python3-gensim. Runs of other programs at the same time spoil the figures.
+"""
+import argparse
+import contextlib
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+PYTHON = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python")
+ONE_AT_A_TIME = 300
+ROUNDS = 3
+
+
+def one_at_a_time(vectors, words):
+    begun = time.perf_counter()
+    for word in words:
+        vectors.most_similar(word)
+    return (time.perf_counter() - begun) / len(words)
+
+
+def work(kind, source, words_file, saved):
+    """The process of one library: prints what it measured, then waits to be ended."""
+    with open(words_file, encoding="utf-8") as file:
+        words = json.load(file)
+    begun = time.perf_counter()
+    if kind == "gloved":
+        sys.path.insert(0, PYTHON)
+        import gloved
+    else:
+        from gensim.models import KeyedVectors
+    result = {"import": time.perf_counter() - begun}
+    begun = time.perf_counter()
+    if kind == "gloved":
+        vectors = gloved.connect(source)
+    elif kind == "text":
+        vectors = KeyedVectors.load_word2vec_format(source, binary=False, no_header=True)
+    else:
+        vectors = KeyedVectors.load(source, mmap="r")
+    vectors.most_similar(words[0])
+    result["first"] = time.perf_counter() - begun
+    if words[1:]:
+        result["one"] = one_at_a_time(vectors, words[1:ONE_AT_A_TIME])
+    if kind == "gloved" and words[1:]:
+        begun = time.perf_counter()
+        answers = sum(1 for _ in vectors.most_similar_many(words))
+        result["bulk"] = time.perf_counter() - begun
+        assert answers == len(words)
+        begun = time.perf_counter()
+        vectors.get_vectors(words)
+        result["vectors"] = time.perf_counter() - begun
+    if saved:
+        vectors.save(saved)
+    print(json.dumps(result), flush=True)
+    sys.stdin.read()
+
+
+@contextlib.contextmanager
+def worker(kind, source, words_file, saved=""):
+    """A process that has done its work: its pid, and what it printed."""
+    command = [sys.executable, os.path.abspath(__file__), "--worker", kind, source, words_file]
+    process = subprocess.Popen(
+        [*command, saved], stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True
+    )
+    try:
+        line = process.stdout.readline()
+        if not line:
+            sys.exit(f"{' '.join(command)} failed")
+        yield process.pid, json.loads(line)
+    finally:
+        process.stdin.close()
+        process.wait()
+
+
+def memory(pid):
+    """Rss and Pss in bytes."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        fields = dict(line.split(":", 1) for line in file if ":" in line and "kB" in line)
+    return [1024 * int(fields[name].split()[0]) for name in ("Rss", "Pss")]
+
+
+def memory_of(kind, source, words_file, processes, others=()):
+    with contextlib.ExitStack() as stack:
+        pids = [
+            stack.enter_context(worker(kind, source, words_file))[0] for _ in range(processes)
+        ]
+        each = [memory(pid) for pid in [*pids, *others]]
+    return [sum(column) for column in zip(*each)], each
+
+
+def client_lines(bin_dir, socket, words, work_dir):
+    """Seconds that gloved-client --lines takes for the same requests."""
+    path = os.path.join(work_dir, "requests")
+    with open(path, "w", encoding="utf-8") as file:
+        for word in words:
+            quoted = word.replace("\\", "\\\\").replace('"', '\\"')
+            file.write(f'NEAR k=10 norm=unit "{quoted}"\n')
+    begun = time.perf_counter()
+    with open(path, "rb") as requests:
+        subprocess.run(
+            [os.path.join(bin_dir, "gloved-client"), "--socket", socket, "--lines"],
+            stdin=requests,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+    return time.perf_counter() - begun
+
+
+def write_words(path, words):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(words, file)
+    return path
+
+
+def drawn_words(text, count):
+    """The first word, and `count` words at random."""
+    with open(text, "rb") as file:
+        all_words = [line.split(b" ", 1)[0] for line in file]
+    words = []
+    for word in random.Random(20).sample(all_words, min(2 * count, len(all_words))):
+        with contextlib.suppress(UnicodeDecodeError):
+            words.append(word.decode("utf-8"))
+    return [all_words[0].decode("utf-8"), *words[:count]]
+
+
+def start_daemon(bin_dir, model, socket):
+    """The process, and seconds until it answers."""
+    sys.path.insert(0, PYTHON)
+    import gloved
+
+    begun = time.perf_counter()
+    process = subprocess.Popen(
+        [os.path.join(bin_dir, "gloved"), "--model", model, "--socket", socket],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    gloved.connect(socket, retries=100).close()
+    return process, time.perf_counter() - begun
+
+
+class Table:
+    def __init__(self):
+        self.missed = 0
+
+    def row(self, what, ours, theirs, ratio, target=None, enough=True):
+        self.missed += not enough
+        wanted = "" if target is None else f"{target}: " + ("met" if enough else "MISSED")
+        print(f"{what:<46} {ours:>12} {theirs:>12} {ratio:>9} {wanted}".rstrip(), flush=True)
+
+
+def measure(arguments, work_dir):
+    words = drawn_words(arguments.text, arguments.words)
+    words_file = write_words(os.path.join(work_dir, "words"), words)
+    one_word = write_words(os.path.join(work_dir, "word"), words[:1])
+    model, socket = os.path.join(work_dir, "model"), os.path.join(work_dir, "socket")
+    saved = os.path.join(work_dir, "gensim")
+    with worker("text", arguments.text, words_file, saved) as (_, by_text):
+        pass
+    with worker("mmap", saved, words_file) as (_, by_mmap):
+        pass
+    subprocess.run(
+        [os.path.join(arguments.bin_dir, "gloved-convert"), arguments.text, model],
+        check=True,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    daemon, start_seconds = start_daemon(arguments.bin_dir, model, socket)
+    try:
+        rounds, lines = [], []
+        for _ in range(ROUNDS):
+            with worker("gloved", socket, words_file) as (_, result):
+                rounds.append(result)
+            lines.append(client_lines(arguments.bin_dir, socket, words, work_dir))
+        ours = {name: min(each[name] for each in rounds) for name in rounds[0]}
+        of_lines = min(lines)
+        our_memory, each = memory_of(
+            "gloved", socket, one_word, arguments.processes, [daemon.pid]
+        )
+    finally:
+        daemon.terminate()
+        daemon.wait()
+    their_memory, _ = memory_of("mmap", saved, one_word, arguments.processes)
+
+    table = Table()
+    table.row("", "gloved", "beside it", "ratio", "target")
+    table.row("import, s", f"{ours['import']:.3f}", f"{by_text['import']:.3f}", "")
+    table.row("start of the daemon, once, s", f"{start_seconds:.3f}", "", "")
+    for name, other in (("text", by_text), ("mmap", by_mmap)):
+        ratio = other["first"] / ours["first"]
+        table.row(
+            f"first answer; gensim loads {name}, s",
+            f"{ours['first']:.4f}",
+            f"{other['first']:.3f}",
+            f"{ratio:.0f}",
+            *((">= 100", ratio >= 100) if name == "text" else ()),
+        )
+        ratio = other["one"] / ours["one"]
+        table.row(
+            f"one at a time; gensim from {name}, ms",
+            f"{1e3 * ours['one']:.3f}",
+            f"{1e3 * other['one']:.2f}",
+            f"{ratio:.1f}",
+            ">= 5",
+            ratio >= 5,
+        )
+    ratio = of_lines / ours["bulk"]
+    table.row(
+        f"{len(words)} words; gloved-client --lines, s",
+        f"{ours['bulk']:.2f}",
+        f"{of_lines:.2f}",
+        f"{ratio:.2f}",
+        ">= 0.8",
+        ratio >= 0.8,
+    )
+    ratio = by_mmap["one"] * len(words) / ours["bulk"]
+    table.row(
+        f"{len(words)} words; gensim one at a time, s",
+        f"{ours['bulk']:.2f}",
+        f"{by_mmap['one'] * len(words):.0f}",
+        f"{ratio:.1f}",
+    )
+    table.row(f"vectors of {len(words)} words, s", f"{ours['vectors']:.2f}", "", "")
+    for name, our, their in zip(("Rss", "Pss"), our_memory, their_memory):
+        table.row(
+            f"{name} of {arguments.processes} processes (and the daemon); mmap, MB",
+            f"{our / 1e6:.0f}",
+            f"{their / 1e6:.0f}",
+            f"{their / our:.1f}",
+        )
+    table.row("Pss of the daemon alone, MB", f"{each[-1][1] / 1e6:.0f}", "", "")
+    return 1 if table.missed else 0
+
+
+def main():
+    if sys.argv[1:2] == ["--worker"]:
+        work(*sys.argv[2:])
+        return 0
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("bin_dir", metavar="BIN_DIR")
+    parser.add_argument("text", metavar="GLOVE_TXT")
+    parser.add_argument("--words", type=int, default=10_000, help="in bulk (%(default)s)")
+    parser.add_argument("--processes", type=int, default=4, help="for memory (%(default)s)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="gloved-beside-") as work_dir:
+        return measure(arguments, work_dir)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
