@@ -6,6 +6,7 @@ import asyncio
 import gc
 import inspect
 import signal
+import socket
 import time
 import warnings
 from typing import Any, AsyncIterator, Awaitable, Coroutine, Iterator, List, TypeVar
@@ -471,6 +472,29 @@ def test_a_timeout_fails_those_that_waited_so_long() -> None:
             assert await second == "PING 1"
 
     with serving(Peer.ignore, echo) as server:
+        run(main())
+
+
+def test_calls_go_elsewhere_once_the_daemon_reads_no_more() -> None:
+    def drain(peer: Peer) -> None:
+        peer.answer(1)
+        peer.line()
+        peer._connection.shutdown(socket.SHUT_RD)
+        time.sleep(0.4)
+        peer.send(b'{"ok":true,"line":"PING 0"}\n')
+
+    async def main() -> None:
+        async with gloved.AsyncClient(server.socket) as asked:
+            first, second, third = numbered(3)
+            pending = asyncio.ensure_future(asked.ask(first))
+            await asyncio.sleep(0.1)
+            unread = asyncio.ensure_future(asked.ask(second))
+            await asyncio.sleep(0.01)
+            assert await asked.ask(third) == "PING 2"
+            assert not pending.done()
+            assert [await pending, await unread] == ["PING 0", "PING 1"]
+
+    with serving(drain, echo) as server:
         run(main())
 
 
