@@ -162,10 +162,11 @@ class World:
                 raise Difference(f"not a list of (str, float): {ours!r}")
             if len(ours) != len(theirs) or len({word for word, _ in ours}) != len(ours):
                 raise Difference(f"{len(ours)} words, gensim {len(theirs)}")
+            true = None
             for (own, score), (other, their_score) in zip(ours, theirs):
                 if own == other and abs(score - their_score) <= TIE:
                     continue
-                true = true_scores()
+                true = true_scores() if true is None else true
                 truth, other_truth = true[self.row(own)], true[self.row(other)]
                 tie = TIE * (abs(truth) if relative else 1)
                 if not abs(score - truth) <= tie:
