@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from . import _vectors, requests
 from ._wire import Reply, Request
-from .errors import Internal, Unavailable
+from .errors import Internal, Unavailable, UnknownWord
 
 if TYPE_CHECKING:
     from .client import Client
@@ -36,23 +36,28 @@ def _vectors_of_reply(reply: Reply) -> Tuple[str, bytes]:
     return reply["generation"], _vectors.join_base64(texts)
 
 
-def rows(client: Client, words: Sequence[str], places: Iterable[int], dim: int, count: int) -> Any:
+def rows(
+    client: Client, words: Sequence[str], places: Sequence[int], count: int
+) -> Tuple[Any, List[str]]:
     """A matrix of `count` rows: the vector of words[i] is at row places[i], other rows are zero.
 
-    Returns it and the generations of the replies. UnknownWord: the model does not have a word.
+    Returns it and the generations of the replies. There must be at least one word.
+    UnknownWord: the model does not have a word.
     """
-    matrix = _vectors.empty_rows(count, dim)
-    places = list(places)
-    generations = set()
     parts = list(chunks(words))
     asked = (Request(requests.vec(words[part]).line, _vectors_of_reply) for part in parts)
+    matrix: Any = None
+    row_bytes = 0
+    generations = set()
     for part, (generation, data) in zip(parts, client.ask_all(asked)):
-        if len(data) != 4 * dim * len(words[part]):
-            # The model was replaced by one of another dimension.
+        if matrix is None:
+            row_bytes = len(data) // len(words[part])
+            matrix = _vectors.empty_rows(count, row_bytes // 4)
+        if len(data) != row_bytes * len(words[part]):
             raise Unavailable("the model was replaced while its vectors were read; ask again")
         generations.add(generation)
         _vectors.put_rows(matrix, places[part], data)
-    return matrix, generations
+    return matrix, list(generations)
 
 
 class Snapshot:
@@ -73,12 +78,16 @@ class Snapshot:
             self._norms = _vectors.row_norms(self.vectors)
         return self._norms
 
-    def read_vectors(self, client: Client, dim: int) -> bool:
+    def read_vectors(self, client: Client) -> bool:
         """Reads all vectors, unless it has; False if the model was replaced."""
         if self.vectors is None:
-            count = len(self.words)
-            matrix, generations = rows(client, self.words, range(count), dim, count)
-            if generations != {self.generation}:
+            try:
+                matrix, generations = rows(
+                    client, self.words, range(len(self.words)), len(self.words)
+                )
+            except (UnknownWord, Unavailable):
+                return False
+            if generations != [self.generation]:
                 return False
             self.vectors = _vectors.read_only(matrix)
         return True

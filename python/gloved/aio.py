@@ -32,7 +32,7 @@ from . import _socket, requests
 from ._retry import Patience, check_options, passes
 from ._verb import describe
 from ._wire import MAX_UNANSWERED, Conversation, Outcome, Request
-from .errors import ConnectionFailed, GlovedError, Timeout
+from .errors import ConnectionFailed, GlovedError, Internal, Timeout
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
@@ -127,11 +127,11 @@ class AsyncClient:
 
         No task is left: the client has none.
         """
-        self._closed = True
         if self._dispatcher is not None:
             if not self._dispatcher.is_orphan():
                 self._dispatcher.check_loop(asyncio.get_running_loop())
             self._dispatcher.close()
+        self._closed = True
 
     def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
         if self._dispatcher is None or self._closed:
@@ -155,7 +155,7 @@ class AsyncClient:
 
     async def ask_all(
         self,
-        asked: Union[Iterable[Request[T]], AsyncIterable[Request[T]]],
+        asked: Union[Iterable[Request[Any]], AsyncIterable[Request[Any]]],
         *,
         return_exceptions: bool = False,
     ) -> AsyncIterator[Any]:
@@ -491,6 +491,14 @@ class _Link:
             self._end(ConnectionFailed("gloved closed the connection before it answered"))
             return
         self._heard_at = self._loop.time()
+        try:
+            self._take(data)
+        except BaseException:
+            # The loop only logs a bug: nobody may wait for ever because of it.
+            self._end(Internal("the client failed to read an answer: see asyncio's log"))
+            raise
+
+    def _take(self, data: bytes) -> None:
         for request, outcome in self._conversation.receive(data):
             call = self.calls.popleft()
             assert call.request is request

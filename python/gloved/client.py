@@ -108,7 +108,7 @@ class Client:
         return answer
 
     def ask_all(
-        self, asked: Iterable[Request[T]], *, return_exceptions: bool = False
+        self, asked: Iterable[Request[Any]], *, return_exceptions: bool = False
     ) -> Iterator[Any]:
         """The answers to many requests, in their order, over one connection.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import operator
 import threading
@@ -23,7 +24,7 @@ from typing import (
 )
 
 from . import _evaluation, _snapshot, _socket, _vectors, requests
-from ._wire import Reply, Request, quote
+from ._wire import Reply, Request, line, quote
 from .client import Client
 from .errors import BadRequest, GlovedError, TooLong, Unavailable, UnknownWord, ZeroVector
 
@@ -36,6 +37,7 @@ Key = Union[str, int]
 
 _logger = logging.getLogger(__name__)
 
+_USUAL_MAX_K = 65_536
 _MAX_COUNT = 2**32 - 1
 _MAX_WORD_BYTES = 60_000
 _COSMUL_EPSILON = 0.000001
@@ -226,14 +228,6 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         # Any verb that reads the model tells its size.
         return self._ask(requests.has(("a",))).info.rows
 
-    def _model(self) -> Tuple[str, int]:
-        """The generation of the model, and the dimension of its vectors."""
-        for each in self._client.models():
-            if self._client.model in (None, each.model):
-                self._note(each.generation)
-                return each.generation, each.dim
-        raise Unavailable(f"the daemon does not serve {self._client.model!r} any more")
-
     def _snapshot(self, *, vectors: bool = False) -> _snapshot.Snapshot:
         """All words of the model, and all its vectors if they are wanted."""
         with self._lock:
@@ -244,12 +238,8 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
                 return cached
             for _ in range(3):
                 cached = cached or _snapshot.read_words(self._client)
-                if cached is not None and vectors:
-                    generation, dim = self._model()
-                    if cached.generation != generation or not cached.read_vectors(
-                        self._client, dim
-                    ):
-                        cached = None
+                if cached is not None and vectors and not cached.read_vectors(self._client):
+                    cached = None
                 if cached is not None:
                     self._note(cached.generation)
                     self._cached = cached
@@ -297,22 +287,22 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
     def _vectors_of(
         self,
         words: Sequence[str],
-        places: Optional[Iterable[int]] = None,
+        places: Optional[Sequence[int]] = None,
         count: Optional[int] = None,
     ) -> Any:
         """The vectors of words, at these rows of a matrix of `count` rows."""
-        _, dim = self._model()
+        count = len(words) if count is None else count
+        if not words:
+            return _vectors.empty_rows(count, self.vector_size)
         places = range(len(words)) if places is None else places
-        matrix, generations = _snapshot.rows(
-            self._client, words, places, dim, len(words) if count is None else count
-        )
+        matrix, generations = _snapshot.rows(self._client, words, places, count)
         for generation in generations:
             self._note(generation)
         return matrix
 
     def _k(self, topn: Any) -> int:
         """k= for topn: as many words as the model has are all words, even if topn is more."""
-        return int(topn) if topn <= _MAX_COUNT >> 16 else min(int(topn), max(1, self._rows()))
+        return int(topn) if topn <= _USUAL_MAX_K else min(int(topn), self._rows())
 
     # Words and vectors
 
@@ -323,7 +313,10 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
     @property
     def vector_size(self) -> int:
         """How many numbers a vector has."""
-        return self._model()[1]
+        for each in self._client.models():
+            if self._client.model in (None, each.model):
+                return each.dim
+        raise Unavailable(f"the daemon does not serve {self._client.model!r} any more")
 
     @property
     def index_to_key(self) -> List[str]:
@@ -570,6 +563,12 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
             self._note(reply["generation"])
             return _pairs_of_reply(reply)
 
+        keys = iter(keys)
+        first = list(itertools.islice(keys, 1))
+        if first and isinstance(first[0], Integral):
+            # Read all words before requests of others are under way.
+            self._snapshot()
+
         def ask(key: Any) -> Request[Any]:
             try:
                 word = self._word(key)
@@ -577,9 +576,13 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
                 # It is raised when the answers before it have come.
                 missing = error
                 return Request(b"PING", lambda reply: missing)
-            return Request(requests.near(word, k=k, top=top, norm="unit").line, read)
+            return Request(head + quote(word).encode("utf-8", "surrogateescape"), read)
 
-        for answer in self._client.ask_all(map(ask, keys), return_exceptions=True):
+        # Written once: the rest of a request is its word.
+        head = line("NEAR", [("k", k), ("top", top), ("norm", "unit")], ()) + b" "
+        for answer in self._client.ask_all(
+            map(ask, itertools.chain(first, keys)), return_exceptions=True
+        ):
             if isinstance(answer, GlovedError):
                 if not ignore_missing or not isinstance(answer, (UnknownWord, ZeroVector)):
                     raise answer
@@ -782,7 +785,8 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         ones = [1.0] * len(used)
         mean = _vectors.unit(_vectors.weighted_sum(vectors, ones, len(vectors[0])))
         scores = [_vectors.dot(vector, mean) for vector in vectors]
-        return sorted(zip(scores, used), reverse=True)
+        # An int and a str cannot be compared where scores are equal, as those of two words are.
+        return sorted(zip(scores, used), key=lambda each: (each[0], str(each[1])), reverse=True)
 
     def most_similar_to_given(self, key1: Key, keys_list: Sequence[Key]) -> Key:
         """The key of a list that is nearest to key1: the first of equal ones.

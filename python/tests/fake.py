@@ -46,6 +46,11 @@ class Peer:
         while self.line():
             self.send(OK)
 
+    def ignore(self) -> None:
+        """No answer to any line until the client closes."""
+        while self.line():
+            pass
+
     def close(self) -> None:
         self._file.close()
         with contextlib.suppress(OSError):

@@ -66,7 +66,7 @@ def test_each_verb(client: gloved.Client) -> None:
     assert client.reload()[0].model == "model"
     assert client.stats()["health"] == "serving"
     assert "gloved_build_info" in client.prometheus()
-    assert client.ping() is None  # type: ignore[func-returns-value]
+    client.ping()
     assert any("NEAR" in line for line in client.help())
 
 
@@ -194,7 +194,12 @@ def test_a_daemon_that_ends_amid_a_pipeline(
 ) -> None:
     words = words_of(client, 400) * 5
     expected = {word: client.near(word, k=5) for word in set(words)}
-    restarting = threading.Thread(target=lambda: (daemon.stop(number), daemon.start()))
+
+    def restart() -> None:
+        daemon.stop(number)
+        daemon.start()
+
+    restarting = threading.Thread(target=restart)
     for index, answer in enumerate(client.ask_all(requests.near(word, k=5) for word in words)):
         if index == 100:
             restarting.start()
@@ -297,7 +302,7 @@ def test_an_interrupt_ends_a_call(client: gloved.Client) -> None:
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, 0.1)
     try:
-        with serving(lambda peer: [None for _ in iter(peer.line, b"")][:0]) as server:
+        with serving(fake.Peer.ignore) as server:
             with gloved.Client(server.socket) as waiting, pytest.raises(Interrupt):
                 waiting.ping()
             assert waiting._pool._slots_in_use == 0

@@ -154,7 +154,11 @@ def test_an_unknown_word_is_a_key_error_with_suggestions(kv: KeyedVectors) -> No
         assert "king" in raised.value.suggestions
 
 
-@pytest.mark.parametrize("key", ["", "\ud800", "x" * 70_000, "\x00" * 20_000, -1, 10**9])
+@pytest.mark.parametrize(
+    "key",
+    ["", "\ud800", "x" * 70_000, "\x00" * 20_000, -1, 10**9],
+    ids=["empty", "surrogate", "long", "long escapes", "negative", "large"],
+)
 def test_a_key_that_no_model_has_is_unknown_too(kv: KeyedVectors, key: Any) -> None:
     assert key not in kv
     assert kv.get_index(key, 7) == 7
@@ -297,6 +301,12 @@ def test_rank_by_centrality(kv: KeyedVectors) -> None:
     assert kv.rank_by_centrality(["dragon"], use_norm=False) == [
         (pytest.approx(5.374374, abs=1e-6), "dragon")
     ]
+
+
+def test_ints_and_words_of_equal_scores(shared_kv: KeyedVectors) -> None:
+    # Two words have the same cosine to their mean.
+    for pair in itertools.product(["king", 5, "piano"], [654, 77, "snake"]):
+        assert {key for _, key in shared_kv.rank_by_centrality(pair)} == set(pair)
 
 
 def test_most_similar_to_given(kv: KeyedVectors) -> None:
@@ -566,6 +576,25 @@ def test_evaluate_word_analogies(kv: KeyedVectors, tmp_path: Path) -> None:
     path.write_text("man king woman queen\n")
     with pytest.raises(ValueError, match="line 1"):
         kv.evaluate_word_analogies(path)
+
+
+def test_analogies_are_asked_of_frequent_words(
+    tmp_path: Path, convert: Callable[[Path, Path], Path], serve: Callable[..., Daemon]
+) -> None:
+    # Six rare words are nearer than the answer. B is rarer than b, and its answer would be other.
+    text = tmp_path / "words.txt"
+    rare = "".join(f"rare{i} -1 1 1.00{i}\n" for i in range(6))
+    text.write_text(
+        "a 1 0 0\nb 0 1 0\nc 0 0 1\nanswer -1 1 0.9\n"
+        f"B 5 -5 5\nother -0.42 -0.58 1.58\n{rare}"
+    )
+    path = tmp_path / "questions.txt"
+    path.write_text(": one\na b c answer\n")
+    started = serve("--model", str(convert(text, tmp_path / "model")))
+    with gloved.connect(started.socket) as kv:
+        assert kv.evaluate_word_analogies(path, restrict_vocab=6)[0] == 1
+        assert kv.evaluate_word_analogies(path)[0] == 0
+        assert kv.evaluate_word_analogies(path, restrict_vocab=3)[1][0]["incorrect"] == []
 
 
 def test_evaluate_word_pairs(kv: KeyedVectors, tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 
     python_stress.py BIN_DIR [--seconds S] [--restarts N] [--threads T] [--coroutines C]
 
-A daemon serves the sample of data/. T (64) threads share one Client and C (500) coroutines one
-AsyncClient for S (60) seconds: calls of one request, pipelines, and calls that are cancelled. N (5)
-times the daemon ends, by SIGTERM and SIGKILL in turn, and starts again on the same socket. Every
-answer must be the one that a daemon without other work gave before. No call may fail, but RELOAD
-while the daemon is away: it is not sent twice. At the end no connection may be left open.
+A daemon serves the sample of data/. T (64) threads share one Client and, in another process, C
+(500) coroutines one AsyncClient. For S (60) seconds they make calls of one request, pipelines, and
+calls that are cancelled. N (5) times the daemon ends, by SIGTERM and SIGKILL in turn, and starts
+again on the same socket. Every answer must be the one that a daemon without other work gave before.
+No call may fail, but a RELOAD may when the daemon ends: it is not sent twice. At the end no
+connection may be left open.
 
 Prints the calls of each verb, how often a call began again, and the slowest.
 Exit status: 0 all of it held, 1 something did not.
@@ -16,6 +17,8 @@ import argparse
 import asyncio
 import collections
 import faulthandler
+import functools
+import multiprocessing
 import os
 import pathlib
 import random
@@ -35,9 +38,7 @@ from gloved import _retry, requests  # noqa: E402
 # Beyond the time of the run: whoever has not ended by then hangs.
 PATIENCE_S = 60
 PIPELINE = 50
-# The interpreter runs one thread at a time, and changes it so often. By default, 64 busy threads
-# let the loop of the coroutines run three times a second.
-SWITCH_S = 0.0002
+RELOAD_EVERY_S = 2
 MAX_SHOWN_FAULTS = 20
 
 
@@ -63,6 +64,22 @@ class Figures:
     def fault(self, text):
         with self.lock:
             self.faults.append(text)
+
+    def as_dict(self):
+        """For another process."""
+        with self.lock:
+            return {name: value for name, value in vars(self).items() if name != "lock"}
+
+    def merge(self, other):
+        """Adds what as_dict() returned in another process."""
+        with self.lock:
+            for name in ("calls", "by_kind", "retries"):
+                getattr(self, name).update(other[name])
+            self.cancelled += other["cancelled"]
+            self.reloads_lost += other["reloads_lost"]
+            self.faults += other["faults"]
+            for kind, slowest in other["slowest"].items():
+                self.slowest[kind] = max(self.slowest[kind], slowest)
 
 
 def count_retries(figures):
@@ -140,6 +157,13 @@ def essence(answer):
     return answer
 
 
+def returned(answer):
+    """The answer of a call, which an exception ended."""
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
 class Load:
     """The threads and coroutines. Each draws calls at random until the time is over."""
 
@@ -148,7 +172,8 @@ class Load:
         self.figures = figures
         self.end = time.monotonic() + seconds
         self.client = gloved.Client(socket)
-        self.async_client = gloved.AsyncClient(socket)
+        # The daemon takes requests from connections in turn: one gets a small share beside 64.
+        self.async_client = gloved.AsyncClient(socket, connections=8)
 
     def running(self):
         return time.monotonic() < self.end
@@ -222,30 +247,35 @@ class Load:
             with self.figures.lock:
                 self.figures.cancelled += 1
 
-    async def reload(self):
-        """Reloads through both clients, now and then."""
-        loop = asyncio.get_running_loop()
+    def check_reload(self, kind, reload):
+        """The answer of reload(); that the daemon ends meanwhile is no fault."""
+        begun = time.monotonic()
+        try:
+            models = reload()
+            self.figures.add(kind, "reload", time.monotonic() - begun)
+            if [model.model for model in models] != ["glove"]:
+                self.figures.fault(f"{kind}: reload: {models!r}")
+        except (gloved.ConnectionFailed, gloved.Unavailable):
+            with self.figures.lock:
+                self.figures.reloads_lost += 1
+        except Exception as error:
+            self.figures.fault(f"{kind}: reload: {error!r}")
+
+    def reloading_thread(self):
         while self.running():
-            await asyncio.sleep(2)
-            for kind, ask in (
-                ("coroutine", self.async_client.reload),
-                ("thread", lambda: loop.run_in_executor(None, self.client.reload)),
-            ):
-                begun = time.monotonic()
-                try:
-                    models = await ask()
-                    self.figures.add(kind, "reload", time.monotonic() - begun)
-                    if [model.model for model in models] != ["glove"]:
-                        self.figures.fault(f"reload: {models!r}")
-                except gloved.ConnectionFailed:
-                    with self.figures.lock:
-                        self.figures.reloads_lost += 1
-                except Exception as error:
-                    self.figures.fault(f"reload: {error!r}")
+            time.sleep(RELOAD_EVERY_S)
+            self.check_reload("thread", self.client.reload)
+
+    async def reloading_coroutine(self):
+        while self.running():
+            await asyncio.sleep(RELOAD_EVERY_S)
+            (answer,) = await asyncio.gather(self.async_client.reload(), return_exceptions=True)
+            self.check_reload("coroutine", functools.partial(returned, answer))
 
     async def all_coroutines(self, count):
         async with self.async_client:
-            await asyncio.gather(self.reload(), *(self.one_coroutine(i) for i in range(count)))
+            coroutines = [self.one_coroutine(number) for number in range(count)]
+            await asyncio.gather(self.reloading_coroutine(), *coroutines)
         left = asyncio.all_tasks() - {asyncio.current_task()}
         if left:
             self.figures.fault(f"{len(left)} tasks are left after close()")
@@ -288,25 +318,44 @@ def run(arguments, work, figures):
         count_retries(figures)
         begun = time.monotonic()
         load = Load(cases, daemon.socket, arguments.seconds, figures)
+        # One process has one interpreter lock: 64 busy threads would hold up the loop.
+        receiver, sender = multiprocessing.Pipe(duplex=False)
+        process = multiprocessing.Process(
+            target=run_coroutines, args=(load, arguments.coroutines, sender), daemon=True
+        )
+        process.start()
         threads = [
             threading.Thread(target=load.one_thread, args=(number,), daemon=True)
             for number in range(arguments.threads)
         ]
-        loop = threading.Thread(
-            target=lambda: asyncio.run(load.all_coroutines(arguments.coroutines)), daemon=True
-        )
-        for each in (*threads, loop):
+        threads.append(threading.Thread(target=load.reloading_thread, daemon=True))
+        for each in threads:
             each.start()
         restart(daemon, arguments.restarts, arguments.seconds, begun)
-        for each in (*threads, loop):
+        for each in threads:
             each.join(max(0.0, load.end + PATIENCE_S - time.monotonic()))
-        hanging = sum(each.is_alive() for each in (*threads, loop))
+        hanging = sum(each.is_alive() for each in threads)
         if hanging:
             figures.fault(f"{hanging} threads hang")
             faulthandler.dump_traceback()
         load.client.close()
+        if receiver.poll(max(0.0, load.end + PATIENCE_S - time.monotonic())):
+            figures.merge(receiver.recv())
+            process.join(PATIENCE_S)
+        else:
+            figures.fault("coroutines hang")
+            process.kill()
     finally:
         daemon.stop()
+
+
+def run_coroutines(load, count, sender):
+    """In a process of its own: all coroutines. Sends what they have seen."""
+    faulthandler.dump_traceback_later(load.end + PATIENCE_S / 2 - time.monotonic())
+    before = sockets_open()
+    asyncio.run(load.all_coroutines(count))
+    check_sockets(load.figures, before)
+    sender.send(load.figures.as_dict())
 
 
 def sockets_open():
@@ -319,6 +368,28 @@ def sockets_open():
     return sum(link.startswith("socket:") for link in links)
 
 
+def check_sockets(figures, before):
+    left = sockets_open() - before
+    if left:
+        figures.fault(f"{left} sockets are left open")
+
+
+def report(figures):
+    for verb, count in sorted(figures.calls.items()):
+        print(f"{count:9,} {verb}")
+    for kind, count in sorted(figures.by_kind.items()):
+        print(f"{count:9,} answers to {kind}s")
+    print(f"{figures.cancelled:9,} calls cancelled")
+    print(f"{figures.reloads_lost:9,} reloads that the end of the daemon cancelled")
+    for error, count in sorted(figures.retries.items()):
+        print(f"{count:9,} times asked again after {error}")
+    for kind, (seconds, verb) in sorted(figures.slowest.items()):
+        print(f"{seconds:9.2f} s for the slowest call of a {kind} ({verb})")
+    for fault in figures.faults[:MAX_SHOWN_FAULTS]:
+        print(f"FAULT {fault}")
+    print(f"{len(figures.faults):9,} wrong answers, hangs and unexpected errors")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("bin_dir", type=pathlib.Path)
@@ -327,28 +398,12 @@ def main():
     parser.add_argument("--threads", type=int, default=64)
     parser.add_argument("--coroutines", type=int, default=500)
     arguments = parser.parse_args()
-    sys.setswitchinterval(SWITCH_S)
     figures = Figures()
     before = sockets_open()
     with tempfile.TemporaryDirectory(prefix="gloved-stress-") as work:
         run(arguments, pathlib.Path(work), figures)
-    left = sockets_open() - before
-    if left:
-        figures.fault(f"{left} sockets are left open")
-
-    for verb, count in sorted(figures.calls.items()):
-        print(f"{count:9,} {verb}")
-    for kind, count in sorted(figures.by_kind.items()):
-        print(f"{count:9,} answers to {kind}s")
-    print(f"{figures.cancelled:9,} calls cancelled")
-    print(f"{figures.reloads_lost:9,} reloads whose connection ended")
-    for error, count in sorted(figures.retries.items()):
-        print(f"{count:9,} times asked again after {error}")
-    for kind, (seconds, verb) in sorted(figures.slowest.items()):
-        print(f"{seconds:9.2f} s for the slowest call of a {kind} ({verb})")
-    for fault in figures.faults[:MAX_SHOWN_FAULTS]:
-        print(f"FAULT {fault}")
-    print(f"{len(figures.faults):9,} wrong answers, hangs and unexpected errors")
+    check_sockets(figures, before)
+    report(figures)
     return 1 if figures.faults else 0
 
 
