@@ -615,6 +615,7 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
         keys = _both(listed, _listed(negative))
         for key in keys:
             if not _is_key(key) and not _vectors.is_vector(key):
+                hash(key)  # TypeError: a list, or a pair of a vector, is no key at all.
                 raise ValueError(f"most_similar_cosmul takes keys without weights, not {key!r}")
         keys = [key if _vectors.is_vector(key) else self._word(key) for key in keys]
         positives = len(listed)

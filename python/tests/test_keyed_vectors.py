@@ -251,6 +251,9 @@ def test_cosmul_refuses(kv: KeyedVectors) -> None:
     for arguments in ((), ([], ["king"]), ([("king", 1.0)],)):
         with pytest.raises(ValueError):
             kv.most_similar_cosmul(*arguments)
+    for no_key in (["king", 1.0], (kv["king"], 1.0)):
+        with pytest.raises(TypeError):
+            kv.most_similar_cosmul([no_key])
     with pytest.raises(KeyError):
         kv.most_similar_cosmul([], ["no such word"])
     with pytest.raises(NotImplementedError):

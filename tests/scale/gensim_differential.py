@@ -73,6 +73,8 @@ class World:
         self.words = [w for w, n in zip(theirs.index_to_key, self.norms) if n > 0]
         self.chance = random.Random()
         self.swapped = False
+        self.flaw = ""
+        """What may be wrong with keys of a case: of two flaws either may be told of first."""
 
     def row(self, key):
         return key if isinstance(key, int) else self.theirs.key_to_index[key]
@@ -87,7 +89,7 @@ class World:
         return self.chance.choice(self.words[: self.chance.choice((5000, len(self.words)))])
 
     def key(self, ints=True):
-        if self.odd(30):
+        if self.odd(30) and self.flaw == "unknown":
             return self.chance.choice(UNKNOWN + (UNKNOWN_INTS if ints else ()))
         if ints and self.odd(10):
             return self.theirs.key_to_index[self.word()]
@@ -95,7 +97,7 @@ class World:
 
     def vector(self):
         chance = self.chance
-        if self.odd(40):
+        if self.odd(20) and self.flaw == "length":
             return np.ones(self.units.shape[1] + 1, np.float32)
         if self.odd(2):
             vector = self.units[self.row(self.word())] * chance.uniform(0.1, 9)
@@ -656,6 +658,7 @@ def cases_of(name, world, count, seed):
     divisor, draw = METHODS[name]
     for case in range(max(1, count // divisor)):
         world.chance.seed(f"{seed} {name} {case}")
+        world.flaw = world.chance.choice(("unknown", "unknown", "length"))
         call, compare, arguments, *zero = draw(world)
         yield call, compare, arguments, bool(zero and zero[0])
 
