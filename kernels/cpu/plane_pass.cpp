@@ -158,13 +158,13 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
                     std::span<Answer* const> answers) {
     BatchQueries batch_queries;
     for (const Query* query : queries) batch_queries.emplace_back(*query, model_.dim());
-    const std::size_t width = batch_queries.size() == 1 ? 1 : plane_kernel_.width;
+    const std::size_t width = plane_kernel_.width;
     std::vector<QueryBlock> blocks;
     std::vector<const planes::PlaneQuery*> block_queries;
     for (const BatchQuery& batch_query : batch_queries) {
         block_queries.push_back(&batch_query.digits);
         if (block_queries.size() < width && &batch_query != &batch_queries.back()) continue;
-        blocks.emplace_back(block_queries, width);
+        blocks.emplace_back(block_queries);
         block_queries.clear();
     }
     std::vector<Worker> workers(pool_.size());

@@ -2,6 +2,7 @@
 #include "kernels/cpu/plane_scan.hpp"
 
 #include <array>
+#include <bit>
 #include <cassert>
 #include <cstring>
 
@@ -185,8 +186,16 @@ std::size_t filter_block(const std::byte* bytes, std::size_t groups, std::size_t
 
 std::size_t filter(const std::byte* bytes, std::size_t groups, std::size_t steps,
                    const QueryBlockView& block, PassedRow* passed) {
-    return block.width == 1 ? filter_block<1>(bytes, groups, steps, block, passed)
-                            : filter_block<kWidth>(bytes, groups, steps, block, passed);
+    switch (block.width) {
+        case 1:
+            return filter_block<1>(bytes, groups, steps, block, passed);
+        case 2:
+            return filter_block<2>(bytes, groups, steps, block, passed);
+        case 4:
+            return filter_block<4>(bytes, groups, steps, block, passed);
+        default:
+            return filter_block<kWidth>(bytes, groups, steps, block, passed);
+    }
 }
 
 }  // namespace
@@ -316,8 +325,14 @@ std::size_t filter_block(const std::byte* bytes, std::size_t groups, std::size_t
 
 std::size_t filter(const std::byte* bytes, std::size_t groups, std::size_t steps,
                    const QueryBlockView& block, PassedRow* passed) {
-    return block.width == 1 ? filter_block<1>(bytes, groups, steps, block, passed)
-                            : filter_block<kWidth>(bytes, groups, steps, block, passed);
+    switch (block.width) {
+        case 1:
+            return filter_block<1>(bytes, groups, steps, block, passed);
+        case 2:
+            return filter_block<2>(bytes, groups, steps, block, passed);
+        default:
+            return filter_block<kWidth>(bytes, groups, steps, block, passed);
+    }
 }
 
 }  // namespace
@@ -484,15 +499,15 @@ constexpr std::array kAll = {
 
 }  // namespace
 
-QueryBlock::QueryBlock(std::span<const planes::PlaneQuery* const> queries, std::size_t width)
-    : width_(width) {
-    assert(!queries.empty() && queries.size() <= width);
+QueryBlock::QueryBlock(std::span<const planes::PlaneQuery* const> queries)
+    : width_(std::bit_ceil(queries.size())) {
+    assert(!queries.empty());
     const std::size_t steps = queries[0]->bytes.size() / (2 * kStepDims);
-    high_bytes_.assign(steps * width * kStepDims, 0);
+    high_bytes_.assign(steps * width_ * kStepDims, 0);
     for (std::size_t q = 0; q < queries.size(); ++q) {
         bytes_.push_back(queries[q]->bytes.data());
         for (std::size_t step = 0; step < steps; ++step) {
-            std::memcpy(high_bytes_.data() + (step * width + q) * kStepDims,
+            std::memcpy(high_bytes_.data() + (step * width_ + q) * kStepDims,
                         bytes_[q] + step * 2 * kStepDims, kStepDims);
         }
     }

@@ -29,7 +29,7 @@ struct PassedRow {
 /// uses only the high bytes of digits, which is half the work; rows that reach its coarse cutoff
 /// are compared with whole digits.
 struct QueryBlockView {
-    std::size_t width = 0;                      ///< number of queries, with padding ones at the end
+    std::size_t width = 0;  ///< a power of two: number of queries, with padding ones at the end
     const std::int8_t* high_bytes = nullptr;    ///< (steps, width, 8), 0 in padding
     const std::int8_t* const* bytes = nullptr;  ///< without padding: each PlaneQuery::bytes
     const planes::PlaneCutoff* coarse_cutoffs = nullptr;  ///< (width), kNothingPasses in padding
@@ -39,8 +39,8 @@ struct QueryBlockView {
 /// Owns what a QueryBlockView points to, except the cutoffs, of which each thread has its own.
 class QueryBlock {
   public:
-    /// `queries` are at least one and at most `width`, and must outlive the block.
-    QueryBlock(std::span<const planes::PlaneQuery* const> queries, std::size_t width);
+    /// `queries` are at least one, and must outlive the block. The width is the next power of two.
+    explicit QueryBlock(std::span<const planes::PlaneQuery* const> queries);
 
     std::size_t width() const { return width_; }
     std::size_t used() const { return bytes_.size(); }
@@ -64,11 +64,12 @@ struct PlaneKernel {
     std::string_view name;
     /// Whether this processor and operating system can run it.
     bool (*supported)();
-    /// Width of the blocks that `filter` accepts besides 1: as many queries as registers hold.
+    /// The largest width of a block that `filter` accepts: as many queries as registers hold. It
+    /// also accepts smaller powers of two, since padding queries cost as much as others.
     std::size_t width;
     /// Lists in `passed` the rows that reach a query's cutoff, for each query in ascending order,
     /// and returns their number. The rows are `groups` groups of `steps` steps (PlaneShape), from
-    /// `bytes` on. `passed` has room for every row for every query. `block.width` is 1 or `width`.
+    /// `bytes` on. `passed` has room for every row for every query.
     /// Prefetches memory beyond the groups. Does not allocate; any thread.
     std::size_t (*filter)(const std::byte* bytes, std::size_t groups, std::size_t steps,
                           const QueryBlockView& block, PassedRow* passed);

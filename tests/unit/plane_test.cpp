@@ -789,14 +789,14 @@ TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
         ASSERT_EQ(shape.groups(), 5U);
         for (const auto* kernel : kernels::cpu::all_plane_kernels()) {
             if (!kernel->supported()) continue;
-            for (std::size_t used = 0; used <= kernel->width; ++used) {
-                const std::size_t width = used == 0 ? 1 : kernel->width;
+            for (std::size_t used = 1; used <= kernel->width; ++used) {
+                const std::size_t width = std::bit_ceil(used);
                 std::vector<kernels::planes::PlaneQuery> queries;
                 std::vector<kernels::planes::PlaneCutoff> coarse_cutoffs(
                     width, kernels::cpu::kNothingPasses);
                 std::vector<kernels::planes::PlaneCutoff> cutoffs(width,
                                                                   kernels::cpu::kNothingPasses);
-                for (std::size_t q = 0; q < std::max<std::size_t>(1, used); ++q) {
+                for (std::size_t q = 0; q < used; ++q) {
                     const auto values = model.vector(random() % model.rows());
                     const auto query =
                         q == 0 && used % 2 == 0
@@ -812,7 +812,8 @@ TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
                 }
                 std::vector<const kernels::planes::PlaneQuery*> of;
                 for (const auto& query : queries) of.push_back(&query);
-                const kernels::cpu::QueryBlock block(of, width);
+                const kernels::cpu::QueryBlock block(of);
+                ASSERT_EQ(block.width(), width);
                 std::vector<kernels::cpu::PassedRow> passed(shape.groups() *
                                                             kernels::planes::kGroupRows * width);
                 passed.resize(kernel->filter(plane.group(0), shape.groups(), shape.steps(),
