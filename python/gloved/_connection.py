@@ -8,11 +8,9 @@ from typing import Any, Iterator, List, Optional, Tuple
 
 from . import _socket
 from ._retry import Asked
-from ._wire import MAX_UNANSWERED, Conversation, Outcome, Request
-from .errors import ConnectionFailed, Timeout
+from ._wire import Conversation, Outcome, Request
+from .errors import Timeout
 
-_MAX_OUTGOING_BYTES = 64 * 1024
-_READ_BYTES = 256 * 1024
 _MAX_POLL_MS = 2**31 - 1
 
 
@@ -69,10 +67,7 @@ class Connection:
 
     def _take_requests(self, asked: Asked) -> None:
         conversation = self.conversation
-        while (
-            len(conversation.unanswered) < MAX_UNANSWERED
-            and len(conversation.outgoing) < _MAX_OUTGOING_BYTES
-        ):
+        while conversation.has_room():
             request = asked.peek()
             if request is None:
                 return
@@ -84,29 +79,16 @@ class Connection:
             conversation.ask(request)
 
     def _send(self) -> None:
-        outgoing = self.conversation.outgoing
-        if not outgoing:
-            return
-        try:
-            del outgoing[: self._socket.send(outgoing, _socket.SEND_FLAGS)]
-        except BlockingIOError:
-            pass
-        except OSError:
-            # The daemon has closed its side. What it answered before can still be read.
-            outgoing.clear()
+        if self.conversation.outgoing:
+            _socket.send(self._socket, self.conversation.outgoing)
 
     def _read(self) -> bytes:
         """What came; empty if there is room to write instead."""
         try:
-            data = self._socket.recv(_READ_BYTES)
+            return _socket.receive(self._socket)
         except BlockingIOError:
             self._wait()
             return b""
-        except OSError as error:
-            raise ConnectionFailed(f"the connection to gloved failed: {error}") from None
-        if not data:
-            raise ConnectionFailed("gloved closed the connection before it answered")
-        return data
 
     def _wait(self) -> None:
         conversation = self.conversation

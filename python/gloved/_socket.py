@@ -8,9 +8,6 @@ from typing import List, Optional, Union
 
 from .errors import ConnectionFailed
 
-# A program that does not ignore SIGPIPE must not end because the daemon does.
-SEND_FLAGS = socket.MSG_NOSIGNAL
-
 SYSTEM_SOCKET = "/run/gloved/gloved.sock"
 
 Path = Union[str, "os.PathLike[str]"]
@@ -29,6 +26,9 @@ def candidates(path: Optional[Path]) -> List[str]:
         return [named]
     own = os.environ.get("XDG_RUNTIME_DIR")
     return ([os.path.join(own, "gloved.sock")] if own else []) + [SYSTEM_SOCKET]
+
+
+_READ_BYTES = 256 * 1024
 
 
 class Socket(socket.socket):
@@ -58,6 +58,39 @@ def connect(path: Optional[Path]) -> Socket:
         except ValueError as error:
             errors.append(f"{each!r}: {error}")
     raise ConnectionFailed(_not_reachable(errors))
+
+
+def send(opened: Socket, outgoing: bytearray) -> bool:
+    """Sends what there is room for, and deletes it from outgoing.
+
+    False if the daemon has closed its side: nothing is left to send then, and what it answered
+    before can still be read.
+    """
+    try:
+        # A program that does not ignore SIGPIPE must not end because the daemon does.
+        del outgoing[: opened.send(outgoing, socket.MSG_NOSIGNAL)]
+    except BlockingIOError:
+        pass
+    except OSError:
+        outgoing.clear()
+        return False
+    return True
+
+
+def receive(opened: Socket) -> bytes:
+    """What came, at least one byte.
+
+    BlockingIOError: nothing yet. ConnectionFailed: the connection is over.
+    """
+    try:
+        data = opened.recv(_READ_BYTES)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        raise ConnectionFailed(f"the connection to gloved failed: {error}") from None
+    if not data:
+        raise ConnectionFailed("gloved closed the connection before it answered")
+    return data
 
 
 def _connect(path: str) -> Socket:

@@ -34,6 +34,8 @@ MAX_LINE_BYTES = 65_536
 MAX_UNANSWERED = 256
 """The daemon reads no further from a connection with so many unanswered requests."""
 
+_MAX_OUTGOING_BYTES = 64 * 1024
+
 # JSON shows a byte of a word that is not UTF-8 as the code point U+10FF00 + byte.
 _FIRST_BYTE_CODE_POINT = 0x10FF80
 _BYTE_CODE_POINTS = {_FIRST_BYTE_CODE_POINT + i: 0xDC80 + i for i in range(0x80)}
@@ -153,6 +155,10 @@ class Conversation:
         self.outgoing += request.line
         self.outgoing += b"\n"
         self.unanswered.append(request)
+
+    def has_room(self) -> bool:
+        """Whether to ask more before answers come or bytes are sent."""
+        return len(self.unanswered) < MAX_UNANSWERED and len(self.outgoing) < _MAX_OUTGOING_BYTES
 
     def can_be_kept(self) -> bool:
         """Whether a connection can wait for other requests: nothing is half done."""

@@ -19,7 +19,6 @@ from typing import (
     Deque,
     Dict,
     Iterable,
-    Iterator,
     List,
     Optional,
     Set,
@@ -29,7 +28,7 @@ from typing import (
 )
 
 from . import _socket, requests
-from ._retry import Patience, check_options, passes
+from ._retry import Asked, Patience, check_options, passes
 from ._verb import describe
 from ._wire import MAX_UNANSWERED, Conversation, Outcome, Request
 from .errors import ConnectionFailed, GlovedError, Internal, Timeout
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
 
 T = TypeVar("T")
-
-_MAX_OUTGOING_BYTES = 64 * 1024
-_READ_BYTES = 256 * 1024
 
 
 def _verb(
@@ -183,8 +179,7 @@ class AsyncClient:
                 if isinstance(outcome, Exception) and (call.lost or not return_exceptions):
                     raise outcome
                 yield outcome
-            if source.error is not None:
-                raise source.error
+            source.raise_error()
         finally:
             window.cancel()
             await source.close()
@@ -436,10 +431,7 @@ class _Link:
             raise
 
     def has_room(self) -> bool:
-        return (
-            len(self.calls) < MAX_UNANSWERED
-            and len(self._conversation.outgoing) < _MAX_OUTGOING_BYTES
-        )
+        return self._conversation.has_room()
 
     def ask(self, call: _Call) -> None:
         call.sent_at = self._loop.time()
@@ -462,13 +454,7 @@ class _Link:
     def _write(self) -> None:
         outgoing = self._conversation.outgoing
         was_full = not self.has_room()
-        try:
-            del outgoing[: self._socket.send(outgoing, _socket.SEND_FLAGS)]
-        except BlockingIOError:
-            pass
-        except OSError:
-            # The daemon has closed its side. What it answered before can still be read.
-            outgoing.clear()
+        if not _socket.send(self._socket, outgoing):
             self._dispatcher.retire(self)
         if bool(outgoing) != self._waits_to_write:
             self._waits_to_write = bool(outgoing)
@@ -481,14 +467,11 @@ class _Link:
 
     def _read(self) -> None:
         try:
-            data = self._socket.recv(_READ_BYTES)
+            data = _socket.receive(self._socket)
         except BlockingIOError:
             return
-        except OSError as error:
-            self._end(ConnectionFailed(f"the connection to gloved failed: {error}"))
-            return
-        if not data:
-            self._end(ConnectionFailed("gloved closed the connection before it answered"))
+        except ConnectionFailed as error:
+            self._end(error)
             return
         self._heard_at = self._loop.time()
         try:
@@ -602,21 +585,20 @@ class _Source:
     """The requests of an iterable."""
 
     def __init__(self, asked: Iterable[Request[Any]]) -> None:
-        self._iterator: Optional[Iterator[Request[Any]]] = iter(asked)
-        self.error: Optional[Exception] = None
+        self._asked = Asked(iter(asked))
 
     async def fill(self, window: _Window) -> None:
         """Adds requests to the window while it has room for them."""
-        while self._iterator is not None and window.has_room():
-            try:
-                request = next(self._iterator)
-            except StopIteration:
-                self._iterator = None
-            except Exception as error:
-                self._iterator = None
-                self.error = error
-            else:
-                window.add(request)
+        while window.has_room():
+            request = self._asked.peek()
+            if request is None:
+                return
+            self._asked.pop()
+            window.add(request)
+
+    def raise_error(self) -> None:
+        """Raises the error that ended the requests, if one did."""
+        self._asked.raise_error()
 
     async def close(self) -> None:
         pass
@@ -628,7 +610,7 @@ class _AsyncSource:
     def __init__(self, asked: AsyncIterable[Request[Any]]) -> None:
         self._iterator: Optional[AsyncIterator[Request[Any]]] = asked.__aiter__()
         self._next: Optional[asyncio.Future[Request[Any]]] = None
-        self.error: Optional[Exception] = None
+        self._error: Optional[Exception] = None
 
     async def fill(self, window: _Window) -> None:
         """Adds requests while the window has room for them and its oldest call has no answer."""
@@ -654,9 +636,14 @@ class _AsyncSource:
             self._iterator = None
         except Exception as error:
             self._iterator = None
-            self.error = error
+            self._error = error
         else:
             window.add(request)
+
+    def raise_error(self) -> None:
+        """Raises the error that ended the requests, if one did."""
+        if self._error is not None:
+            raise self._error
 
     async def close(self) -> None:
         """Ends the task that waits for the next request."""

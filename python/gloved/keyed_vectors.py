@@ -669,7 +669,8 @@ class KeyedVectors(metaclass=_ExplainsAbsent):
 
     def similarity(self, w1: Key, w2: Key) -> float:
         """The cosine of two keys; 0 if a vector is zero. UnknownWord: a key is unknown."""
-        return next(self._similarities([(self._word(w1), self._word(w2))]))
+        (similarity,) = self._similarities([(self._word(w1), self._word(w2))])
+        return similarity
 
     def _similarities(self, pairs: Sequence[Tuple[str, str]]) -> Iterator[float]:
         asked = (self._noting(requests.sim(*pair)) for pair in pairs)
