@@ -518,6 +518,14 @@ def evaluation_file(w, write):
     return path
 
 
+def evaluation_options(w):
+    return {
+        "restrict_vocab": w.chance.choice((300000, 3000, 1000, None)),
+        "case_insensitive": w.odd(2),
+        "dummy4unknown": w.odd(2),
+    }
+
+
 def frequent_words(w, limit):
     """Words that an evaluation's line can have."""
     while True:
@@ -544,11 +552,7 @@ def evaluate_word_analogies(w):
             file.write("xyzzyfoo a b c\n")
 
     path = evaluation_file(w, write)
-    options = {
-        "restrict_vocab": w.chance.choice((300000, 3000, 1000, None)),
-        "case_insensitive": w.odd(2),
-        "dummy4unknown": w.odd(2),
-    }
+    options = evaluation_options(w)
 
     def compare(ours, theirs):
         if ours != theirs:
@@ -584,11 +588,7 @@ def evaluate_word_pairs(w):
             file.write(f"{a}\t{b}\t{w.chance.uniform(0, 10):.2f}\n" if not w.odd(20) else f"{a}\n")
 
     path = evaluation_file(w, write)
-    options = {
-        "restrict_vocab": w.chance.choice((300000, 3000, 1000, None)),
-        "case_insensitive": w.odd(2),
-        "dummy4unknown": w.odd(2),
-    }
+    options = evaluation_options(w)
 
     def compare(ours, theirs):
         flat = [(*ours[0], *ours[1], ours[2]), (*theirs[0], *theirs[1], theirs[2])]
