@@ -12,6 +12,8 @@
 namespace gloved {
 namespace {
 
+[[maybe_unused]] constexpr int kLargeBlockBytes = 4 << 20;
+
 /// The number of the line «key number» in a file; without a key, the number that the file begins
 /// with. Nothing if there is none.
 std::optional<std::uint64_t> read_number(const std::string& path, std::string_view key = {}) {
@@ -90,6 +92,12 @@ std::uint64_t control_group_memory_limit() {
         limit = std::min(limit, read_number(directory + "/memory.max").value_or(limit));
     }
     return limit;
+}
+
+void map_large_blocks() {
+#ifdef __GLIBC__
+    ::mallopt(M_MMAP_THRESHOLD, kLargeBlockBytes);
+#endif
 }
 
 void trim_heap() {

@@ -27,6 +27,11 @@ Result<std::uint64_t> available_memory(const std::string& root = "");
 /// UINT64_MAX if none is set.
 std::uint64_t control_group_memory_limit();
 
+/// From now on, every block of 4 MiB or more is a mapping of its own, which goes back to the system
+/// when it is freed. By itself, glibc learns from the first large block that is freed: it takes the
+/// next ones from a thread's heap, whose free end trim_heap does not reach. Call it at the start.
+void map_large_blocks();
+
 /// Returns unused memory of all heaps to the system (malloc_trim). Each thread's heap keeps the
 /// memory that was freed in it; after many reloads that adds up to megabytes.
 void trim_heap();

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/elapsed.hpp"
+#include "common/process_memory.hpp"
 #include "common/program_main.hpp"
 #include "common/quoting.hpp"
 #include "common/result.hpp"
@@ -118,6 +119,7 @@ int run_program(int argc, char** argv) {
     daemon::start_log(log_level);
     daemon::install_sigbus_handler();
     ::signal(SIGPIPE, SIG_IGN);
+    map_large_blocks();
     raise_descriptor_limit();
     // A check leaves nothing behind that a signal's handler would have to remove.
     if (only_check) daemon::unblock_signals();
