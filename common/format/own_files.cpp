@@ -16,19 +16,21 @@
 #include "common/error_with.hpp"
 #include "common/files.hpp"
 #include "common/format/layout.hpp"
+#include "common/format/neighbors.hpp"
 #include "common/format/planes.hpp"
 
 namespace gloved::format {
 namespace {
 
-template <std::size_t n>
-std::string_view text(const std::array<unsigned char, n>& magic) {
-    return {reinterpret_cast<const char*>(magic.data()), n};
+std::string_view text(std::span<const unsigned char> magic) {
+    return {reinterpret_cast<const char*>(magic.data()), magic.size()};
 }
 
-const std::array<OwnFile, 6> kOwnFiles = {{
+const std::array<OwnFile, 8> kOwnFiles = {{
     {kSpoolFile, KnownBy::emptiness, {}},
     {kReportFile, KnownBy::beginning, kReportBeginning},
+    {kNewNeighborsFile, KnownBy::beginning, text(kNeighborsMagic)},
+    {kNeighborsFile, KnownBy::beginning, text(kNeighborsMagic)},
     {kNewPlanesFile, KnownBy::beginning, text(kPlanesMagic)},
     {kPlanesFile, KnownBy::beginning, text(kPlanesMagic)},
     {kKeysFile, KnownBy::values_there, {}},
@@ -42,7 +44,7 @@ UniqueFd open_for_a_look(int directory_fd, const char* name) {
         ::openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
 }
 
-enum class Content { empty, own, foreign };
+enum class Content { none, empty, own, foreign };
 
 /// The kind of a regular file by its beginning.
 Result<Content> content_of(int fd, std::string_view beginning, const std::string& path) {
@@ -66,16 +68,20 @@ const OwnFile* find_own_file(std::string_view name) {
     return found == kOwnFiles.end() ? nullptr : found;
 }
 
+/// The kind of the file `name`; none if there is no such file.
+Result<Content> content_of_file(int directory_fd, const char* name, std::string_view beginning,
+                                const std::string& path) {
+    const UniqueFd fd = open_for_a_look(directory_fd, name);
+    if (fd) return content_of(fd.get(), beginning, path);
+    if (errno == ENOENT) return Content::none;
+    if (errno == ELOOP || errno == ENXIO) return Content::foreign;  // a link; a socket
+    return system_error(path, "cannot open", errno);
+}
+
 Result<bool> is_own(int directory_fd, const OwnFile& file, const std::string& path) {
-    const UniqueFd fd = open_for_a_look(directory_fd, file.name);
-    if (!fd) {
-        if (errno == ENOENT) return true;                    // somebody has removed it
-        if (errno == ELOOP || errno == ENXIO) return false;  // a link; a socket
-        return system_error(path, "cannot open", errno);
-    }
-    const auto content = content_of(fd.get(), file.beginning, path);
+    const auto content = content_of_file(directory_fd, file.name, file.beginning, path);
     if (!content) return content.error();
-    if (*content != Content::own) return *content == Content::empty;
+    if (*content != Content::own) return *content != Content::foreign;
     switch (file.known_by) {
         case KnownBy::beginning:
             return true;
@@ -102,6 +108,13 @@ Result<bool> is_own_file(int directory_fd, std::string_view name, const std::str
     const OwnFile* const file = find_own_file(name);
     if (file == nullptr) return false;
     return is_own(directory_fd, *file, path);
+}
+
+Result<bool> begins_with(int directory_fd, const std::string& name, const std::string& path,
+                         std::span<const unsigned char> magic) {
+    const auto content = content_of_file(directory_fd, name.c_str(), text(magic), path);
+    if (!content) return content.error();
+    return *content != Content::foreign;
 }
 
 Result<std::optional<std::string>> find_foreign_entry(int directory_fd, const std::string& path) {

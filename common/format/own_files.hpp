@@ -44,6 +44,12 @@ bool is_model(int directory_fd);
 /// names the file in messages. Error: io.
 Result<bool> is_own_file(int directory_fd, std::string_view name, const std::string& path);
 
+/// Whether the regular file `name` in the open directory begins with `magic` or is empty, as a file
+/// of gloved does that a killed process left. True if there is no such file. `path` names it in
+/// messages. Error: io.
+Result<bool> begins_with(int directory_fd, const std::string& name, const std::string& path,
+                         std::span<const unsigned char> magic);
+
 /// The name of the first entry of an open directory that is not gloved's; nullopt if all are.
 /// `path` names the directory in messages. Error: io.
 Result<std::optional<std::string>> find_foreign_entry(int directory_fd, const std::string& path);

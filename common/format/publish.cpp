@@ -244,7 +244,7 @@ void call_warn(const std::function<void(const std::string&)>& warn, const std::s
 }
 
 /// Refuses a file that gloved did not make.
-Status check_planes(int directory, const char* name, const std::string& path) {
+Status check_own(int directory, const char* name, const std::string& path) {
     const std::string file = path + "/" + name;
     const auto own = is_own_file(directory, name, file);
     if (!own) return own.error();
@@ -253,40 +253,40 @@ Status check_planes(int directory, const char* name, const std::string& path) {
         "{}: gloved did not make this file, so it is left alone; move or remove it", file));
 }
 
-Error being_made(const std::string& path) {
-    return conflict(
-        fmt::format("{}: another gloved-convert makes planes there (lsof tells which)", path));
+Error being_made(const AddedFile& added, const std::string& path) {
+    return conflict(fmt::format("{}: another {} makes {} there (lsof tells which)", path,
+                                added.maker, added.name));
 }
 
-/// Removes an abandoned new planes file. Refuses (conflict) one that is in use or not gloved's.
-Status remove_stale_planes(int directory, const std::string& path) {
-    const std::string file = path + "/" + kNewPlanesFile;
+/// Removes an abandoned new file. Refuses (conflict) one that is in use or not gloved's.
+Status remove_stale(int directory, const AddedFile& added, const std::string& path) {
+    const std::string file = path + "/" + added.new_name;
     struct stat status {};
-    if (::fstatat(directory, kNewPlanesFile, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (::fstatat(directory, added.new_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
         if (errno == ENOENT) return {};
         return system_error(file, "cannot stat", errno);
     }
-    if (Status checked = check_planes(directory, kNewPlanesFile, path); !checked) return checked;
+    if (Status checked = check_own(directory, added.new_name, path); !checked) return checked;
     // A finished one is read-only and renamed at once: this one's maker is dead. Its lock proves
     // nothing, since anyone can open it.
     const bool finished = (status.st_mode & 0222) == 0;
     UniqueFd fd;
     if (!finished) {
         fd = UniqueFd(
-            ::openat(directory, kNewPlanesFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+            ::openat(directory, added.new_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
         if (!fd && errno == ENOENT) return {};
         if (!fd)
             return system_error(file, "cannot open what another user has begun or left", errno);
         if (lock_now(fd.get()) != 0) {
-            if (errno == EWOULDBLOCK) return being_made(path);
+            if (errno == EWOULDBLOCK) return being_made(added, path);
             return system_error(file, "cannot lock", errno);
         }
-        if (!is_named(directory, kNewPlanesFile, fd.get())) {
+        if (!is_named(directory, added.new_name, fd.get())) {
             if (errno != 0) return system_error(file, "cannot stat", errno);
             return {};
         }
     }
-    if (::unlinkat(directory, kNewPlanesFile, 0) != 0 && errno != ENOENT) {
+    if (::unlinkat(directory, added.new_name, 0) != 0 && errno != ENOENT) {
         return system_error(file, "cannot remove", errno);
     }
     return {};
@@ -516,43 +516,44 @@ Status Staging::publish(const std::function<void(const std::string&)>& warn) {
     return {};
 }
 
-Result<PlanesStaging> PlanesStaging::create(const std::string& model_dir) {
+Result<AddedFileStaging> AddedFileStaging::create(const std::string& model_dir,
+                                                  const AddedFile& added) {
     auto directory = open_directory(model_dir);
     if (!directory) return directory.error();
-    PlanesStaging staging;
+    AddedFileStaging staging(added);
     staging.directory_ = *std::move(directory);
     staging.path_ = model_dir;
     while (staging.path_.size() > 1 && staging.path_.back() == '/') staging.path_.pop_back();
-    staging.new_path_ = staging.path_ + "/" + kNewPlanesFile;
+    staging.new_path_ = staging.path_ + "/" + added.new_name;
     const int parent = staging.directory_.get();
     const auto around = file_status(parent, staging.path_);
     if (!around) return around.error();
-    if (Status checked = check_planes(parent, kPlanesFile, staging.path_); !checked)
+    if (Status checked = check_own(parent, added.name, staging.path_); !checked)
         return checked.error();
     struct stat old {};
     if (is_kept_by_stickiness(*around) &&
-        ::fstatat(parent, kPlanesFile, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+        ::fstatat(parent, added.name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
         old.st_uid != ::geteuid()) {
-        return conflict(fmt::format(
-            "{}: is sticky, so that only who made its planes can replace them", staging.path_));
+        return conflict(fmt::format("{}: is sticky, so that only who made its {} can replace them",
+                                    staging.path_, added.name));
     }
     for (int attempt = 0; attempt <= kMaxAttempts; ++attempt) {
         UniqueFd file(
-            ::openat(parent, kNewPlanesFile, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+            ::openat(parent, added.new_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
         if (!file) {
             if (errno != EEXIST) return system_error(staging.new_path_, "cannot create", errno);
-            if (Status removed = remove_stale_planes(parent, staging.path_); !removed)
+            if (Status removed = remove_stale(parent, added, staging.path_); !removed)
                 return removed.error();
             continue;
         }
         // Another process may have removed it as abandoned before it was locked.
         const char* const failed = lock_now(file.get()) != 0                       ? "cannot lock"
-                                   : !is_named(parent, kNewPlanesFile, file.get()) ? "cannot stat"
+                                   : !is_named(parent, added.new_name, file.get()) ? "cannot stat"
                                                                                    : nullptr;
         if (failed != nullptr) {
             const int reason = errno;
             if (reason == EWOULDBLOCK || reason == 0) continue;
-            (void)::unlinkat(parent, kNewPlanesFile, 0);
+            (void)::unlinkat(parent, added.new_name, 0);
             return system_error(staging.new_path_, failed, reason);
         }
         staging.file_ = std::move(file);
@@ -561,42 +562,42 @@ Result<PlanesStaging> PlanesStaging::create(const std::string& model_dir) {
         }
         return staging;
     }
-    return being_made(staging.path_);
+    return being_made(added, staging.path_);
 }
 
-PlanesStaging::~PlanesStaging() {
-    if (file_ && is_still_ours()) (void)::unlinkat(directory_.get(), kNewPlanesFile, 0);
+AddedFileStaging::~AddedFileStaging() {
+    if (file_ && is_still_ours()) (void)::unlinkat(directory_.get(), added_.new_name, 0);
 }
 
-bool PlanesStaging::is_still_ours() const {
-    return is_named(directory_.get(), kNewPlanesFile, file_.get());
+bool AddedFileStaging::is_still_ours() const {
+    return is_named(directory_.get(), added_.new_name, file_.get());
 }
 
-Result<UniqueFd> PlanesStaging::file() const {
+Result<UniqueFd> AddedFileStaging::file() const {
     UniqueFd copy(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
     if (!copy) return system_error(new_path_, "cannot open once more", errno);
     return copy;
 }
 
-Status PlanesStaging::publish() {
+Status AddedFileStaging::publish() {
     const int directory = directory_.get();
     struct stat ours {};
     struct stat named {};
     if (::fstat(directory, &ours) != 0) return system_error(path_, "cannot stat", errno);
     if (::stat(path_.c_str(), &named) != 0) return system_error(path_, "cannot stat", errno);
     if (ours.st_dev != named.st_dev || ours.st_ino != named.st_ino) {
-        return conflict(
-            fmt::format("{}: the model was replaced while its planes were made; try again", path_));
+        return conflict(fmt::format("{}: the model was replaced while its {} were made; try again",
+                                    path_, added_.name));
     }
     if (!is_still_ours()) {
         return conflict(fmt::format("{}: was removed while it was made; try again", new_path_));
     }
-    if (Status checked = check_planes(directory, kPlanesFile, path_); !checked) return checked;
-    if (Status kept = keep_file_access(directory, kPlanesFile, file_.get(), new_path_); !kept)
+    if (Status checked = check_own(directory, added_.name, path_); !checked) return checked;
+    if (Status kept = keep_file_access(directory, added_.name, file_.get(), new_path_); !kept)
         return kept;
     if (Status synced = sync_to_disk(file_.get(), new_path_); !synced) return synced;
-    if (::renameat(directory, kNewPlanesFile, directory, kPlanesFile) != 0) {
-        return system_error(new_path_, fmt::format("cannot rename to '{}'", kPlanesFile), errno);
+    if (::renameat(directory, added_.new_name, directory, added_.name) != 0) {
+        return system_error(new_path_, fmt::format("cannot rename to '{}'", added_.name), errno);
     }
     return sync_to_disk(directory, path_);
 }

@@ -1,11 +1,13 @@
-// Makes a model, or its planes file, under a temporary name and publishes it under its own:
-// completely and durably, or not at all.
+// Makes a model, or a file that is added to one, under a temporary name and publishes it under its
+// own: completely and durably, or not at all.
 #pragma once
 
 #include <functional>
 #include <string>
 
 #include "common/files.hpp"
+#include "common/format/neighbors.hpp"
+#include "common/format/planes.hpp"
 #include "common/result.hpp"
 
 namespace gloved::format {
@@ -83,43 +85,56 @@ class Staging {
     UniqueFd directory_;
 };
 
-/// A new planes file for a published model, made in its directory as kNewPlanesFile.
+/// A file that is made for a model that already has its name. Readers ignore it while it has its
+/// temporary name.
+struct AddedFile {
+    const char* name;
+    const char* new_name;  ///< its temporary name
+    const char* maker;     ///< the program, for messages
+};
+
+inline constexpr AddedFile kAddedPlanes = {kPlanesFile, kNewPlanesFile, "gloved-convert"};
+inline constexpr AddedFile kAddedNeighbors = {kNeighborsFile, kNewNeighborsFile,
+                                              "gloved-neighbors"};
+
+/// A new file for a published model, made in its directory.
 ///
 /// The file is locked (flock), and only users who may replace it can open it: two processes cannot
 /// write one file. A process killed at any instruction leaves the model as it was or with the new
-/// planes, complete. At most it leaves that one file, which readers ignore. The next PlanesStaging
-/// removes it, and a conversion removes it with the model. Not safe for concurrent use.
-class PlanesStaging {
+/// file, complete. At most it leaves the file with its temporary name. The next AddedFileStaging
+/// removes that, and a conversion removes it with the model. Not safe for concurrent use.
+class AddedFileStaging {
   public:
     /// Creates and locks the file. Errors: io; conflict, if another process is making one, or if a
-    /// file of that name or of kPlanesFile is not gloved's.
-    static Result<PlanesStaging> create(const std::string& model_dir);
+    /// file of either name is not gloved's.
+    static Result<AddedFileStaging> create(const std::string& model_dir, const AddedFile& added);
 
-    PlanesStaging(PlanesStaging&&) noexcept = default;
-    PlanesStaging& operator=(PlanesStaging&&) = delete;
+    AddedFileStaging(AddedFileStaging&&) noexcept = default;
+    AddedFileStaging& operator=(AddedFileStaging&&) = delete;
     /// Removes the new file unless it was published.
-    ~PlanesStaging();
+    ~AddedFileStaging();
 
     /// The model's directory.
     int directory_fd() const { return directory_.get(); }
     const std::string& path() const { return path_; }
-    /// A further descriptor of the new file, which is empty, for a PlanesWriter. The PlanesStaging
+    /// A further descriptor of the new file, which is empty, for its writer. The AddedFileStaging
     /// keeps the lock. Error: io.
     Result<UniqueFd> file() const;
 
-    /// Durably renames the new file, which its writer has synced, to kPlanesFile. Copies the access
-    /// (keep_access) of the planes file that it replaces, or of the values file if there is none.
-    /// Errors: io; conflict, if another model has taken the directory's name meanwhile, or if
-    /// kPlanesFile is not gloved's. After an error the old file is unchanged, except when the last
-    /// sync failed: then the new one is there, complete, but a power cut may bring the old one
-    /// back.
+    /// Durably renames the new file, which its writer has synced, to its final name. Copies the
+    /// access (keep_access) of the file that it replaces, or of the values file if there is none.
+    /// Errors: io; conflict, if another model has taken the directory's name meanwhile, or if the
+    /// file of the final name is not gloved's. After an error the old file is unchanged, except
+    /// when the last sync failed: then the new one is there, complete, but a power cut may bring
+    /// the old one back.
     Status publish();
 
   private:
-    PlanesStaging() = default;
-    /// Whether kNewPlanesFile still is the file that this object made.
+    explicit AddedFileStaging(const AddedFile& added) : added_(added) {}
+    /// Whether the temporary name still is that of the file that this object made.
     bool is_still_ours() const;
 
+    AddedFile added_;
     UniqueFd directory_;
     UniqueFd file_;
     std::string path_;

@@ -21,17 +21,17 @@ std::uint64_t aligned(std::uint64_t offset) {
     return (offset + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
 }
 
-/// Writes the magic first, so that the file is recognised as gloved's.
-Status write_magic(int fd, const std::array<unsigned char, 8>& magic, const std::string& path) {
-    return write_all_at(fd, std::as_bytes(std::span(magic)), 0, path);
-}
-
 }  // namespace
 
 Result<UniqueFd> create_model_file(int directory_fd, const char* name, const std::string& path) {
     UniqueFd fd(::openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!fd) return system_error(path, "cannot create", errno);
     return fd;
+}
+
+Status mark_model_file(int fd, std::span<const unsigned char> magic, const std::string& path) {
+    Status written = write_all_at(fd, std::as_bytes(magic), 0, path);
+    return written ? sync_to_disk(fd, path) : written;
 }
 
 Status seal_model_file(int fd, const std::string& path) {
@@ -60,10 +60,10 @@ Result<ModelWriter> ModelWriter::create(int directory_fd, const std::string& pat
     auto values = create_model_file(directory_fd, kValuesFile, writer.values_path_);
     if (!values) return values.error();
     writer.values_fd_ = *std::move(values);
-    if (Status marked = write_magic(writer.values_fd_.get(), kMagic, writer.values_path_); !marked)
+    if (Status marked = mark_model_file(writer.values_fd_.get(), kMagic, writer.values_path_);
+        !marked) {
         return marked.error();
-    if (Status synced = sync_to_disk(writer.values_fd_.get(), writer.values_path_); !synced)
-        return synced.error();
+    }
     auto keys = create_model_file(directory_fd, kKeysFile, writer.keys_path_);
     if (!keys) return keys.error();
     writer.keys_fd_ = *std::move(keys);
@@ -173,11 +173,8 @@ Result<PlanesWriter> PlanesWriter::create(UniqueFd file, const std::string& path
     writer.header_ = {rows, dim, generation, 0};
     writer.path_ = path;
     writer.fd_ = std::move(file);
-    if (Status marked = write_magic(writer.fd_.get(), kPlanesMagic, path); !marked)
+    if (Status marked = mark_model_file(writer.fd_.get(), kPlanesMagic, path); !marked)
         return marked.error();
-    // Durable before the size is set: after a power cut every file must be recognisable as
-    // gloved's.
-    if (Status synced = sync_to_disk(writer.fd_.get(), path); !synced) return synced.error();
     // Sets the full size first: the padding of the last page reads as zeros.
     if (::ftruncate(writer.fd_.get(), static_cast<off_t>(writer.header_.file_bytes())) != 0)
         return system_error(writer.path_, "cannot set the size", errno);

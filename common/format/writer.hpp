@@ -19,6 +19,10 @@ namespace gloved::format {
 /// unfinished_file_mode. `path` names the file in messages. Error: io.
 Result<UniqueFd> create_model_file(int directory_fd, const char* name, const std::string& path);
 
+/// Writes the magic of a new file, durably: after a power cut every file must be recognisable as
+/// gloved's. Error: io.
+Status mark_model_file(int fd, std::span<const unsigned char> magic, const std::string& path);
+
 /// Makes a file of a model read-only (0444, independent of the umask) and durable. Error: io.
 Status seal_model_file(int fd, const std::string& path);
 

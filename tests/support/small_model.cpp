@@ -54,7 +54,7 @@ format::Model make_model(const std::string& directory, const std::vector<Entry>&
 }
 
 void store_planes(const std::string& directory) {
-    auto staging = *require(format::PlanesStaging::create(directory));
+    auto staging = *require(format::AddedFileStaging::create(directory, format::kAddedPlanes));
     const auto model = *require(format::Model::open(directory, format::WithPlanes::no));
     auto writer = *require(format::PlanesWriter::create(
         *require(staging.file()), directory + "/" + format::kNewPlanesFile, model.rows(),

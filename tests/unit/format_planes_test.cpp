@@ -205,9 +205,9 @@ TEST_F(PlanesFile, ThatIsCutShortWhileItIsMappedIsTold) {
 }
 
 TEST_F(PlanesFile, OneProcessAtATimeMakesANewOne) {
-    auto first = format::PlanesStaging::create(model_ + "/");
+    auto first = format::AddedFileStaging::create(model_ + "/", format::kAddedPlanes);
     ASSERT_TRUE(first);
-    const auto second = format::PlanesStaging::create(model_);
+    const auto second = format::AddedFileStaging::create(model_, format::kAddedPlanes);
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, ErrorCode::conflict);
 }
@@ -216,7 +216,7 @@ TEST_F(PlanesFile, WhatADeadProcessLeftIsRemovedAndNobodyReadsIt) {
     const std::string half = planes_.substr(0, 100);
     write_file(model_ + "/planes.new", half);
     EXPECT_TRUE(format::Model::open(model_));
-    { ASSERT_TRUE(format::PlanesStaging::create(model_)); }
+    { ASSERT_TRUE(format::AddedFileStaging::create(model_, format::kAddedPlanes)); }
     EXPECT_FALSE(fs::exists(model_ + "/planes.new"));
     // A conversion to the same name takes it for its own too.
     write_file(model_ + "/planes.new", half);
@@ -227,7 +227,7 @@ TEST_F(PlanesFile, WhatADeadProcessLeftIsRemovedAndNobodyReadsIt) {
 }
 
 TEST_F(PlanesFile, ANewOneIsNotPutIntoAModelThatWasReplacedMeanwhile) {
-    auto staging = format::PlanesStaging::create(model_);
+    auto staging = format::AddedFileStaging::create(model_, format::kAddedPlanes);
     ASSERT_TRUE(staging);
     fs::rename(model_, dir_ / "aside");
     make_model(model_, random_entries(10, 3, 2));

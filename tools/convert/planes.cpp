@@ -80,7 +80,7 @@ Status write_planes(int directory_fd, const std::string& path, UniqueFd file, co
 Result<PlanesAdded> add_planes(const std::string& model_dir, std::size_t threads,
                                const std::atomic<bool>& stop) {
     const auto begun = std::chrono::steady_clock::now();
-    auto staging = format::PlanesStaging::create(model_dir);
+    auto staging = format::AddedFileStaging::create(model_dir, format::kAddedPlanes);
     if (!staging) return staging.error();
     const auto model =
         format::Model::open_at(staging->directory_fd(), staging->path(), format::WithPlanes::no);

@@ -31,8 +31,8 @@ struct PlanesAdded {
 };
 
 /// Makes or replaces the planes file of the model `model_dir` and changes nothing else. Errors:
-/// those of Model::open for the other files; those of PlanesStaging; interrupted, once `stop` is
-/// true. After an error the model is unchanged, with the exception that PlanesStaging::publish
+/// those of Model::open for the other files; those of AddedFileStaging; interrupted, once `stop` is
+/// true. After an error the model is unchanged, with the exception that AddedFileStaging::publish
 /// describes.
 Result<PlanesAdded> add_planes(const std::string& model_dir, std::size_t threads,
                                const std::atomic<bool>& stop);

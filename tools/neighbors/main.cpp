@@ -1,0 +1,153 @@
+// gloved-neighbors: its command line and signals. The work is in neighbors.cpp.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cli/command_line.hpp"
+#include "cli/signals.hpp"
+#include "common/format/model.hpp"
+#include "common/format/neighbors.hpp"
+#include "common/program_main.hpp"
+#include "common/result.hpp"
+#include "kernels/registry.hpp"
+#include "tools/bus_error.hpp"
+#include "tools/neighbors/neighbors.hpp"
+
+namespace {
+
+using namespace gloved;
+using cli::WrongUsage;
+
+constexpr std::uint64_t kMaxThreads = 256;
+constexpr std::uint64_t kMaxShares = 1'000'000;
+
+constexpr cli::Program kProgram = {"gloved-neighbors",
+                                   R"(Usage: gloved-neighbors [options] MODEL_DIR
+
+Finds the nearest other words of every word of a model, exactly, and stores them
+in the model as the file neighbors. gloved then answers NEAR of a word from it.
+If a run is stopped, the next one goes on where it was.
+
+)",
+                                   R"(
+All engines, machines and divisions into parts give the same bytes.
+
+Examples:
+  gloved-neighbors models/glove
+  gloved-neighbors --engine cuda --k 100 models/glove
+  gloved-neighbors --part 2/8 --parts /shared/parts models/glove
+  gloved-neighbors --join --parts /shared/parts models/glove
+
+Exit status:
+  0  success
+  1  a file cannot be read or written, the engine cannot run, or a signal came;
+     finished parts are kept
+  2  wrong usage
+)"};
+
+struct CommandSettings {
+    neighbors::Settings settings;
+    std::optional<neighbors::Share> share;
+    bool join = false;
+};
+
+cli::Options describe_options() {
+    cli::Options options;
+    cli::OptionAdder{options.shown}                                     //
+    ("k", cli::value("K", "10"), "neighbours of a word, at most 1024")  //
+        ("engine", cli::value("auto|cuda|cpu", "auto"),
+         "what computes: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu")  //
+        ("threads", cli::value("T"), "threads of the cpu engine (default: one per core)")      //
+        ("device", cli::value("N", "0"), "cuda: number of the GPU")                            //
+        ("gpu-memory", cli::value("BYTES"),
+         "cuda: limit on the GPU's memory, e.g. 6G (default: all that is free)")  //
+        ("parts", cli::value("DIR"),
+         "where finished parts are kept until all are there (default: MODEL_DIR.neighbors-parts, "
+         "which is removed in the end)")  //
+        ("part", cli::value("I/N"),
+         "compute share I of N, from 1, of the parts only: for several machines, which share the "
+         "directory of the parts")                                                      //
+        ("join", "join the parts that --part computed, store the result, remove them")  //
+        ("times", "print on stderr how long computing, writing and joining take");
+    options.operands = {"model-dir"};
+    return options;
+}
+
+neighbors::Share read_share(const std::string& text) {
+    neighbors::Share share;
+    const char* const end = text.data() + text.size();
+    const auto index = std::from_chars(text.data(), end, share.index);
+    if (index.ec == std::errc() && index.ptr != end && *index.ptr == '/') {
+        const auto count = std::from_chars(index.ptr + 1, end, share.count);
+        if (count.ec == std::errc() && count.ptr == end && share.index >= 1 &&
+            share.index <= share.count && share.count <= kMaxShares) {
+            return share;
+        }
+    }
+    throw WrongUsage(fmt::format(
+        "--part takes I/N, with I from 1 to N, such as 2/8; '{}' is something else", text));
+}
+
+CommandSettings read_settings(const cli::CommandLine& line) {
+    CommandSettings read;
+    neighbors::Settings& settings = read.settings;
+    line.excludes("join", {"part", "engine", "threads", "device", "gpu-memory"});
+    settings.model_dir = line.text("model-dir");
+    if (settings.model_dir.empty()) throw WrongUsage("MODEL_DIR is needed");
+    settings.k = line.count("k", 1, format::kMaxNeighbors);
+    const auto engine = kernels::parse_engine(line.text("engine"));
+    if (!engine) throw WrongUsage("--engine: " + engine.error().message);
+    settings.engine = *engine;
+    settings.parts_dir = line.nonempty("parts", "a directory");
+    settings.times = line.given("times");
+    settings.engine_options.threads =
+        static_cast<unsigned>(line.count("threads", 1, kMaxThreads, 0));
+    settings.engine_options.devices = {static_cast<int>(
+        line.count("device", 0, static_cast<std::uint64_t>(std::numeric_limits<int>::max())))};
+    settings.engine_options.gpu_memory_bytes = line.bytes("gpu-memory", 1, 0);
+    if (line.given("part")) read.share = read_share(line.text("part"));
+    read.join = line.given("join");
+    return read;
+}
+
+Status perform(const CommandSettings& asked, const std::atomic<bool>& stop) {
+    const neighbors::Settings& settings = asked.settings;
+    const auto model = format::Model::open(settings.model_dir);
+    if (!model) return model.error();
+    const auto say = [](const std::string& message) { kProgram.say(message); };
+    if (asked.share) return neighbors::compute_share(*model, settings, *asked.share, stop, say);
+    const auto made = asked.join ? neighbors::join_parts(*model, settings, stop, say)
+                                 : neighbors::make_neighbors(*model, settings, stop, say);
+    return made ? Status() : Status(made.error());
+}
+
+int run(const CommandSettings& asked) {
+    const auto& stop = cli::stop_on_signals(cli::SecondSignal::ends_at_once);
+    cli::let_writes_fail();
+    tools::explain_bus_errors(
+        "gloved-neighbors: a file became shorter while it was read or written, or its disk "
+        "fails\n");
+    const Status done = perform(asked, stop);
+    if (done) return cli::kDone;
+    const Error& error = done.error();
+    kProgram.say(error.code == ErrorCode::interrupted
+                     ? "interrupted; finished parts are kept, and the next run goes on from them"
+                     : error.message);
+    return cli::kFault;
+}
+
+int run_program(int argc, char** argv) {
+    return cli::run(kProgram, describe_options(), cli::arguments_of(argc, argv),
+                    [](const cli::CommandLine& line) { return run(read_settings(line)); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return gloved::program_main("gloved-neighbors", run_program, argc, argv);
+}

@@ -1,0 +1,254 @@
+#include "tools/neighbors/neighbors.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/elapsed.hpp"
+#include "common/error_with.hpp"
+#include "common/format/publish.hpp"
+#include "common/progress.hpp"
+#include "kernels/registry.hpp"
+#include "tools/neighbors/nearest_rows.hpp"
+#include "tools/neighbors/parts.hpp"
+#include "tools/source/ordered_pipeline.hpp"
+
+namespace gloved::neighbors {
+namespace {
+
+using format::Model;
+using format::Neighbors;
+using format::Row;
+using format::RowRange;
+using Clock = std::chrono::steady_clock;
+
+constexpr ProgressUnit kWords = {"words", 1};
+
+/// The steps' durations in seconds, for --times.
+struct Times {
+    double engine = 0;
+    double computing = 0;
+    double writing = 0;
+    double joining = 0;
+};
+
+/// Computes lists of neighbours with an engine, which it makes when the first list is needed.
+class Computer {
+  public:
+    Computer(const Model& model, const Settings& settings, const std::atomic<bool>& stop)
+        : model_(model), settings_(settings), stop_(stop) {}
+
+    /// The lists of the rows in `range`, shape (range.size(), k). `progress` counts them after
+    /// `done` others.
+    Result<std::vector<Row>> lists_of(RowRange range, std::size_t done, Progress& progress) {
+        if (Status made = make_engine(); !made) return made.error();
+        const auto begun = Clock::now();
+        const std::size_t k = settings_.k;
+        std::vector<Row> lists(range.size() * k, format::kNoRow);
+        const auto make = [&](std::size_t row, kernels::Query& query) {
+            return make_row_query(model_, row, k, query);
+        };
+        const auto take = [&](std::size_t row, std::span<const kernels::Hit> hits) -> Status {
+            Row* out = lists.data() + (row - range.first) * k;
+            for (const kernels::Hit& hit : hits) *out++ = hit.row;
+            progress.update(done + row + 1 - range.first);
+            return {};
+        };
+        Status asked = nearest_->ask(range.first, range.last, make, take, stop_);
+        if (!asked) return asked.error();
+        computing_s_ += seconds_since(begun);
+        return lists;
+    }
+
+    double engine_s() const { return engine_s_; }
+    double computing_s() const { return computing_s_; }
+    /// A line about the engine; empty if none was needed.
+    std::string description() const { return engine_ ? engine_->description() : std::string(); }
+
+  private:
+    Status make_engine() {
+        if (engine_) return {};
+        const auto begun = Clock::now();
+        auto made = kernels::make_engine(settings_.engine, model_, settings_.engine_options);
+        if (!made) return made.error();
+        engine_ = *std::move(made);
+        nearest_.emplace(*engine_);
+        engine_s_ = seconds_since(begun);
+        return {};
+    }
+
+    const Model& model_;
+    const Settings& settings_;
+    const std::atomic<bool>& stop_;
+    std::unique_ptr<kernels::Engine> engine_;
+    std::optional<NearestRows> nearest_;
+    double engine_s_ = 0;
+    double computing_s_ = 0;
+};
+
+std::string rate(std::size_t rows, double seconds) {
+    return fmt::format("{} words in {:.2f} s, {:.0f} a second", rows, seconds,
+                       static_cast<double>(rows) / std::max(seconds, 1e-9));
+}
+
+/// The parts among `numbers` that are not there. Says which are damaged: those are made again.
+Result<std::vector<std::size_t>> missing_parts(const Parts& parts,
+                                               const std::vector<std::size_t>& numbers,
+                                               const std::atomic<bool>& stop, const Say& say) {
+    std::vector<std::size_t> missing;
+    for (const std::size_t number : numbers) {
+        if (stop) return source::interrupted();
+        const auto part = parts.read(number);
+        if (!part && part.error().code == ErrorCode::io) return part.error();
+        if (!part) say(part.error().message + "; this part is computed again");
+        if (!part || !*part) missing.push_back(number);
+    }
+    return missing;
+}
+
+/// Computes those parts among `numbers` that are not there.
+Status compute_parts(const Model& model, const Settings& settings, const Parts& parts,
+                     const std::vector<std::size_t>& numbers, const std::atomic<bool>& stop,
+                     const Say& say, Times& times) {
+    const auto missing = missing_parts(parts, numbers, stop, say);
+    if (!missing) return missing.error();
+    if (missing->size() < numbers.size()) {
+        say(fmt::format("{}: {} of {} parts are there already", parts.path(),
+                        numbers.size() - missing->size(), numbers.size()));
+    }
+    std::size_t rows = 0;
+    for (const std::size_t number : *missing) rows += parts.range(number).size();
+    Computer computer(model, settings, stop);
+    std::size_t done = 0;
+    {
+        Progress progress("computing", rows, kWords);
+        for (const std::size_t number : *missing) {
+            const RowRange range = parts.range(number);
+            const auto lists = computer.lists_of(range, done, progress);
+            if (!lists) return lists.error();
+            done += range.size();
+            // A file that became shorter reads as zeros.
+            if (Status whole = model.verify_sizes(); !whole) return whole;
+            const auto begun = Clock::now();
+            if (Status written = parts.write(number, *lists, stop); !written) return written;
+            times.writing += seconds_since(begun);
+        }
+    }
+    times.engine += computer.engine_s();
+    times.computing += computer.computing_s();
+    if (rows != 0) say(fmt::format("{}; {}", rate(rows, times.computing), computer.description()));
+    return {};
+}
+
+/// Joins all parts and publishes the neighbors file.
+Status join(const Model& model, const Settings& settings, const Parts& parts,
+            const std::atomic<bool>& stop) {
+    auto staging = format::AddedFileStaging::create(settings.model_dir, format::kAddedNeighbors);
+    if (!staging) return staging.error();
+    auto file = staging->file();
+    if (!file) return file.error();
+    const format::NeighborsHeader header{
+        model.rows(),       static_cast<std::uint32_t>(model.dim()),
+        model.generation(), static_cast<std::uint32_t>(settings.k),
+        {0, model.rows()},  0};
+    auto writer = format::NeighborsWriter::create(
+        *std::move(file), staging->path() + "/" + format::kNewNeighborsFile, header);
+    if (!writer) return writer.error();
+    for (std::size_t number = 0; number < parts.count(); ++number) {
+        if (stop) return source::interrupted();
+        const auto part = parts.read(number);
+        if (!part) return part.error();
+        if (!*part) {
+            const RowRange rows = parts.range(number);
+            return error_with(ErrorCode::mismatch,
+                              "{}: this part, of rows {} to {}, is missing; compute it (--part) "
+                              "before --join",
+                              parts.path_of(number), rows.first, rows.last - 1);
+        }
+        if (Status appended = writer->append((*part)->lists()); !appended) return appended;
+    }
+    if (Status finished = writer->finish(); !finished) return finished;
+    if (stop) return source::interrupted();
+    return staging->publish();
+}
+
+Result<Neighbors> open_made(const Model& model) {
+    auto made = Neighbors::open(model);
+    if (!made) return made.error();
+    if (*made) return **std::move(made);
+    return error_with(ErrorCode::io, "{}/{}: was removed as soon as it was made", model.path(),
+                      format::kNeighborsFile);
+}
+
+std::vector<std::size_t> numbers_of(const Share& share, std::size_t count) {
+    std::vector<std::size_t> numbers;
+    for (std::size_t number = share.index - 1; number < count; number += share.count)
+        numbers.push_back(number);
+    return numbers;
+}
+
+void say_times(const Settings& settings, const Times& times, const Say& say) {
+    if (!settings.times) return;
+    say(fmt::format(
+        "engine {:.1f} ms, computing {:.1f} ms, writing parts {:.1f} ms, joining {:.1f} "
+        "ms",
+        times.engine * 1e3, times.computing * 1e3, times.writing * 1e3, times.joining * 1e3));
+}
+
+/// Joins the parts, removes them, and opens the file.
+Result<Neighbors> finish(const Model& model, const Settings& settings, const Parts& parts,
+                         const std::atomic<bool>& stop, const Say& say, Times& times) {
+    const auto begun = Clock::now();
+    if (Status joined = join(model, settings, parts, stop); !joined) return joined.error();
+    parts.remove();
+    times.joining = seconds_since(begun);
+    auto made = open_made(model);
+    if (!made) return made;
+    say(fmt::format("{}/{}: {} neighbours of {} words, {} bytes, generation {}", model.path(),
+                    format::kNeighborsFile, made->k(), model.rows(), made->header().file_bytes(),
+                    format::hex(model.generation())));
+    say_times(settings, times, say);
+    return made;
+}
+
+}  // namespace
+
+Result<Neighbors> make_neighbors(const Model& model, const Settings& settings,
+                                 const std::atomic<bool>& stop, const Say& say) {
+    auto there = Neighbors::open(model);
+    if (!there && there.error().code == ErrorCode::io) return there.error();
+    if (!there) say(there.error().message);
+    if (there && *there && (*there)->k() >= settings.k) return **std::move(there);
+    const auto parts = Parts::open(model, settings.k, settings.parts_dir, Access::alone);
+    if (!parts) return parts.error();
+    Times times;
+    Status computed =
+        compute_parts(model, settings, *parts, numbers_of({}, parts->count()), stop, say, times);
+    if (!computed) return computed.error();
+    return finish(model, settings, *parts, stop, say, times);
+}
+
+Status compute_share(const Model& model, const Settings& settings, const Share& share,
+                     const std::atomic<bool>& stop, const Say& say) {
+    const auto parts = Parts::open(model, settings.k, settings.parts_dir, Access::shared);
+    if (!parts) return parts.error();
+    Times times;
+    Status computed =
+        compute_parts(model, settings, *parts, numbers_of(share, parts->count()), stop, say, times);
+    if (computed) say_times(settings, times, say);
+    return computed;
+}
+
+Result<Neighbors> join_parts(const Model& model, const Settings& settings,
+                             const std::atomic<bool>& stop, const Say& say) {
+    const auto parts = Parts::open(model, settings.k, settings.parts_dir, Access::alone);
+    if (!parts) return parts.error();
+    Times times;
+    return finish(model, settings, *parts, stop, say, times);
+}
+
+}  // namespace gloved::neighbors

@@ -1,0 +1,58 @@
+// All of gloved-neighbors' work except its command line: the nearest rows of every row of a model,
+// computed in parts and joined, and what is made from them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/format/model.hpp"
+#include "common/format/neighbors.hpp"
+#include "common/result.hpp"
+#include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
+
+namespace gloved::neighbors {
+
+/// What all tasks share.
+struct Settings {
+    std::string model_dir;
+    std::size_t k = 10;
+    std::string parts_dir;                      ///< for the parts; empty: MODEL_DIR.neighbors-parts
+    std::optional<kernels::EngineKind> engine;  ///< nullopt: the first that can run
+    kernels::EngineOptions engine_options;
+    bool times = false;  ///< say how long each step took
+};
+
+/// Called with a message for people, on the calling thread.
+using Say = std::function<void(const std::string&)>;
+
+/// The neighbors file of the model, with at least settings.k neighbours of each row. Makes it if it
+/// is not there or has fewer: computes the parts that are not in the parts' directory, joins them,
+/// publishes the file, and removes the parts. Errors: those of Model::open and make_engine; io;
+/// conflict, if another process computes there, or for files that gloved did not make; interrupted,
+/// once `stop` is true. After an error the parts that are complete stay, and the next call goes on
+/// from there.
+Result<format::Neighbors> make_neighbors(const format::Model& model, const Settings& settings,
+                                         const std::atomic<bool>& stop, const Say& say);
+
+/// Part `index` of `count`, from 1: every count-th part, so that the parts of all indices together
+/// are all.
+struct Share {
+    std::size_t index = 1;
+    std::size_t count = 1;
+};
+
+/// Computes the parts of a share that are not in the parts' directory. Errors as make_neighbors.
+Status compute_share(const format::Model& model, const Settings& settings, const Share& share,
+                     const std::atomic<bool>& stop, const Say& say);
+
+/// Joins the parts in the parts' directory, publishes the file, and removes the parts. Error: io;
+/// damaged or mismatch, for a part that is missing or wrong, which the message names with the rows
+/// that it should have; interrupted. After an error all parts stay.
+Result<format::Neighbors> join_parts(const format::Model& model, const Settings& settings,
+                                     const std::atomic<bool>& stop, const Say& say);
+
+}  // namespace gloved::neighbors

@@ -1,0 +1,69 @@
+// The parts of a neighbors file while it is computed: files that appear whole, in a directory of
+// their own, so that many processes can make them and a killed one can go on.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "common/files.hpp"
+#include "common/format/model.hpp"
+#include "common/format/neighbors.hpp"
+#include "common/result.hpp"
+
+namespace gloved::neighbors {
+
+/// Rows of a part, but for the last one. A GPU computes them in tens of milliseconds, two cores in
+/// a minute or two.
+inline constexpr std::size_t kPartRows = 16384;
+
+/// Who else may work in the directory at the same time.
+enum class Access {
+    shared,  ///< others that compute parts
+    alone
+};
+
+/// The parts' directory of a model and one k. The parts of another model or k are other files, and
+/// stay. Not safe for concurrent use; several processes may use one directory.
+class Parts {
+  public:
+    /// Creates the directory unless it is there, and locks it (flock). `directory` is
+    /// MODEL.neighbors-parts if empty. The model must outlive the Parts. Errors: io; conflict, if
+    /// another process has locked it.
+    static Result<Parts> open(const format::Model& model, std::size_t k,
+                              const std::string& directory, Access access);
+
+    const std::string& path() const { return path_; }
+    std::size_t count() const { return (model_->rows() + kPartRows - 1) / kPartRows; }
+    /// The rows of part `number`, from 0.
+    format::RowRange range(std::size_t number) const;
+    std::string path_of(std::size_t number) const;
+
+    /// Opens a part and checks all of it; nothing if there is no such file. Errors: io, damaged,
+    /// mismatch, unsupported.
+    Result<std::optional<format::Neighbors>> read(std::size_t number) const;
+    /// Writes a part, durably: it appears whole, and replaces a damaged one. `lists` has k numbers
+    /// for each row of its range. Errors: io; conflict, for a file that gloved did not make;
+    /// interrupted, once `stop` is true.
+    Status write(std::size_t number, std::span<const format::Row> lists,
+                 const std::atomic<bool>& stop) const;
+    /// Removes all parts, and what killed processes left of them. Removes the directory too if it
+    /// has the default name and is empty. What cannot be removed stays; it is harmless.
+    void remove() const;
+
+  private:
+    Parts(const format::Model& model, std::size_t k) : model_(&model), k_(k) {}
+    std::string name_of(std::size_t number) const;
+    /// Whether the file begins as a neighbors file, or is empty.
+    Result<bool> is_ours(const std::string& name) const;
+
+    const format::Model* model_;
+    std::size_t k_;
+    std::string path_;
+    bool has_default_name_ = false;
+    UniqueFd directory_;
+};
+
+}  // namespace gloved::neighbors
