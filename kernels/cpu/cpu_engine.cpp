@@ -44,6 +44,12 @@ constexpr std::size_t kTileBytes = std::size_t{64} * 1024;
 /// Tiles that a thread claims at a time.
 constexpr std::size_t kTilesPerClaim = 8;
 
+/// Plane passes with as many queries for every thread divide the queries between the threads, not
+/// the rows.
+constexpr std::size_t kMinShare = 16;
+/// Queries of such a pass for each thread, at most.
+constexpr std::size_t kMaxShare = 128;
+
 /// Maximum k for a plane pass. Beyond, the k-th score is so low that the plane leaves many
 /// survivors, and reading them here and there is slower than reading all vectors in order
 /// (docs/performance-history.md).
@@ -101,6 +107,7 @@ class CpuEngine final : public Engine {
               std::clamp<std::size_t>(kTileBytes / (model.dim() * sizeof(float)) / 12, 1, 40) *
               12) {
         if (!options.planes) return;
+        for (unsigned thread = 0; thread < pool_.size(); ++thread) alone_.emplace_back(1U);
         const auto begin = std::chrono::steady_clock::now();
         plane_.emplace(model, kernels, pool_);
         if (!options.log) return;
@@ -145,6 +152,7 @@ class CpuEngine final : public Engine {
     const format::Model& model_;
     const ScanKernels& kernels_;
     ThreadPool pool_;
+    std::deque<ThreadPool> alone_;  // one for each thread of pool_, which is the only one in it
     std::optional<PlanePass> plane_;
     const double bound_;
     const std::size_t tile_rows_;
@@ -185,18 +193,20 @@ Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries) {
     // Queries with a plane pass are batched apart from those without.
     struct Batch {
         bool by_plane;
+        std::size_t max_vectors;
         std::vector<std::size_t> queries{};
         std::size_t vectors = 0;
     };
-    Batch plane{true};
-    Batch vectors{false};
+    Batch plane{true, std::max(kMaxVectorsPerPass, pool_.size() * kMaxShare)};
+    Batch vectors{false, kMaxVectorsPerPass};
     const auto run_over = [&](RowRange range, bool by_plane, std::span<const std::size_t> which) {
         by_plane ? run_plane(queries, which, range, answers)
                  : run_pass(queries, which, range, answers);
     };
     const auto flush = [&](Batch& batch) {
         if (!batch.queries.empty()) run_over({0, model_.rows()}, batch.by_plane, batch.queries);
-        batch = {batch.by_plane};
+        batch.queries.clear();
+        batch.vectors = 0;
     };
     for (std::size_t i = 0; i < queries.size(); ++i) {
         const bool by_plane = plane_ && suits_plane(queries[i]);
@@ -206,7 +216,7 @@ Result<std::vector<Answer>> CpuEngine::run(std::span<const Query> queries) {
             continue;
         }
         Batch& batch = by_plane ? plane : vectors;
-        if (batch.vectors + vectors_of(queries[i]) > kMaxVectorsPerPass) flush(batch);
+        if (batch.vectors + vectors_of(queries[i]) > batch.max_vectors) flush(batch);
         batch.queries.push_back(i);
         batch.vectors += vectors_of(queries[i]);
     }
@@ -223,7 +233,15 @@ void CpuEngine::run_plane(std::span<const Query> queries, std::span<const std::s
         asked.push_back(&queries[i]);
         answered.push_back(&answers[i]);
     }
-    plane_->run(asked, range, answered);
+    const std::size_t threads = pool_.size();
+    if (asked.size() < threads * kMinShare) return plane_->run(asked, range, answered, pool_);
+    // Each thread raises its own thresholds, so that fewer rows survive, and takes no lock.
+    pool_.run([&](unsigned thread) {
+        const std::size_t first = asked.size() * thread / threads;
+        const std::size_t count = asked.size() * (thread + 1) / threads - first;
+        plane_->run(std::span(asked).subspan(first, count), range,
+                    std::span(answered).subspan(first, count), alone_[thread]);
+    });
 }
 
 void CpuEngine::run_pass(std::span<const Query> queries, std::span<const std::size_t> which,

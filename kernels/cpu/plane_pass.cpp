@@ -149,13 +149,12 @@ PlanePass::PlanePass(const format::Model& model, const ScanKernels& kernels, Thr
     : model_(model),
       kernels_(kernels),
       plane_kernel_(plane_kernel_for(kernels.name)),
-      pool_(pool),
       plane_(model, pool),
       bound_(score_error_bound(model.dim())),
       tile_groups_(std::max<std::size_t>(1, kTileBytes / plane_.shape().group_bytes())) {}
 
 void PlanePass::run(std::span<const Query* const> queries, RowRange range,
-                    std::span<Answer* const> answers) {
+                    std::span<Answer* const> answers, ThreadPool& pool) const {
     BatchQueries batch_queries;
     for (const Query* query : queries) batch_queries.emplace_back(*query, model_.dim());
     const std::size_t width = plane_kernel_.width;
@@ -167,7 +166,7 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
         blocks.emplace_back(block_queries);
         block_queries.clear();
     }
-    std::vector<Worker> workers(pool_.size());
+    std::vector<Worker> workers(pool.size());
     for (Worker& worker : workers) {
         for (const BatchQuery& batch_query : batch_queries)
             worker.progress.emplace_back(batch_query.query().k);
@@ -191,9 +190,9 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
     if (range.size() <= grain) {
         work(0);
     } else {
-        pool_.run(work);
+        pool.run(work);
     }
-    read_deferred(batch_queries, workers);
+    read_deferred(batch_queries, workers, pool);
 
     const planes::PlaneShape& shape = plane_.shape();
     const std::size_t groups = range.size() == 0 ? 0
@@ -209,7 +208,7 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
         }
         CandidateList::prune(candidates, batch_query.query().k, batch_query.threshold);
         answer.certificate.rescored = candidates.size();
-        answer.hits = best_hits(candidates, batch_query.query(), pool_,
+        answer.hits = best_hits(candidates, batch_query.query(), pool,
                                 [&](Row row) { return canonical(batch_query.vector(), row); });
         answer.certificate.scanned = range.size();
         answer.certificate.read_bytes = groups * shape.group_bytes() +
@@ -348,13 +347,14 @@ void PlanePass::offer(BatchQuery& batch_query, QueryProgress& progress,
 
 /// Reads the deferred rows that still reach the threshold: per query the k with the best estimates,
 /// then the others in memory order.
-void PlanePass::read_deferred(BatchQueries& batch_queries, std::vector<Worker>& workers) {
+void PlanePass::read_deferred(BatchQueries& batch_queries, std::vector<Worker>& workers,
+                              ThreadPool& pool) const {
     struct Remaining {
         std::vector<PassedRow> best;
         std::vector<PassedRow> others;
     };
     std::vector<Remaining> remaining(batch_queries.size());
-    pool_.for_ranges(batch_queries.size(), 1, [&](std::size_t q, std::size_t) {
+    pool.for_ranges(batch_queries.size(), 1, [&](std::size_t q, std::size_t) {
         const BatchQuery& batch_query = batch_queries[q];
         const planes::PlaneCutoff cutoff = batch_query.cutoff(batch_query.threshold.get());
         std::vector<double> estimates;
@@ -397,10 +397,10 @@ void PlanePass::read_deferred(BatchQueries& batch_queries, std::vector<Worker>& 
             }
         };
         // For a few pieces, waking the other threads costs more than it saves.
-        if (pieces.size() < pool_.size()) {
+        if (pieces.size() < pool.size()) {
             work(0);
         } else {
-            pool_.run(work);
+            pool.run(work);
         }
     }
 }

@@ -26,18 +26,19 @@ namespace gloved::kernels::cpu {
 /// cutoffs first. This order affects speed alone.
 class PlanePass {
   public:
-    /// Uses the model's stored plane or builds one. `kernels` are the loops for reading vectors.
-    /// All arguments must outlive the PlanePass. Throws std::bad_alloc.
+    /// Uses the model's stored plane or builds one on the threads of `pool`. `kernels` are the loops
+    /// for reading vectors. Model and kernels must outlive the PlanePass. Throws std::bad_alloc.
     PlanePass(const format::Model& model, const ScanKernels& kernels, ThreadPool& pool);
 
     const planes::Plane& plane() const { return plane_; }
     /// The name of the plane loops' instruction set, for the log.
     std::string_view kernel_name() const { return plane_kernel_.name; }
 
-    /// Answers queries[i] over the rows of `range` and stores the answer in answers[i]. Each query
-    /// is a Cosine; its own filter.rows is ignored. Throws std::bad_alloc. One thread at a time.
+    /// Answers queries[i] over the rows of `range` and stores the answer in answers[i], on the
+    /// threads of `pool`. Each query is a Cosine; its own filter.rows is ignored. Throws
+    /// std::bad_alloc. Several calls with different pools may run at the same time.
     void run(std::span<const Query* const> queries, RowRange range,
-             std::span<Answer* const> answers);
+             std::span<Answer* const> answers, ThreadPool& pool) const;
 
   private:
     class BatchQuery;
@@ -55,13 +56,13 @@ class PlanePass {
                       std::span<const PassedRow> rows) const;
     void score_uncovered(BatchQueries& batch_queries, Worker& worker, RowRange range) const;
     void offer(BatchQuery& batch_query, QueryProgress& progress, const Candidate& candidate) const;
-    void read_deferred(BatchQueries& batch_queries, std::vector<Worker>& workers);
+    void read_deferred(BatchQueries& batch_queries, std::vector<Worker>& workers,
+                       ThreadPool& pool) const;
     double canonical(const QueryVector& vector, std::size_t row) const;
 
     const format::Model& model_;
     const ScanKernels& kernels_;
     const PlaneKernel& plane_kernel_;
-    ThreadPool& pool_;
     const planes::Plane plane_;
     const double bound_;
     const std::size_t tile_groups_;

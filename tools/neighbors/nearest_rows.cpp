@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/query_vector.hpp"
+#include "kernels/thread_pool.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::neighbors {
@@ -11,14 +12,18 @@ namespace {
 
 /// A GPU takes larger batches than clients ask: the more, the less a batch's fixed costs weigh.
 constexpr std::size_t kCudaBatch = 8192;
-/// The cpu engine's own maximum. With more, a signal would wait for seconds.
-constexpr std::size_t kCpuBatch = 256;
+/// For each thread of the cpu engine. With more, a signal would wait for seconds.
+constexpr std::size_t kCpuBatch = 128;
+
+std::size_t batch_queries(kernels::EngineKind kind, unsigned threads) {
+    if (kind == kernels::EngineKind::cuda) return kCudaBatch;
+    return kCpuBatch * (threads == 0 ? kernels::usable_processors() : threads);
+}
 
 }  // namespace
 
-NearestRows::NearestRows(kernels::Engine& engine)
-    : engine_(engine),
-      batch_queries_(engine.kind() == kernels::EngineKind::cuda ? kCudaBatch : kCpuBatch) {}
+NearestRows::NearestRows(kernels::Engine& engine, unsigned threads)
+    : engine_(engine), batch_queries_(batch_queries(engine.kind(), threads)) {}
 
 Status NearestRows::prepare(Batch& batch, std::size_t first, std::size_t last,
                             const MakeQuery& make) const {

@@ -23,8 +23,8 @@ using TakeHits = std::function<Status(std::size_t number, std::span<const kernel
 /// safe for concurrent use.
 class NearestRows {
   public:
-    /// The engine must outlive it.
-    explicit NearestRows(kernels::Engine& engine);
+    /// The engine, made with that many threads (0: one per processor), must outlive it.
+    NearestRows(kernels::Engine& engine, unsigned threads);
 
     /// Asks the queries `first` to `last` − 1. Errors: those of the functions; device; interrupted,
     /// once `stop` is true, with a delay of one batch.

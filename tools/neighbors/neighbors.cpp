@@ -76,7 +76,7 @@ class Computer {
         auto made = kernels::make_engine(settings_.engine, model_, settings_.engine_options);
         if (!made) return made.error();
         engine_ = *std::move(made);
-        nearest_.emplace(*engine_);
+        nearest_.emplace(*engine_, settings_.engine_options.threads);
         engine_s_ = seconds_since(begun);
         return {};
     }
