@@ -26,8 +26,9 @@ namespace gloved::kernels::cpu {
 /// cutoffs first. This order affects speed alone.
 class PlanePass {
   public:
-    /// Uses the model's stored plane or builds one on the threads of `pool`. `kernels` are the loops
-    /// for reading vectors. Model and kernels must outlive the PlanePass. Throws std::bad_alloc.
+    /// Uses the model's stored plane or builds one on the threads of `pool`. `kernels` are the
+    /// loops for reading vectors. Model and kernels must outlive the PlanePass. Throws
+    /// std::bad_alloc.
     PlanePass(const format::Model& model, const ScanKernels& kernels, ThreadPool& pool);
 
     const planes::Plane& plane() const { return plane_; }
