@@ -16,6 +16,7 @@ is_empty() {
 
 values_magic=8e474c560d0a1a0a
 planes_magic=8e474c500d0a1a0a
+neighbors_magic=8e474c4e0d0a1a0a
 report_beginning=7b0a202022746f6f6c223a2022676c6f7665642d # {, a line feed,   "tool": "gloved-
 
 # remove_own_files: removes gloved's files from the working directory. It removes `values` last,
@@ -38,6 +39,9 @@ remove_own_files() {
     fi
     for file in ./planes ./planes.new; do
         if begins_with "$file" "$planes_magic" || is_empty "$file"; then rm -f "$file"; fi
+    done
+    for file in ./neighbors ./neighbors.new; do
+        if begins_with "$file" "$neighbors_magic" || is_empty "$file"; then rm -f "$file"; fi
     done
     if begins_with ./report.json "$report_beginning" || is_empty ./report.json; then
         rm -f ./report.json

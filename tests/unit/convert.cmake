@@ -11,6 +11,7 @@ gloved_add_test(format_unit_test ONE_THREAD
   LABELS unit
   SOURCES
     ${CMAKE_CURRENT_LIST_DIR}/format_golden_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/format_neighbors_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/format_publish_test.cpp
   LIBRARIES gloved_common
-  NEEDS gloved-convert)
+  NEEDS gloved-convert gloved-neighbors)

@@ -2,6 +2,7 @@
 // write.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "common/format/model.hpp"
+#include "common/format/neighbors.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -73,7 +75,7 @@ TEST(Golden, WriterWritesTheBytesOfThePage) {
     EXPECT_TRUE(read_file(dir / "m/planes") == undump(block("golden-planes")));
 }
 
-TEST(Golden, ConvertWritesTheBytesOfThePage) {
+TEST(Golden, ProgramsWriteTheBytesOfThePage) {
     const TempDir dir;
     const Finished finished =
         run({program("gloved-convert"), "-", dir / "m"}, block("golden-source"));
@@ -81,12 +83,15 @@ TEST(Golden, ConvertWritesTheBytesOfThePage) {
     EXPECT_TRUE(read_file(dir / "m/keys") == undump(block("golden-keys")));
     EXPECT_TRUE(read_file(dir / "m/values") == undump(block("golden-values")));
     EXPECT_TRUE(read_file(dir / "m/planes") == undump(block("golden-planes")));
+    const Finished found = run({program("gloved-neighbors"), "--k", "3", dir / "m"});
+    ASSERT_EQ(found.exit_code, 0) << found.err;
+    EXPECT_TRUE(read_file(dir / "m/neighbors") == undump(block("golden-neighbors")));
 }
 
 TEST(Golden, ReaderReadsTheBytesOfThePage) {
     const TempDir dir;
     make_model(dir / "m", {{"other", {1.0F}}});
-    for (const std::string file : {"keys", "values", "planes"}) {
+    for (const std::string file : {"keys", "values", "planes", "neighbors"}) {
         std::remove((dir / ("m/" + file)).c_str());
         write_file(dir / ("m/" + file), undump(block("golden-" + file)));
     }
@@ -105,6 +110,11 @@ TEST(Golden, ReaderReadsTheBytesOfThePage) {
     ASSERT_EQ(model->planes()->size(), 128U);
     EXPECT_EQ(model->planes()->data()[4 * 2], std::byte{0x0B});  // row 2, component 0: the level 7
     EXPECT_EQ(model->planes()->data()[4], std::byte{0x0E});
+    const auto neighbors = format::Neighbors::open(*model);
+    ASSERT_TRUE(neighbors) << neighbors.error().message;
+    ASSERT_TRUE(*neighbors);
+    EXPECT_TRUE((*neighbors)->verify());
+    EXPECT_TRUE(std::ranges::equal((*neighbors)->of(0), std::vector<format::Row>{2, 1}));
 }
 
 }  // namespace

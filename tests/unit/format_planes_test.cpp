@@ -204,40 +204,6 @@ TEST_F(PlanesFile, ThatIsCutShortWhileItIsMappedIsTold) {
               std::string::npos);
 }
 
-TEST_F(PlanesFile, OneProcessAtATimeMakesANewOne) {
-    auto first = format::AddedFileStaging::create(model_ + "/", format::kAddedPlanes);
-    ASSERT_TRUE(first);
-    const auto second = format::AddedFileStaging::create(model_, format::kAddedPlanes);
-    ASSERT_FALSE(second);
-    EXPECT_EQ(second.error().code, ErrorCode::conflict);
-}
-
-TEST_F(PlanesFile, WhatADeadProcessLeftIsRemovedAndNobodyReadsIt) {
-    const std::string half = planes_.substr(0, 100);
-    write_file(model_ + "/planes.new", half);
-    EXPECT_TRUE(format::Model::open(model_));
-    { ASSERT_TRUE(format::AddedFileStaging::create(model_, format::kAddedPlanes)); }
-    EXPECT_FALSE(fs::exists(model_ + "/planes.new"));
-    // A conversion to the same name takes it for its own too.
-    write_file(model_ + "/planes.new", half);
-    make_model(model_, random_entries(10, 3, 2));
-    EXPECT_FALSE(fs::exists(model_ + "/planes.new"));
-    EXPECT_FALSE(fs::exists(model_ + "/planes"));
-    EXPECT_TRUE(format::Model::open(model_));
-}
-
-TEST_F(PlanesFile, ANewOneIsNotPutIntoAModelThatWasReplacedMeanwhile) {
-    auto staging = format::AddedFileStaging::create(model_, format::kAddedPlanes);
-    ASSERT_TRUE(staging);
-    fs::rename(model_, dir_ / "aside");
-    make_model(model_, random_entries(10, 3, 2));
-    const auto published = staging->publish();
-    ASSERT_FALSE(published);
-    EXPECT_EQ(published.error().code, ErrorCode::conflict);
-    EXPECT_FALSE(fs::exists(model_ + "/planes"));
-    EXPECT_TRUE(read_file(dir_ / "aside/planes") == planes_);
-}
-
 // Rows and dims at which groups and steps end, or do not; and rows whose norms the bounds leave
 // out, which are all zeros.
 TEST(PlanesGroups, HoldEveryRowWhereTheFormatSays) {
