@@ -74,6 +74,8 @@ cli::Options describe_options() {
          "directory of the parts")                                                      //
         ("join", "join the parts that --part computed, store the result, remove them")  //
         ("times", "print on stderr how long computing, writing and joining take");
+    // For tests, whose models are smaller than a part.
+    options.hidden.add_options()("part-rows", cli::value("N"));
     options.operands = {"model-dir"};
     return options;
 }
@@ -104,6 +106,7 @@ CommandSettings read_settings(const cli::CommandLine& line) {
     if (!engine) throw WrongUsage("--engine: " + engine.error().message);
     settings.engine = *engine;
     settings.parts_dir = line.nonempty("parts", "a directory");
+    settings.part_rows = line.count("part-rows", 1, neighbors::kPartRows, neighbors::kPartRows);
     settings.times = line.given("times");
     settings.engine_options.threads =
         static_cast<unsigned>(line.count("threads", 1, kMaxThreads, 0));

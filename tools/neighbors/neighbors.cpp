@@ -222,8 +222,13 @@ Result<Neighbors> make_neighbors(const Model& model, const Settings& settings,
     auto there = Neighbors::open(model);
     if (!there && there.error().code == ErrorCode::io) return there.error();
     if (!there) say(there.error().message);
-    if (there && *there && (*there)->k() >= settings.k) return **std::move(there);
-    const auto parts = Parts::open(model, settings.k, settings.parts_dir, Access::alone);
+    if (there && *there && (*there)->k() >= settings.k) {
+        say(fmt::format("{}/{}: {} neighbours of {} words are there already", model.path(),
+                        format::kNeighborsFile, (*there)->k(), model.rows()));
+        return **std::move(there);
+    }
+    const auto parts =
+        Parts::open(model, settings.k, settings.part_rows, settings.parts_dir, Access::alone);
     if (!parts) return parts.error();
     Times times;
     Status computed =
@@ -234,7 +239,8 @@ Result<Neighbors> make_neighbors(const Model& model, const Settings& settings,
 
 Status compute_share(const Model& model, const Settings& settings, const Share& share,
                      const std::atomic<bool>& stop, const Say& say) {
-    const auto parts = Parts::open(model, settings.k, settings.parts_dir, Access::shared);
+    const auto parts =
+        Parts::open(model, settings.k, settings.part_rows, settings.parts_dir, Access::shared);
     if (!parts) return parts.error();
     Times times;
     Status computed =
@@ -245,7 +251,8 @@ Status compute_share(const Model& model, const Settings& settings, const Share& 
 
 Result<Neighbors> join_parts(const Model& model, const Settings& settings,
                              const std::atomic<bool>& stop, const Say& say) {
-    const auto parts = Parts::open(model, settings.k, settings.parts_dir, Access::alone);
+    const auto parts =
+        Parts::open(model, settings.k, settings.part_rows, settings.parts_dir, Access::alone);
     if (!parts) return parts.error();
     Times times;
     return finish(model, settings, *parts, stop, say, times);

@@ -13,6 +13,7 @@
 #include "common/result.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/engine_options.hpp"
+#include "tools/neighbors/parts.hpp"
 
 namespace gloved::neighbors {
 
@@ -20,7 +21,8 @@ namespace gloved::neighbors {
 struct Settings {
     std::string model_dir;
     std::size_t k = 10;
-    std::string parts_dir;                      ///< for the parts; empty: MODEL_DIR.neighbors-parts
+    std::string parts_dir;  ///< for the parts; empty: MODEL_DIR.neighbors-parts
+    std::size_t part_rows = kPartRows;
     std::optional<kernels::EngineKind> engine;  ///< nullopt: the first that can run
     kernels::EngineOptions engine_options;
     bool times = false;  ///< say how long each step took

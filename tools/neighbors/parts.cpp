@@ -30,9 +30,9 @@ std::string common_name(const format::Model& model, std::size_t k) {
 
 }  // namespace
 
-Result<Parts> Parts::open(const format::Model& model, std::size_t k, const std::string& directory,
-                          Access access) {
-    Parts parts(model, k);
+Result<Parts> Parts::open(const format::Model& model, std::size_t k, std::size_t part_rows,
+                          const std::string& directory, Access access) {
+    Parts parts(model, k, part_rows);
     parts.has_default_name_ = directory.empty();
     parts.path_ = directory.empty() ? model.path() : directory;
     while (parts.path_.size() > 1 && parts.path_.back() == '/') parts.path_.pop_back();
@@ -62,7 +62,7 @@ Result<Parts> Parts::open(const format::Model& model, std::size_t k, const std::
 }
 
 RowRange Parts::range(std::size_t number) const {
-    return {number * kPartRows, std::min((number + 1) * kPartRows, model_->rows())};
+    return {number * part_rows_, std::min((number + 1) * part_rows_, model_->rows())};
 }
 
 std::string Parts::name_of(std::size_t number) const {

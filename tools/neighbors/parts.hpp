@@ -15,8 +15,8 @@
 
 namespace gloved::neighbors {
 
-/// Rows of a part, but for the last one. A GPU computes them in tens of milliseconds, two cores in
-/// a minute or two.
+/// Rows of a part, but for the last one and for tests. A GPU computes them in tens of milliseconds,
+/// two cores in a minute or two.
 inline constexpr std::size_t kPartRows = 16384;
 
 /// Who else may work in the directory at the same time.
@@ -29,14 +29,14 @@ enum class Access {
 /// stay. Not safe for concurrent use; several processes may use one directory.
 class Parts {
   public:
-    /// Creates the directory unless it is there, and locks it (flock). `directory` is
-    /// MODEL.neighbors-parts if empty. The model must outlive the Parts. Errors: io; conflict, if
-    /// another process has locked it.
-    static Result<Parts> open(const format::Model& model, std::size_t k,
+    /// Parts of `part_rows` rows. Creates the directory unless it is there, and locks it (flock).
+    /// `directory` is MODEL.neighbors-parts if empty. The model must outlive the Parts. Errors: io;
+    /// conflict, if another process has locked it.
+    static Result<Parts> open(const format::Model& model, std::size_t k, std::size_t part_rows,
                               const std::string& directory, Access access);
 
     const std::string& path() const { return path_; }
-    std::size_t count() const { return (model_->rows() + kPartRows - 1) / kPartRows; }
+    std::size_t count() const { return (model_->rows() + part_rows_ - 1) / part_rows_; }
     /// The rows of part `number`, from 0.
     format::RowRange range(std::size_t number) const;
     std::string path_of(std::size_t number) const;
@@ -54,13 +54,15 @@ class Parts {
     void remove() const;
 
   private:
-    Parts(const format::Model& model, std::size_t k) : model_(&model), k_(k) {}
+    Parts(const format::Model& model, std::size_t k, std::size_t part_rows)
+        : model_(&model), k_(k), part_rows_(part_rows) {}
     std::string name_of(std::size_t number) const;
     /// Whether the file begins as a neighbors file, or is empty.
     Result<bool> is_ours(const std::string& name) const;
 
     const format::Model* model_;
     std::size_t k_;
+    std::size_t part_rows_;
     std::string path_;
     bool has_default_name_ = false;
     UniqueFd directory_;

@@ -1,0 +1,6 @@
+# gloved-neighbors, run as a user would.
+gloved_add_test(neighbors_integration_test
+  LABELS integration
+  SOURCES ${CMAKE_CURRENT_LIST_DIR}/neighbors_test.cpp
+  LIBRARIES gloved_oracle gloved_common
+  NEEDS gloved-neighbors)

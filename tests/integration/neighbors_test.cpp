@@ -1,0 +1,303 @@
+// gloved-neighbors, run as a user would: parts, kills, damage, and the answers themselves.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/files.hpp"
+#include "common/format/model.hpp"
+#include "common/format/neighbors.hpp"
+#include "tests/support/oracle.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/small_model.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace gloved::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using format::Row;
+
+constexpr std::size_t kPartRows = 512;
+constexpr std::size_t kRows = 2 * kPartRows + 100;
+constexpr std::size_t kDim = 20;
+
+/// A model of three parts, and its neighbors file by a run that nothing disturbed.
+class NeighborsProgram : public testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        shared_ = new TempDir;
+        auto entries = random_entries(kRows, kDim, 1);
+        entries[7].second.assign(kDim, 0.0F);
+        entries[9].second = entries[8].second;
+        make_model(*shared_ / "m", entries);
+        const Finished whole = run(command({}, *shared_ / "m"));
+        ASSERT_EQ(whole.exit_code, 0) << whole.err;
+        wanted_ = new std::string(read_file(*shared_ / "m/neighbors"));
+    }
+    static void TearDownTestSuite() {
+        delete wanted_;
+        delete shared_;
+    }
+
+    NeighborsProgram() {
+        fs::copy(*shared_ / "m", model_);
+        fs::remove(model_ + "/neighbors");
+    }
+
+    static std::vector<std::string> command(std::vector<std::string> options,
+                                            const std::string& model) {
+        options.insert(options.begin(),
+                       {program("gloved-neighbors"), "--part-rows", std::to_string(kPartRows)});
+        options.push_back(model);
+        return options;
+    }
+    Finished find(const std::vector<std::string>& options = {}) const {
+        return run(command(options, model_));
+    }
+    void expect_made(const Finished& finished) const {
+        EXPECT_EQ(finished.exit_code, 0) << finished.err;
+        EXPECT_TRUE(read_file(model_ + "/neighbors") == *wanted_);
+        EXPECT_FALSE(fs::exists(parts_));
+    }
+    /// Computes the second and third part.
+    void make_later_parts() const {
+        for (const char* share : {"2/3", "3/3"}) {
+            const Finished finished = find({"--part", share});
+            ASSERT_EQ(finished.exit_code, 0) << finished.err;
+        }
+    }
+    std::string part(std::size_t number) const {
+        const auto model = format::Model::open(model_);
+        const std::size_t first = number * kPartRows;
+        return fmt::format("{}/neighbors-{}-k10-{}-{}", parts_, format::hex(model->generation()),
+                           first, std::min(first + kPartRows, kRows));
+    }
+
+    static TempDir* shared_;
+    static std::string* wanted_;
+    const TempDir dir_;
+    const std::string model_ = dir_ / "m";
+    const std::string parts_ = dir_ / "m.neighbors-parts";
+};
+
+TempDir* NeighborsProgram::shared_ = nullptr;
+std::string* NeighborsProgram::wanted_ = nullptr;
+
+TEST_F(NeighborsProgram, FindsWhatAPlainSearchFinds) {
+    fs::copy(*shared_ / "m/neighbors", model_ + "/neighbors");
+    const auto model = format::Model::open(model_);
+    ASSERT_TRUE(model);
+    const auto opened = format::Neighbors::open(*model);
+    ASSERT_TRUE(opened && *opened);
+    ASSERT_TRUE((*opened)->verify());
+    std::mt19937_64 random(1);
+    std::vector<std::size_t> rows = {*model->find("w7"), *model->find("w8"), *model->find("w9"), 0,
+                                     kRows - 1,          kPartRows};
+    while (rows.size() < 30) rows.push_back(random() % kRows);
+    for (const std::size_t row : rows) {
+        std::vector<Row> wanted;
+        const auto vector = model->vector(row);
+        if (std::ranges::any_of(vector, [](float value) { return value != 0; })) {
+            const auto scores = oracle_scores(*model, vector);
+            const auto hits =
+                oracle_top(scores, 10, [&](std::uint32_t other, double) { return other != row; });
+            for (const auto& hit : hits) wanted.push_back(hit.row);
+        }
+        EXPECT_TRUE(std::ranges::equal((*opened)->of(row), wanted)) << row;
+    }
+}
+
+TEST_F(NeighborsProgram, SharesGiveTheSameBytes) {
+    make_later_parts();
+    EXPECT_FALSE(fs::exists(model_ + "/neighbors"));
+    const Finished early = find({"--join"});
+    EXPECT_EQ(early.exit_code, 1);
+    EXPECT_EQ(early.err, fmt::format("gloved-neighbors: {}: this part, of rows 0 to 511, is "
+                                     "missing; compute it (--part) before --join\n",
+                                     part(0)));
+    ASSERT_EQ(find({"--part", "1/3", "--threads", "1"}).exit_code, 0);
+    expect_made(find({"--join"}));
+}
+
+TEST_F(NeighborsProgram, ARunGoesOnFromPartsThatAreThere) {
+    make_later_parts();
+    const auto made = fs::last_write_time(part(1));
+    const Finished finished = find();
+    EXPECT_NE(finished.err.find("2 of 3 parts are there already"), std::string::npos)
+        << finished.err;
+    EXPECT_NE(finished.err.find("512 words in"), std::string::npos) << finished.err;
+    EXPECT_LT(made, fs::last_write_time(model_ + "/neighbors"));
+    expect_made(finished);
+}
+
+TEST_F(NeighborsProgram, ANewRunAfterAKillGivesTheSameBytes) {
+    std::mt19937_64 random(std::random_device{}());
+    const char* const asked = std::getenv("GLOVED_KILL_ROUNDS");
+    const int rounds = asked == nullptr ? 20 : std::atoi(asked);
+    auto longest = std::chrono::microseconds(1);
+    for (int round = 0; round <= rounds; ++round) {
+        const auto begun = std::chrono::steady_clock::now();
+        if (round != 0) {
+            Background killed(command({}, model_));
+            std::this_thread::sleep_for(longest * static_cast<int>(random() % 1000) / 1000);
+            killed.signal(SIGKILL);
+            killed.wait();
+        }
+        expect_made(find());
+        if (round == 0) {
+            longest = std::chrono::duration_cast<std::chrono::microseconds>(
+                std::chrono::steady_clock::now() - begun);
+        }
+        EXPECT_FALSE(fs::exists(model_ + "/neighbors.new"));
+        fs::remove(model_ + "/neighbors");
+    }
+}
+
+TEST_F(NeighborsProgram, ASignalKeepsFinishedParts) {
+    Background stopped(command({"--threads", "1"}, model_));
+    while (!fs::exists(part(0)) && stopped.running())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    stopped.signal(SIGTERM);
+    const Finished finished = stopped.wait();
+    if (finished.exit_code == 0) GTEST_SKIP() << "skipped: the run ended before the signal came";
+    EXPECT_EQ(finished.exit_code, 1);
+    EXPECT_TRUE(fs::exists(part(0)));
+    expect_made(find());
+}
+
+TEST_F(NeighborsProgram, ADamagedPartIsComputedAgainAndNeverJoined) {
+    ASSERT_EQ(find({"--part", "1/1"}).exit_code, 0);
+    const std::string sound = read_file(part(1));
+    std::string flipped = sound;
+    flipped[format::kHeaderBytes + 12345] ^= 1;
+    for (const std::string& damaged : {flipped, sound.substr(0, 4100), std::string()}) {
+        fs::remove(part(1));
+        write_file(part(1), damaged);
+        const Finished joined = find({"--join"});
+        EXPECT_EQ(joined.exit_code, 1);
+        EXPECT_NE(joined.err.find(part(1) + ": "), std::string::npos) << joined.err;
+        EXPECT_FALSE(fs::exists(model_ + "/neighbors"));
+        EXPECT_TRUE(fs::exists(part(0)));
+    }
+    fs::remove(part(1));
+    write_file(part(1), flipped);
+    const Finished finished = find();
+    EXPECT_NE(finished.err.find("; this part is computed again"), std::string::npos)
+        << finished.err;
+    expect_made(finished);
+}
+
+TEST_F(NeighborsProgram, LeavesFilesOfOthersAlone) {
+    fs::create_directory(parts_);
+    write_file(parts_ + "/notes", "years of them");
+    write_file(part(2), "a thesis with an unlucky name");
+    const Finished finished = find();
+    EXPECT_EQ(finished.exit_code, 1);
+    EXPECT_NE(finished.err.find(part(2) + ": gloved did not make this file"), std::string::npos)
+        << finished.err;
+    EXPECT_EQ(read_file(part(2)), "a thesis with an unlucky name");
+    fs::remove(part(2));
+    EXPECT_EQ(find().exit_code, 0);
+    EXPECT_TRUE(read_file(model_ + "/neighbors") == *wanted_);
+    EXPECT_EQ(read_file(parts_ + "/notes"), "years of them");
+    EXPECT_EQ(std::distance(fs::directory_iterator(parts_), fs::directory_iterator()), 1);
+}
+
+TEST_F(NeighborsProgram, TwoRunsDoNotMix) {
+    fs::create_directory(parts_);
+    const auto held = open_directory(parts_);
+    ASSERT_TRUE(held);
+    ASSERT_EQ(::flock(held->get(), LOCK_SH), 0);
+    const Finished finished = find();
+    EXPECT_EQ(finished.exit_code, 1);
+    EXPECT_NE(finished.err.find("another gloved-neighbors works there"), std::string::npos)
+        << finished.err;
+    EXPECT_EQ(find({"--part", "1/3"}).exit_code, 0);
+}
+
+TEST_F(NeighborsProgram, KeepsAFileThatHasEnoughAndReplacesOneThatHasNot) {
+    ASSERT_EQ(find().exit_code, 0);
+    const auto made = fs::last_write_time(model_ + "/neighbors");
+    const Finished again = find({"--k", "5"});
+    EXPECT_EQ(again.exit_code, 0);
+    EXPECT_NE(again.err.find("10 neighbours of 1124 words are there already"), std::string::npos)
+        << again.err;
+    EXPECT_EQ(fs::last_write_time(model_ + "/neighbors"), made);
+    ASSERT_EQ(find({"--k", "12"}).exit_code, 0);
+    const auto model = format::Model::open(model_);
+    const auto opened = format::Neighbors::open(*model);
+    ASSERT_TRUE(opened && *opened);
+    EXPECT_EQ((*opened)->k(), 12U);
+    // A list for a smaller k is its beginning.
+    std::vector<Row> shorter;
+    for (std::size_t row = 0; row < kRows; ++row) {
+        const auto list = (*opened)->lists().subspan(row * 12, 10);
+        shorter.insert(shorter.end(), list.begin(), list.end());
+    }
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(shorter.data()), shorter.size() * 4),
+              wanted_->substr(format::kHeaderBytes, shorter.size() * 4));
+}
+
+TEST_F(NeighborsProgram, MakesADamagedFileAgain) {
+    ASSERT_EQ(find().exit_code, 0);
+    fs::resize_file(model_ + "/neighbors", 5000);
+    const Finished finished = find();
+    EXPECT_NE(finished.err.find("truncated or appended to"), std::string::npos) << finished.err;
+    expect_made(finished);
+}
+
+TEST_F(NeighborsProgram, HasListsAsLongAsThereAreOthers) {
+    const TempDir dir;
+    const auto model = make_model(dir / "m", {{"a", {1, 0}}, {"b", {0, 0}}, {"c", {1, 1}}});
+    const Finished finished = run({program("gloved-neighbors"), "--k", "1024", dir / "m"});
+    ASSERT_EQ(finished.exit_code, 0) << finished.err;
+    const auto opened = format::Neighbors::open(model);
+    ASSERT_TRUE(opened && *opened);
+    EXPECT_TRUE((*opened)->verify());
+    EXPECT_TRUE(std::ranges::equal((*opened)->of(0), std::vector<Row>{2, 1}));
+    EXPECT_TRUE((*opened)->of(1).empty());
+    EXPECT_TRUE(std::ranges::equal((*opened)->of(2), std::vector<Row>{0, 1}));
+    const TempDir single;
+    const auto one = make_model(single / "m", {{"a", {1, 0}}});
+    ASSERT_EQ(run({program("gloved-neighbors"), single / "m"}).exit_code, 0);
+    const auto lonely = format::Neighbors::open(one);
+    ASSERT_TRUE(lonely && *lonely);
+    EXPECT_TRUE((*lonely)->of(0).empty());
+}
+
+TEST_F(NeighborsProgram, SaysWhatIsWrong) {
+    const auto usage = [&](const std::vector<std::string>& options, const std::string& what) {
+        const Finished finished = find(options);
+        EXPECT_EQ(finished.exit_code, 2) << what;
+        EXPECT_NE(finished.err.find(what), std::string::npos) << finished.err;
+    };
+    usage({"--k", "1025"}, "--k");
+    usage({"--part", "4/3"}, "--part takes I/N, with I from 1 to N, such as 2/8");
+    usage({"--part", "0/3"}, "--part takes I/N");
+    usage({"--part", "1/3x"}, "--part takes I/N");
+    usage({"--join", "--part", "1/3"}, "--join");
+    usage({"--engine", "abacus"}, "--engine");
+    const Finished missing = run({program("gloved-neighbors"), dir_ / "no such model"});
+    EXPECT_EQ(missing.exit_code, 1);
+    EXPECT_NE(missing.err.find("no such model"), std::string::npos);
+    const Finished nowhere = find({"--parts", dir_ / "missing/parts"});
+    EXPECT_EQ(nowhere.exit_code, 1);
+    EXPECT_NE(nowhere.err.find("missing/parts: cannot create the directory of the parts"),
+              std::string::npos)
+        << nowhere.err;
+}
+
+}  // namespace
+}  // namespace gloved::tests
