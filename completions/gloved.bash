@@ -28,7 +28,7 @@ _gloved_options() {
                 --export=glove,word2vec,word2vec-bin,npy --help --version
             ;;
         gloved-verify)
-            echo --source=@file --quick --engines --answers=@other --oracle=@other --seed=@other \
+            echo --source=@file --neighbors=@other --quick --engines --answers=@other --oracle=@other --seed=@other \
                 --ways=@other --reference=@other --json --threads=@other --help --version
             ;;
         gloved-eval)

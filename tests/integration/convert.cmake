@@ -11,7 +11,7 @@ gloved_add_test(convert_integration_test SHARDS 2
     ${CMAKE_CURRENT_LIST_DIR}/verify_damage_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/verify_source_test.cpp
   LIBRARIES gloved_common ZLIB::ZLIB gloved_libzip nlohmann_json::nlohmann_json
-  NEEDS gloved-convert gloved-make-text gloved-verify)
+  NEEDS gloved-convert gloved-make-text gloved-neighbors gloved-verify)
 
 # Hundreds of small conversions, each a line of odd_files.tsv.
 gloved_add_test(odd_files_test

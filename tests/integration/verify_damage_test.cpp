@@ -454,5 +454,53 @@ TEST_F(VerifyPlanes, FlippedBitsAreFound) {
     }
 }
 
+TEST_F(VerifyDamage, WrongListsOfNeighborsAreFound) {
+    ASSERT_EQ(run({program("gloved-neighbors"), model_}).exit_code, 0);
+    const Finished sound = verify({"--neighbors", "all"});
+    EXPECT_EQ(sound.exit_code, 0) << sound.out;
+    EXPECT_NE(sound.out.find("ok      lists of neighbors: 300 of 300 are those of a plain"),
+              std::string::npos)
+        << sound.out;
+    EXPECT_NE(verify().out.find("ok      lists of neighbors: 20 of 300"), std::string::npos);
+
+    // The two last neighbours of row 123 change places.
+    const std::string stored = read_file(model_ + "/neighbors");
+    std::string damaged = stored;
+    const std::size_t place = format::kHeaderBytes + (123 * 10 + 8) * sizeof(format::Row);
+    std::swap_ranges(damaged.begin() + static_cast<std::ptrdiff_t>(place),
+                     damaged.begin() + static_cast<std::ptrdiff_t>(place + 4),
+                     damaged.begin() + static_cast<std::ptrdiff_t>(place + 4));
+    put("neighbors", damaged);
+    const Finished summed = verify();
+    EXPECT_EQ(summed.exit_code, 1);
+    EXPECT_NE(summed.out.find("FAILED  rows of neighbors: " + model_ + "/neighbors: the lists"),
+              std::string::npos)
+        << summed.out;
+    // With right checksums only the search finds it.
+    const auto bytes = std::as_bytes(std::span(damaged));
+    const std::uint64_t lists =
+        format::checksum(bytes.subspan(format::kHeaderBytes, 300 * 10 * sizeof(format::Row)));
+    std::memcpy(damaged.data() + 48, &lists, sizeof lists);
+    const std::uint64_t header = format::checksum(bytes.first(format::kHeaderBytes - 8));
+    std::memcpy(damaged.data() + format::kHeaderBytes - 8, &header, sizeof header);
+    put("neighbors", damaged);
+    const Finished searched = verify({"--neighbors", "all"});
+    EXPECT_EQ(searched.exit_code, 1);
+    EXPECT_NE(searched.out.find("ok      rows of neighbors: "), std::string::npos);
+    EXPECT_NE(searched.out.find("FAILED  lists of neighbors: " + model_ +
+                                "/neighbors: the list of row 123 ("),
+              std::string::npos)
+        << searched.out;
+    EXPECT_NE(searched.out.find(" at place 9, and a plain search row "), std::string::npos)
+        << searched.out;
+
+    put("neighbors", stored.substr(0, 100));
+    const Finished quick = verify({"--quick"});
+    EXPECT_EQ(quick.exit_code, 1);
+    EXPECT_NE(quick.out.find("FAILED  neighbors: " + model_ + "/neighbors: 100 bytes"),
+              std::string::npos)
+        << quick.out;
+}
+
 }  // namespace
 }  // namespace gloved::tests

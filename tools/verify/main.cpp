@@ -46,6 +46,7 @@ Examples:
   gloved-verify models/glove
   gloved-verify --source glove.6B.100d.txt.gz models/glove
   gloved-verify --engines --ways 'cpu avx2,cpu avx2 plane' models/glove
+  gloved-verify --neighbors all models/glove
   gloved-verify --json models/glove | jq .ok
 
 Exit status:
@@ -62,9 +63,12 @@ struct Settings {
 cli::Options describe_options() {
     cli::Options options;
     cli::OptionAdder{options.shown}  //
-    ("source", cli::value("INPUT"),
-     "also compare every word, number and rank with the download that the model was made from; - "
-     "is stdin")  //
+    ("neighbors", cli::value("N|all", "20"),
+     "how many lists of the neighbors file, if there is one, to compare with a plain search")  //
+        ("source", cli::value("INPUT"),
+         "also compare every word, number and rank with the download that the model was made from; "
+         "- "
+         "is stdin")  //
         ("quick",
          "check only what gloved checks at start: headers, sizes, words, and that the files belong "
          "together")  //
@@ -73,8 +77,8 @@ cli::Options describe_options() {
          "answers bit by bit")                                                           //
         ("answers", cli::value("N", "1000"), "with --engines: queries for each engine")  //
         ("oracle", cli::value("M", "20"),
-         "with --engines: number of these queries that a plain search answers too")  //
-        ("seed", cli::value("S", "1"), "with --engines: seed of the queries")        //
+         "with --engines: number of these queries that a plain search answers too")        //
+        ("seed", cli::value("S", "1"), "seed of the queries, and of the choice of lists")  //
         ("ways", cli::value("LIST"),
          "with --engines: the engines to compare, separated by commas. Each is cuda or cpu SET "
          "(avx512, avx2, neon, baseline), with plane after it if it searches the planes first. "
@@ -92,8 +96,8 @@ cli::Options describe_options() {
 Settings read_settings(const cli::CommandLine& line) {
     Settings settings;
     verify::VerifyOptions& options = settings.options;
-    line.excludes("quick", {"source", "engines"});
-    line.needs("engines", {"answers", "oracle", "seed", "ways", "reference"});
+    line.excludes("quick", {"source", "engines", "neighbors"});
+    line.needs("engines", {"answers", "oracle", "ways", "reference"});
     options.model_dir = line.text("model-dir");
     if (options.model_dir.empty()) throw WrongUsage("MODEL_DIR is needed");
     options.source = line.text("source");
@@ -106,6 +110,10 @@ Settings read_settings(const cli::CommandLine& line) {
     asked.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max(), asked.seed);
     if (line.given("ways")) asked.ways = line.text("ways");
     if (line.given("reference")) asked.reference = line.text("reference");
+    options.neighbors.seed = asked.seed;
+    options.neighbors.rows = line.text("neighbors") == "all"
+                                 ? std::numeric_limits<std::size_t>::max()
+                                 : line.count("neighbors", 0, format::kMaxRows);
     options.threads =
         line.count("threads", 1, kMaxThreads,
                    std::clamp(std::thread::hardware_concurrency(), 1U, kDefaultThreads));

@@ -249,7 +249,10 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
     }
     ModelFacts facts{model->rows(), model->dim(), model->generation(), {}, {}};
     report_opened(*model, report);
-    if (options.quick) return facts;
+    if (options.quick) {
+        report_neighbors_header(*model, report);
+        return facts;
+    }
 
     bool sound = true;
     const auto report_and_note = [&](const Check& check) {
@@ -264,6 +267,12 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
     const auto by_rank = check_ranks(*model, report_and_note);
     if (Status checked = check_planes(*model, options.threads, stop, report_and_note); !checked)
         return checked.error();
+    if (sound) {
+        Status checked = check_neighbors(*model, options.neighbors, options.threads, stop, report);
+        if (!checked) return checked.error();
+    } else {
+        report_neighbors_header(*model, report);
+    }
     if (options.engines && !sound) {
         report({"engines", false, "not asked: they take the values for sound"});
     } else if (options.engines) {

@@ -11,6 +11,7 @@
 #include "common/result.hpp"
 #include "tools/verify/check.hpp"
 #include "tools/verify/engines.hpp"
+#include "tools/verify/neighbors.hpp"
 
 namespace gloved::verify {
 
@@ -21,6 +22,7 @@ struct VerifyOptions {
     bool quick = false;       ///< only what the daemon checks when it opens a model
     bool engines = false;     ///< also check every engine's answers; not with `quick`
     EngineChecks asked;       ///< how to check engines; its `threads` is ignored
+    NeighborsChecks neighbors;
     std::size_t threads = 1;  ///< of each check
 };
 
