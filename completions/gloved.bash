@@ -28,7 +28,7 @@ _gloved_options() {
                 --export=glove,word2vec,word2vec-bin,npy --help --version
             ;;
         gloved-verify)
-            echo --source=@file --neighbors=@other --quick --engines --answers=@other --oracle=@other --seed=@other \
+            echo --source=@file --neighbors=20,all --quick --engines --answers=@other --oracle=@other --seed=@other \
                 --ways=@other --reference=@other --json --threads=@other --help --version
             ;;
         gloved-eval)
@@ -58,6 +58,12 @@ _gloved_options() {
                 --engine=auto,cuda,cpu,sequential,global,shared8,shared16,shared32 \
                 --model=@directory --top=@other --threads=@other --simd=avx512,avx2,neon,baseline \
                 --device=@other --member=@other --times --help --version
+            ;;
+        gloved-neighbors)
+            echo --k=@other --engine=auto,cuda,cpu --threads=@other --device=@other \
+                --gpu-memory=@other --parts=@directory --part=@other --join --output=@file \
+                --format=tsv,edges,npy,ivecs --queries=@file \
+                --query-format=words,glove,numbers,fvecs --times --help --version
             ;;
         'gloved-bench distmat')
             echo --rows=@other --dim=@other \
@@ -248,6 +254,7 @@ _gloved() {
             gloved-client) _gloved_request "$text" "${operands[@]}" ;;
             gloved-distmat) ((${#operands[@]} > 1)) || _gloved_files "$text" ;;
             gloved-bench) ((COMP_CWORD > 1)) || _gloved_words "$text" distmat matmin ;;
+            gloved-neighbors) ((${#operands[@]} > 0)) || _gloved_files "$text" directory ;;
             gloved-verify) ((${#operands[@]} > 0)) || _gloved_files "$text" directory ;;
             gloved-eval)
                 case ${#operands[@]} in
@@ -273,4 +280,4 @@ _gloved() {
 }
 
 complete -F _gloved gloved gloved-client gloved-convert gloved-verify gloved-eval gloved-bench \
-    gloved-matmin gloved-distmat
+    gloved-matmin gloved-distmat gloved-neighbors

@@ -277,6 +277,97 @@ TEST_F(NeighborsProgram, HasListsAsLongAsThereAreOthers) {
     EXPECT_TRUE((*lonely)->of(0).empty());
 }
 
+/// A model of four words, one of which is zero.
+class NeighborsOutput : public testing::Test {
+  protected:
+    NeighborsOutput() {
+        make_model(dir_ / "m",
+                   {{"east", {1, 0}}, {"zero", {0, 0}}, {"north", {0, 1}}, {"north-east", {1, 1}}});
+    }
+    Finished find(std::vector<std::string> options, const std::string& input = {}) const {
+        options.insert(options.begin(), program("gloved-neighbors"));
+        options.push_back(dir_ / "m");
+        return run(options, input);
+    }
+    static std::string numbers(const std::vector<std::int32_t>& values) {
+        return {reinterpret_cast<const char*>(values.data()), values.size() * 4};
+    }
+
+    const TempDir dir_;
+};
+
+// Rows: 0 east, 1 north, 2 north-east, 3 zero.
+TEST_F(NeighborsOutput, HasTheStoredListsInEachFormat) {
+    const Finished tsv = find({"--output", "-"});
+    EXPECT_EQ(tsv.exit_code, 0) << tsv.err;
+    EXPECT_EQ(tsv.out,
+              "east\tnorth-east\t0.707107\neast\tnorth\t0.000000\neast\tzero\t0.000000\n"
+              "north\tnorth-east\t0.707107\nnorth\teast\t0.000000\nnorth\tzero\t0.000000\n"
+              "north-east\teast\t0.707107\nnorth-east\tnorth\t0.707107\n"
+              "north-east\tzero\t0.000000\n");
+    EXPECT_EQ(find({"--output", "-", "--k", "1", "--format", "edges"}).out,
+              "0\t2\t0.707107\n1\t2\t0.707107\n2\t0\t0.707107\n");
+    ASSERT_EQ(find({"--output", dir_ / "o.ivecs", "--k", "2"}).exit_code, 0);
+    EXPECT_EQ(read_file(dir_ / "o.ivecs"), numbers({2, 2, 1, 2, 2, 0, 2, 0, 1, 2, -1, -1}));
+    ASSERT_EQ(find({"--output", dir_ / "o.npy", "--k", "2"}).exit_code, 0);
+    const std::string array = read_file(dir_ / "o.npy");
+    EXPECT_NE(array.find("'descr': '<i4'"), std::string::npos);
+    EXPECT_NE(array.find("'shape': (4, 2)"), std::string::npos);
+    EXPECT_EQ(array.substr(array.size() - 32), numbers({2, 1, 2, 0, 0, 1, -1, -1}));
+}
+
+TEST_F(NeighborsOutput, AnswersQueriesInEachFormat) {
+    // A word is not its own neighbour; a vector may be any word's.
+    EXPECT_EQ(find({"--queries", "-", "--output", "-", "--k", "1"}, "north\nzero\neast\n").out,
+              "north\tnorth-east\t0.707107\neast\tnorth-east\t0.707107\n");
+    EXPECT_EQ(find({"--queries", "-", "--query-format", "glove", "--output", "-", "--k", "1"},
+                   "up 0 2\nnothing 0 0\n")
+                  .out,
+              "up\tnorth\t1.000000\n");
+    EXPECT_EQ(find({"--queries", "-", "--query-format", "numbers", "--output", "-", "--k", "1",
+                    "--format", "edges"},
+                   "0 2\n3 0\n")
+                  .out,
+              "0\t1\t1.000000\n1\t0\t1.000000\n");
+    const float up[] = {0, 2};
+    const std::string record =
+        numbers({2}) + std::string(reinterpret_cast<const char*>(up), sizeof up);
+    write_file(dir_ / "q.fvecs", record + record);
+    ASSERT_EQ(
+        find({"--queries", dir_ / "q.fvecs", "--output", dir_ / "o.ivecs", "--k", "6"}).exit_code,
+        0);
+    EXPECT_EQ(read_file(dir_ / "o.ivecs"), numbers({6, 1, 2, 0, 3, -1, -1, 6, 1, 2, 0, 3, -1, -1}));
+    EXPECT_FALSE(fs::exists(dir_ / "m/neighbors"));
+}
+
+TEST_F(NeighborsOutput, SaysWhatIsWrong) {
+    const auto fails = [&](const std::vector<std::string>& options, const std::string& input,
+                           int status, const std::string& what) {
+        const Finished finished = find(options, input);
+        EXPECT_EQ(finished.exit_code, status) << what;
+        EXPECT_NE(finished.err.find(what), std::string::npos) << finished.err;
+    };
+    fails({"--queries", "-"}, "north\n", 2, "--queries needs --output");
+    fails({"--format", "npy"}, "", 2, "--format");
+    fails({"--output", "-", "--part", "1/2"}, "", 2, "--part");
+    fails({"--queries", "-", "--output", "-"}, "north\nsouth\n", 1,
+          "-: line 2: \"south\" is not in the model");
+    fails({"--queries", "-", "--output", "-"}, "", 1, "holds no words");
+    fails({"--queries", "-", "--query-format", "numbers", "--output", "-"}, "1 2 3\n", 1,
+          "-: has 3 numbers a query; the model's words have 2");
+    write_file(dir_ / "q.fvecs", numbers({3, 0, 0, 0}));
+    fails({"--queries", dir_ / "q.fvecs", "--output", "-"}, "", 1,
+          "record 0 says that it has 3 numbers; the model's words have 2");
+    fs::remove(dir_ / "q.fvecs");
+    write_file(dir_ / "q.fvecs", numbers({2, 0}));
+    fails({"--queries", dir_ / "q.fvecs", "--output", "-"}, "", 1, "ends within record 0");
+    fails({"--queries", "-", "--query-format", "glove", "--output", dir_ / "o"}, "x nan 1\n", 1,
+          "line 1");
+    fails({"--output", dir_ / "m/o.tsv"}, "", 1, "lies in a model's directory");
+    fails({"--output", dir_ / "missing/o.tsv"}, "", 1, "missing");
+    EXPECT_FALSE(fs::exists(dir_ / "o"));
+}
+
 TEST_F(NeighborsProgram, SaysWhatIsWrong) {
     const auto usage = [&](const std::vector<std::string>& options, const std::string& what) {
         const Finished finished = find(options);

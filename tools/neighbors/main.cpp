@@ -15,8 +15,11 @@
 #include "common/program_main.hpp"
 #include "common/result.hpp"
 #include "kernels/registry.hpp"
+#include "kernels/thread_pool.hpp"
 #include "tools/bus_error.hpp"
+#include "tools/neighbors/lists.hpp"
 #include "tools/neighbors/neighbors.hpp"
+#include "tools/neighbors/queries.hpp"
 
 namespace {
 
@@ -40,6 +43,9 @@ All engines, machines and divisions into parts give the same bytes.
 Examples:
   gloved-neighbors models/glove
   gloved-neighbors --engine cuda --k 100 models/glove
+  gloved-neighbors --output - models/glove | grep '^king'
+  gloved-neighbors --queries words.txt --output answers.tsv models/glove
+  gloved-neighbors --queries q.fvecs --k 100 --output truth.ivecs models/glove
   gloved-neighbors --part 2/8 --parts /shared/parts models/glove
   gloved-neighbors --join --parts /shared/parts models/glove
 
@@ -54,6 +60,10 @@ struct CommandSettings {
     neighbors::Settings settings;
     std::optional<neighbors::Share> share;
     bool join = false;
+    std::optional<neighbors::ListOutput> output;
+    std::string queries;  // a file; empty: none
+    neighbors::QueryFormat query_format = neighbors::QueryFormat::words;
+    std::size_t threads = 1;  // that read and write
 };
 
 cli::Options describe_options() {
@@ -73,6 +83,21 @@ cli::Options describe_options() {
          "compute share I of N, from 1, of the parts only: for several machines, which share the "
          "directory of the parts")                                                      //
         ("join", "join the parts that --part computed, store the result, remove them")  //
+        ("output", cli::value("FILE"),
+         "write the neighbours of every word to FILE, from the stored file, which is made first if "
+         "it is not there; - is stdout")  //
+        ("format", cli::value("tsv|edges|npy|ivecs"),
+         "with --output: lines of word, neighbour and score; lines of their row numbers and the "
+         "score; a NumPy array of row numbers, int32; or the same as records of k and k numbers. "
+         "Behind the end of a shorter list is -1 (default: by the name of FILE, else tsv)")  //
+        ("queries", cli::value("FILE"),
+         "write the neighbours of these queries to --output instead, and store nothing; - is "
+         "stdin")  //
+        ("query-format", cli::value("words|glove|numbers|fvecs"),
+         "with --queries: words of the model, one a line; GloVe text; numbers, as text with a line "
+         "for "
+         "each query or as a NumPy array; or records of dim and dim float32 (default: numbers for "
+         ".npy, fvecs for .fvecs, else words)")  //
         ("times", "print on stderr how long computing, writing and joining take");
     // For tests, whose models are smaller than a part.
     options.hidden.add_options()("part-rows", cli::value("N"));
@@ -95,10 +120,39 @@ neighbors::Share read_share(const std::string& text) {
         "--part takes I/N, with I from 1 to N, such as 2/8; '{}' is something else", text));
 }
 
+void read_output(const cli::CommandLine& line, CommandSettings& read) {
+    using neighbors::ListFormat;
+    using neighbors::QueryFormat;
+    const std::string path = line.nonempty("output", "a file");
+    if (!path.empty()) {
+        read.output = {path, neighbors::list_format_of(path)};
+        if (line.given("format")) {
+            read.output->format = line.choice<ListFormat>("format", {{"tsv", ListFormat::tsv},
+                                                                     {"edges", ListFormat::edges},
+                                                                     {"npy", ListFormat::npy},
+                                                                     {"ivecs", ListFormat::ivecs}});
+        }
+    }
+    read.queries = line.nonempty("queries", "a file");
+    if (read.queries.empty()) return;
+    if (!read.output) throw WrongUsage("--queries needs --output");
+    read.query_format = neighbors::query_format_of(read.queries);
+    if (line.given("query-format")) {
+        read.query_format =
+            line.choice<QueryFormat>("query-format", {{"words", QueryFormat::words},
+                                                      {"glove", QueryFormat::glove},
+                                                      {"numbers", QueryFormat::numbers},
+                                                      {"fvecs", QueryFormat::fvecs}});
+    }
+}
+
 CommandSettings read_settings(const cli::CommandLine& line) {
     CommandSettings read;
     neighbors::Settings& settings = read.settings;
-    line.excludes("join", {"part", "engine", "threads", "device", "gpu-memory"});
+    line.excludes("join", {"part", "engine", "device", "gpu-memory", "queries"});
+    line.excludes("part", {"output", "queries"});
+    line.needs("output", {"format"});
+    line.needs("queries", {"query-format"});
     settings.model_dir = line.text("model-dir");
     if (settings.model_dir.empty()) throw WrongUsage("MODEL_DIR is needed");
     settings.k = line.count("k", 1, format::kMaxNeighbors);
@@ -115,6 +169,9 @@ CommandSettings read_settings(const cli::CommandLine& line) {
     settings.engine_options.gpu_memory_bytes = line.bytes("gpu-memory", 1, 0);
     if (line.given("part")) read.share = read_share(line.text("part"));
     read.join = line.given("join");
+    read.threads = settings.engine_options.threads == 0 ? kernels::usable_processors()
+                                                        : settings.engine_options.threads;
+    read_output(line, read);
     return read;
 }
 
@@ -123,10 +180,18 @@ Status perform(const CommandSettings& asked, const std::atomic<bool>& stop) {
     const auto model = format::Model::open(settings.model_dir);
     if (!model) return model.error();
     const auto say = [](const std::string& message) { kProgram.say(message); };
+    if (!asked.queries.empty()) {
+        const auto queries = neighbors::Queries::read(asked.queries, asked.query_format, *model,
+                                                      asked.threads, stop);
+        if (!queries) return queries.error();
+        return neighbors::answer_queries(*model, settings, *queries, *asked.output, stop, say);
+    }
     if (asked.share) return neighbors::compute_share(*model, settings, *asked.share, stop, say);
     const auto made = asked.join ? neighbors::join_parts(*model, settings, stop, say)
                                  : neighbors::make_neighbors(*model, settings, stop, say);
-    return made ? Status() : Status(made.error());
+    if (!made) return made.error();
+    if (!asked.output) return {};
+    return neighbors::write_lists(*model, *made, settings.k, *asked.output, asked.threads, stop);
 }
 
 int run(const CommandSettings& asked) {

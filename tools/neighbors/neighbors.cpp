@@ -36,17 +36,24 @@ struct Times {
     double joining = 0;
 };
 
-/// Computes lists of neighbours with an engine, which it makes when the first list is needed.
+/// Answers queries with an engine, which it makes when the first is asked.
 class Computer {
   public:
     Computer(const Model& model, const Settings& settings, const std::atomic<bool>& stop)
         : model_(model), settings_(settings), stop_(stop) {}
 
+    /// NearestRows::ask.
+    Status ask(std::size_t first, std::size_t last, const MakeQuery& make, const TakeHits& take) {
+        if (Status made = make_engine(); !made) return made;
+        const auto begun = Clock::now();
+        Status asked = nearest_->ask(first, last, make, take, stop_);
+        computing_s_ += seconds_since(begun);
+        return asked;
+    }
+
     /// The lists of the rows in `range`, shape (range.size(), k). `progress` counts them after
     /// `done` others.
     Result<std::vector<Row>> lists_of(RowRange range, std::size_t done, Progress& progress) {
-        if (Status made = make_engine(); !made) return made.error();
-        const auto begun = Clock::now();
         const std::size_t k = settings_.k;
         std::vector<Row> lists(range.size() * k, format::kNoRow);
         const auto make = [&](std::size_t row, kernels::Query& query) {
@@ -58,9 +65,7 @@ class Computer {
             progress.update(done + row + 1 - range.first);
             return {};
         };
-        Status asked = nearest_->ask(range.first, range.last, make, take, stop_);
-        if (!asked) return asked.error();
-        computing_s_ += seconds_since(begun);
+        if (Status asked = ask(range.first, range.last, make, take); !asked) return asked.error();
         return lists;
     }
 
@@ -256,6 +261,38 @@ Result<Neighbors> join_parts(const Model& model, const Settings& settings,
     if (!parts) return parts.error();
     Times times;
     return finish(model, settings, *parts, stop, say, times);
+}
+
+Status answer_queries(const Model& model, const Settings& settings, const Queries& queries,
+                      const ListOutput& output, const std::atomic<bool>& stop, const Say& say) {
+    auto file = OutputFile::create(output.path, stop);
+    if (!file) return file.error();
+    const ListText text(model, output.format, settings.k);
+    if (Status written = file->write(text.head(queries.size())); !written) return written;
+    Computer computer(model, settings, stop);
+    std::size_t without_answer = 0;
+    {
+        Progress progress("answering", queries.size(), {"queries", 1});
+        std::string lines;
+        const auto make = [&](std::size_t number, kernels::Query& query) {
+            return queries.make(model, number, settings.k, query);
+        };
+        const auto take = [&](std::size_t number, std::span<const kernels::Hit> hits) -> Status {
+            if (hits.empty()) ++without_answer;
+            lines.clear();
+            text.append(lines, number, queries.name(number), hits);
+            progress.update(number + 1);
+            return file->write(lines);
+        };
+        if (Status asked = computer.ask(0, queries.size(), make, take); !asked) return asked;
+    }
+    if (Status whole = model.verify_sizes(); !whole) return whole;
+    if (Status synced = file->sync(); !synced) return synced;
+    if (Status published = file->publish(); !published) return published;
+    say(fmt::format("{}: {} neighbours of {} queries, {} of which have none; {:.2f} s; {}",
+                    output.path, settings.k, queries.size(), without_answer, computer.computing_s(),
+                    computer.description()));
+    return {};
 }
 
 }  // namespace gloved::neighbors

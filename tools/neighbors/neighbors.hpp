@@ -13,7 +13,9 @@
 #include "common/result.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/engine_options.hpp"
+#include "tools/neighbors/lists.hpp"
 #include "tools/neighbors/parts.hpp"
+#include "tools/neighbors/queries.hpp"
 
 namespace gloved::neighbors {
 
@@ -56,5 +58,11 @@ Status compute_share(const format::Model& model, const Settings& settings, const
 /// that it should have; interrupted. After an error all parts stay.
 Result<format::Neighbors> join_parts(const format::Model& model, const Settings& settings,
                                      const std::atomic<bool>& stop, const Say& say);
+
+/// Writes the `settings.k` words nearest to each query to `output`; a query with a zero vector has
+/// none. Errors: those of make_engine; io; conflict; bad_request, for a vector that is not finite;
+/// interrupted. After an error the output is unchanged.
+Status answer_queries(const format::Model& model, const Settings& settings, const Queries& queries,
+                      const ListOutput& output, const std::atomic<bool>& stop, const Say& say);
 
 }  // namespace gloved::neighbors

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -25,7 +26,7 @@ constexpr std::size_t kPieceRecords = 4096;
 }  // namespace
 
 QueryFormat query_format_of(const std::string& path) {
-    if (path.ends_with(".npy")) return QueryFormat::npy;
+    if (path.ends_with(".npy")) return QueryFormat::numbers;
     if (path.ends_with(".fvecs")) return QueryFormat::fvecs;
     return QueryFormat::words;
 }
@@ -43,7 +44,6 @@ Result<Queries> Queries::read(const std::string& path, QueryFormat format,
             case QueryFormat::fvecs:
                 return queries.read_fvecs(stop);
             case QueryFormat::numbers:
-            case QueryFormat::npy:
                 break;
         }
         return queries.read_matrix(threads, stop);
@@ -105,7 +105,8 @@ Status Queries::read_glove(std::size_t threads, const std::atomic<bool>& stop) {
     options.threads = threads;
     source::SourceSink sink;
     sink.commit = [&](source::Batch& batch) -> Status {
-        values_.insert(values_.end(), batch.values.begin(), batch.values.end());
+        const auto rows = std::span(batch.values).first(batch.rows() * dim_);
+        values_.insert(values_.end(), rows.begin(), rows.end());
         for (std::size_t row = 0; row < batch.rows(); ++row) names_.emplace_back(batch.key(row));
         return {};
     };

@@ -19,12 +19,11 @@ namespace gloved::neighbors {
 enum class QueryFormat {
     words,    ///< words of the model, one per line
     glove,    ///< GloVe text: a line per query, its name and then the numbers
-    numbers,  ///< text: a line of numbers per query
-    npy,      ///< a NumPy array of shape (queries, dim), float32 or float64
+    numbers,  ///< text: a line of numbers per query; or a NumPy array of float32 or float64
     fvecs,    ///< records: an int32 dim, then dim float32, little-endian
 };
 
-/// The format that a file's name suggests: npy or fvecs by its end, otherwise words.
+/// The format that a file's name suggests: numbers for .npy, fvecs for .fvecs, otherwise words.
 QueryFormat query_format_of(const std::string& path);
 
 /// Queries with a name each, in the order of their file. Immutable once read.

@@ -18,10 +18,10 @@ namespace gloved::verify {
 /// What to verify.
 struct VerifyOptions {
     std::string model_dir;
-    std::string source;       ///< the download to compare with; «-» for stdin; empty for none
-    bool quick = false;       ///< only what the daemon checks when it opens a model
-    bool engines = false;     ///< also check every engine's answers; not with `quick`
-    EngineChecks asked;       ///< how to check engines; its `threads` is ignored
+    std::string source;    ///< the download to compare with; «-» for stdin; empty for none
+    bool quick = false;    ///< only what the daemon checks when it opens a model
+    bool engines = false;  ///< also check every engine's answers; not with `quick`
+    EngineChecks asked;    ///< how to check engines; its `threads` is ignored
     NeighborsChecks neighbors;
     std::size_t threads = 1;  ///< of each check
 };
