@@ -10,10 +10,10 @@ _gloved_options() {
         gloved)
             echo --model=@model --socket=@file --config=@file --engine=auto,cuda,cpu \
                 --simd=avx512,avx2,neon,baseline --device=all --threads=@other \
-                --io-threads=@other --pin=auto,on,off --planes=on,off --gpu-memory=@other \
-                --batch-ms=@other --max-k=@other \
-                --max-connections=@other --uid-share=@other --queue-length=@other \
-                --request-timeout=@other --line-timeout=@other --idle-timeout=@other \
+                --io-threads=@other --pin=auto,on,off --planes=on,off --neighbors=on,off \
+                --gpu-memory=@other --batch-ms=@other --max-k=@other --max-connections=@other \
+                --uid-share=@other --queue-length=@other --request-timeout=@other \
+                --line-timeout=@other --idle-timeout=@other \
                 --write-timeout=@other --drain-timeout=@other --log-level=debug,info,warning,error \
                 --access-log=on,off --check --help --version
             ;;
@@ -28,8 +28,8 @@ _gloved_options() {
                 --export=glove,word2vec,word2vec-bin,npy --help --version
             ;;
         gloved-verify)
-            echo --source=@file --neighbors=20,all --quick --engines --answers=@other --oracle=@other --seed=@other \
-                --ways=@other --reference=@other --json --threads=@other --help --version
+            echo --source=@file --neighbors=20,all --quick --engines --answers=@other \
+                --oracle=@other --seed=@other --ways=@other --reference=@other --json --threads=@other --help --version
             ;;
         gloved-eval)
             echo --socket=@file --model=@other --top=@other --method=add,mul --case=ignore,exact \

@@ -23,10 +23,12 @@ std::vector<std::unique_ptr<EngineWorker>> workers_of(
 }  // namespace
 
 LoadedModel::LoadedModel(std::string name, std::shared_ptr<const format::Model> model,
+                         std::optional<format::Neighbors> neighbors,
                          std::vector<std::unique_ptr<kernels::Engine>> engines,
                          const Settings& settings)
     : name_(std::move(name)),
       model_(std::move(model)),
+      neighbors_(std::move(neighbors)),
       workers_(workers_of(name_, model_, std::move(engines), settings)),
       // With a GPU, the host reads rows only for look-ups.
       pinning_(

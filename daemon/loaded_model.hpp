@@ -1,13 +1,17 @@
 // LoadedModel: a model that the daemon serves, with the threads of its engines.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/format/model.hpp"
+#include "common/format/neighbors.hpp"
 #include "common/result.hpp"
 #include "daemon/engine_worker.hpp"
 #include "daemon/pin.hpp"
@@ -24,10 +28,16 @@ class LoadedModel {
     /// The first of `engines` answers requests that name no engine. `name` is what requests call
     /// the model. `settings` must outlive the LoadedModel.
     LoadedModel(std::string name, std::shared_ptr<const format::Model> model,
+                std::optional<format::Neighbors> neighbors,
                 std::vector<std::unique_ptr<kernels::Engine>> engines, const Settings& settings);
 
     const std::string& name() const { return name_; }
     const format::Model& model() const { return *model_; }
+    /// The neighbors file; nullptr if there is none or it is not used.
+    const format::Neighbors* neighbors() const { return neighbors_ ? &*neighbors_ : nullptr; }
+    /// Counts an answer from the neighbors file. Any thread.
+    void count_stored_answer() { stored_answers_.fetch_add(1, std::memory_order_relaxed); }
+    std::uint64_t stored_answers() const { return stored_answers_.load(std::memory_order_relaxed); }
     /// One per engine; never empty.
     const std::vector<std::unique_ptr<EngineWorker>>& workers() const { return workers_; }
     EngineWorker& first_worker() const { return *workers_.front(); }
@@ -46,6 +56,8 @@ class LoadedModel {
   private:
     const std::string name_;
     const std::shared_ptr<const format::Model> model_;
+    const std::optional<format::Neighbors> neighbors_;
+    std::atomic<std::uint64_t> stored_answers_ = 0;
     std::vector<std::unique_ptr<EngineWorker>> workers_;
     std::unique_ptr<SpellingIndex> spelling_;
     Pinning pinning_;

@@ -4,11 +4,13 @@
 
 #include <future>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
+#include "common/format/neighbors.hpp"
 #include "daemon/known_answer.hpp"
 #include "daemon/log.hpp"
 #include "daemon/pin.hpp"
@@ -45,7 +47,22 @@ Status verify_checksums(const format::Model& model) {
 struct OpenedModel {
     std::shared_ptr<const format::Model> model;
     std::unique_ptr<kernels::Engine> engine;  ///< has answered a known query
+    std::optional<format::Neighbors> neighbors;
 };
+
+Result<std::optional<format::Neighbors>> open_neighbors(const format::Model& model,
+                                                        const Settings& settings, bool verify) {
+    if (!settings.neighbors) return std::optional<format::Neighbors>();
+    auto opened = format::Neighbors::open(model);
+    if (!opened) {
+        return Error{opened.error().code,
+                     opened.error().message + ", or start gloved with --neighbors off"};
+    }
+    if (*opened && verify) {
+        if (Status verified = (*opened)->verify(); !verified) return verified.error();
+    }
+    return opened;
+}
 
 Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& settings, bool verify) {
     // A GPU's driver takes longer to start than a model to open. (Even if that fails, this waits
@@ -57,6 +74,8 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
     if (verify) {
         if (Status verified = verify_checksums(*model); !verified) return verified.error();
     }
+    auto neighbors = open_neighbors(*model, settings, verify);
+    if (!neighbors) return neighbors.error();
     const auto chosen = choice.get();
     if (!chosen) return chosen.error();
     auto engine = kernels::make_engine(*chosen, *model, engine_options(settings));
@@ -68,7 +87,7 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
         verify || (*engine)->kind() != EngineKind::cpu || watchdog_interval().has_value();
     if (Status answered = KnownAnswer(model).ask(**engine, of_all_rows); !answered)
         return answered.error();
-    return OpenedModel{std::move(model), *std::move(engine)};
+    return OpenedModel{std::move(model), *std::move(engine), *std::move(neighbors)};
 }
 
 }  // namespace
@@ -76,7 +95,7 @@ Result<OpenedModel> open_model(const ModelSetting& setting, const Settings& sett
 Loaded load_model(const ModelSetting& setting, const Settings& settings, bool verify) {
     auto opened = open_model(setting, settings, verify);
     if (!opened) return opened.error();
-    auto& [model, engine] = *opened;
+    auto& [model, engine, neighbors] = *opened;
     const bool on_cpu = engine->kind() == EngineKind::cpu;
     if (settings.pin == Pin::on && on_cpu) {
         if (Status locked = lock_values(*model); !locked) return locked.error();
@@ -84,6 +103,10 @@ Loaded load_model(const ModelSetting& setting, const Settings& settings, bool ve
     log_info("model {}: {} words × {}, generation {}", setting.name, model->rows(), model->dim(),
              format::hex(model->generation()));
     log_info("engine {}: {}", engine->name(), engine->description());
+    if (neighbors) {
+        log_info("neighbors: {} of each word, which answer NEAR of a word; {:.1f} MB",
+                 neighbors->k(), static_cast<double>(neighbors->mapped().size()) / 1e6);
+    }
     std::vector<std::unique_ptr<kernels::Engine>> engines;
     engines.push_back(std::move(engine));
     if (!on_cpu) {
@@ -92,14 +115,14 @@ Loaded load_model(const ModelSetting& setting, const Settings& settings, bool ve
         log_info("engine cpu, for requests with engine=cpu: {}", (*cpu)->description());
         engines.push_back(*std::move(cpu));
     }
-    return std::make_shared<LoadedModel>(setting.name, std::move(model), std::move(engines),
-                                         settings);
+    return std::make_shared<LoadedModel>(setting.name, std::move(model), std::move(neighbors),
+                                         std::move(engines), settings);
 }
 
 Result<std::string> check_model(const ModelSetting& setting, const Settings& settings) {
     const auto opened = open_model(setting, settings, true);
     if (!opened) return opened.error();
-    const auto& [model, engine] = *opened;
+    const auto& [model, engine, neighbors] = *opened;
     return fmt::format("{}: {} words x {}, generation {}, checksums hold, engine {} ({}) answers",
                        setting.path, model->rows(), model->dim(), format::hex(model->generation()),
                        engine->name(), engine->description());

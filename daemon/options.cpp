@@ -282,6 +282,9 @@ po::options_description engine_options(Settings& settings) {
     add(options, "planes", on_off("planes", settings.planes),
         "search a copy of the model with 4 bits per number first, then read only the vectors that "
         "it cannot rule out; off reads all vectors and saves the copy's memory");
+    add(options, "neighbors", on_off("neighbors", settings.neighbors),
+        "answer NEAR of a word from the neighbors that gloved-neighbors has stored in the model, "
+        "if there are any; off asks the engine");
     add(options, "gpu-memory",
         text("BYTES", [&](const std::string& bytes) { set_gpu_memory(bytes, settings); }),
         "cuda: limit on the memory of each GPU, e.g. 512M or 6G, where 1G is 1024M; vectors that "

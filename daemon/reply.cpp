@@ -52,6 +52,27 @@ Lines one_line(wire::Form form, const AddColumns& add_columns) {
     return lines;
 }
 
+/// The status fields of an answer that `engine` gave.
+std::vector<wire::StatusField> answer_fields(const EngineReply& about, const LoadedModel& loaded,
+                                             std::string engine) {
+    std::vector<wire::StatusField> fields;
+    fields.reserve(kMaxFields);
+    fields.push_back({"engine", std::move(engine)});
+    fields.push_back(time_field(about.took));
+    for (auto& field : model_fields(loaded.name(), loaded.model()))
+        fields.push_back(std::move(field));
+    return fields;
+}
+
+Lines hit_lines(const EngineReply& about, const std::shared_ptr<LoadedModel>& loaded,
+                std::vector<kernels::Hit> hits) {
+    const std::size_t count = hits.size();
+    return {
+        count,
+        {},
+        std::make_unique<HitLines>(about.form, std::move(hits), about.fields, model_of(loaded))};
+}
+
 }  // namespace
 
 Reply::Reply(wire::Form form, Error error) : error_code_(error.code), form_(form) {
@@ -91,19 +112,22 @@ void Reply::append_piece(std::string& out, std::size_t enough_bytes) {
 
 Reply engine_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>& loaded,
                    kernels::EngineKind engine, kernels::Answer answer) {
-    std::vector<wire::StatusField> fields;
-    fields.reserve(kMaxFields);
-    fields.push_back({"engine", std::string(to_string(engine))});
-    fields.push_back(time_field(about.took));
-    for (auto& field : model_fields(loaded->name(), loaded->model()))
-        fields.push_back(std::move(field));
+    auto fields = answer_fields(about, *loaded, std::string(to_string(engine)));
     if (about.certify) append_certificate(fields, answer);
     if (about.verb == wire::Verb::rank)
         return {about.form, about.verb, fields, rank_line(about.form, answer.count + 1)};
-    const std::size_t hits = answer.hits.size();
-    auto lines = std::make_unique<HitLines>(about.form, std::move(answer.hits), about.fields,
-                                            model_of(loaded));
-    return {about.form, about.verb, fields, Lines{hits, {}, std::move(lines)}};
+    return {about.form, about.verb, fields, hit_lines(about, loaded, std::move(answer.hits))};
+}
+
+Reply stored_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>& loaded,
+                   std::vector<kernels::Hit> hits) {
+    auto fields = answer_fields(about, *loaded, "neighbors");
+    if (about.certify) {
+        fields.push_back({"pass", std::string("neighbors")});
+        fields.push_back({"rescored", hits.size()});
+        if (!hits.empty()) fields.push_back({"kth", hits.back().score});
+    }
+    return {about.form, about.verb, fields, hit_lines(about, loaded, std::move(hits))};
 }
 
 wire::StatusField time_field(Clock::duration took) {

@@ -91,6 +91,10 @@ struct EngineReply {
     Clock::duration took{};  ///< from reading the request to the engine's answer
 };
 
+/// The reply to NEAR with hits of find_stored_answer. Its lines are rendered later from `loaded`.
+Reply stored_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>& loaded,
+                   std::vector<kernels::Hit> hits);
+
 /// The reply to NEAR, NEARVEC, ANALOGY or RANK. Its lines are rendered later from `loaded`.
 Reply engine_reply(const EngineReply& about, const std::shared_ptr<LoadedModel>& loaded,
                    kernels::EngineKind engine, kernels::Answer answer);

@@ -49,6 +49,7 @@ struct Settings {
     unsigned io_threads = 0;  ///< that run sessions; at least 1 once the options are read
     Pin pin = Pin::automatic;
     bool planes = true;                  ///< whether engines use planes
+    bool neighbors = true;               ///< whether to answer from neighbors files
     std::uint64_t gpu_memory_bytes = 0;  ///< limit per GPU; 0: what is free
     std::vector<int> devices = {0};      ///< numbers of the GPUs to use
     bool all_devices = false;            ///< use all GPUs instead

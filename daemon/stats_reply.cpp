@@ -197,6 +197,11 @@ void expose_workers(Exposition& out, const ModelSet::Models& models) {
                        worker.counts().answers_by[static_cast<std::size_t>(pass)].load());
         }
     });
+    out.metric("answers_neighbors_total", "counter", "Answers from the model's neighbors file.");
+    for (const auto& loaded : models) {
+        if (loaded->neighbors() != nullptr)
+            out.sample(fmt::format("model=\"{}\"", loaded->name()), loaded->stored_answers());
+    }
     out.metric("plane_unselective_total", "counter",
                "Answers for which a plane left more than a tenth of the rows, or was given up.");
     for_each_worker(models, [&](const EngineWorker& worker, const std::string& labels) {
@@ -248,6 +253,10 @@ std::vector<Fact> facts_of_model(const ServerState& state, const LoadedModel& lo
     for (const Pass pass : kernels::kPasses) {
         facts.push_back({fmt::format("answers_{}", to_string(pass)),
                          answers_by[static_cast<std::size_t>(pass)]});
+    }
+    if (const auto* const neighbors = loaded.neighbors()) {
+        facts.push_back({"neighbors_k", std::uint64_t{neighbors->k()}});
+        facts.push_back({"answers_neighbors", loaded.stored_answers()});
     }
     facts.push_back({"plane_unselective", plane_unselective});
     if (!state.settings.missing_engines.empty())

@@ -1,0 +1,67 @@
+#include "daemon/stored_answer.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "common/format/neighbors.hpp"
+#include "daemon/loaded_model.hpp"
+#include "daemon/log.hpp"
+#include "kernels/canonical.hpp"
+
+namespace gloved::daemon {
+namespace {
+
+using format::Row;
+using kernels::Hit;
+
+/// Whether a list of the file can be the answer.
+bool asks_for_neighbors(const wire::Request& request, std::size_t stored) {
+    const wire::Options& options = request.options;
+    return request.verb == wire::Verb::near && request.terms.size() == 1 &&
+           request.terms[0].coefficient == 1.0 && options.norm == wire::Norm::raw &&
+           options.exclude_inputs && !options.top && !options.min && options.prefix.empty() &&
+           options.engine.empty() && options.k <= stored;
+}
+
+/// The hits with the rows of `list`; nothing if they cannot be those of an answer.
+std::optional<std::vector<Hit>> score(const format::Model& model, Row row,
+                                      std::span<const Row> list) {
+    std::vector<Hit> hits;
+    hits.reserve(list.size());
+    for (const Row other : list) {
+        if (other >= model.rows() || other == row) return std::nullopt;
+        const Hit hit{other, kernels::canonical_score(model.vector(row).data(), model.norms()[row],
+                                                      model.vector(other).data(),
+                                                      model.norms()[other], model.dim())};
+        // Strict, so that no row comes twice.
+        if (!hits.empty() && !kernels::comes_before(hits.back(), hit)) return std::nullopt;
+        hits.push_back(hit);
+    }
+    return hits;
+}
+
+}  // namespace
+
+std::optional<std::vector<Hit>> find_stored_answer(const wire::Request& request,
+                                                   const LoadedModel& loaded) {
+    const format::Neighbors* const neighbors = loaded.neighbors();
+    if (neighbors == nullptr || !asks_for_neighbors(request, neighbors->k())) return std::nullopt;
+    const format::Model& model = loaded.model();
+    const auto row = model.find(request.terms[0].word);
+    if (!row || model.norms()[*row] == 0) return std::nullopt;  // an error, elsewhere
+    const auto list = neighbors->of(*row);
+    const std::size_t others = model.rows() - 1;
+    const std::size_t wanted = std::min(request.options.k, others);
+    if (list.size() >= wanted) {
+        auto hits = score(model, *row, list.first(wanted));
+        // What was cut off reads as zeros.
+        if (hits && neighbors->has_kept_its_size()) return hits;
+    }
+    log_warning(
+        "model {}: {}/{} is damaged; the engine answers instead; check it with gloved-verify, and "
+        "make it again with gloved-neighbors",
+        loaded.name(), model.path(), format::kNeighborsFile);
+    return std::nullopt;
+}
+
+}  // namespace gloved::daemon
