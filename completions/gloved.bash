@@ -29,7 +29,8 @@ _gloved_options() {
             ;;
         gloved-verify)
             echo --source=@file --neighbors=20,all --quick --engines --answers=@other \
-                --oracle=@other --seed=@other --ways=@other --reference=@other --json --threads=@other --help --version
+                --oracle=@other --seed=@other --ways=@other --reference=@other --json \
+                --threads=@other --help --version
             ;;
         gloved-eval)
             echo --socket=@file --model=@other --top=@other --method=add,mul --case=ignore,exact \

@@ -254,10 +254,9 @@ std::vector<Fact> facts_of_model(const ServerState& state, const LoadedModel& lo
         facts.push_back({fmt::format("answers_{}", to_string(pass)),
                          answers_by[static_cast<std::size_t>(pass)]});
     }
-    if (const auto* const neighbors = loaded.neighbors()) {
-        facts.push_back({"neighbors_k", std::uint64_t{neighbors->k()}});
-        facts.push_back({"answers_neighbors", loaded.stored_answers()});
-    }
+    const format::Neighbors* const neighbors = loaded.neighbors();
+    facts.push_back({"neighbors_k", neighbors == nullptr ? std::uint64_t{0} : neighbors->k()});
+    facts.push_back({"answers_neighbors", loaded.stored_answers()});
     facts.push_back({"plane_unselective", plane_unselective});
     if (!state.settings.missing_engines.empty())
         facts.push_back({"missing_engines", state.settings.missing_engines});
