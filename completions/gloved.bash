@@ -64,7 +64,8 @@ _gloved_options() {
             echo --k=@other --engine=auto,cuda,cpu --threads=@other --device=@other \
                 --gpu-memory=@other --parts=@directory --part=@other --join --output=@file \
                 --format=tsv,edges,npy,ivecs --queries=@file \
-                --query-format=words,glove,numbers,fvecs --times --help --version
+                --query-format=words,glove,numbers,fvecs --hubs --mutual --compare=@directory \
+                --show=@other --times --help --version
             ;;
         'gloved-bench distmat')
             echo --rows=@other --dim=@other \

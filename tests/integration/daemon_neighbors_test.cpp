@@ -133,8 +133,9 @@ TEST_F(StoredAnswers, CannotBeInventedByADamagedFile) {
     const Row own = *format::Model::open(model_)->find("w7");
     const std::vector<std::function<void(std::span<Row>)>> damages = {
         [](std::span<Row> list) { list[2] = kRows; },
+        [](std::span<Row> list) { list[9] = format::kNoRow - 1; },
         [](std::span<Row> list) { list[9] = format::kNoRow; },
-        [&](std::span<Row> list) { list[9] = own; },
+        [&](std::span<Row> list) { list[0] = own; },
         [](std::span<Row> list) { list[4] = list[3]; },
         [](std::span<Row> list) { std::swap(list[0], list[9]); },
         [](std::span<Row> list) { list[0] = format::kNoRow; },

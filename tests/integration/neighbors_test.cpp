@@ -209,10 +209,12 @@ TEST_F(NeighborsProgram, LeavesFilesOfOthersAlone) {
         << finished.err;
     EXPECT_EQ(read_file(part(2)), "a thesis with an unlucky name");
     fs::remove(part(2));
+    write_file(part(2) + "-notes", "more of them");
     EXPECT_EQ(find().exit_code, 0);
     EXPECT_TRUE(read_file(model_ + "/neighbors") == *wanted_);
     EXPECT_EQ(read_file(parts_ + "/notes"), "years of them");
-    EXPECT_EQ(std::distance(fs::directory_iterator(parts_), fs::directory_iterator()), 1);
+    EXPECT_EQ(read_file(part(2) + "-notes"), "more of them");
+    EXPECT_EQ(std::distance(fs::directory_iterator(parts_), fs::directory_iterator()), 2);
 }
 
 TEST_F(NeighborsProgram, TwoRunsDoNotMix) {
@@ -340,6 +342,40 @@ TEST_F(NeighborsOutput, AnswersQueriesInEachFormat) {
     EXPECT_FALSE(fs::exists(dir_ / "m/neighbors"));
 }
 
+TEST_F(NeighborsOutput, TellsOfHubsPairsAndOtherModels) {
+    const Finished hubs = find({"--hubs", "--k", "1", "--show", "2"});
+    EXPECT_EQ(hubs.exit_code, 0) << hubs.err;
+    EXPECT_EQ(hubs.out,
+              "words\t4\nneighbours\t1\nmean occurrences\t0.750\nstandard deviation\t0.829\n"
+              "skewness\t0.493\nnobody's neighbour\t2\t50.00 %\n"
+              "places of the most frequent 1 %\t66.67 %\n\noccurrences\tword\n"
+              "2\tnorth-east\n1\teast\n");
+    ASSERT_EQ(find({"--hubs", "--k", "1", "--output", dir_ / "hubs"}).exit_code, 0);
+    EXPECT_EQ(read_file(dir_ / "hubs"), "2\tnorth-east\n1\teast\n0\tzero\n0\tnorth\n");
+    EXPECT_EQ(find({"--mutual", "--k", "1", "--output", "-"}).out, "east\tnorth-east\t0.707107\n");
+    EXPECT_EQ(find({"--mutual", "--k", "1", "--output", "-", "--format", "edges"}).out,
+              "0\t2\t0.707107\n");
+    ASSERT_EQ(find({"--mutual", "--k", "2", "--output", dir_ / "pairs.npy"}).exit_code, 0);
+    const std::string array = read_file(dir_ / "pairs.npy");
+    EXPECT_NE(array.find("'shape': (3, 2)"), std::string::npos);
+    EXPECT_EQ(array.substr(array.size() - 24), numbers({0, 1, 0, 2, 1, 2}));
+
+    make_model(dir_ / "other", {{"east", {1, 0}}, {"north", {0, 1}}, {"south-east", {1, -1}}});
+    const Finished compared = find({"--compare", dir_ / "other", "--k", "1"});
+    EXPECT_EQ(compared.exit_code, 0) << compared.err;
+    EXPECT_EQ(compared.out,
+              "words in both\t2\nwords\t4\t3\nneighbours\t1\nmean share in common\t0.0000\n"
+              "median\t0.0000\nall in common\t0\t0.00 %\nnone in common\t2\t100.00 %\n\n"
+              "shared\tword\n0\teast\n0\tnorth\n");
+    ASSERT_EQ(
+        find({"--compare", dir_ / "other", "--k", "2", "--output", dir_ / "common"}).exit_code, 0);
+    EXPECT_EQ(read_file(dir_ / "common"), "1\teast\n1\tnorth\n");
+    make_model(dir_ / "strangers", {{"x", {1, 0}}, {"y", {0, 1}}});
+    const Finished strangers = find({"--compare", dir_ / "strangers"});
+    EXPECT_EQ(strangers.exit_code, 1);
+    EXPECT_NE(strangers.err.find("have no words with neighbours in common"), std::string::npos);
+}
+
 TEST_F(NeighborsOutput, SaysWhatIsWrong) {
     const auto fails = [&](const std::vector<std::string>& options, const std::string& input,
                            int status, const std::string& what) {
@@ -350,6 +386,9 @@ TEST_F(NeighborsOutput, SaysWhatIsWrong) {
     fails({"--queries", "-"}, "north\n", 2, "--queries needs --output");
     fails({"--format", "npy"}, "", 2, "--format");
     fails({"--output", "-", "--part", "1/2"}, "", 2, "--part");
+    fails({"--mutual"}, "", 2, "--mutual needs --output");
+    fails({"--show", "3"}, "", 2, "--show needs --hubs or --compare");
+    fails({"--hubs", "--mutual", "--output", "-"}, "", 2, "--hubs");
     fails({"--queries", "-", "--output", "-"}, "north\nsouth\n", 1,
           "-: line 2: \"south\" is not in the model");
     fails({"--queries", "-", "--output", "-"}, "", 1, "holds no words");

@@ -17,6 +17,7 @@
 #include "kernels/registry.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bus_error.hpp"
+#include "tools/neighbors/graph.hpp"
 #include "tools/neighbors/lists.hpp"
 #include "tools/neighbors/neighbors.hpp"
 #include "tools/neighbors/queries.hpp"
@@ -46,6 +47,8 @@ Examples:
   gloved-neighbors --output - models/glove | grep '^king'
   gloved-neighbors --queries words.txt --output answers.tsv models/glove
   gloved-neighbors --queries q.fvecs --k 100 --output truth.ivecs models/glove
+  gloved-neighbors --hubs models/glove
+  gloved-neighbors --compare models/glove-2024 models/glove
   gloved-neighbors --part 2/8 --parts /shared/parts models/glove
   gloved-neighbors --join --parts /shared/parts models/glove
 
@@ -64,6 +67,10 @@ struct CommandSettings {
     std::string queries;  // a file; empty: none
     neighbors::QueryFormat query_format = neighbors::QueryFormat::words;
     std::size_t threads = 1;  // that read and write
+    bool hubs = false;
+    bool mutual = false;
+    std::string compare;  // another model's directory; empty: none
+    std::size_t shown = 20;
 };
 
 cli::Options describe_options() {
@@ -98,6 +105,16 @@ cli::Options describe_options() {
          "for "
          "each query or as a NumPy array; or records of dim and dim float32 (default: numbers for "
          ".npy, fvecs for .fvecs, else words)")  //
+        ("hubs",
+         "tell how often words are neighbours of others: figures and the most frequent ones; with "
+         "--output FILE a line for every word")  //
+        ("mutual",
+         "write to --output the pairs of words that are neighbours of each other, each once")  //
+        ("compare", cli::value("DIR"),
+         "tell how many neighbours each word has in common in this model and the model DIR: "
+         "figures and the words with the fewest; with --output FILE a line for every word in both")
+        //
+        ("show", cli::value("N", "20"), "with --hubs and --compare: number of words to print")  //
         ("times", "print on stderr how long computing, writing and joining take");
     // For tests, whose models are smaller than a part.
     options.hidden.add_options()("part-rows", cli::value("N"));
@@ -150,7 +167,10 @@ CommandSettings read_settings(const cli::CommandLine& line) {
     CommandSettings read;
     neighbors::Settings& settings = read.settings;
     line.excludes("join", {"part", "engine", "device", "gpu-memory", "queries"});
-    line.excludes("part", {"output", "queries"});
+    line.excludes("part", {"output", "queries", "hubs", "mutual", "compare"});
+    line.excludes("queries", {"hubs", "mutual", "compare"});
+    line.excludes("hubs", {"mutual", "compare", "format"});
+    line.excludes("compare", {"mutual", "format"});
     line.needs("output", {"format"});
     line.needs("queries", {"query-format"});
     settings.model_dir = line.text("model-dir");
@@ -172,7 +192,34 @@ CommandSettings read_settings(const cli::CommandLine& line) {
     read.threads = settings.engine_options.threads == 0 ? kernels::usable_processors()
                                                         : settings.engine_options.threads;
     read_output(line, read);
+    read.hubs = line.given("hubs");
+    read.mutual = line.given("mutual");
+    read.compare = line.nonempty("compare", "a model's directory");
+    if (line.given("show") && !read.hubs && read.compare.empty())
+        throw WrongUsage("--show needs --hubs or --compare");
+    read.shown = line.count("show", 0, format::kMaxRows);
+    if (read.mutual && (!read.output || read.output->format == neighbors::ListFormat::ivecs))
+        throw WrongUsage("--mutual needs --output, as tsv, edges or npy");
     return read;
+}
+
+/// --hubs, --mutual and --compare.
+Status write_graph(const CommandSettings& asked, const format::Model& model,
+                   const format::Neighbors& made, const std::atomic<bool>& stop) {
+    const std::size_t k = asked.settings.k;
+    if (asked.mutual) return neighbors::write_mutual(model, made, k, *asked.output, stop);
+    const std::string path = asked.output ? asked.output->path : "-";
+    if (asked.hubs) return neighbors::write_hubs(model, made, k, asked.shown, path, stop);
+    neighbors::Settings settings = asked.settings;
+    settings.model_dir = asked.compare;
+    settings.parts_dir.clear();
+    const auto other = format::Model::open(asked.compare);
+    if (!other) return other.error();
+    const auto say = [](const std::string& message) { kProgram.say(message); };
+    const auto other_made = neighbors::make_neighbors(*other, settings, stop, say);
+    if (!other_made) return other_made.error();
+    return neighbors::write_comparison(model, made, *other, *other_made, k, asked.shown, path,
+                                       stop);
 }
 
 Status perform(const CommandSettings& asked, const std::atomic<bool>& stop) {
@@ -190,6 +237,8 @@ Status perform(const CommandSettings& asked, const std::atomic<bool>& stop) {
     const auto made = asked.join ? neighbors::join_parts(*model, settings, stop, say)
                                  : neighbors::make_neighbors(*model, settings, stop, say);
     if (!made) return made.error();
+    if (asked.hubs || !asked.compare.empty() || asked.mutual)
+        return write_graph(asked, *model, *made, stop);
     if (!asked.output) return {};
     return neighbors::write_lists(*model, *made, settings.k, *asked.output, asked.threads, stop);
 }

@@ -230,6 +230,7 @@ Result<Neighbors> make_neighbors(const Model& model, const Settings& settings,
     if (there && *there && (*there)->k() >= settings.k) {
         say(fmt::format("{}/{}: {} neighbours of {} words are there already", model.path(),
                         format::kNeighborsFile, (*there)->k(), model.rows()));
+        Parts::sweep(model, (*there)->k(), settings.part_rows, settings.parts_dir);
         return **std::move(there);
     }
     const auto parts =

@@ -28,15 +28,20 @@ std::string common_name(const format::Model& model, std::size_t k) {
     return fmt::format("neighbors-{}-k{}-", format::hex(model.generation()), k);
 }
 
+/// The parts' directory: `directory`, or that beside the model.
+std::string directory_of(const format::Model& model, const std::string& directory) {
+    std::string path = directory.empty() ? model.path() : directory;
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    return directory.empty() ? path + ".neighbors-parts" : path;
+}
+
 }  // namespace
 
 Result<Parts> Parts::open(const format::Model& model, std::size_t k, std::size_t part_rows,
                           const std::string& directory, Access access) {
     Parts parts(model, k, part_rows);
     parts.has_default_name_ = directory.empty();
-    parts.path_ = directory.empty() ? model.path() : directory;
-    while (parts.path_.size() > 1 && parts.path_.back() == '/') parts.path_.pop_back();
-    if (directory.empty()) parts.path_ += ".neighbors-parts";
+    parts.path_ = directory_of(model, directory);
     for (;;) {
         if (::mkdir(parts.path_.c_str(), kDirectoryMode) != 0 && errno != EEXIST)
             return system_error(parts.path_, "cannot create the directory of the parts", errno);
@@ -132,6 +137,13 @@ void Parts::remove() const {
         if (ours && *ours) (void)::unlinkat(directory_.get(), name.c_str(), 0);
     }
     if (has_default_name_) (void)::rmdir(path_.c_str());
+}
+
+void Parts::sweep(const format::Model& model, std::size_t k, std::size_t part_rows,
+                  const std::string& directory) {
+    if (::access(directory_of(model, directory).c_str(), F_OK) != 0) return;
+    const auto parts = open(model, k, part_rows, directory, Access::alone);
+    if (parts) parts->remove();
 }
 
 }  // namespace gloved::neighbors

@@ -53,6 +53,11 @@ class Parts {
     /// has the default name and is empty. What cannot be removed stays; it is harmless.
     void remove() const;
 
+    /// Removes what a process left that was killed after it had published the file. Does nothing if
+    /// there is no directory or another process works there.
+    static void sweep(const format::Model& model, std::size_t k, std::size_t part_rows,
+                      const std::string& directory);
+
   private:
     Parts(const format::Model& model, std::size_t k, std::size_t part_rows)
         : model_(&model), k_(k), part_rows_(part_rows) {}

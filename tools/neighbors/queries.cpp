@@ -69,7 +69,6 @@ Result<bool> Queries::make(const format::Model& model, std::size_t number, std::
     }
     std::get<kernels::Cosine>(query.kind).vector = *std::move(vector);
     query.k = k;
-    query.excluded.clear();
     return true;
 }
 

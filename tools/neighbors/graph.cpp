@@ -1,0 +1,257 @@
+#include "tools/neighbors/graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+#include <string>
+
+#include "common/error_with.hpp"
+#include "common/npy.hpp"
+#include "common/output_file.hpp"
+#include "common/wire/reply.hpp"
+#include "kernels/canonical.hpp"
+
+namespace gloved::neighbors {
+namespace {
+
+using format::kNoRow;
+using format::Model;
+using format::Neighbors;
+using format::Row;
+
+/// The share of the words that count as hubs.
+constexpr std::size_t kHubsOneIn = 100;
+/// Text is written in pieces of about this size.
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+
+std::span<const Row> list_of(const Neighbors& neighbors, std::size_t row, std::size_t k) {
+    const auto list = neighbors.of(row);
+    return list.first(std::min(k, list.size()));
+}
+
+bool has(std::span<const Row> list, std::size_t row) {
+    return std::ranges::find(list, row) != list.end();
+}
+
+/// Writes text in large pieces, and publishes it at the end.
+class Text {
+  public:
+    explicit Text(OutputFile file) : file_(std::move(file)) {}
+
+    template <class... Arguments>
+    Status add(fmt::format_string<Arguments...> line, Arguments&&... arguments) {
+        fmt::format_to(std::back_inserter(text_), line, std::forward<Arguments>(arguments)...);
+        return text_.size() < kPieceBytes ? Status() : flush();
+    }
+    Status finish() {
+        if (Status flushed = flush(); !flushed) return flushed;
+        if (Status synced = file_.sync(); !synced) return synced;
+        return file_.publish();
+    }
+
+  private:
+    Status flush() {
+        Status written = file_.write(text_);
+        text_.clear();
+        return written;
+    }
+
+    OutputFile file_;
+    std::string text_;
+};
+
+double percent(std::size_t part, std::size_t whole) {
+    return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// For each row of `other`, the row of the same word in `model`, or kNoRow. Both are sorted.
+std::vector<Row> rows_in(const Model& model, const Model& other) {
+    std::vector<Row> rows(other.rows(), kNoRow);
+    std::size_t row = 0;
+    for (std::size_t of_other = 0; of_other < other.rows(); ++of_other) {
+        while (row < model.rows() && model.key(row) < other.key(of_other)) ++row;
+        if (row < model.rows() && model.key(row) == other.key(of_other))
+            rows[of_other] = static_cast<Row>(row);
+    }
+    return rows;
+}
+
+double median_share(const std::vector<Agreement>& agreements) {
+    std::vector<double> shares;
+    for (const Agreement& agreement : agreements)
+        shares.push_back(static_cast<double>(agreement.shared) / agreement.length);
+    const auto middle = shares.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2);
+    std::nth_element(shares.begin(), middle, shares.end());
+    return *middle;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> count_occurrences(const Neighbors& neighbors, std::size_t k) {
+    std::vector<std::uint32_t> occurrences(neighbors.header().rows);
+    for (std::size_t row = 0; row < occurrences.size(); ++row) {
+        for (const Row neighbor : list_of(neighbors, row, k))
+            if (neighbor < occurrences.size()) ++occurrences[neighbor];
+    }
+    return occurrences;
+}
+
+Hubness describe_occurrences(std::span<const std::uint32_t> occurrences) {
+    Hubness hubness;
+    const auto count = static_cast<double>(occurrences.size());
+    const double places = std::accumulate(occurrences.begin(), occurrences.end(), 0.0);
+    hubness.mean = places / count;
+    double squares = 0;
+    double cubes = 0;
+    for (const std::uint32_t occurrence : occurrences) {
+        const double difference = occurrence - hubness.mean;
+        squares += difference * difference;
+        cubes += difference * difference * difference;
+        if (occurrence == 0) ++hubness.orphans;
+    }
+    hubness.deviation = std::sqrt(squares / count);
+    if (squares > 0) hubness.skewness = cubes / count / std::pow(hubness.deviation, 3);
+    std::vector<std::uint32_t> sorted(occurrences.begin(), occurrences.end());
+    std::ranges::sort(sorted, std::greater<>());
+    const std::size_t hubs = (sorted.size() + kHubsOneIn - 1) / kHubsOneIn;
+    const double of_hubs =
+        std::accumulate(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(hubs), 0.0);
+    if (places > 0) hubness.share_of_hubs = of_hubs / places;
+    return hubness;
+}
+
+std::vector<std::pair<Row, Row>> find_mutual(const Neighbors& neighbors, std::size_t k) {
+    std::vector<std::pair<Row, Row>> pairs;
+    const std::size_t rows = neighbors.header().rows;
+    for (std::size_t row = 0; row < rows; ++row) {
+        const std::size_t first = pairs.size();
+        for (const Row other : list_of(neighbors, row, k)) {
+            if (other > row && other < rows && has(list_of(neighbors, other, k), row))
+                pairs.emplace_back(static_cast<Row>(row), other);
+        }
+        std::sort(pairs.begin() + static_cast<std::ptrdiff_t>(first), pairs.end());
+    }
+    return pairs;
+}
+
+std::vector<Agreement> compare_lists(const Model& model, const Neighbors& neighbors,
+                                     const Model& other, const Neighbors& other_neighbors,
+                                     std::size_t k) {
+    const auto rows = rows_in(model, other);
+    std::vector<Agreement> agreements;
+    for (std::size_t of_other = 0; of_other < other.rows(); ++of_other) {
+        if (rows[of_other] == kNoRow) continue;
+        const auto list = list_of(neighbors, rows[of_other], k);
+        const auto other_list = list_of(other_neighbors, of_other, k);
+        const auto shared = std::ranges::count_if(other_list, [&](Row neighbor) {
+            return neighbor < rows.size() && rows[neighbor] != kNoRow && has(list, rows[neighbor]);
+        });
+        const std::size_t length = std::max(list.size(), other_list.size());
+        if (length == 0) continue;
+        agreements.push_back({rows[of_other], static_cast<std::uint32_t>(shared),
+                              static_cast<std::uint32_t>(length)});
+    }
+    return agreements;
+}
+
+Status write_hubs(const Model& model, const Neighbors& neighbors, std::size_t k, std::size_t shown,
+                  const std::string& path, const std::atomic<bool>& stop) {
+    auto file = OutputFile::create(path, stop);
+    if (!file) return file.error();
+    const auto occurrences = count_occurrences(neighbors, k);
+    std::vector<Row> rows(occurrences.size());
+    std::iota(rows.begin(), rows.end(), Row{0});
+    std::ranges::sort(rows, [&](Row a, Row b) {
+        if (occurrences[a] != occurrences[b]) return occurrences[a] > occurrences[b];
+        return model.ranks()[a] < model.ranks()[b];
+    });
+    Text text(*std::move(file));
+    if (path == "-") {
+        const Hubness hubness = describe_occurrences(occurrences);
+        Status added = text.add(
+            "words\t{}\nneighbours\t{}\nmean occurrences\t{:.3f}\nstandard deviation\t{:.3f}\n"
+            "skewness\t{:.3f}\nnobody's neighbour\t{}\t{:.2f} %\n"
+            "places of the most frequent 1 %\t{:.2f} %\n\noccurrences\tword\n",
+            rows.size(), k, hubness.mean, hubness.deviation, hubness.skewness, hubness.orphans,
+            percent(hubness.orphans, rows.size()), 100 * hubness.share_of_hubs);
+        if (!added) return added;
+        rows.resize(std::min(shown, rows.size()));
+    }
+    for (const Row row : rows) {
+        if (Status added = text.add("{}\t{}\n", occurrences[row], model.key(row)); !added)
+            return added;
+    }
+    return text.finish();
+}
+
+Status write_mutual(const Model& model, const Neighbors& neighbors, std::size_t k,
+                    const ListOutput& output, const std::atomic<bool>& stop) {
+    auto file = OutputFile::create(output.path, stop);
+    if (!file) return file.error();
+    const auto pairs = find_mutual(neighbors, k);
+    if (output.format == ListFormat::npy) {
+        const std::size_t shape[] = {pairs.size(), 2};
+        std::string text = npy::make_header("<i4", shape);
+        text.append(reinterpret_cast<const char*>(pairs.data()), pairs.size() * 2 * sizeof(Row));
+        if (Status written = file->write(text); !written) return written;
+        return Text(*std::move(file)).finish();
+    }
+    Text text(*std::move(file));
+    for (const auto& [a, b] : pairs) {
+        std::string score;
+        wire::append_score(
+            score, kernels::canonical_score(model.vector(a).data(), model.norms()[a],
+                                            model.vector(b).data(), model.norms()[b], model.dim()));
+        Status added = output.format == ListFormat::tsv
+                           ? text.add("{}\t{}\t{}\n", model.key(a), model.key(b), score)
+                           : text.add("{}\t{}\t{}\n", a, b, score);
+        if (!added) return added;
+    }
+    return text.finish();
+}
+
+Status write_comparison(const Model& model, const Neighbors& neighbors, const Model& other,
+                        const Neighbors& other_neighbors, std::size_t k, std::size_t shown,
+                        const std::string& path, const std::atomic<bool>& stop) {
+    auto file = OutputFile::create(path, stop);
+    if (!file) return file.error();
+    auto agreements = compare_lists(model, neighbors, other, other_neighbors, k);
+    if (agreements.empty()) {
+        return error_with(ErrorCode::mismatch, "{} and {} have no words with neighbours in common",
+                          model.path(), other.path());
+    }
+    Text text(*std::move(file));
+    if (path == "-") {
+        double sum = 0;
+        for (const Agreement& agreement : agreements)
+            sum += static_cast<double>(agreement.shared) / agreement.length;
+        const auto all = std::ranges::count_if(
+            agreements, [](const Agreement& of) { return of.shared == of.length; });
+        const auto none =
+            std::ranges::count_if(agreements, [](const Agreement& of) { return of.shared == 0; });
+        const auto count = agreements.size();
+        Status added = text.add(
+            "words in both\t{}\nwords\t{}\t{}\nneighbours\t{}\nmean share in common\t{:.4f}\n"
+            "median\t{:.4f}\nall in common\t{}\t{:.2f} %\nnone in common\t{}\t{:.2f} %\n\n"
+            "shared\tword\n",
+            count, model.rows(), other.rows(), k, sum / static_cast<double>(count),
+            median_share(agreements), all, percent(static_cast<std::size_t>(all), count), none,
+            percent(static_cast<std::size_t>(none), count));
+        if (!added) return added;
+        std::ranges::sort(agreements, [&](const Agreement& a, const Agreement& b) {
+            if (a.shared != b.shared) return a.shared < b.shared;
+            return model.ranks()[a.row] < model.ranks()[b.row];
+        });
+        agreements.resize(std::min(shown, count));
+    }
+    for (const Agreement& agreement : agreements) {
+        Status added = text.add("{}\t{}\n", agreement.shared, model.key(agreement.row));
+        if (!added) return added;
+    }
+    return text.finish();
+}
+
+}  // namespace gloved::neighbors
