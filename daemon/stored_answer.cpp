@@ -14,6 +14,10 @@ namespace {
 using format::Row;
 using kernels::Hit;
 
+/// Rows that are prefetched, at most: the usual answer.
+constexpr std::size_t kPrefetchRows = 16;
+constexpr std::size_t kLineFloats = 16;
+
 /// Whether a list of the file can be the answer.
 bool asks_for_neighbors(const wire::Request& request, std::size_t stored) {
     const wire::Options& options = request.options;
@@ -26,6 +30,14 @@ bool asks_for_neighbors(const wire::Request& request, std::size_t stored) {
 /// The hits with the rows of `list`; nothing if they cannot be those of an answer.
 std::optional<std::vector<Hit>> score(const format::Model& model, Row row,
                                       std::span<const Row> list) {
+    // The rows are far apart in memory: the first ones must not be waited for one by one.
+    for (const Row other : list.first(std::min(list.size(), kPrefetchRows))) {
+        if (other >= model.rows()) return std::nullopt;
+        __builtin_prefetch(&model.norms()[other]);
+        const auto vector = model.vector(other);
+        for (std::size_t at = 0; at < vector.size(); at += kLineFloats)
+            __builtin_prefetch(&vector[at]);
+    }
     std::vector<Hit> hits;
     hits.reserve(list.size());
     for (const Row other : list) {
