@@ -260,6 +260,49 @@ TEST_F(NeighborsProgram, MakesADamagedFileAgain) {
     expect_made(finished);
 }
 
+TEST_F(NeighborsProgram, MakesAFileWithDamagedListsAgain) {
+    std::string flipped = *wanted_;
+    flipped[format::kHeaderBytes + 12345] ^= 1;
+    write_file(model_ + "/neighbors", flipped);
+    const Finished finished = find();
+    EXPECT_NE(finished.err.find("the lists have checksum"), std::string::npos) << finished.err;
+    expect_made(finished);
+}
+
+TEST_F(NeighborsProgram, RefusesBeforeItComputes) {
+    write_file(model_ + "/neighbors", "a thesis with an unlucky name");
+    const Finished foreign = find();
+    EXPECT_EQ(foreign.exit_code, 1);
+    EXPECT_NE(foreign.err.find(model_ + "/neighbors: gloved did not make this file"),
+              std::string::npos)
+        << foreign.err;
+    EXPECT_FALSE(fs::exists(parts_));
+    EXPECT_EQ(read_file(model_ + "/neighbors"), "a thesis with an unlucky name");
+    fs::remove(model_ + "/neighbors");
+
+    fs::create_directory(parts_);
+    write_file(part(2), "a thesis with an unlucky name");
+    EXPECT_EQ(find().exit_code, 1);
+    EXPECT_FALSE(fs::exists(part(0)));
+}
+
+TEST_F(NeighborsProgram, NeverStoresListsInAModelThatReplacedTheirs) {
+    // Many small parts, so that the run still computes when the first is there.
+    const std::string first = part(0).substr(0, part(0).rfind('-')) + "-4";
+    Background finding({program("gloved-neighbors"), "--part-rows", "4", model_});
+    while (!fs::exists(first) && finding.running())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    fs::rename(model_, dir_ / "aside");
+    make_model(model_, random_entries(10, 3, 2));
+    const Finished finished = finding.wait();
+    if (finished.exit_code == 0) GTEST_SKIP() << "skipped: the run ended before the replacement";
+    EXPECT_NE(finished.err.find(model_ + ": the model was replaced while its neighbors were made"),
+              std::string::npos)
+        << finished.err;
+    EXPECT_FALSE(fs::exists(model_ + "/neighbors"));
+    EXPECT_FALSE(fs::exists(model_ + "/neighbors.new"));
+}
+
 TEST_F(NeighborsProgram, HasListsAsLongAsThereAreOthers) {
     const TempDir dir;
     const auto model = make_model(dir / "m", {{"a", {1, 0}}, {"b", {0, 0}}, {"c", {1, 1}}});

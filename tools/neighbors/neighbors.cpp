@@ -109,6 +109,7 @@ Result<std::vector<std::size_t>> missing_parts(const Parts& parts,
         if (stop) return source::interrupted();
         const auto part = parts.read(number);
         if (!part && part.error().code == ErrorCode::io) return part.error();
+        if (Status ours = parts.check_ours(number); !ours) return ours.error();
         if (!part) say(part.error().message + "; this part is computed again");
         if (!part || !*part) missing.push_back(number);
     }
@@ -149,11 +150,23 @@ Status compute_parts(const Model& model, const Settings& settings, const Parts& 
     return {};
 }
 
+/// Refuses (conflict) to go on if another model has taken the directory's name since `model` was
+/// opened.
+Status check_same(const Model& model, const std::string& model_dir) {
+    const auto named = Model::open(model_dir);
+    if (!named) return named.error();
+    if (named->generation() == model.generation()) return {};
+    return error_with(ErrorCode::conflict,
+                      "{}: the model was replaced while its neighbors were made; try again",
+                      model_dir);
+}
+
 /// Joins all parts and publishes the neighbors file.
 Status join(const Model& model, const Settings& settings, const Parts& parts,
             const std::atomic<bool>& stop) {
     auto staging = format::AddedFileStaging::create(settings.model_dir, format::kAddedNeighbors);
     if (!staging) return staging.error();
+    if (Status same = check_same(model, settings.model_dir); !same) return same;
     auto file = staging->file();
     if (!file) return file.error();
     const format::NeighborsHeader header{
@@ -179,6 +192,14 @@ Status join(const Model& model, const Settings& settings, const Parts& parts,
     if (Status finished = writer->finish(); !finished) return finished;
     if (stop) return source::interrupted();
     return staging->publish();
+}
+
+/// The model's neighbors file with intact lists; nothing if it has none.
+Result<std::optional<Neighbors>> open_sound(const Model& model) {
+    auto there = Neighbors::open(model);
+    if (!there || !*there) return there;
+    if (Status sound = (*there)->verify(); !sound) return sound.error();
+    return there;
 }
 
 Result<Neighbors> open_made(const Model& model) {
@@ -224,7 +245,7 @@ Result<Neighbors> finish(const Model& model, const Settings& settings, const Par
 
 Result<Neighbors> make_neighbors(const Model& model, const Settings& settings,
                                  const std::atomic<bool>& stop, const Say& say) {
-    auto there = Neighbors::open(model);
+    auto there = open_sound(model);
     if (!there && there.error().code == ErrorCode::io) return there.error();
     if (!there) say(there.error().message);
     if (there && *there && (*there)->k() >= settings.k) {
@@ -232,6 +253,12 @@ Result<Neighbors> make_neighbors(const Model& model, const Settings& settings,
                         format::kNeighborsFile, (*there)->k(), model.rows()));
         Parts::sweep(model, (*there)->k(), settings.part_rows, settings.parts_dir);
         return **std::move(there);
+    }
+    // Whatever keeps the file from being stored is told before the long computation.
+    if (const auto place =
+            format::AddedFileStaging::create(settings.model_dir, format::kAddedNeighbors);
+        !place) {
+        return place.error();
     }
     const auto parts =
         Parts::open(model, settings.k, settings.part_rows, settings.parts_dir, Access::alone);

@@ -34,11 +34,11 @@ struct Settings {
 using Say = std::function<void(const std::string&)>;
 
 /// The neighbors file of the model, with at least settings.k neighbours of each row. Makes it if it
-/// is not there or has fewer: computes the parts that are not in the parts' directory, joins them,
-/// publishes the file, and removes the parts. Errors: those of Model::open and make_engine; io;
-/// conflict, if another process computes there, or for files that gloved did not make; interrupted,
-/// once `stop` is true. After an error the parts that are complete stay, and the next call goes on
-/// from there.
+/// is not there, is damaged or has fewer: computes the parts that are not in the parts' directory,
+/// joins them, publishes the file, and removes the parts. Errors: those of Model::open and
+/// make_engine; io; conflict, if another process computes there, for files that gloved did not
+/// make, or if another model has taken the directory's name meanwhile; interrupted, once `stop` is
+/// true. After an error the parts that are complete stay, and the next call goes on from there.
 Result<format::Neighbors> make_neighbors(const format::Model& model, const Settings& settings,
                                          const std::atomic<bool>& stop, const Say& say);
 
@@ -55,7 +55,8 @@ Status compute_share(const format::Model& model, const Settings& settings, const
 
 /// Joins the parts in the parts' directory, publishes the file, and removes the parts. Error: io;
 /// damaged or mismatch, for a part that is missing or wrong, which the message names with the rows
-/// that it should have; interrupted. After an error all parts stay.
+/// that it should have; conflict, as for make_neighbors; interrupted. After an error all parts
+/// stay.
 Result<format::Neighbors> join_parts(const format::Model& model, const Settings& settings,
                                      const std::atomic<bool>& stop, const Say& say);
 

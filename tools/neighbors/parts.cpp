@@ -97,16 +97,18 @@ Result<std::optional<format::Neighbors>> Parts::read(std::size_t number) const {
     return std::optional(*std::move(part));
 }
 
-Status Parts::write(std::size_t number, std::span<const format::Row> lists,
-                    const std::atomic<bool>& stop) const {
+Status Parts::check_ours(std::size_t number) const {
     const auto ours = is_ours(name_of(number));
     if (!ours) return ours.error();
-    if (!*ours) {
-        return error_with(ErrorCode::conflict,
-                          "{}: gloved did not make this file, so it is left alone; move or remove "
-                          "it",
-                          path_of(number));
-    }
+    if (*ours) return {};
+    return error_with(ErrorCode::conflict,
+                      "{}: gloved did not make this file, so it is left alone; move or remove it",
+                      path_of(number));
+}
+
+Status Parts::write(std::size_t number, std::span<const format::Row> lists,
+                    const std::atomic<bool>& stop) const {
+    if (Status ours = check_ours(number); !ours) return ours;
     const format::NeighborsHeader header{
         model_->rows(),       static_cast<std::uint32_t>(model_->dim()),
         model_->generation(), static_cast<std::uint32_t>(k_),

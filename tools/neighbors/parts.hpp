@@ -44,6 +44,8 @@ class Parts {
     /// Opens a part and checks all of it; nothing if there is no such file. Errors: io, damaged,
     /// mismatch, unsupported.
     Result<std::optional<format::Neighbors>> read(std::size_t number) const;
+    /// Refuses (conflict) a file with this part's name that gloved did not make. No file passes.
+    Status check_ours(std::size_t number) const;
     /// Writes a part, durably: it appears whole, and replaces a damaged one. `lists` has k numbers
     /// for each row of its range. Errors: io; conflict, for a file that gloved did not make;
     /// interrupted, once `stop` is true.

@@ -96,10 +96,10 @@ Status check_lists(const Model& model, const Neighbors& neighbors, const Neighbo
         return checked;
     progress.reset();  // wipes its line before others are written
     if (wrong) {
-        report(
-            {"lists of neighbors", false,
-             fmt::format("{}/{}: {}; make it again with gloved-neighbors", model.path(),
-                         format::kNeighborsFile, describe_difference(model, neighbors, *wrong))});
+        report({"lists of neighbors", false,
+                fmt::format("{}/{}: {}; remove it and make it again with gloved-neighbors",
+                            model.path(), format::kNeighborsFile,
+                            describe_difference(model, neighbors, *wrong))});
     } else {
         report({"lists of neighbors", true,
                 fmt::format("{} of {} are those of a plain float64 search", rows.size(),
