@@ -3,4 +3,4 @@ gloved_add_test(neighbors_integration_test
   LABELS integration
   SOURCES ${CMAKE_CURRENT_LIST_DIR}/neighbors_test.cpp
   LIBRARIES gloved_oracle gloved_common
-  NEEDS gloved-neighbors)
+  NEEDS gloved-neighbors gloved-verify gloved-make-hard-model)

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -284,6 +285,54 @@ TEST_F(NeighborsProgram, RefusesBeforeItComputes) {
     write_file(part(2), "a thesis with an unlucky name");
     EXPECT_EQ(find().exit_code, 1);
     EXPECT_FALSE(fs::exists(part(0)));
+}
+
+TEST_F(NeighborsProgram, ToAModelThatNobodyMayWriteSaysSoBeforeItComputes) {
+    fs::permissions(model_, fs::perms(0555));
+    auto asked = command({}, model_);
+    if (::geteuid() == 0) {
+        // Root may write what it likes, so without its capability.
+        asked.insert(asked.begin(),
+                     {"setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override"});
+    }
+    const Finished finished = run(asked);
+    fs::permissions(model_, fs::perms(0755));
+    EXPECT_EQ(finished.exit_code, 1);
+    EXPECT_NE(finished.err.find(model_ + "/neighbors.new: cannot create: Permission denied"),
+              std::string::npos)
+        << finished.err;
+    EXPECT_FALSE(fs::exists(parts_));
+}
+
+TEST_F(NeighborsProgram, WithoutRoomForTheFileKeepsTheParts) {
+    // Each part has less, the file more.
+    auto asked = command({}, model_);
+    asked.insert(asked.begin(), {"prlimit", "--fsize=30000"});
+    const Finished finished = run(asked);
+    EXPECT_EQ(finished.exit_code, 1);
+    EXPECT_NE(finished.err.find(model_ + "/neighbors.new: "), std::string::npos) << finished.err;
+    EXPECT_FALSE(fs::exists(model_ + "/neighbors"));
+    EXPECT_FALSE(fs::exists(model_ + "/neighbors.new"));
+    const Finished again = find();
+    EXPECT_NE(again.err.find("3 of 3 parts are there already"), std::string::npos) << again.err;
+    expect_made(again);
+}
+
+TEST_F(NeighborsProgram, FindsWhatAPlainSearchFindsInAHardModel) {
+    const std::string hard = dir_ / "hard";
+    ASSERT_EQ(
+        run({program("gloved-make-hard-model"), "--rows", "1500", "--dim", "20", "--out", hard})
+            .exit_code,
+        0);
+    ASSERT_EQ(run(command({"--threads", "2"}, hard)).exit_code, 0);
+    const std::string made = read_file(hard + "/neighbors");
+    const Finished checked = run({program("gloved-verify"), "--neighbors", "all", hard});
+    EXPECT_EQ(checked.exit_code, 0) << checked.out;
+    EXPECT_NE(checked.out.find("ok      lists of neighbors: 1500 of 1500"), std::string::npos)
+        << checked.out;
+    fs::remove(hard + "/neighbors");
+    ASSERT_EQ(run(command({"--threads", "1"}, hard)).exit_code, 0);
+    EXPECT_TRUE(read_file(hard + "/neighbors") == made);
 }
 
 TEST_F(NeighborsProgram, NeverStoresListsInAModelThatReplacedTheirs) {
