@@ -53,13 +53,13 @@ struct OpenedModel {
 Result<std::optional<format::Neighbors>> open_neighbors(const format::Model& model,
                                                         const Settings& settings, bool verify) {
     if (!settings.neighbors) return std::optional<format::Neighbors>();
+    const auto with_remedy = [](const Error& error) {
+        return Error{error.code, error.message + ", or start gloved with --neighbors off"};
+    };
     auto opened = format::Neighbors::open(model);
-    if (!opened) {
-        return Error{opened.error().code,
-                     opened.error().message + ", or start gloved with --neighbors off"};
-    }
+    if (!opened) return with_remedy(opened.error());
     if (*opened && verify) {
-        if (Status verified = (*opened)->verify(); !verified) return verified.error();
+        if (Status verified = (*opened)->verify(); !verified) return with_remedy(verified.error());
     }
     return opened;
 }

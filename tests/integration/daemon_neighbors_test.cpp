@@ -97,6 +97,46 @@ TEST_F(StoredAnswers, AreTheEnginesBytes) {
     }
 }
 
+TEST_F(StoredAnswers, AreInTheOrderOfPipelinedRequests) {
+    Daemon daemon(model_);
+    Daemon plain(model_, {"--neighbors", "off"});
+    Connection stored(daemon.socket_path());
+    Connection engine(plain.socket_path());
+    // Every third request is the engine's: stored answers behind it must wait.
+    std::string requests;
+    for (std::size_t word = 0; word < kRows; ++word)
+        requests += fmt::format("NEAR {}w{}\n", word % 3 == 0 ? "norm=unit " : "", word);
+    stored.send(requests);
+    engine.send(requests);
+    for (std::size_t word = 0; word < kRows; ++word) {
+        const ReplyText reply = stored.read_reply();
+        EXPECT_EQ(hits_of(reply), hits_of(engine.read_reply())) << word;
+        if (word == 3) continue;  // an error
+        EXPECT_EQ(field(reply, "engine"), word % 3 == 0 ? "cpu" : "neighbors") << word;
+    }
+}
+
+TEST_F(StoredAnswers, OfAModelWithFewerOthersAreAllOfThem) {
+    auto entries = random_entries(5, 6, 3);
+    entries[2].second.assign(6, 0.0F);  // has no neighbours, but is one with the score 0
+    make_model(dir_ / "few", entries);
+    ASSERT_EQ(run({program("gloved-neighbors"), dir_ / "few"}).exit_code, 0);
+    Daemon daemon(dir_ / "few");
+    Daemon plain(dir_ / "few", {"--neighbors", "off"});
+    Connection stored(daemon.socket_path());
+    Connection engine(plain.socket_path());
+    for (std::size_t word = 0; word < 5; ++word) {
+        for (const std::size_t k : {1U, 3U, 4U, 9U, 10U}) {
+            const std::string request = fmt::format("NEAR k={} w{}", k, word);
+            const ReplyText reply = stored.ask(request);
+            EXPECT_EQ(hits_of(reply), hits_of(engine.ask(request))) << request;
+            if (word == 2) continue;
+            EXPECT_EQ(reply.lines.size(), std::min<std::size_t>(k, 4)) << request;
+            EXPECT_EQ(field(reply, "engine"), "neighbors") << request;
+        }
+    }
+}
+
 TEST_F(StoredAnswers, AreGivenWhereTheFileHasThem) {
     Daemon daemon(model_);
     Connection connection(daemon.socket_path());
@@ -182,6 +222,8 @@ TEST_F(StoredAnswers, ComeFromTheFileThatAReloadFinds) {
     write_file(path_, flipped);
     const ReplyText refused = connection.ask("RELOAD");
     EXPECT_NE(refused.status.find("the lists have checksum"), std::string::npos) << refused.status;
+    EXPECT_NE(refused.status.find("or start gloved with --neighbors off"), std::string::npos)
+        << refused.status;
     EXPECT_EQ(field(connection.ask("NEAR w7"), "engine"), "neighbors");
 }
 
