@@ -14,6 +14,8 @@ namespace {
 using format::Row;
 using kernels::Hit;
 
+/// With more hits, scoring them takes so long that other connections of the loop would notice.
+constexpr std::size_t kMaxHits = 128;
 /// Rows that are prefetched, at most: the usual answer.
 constexpr std::size_t kPrefetchRows = 16;
 constexpr std::size_t kLineFloats = 16;
@@ -24,7 +26,7 @@ bool asks_for_neighbors(const wire::Request& request, std::size_t stored) {
     return request.verb == wire::Verb::near && request.terms.size() == 1 &&
            request.terms[0].coefficient == 1.0 && options.norm == wire::Norm::raw &&
            options.exclude_inputs && !options.top && !options.min && options.prefix.empty() &&
-           options.engine.empty() && options.k <= stored;
+           options.engine.empty() && options.k <= std::min(stored, kMaxHits);
 }
 
 /// The hits with the rows of `list`; nothing if they cannot be those of an answer.

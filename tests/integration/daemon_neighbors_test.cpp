@@ -167,6 +167,14 @@ TEST_F(StoredAnswers, AreGivenWhereTheFileHasThem) {
     EXPECT_NE(statistics.find("answers_neighbors\t5\n"), std::string::npos) << statistics;
 }
 
+TEST_F(StoredAnswers, AreOfFewHits) {
+    ASSERT_EQ(run({program("gloved-neighbors"), "--k", "150", model_}).exit_code, 0);
+    Daemon daemon(model_);
+    Connection connection(daemon.socket_path());
+    EXPECT_EQ(field(connection.ask("NEAR k=128 w7"), "engine"), "neighbors");
+    EXPECT_EQ(field(connection.ask("NEAR k=129 w7"), "engine"), "cpu");
+}
+
 TEST_F(StoredAnswers, CannotBeInventedByADamagedFile) {
     Daemon plain(model_, {"--neighbors", "off"});
     const auto wanted = Connection(plain.socket_path()).ask("NEAR w7").lines;
