@@ -116,7 +116,8 @@ def main():
                     for form in ("text", "json"):
                         faults = compare(stored, engine, words, k, form)
                         failed = failed or bool(faults)
-                        print(f"k={k} {form}: {len(words)} answers, {len(faults)} wrong", flush=True)
+                        counts = f"{len(words)} answers, {len(faults)} wrong"
+                        print(f"k={k} {form}: {counts}", flush=True)
                         for fault in faults[:MAX_SHOWN_FAULTS]:
                             print(f"  {fault}")
             finally:
