@@ -160,6 +160,15 @@ Status Neighbors::verify() const {
         if (!std::ranges::all_of(rest, [](Row none) { return none == kNoRow; }))
             return fault("continues behind its end");
     }
+    const std::size_t end = kHeaderBytes + header_.lists_bytes();
+    const auto padding = file_.bytes().subspan(end);
+    const auto byte =
+        std::ranges::find_if(padding, [](std::byte value) { return value != std::byte{0}; });
+    if (byte != padding.end()) {
+        return with_path(
+            path_, error_with(ErrorCode::damaged, "byte {} lies behind the lists and is not zero",
+                              end + static_cast<std::size_t>(byte - padding.begin())));
+    }
     return {};
 }
 

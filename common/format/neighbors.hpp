@@ -78,8 +78,9 @@ class Neighbors {
     /// hold anything: any number here, also a row that the model does not have.
     std::span<const Row> of(std::size_t row) const;
 
-    /// Reads all lists. Compares them with the checksum, and checks that each names distinct rows
-    /// of the model other than its own. Whether they are the nearest ones, gloved-verify checks.
+    /// Reads the whole file. Compares the lists with the checksum, and checks that each names
+    /// distinct rows of the model other than its own, and that zeros follow the lists. Whether they
+    /// are the nearest ones, gloved-verify checks.
     /// Error: damaged.
     Status verify() const;
     /// Whether the file still has the size that it had when it was opened

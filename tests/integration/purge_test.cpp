@@ -83,6 +83,7 @@ TEST_F(Purge, RemovesEveryFileThatAModelCanHold) {
 
 TEST_F(Purge, RemovesWhatConversionsThatWereKilledHaveLeft) {
     make_model("m");
+    ASSERT_EQ(run({program("gloved-neighbors"), models_ + "/m"}).exit_code, 0);
     int number = 0;
     for (const std::vector<std::string>& left :
          std::vector<std::vector<std::string>>{{},
@@ -112,8 +113,8 @@ TEST_F(Purge, LeavesAllElseAndNamesIt) {
     fs::create_directory(models_ + "/.m.gloved-1-0");
     write_file(models_ + "/.m.gloved-1-0/values", "in a stray's place");
     fs::create_directory(models_ + "/.m.gloved-backup");
-    for (const std::string name :
-         {"keys", "values", "planes", "planes.new", "report.json", "spool"}) {
+    for (const std::string name : {"keys", "values", "planes", "planes.new", "neighbors",
+                                   "neighbors.new", "report.json", "spool"}) {
         fs::create_directory(models_ + "/own " + name);
         write_file(models_ + "/own " + name + "/" + name, "notes");
         fs::create_directories(models_ + "/folder/" + name + "/" + name);
@@ -147,12 +148,13 @@ TEST_F(Purge, LeavesAllElseAndNamesIt) {
     EXPECT_EQ(tree(dir_ / "m"), outside);
     for (const std::string name :
          {"/keys", "/-rf", "/line\\nfeed", "/lost+found", "/.m.gloved-1-0/values",
-          "/.m.gloved-backup", "/own\\ planes/planes", "/folder/spool/spool", "/touched/values",
-          "/link", "/model", "/mixed/report.json", "/mixed/planes", "/mixed/values.txt"}) {
+          "/.m.gloved-backup", "/own\\ planes/planes", "/own\\ neighbors.new/neighbors.new",
+          "/folder/spool/spool", "/touched/values", "/link", "/model", "/mixed/report.json",
+          "/mixed/planes", "/mixed/values.txt"}) {
         EXPECT_NE(said.find("\n  " + models_ + name + "\n"), std::string::npos)
             << name << " is not in: " << said;
     }
-    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1 + 25) << said;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1 + 29) << said;
 }
 
 }  // namespace

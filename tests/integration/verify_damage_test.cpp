@@ -463,13 +463,14 @@ TEST_F(VerifyDamage, WrongListsOfNeighborsAreFound) {
         << sound.out;
     EXPECT_NE(verify().out.find("ok      lists of neighbors: 20 of 300"), std::string::npos);
 
-    // The two last neighbours of row 123 change places.
+    // The two last neighbours of the rows 123 and 200 change places.
     const std::string stored = read_file(model_ + "/neighbors");
     std::string damaged = stored;
-    const std::size_t place = format::kHeaderBytes + (123 * 10 + 8) * sizeof(format::Row);
-    std::swap_ranges(damaged.begin() + static_cast<std::ptrdiff_t>(place),
-                     damaged.begin() + static_cast<std::ptrdiff_t>(place + 4),
-                     damaged.begin() + static_cast<std::ptrdiff_t>(place + 4));
+    for (const std::ptrdiff_t row : {200, 123}) {
+        const auto place = damaged.begin() + static_cast<std::ptrdiff_t>(format::kHeaderBytes) +
+                           (row * 10 + 8) * 4;
+        std::swap_ranges(place, place + 4, place + 4);
+    }
     put("neighbors", damaged);
     const Finished summed = verify();
     EXPECT_EQ(summed.exit_code, 1);
@@ -488,11 +489,21 @@ TEST_F(VerifyDamage, WrongListsOfNeighborsAreFound) {
     EXPECT_EQ(searched.exit_code, 1);
     EXPECT_NE(searched.out.find("ok      rows of neighbors: "), std::string::npos);
     EXPECT_NE(searched.out.find("FAILED  lists of neighbors: " + model_ +
-                                "/neighbors: the list of row 123 ("),
+                                "/neighbors: 2 of 300 lists are wrong; the first: the list of row "
+                                "123 ("),
               std::string::npos)
         << searched.out;
     EXPECT_NE(searched.out.find(" at place 9, and a plain search row "), std::string::npos)
         << searched.out;
+
+    // Lists of damaged values mean nothing.
+    put("neighbors", stored);
+    put_flipped(values_.size() - 3000, 0);
+    const Finished unsound = verify();
+    EXPECT_EQ(unsound.exit_code, 1);
+    EXPECT_NE(unsound.out.find("FAILED  lists of neighbors: not compared"), std::string::npos)
+        << unsound.out;
+    put("values", values_);
 
     put("neighbors", stored.substr(0, 100));
     const Finished quick = verify({"--quick"});

@@ -1,5 +1,6 @@
 // A neighbors file beside a model: taken as it is, or refused with file, fault and remedy; and how
 // a file is added to a model, planes or neighbours.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -12,8 +13,10 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/files.hpp"
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/format/neighbors.hpp"
@@ -135,6 +138,14 @@ TEST_F(NeighborsFile, WithADamagedHeaderIsRefused) {
                    "not a gloved neighbors file (the first 8 bytes differ)");
     expect_refused(with(8, std::uint32_t{2}), ErrorCode::unsupported,
                    "neighbors version 2, this program reads version 1");
+    expect_refused(with(12, std::uint32_t{64}), ErrorCode::damaged, "wrong header size");
+    expect_refused(with(16, std::uint64_t{0}), ErrorCode::damaged, "impossible row count 0");
+    expect_refused(with(24, std::uint32_t{4097}), ErrorCode::damaged, "impossible dimension 4097");
+    expect_refused(with(40, std::uint64_t{56}), ErrorCode::damaged,
+                   "56 bytes of lists in a file of 8192; 5 lists of 3 need 60 in 8192");
+    expect_refused(with(56, std::uint64_t{4096}), ErrorCode::damaged,
+                   "60 bytes of lists in a file of 4096; 5 lists of 3 need 60 in 8192");
+    expect_refused(with(64, std::uint64_t{6}), ErrorCode::damaged, "lists of rows 6 to 5, of 5");
     expect_refused(with(28, std::uint32_t{0}), ErrorCode::damaged,
                    "impossible length of a list: 0");
     expect_refused(with(28, std::uint32_t{1025}), ErrorCode::damaged,
@@ -151,6 +162,51 @@ TEST_F(NeighborsFile, WithADamagedHeaderIsRefused) {
     const auto opened = Neighbors::open(opened_);
     ASSERT_FALSE(opened);
     EXPECT_NE(opened.error().message.find("the header checksum is "), std::string::npos);
+}
+
+TEST_F(NeighborsFile, EveryBitOfItsHeaderCounts) {
+    for (std::size_t byte = 0; byte < format::kHeaderBytes; ++byte) {
+        // Of the zeros between the fields and the checksum, some are enough.
+        if (byte >= 80 && byte < format::kHeaderBytes - 8 && byte % 64 != 5) continue;
+        for (int bit = 0; bit < 8; ++bit) {
+            std::string file = file_;
+            file[byte] = static_cast<char>(file[byte] ^ (1 << bit));
+            put(file);
+            ASSERT_FALSE(Neighbors::open(opened_)) << byte;
+        }
+    }
+}
+
+TEST_F(NeighborsFile, HasTheSameBytesHoweverItsListsWereAppended) {
+    auto file = UniqueFd(::open((dir_ / "other").c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
+    ASSERT_TRUE(file);
+    auto writer = format::NeighborsWriter::create(
+        std::move(file), dir_ / "other", {kRows, 2, opened_.generation(), kLength, {0, kRows}, 9});
+    ASSERT_TRUE(writer);
+    for (std::size_t row = 0; row < kRows; ++row)
+        ASSERT_TRUE(writer->append(std::span(kLists).subspan(row * kLength, kLength)));
+    ASSERT_TRUE(writer->finish());
+    EXPECT_TRUE(read_file(dir_ / "other") == file_);
+}
+
+TEST_F(NeighborsFile, ThatIsNoFileIsRefused) {
+    fs::remove(path_);
+    fs::create_directory(path_);
+    const auto opened = Neighbors::open(opened_);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().message, path_ + ": not a regular file");
+    fs::remove(path_);
+    fs::create_symlink("nowhere", path_);
+    EXPECT_FALSE(Neighbors::open(opened_));
+}
+
+TEST_F(NeighborsFile, ThatIsCutShortWhileItIsMappedIsTold) {
+    put(file_);
+    const auto opened = Neighbors::open(opened_);
+    ASSERT_TRUE(opened && *opened);
+    EXPECT_TRUE((*opened)->has_kept_its_size());
+    ASSERT_EQ(::truncate(path_.c_str(), 5000), 0);
+    EXPECT_FALSE((*opened)->has_kept_its_size());
 }
 
 TEST_F(NeighborsFile, OfAnotherModelIsRefused) {
@@ -186,6 +242,7 @@ TEST_F(NeighborsFile, WithWrongListsIsFound) {
     expect_found(4, 1, "the list of row 1 names the row itself");
     expect_found(8, 4, "the list of row 2 names a row twice");
     expect_found(11, 1, "the list of row 3 continues behind its end");
+    expect_found(kLists.size() + 7, 1, "byte 4184 lies behind the lists and is not zero");
     std::string flipped = file_;
     flipped[kAtLists] = 3;
     put(flipped);
@@ -247,6 +304,10 @@ TEST_P(AddedFiles, ThatGlovedDidNotMakeStay) {
         EXPECT_EQ(staging.error().code, ErrorCode::conflict);
         EXPECT_EQ(staging.error().message,
                   path + ": gloved did not make this file, so it is left alone; move or remove it");
+        // A conversion neither replaces nor removes it.
+        const Status replaced = format::Staging::check(model_);
+        ASSERT_FALSE(replaced) << path;
+        EXPECT_EQ(replaced.error().code, ErrorCode::conflict);
         EXPECT_EQ(read_file(path), "notes, years of them");
         fs::remove(path);
     }

@@ -20,13 +20,13 @@ struct NeighborsChecks {
 };
 
 /// Checks the neighbors file, if there is one, and calls `report` with the outcome of each check:
-/// of header and size; of the checksum and the row numbers of all lists; and of the lists that
-/// `checks` selects, which must be those of the oracle. `threads` ask the oracle. The model must
-/// have passed check_values. Error: interrupted, once `stop` is true.
+/// of header and size; of the checksum, the row numbers of all lists and the padding; and of the
+/// lists that `checks` selects, which must be those of the oracle. `threads` ask the oracle. The
+/// model must have passed check_values. Error: interrupted, once `stop` is true.
 Status check_neighbors(const format::Model& model, const NeighborsChecks& checks,
                        std::size_t threads, const std::atomic<bool>& stop, const Reporter& report);
 
-/// Reports only what opening the file checks.
-void report_neighbors_header(const format::Model& model, const Reporter& report);
+/// Reports only what opening the file checks. Returns whether there is one that could be opened.
+bool report_neighbors_header(const format::Model& model, const Reporter& report);
 
 }  // namespace gloved::verify

@@ -23,8 +23,13 @@ using Eligible = std::function<bool(std::uint32_t row, double score)>;
 /// order of the words, rounded once to float32. `unit`: each row is divided by its norm first.
 std::vector<float> oracle_query(const format::Model& model, const Weights& weights, bool unit);
 
-/// The canonical score of every row for `query`, in the order of rows. Computes the rows' norms
-/// instead of reading them. NaN for a row that contains NaN.
+/// The norm of every row's vector, in the order of rows: computed, not read.
+std::vector<double> oracle_norms(const format::Model& model);
+
+/// The canonical score of every row for `query`, in the order of rows. `norms` are those of
+/// oracle_norms, which callers with many queries compute once. NaN for a row that contains NaN.
+std::vector<double> oracle_scores(const format::Model& model, std::span<const double> norms,
+                                  std::span<const float> query);
 std::vector<double> oracle_scores(const format::Model& model, std::span<const float> query);
 
 /// The 3CosMul score of every row, in the order of rows: Π((1+cos)/2 of positives) / (Π((1+cos)/2

@@ -250,7 +250,7 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
     ModelFacts facts{model->rows(), model->dim(), model->generation(), {}, {}};
     report_opened(*model, report);
     if (options.quick) {
-        report_neighbors_header(*model, report);
+        (void)report_neighbors_header(*model, report);
         return facts;
     }
 
@@ -270,8 +270,8 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
     if (sound) {
         Status checked = check_neighbors(*model, options.neighbors, options.threads, stop, report);
         if (!checked) return checked.error();
-    } else {
-        report_neighbors_header(*model, report);
+    } else if (report_neighbors_header(*model, report)) {
+        report({"lists of neighbors", false, "not compared: they follow from the values"});
     }
     if (options.engines && !sound) {
         report({"engines", false, "not asked: they take the values for sound"});
