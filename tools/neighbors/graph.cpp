@@ -81,6 +81,7 @@ std::vector<Row> rows_in(const Model& model, const Model& other) {
 
 double median_share(const std::vector<Agreement>& agreements) {
     std::vector<double> shares;
+    shares.reserve(agreements.size());
     for (const Agreement& agreement : agreements)
         shares.push_back(static_cast<double>(agreement.shared) / agreement.length);
     const auto middle = shares.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2);
