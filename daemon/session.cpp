@@ -288,16 +288,16 @@ void Session::submit(wire::Request request, std::string_view line) {
 }
 
 void Session::ask_engine(const SlotPointer& slot, const wire::Request& request) {
-    if (auto hits = find_stored_answer(request, *slot->model)) {
+    const format::Model& model = slot->model->model();
+    auto query = resolve_query(request, model);
+    if (!query) return finish_here(slot, Reply(slot->form, std::move(query).error()));
+    if (auto hits = find_stored_answer(request, *query, *slot->model)) {
         slot->model->count_stored_answer();
         slot->worker->count_look_up();
         const EngineReply about = {*slot->verb, slot->form, std::move(slot->fields), slot->certify,
                                    Clock::now() - slot->times.arrived};
         return finish_here(slot, stored_reply(about, slot->model, *std::move(hits)));
     }
-    const format::Model& model = slot->model->model();
-    auto query = resolve_query(request, model);
-    if (!query) return finish_here(slot, Reply(slot->form, std::move(query).error()));
     slot->kind = Job::Kind::query;
     slot->query = *std::move(query);
     hold(*slot, kRequestBytes + query_bytes(slot->query) + expected_answer_bytes(request, model));

@@ -1,7 +1,9 @@
 #include "daemon/stored_answer.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
+#include <variant>
 
 #include "common/format/neighbors.hpp"
 #include "daemon/loaded_model.hpp"
@@ -31,6 +33,7 @@ bool asks_for_neighbors(const wire::Request& request, std::size_t stored) {
 
 /// The hits with the rows of `list`; nothing if they cannot be those of an answer.
 std::optional<std::vector<Hit>> score(const format::Model& model, Row row,
+                                      const kernels::QueryVector& query,
                                       std::span<const Row> list) {
     // The rows are far apart in memory: the first ones must not be waited for one by one.
     for (const Row other : list.first(std::min(list.size(), kPrefetchRows))) {
@@ -44,9 +47,10 @@ std::optional<std::vector<Hit>> score(const format::Model& model, Row row,
     hits.reserve(list.size());
     for (const Row other : list) {
         if (other >= model.rows() || other == row) return std::nullopt;
-        const Hit hit{other, kernels::canonical_score(model.vector(row).data(), model.norms()[row],
+        const Hit hit{other, kernels::canonical_score(query.values.data(), query.norm,
                                                       model.vector(other).data(),
                                                       model.norms()[other], model.dim())};
+        if (std::isnan(hit.score)) return std::nullopt;  // of a damaged vector or norm
         // Strict, so that no row comes twice.
         if (!hits.empty() && !kernels::comes_before(hits.back(), hit)) return std::nullopt;
         hits.push_back(hit);
@@ -57,23 +61,24 @@ std::optional<std::vector<Hit>> score(const format::Model& model, Row row,
 }  // namespace
 
 std::optional<std::vector<Hit>> find_stored_answer(const wire::Request& request,
+                                                   const kernels::Query& query,
                                                    const LoadedModel& loaded) {
     const format::Neighbors* const neighbors = loaded.neighbors();
     if (neighbors == nullptr || !asks_for_neighbors(request, neighbors->k())) return std::nullopt;
     const format::Model& model = loaded.model();
-    const auto row = model.find(request.terms[0].word);
-    if (!row || model.norms()[*row] == 0) return std::nullopt;  // an error, elsewhere
-    const auto list = neighbors->of(*row);
+    const Row row = query.excluded.front();
+    const auto list = neighbors->of(row);
     const std::size_t others = model.rows() - 1;
     const std::size_t wanted = std::min(request.options.k, others);
     if (list.size() >= wanted) {
-        auto hits = score(model, *row, list.first(wanted));
+        auto hits =
+            score(model, row, std::get<kernels::Cosine>(query.kind).vector, list.first(wanted));
         // What was cut off reads as zeros.
         if (hits && neighbors->has_kept_its_size()) return hits;
     }
     log_warning(
-        "model {}: {}/{} is damaged; the engine answers instead; check it with gloved-verify, and "
-        "make it again with gloved-neighbors",
+        "model {}: {}/{} or a vector is damaged; the engine answers instead; gloved-verify tells "
+        "which, and gloved-neighbors makes the file again",
         loaded.name(), model.path(), format::kNeighborsFile);
     return std::nullopt;
 }

@@ -11,13 +11,14 @@ namespace gloved::daemon {
 
 class LoadedModel;
 
-/// The hits of a request, if the model's neighbors file has them: for NEAR of one word, with
-/// norm=raw and exclude=inputs, no filter, no engine=, and no more than 128 hits, or than the file
-/// has. The same hits as the engines find. Scores are computed here, and rows that are not in the
-/// order of their scores are not used: a damaged file cannot invent an answer. But that the list is
-/// complete rests on the file, and only gloved-verify proves it. Nothing if an engine has to
-/// answer. Takes some microseconds. Any thread.
+/// The hits of a request, whose query is `query`, if the model's neighbors file has them: for NEAR
+/// of one word, with norm=raw and exclude=inputs, no filter, no engine=, and no more than 128 hits,
+/// or than the file has. The same hits as the engines find. Scores are computed here, and rows that
+/// are not in the order of their scores are not used: a damaged file cannot invent an answer. But
+/// that the list is complete rests on the file, and only gloved-verify proves it. Nothing if an
+/// engine has to answer. Takes some microseconds. Any thread.
 std::optional<std::vector<kernels::Hit>> find_stored_answer(const wire::Request& request,
+                                                            const kernels::Query& query,
                                                             const LoadedModel& loaded);
 
 }  // namespace gloved::daemon

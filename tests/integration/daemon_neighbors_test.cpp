@@ -87,7 +87,7 @@ TEST_F(StoredAnswers, AreTheEnginesBytes) {
         stored.ask(fmt::format("FORMAT {}", form));
         engine.ask(fmt::format("FORMAT {}", form));
         for (std::size_t word = 0; word < kRows; ++word) {
-            for (const char* const options : {"", "k=1 ", "k=7 fields=row,norm "}) {
+            for (const char* const options : {"", "k=7 fields=row,norm "}) {
                 const std::string request = fmt::format("NEAR {}w{}", options, word);
                 const std::string hits = hits_of(stored.ask(request));
                 EXPECT_EQ(hits, hits_of(engine.ask(request))) << request;
@@ -196,10 +196,24 @@ TEST_F(StoredAnswers, CannotBeInventedByADamagedFile) {
         EXPECT_EQ(reply.lines, wanted) << i;
         EXPECT_EQ(field(reply, "engine"), "cpu") << i;
         EXPECT_EQ(field(connection.ask("NEAR w8"), "engine"), "neighbors") << i;
-        EXPECT_NE(daemon.process().output().find(path_ + " is damaged; the engine answers instead"),
+        EXPECT_NE(daemon.process().output().find(
+                      path_ + " or a vector is damaged; the engine answers instead"),
                   std::string::npos)
             << daemon.process().output();
     }
+}
+
+// A start trusts the vectors.
+TEST_F(StoredAnswers, AreNotMadeOfDamagedVectors) {
+    const auto sound = format::Model::open(model_);
+    const auto neighbors = format::Neighbors::open(*sound);
+    const Row nearest[] = {(**neighbors).of(*sound->find("w7"))[0]};
+    damage_rows(model_, nearest);
+    Daemon daemon(model_);
+    Daemon plain(model_, {"--neighbors", "off"});
+    const ReplyText reply = Connection(daemon.socket_path()).ask("NEAR k=1 w7");
+    EXPECT_EQ(field(reply, "engine"), "cpu");
+    EXPECT_EQ(reply.lines, Connection(plain.socket_path()).ask("NEAR k=1 w7").lines);
 }
 
 TEST_F(StoredAnswers, OfAFileThatWasCutShortAreNotUsed) {
