@@ -22,7 +22,6 @@
 
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
-#include "common/wire/reply.hpp"
 #include "tests/support/daemon.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/small_model.hpp"
@@ -30,12 +29,6 @@
 
 namespace gloved::tests {
 namespace {
-
-/// The key of a status line.
-std::string field(const ReplyText& reply, std::string_view key) {
-    const auto status = wire::parse_status_line(reply.status);
-    return status ? std::string(status->field(key)) : "";
-}
 
 std::string generation_of(const format::Model& model) { return format::hex(model.generation()); }
 

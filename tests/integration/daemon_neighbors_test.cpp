@@ -14,7 +14,6 @@
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/format/neighbors.hpp"
-#include "common/wire/reply.hpp"
 #include "tests/support/daemon.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/small_model.hpp"
@@ -28,11 +27,6 @@ using format::Row;
 
 constexpr std::size_t kRows = 200;
 constexpr std::size_t kLength = 10;
-
-std::string field(const ReplyText& reply, std::string_view key) {
-    const auto status = wire::parse_status_line(reply.status);
-    return status ? std::string(status->field(key)) : "";
-}
 
 class StoredAnswers : public testing::Test {
   protected:
@@ -55,12 +49,7 @@ class StoredAnswers : public testing::Test {
         std::memcpy(list.data(), at, kLength * sizeof(Row));
         change(list);
         std::memcpy(at, list.data(), kLength * sizeof(Row));
-        const auto bytes = std::as_bytes(std::span(file));
-        const auto lists =
-            format::checksum(bytes.subspan(format::kHeaderBytes, kRows * kLength * sizeof(Row)));
-        std::memcpy(file.data() + 48, &lists, sizeof lists);
-        const auto header = format::checksum(bytes.first(format::kHeaderBytes - 8));
-        std::memcpy(file.data() + format::kHeaderBytes - 8, &header, sizeof header);
+        seal_neighbors(file, kRows * kLength * sizeof(Row));
         fs::remove(path_);
         write_file(path_, file);
     }

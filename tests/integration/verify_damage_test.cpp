@@ -478,12 +478,7 @@ TEST_F(VerifyDamage, WrongListsOfNeighborsAreFound) {
               std::string::npos)
         << summed.out;
     // With right checksums only the search finds it.
-    const auto bytes = std::as_bytes(std::span(damaged));
-    const std::uint64_t lists =
-        format::checksum(bytes.subspan(format::kHeaderBytes, 300 * 10 * sizeof(format::Row)));
-    std::memcpy(damaged.data() + 48, &lists, sizeof lists);
-    const std::uint64_t header = format::checksum(bytes.first(format::kHeaderBytes - 8));
-    std::memcpy(damaged.data() + format::kHeaderBytes - 8, &header, sizeof header);
+    seal_neighbors(damaged, 300 * 10 * sizeof(format::Row));
     put("neighbors", damaged);
     const Finished searched = verify({"--neighbors", "all"});
     EXPECT_EQ(searched.exit_code, 1);

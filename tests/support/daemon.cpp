@@ -23,6 +23,11 @@ std::string without_us(const std::string& text) {
     return std::regex_replace(text, std::regex("( us=|\"us\":)[0-9]+"), "$1N");
 }
 
+std::string field(const ReplyText& reply, std::string_view key) {
+    const auto status = wire::parse_status_line(reply.status);
+    return status ? std::string(status->field(key)) : "";
+}
+
 std::string ReplyText::normalised() const {
     std::string text = without_us(status);
     for (const std::string& line : lines) text += "\n" + line;

@@ -33,6 +33,9 @@ struct ReplyText {
     std::string normalised() const;
 };
 
+/// The value of a key in a text reply's status line; empty if it has none.
+std::string field(const ReplyText& reply, std::string_view key);
+
 /// A blocking connection whose every wait ends after `timeout`.
 class Connection {
   public:

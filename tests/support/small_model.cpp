@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -89,6 +90,20 @@ format::Model damage_rows(const std::string& directory, std::span<const std::uin
     }
     if (!file.flush()) throw std::runtime_error("cannot write " + path);
     return *require(format::Model::open(directory));
+}
+
+void seal_header(std::string& file) {
+    const auto bytes = std::as_bytes(std::span(file)).first(format::kHeaderBytes - 8);
+    const std::uint64_t checksum = format::checksum(bytes);
+    std::memcpy(file.data() + format::kHeaderBytes - 8, &checksum, sizeof checksum);
+}
+
+void seal_neighbors(std::string& file, std::size_t lists_bytes) {
+    constexpr std::size_t kAtListsChecksum = 48;
+    const auto lists = std::as_bytes(std::span(file)).subspan(format::kHeaderBytes, lists_bytes);
+    const std::uint64_t checksum = format::checksum(lists);
+    std::memcpy(file.data() + kAtListsChecksum, &checksum, sizeof checksum);
+    seal_header(file);
 }
 
 std::vector<Entry> random_entries(std::size_t rows, std::size_t dim, std::uint64_t seed) {

@@ -27,6 +27,11 @@ void store_planes(const std::string& directory);
 /// as they are, and opens it. Throws std::runtime_error when that fails.
 format::Model damage_rows(const std::string& directory, std::span<const std::uint32_t> rows);
 
+/// Makes the checksum in the header of a planes or neighbors file's content right again.
+void seal_header(std::string& file);
+/// The same, and the checksum of the lists of a neighbors file, `lists_bytes` long.
+void seal_neighbors(std::string& file, std::size_t lists_bytes);
+
 /// `rows` words «w0», «w1», … with normally distributed components, the same for the same seed.
 std::vector<Entry> random_entries(std::size_t rows, std::size_t dim, std::uint64_t seed);
 

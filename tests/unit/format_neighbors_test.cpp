@@ -68,12 +68,7 @@ class NeighborsFile : public testing::Test {
     std::string changed(const std::function<void(std::string& file)>& change) const {
         std::string file = file_;
         change(file);
-        const auto bytes = std::as_bytes(std::span(file));
-        const std::uint64_t lists =
-            format::checksum(bytes.subspan(kAtLists, kLists.size() * sizeof(Row)));
-        std::memcpy(file.data() + 48, &lists, sizeof lists);
-        const std::uint64_t header = format::checksum(bytes.first(format::kHeaderBytes - 8));
-        std::memcpy(file.data() + format::kHeaderBytes - 8, &header, sizeof header);
+        seal_neighbors(file, kLists.size() * sizeof(Row));
         return file;
     }
     template <class T>

@@ -44,9 +44,7 @@ class PlanesFile : public testing::Test {
     std::string changed(const std::function<void(std::string& header)>& change) const {
         std::string file = planes_;
         change(file);
-        const auto bytes = std::as_bytes(std::span(file)).first(format::kHeaderBytes - 8);
-        const std::uint64_t checksum = format::checksum(bytes);
-        std::memcpy(file.data() + format::kHeaderBytes - 8, &checksum, sizeof checksum);
+        seal_header(file);
         return file;
     }
     void expect_refused(const std::string& file, ErrorCode code, const std::string& fault) const {
