@@ -16,6 +16,7 @@
 #include "daemon/text_source.hpp"
 #include "kernels/canonical.hpp"
 #include "kernels/query_vector.hpp"
+#include "kernels/row_pairs.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -65,9 +66,10 @@ Result<Lines> similarity(const wire::Request& request, const format::Model& mode
     const auto rows = find_rows(request.words, model);
     if (!rows) return rows.error();
     if (request.verb == wire::Verb::dist)
-        return score_line(form, "distance", squared_distance(model, (*rows)[0], (*rows)[1]));
+        return score_line(form, "distance",
+                          kernels::squared_distance(model, (*rows)[0], (*rows)[1]));
     if (model.norms()[(*rows)[0]] == 0) return zero_word(request.words[0]);
-    return score_line(form, "score", cosine(model, (*rows)[0], (*rows)[1]));
+    return score_line(form, "score", kernels::cosine(model, (*rows)[0], (*rows)[1]));
 }
 
 /// The reply of one line for each word of the request, which a `Source` renders as `how` says.

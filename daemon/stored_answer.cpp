@@ -9,6 +9,7 @@
 #include "daemon/loaded_model.hpp"
 #include "daemon/log.hpp"
 #include "kernels/canonical.hpp"
+#include "kernels/prefetch.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -20,7 +21,6 @@ using kernels::Hit;
 constexpr std::size_t kMaxHits = 128;
 /// Rows that are prefetched, at most: the usual answer.
 constexpr std::size_t kPrefetchRows = 16;
-constexpr std::size_t kLineFloats = 16;
 
 /// Whether a list of the file can be the answer.
 bool asks_for_neighbors(const wire::Request& request, std::size_t stored) {
@@ -39,9 +39,7 @@ std::optional<std::vector<Hit>> score(const format::Model& model, Row row,
     for (const Row other : list.first(std::min(list.size(), kPrefetchRows))) {
         if (other >= model.rows()) return std::nullopt;
         __builtin_prefetch(&model.norms()[other]);
-        const auto vector = model.vector(other);
-        for (std::size_t at = 0; at < vector.size(); at += kLineFloats)
-            __builtin_prefetch(&vector[at]);
+        kernels::prefetch(model.vector(other));
     }
     std::vector<Hit> hits;
     hits.reserve(list.size());
@@ -67,12 +65,10 @@ std::optional<std::vector<Hit>> find_stored_answer(const wire::Request& request,
     if (neighbors == nullptr || !asks_for_neighbors(request, neighbors->k())) return std::nullopt;
     const format::Model& model = loaded.model();
     const Row row = query.excluded.front();
-    const auto list = neighbors->of(row);
-    const std::size_t others = model.rows() - 1;
-    const std::size_t wanted = std::min(request.options.k, others);
-    if (list.size() >= wanted) {
-        auto hits =
-            score(model, row, std::get<kernels::Cosine>(query.kind).vector, list.first(wanted));
+    const std::size_t wanted = std::min(request.options.k, model.rows() - 1);
+    const auto list = neighbors->of(row, wanted);
+    if (list.size() == wanted) {
+        auto hits = score(model, row, std::get<kernels::Cosine>(query.kind).vector, list);
         // What was cut off reads as zeros.
         if (hits && neighbors->has_kept_its_size()) return hits;
     }

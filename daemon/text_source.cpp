@@ -5,7 +5,7 @@
 
 #include "common/base64.hpp"
 #include "common/wire/json_string.hpp"
-#include "kernels/canonical.hpp"
+#include "kernels/row_pairs.hpp"
 
 namespace gloved::daemon {
 namespace {
@@ -177,7 +177,8 @@ void MatrixLines::append_to(std::string& out, std::size_t enough_bytes) {
         }
         const kernels::Row a = rows_[row_];
         const kernels::Row b = rows_[column_];
-        line_.list_score(is_cosine ? cosine(*model_, a, b) : squared_distance(*model_, a, b));
+        line_.list_score(is_cosine ? kernels::cosine(*model_, a, b)
+                                   : kernels::squared_distance(*model_, a, b));
         if (++column_ < rows_.size()) continue;
         line_.end_list();
         line_.end();
@@ -210,18 +211,6 @@ void ErrorLine::append_to(std::string& out, std::size_t enough_bytes) {
 
 std::size_t ErrorLine::held_bytes() const {
     return sizeof *this + error_.message.capacity() + error_.subject.capacity();
-}
-
-double cosine(const format::Model& model, kernels::Row a, kernels::Row b) {
-    const double norm = model.norms()[a];
-    if (norm == 0) return 0;
-    return kernels::canonical_score(model.vector(a).data(), norm, model.vector(b).data(),
-                                    model.norms()[b], model.dim());
-}
-
-double squared_distance(const format::Model& model, kernels::Row a, kernels::Row b) {
-    return kernels::canonical_squared_distance(model.vector(a).data(), model.vector(b).data(),
-                                               model.dim());
 }
 
 }  // namespace gloved::daemon

@@ -191,10 +191,4 @@ class ErrorLine : public TextSource {
     bool finished_ = false;
 };
 
-/// The canonical score (kernels/canonical.hpp) of row b for the vector of row a as the query; 0 if
-/// either vector is zero.
-double cosine(const format::Model& model, kernels::Row a, kernels::Row b);
-/// The squared Euclidean distance of two rows, added in the canonical order.
-double squared_distance(const format::Model& model, kernels::Row a, kernels::Row b);
-
 }  // namespace gloved::daemon

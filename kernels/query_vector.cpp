@@ -7,20 +7,9 @@
 #include <vector>
 
 #include "kernels/canonical.hpp"
+#include "kernels/prefetch.hpp"
 
 namespace gloved::kernels {
-namespace {
-
-/// Asks for all of a row at once: a row that is read element by element costs many cache misses,
-/// one after the other.
-void prefetch(std::span<const float> row) {
-    constexpr std::size_t kFloatsPerCacheLine = 16;
-    for (std::size_t i = 0; i < row.size(); i += kFloatsPerCacheLine)
-        __builtin_prefetch(row.data() + i);
-}
-
-}  // namespace
-
 Result<QueryVector> make_query_vector(const format::Model& model,
                                       std::span<const WeightedRow> terms, bool unit) {
     for (const WeightedRow& term : terms) prefetch(model.vector(term.row));

@@ -48,6 +48,11 @@ inline constexpr std::string_view kRanks = "ranks";
 // Files are little-endian and read in place.
 static_assert(std::endian::native == std::endian::little);
 
+/// `offset`, or the next multiple of kSectionAlignment.
+constexpr std::uint64_t aligned(std::uint64_t offset) {
+    return (offset + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
+}
+
 /// Element type of a section.
 enum class ElementType : std::uint32_t { bytes = 0, float32 = 1, float64 = 2, uint32 = 3 };
 

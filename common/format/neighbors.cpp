@@ -32,20 +32,9 @@ Error with_path(const std::string& path, Error error) {
     return error;
 }
 
-Result<Neighbors> checked(Result<Neighbors> opened, const std::string& path) {
-    if (!opened || opened->header().is_whole()) return opened;
-    const RowRange range = opened->range();
-    return with_path(
-        path, {ErrorCode::damaged, fmt::format("a part, with the neighbours of rows {} to {} only",
-                                               range.first, range.last - 1)});
-}
-
 }  // namespace
 
-std::uint64_t NeighborsHeader::file_bytes() const {
-    const std::uint64_t end = kHeaderBytes + lists_bytes();
-    return (end + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
-}
+std::uint64_t NeighborsHeader::file_bytes() const { return aligned(kHeaderBytes + lists_bytes()); }
 
 std::array<std::byte, kHeaderBytes> encode_neighbors_header(const NeighborsHeader& header) {
     HeaderBytes bytes =
@@ -96,8 +85,14 @@ Result<std::optional<Neighbors>> Neighbors::open(const Model& model) {
         return std::optional<Neighbors>();
     }
     const std::string path = model.path() + "/" + kNeighborsFile;
-    auto opened = checked(open_part(directory->get(), kNeighborsFile, path, model), path);
+    auto opened = open_part(directory->get(), kNeighborsFile, path, model);
     if (!opened) return opened.error();
+    const NeighborsHeader& header = opened->header();
+    if (!header.is_whole()) {
+        return with_path(path, {ErrorCode::damaged,
+                                fmt::format("a part, with the neighbours of rows {} to {} only",
+                                            header.range.first, header.range.last - 1)});
+    }
     return std::optional(*std::move(opened));
 }
 
@@ -129,9 +124,10 @@ std::span<const Row> Neighbors::lists() const {
     return {reinterpret_cast<const Row*>(bytes.data()), bytes.size() / sizeof(Row)};
 }
 
-std::span<const Row> Neighbors::of(std::size_t row) const {
+std::span<const Row> Neighbors::of(std::size_t row, std::size_t most) const {
     assert(row >= header_.range.first && row < header_.range.last);
-    const auto list = lists().subspan((row - header_.range.first) * k(), k());
+    const auto list =
+        lists().subspan((row - header_.range.first) * k(), std::min<std::size_t>(most, k()));
     return list.first(static_cast<std::size_t>(std::ranges::find(list, kNoRow) - list.begin()));
 }
 

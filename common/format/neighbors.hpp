@@ -74,9 +74,9 @@ class Neighbors {
     /// uint32, shape (range().size(), k()): the lists in the order of the rows, with kNoRow behind
     /// the end of a shorter one.
     std::span<const Row> lists() const;
-    /// The neighbours of `row`, which is in range(), nearest first: at most k(). A damaged file may
-    /// hold anything: any number here, also a row that the model does not have.
-    std::span<const Row> of(std::size_t row) const;
+    /// The neighbours of `row`, which is in range(), nearest first: at most `most` and k(). A
+    /// damaged file may hold anything: any number here, also a row that the model does not have.
+    std::span<const Row> of(std::size_t row, std::size_t most = kMaxNeighbors) const;
 
     /// Reads the whole file. Compares the lists with the checksum, and checks that each names
     /// distinct rows of the model other than its own, and that zeros follow the lists. Whether they

@@ -22,10 +22,7 @@ Error damaged(std::string what) { return {ErrorCode::damaged, std::move(what)}; 
 
 }  // namespace
 
-std::uint64_t PlanesHeader::file_bytes() const {
-    const std::uint64_t end = kHeaderBytes + shape().bytes();
-    return (end + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
-}
+std::uint64_t PlanesHeader::file_bytes() const { return aligned(kHeaderBytes + shape().bytes()); }
 
 std::array<std::byte, kHeaderBytes> encode_planes_header(const PlanesHeader& header) {
     HeaderBytes bytes =

@@ -17,10 +17,6 @@ namespace {
 
 constexpr std::size_t kKeysBufferBytes = 1 << 20;
 
-std::uint64_t aligned(std::uint64_t offset) {
-    return (offset + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
-}
-
 }  // namespace
 
 Result<UniqueFd> create_model_file(int directory_fd, const char* name, const std::string& path) {

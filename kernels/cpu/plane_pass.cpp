@@ -14,6 +14,7 @@
 #include "kernels/cpu/eligible.hpp"
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/shape.hpp"
+#include "kernels/prefetch.hpp"
 
 namespace gloved::kernels::cpu {
 namespace {
@@ -29,7 +30,6 @@ constexpr std::size_t kFirstPruneAt = 512;
 constexpr std::size_t kMaxPruneAt = 16384;
 /// Vectors are prefetched this many rows ahead: they are far apart in memory.
 constexpr std::size_t kPrefetchRows = 4;
-constexpr std::size_t kLineFloats = 16;
 /// Deferred rows of a query that justify a second thread.
 constexpr std::size_t kReadGrain = 64;
 
@@ -300,10 +300,7 @@ void PlanePass::read_vectors(BatchQuery& batch_query, QueryProgress& progress,
     double threshold = batch_query.threshold.get();
     planes::PlaneCutoff cutoff = batch_query.cutoff(threshold);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (i + kPrefetchRows < rows.size()) {
-            const float* const ahead = model_.vector(rows[i + kPrefetchRows].row).data();
-            for (std::size_t at = 0; at < dim; at += kLineFloats) __builtin_prefetch(ahead + at);
-        }
+        if (i + kPrefetchRows < rows.size()) prefetch(model_.vector(rows[i + kPrefetchRows].row));
         if (batch_query.threshold.get() != threshold) {
             threshold = batch_query.threshold.get();
             cutoff = batch_query.cutoff(threshold);

@@ -7,12 +7,12 @@
 #include <iterator>
 #include <numeric>
 #include <string>
+#include <string_view>
 
 #include "common/error_with.hpp"
 #include "common/npy.hpp"
 #include "common/output_file.hpp"
-#include "common/wire/reply.hpp"
-#include "kernels/canonical.hpp"
+#include "kernels/row_pairs.hpp"
 
 namespace gloved::neighbors {
 namespace {
@@ -27,19 +27,18 @@ constexpr std::size_t kHubsOneIn = 100;
 /// Text is written in pieces of about this size.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
-std::span<const Row> list_of(const Neighbors& neighbors, std::size_t row, std::size_t k) {
-    const auto list = neighbors.of(row);
-    return list.first(std::min(k, list.size()));
-}
-
 bool has(std::span<const Row> list, std::size_t row) {
     return std::ranges::find(list, row) != list.end();
 }
 
-/// Writes text in large pieces, and publishes it at the end.
+/// Writes text to a file in large pieces, and publishes it at the end.
 class Text {
   public:
-    explicit Text(OutputFile file) : file_(std::move(file)) {}
+    static Result<Text> create(const std::string& path, const std::atomic<bool>& stop) {
+        auto file = OutputFile::create(path, stop);
+        if (!file) return file.error();
+        return Text(*std::move(file));
+    }
 
     template <class... Arguments>
     Status add(fmt::format_string<Arguments...> line, Arguments&&... arguments) {
@@ -53,6 +52,7 @@ class Text {
     }
 
   private:
+    explicit Text(OutputFile file) : file_(std::move(file)) {}
     Status flush() {
         Status written = file_.write(text_);
         text_.clear();
@@ -94,7 +94,7 @@ double median_share(const std::vector<Agreement>& agreements) {
 std::vector<std::uint32_t> count_occurrences(const Neighbors& neighbors, std::size_t k) {
     std::vector<std::uint32_t> occurrences(neighbors.header().rows);
     for (std::size_t row = 0; row < occurrences.size(); ++row) {
-        for (const Row neighbor : list_of(neighbors, row, k))
+        for (const Row neighbor : neighbors.of(row, k))
             if (neighbor < occurrences.size()) ++occurrences[neighbor];
     }
     return occurrences;
@@ -129,8 +129,8 @@ std::vector<std::pair<Row, Row>> find_mutual(const Neighbors& neighbors, std::si
     const std::size_t rows = neighbors.header().rows;
     for (std::size_t row = 0; row < rows; ++row) {
         const std::size_t first = pairs.size();
-        for (const Row other : list_of(neighbors, row, k)) {
-            if (other > row && other < rows && has(list_of(neighbors, other, k), row))
+        for (const Row other : neighbors.of(row, k)) {
+            if (other > row && other < rows && has(neighbors.of(other, k), row))
                 pairs.emplace_back(static_cast<Row>(row), other);
         }
         std::sort(pairs.begin() + static_cast<std::ptrdiff_t>(first), pairs.end());
@@ -145,8 +145,8 @@ std::vector<Agreement> compare_lists(const Model& model, const Neighbors& neighb
     std::vector<Agreement> agreements;
     for (std::size_t of_other = 0; of_other < other.rows(); ++of_other) {
         if (rows[of_other] == kNoRow) continue;
-        const auto list = list_of(neighbors, rows[of_other], k);
-        const auto other_list = list_of(other_neighbors, of_other, k);
+        const auto list = neighbors.of(rows[of_other], k);
+        const auto other_list = other_neighbors.of(of_other, k);
         const auto shared = std::ranges::count_if(other_list, [&](Row neighbor) {
             return neighbor < rows.size() && rows[neighbor] != kNoRow && has(list, rows[neighbor]);
         });
@@ -160,8 +160,8 @@ std::vector<Agreement> compare_lists(const Model& model, const Neighbors& neighb
 
 Status write_hubs(const Model& model, const Neighbors& neighbors, std::size_t k, std::size_t shown,
                   const std::string& path, const std::atomic<bool>& stop) {
-    auto file = OutputFile::create(path, stop);
-    if (!file) return file.error();
+    auto text = Text::create(path, stop);
+    if (!text) return text.error();
     const auto occurrences = count_occurrences(neighbors, k);
     std::vector<Row> rows(occurrences.size());
     std::iota(rows.begin(), rows.end(), Row{0});
@@ -169,10 +169,9 @@ Status write_hubs(const Model& model, const Neighbors& neighbors, std::size_t k,
         if (occurrences[a] != occurrences[b]) return occurrences[a] > occurrences[b];
         return model.ranks()[a] < model.ranks()[b];
     });
-    Text text(*std::move(file));
     if (path == "-") {
         const Hubness hubness = describe_occurrences(occurrences);
-        Status added = text.add(
+        Status added = text->add(
             "words\t{}\nneighbours\t{}\nmean occurrences\t{:.3f}\nstandard deviation\t{:.3f}\n"
             "skewness\t{:.3f}\nnobody's neighbour\t{}\t{:.2f} %\n"
             "places of the most frequent 1 %\t{:.2f} %\n\noccurrences\tword\n",
@@ -182,49 +181,45 @@ Status write_hubs(const Model& model, const Neighbors& neighbors, std::size_t k,
         rows.resize(std::min(shown, rows.size()));
     }
     for (const Row row : rows) {
-        if (Status added = text.add("{}\t{}\n", occurrences[row], model.key(row)); !added)
+        if (Status added = text->add("{}\t{}\n", occurrences[row], model.key(row)); !added)
             return added;
     }
-    return text.finish();
+    return text->finish();
 }
 
 Status write_mutual(const Model& model, const Neighbors& neighbors, std::size_t k,
                     const ListOutput& output, const std::atomic<bool>& stop) {
-    auto file = OutputFile::create(output.path, stop);
-    if (!file) return file.error();
+    auto text = Text::create(output.path, stop);
+    if (!text) return text.error();
     const auto pairs = find_mutual(neighbors, k);
     if (output.format == ListFormat::npy) {
         const std::size_t shape[] = {pairs.size(), 2};
-        std::string text = npy::make_header("<i4", shape);
-        text.append(reinterpret_cast<const char*>(pairs.data()), pairs.size() * 2 * sizeof(Row));
-        if (Status written = file->write(text); !written) return written;
-        return Text(*std::move(file)).finish();
+        const std::string_view rows(reinterpret_cast<const char*>(pairs.data()),
+                                    pairs.size() * 2 * sizeof(Row));
+        Status added = text->add("{}{}", npy::make_header("<i4", shape), rows);
+        return added ? text->finish() : added;
     }
-    Text text(*std::move(file));
+    const ListText lines(model, output.format, 1);
+    std::string line;
     for (const auto& [a, b] : pairs) {
-        std::string score;
-        wire::append_score(
-            score, kernels::canonical_score(model.vector(a).data(), model.norms()[a],
-                                            model.vector(b).data(), model.norms()[b], model.dim()));
-        Status added = output.format == ListFormat::tsv
-                           ? text.add("{}\t{}\t{}\n", model.key(a), model.key(b), score)
-                           : text.add("{}\t{}\t{}\n", a, b, score);
-        if (!added) return added;
+        const kernels::Hit hit{b, kernels::cosine(model, a, b)};
+        line.clear();
+        lines.append(line, a, model.key(a), {&hit, 1});
+        if (Status added = text->add("{}", line); !added) return added;
     }
-    return text.finish();
+    return text->finish();
 }
 
 Status write_comparison(const Model& model, const Neighbors& neighbors, const Model& other,
                         const Neighbors& other_neighbors, std::size_t k, std::size_t shown,
                         const std::string& path, const std::atomic<bool>& stop) {
-    auto file = OutputFile::create(path, stop);
-    if (!file) return file.error();
+    auto text = Text::create(path, stop);
+    if (!text) return text.error();
     auto agreements = compare_lists(model, neighbors, other, other_neighbors, k);
     if (agreements.empty()) {
         return error_with(ErrorCode::mismatch, "{} and {} have no words with neighbours in common",
                           model.path(), other.path());
     }
-    Text text(*std::move(file));
     if (path == "-") {
         double sum = 0;
         for (const Agreement& agreement : agreements)
@@ -234,7 +229,7 @@ Status write_comparison(const Model& model, const Neighbors& neighbors, const Mo
         const auto none =
             std::ranges::count_if(agreements, [](const Agreement& of) { return of.shared == 0; });
         const auto count = agreements.size();
-        Status added = text.add(
+        Status added = text->add(
             "words in both\t{}\nwords\t{}\t{}\nneighbours\t{}\nmean share in common\t{:.4f}\n"
             "median\t{:.4f}\nall in common\t{}\t{:.2f} %\nnone in common\t{}\t{:.2f} %\n\n"
             "shared\tword\n",
@@ -249,10 +244,10 @@ Status write_comparison(const Model& model, const Neighbors& neighbors, const Mo
         agreements.resize(std::min(shown, count));
     }
     for (const Agreement& agreement : agreements) {
-        Status added = text.add("{}\t{}\n", agreement.shared, model.key(agreement.row));
+        Status added = text->add("{}\t{}\n", agreement.shared, model.key(agreement.row));
         if (!added) return added;
     }
-    return text.finish();
+    return text->finish();
 }
 
 }  // namespace gloved::neighbors

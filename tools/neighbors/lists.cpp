@@ -10,7 +10,7 @@
 #include "common/npy.hpp"
 #include "common/progress.hpp"
 #include "common/wire/reply.hpp"
-#include "kernels/canonical.hpp"
+#include "kernels/row_pairs.hpp"
 #include "tools/source/ordered_pipeline.hpp"
 
 namespace gloved::neighbors {
@@ -32,22 +32,16 @@ void append_number(std::string& out, std::int32_t number) {
 Status read_list(const Model& model, const Neighbors& neighbors, std::size_t row, std::size_t k,
                  bool with_scores, std::vector<Hit>& hits) {
     hits.clear();
-    auto list = neighbors.of(row);
-    list = list.first(std::min(k, list.size()));
-    for (const format::Row other : list) {
+    for (const format::Row other : neighbors.of(row, k)) {
         if (other >= model.rows()) {
             return error_with(ErrorCode::damaged,
                               "{}/{}: the list of row {} names row {}, which the model does not "
                               "have; make it again with gloved-neighbors",
                               model.path(), format::kNeighborsFile, row, other);
         }
-        double score = 0;
-        if (with_scores) {
-            score = kernels::canonical_score(model.vector(row).data(), model.norms()[row],
-                                             model.vector(other).data(), model.norms()[other],
-                                             model.dim());
-        }
-        hits.push_back({other, score});
+        hits.push_back({other, with_scores
+                                   ? kernels::cosine(model, static_cast<format::Row>(row), other)
+                                   : 0});
     }
     return {};
 }

@@ -102,9 +102,8 @@ cli::Options describe_options() {
          "stdin")  //
         ("query-format", cli::value("words|glove|numbers|fvecs"),
          "with --queries: words of the model, one a line; GloVe text; numbers, as text with a line "
-         "for "
-         "each query or as a NumPy array; or records of dim and dim float32 (default: numbers for "
-         ".npy, fvecs for .fvecs, else words)")  //
+         "for each query or as a NumPy array; or records of dim and dim float32 (default: numbers "
+         "for .npy, fvecs for .fvecs, else words)")  //
         ("hubs",
          "tell how often words are neighbours of others: figures and the most frequent ones; with "
          "--output FILE a line for every word")  //

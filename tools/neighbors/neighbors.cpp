@@ -100,6 +100,10 @@ std::string rate(std::size_t rows, double seconds) {
                        static_cast<double>(rows) / std::max(seconds, 1e-9));
 }
 
+Result<Parts> open_parts(const Model& model, const Settings& settings, Access access) {
+    return Parts::open(model, settings.k, settings.part_rows, settings.parts_dir, access);
+}
+
 /// The parts among `numbers` that are not there. Says which are damaged: those are made again.
 Result<std::vector<std::size_t>> missing_parts(const Parts& parts,
                                                const std::vector<std::size_t>& numbers,
@@ -220,8 +224,7 @@ std::vector<std::size_t> numbers_of(const Share& share, std::size_t count) {
 void say_times(const Settings& settings, const Times& times, const Say& say) {
     if (!settings.times) return;
     say(fmt::format(
-        "engine {:.1f} ms, computing {:.1f} ms, writing parts {:.1f} ms, joining {:.1f} "
-        "ms",
+        "engine {:.1f} ms, computing {:.1f} ms, writing parts {:.1f} ms, joining {:.1f} ms",
         times.engine * 1e3, times.computing * 1e3, times.writing * 1e3, times.joining * 1e3));
 }
 
@@ -260,8 +263,7 @@ Result<Neighbors> make_neighbors(const Model& model, const Settings& settings,
         !place) {
         return place.error();
     }
-    const auto parts =
-        Parts::open(model, settings.k, settings.part_rows, settings.parts_dir, Access::alone);
+    const auto parts = open_parts(model, settings, Access::alone);
     if (!parts) return parts.error();
     Times times;
     Status computed =
@@ -272,8 +274,7 @@ Result<Neighbors> make_neighbors(const Model& model, const Settings& settings,
 
 Status compute_share(const Model& model, const Settings& settings, const Share& share,
                      const std::atomic<bool>& stop, const Say& say) {
-    const auto parts =
-        Parts::open(model, settings.k, settings.part_rows, settings.parts_dir, Access::shared);
+    const auto parts = open_parts(model, settings, Access::shared);
     if (!parts) return parts.error();
     Times times;
     Status computed =
@@ -284,8 +285,7 @@ Status compute_share(const Model& model, const Settings& settings, const Share& 
 
 Result<Neighbors> join_parts(const Model& model, const Settings& settings,
                              const std::atomic<bool>& stop, const Say& say) {
-    const auto parts =
-        Parts::open(model, settings.k, settings.part_rows, settings.parts_dir, Access::alone);
+    const auto parts = open_parts(model, settings, Access::alone);
     if (!parts) return parts.error();
     Times times;
     return finish(model, settings, *parts, stop, say, times);
