@@ -21,6 +21,9 @@ struct EngineOptions {
     /// cuda: multiply int8 codes by the products of whole warpgroups (wgmma), where the device has
     /// them; otherwise by those of a warp, as on every other device. For tests and for measuring.
     bool wgmma = true;
+    /// cpu: hold a 7-bit plane besides, for batches of many queries, where the processor has fast
+    /// products of bytes. It takes a quarter of the vectors' memory, and is made at the start.
+    bool fine_plane = false;
     /// cpu: name of the instruction set (see simd_names); empty: the processor's best.
     std::string simd = {};
     /// cuda: numbers of the devices; rows are split evenly between them. A device that is named

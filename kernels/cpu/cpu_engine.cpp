@@ -25,7 +25,10 @@
 #include "kernels/cpu/candidates.hpp"
 #include "kernels/cpu/eligible.hpp"
 #include "kernels/cpu/plane_pass.hpp"
+#include "kernels/cpu/plane_scan.hpp"
 #include "kernels/cpu/scan.hpp"
+#include "kernels/planes/fine_plane.hpp"
+#include "kernels/planes/plane.hpp"
 #include "kernels/thread_pool.hpp"
 
 namespace gloved::kernels::cpu {
@@ -48,7 +51,7 @@ constexpr std::size_t kTilesPerClaim = 8;
 /// the rows.
 constexpr std::size_t kMinShare = 16;
 /// Queries of such a pass for each thread, at most.
-constexpr std::size_t kMaxShare = 128;
+constexpr std::size_t kMaxShare = 256;
 
 /// Maximum k for a plane pass. Beyond, the k-th score is so low that the plane leaves many
 /// survivors, and reading them here and there is slower than reading all vectors in order
@@ -88,6 +91,13 @@ struct BatchQuery {
     bool is_cosine() const { return std::holds_alternative<Cosine>(query->kind); }
 };
 
+void log_plane(const EngineOptions& options, const char* bits, std::size_t bytes, bool stored,
+               double ms) {
+    if (!options.log) return;
+    options.log(fmt::format("{} plane: {:.1f} MB, {} in {:.0f} ms", bits,
+                            static_cast<double>(bytes) / 1e6, stored ? "mapped" : "built", ms));
+}
+
 /// Whether reading the plane first can be faster. If ranks are limited, k says little about the
 /// number of survivors.
 bool suits_plane(const Query& query) {
@@ -100,6 +110,7 @@ class CpuEngine final : public Engine {
     CpuEngine(const format::Model& model, const ScanKernels& kernels, const EngineOptions& options)
         : model_(model),
           kernels_(kernels),
+          plane_kernel_(plane_kernel_for(kernels.name)),
           pool_(options.threads),
           bound_(score_error_bound(model.dim())),
           // A multiple of 12 suits every register tile of the packed loops.
@@ -109,18 +120,24 @@ class CpuEngine final : public Engine {
         if (!options.planes) return;
         for (unsigned thread = 0; thread < pool_.size(); ++thread) alone_.emplace_back(1U);
         const auto begin = std::chrono::steady_clock::now();
-        plane_.emplace(model, kernels, pool_);
-        if (!options.log) return;
-        options.log(fmt::format("4-bit plane: {:.1f} MB, {} in {:.0f} ms",
-                                static_cast<double>(plane_->plane().shape().bytes()) / 1e6,
-                                plane_->plane().stored() ? "mapped" : "built", ms_since(begin)));
+        plane_.emplace(model, pool_);
+        plane_pass_.emplace(model, kernels, view(*plane_, plane_kernel_.loop));
+        log_plane(options, "4-bit", plane_->bytes().size(), plane_->stored(), ms_since(begin));
+        if (!options.fine_plane || plane_kernel_.fine_loop.width == 0) return;
+        const auto fine_begin = std::chrono::steady_clock::now();
+        fine_plane_.emplace(model, pool_);
+        fine_pass_.emplace(model, kernels,
+                           view(*fine_plane_, plane_->uncovered(), plane_kernel_.fine_loop));
+        log_plane(options, "7-bit", fine_plane_->bytes().size(), false, ms_since(fine_begin));
     }
 
     EngineKind kind() const override { return EngineKind::cpu; }
     std::string description() const override {
-        return fmt::format("{}, {} thread{}{}", kernels_.name, pool_.size(),
-                           pool_.size() == 1 ? "" : "s",
-                           plane_ ? fmt::format(", plane by {}", plane_->kernel_name()) : "");
+        const char* const planes = !plane_       ? ""
+                                   : fine_plane_ ? ", planes of 4 and 7 bits by "
+                                                 : ", plane by ";
+        return fmt::format("{}, {} thread{}{}{}", kernels_.name, pool_.size(),
+                           pool_.size() == 1 ? "" : "s", planes, plane_ ? plane_kernel_.name : "");
     }
     Result<std::vector<Answer>> run(std::span<const Query> queries) override;
 
@@ -151,9 +168,13 @@ class CpuEngine final : public Engine {
 
     const format::Model& model_;
     const ScanKernels& kernels_;
+    const PlaneKernel& plane_kernel_;
     ThreadPool pool_;
     std::deque<ThreadPool> alone_;  // one for each thread of pool_, which is the only one in it
-    std::optional<PlanePass> plane_;
+    std::optional<planes::Plane> plane_;
+    std::optional<planes::FinePlane> fine_plane_;
+    std::optional<PlanePass> plane_pass_;
+    std::optional<PlanePass> fine_pass_;  // for batches that are divided between the threads
     const double bound_;
     const std::size_t tile_rows_;
 };
@@ -234,13 +255,14 @@ void CpuEngine::run_plane(std::span<const Query> queries, std::span<const std::s
         answered.push_back(&answers[i]);
     }
     const std::size_t threads = pool_.size();
-    if (asked.size() < threads * kMinShare) return plane_->run(asked, range, answered, pool_);
+    if (asked.size() < threads * kMinShare) return plane_pass_->run(asked, range, answered, pool_);
+    const PlanePass& pass = fine_pass_ ? *fine_pass_ : *plane_pass_;
     // Each thread raises its own thresholds, so that fewer rows survive, and takes no lock.
     pool_.run([&](unsigned thread) {
         const std::size_t first = asked.size() * thread / threads;
         const std::size_t count = asked.size() * (thread + 1) / threads - first;
-        plane_->run(std::span(asked).subspan(first, count), range,
-                    std::span(answered).subspan(first, count), alone_[thread]);
+        pass.run(std::span(asked).subspan(first, count), range,
+                 std::span(answered).subspan(first, count), alone_[thread]);
     });
 }
 

@@ -22,14 +22,17 @@ namespace {
 /// A tile and the rows listed from it should stay in the L2 cache while every block of queries is
 /// compared with it.
 constexpr std::size_t kTileBytes = std::size_t{80} * 1024;
+/// Groups of a thread's first tile; others are at most as large as all before. All of its rows pass
+/// if there is no threshold yet.
+constexpr std::size_t kFirstTileGroups = 4;
 /// Tiles that a thread claims at a time.
 constexpr std::size_t kTilesPerClaim = 4;
 /// Number of deferred rows that triggers pruning: at first, when any threshold is much better than
 /// none, and at most.
-constexpr std::size_t kFirstPruneAt = 512;
+constexpr std::size_t kFirstPruneAt = 64;
 constexpr std::size_t kMaxPruneAt = 16384;
 /// Vectors are prefetched this many rows ahead: they are far apart in memory.
-constexpr std::size_t kPrefetchRows = 4;
+constexpr std::size_t kPrefetchRows = 8;
 /// Deferred rows of a query that justify a second thread.
 constexpr std::size_t kReadGrain = 64;
 
@@ -74,16 +77,19 @@ class LargestLowerBounds {
 /// A query of the batch, with its digits and threshold. Shared by all threads.
 class PlanePass::BatchQuery {
   public:
-    BatchQuery(const Query& query, std::size_t dim)
+    BatchQuery(const Query& query, std::size_t dim, const PlaneView& plane)
         : query_(query),
           eligible(query),
           digits(planes::make_plane_query(vector())),
           threshold(query.filter.min_score),
           lower_bounds(query.k),
+          sum_lower_bounds(query.k),
           scaled_(vector().values),
+          facts_(plane.whole_digits ? digits.facts : digits.high_facts),
           dim_(dim),
-          // q·c = scale · (2 Σ aQ − 15 ΣQ)
-          scale_in_units_(digits.facts.scale / planes::unit_of(dim)) {
+          top_level_(plane.top_level),
+          // q·c = scale · (2 Σ aQ − top level · ΣQ)
+          scale_in_units_(facts_.scale / planes::unit_of(dim, top_level_)) {
         const int exponent = scale_exponent(vector().norm);
         for (float& value : scaled_) value = std::ldexp(value, exponent);
         scaled_norm_ = canonical_norm(scaled_.data(), scaled_.size());
@@ -95,18 +101,21 @@ class PlanePass::BatchQuery {
     double scaled_norm() const { return scaled_norm_; }
 
     planes::PlaneCutoff cutoff(double min_score) const {
-        return planes::plane_cutoff(digits.facts, min_score, dim_);
+        return planes::plane_cutoff(facts_, min_score, dim_, top_level_);
     }
     planes::PlaneCutoff coarse_cutoff(double min_score) const {
-        return planes::plane_cutoff(digits.high_facts, min_score, dim_);
+        return planes::plane_cutoff(digits.high_facts, min_score, dim_, top_level_);
+    }
+
+    double lower_bound(const PassedRow& row) const {
+        return planes::plane_lower(facts_, row.sum, row.projection, row.residual, dim_, top_level_);
     }
 
     /// Estimates a row's score. Decides the order of reading and nothing else.
     double estimate(const PassedRow& row) const {
         const double p = row.projection;
         const double h = row.residual;
-        return (2.0 * row.sum - planes::kTopLevel * digits.facts.sum) * scale_in_units_ * p /
-               (p * p + h * h);
+        return (2.0 * row.sum - top_level_ * facts_.sum) * scale_in_units_ * p / (p * p + h * h);
     }
 
   private:
@@ -116,12 +125,15 @@ class PlanePass::BatchQuery {
     const Eligible eligible;
     const planes::PlaneQuery digits;
     Threshold threshold;
-    LargestLowerBounds lower_bounds;
+    LargestLowerBounds lower_bounds;      // of vectors that were read
+    LargestLowerBounds sum_lower_bounds;  // of sums of codes, perhaps of the same rows
 
   private:
     std::vector<float> scaled_;  // by a power of two, as bounds.hpp asks
     double scaled_norm_ = 0;
+    const planes::DigitFacts& facts_;  // of the digits that rows' sums are of
     std::size_t dim_;
+    int top_level_;
     double scale_in_units_;
 };
 
@@ -143,27 +155,50 @@ struct PlanePass::Worker {
     std::vector<planes::PlaneCutoff> coarse_cutoffs;  // one per query and padding
     std::vector<planes::PlaneCutoff> cutoffs;
     std::vector<PassedRow> passed;  // by a tile and a block
+    std::size_t filtered_groups = 0;
 };
 
-PlanePass::PlanePass(const format::Model& model, const ScanKernels& kernels, ThreadPool& pool)
+PlaneView view(const planes::Plane& plane, const PlaneLoop& loop) {
+    return {.bytes = plane.bytes(),
+            .group_bytes = plane.shape().group_bytes(),
+            .steps = plane.shape().steps(),
+            .step_dims = planes::kStepDims,
+            .top_level = planes::kTopLevel,
+            .whole_digits = true,
+            .loop = loop,
+            .uncovered = plane.uncovered()};
+}
+
+PlaneView view(const planes::FinePlane& plane, std::span<const Row> uncovered,
+               const PlaneLoop& loop) {
+    return {.bytes = plane.bytes(),
+            .group_bytes = plane.group_bytes(),
+            .steps = plane.steps(),
+            .step_dims = planes::kFineStepDims,
+            .top_level = planes::kFineTopLevel,
+            .whole_digits = false,
+            .loop = loop,
+            .uncovered = uncovered};
+}
+
+PlanePass::PlanePass(const format::Model& model, const ScanKernels& kernels, const PlaneView& plane)
     : model_(model),
       kernels_(kernels),
-      plane_kernel_(plane_kernel_for(kernels.name)),
-      plane_(model, pool),
+      plane_(plane),
       bound_(score_error_bound(model.dim())),
-      tile_groups_(std::max<std::size_t>(1, kTileBytes / plane_.shape().group_bytes())) {}
+      tile_groups_(std::max<std::size_t>(1, kTileBytes / plane.group_bytes)) {}
 
 void PlanePass::run(std::span<const Query* const> queries, RowRange range,
                     std::span<Answer* const> answers, ThreadPool& pool) const {
     BatchQueries batch_queries;
-    for (const Query* query : queries) batch_queries.emplace_back(*query, model_.dim());
-    const std::size_t width = plane_kernel_.width;
+    for (const Query* query : queries) batch_queries.emplace_back(*query, model_.dim(), plane_);
+    const std::size_t width = plane_.loop.width;
     std::vector<QueryBlock> blocks;
     std::vector<const planes::PlaneQuery*> block_queries;
     for (const BatchQuery& batch_query : batch_queries) {
         block_queries.push_back(&batch_query.digits);
         if (block_queries.size() < width && &batch_query != &batch_queries.back()) continue;
-        blocks.emplace_back(block_queries);
+        blocks.emplace_back(block_queries, plane_.step_dims);
         block_queries.clear();
     }
     std::vector<Worker> workers(pool.size());
@@ -194,7 +229,6 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
     }
     read_deferred(batch_queries, workers, pool);
 
-    const planes::PlaneShape& shape = plane_.shape();
     const std::size_t groups = range.size() == 0 ? 0
                                                  : (range.last - 1) / planes::kGroupRows -
                                                        range.first / planes::kGroupRows + 1;
@@ -211,7 +245,7 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
         answer.hits = best_hits(candidates, batch_query.query(), pool,
                                 [&](Row row) { return canonical(batch_query.vector(), row); });
         answer.certificate.scanned = range.size();
-        answer.certificate.read_bytes = groups * shape.group_bytes() +
+        answer.certificate.read_bytes = groups * plane_.group_bytes +
                                         answer.certificate.survivors * model_.dim() * sizeof(float);
         answer.certificate.rejected_below = batch_query.threshold.get();
         answer.certificate.pass = Pass::plane;
@@ -221,9 +255,12 @@ void PlanePass::run(std::span<const Query* const> queries, RowRange range,
 void PlanePass::filter(BatchQueries& batch_queries, const std::vector<QueryBlock>& blocks,
                        Worker& worker, RowRange range) const {
     const std::size_t last_group = (range.last + planes::kGroupRows - 1) / planes::kGroupRows;
+    std::size_t groups = 0;
     for (std::size_t group = range.first / planes::kGroupRows; group < last_group;
-         group += tile_groups_) {
-        const std::size_t groups = std::min(tile_groups_, last_group - group);
+         group += groups) {
+        groups = std::min(
+            {tile_groups_, std::max(kFirstTileGroups, worker.filtered_groups), last_group - group});
+        worker.filtered_groups += groups;
         std::size_t first_query = 0;
         for (const QueryBlock& block : blocks) {
             for (std::size_t q = first_query; q < first_query + block.used(); ++q) {
@@ -231,14 +268,15 @@ void PlanePass::filter(BatchQueries& batch_queries, const std::vector<QueryBlock
                 const double threshold = batch_queries[q].threshold.get();
                 if (threshold == worker.thresholds[q]) continue;
                 worker.thresholds[q] = threshold;
-                worker.coarse_cutoffs[q] = batch_queries[q].coarse_cutoff(threshold);
+                if (plane_.whole_digits)
+                    worker.coarse_cutoffs[q] = batch_queries[q].coarse_cutoff(threshold);
                 worker.cutoffs[q] = batch_queries[q].cutoff(threshold);
             }
             const std::size_t count =
-                plane_kernel_.filter(plane_.group(group), groups, plane_.shape().steps(),
-                                     block.view(worker.coarse_cutoffs.data() + first_query,
-                                                worker.cutoffs.data() + first_query),
-                                     worker.passed.data());
+                plane_.loop.filter(plane_.group(group), groups, plane_.steps,
+                                   block.view(worker.coarse_cutoffs.data() + first_query,
+                                              worker.cutoffs.data() + first_query),
+                                   worker.passed.data());
             for (std::size_t p = 0; p < count; ++p) {
                 PassedRow& passed = worker.passed[p];
                 passed.row += static_cast<std::uint32_t>(group * planes::kGroupRows);
@@ -258,9 +296,13 @@ void PlanePass::read_or_defer(BatchQuery& batch_query, QueryProgress& progress,
                               const PassedRow& row) const {
     // Checked first, so that no vector of an ineligible row is read.
     if (!batch_query.eligible(row.row, model_.ranks())) return;
-    const double threshold = batch_query.threshold.get();
-    if (threshold > kNoThreshold && batch_query.estimate(row) >= threshold)
-        return read_vectors(batch_query, progress, std::span(&row, 1));
+    if (plane_.whole_digits) {
+        const double threshold = batch_query.threshold.get();
+        if (threshold > kNoThreshold && batch_query.estimate(row) >= threshold)
+            return read_vectors(batch_query, progress, std::span(&row, 1));
+    } else {
+        batch_query.sum_lower_bounds.add(batch_query.lower_bound(row), batch_query.threshold);
+    }
     progress.deferred.push_back(row);
     if (progress.deferred.size() >= progress.prune_at) prune_deferred(batch_query, progress);
 }
@@ -299,6 +341,8 @@ void PlanePass::read_vectors(BatchQuery& batch_query, QueryProgress& progress,
     const std::size_t dim = model_.dim();
     double threshold = batch_query.threshold.get();
     planes::PlaneCutoff cutoff = batch_query.cutoff(threshold);
+    for (const PassedRow& row : rows.first(std::min(rows.size(), kPrefetchRows)))
+        prefetch(model_.vector(row.row));
     for (std::size_t i = 0; i < rows.size(); ++i) {
         if (i + kPrefetchRows < rows.size()) prefetch(model_.vector(rows[i + kPrefetchRows].row));
         if (batch_query.threshold.get() != threshold) {
@@ -323,7 +367,7 @@ double PlanePass::canonical(const QueryVector& vector, std::size_t row) const {
 
 /// Computes the canonical scores, for every query, of the rows that the plane does not cover.
 void PlanePass::score_uncovered(BatchQueries& batch_queries, Worker& worker, RowRange range) const {
-    const auto uncovered = plane_.uncovered();
+    const auto uncovered = plane_.uncovered;
     for (auto row = std::lower_bound(uncovered.begin(), uncovered.end(), range.first);
          row != uncovered.end() && *row < range.last; ++row) {
         for (std::size_t q = 0; q < batch_queries.size(); ++q) {

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <deque>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "common/format/model.hpp"
@@ -13,27 +12,44 @@
 #include "kernels/cpu/plane_scan.hpp"
 #include "kernels/cpu/scan.hpp"
 #include "kernels/engine.hpp"
+#include "kernels/planes/fine_plane.hpp"
 #include "kernels/planes/plane.hpp"
 #include "kernels/thread_pool.hpp"
 
 namespace gloved::kernels::cpu {
 
-/// Reads a model's plane, and the vectors of survivors.
+/// A plane as a pass sees it: groups of kGroupRows rows, and the loop over their codes.
+struct PlaneView {
+    std::span<const std::byte> bytes;
+    std::size_t group_bytes = 0;
+    std::size_t steps = 0;      ///< of a group
+    std::size_t step_dims = 0;  ///< components of a step
+    int top_level = 0;
+    /// Whether rows that reach a cutoff by the high bytes of digits are compared with whole digits.
+    bool whole_digits = false;
+    PlaneLoop loop;
+    std::span<const Row> uncovered;  ///< see planes::uncovered_rows
+
+    const std::byte* group(std::size_t number) const { return bytes.data() + number * group_bytes; }
+};
+
+PlaneView view(const planes::Plane& plane, const PlaneLoop& loop);
+/// `uncovered`: those of the model's 4-bit plane.
+PlaneView view(const planes::FinePlane& plane, std::span<const Row> uncovered,
+               const PlaneLoop& loop);
+
+/// Reads a plane, and the vectors of survivors.
 ///
 /// The cutoff rises during a pass, so most rows that survive early would not survive later.
-/// Therefore a survivor's vector is read at once only if its estimated score is above the
-/// threshold, since that raises the threshold. Other survivors are deferred and compared with later
-/// cutoffs first. This order affects speed alone.
+/// Therefore survivors are deferred and compared with later cutoffs before their vectors are read.
+/// Of a fine plane, their sums alone bound scores closely enough to raise the threshold. Of a 4-bit
+/// plane, a survivor's vector is read at once if its estimated score is above the threshold, since
+/// that raises it. This order affects speed alone.
 class PlanePass {
   public:
-    /// Uses the model's stored plane or builds one on the threads of `pool`. `kernels` are the
-    /// loops for reading vectors. Model and kernels must outlive the PlanePass. Throws
-    /// std::bad_alloc.
-    PlanePass(const format::Model& model, const ScanKernels& kernels, ThreadPool& pool);
-
-    const planes::Plane& plane() const { return plane_; }
-    /// The name of the plane loops' instruction set, for the log.
-    std::string_view kernel_name() const { return plane_kernel_.name; }
+    /// `kernels` are the loops for reading vectors. Model, kernels and plane must outlive the
+    /// PlanePass.
+    PlanePass(const format::Model& model, const ScanKernels& kernels, const PlaneView& plane);
 
     /// Answers queries[i] over the rows of `range` and stores the answer in answers[i], on the
     /// threads of `pool`. Each query is a Cosine; its own filter.rows is ignored. Throws
@@ -63,8 +79,7 @@ class PlanePass {
 
     const format::Model& model_;
     const ScanKernels& kernels_;
-    const PlaneKernel& plane_kernel_;
-    const planes::Plane plane_;
+    const PlaneView plane_;
     const double bound_;
     const std::size_t tile_groups_;
 };

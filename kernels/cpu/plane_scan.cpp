@@ -8,11 +8,13 @@
 
 #include "common/format/planes.hpp"
 #include "kernels/planes/cutoff.hpp"
+#include "kernels/planes/fine_plane.hpp"
 #include "kernels/simd.hpp"
 
 namespace gloved::kernels::cpu {
 namespace {
 
+using planes::kFineStepDims;
 using planes::kGroupRows;
 using planes::kStepBytes;
 using planes::kStepDims;
@@ -36,6 +38,7 @@ namespace avx512_vnni {
 namespace {
 
 constexpr std::size_t kWidth = 8;
+constexpr std::size_t kFineWidth = 16;
 
 /// g++ 12 warns about its own header where these operations have no mask.
 constexpr __mmask16 kAll16 = 0xFFFF;
@@ -47,14 +50,49 @@ inline __m512 load(const std::byte* from) {
                     kAll16, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
 }
 
-/// Bit mask of the rows whose sums are not below the cutoff.
-inline __mmask16 reach_mask(__m512i sums, __m512 projections, __m512 residuals,
-                            const planes::PlaneCutoff& cutoff) {
+/// Adds the products of the codes of sixteen rows and the four digits at `digits`. In assembly,
+/// because g++ 12 would copy each sum twice and broadcast the digits by an instruction of their
+/// own.
+inline void add_products(__m512i& sums, __m512i codes, const std::int8_t* digits) {
+    using Word = const std::int32_t __attribute__((may_alias, aligned(1)));
+    asm("vpdpbusd %2%{1to16%}, %1, %0"
+        : "+v"(sums)
+        : "v"(codes), "m"(*reinterpret_cast<Word*>(digits)));
+}
+
+/// By how much the sums of sixteen rows exceed the cutoff.
+inline __m512 excess(__m512i sums, __m512 projections, __m512 residuals,
+                     const planes::PlaneCutoff& cutoff) {
     const __m512 cutoff_sums =
         _mm512_fmadd_ps(projections, _mm512_set1_ps(cutoff.of_projection),
                         _mm512_fnmadd_ps(residuals, _mm512_set1_ps(cutoff.of_residual),
                                          _mm512_set1_ps(cutoff.constant)));
-    return _mm512_cmp_ps_mask(_mm512_maskz_cvtepi32_ps(kAll16, sums), cutoff_sums, _CMP_NLT_UQ);
+    return _mm512_sub_ps(_mm512_maskz_cvtepi32_ps(kAll16, sums), cutoff_sums);
+}
+
+/// Bit mask of the rows whose sums are not below the cutoff.
+inline __mmask16 reach_mask(__m512 excesses) {
+    return _mm512_cmp_ps_mask(excesses, _mm512_setzero_ps(), _CMP_NLT_UQ);
+}
+
+/// Lists the rows of a group, of which `bounds` are the projections and residuals, that are in
+/// `passing`. Called rarely, hence not inlined.
+__attribute__((noinline)) std::size_t list_rows(const std::byte* bounds, __m512i sums,
+                                                __mmask16 passing, std::uint32_t first_row,
+                                                std::uint32_t query, PassedRow* passed) {
+    std::int32_t row_sums[kGroupRows];
+    _mm512_storeu_si512(row_sums, sums);
+    std::size_t count = 0;
+    for (unsigned left = passing; left != 0; left &= left - 1) {
+        const auto row = static_cast<std::uint32_t>(__builtin_ctz(left));
+        PassedRow& one = passed[count++];
+        one.row = first_row + row;
+        one.query = query;
+        one.sum = row_sums[row];
+        __builtin_memcpy(&one.projection, bounds + std::size_t{2} * row, sizeof one.projection);
+        __builtin_memcpy(&one.residual, bounds + 2 * (kGroupRows + row), sizeof one.residual);
+    }
+    return count;
 }
 
 /// Adds one query's low-byte sums to `high_sums` and lists the rows that still pass. Called rarely,
@@ -85,21 +123,10 @@ __attribute__((noinline)) std::size_t list_passed(const std::byte* group, std::s
     const __m512i whole_sums = _mm512_add_epi32(_mm512_add_epi32(sums[0][0], sums[0][1]),
                                                 _mm512_add_epi32(sums[1][0], sums[1][1]));
     const std::byte* const bounds = group + steps * kStepBytes;
-    unsigned left =
-        passing & reach_mask(whole_sums, load(bounds), load(bounds + 2 * kGroupRows), cutoff);
-    std::int32_t row_sums[kGroupRows];
-    _mm512_storeu_si512(row_sums, whole_sums);
-    std::size_t count = 0;
-    for (; left != 0; left &= left - 1) {
-        const auto row = static_cast<std::uint32_t>(__builtin_ctz(left));
-        PassedRow& one = passed[count++];
-        one.row = first_row + row;
-        one.query = query;
-        one.sum = row_sums[row];
-        __builtin_memcpy(&one.projection, bounds + std::size_t{2} * row, sizeof one.projection);
-        __builtin_memcpy(&one.residual, bounds + 2 * (kGroupRows + row), sizeof one.residual);
-    }
-    return count;
+    return list_rows(bounds, whole_sums,
+                     passing & reach_mask(excess(whole_sums, load(bounds),
+                                                 load(bounds + 2 * kGroupRows), cutoff)),
+                     first_row, query, passed);
 }
 
 /// Compares the rows of `Groups` groups with the cutoffs of `Width` queries, unpacking each code
@@ -152,7 +179,7 @@ inline std::size_t filter_groups(const std::byte* at, std::size_t steps,
             __m512i sum = sums[q][g][0];
             if (kSums == 2) sum = _mm512_add_epi32(sum, sums[q][g][kSums - 1]);
             const __mmask16 passing =
-                reach_mask(sum, projections[g], residuals[g], block.coarse_cutoffs[q]);
+                reach_mask(excess(sum, projections[g], residuals[g], block.coarse_cutoffs[q]));
             if (__builtin_expect(passing != 0, 0)) {
                 count +=
                     list_passed(at + g * group_bytes, steps, block.bytes[q], block.cutoffs[q], sum,
@@ -195,6 +222,68 @@ std::size_t filter(const std::byte* bytes, std::size_t groups, std::size_t steps
             return filter_block<4>(bytes, groups, steps, block, passed);
         default:
             return filter_block<kWidth>(bytes, groups, steps, block, passed);
+    }
+}
+
+/// As filter_block, on 7-bit codes.
+template <std::size_t Width>
+std::size_t filter_fine_block(const std::byte* bytes, std::size_t groups, std::size_t steps,
+                              const QueryBlockView& block, PassedRow* passed) {
+    const std::size_t group_bytes = (steps + 1) * kStepBytes;
+    std::size_t count = 0;
+    for (std::size_t group = 0; group < groups; ++group) {
+        const std::byte* const at = bytes + group * group_bytes;
+        const std::int8_t* digits = block.high_bytes;
+        __m512i sums[Width] = {};
+        for (std::size_t step = 0; step < steps; ++step) {
+            const std::byte* const from = at + step * kStepBytes;
+            __builtin_prefetch(from + kAheadBytes);
+            const __m512i codes = _mm512_loadu_si512(from);
+#pragma GCC unroll 16
+            for (std::size_t q = 0; q < Width; ++q)
+                add_products(sums[q], codes, digits + q * kFineStepDims);
+            digits += Width * kFineStepDims;
+        }
+        const std::byte* const bounds = at + steps * kStepBytes;
+        const __m512 projections = load(bounds);
+        const __m512 residuals = load(bounds + 2 * kGroupRows);
+        // No excess is NaN: cutoffs are finite but for the constant, and sums are.
+        __m512 largest = _mm512_set1_ps(-HUGE_VALF);
+#pragma GCC unroll 16
+        for (std::size_t q = 0; q < Width; ++q) {
+            const __m512 excesses = excess(sums[q], projections, residuals, block.cutoffs[q]);
+            largest = _mm512_maskz_max_ps(kAll16, largest, excesses);
+        }
+        if (__builtin_expect(reach_mask(largest) == 0, 1)) continue;
+        // Stored before the first call: g++ keeps no sum in a register that lives across a call.
+        __m512i stored[Width];
+#pragma GCC unroll 16
+        for (std::size_t q = 0; q < Width; ++q) _mm512_storeu_si512(&stored[q], sums[q]);
+        for (std::size_t q = 0; q < Width; ++q) {
+            const __mmask16 passing =
+                reach_mask(excess(stored[q], projections, residuals, block.cutoffs[q]));
+            if (passing == 0) continue;
+            count += list_rows(bounds, stored[q], passing,
+                               static_cast<std::uint32_t>(group * kGroupRows),
+                               static_cast<std::uint32_t>(q), passed + count);
+        }
+    }
+    return count;
+}
+
+std::size_t filter_fine(const std::byte* bytes, std::size_t groups, std::size_t steps,
+                        const QueryBlockView& block, PassedRow* passed) {
+    switch (block.width) {
+        case 1:
+            return filter_fine_block<1>(bytes, groups, steps, block, passed);
+        case 2:
+            return filter_fine_block<2>(bytes, groups, steps, block, passed);
+        case 4:
+            return filter_fine_block<4>(bytes, groups, steps, block, passed);
+        case 8:
+            return filter_fine_block<8>(bytes, groups, steps, block, passed);
+        default:
+            return filter_fine_block<kFineWidth>(bytes, groups, steps, block, passed);
     }
 }
 
@@ -479,15 +568,20 @@ inline void sum_group(const std::byte* codes, std::size_t steps, const std::int8
 
 namespace {
 
+constexpr PlaneLoop kNoLoop = {0, nullptr};
+
 #ifdef __x86_64__
-constexpr PlaneKernel kAvx512Vnni = {"avx512-vnni", has_avx512_vnni, avx512_vnni::kWidth,
-                                     avx512_vnni::filter};
-constexpr PlaneKernel kAvx2 = {"avx2", has_avx2, avx2::kWidth, avx2::filter};
+constexpr PlaneKernel kAvx512Vnni = {"avx512-vnni",
+                                     has_avx512_vnni,
+                                     {avx512_vnni::kWidth, avx512_vnni::filter},
+                                     {avx512_vnni::kFineWidth, avx512_vnni::filter_fine}};
+constexpr PlaneKernel kAvx2 = {"avx2", has_avx2, {avx2::kWidth, avx2::filter}, kNoLoop};
 #elif defined(__aarch64__)
-constexpr PlaneKernel kNeonDotprod = {"neon-dotprod", has_neon_dotprod, neon_dotprod::kWidth,
-                                      neon_dotprod::filter};
+constexpr PlaneKernel kNeonDotprod = {
+    "neon-dotprod", has_neon_dotprod, {neon_dotprod::kWidth, neon_dotprod::filter}, kNoLoop};
 #endif
-constexpr PlaneKernel kBaseline = {"baseline", has_baseline, baseline::kWidth, baseline::filter};
+constexpr PlaneKernel kBaseline = {
+    "baseline", has_baseline, {baseline::kWidth, baseline::filter}, kNoLoop};
 
 constexpr std::array kAll = {
 #ifdef __x86_64__
@@ -499,16 +593,19 @@ constexpr std::array kAll = {
 
 }  // namespace
 
-QueryBlock::QueryBlock(std::span<const planes::PlaneQuery* const> queries)
+QueryBlock::QueryBlock(std::span<const planes::PlaneQuery* const> queries, std::size_t step_dims)
     : width_(std::bit_ceil(queries.size())) {
-    assert(!queries.empty());
-    const std::size_t steps = queries[0]->bytes.size() / (2 * kStepDims);
-    high_bytes_.assign(steps * width_ * kStepDims, 0);
+    assert(!queries.empty() && kStepDims % step_dims == 0);
+    // PlaneQuery::bytes has steps of kStepDims.
+    const std::size_t steps = queries[0]->bytes.size() / (2 * step_dims);
+    high_bytes_.assign(steps * width_ * step_dims, 0);
     for (std::size_t q = 0; q < queries.size(); ++q) {
         bytes_.push_back(queries[q]->bytes.data());
         for (std::size_t step = 0; step < steps; ++step) {
-            std::memcpy(high_bytes_.data() + (step * width_ + q) * kStepDims,
-                        bytes_[q] + step * 2 * kStepDims, kStepDims);
+            const std::size_t first = step * step_dims;
+            std::memcpy(high_bytes_.data() + (step * width_ + q) * step_dims,
+                        bytes_[q] + first / kStepDims * 2 * kStepDims + first % kStepDims,
+                        step_dims);
         }
     }
 }

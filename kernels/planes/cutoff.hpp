@@ -16,8 +16,10 @@ namespace gloved::kernels::planes {
 
 /// A code a in 0 … 15 stands for the level 2 a − 15: no level is 0, neighbours are 2 apart.
 inline constexpr int kTopLevel = 15;
-/// The largest stored projection or residual. They are stored in units of kTopLevel √dim / kUnits
-/// (§3).
+/// A code of the fine plane, in 0 … 127, stands for the level 2 a − 127 (§10).
+inline constexpr int kFineTopLevel = 127;
+/// The largest stored projection or residual. They are stored in units of the top level, times
+/// √dim / kUnits (§3).
 inline constexpr double kUnits = 65535.0;
 
 /// A stored projection or residual differs from the exact one by less than this many units, to the
@@ -25,8 +27,8 @@ inline constexpr double kUnits = 65535.0;
 inline constexpr double kStoredWithin = 1.5;
 
 /// The unit of stored projections and residuals.
-GLOVED_HOST_DEVICE inline double unit_of(std::size_t dim) {
-    return kTopLevel * sqrt(static_cast<double>(dim)) / kUnits;
+GLOVED_HOST_DEVICE inline double unit_of(std::size_t dim, int top_level = kTopLevel) {
+    return top_level * sqrt(static_cast<double>(dim)) / kUnits;
 }
 
 /// The largest digit of a query if digits have two signed bytes (128 high + low), and one.
@@ -65,20 +67,20 @@ GLOVED_HOST_DEVICE inline double score_slack(std::size_t dim) {
 /// The cutoff that every row with a canonical score of `threshold` or more reaches. If it could
 /// prove nothing, for thresholds of 0 or less, all rows reach it.
 GLOVED_HOST_DEVICE inline PlaneCutoff plane_cutoff(const DigitFacts& digits, double threshold,
-                                                   std::size_t dim) {
+                                                   std::size_t dim, int top_level = kTopLevel) {
     const double cosine = threshold - score_slack(dim);
     // The bound proves nothing then (§1).
     if (!(cosine >= 0)) return {0, 0, -HUGE_VALF};
     if (cosine >= 1) return {0, 0, HUGE_VALF};
     const double sine = sqrt((1 - cosine) * (1 + cosine)) * (1 + 0x1p-40);
-    const double to_sum = unit_of(dim) * 0.5 / digits.scale;
+    const double to_sum = unit_of(dim, top_level) * 0.5 / digits.scale;
     // |c| is at most the sum of its two parts. The true projection is a little longer than the
     // stored one.
     const double of_projection = (cosine - digits.remainder) * to_sum;
     const double of_residual = (sine + digits.remainder) * to_sum;
-    double constant = 0.5 * kTopLevel * digits.sum - kStoredWithin * digits.remainder * to_sum;
+    double constant = 0.5 * top_level * digits.sum - kStoredWithin * digits.remainder * to_sum;
     const double largest =
-        kTopLevel * digits.size + kUnits * (fabs(of_projection) + of_residual) + fabs(constant);
+        top_level * digits.size + kUnits * (fabs(of_projection) + of_residual) + fabs(constant);
     constant -= 16 * kHalfUlp * largest;
     return {static_cast<float>(of_projection), static_cast<float>(of_residual),
             static_cast<float>(constant)};
@@ -184,6 +186,24 @@ GLOVED_HOST_DEVICE inline double int8_lower(std::int32_t sum, const Int8Range& r
     const double length = sqrt(min_projection * min_projection + residual * residual);
     const double lower =
         (to_code * min_projection - across * residual) / length - (score_slack(dim) + 1e-12);
+    return lower > 0 ? lower : -HUGE_VAL;
+}
+
+/// Lower bound on the canonical score of a row with this sum Σ a Q and these stored bounds (§10).
+/// -infinity if it would not be above 0.
+GLOVED_HOST_DEVICE inline double plane_lower(const DigitFacts& digits, std::int32_t sum,
+                                             double projection, double residual, std::size_t dim,
+                                             int top_level) {
+    const double product = 2.0 * sum - top_level * digits.sum;
+    const double length = sqrt(projection * projection + residual * residual);
+    const double to_code =
+        product * (digits.scale / unit_of(dim, top_level)) / (length + kStoredWithin) -
+        (digits.remainder + 1e-9);
+    if (!(to_code >= 0)) return -HUGE_VAL;
+    const double left = (1 - to_code) * (1 + to_code);
+    const double across = sqrt(left > 0 ? left : 0);
+    const double lower =
+        (to_code * projection - across * residual) / length - (score_slack(dim) + 1e-12);
     return lower > 0 ? lower : -HUGE_VAL;
 }
 

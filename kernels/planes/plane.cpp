@@ -21,34 +21,31 @@ std::uint16_t to_stored(double units) {
     return static_cast<std::uint16_t>(std::clamp(units, 0.0, kUnits));
 }
 
-struct Encoded {
-    std::uint16_t projection;
-    std::uint16_t residual;
-};
-
 std::size_t code_room(std::size_t dim) { return (dim + kCodeLanes - 1) / kCodeLanes * kCodeLanes; }
 
 /// `codes`: room for code_room(dim).
-Encoded encode(const EncodeKernel& kernel, std::span<const float> row, double norm,
-               std::uint8_t* codes) {
-    const CodeSums sums = kernel.encode(row.data(), row.size(), codes);
+StoredBounds encode(const EncodeKernel& kernel, std::span<const float> row, double norm,
+                    std::uint8_t* codes) {
+    return stored_bounds(kernel.encode(row.data(), row.size(), codes), norm, unit_of(row.size()));
+}
+
+}  // namespace
+
+StoredBounds stored_bounds(const CodeSums& sums, double norm, double unit) {
     // Only a damaged row gets here: NaN, or with another norm than stored (§3). Every query reads
     // its vector.
     if (!(sums.product > 0)) return {0, static_cast<std::uint16_t>(kUnits)};
     const double projection = sums.product / norm;
     const double residual = std::sqrt(std::max(0.0, sums.square - projection * projection));
-    const double unit = unit_of(row.size());
     return {to_stored(std::floor(projection / unit - kGuard)),
             to_stored(std::ceil(residual / unit + kGuard))};
 }
-
-}  // namespace
 
 RowCode encode_row(std::span<const float> row, double norm, const EncodeKernel& kernel) {
     assert(bound_covers(norm));
     RowCode code;
     code.codes.resize(code_room(row.size()));
-    const Encoded encoded = encode(kernel, row, norm, code.codes.data());
+    const StoredBounds encoded = encode(kernel, row, norm, code.codes.data());
     code.codes.resize(row.size());
     code.projection = encoded.projection;
     code.residual = encoded.residual;
@@ -66,7 +63,7 @@ void build_groups(const PlaneSource& source, std::size_t first, std::size_t last
          ++row) {
         const double norm = source.norms[row];
         if (!bound_covers(norm)) continue;
-        const Encoded encoded =
+        const StoredBounds encoded =
             encode(kernel, source.vectors.subspan(row * shape.dim, shape.dim), norm, codes.data());
         std::byte* const group = bytes.data() + (row / kGroupRows - first) * shape.group_bytes();
         const std::size_t lane = row % kGroupRows;

@@ -27,6 +27,16 @@ struct RowCode {
     std::uint16_t residual = 0;    ///< the same, rounded up by less than kStoredWithin
 };
 
+/// A row's projection and residual, as stored (§3).
+struct StoredBounds {
+    std::uint16_t projection = 0;
+    std::uint16_t residual = 0;
+};
+
+/// Rounds projection and residual of a row with this norm and these sums to units of `unit`, each
+/// to its safe side.
+StoredBounds stored_bounds(const CodeSums& sums, double norm, double unit);
+
 /// Encodes a row of this norm, which `bound_covers`. The result is the same on every machine and
 /// with every `kernel`.
 RowCode encode_row(std::span<const float> row, double norm,

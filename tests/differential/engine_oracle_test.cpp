@@ -9,6 +9,7 @@
 
 #include "common/format/model.hpp"
 #include "common/result.hpp"
+#include "kernels/cpu/plane_scan.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/engine_options.hpp"
 #include "kernels/query_vector.hpp"
@@ -22,24 +23,30 @@
 namespace gloved::tests {
 namespace {
 
+enum class Planes { none, coarse, fine };
+
 std::vector<EnginePath> cpu_paths() {
     std::vector<EnginePath> paths;
+    const auto add = [&](const std::string& simd, unsigned threads, Planes planes) {
+        const auto make = [=](const format::Model& model) {
+            kernels::EngineOptions options;
+            options.threads = threads;
+            options.simd = simd;
+            options.planes = planes != Planes::none;
+            options.fine_plane = planes == Planes::fine;
+            return require_engine("cpu", model, options);
+        };
+        const char* const name = planes == Planes::none   ? "_"
+                                 : planes == Planes::fine ? "_fine_plane_"
+                                                          : "_plane_";
+        paths.push_back({simd + name + std::to_string(threads) + "threads", make, {}, {}});
+    };
     for (const std::string& simd : kernels::simd_names()) {
         for (const unsigned threads : {1U, 3U}) {
-            for (const bool planes : {false, true}) {
-                const auto make = [=](const format::Model& model) {
-                    kernels::EngineOptions options;
-                    options.threads = threads;
-                    options.simd = simd;
-                    options.planes = planes;
-                    return require_engine("cpu", model, options);
-                };
-                paths.push_back(
-                    {simd + (planes ? "_plane_" : "_") + std::to_string(threads) + "threads",
-                     make,
-                     {},
-                     {}});
-            }
+            add(simd, threads, Planes::none);
+            add(simd, threads, Planes::coarse);
+            const auto& fine = kernels::cpu::plane_kernel_for(simd).fine_loop;
+            if (fine.width != 0) add(simd, threads, Planes::fine);
         }
     }
     return paths;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/format/model.hpp"
+#include "kernels/cpu/plane_scan.hpp"
 #include "kernels/engine.hpp"
 #include "kernels/engine_options.hpp"
 #include "kernels/query_vector.hpp"
@@ -74,11 +75,13 @@ class PlanePass : public testing::TestWithParam<std::string> {
         dir_.reset();
     }
 
-    static std::unique_ptr<kernels::Engine> engine(bool planes, unsigned threads) {
+    static std::unique_ptr<kernels::Engine> engine(bool planes, unsigned threads,
+                                                   bool fine_plane = false) {
         kernels::EngineOptions options;
         options.threads = threads;
         options.simd = GetParam();
         options.planes = planes;
+        options.fine_plane = fine_plane;
         auto made = kernels::make_engine(kernels::EngineKind::cpu, *model_, options);
         if (!made) throw std::runtime_error(made.error().message);
         return *std::move(made);
@@ -142,10 +145,11 @@ TEST_P(PlanePass, AnswersAreThoseOfTheFloat32Pass) {
     const auto vectors = engine(false, 1);
     const auto one = engine(true, 1);
     const auto three = engine(true, 3);
+    const auto fine = engine(true, 2, true);
     for (std::uint64_t seed = 0; seed < 4; ++seed) {
         const auto queries = filtered(query_of(seed), seed);
         const auto wanted = run_all(*vectors, queries);
-        for (const auto& by_plane : {one.get(), three.get()}) {
+        for (const auto& by_plane : {one.get(), three.get(), fine.get()}) {
             const auto together = run_all(*by_plane, queries);
             for (std::size_t i = 0; i < queries.size(); ++i) {
                 const std::string what =
@@ -173,6 +177,28 @@ TEST_P(PlanePass, FewVectorsAreRead) {
         read += answer.certificate.survivors;
     }
     EXPECT_LT(read / 20, kRows / 100);
+}
+
+// A fine plane leaves little to read but the answer and what raised the threshold. Where there is
+// no loop over 7-bit codes, the 4-bit plane answers.
+TEST_P(PlanePass, AFinePlaneLeavesFewer) {
+    std::vector<Query> queries;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) queries.push_back(query_of(seed));
+    const auto answers = run_all(*engine(true, 1, true), queries);
+    const auto coarse_answers = run_all(*engine(true, 1), queries);
+    std::uint64_t read = 0;
+    std::uint64_t coarse_read = 0;
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        ASSERT_EQ(answers[i].hits, coarse_answers[i].hits) << i;
+        read += answers[i].certificate.survivors;
+        coarse_read += coarse_answers[i].certificate.survivors;
+    }
+    if (kernels::cpu::plane_kernel_for(GetParam()).fine_loop.width == 0) {
+        EXPECT_EQ(read, coarse_read);
+    } else {
+        EXPECT_LT(read, coarse_read);
+        EXPECT_LT(read / queries.size(), 100U);
+    }
 }
 
 // A row that a filter leaves out does not raise the threshold, so the plane lets many such pass;

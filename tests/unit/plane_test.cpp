@@ -5,6 +5,7 @@
 #include "kernels/engine.hpp"
 #include "kernels/planes/cutoff.hpp"
 #include "kernels/planes/encode.hpp"
+#include "kernels/planes/fine_plane.hpp"
 #include "kernels/planes/shape.hpp"
 #include "kernels/thread_pool.hpp"
 
@@ -162,7 +163,20 @@ struct TrueCosine {
 
 double norm_of(const Vector& row) { return kernels::canonical_norm(row.data(), row.size()); }
 
-TEST(Plane, StoredBoundsHoldInExactArithmetic) {
+/// A row's code in the plane whose top level is `top_level`.
+kernels::planes::RowCode encode(const Vector& row, int top_level) {
+    return top_level == kernels::planes::kFineTopLevel
+               ? kernels::planes::encode_fine_row(row, norm_of(row))
+               : kernels::planes::encode_row(row, norm_of(row));
+}
+
+class PlaneOfLevels : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(, PlaneOfLevels,
+                         testing::Values(kernels::planes::kTopLevel,
+                                         kernels::planes::kFineTopLevel));
+
+TEST_P(PlaneOfLevels, StoredBoundsHoldInExactArithmetic) {
+    const int top_level = GetParam();
     Random random(1);
     for (const auto& [name, draw] : kDraws) {
         for (const std::size_t dim : kDims) {
@@ -170,13 +184,15 @@ TEST(Plane, StoredBoundsHoldInExactArithmetic) {
                 const Vector row = draw(random, dim);
                 const double norm = norm_of(row);
                 ASSERT_TRUE(kernels::bound_covers(norm)) << name;
-                const auto code = kernels::planes::encode_row(row, norm);
+                const auto code = encode(row, top_level);
+                ASSERT_EQ(code.codes.size(), dim);
+                ASSERT_LE(*std::ranges::max_element(code.codes), top_level);
                 cpp_rational row_squares = 0;
                 cpp_rational code_squares = 0;
                 cpp_rational product = 0;
                 for (std::size_t k = 0; k < dim; ++k) {
                     const cpp_rational value = exact(row[k]);
-                    const cpp_rational level(2 * code.codes[k] - 15);
+                    const cpp_rational level(2 * code.codes[k] - top_level);
                     row_squares += value * value;
                     code_squares += level * level;
                     product += value * level;
@@ -184,7 +200,7 @@ TEST(Plane, StoredBoundsHoldInExactArithmetic) {
                 // §3, squared and multiplied by x·x: w p <= P < w (p + 1.5) and w (h - 1.5) < H <=
                 // w h.
                 const cpp_rational unit_squared =
-                    cpp_rational(225) * dim / (cpp_rational(65535) * 65535);
+                    cpp_rational(top_level * top_level) * dim / (cpp_rational(65535) * 65535);
                 const cpp_rational p(code.projection);
                 const cpp_rational h(code.residual);
                 ASSERT_GT(product, 0) << name << " of " << dim;
@@ -336,9 +352,9 @@ TEST(Plane, CutsKeepEveryRowThatReachesTheThreshold) {
 }
 
 /// Levels that stand for a row.
-std::vector<double> levels_of(const kernels::planes::RowCode& code) {
+std::vector<double> levels_of(const kernels::planes::RowCode& code, int top_level) {
     std::vector<double> levels;
-    for (const std::uint8_t a : code.codes) levels.push_back(2.0 * a - 15);
+    for (const std::uint8_t a : code.codes) levels.push_back(2.0 * a - top_level);
     return levels;
 }
 
@@ -422,7 +438,7 @@ void for_hard_pairs(std::uint64_t seed,
 }
 
 std::vector<double> plane_levels(const Vector& row) {
-    return levels_of(kernels::planes::encode_row(row, norm_of(row)));
+    return levels_of(kernels::planes::encode_row(row, norm_of(row)), kernels::planes::kTopLevel);
 }
 
 // Exactly: no row's cosine is above its upper bound (§7), and a far row's bound is far below 1.
@@ -725,6 +741,45 @@ TEST(Plane, CutsOfBothKindsOfDigitsKeepEveryRowOfAHardPair) {
     }
 }
 
+// A fine plane, whose digits are the high bytes, loses no row of a hard pair, and bounds it closely
+// from both sides.
+TEST(Plane, FineCodesBoundEveryRowOfAHardPair) {
+    const int top_level = kernels::planes::kFineTopLevel;
+    std::uint64_t near_rows = 0;
+    std::uint64_t near_rejected = 0;
+    std::uint64_t near_bounded = 0;
+    for_hard_pairs(
+        9,
+        [](const Vector& row) {
+            constexpr int kTop = kernels::planes::kFineTopLevel;
+            return levels_of(encode(row, kTop), kTop);
+        },
+        [&](const Vector& row, const kernels::QueryVector& query, bool, const std::string& what) {
+            const std::size_t dim = row.size();
+            const auto code = encode(row, top_level);
+            const auto digits = kernels::planes::make_plane_query(query);
+            const std::int64_t sum = high_byte_sum(code, digits);
+            const double score = kernels::canonical_score(query.values.data(), query.norm,
+                                                          row.data(), norm_of(row), dim);
+            const auto cutoff = [&](double threshold) {
+                return kernels::planes::plane_cutoff(digits.high_facts, threshold, dim, top_level);
+            };
+            for (const bool fused : {false, true})
+                ASSERT_FALSE(rejects(code, sum, cutoff(score), fused)) << what << ": " << score;
+            const double lower =
+                kernels::planes::plane_lower(digits.high_facts, static_cast<std::int32_t>(sum),
+                                             code.projection, code.residual, dim, top_level);
+            ASSERT_LE(lower, score) << what;
+            if (dim < 50 || score < 0 || score > 0.8) return;
+            ++near_rows;
+            near_rejected += rejects(code, sum, cutoff(score + 0.1), false) ? 1U : 0U;
+            near_bounded += lower > score - 0.1 ? 1U : 0U;
+        });
+    EXPECT_GT(2 * near_bounded, near_rows) << near_bounded << " of " << near_rows;
+    EXPECT_GT(near_rows, 100U);
+    EXPECT_GT(4 * near_rejected, 3 * near_rows) << near_rejected << " of " << near_rows;
+}
+
 TEST(Plane, NoThresholdIsReachedByNobodyAndMinusInfinityByAll) {
     const auto query = kernels::make_query_vector({1.0F, -2.0F, 0.5F});
     ASSERT_TRUE(query);
@@ -738,30 +793,34 @@ TEST(Plane, NoThresholdIsReachedByNobodyAndMinusInfinityByAll) {
 }
 
 struct AskedPlane {
+    int top_level;
     const kernels::planes::PlaneQuery& query;
     const kernels::planes::PlaneCutoff& cutoff;
-    const kernels::planes::PlaneCutoff& coarse_cutoff;
+    const kernels::planes::PlaneCutoff& coarse_cutoff;  // of the 4-bit plane
 };
 
-/// Compares `passed`, the rows that a kernel passed in order, with the definition. Where fused and
-/// separate operations differ, the kernel may do either.
+/// Compares `passed`, the rows that a loop passed in order, with the definition. Where fused and
+/// separate operations differ, the loop may do either.
 void expect_picks(const format::Model& model, const AskedPlane& asked,
                   const std::vector<kernels::cpu::PassedRow>& passed) {
+    const bool fine = asked.top_level == kernels::planes::kFineTopLevel;
     auto at = passed.begin();
     for (std::uint32_t row = 0; row < model.rows(); ++row) {
-        const auto code = kernels::planes::encode_row(model.vector(row), model.norms()[row]);
+        const auto values = model.vector(row);
+        const auto code = encode({values.begin(), values.end()}, asked.top_level);
+        const std::int64_t high_sum = high_byte_sum(code, asked.query);
+        const std::int64_t sum = fine ? high_sum : sum_of(code, asked.query);
         const bool picked = at != passed.end() && at->row == row;
         if (picked) {
-            ASSERT_EQ(at->sum, sum_of(code, asked.query));
+            ASSERT_EQ(at->sum, sum);
             ASSERT_EQ(at->projection, code.projection);
             ASSERT_EQ(at->residual, code.residual);
             ASSERT_GT(at->residual, 0);
             ++at;
         }
-        const std::int64_t high_sum = high_byte_sum(code, asked.query);
         const auto rejected = [&](bool fused) {
-            return rejects(code, asked.query, asked.cutoff, fused) ||
-                   rejects(code, high_sum, asked.coarse_cutoff, fused);
+            return rejects(code, sum, asked.cutoff, fused) ||
+                   (!fine && rejects(code, high_sum, asked.coarse_cutoff, fused));
         };
         if (rejected(false) != rejected(true)) continue;
         ASSERT_EQ(picked, !rejected(true)) << "row " << row;
@@ -773,8 +832,60 @@ void expect_picks(const format::Model& model, const AskedPlane& asked,
     }
 }
 
-// Every instruction set passes what the definition passes, in float32 fused or not: by high bytes,
-// then by whole digits. In blocks of all widths, full or not.
+/// A plane's groups and a loop over them.
+struct LoopOnPlane {
+    int top_level;
+    std::size_t step_dims;
+    const std::byte* groups;
+    std::size_t steps;
+    kernels::cpu::PlaneLoop loop;
+};
+
+/// Asks a loop the queries of a block of `used` and compares what passes.
+void expect_loop_picks(const format::Model& model, const LoopOnPlane& plane, std::size_t used,
+                       Random& random) {
+    const std::size_t dim = model.dim();
+    const std::size_t width = std::bit_ceil(used);
+    const std::size_t groups = model.rows() / kernels::planes::kGroupRows + 1;
+    std::vector<kernels::planes::PlaneQuery> queries;
+    std::vector<kernels::planes::PlaneCutoff> coarse_cutoffs(width, kernels::cpu::kNothingPasses);
+    std::vector<kernels::planes::PlaneCutoff> cutoffs(width, kernels::cpu::kNothingPasses);
+    for (std::size_t q = 0; q < used; ++q) {
+        const auto values = model.vector(random() % model.rows());
+        const auto query =
+            q == 0 && used % 2 == 0
+                ? kernels::make_query_vector(Vector(dim, random() % 2 ? 1.0F : -1.0F))
+                : kernels::make_query_vector({values.begin(), values.end()});
+        ASSERT_TRUE(query);
+        queries.push_back(kernels::planes::make_plane_query(*query));
+        const double threshold = q == 1 ? -1 : static_cast<double>(random() % 100) / 100;
+        const auto cutoff = [&](const kernels::planes::DigitFacts& facts) {
+            return kernels::planes::plane_cutoff(facts, threshold, dim, plane.top_level);
+        };
+        coarse_cutoffs[q] = cutoff(queries[q].high_facts);
+        cutoffs[q] = plane.top_level == kernels::planes::kTopLevel ? cutoff(queries[q].facts)
+                                                                   : coarse_cutoffs[q];
+    }
+    std::vector<const kernels::planes::PlaneQuery*> of;
+    for (const auto& query : queries) of.push_back(&query);
+    const kernels::cpu::QueryBlock block(of, plane.step_dims);
+    ASSERT_EQ(block.width(), width);
+    std::vector<kernels::cpu::PassedRow> passed(groups * kernels::planes::kGroupRows * width);
+    passed.resize(plane.loop.filter(plane.groups, groups, plane.steps,
+                                    block.view(coarse_cutoffs.data(), cutoffs.data()),
+                                    passed.data()));
+    for (std::uint32_t q = 0; q < queries.size(); ++q) {
+        std::vector<kernels::cpu::PassedRow> of_query;
+        std::copy_if(passed.begin(), passed.end(), std::back_inserter(of_query),
+                     [&](const auto& one) { return one.query == q; });
+        SCOPED_TRACE("query " + std::to_string(q));
+        expect_picks(model, {plane.top_level, queries[q], cutoffs[q], coarse_cutoffs[q]}, of_query);
+    }
+    for (const auto& one : passed) ASSERT_LT(one.query, queries.size());
+}
+
+// Every instruction set passes what the definition passes, in float32 fused or not: of the 4-bit
+// plane by high bytes, then by whole digits. In blocks of all widths, full or not.
 TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
     Random random(3);
     for (const std::size_t dim : kDims) {
@@ -785,48 +896,24 @@ TEST(Plane, EveryInstructionSetPicksWhatTheDefinitionPicks) {
         const auto model = make_model(dir / "model", entries);
         kernels::ThreadPool pool(2);
         const kernels::planes::Plane plane(model, pool);
-        const auto& shape = plane.shape();
-        ASSERT_EQ(shape.groups(), 5U);
+        const kernels::planes::FinePlane fine_plane(model, pool);
+        ASSERT_EQ(plane.shape().groups(), 5U);
+        ASSERT_EQ(fine_plane.bytes().size(), 5 * fine_plane.group_bytes());
         for (const auto* kernel : kernels::cpu::all_plane_kernels()) {
             if (!kernel->supported()) continue;
-            for (std::size_t used = 1; used <= kernel->width; ++used) {
-                const std::size_t width = std::bit_ceil(used);
-                std::vector<kernels::planes::PlaneQuery> queries;
-                std::vector<kernels::planes::PlaneCutoff> coarse_cutoffs(
-                    width, kernels::cpu::kNothingPasses);
-                std::vector<kernels::planes::PlaneCutoff> cutoffs(width,
-                                                                  kernels::cpu::kNothingPasses);
-                for (std::size_t q = 0; q < used; ++q) {
-                    const auto values = model.vector(random() % model.rows());
-                    const auto query =
-                        q == 0 && used % 2 == 0
-                            ? kernels::make_query_vector(Vector(dim, random() % 2 ? 1.0F : -1.0F))
-                            : kernels::make_query_vector({values.begin(), values.end()});
-                    ASSERT_TRUE(query);
-                    queries.push_back(kernels::planes::make_plane_query(*query));
-                    const double threshold =
-                        q == 1 ? -1 : static_cast<double>(random() % 100) / 100;
-                    coarse_cutoffs[q] =
-                        kernels::planes::plane_cutoff(queries[q].high_facts, threshold, dim);
-                    cutoffs[q] = kernels::planes::plane_cutoff(queries[q].facts, threshold, dim);
-                }
-                std::vector<const kernels::planes::PlaneQuery*> of;
-                for (const auto& query : queries) of.push_back(&query);
-                const kernels::cpu::QueryBlock block(of);
-                ASSERT_EQ(block.width(), width);
-                std::vector<kernels::cpu::PassedRow> passed(shape.groups() *
-                                                            kernels::planes::kGroupRows * width);
-                passed.resize(kernel->filter(plane.group(0), shape.groups(), shape.steps(),
-                                             block.view(coarse_cutoffs.data(), cutoffs.data()),
-                                             passed.data()));
-                for (std::uint32_t q = 0; q < queries.size(); ++q) {
-                    std::vector<kernels::cpu::PassedRow> of_query;
-                    std::copy_if(passed.begin(), passed.end(), std::back_inserter(of_query),
-                                 [&](const auto& one) { return one.query == q; });
-                    SCOPED_TRACE(std::string(kernel->name) + ", query " + std::to_string(q));
-                    expect_picks(model, {queries[q], cutoffs[q], coarse_cutoffs[q]}, of_query);
-                }
-                for (const auto& one : passed) ASSERT_LT(one.query, queries.size()) << kernel->name;
+            SCOPED_TRACE(kernel->name);
+            for (std::size_t used = 1; used <= kernel->loop.width; ++used) {
+                expect_loop_picks(model,
+                                  {kernels::planes::kTopLevel, kernels::planes::kStepDims,
+                                   plane.group(0), plane.shape().steps(), kernel->loop},
+                                  used, random);
+            }
+            for (std::size_t used = 1; used <= kernel->fine_loop.width; ++used) {
+                expect_loop_picks(
+                    model,
+                    {kernels::planes::kFineTopLevel, kernels::planes::kFineStepDims,
+                     fine_plane.bytes().data(), fine_plane.steps(), kernel->fine_loop},
+                    used, random);
             }
         }
     }

@@ -185,6 +185,7 @@ CommandSettings read_settings(const cli::CommandLine& line) {
         static_cast<unsigned>(line.count("threads", 1, kMaxThreads, 0));
     settings.engine_options.devices = {static_cast<int>(
         line.count("device", 0, static_cast<std::uint64_t>(std::numeric_limits<int>::max())))};
+    settings.engine_options.fine_plane = true;
     settings.engine_options.gpu_memory_bytes = line.bytes("gpu-memory", 1, 0);
     if (line.given("part")) read.share = read_share(line.text("part"));
     read.join = line.given("join");

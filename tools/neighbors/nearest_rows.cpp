@@ -13,7 +13,7 @@ namespace {
 /// A GPU takes larger batches than clients ask: the more, the less a batch's fixed costs weigh.
 constexpr std::size_t kCudaBatch = 8192;
 /// For each thread of the cpu engine. With more, a signal would wait for seconds.
-constexpr std::size_t kCpuBatch = 128;
+constexpr std::size_t kCpuBatch = 256;
 
 std::size_t batch_queries(kernels::EngineKind kind, unsigned threads) {
     if (kind == kernels::EngineKind::cuda) return kCudaBatch;

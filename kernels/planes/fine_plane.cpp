@@ -1,0 +1,82 @@
+#include "kernels/planes/fine_plane.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "kernels/bounds.hpp"
+#include "kernels/planes/cutoff.hpp"
+#include "kernels/planes/encode.hpp"
+
+namespace gloved::kernels::planes {
+namespace {
+
+constexpr std::size_t kGrainGroups = 256;
+/// Sums are kept in as many parts, so that additions need not wait for one another.
+constexpr std::size_t kLanes = 8;
+constexpr float kTopCell = kFineTopLevel;
+
+}  // namespace
+
+// The largest component gets the top level (§10). The code of a NaN is 0.
+RowCode encode_fine_row(std::span<const float> row, double norm) {
+    const std::size_t dim = row.size();
+    RowCode code;
+    code.codes.resize(dim);
+    float largest = 0;
+    for (const float value : row) largest = std::max(largest, std::abs(value));
+    const float inverse_cell = 0.5F * kFineTopLevel / largest;
+    double products[kLanes] = {};
+    double squares[kLanes] = {};
+    const auto encode = [&](const float* from, std::uint8_t* to, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) {
+            // The middle of the levels is the edge between two cells; rounding down finds the cell.
+            const float cell = from[i] * inverse_cell + 0.5F * (kFineTopLevel + 1);
+            const int a = static_cast<int>(std::min(cell > 0 ? cell : 0.0F, kTopCell));
+            to[i] = static_cast<std::uint8_t>(a);
+            const double level = 2 * a - kFineTopLevel;
+            products[i] += static_cast<double>(from[i]) * level;
+            squares[i] += level * level;
+        }
+    };
+    std::size_t at = 0;
+    for (; at + kLanes <= dim; at += kLanes)
+        encode(row.data() + at, code.codes.data() + at, kLanes);
+    encode(row.data() + at, code.codes.data() + at, dim - at);
+    CodeSums sums;
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        sums.product += products[lane];
+        sums.square += squares[lane];
+    }
+    const StoredBounds stored = stored_bounds(sums, norm, unit_of(dim, kFineTopLevel));
+    code.projection = stored.projection;
+    code.residual = stored.residual;
+    return code;
+}
+
+FinePlane::FinePlane(const format::Model& model, ThreadPool& pool)
+    : steps_((model.dim() + kFineStepDims - 1) / kFineStepDims) {
+    const PlaneShape shape{model.rows(), model.dim()};
+    bytes_.resize(shape.groups() * group_bytes());
+    pool.for_ranges(shape.groups(), kGrainGroups, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t row = begin * kGroupRows; row < std::min(end * kGroupRows, shape.rows);
+             ++row) {
+            if (!bound_covers(model.norms()[row])) continue;
+            RowCode code = encode_fine_row(model.vector(row), model.norms()[row]);
+            code.codes.resize(steps_ * kFineStepDims);
+            std::byte* const group = bytes_.data() + row / kGroupRows * group_bytes();
+            const std::size_t lane = row % kGroupRows;
+            for (std::size_t step = 0; step < steps_; ++step) {
+                std::memcpy(group + step * kStepBytes + lane * kFineStepDims,
+                            code.codes.data() + step * kFineStepDims, kFineStepDims);
+            }
+            std::byte* const bounds = group + steps_ * kStepBytes;
+            std::memcpy(bounds + 2 * lane, &code.projection, sizeof code.projection);
+            std::memcpy(bounds + 2 * (kGroupRows + lane), &code.residual, sizeof code.residual);
+        }
+    });
+}
+
+}  // namespace gloved::kernels::planes

@@ -1,0 +1,43 @@
+// FinePlane: a model's 7-bit codes, a byte each. They rule out nearly every row that is not in an
+// answer, so that batches of many queries, which compute more than they read, are faster with them
+// than with the 4-bit plane. They are made when an engine starts, and not stored.
+//
+// § numbers refer to docs/certified-search.md.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "common/format/model.hpp"
+#include "kernels/planes/plane.hpp"
+#include "kernels/planes/shape.hpp"
+#include "kernels/thread_pool.hpp"
+
+namespace gloved::kernels::planes {
+
+/// A step of the fine plane is 64 bytes with four components of each row of a group: byte 4 r + i
+/// of step s is the code of the group's row r for component 4 s + i.
+inline constexpr std::size_t kFineStepDims = 4;
+
+/// Encodes a row of this norm, which `bound_covers`, with codes in 0 … 127.
+RowCode encode_fine_row(std::span<const float> row, double norm);
+
+/// Groups of kGroupRows rows: `steps()` steps, then 16 projections and 16 residuals, uint16 each,
+/// as in a PlaneShape. Immutable: any number of threads may read.
+class FinePlane {
+  public:
+    /// Encodes all rows on the threads of `pool`. Rows whose norm is not one that `bound_covers`
+    /// get codes, projection and residual 0. Throws std::bad_alloc.
+    FinePlane(const format::Model& model, ThreadPool& pool);
+
+    std::span<const std::byte> bytes() const { return bytes_; }
+    std::size_t steps() const { return steps_; }
+    std::size_t group_bytes() const { return (steps_ + 1) * kStepBytes; }
+
+  private:
+    std::size_t steps_;
+    std::vector<std::byte> bytes_;
+};
+
+}  // namespace gloved::kernels::planes
