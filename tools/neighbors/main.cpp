@@ -3,7 +3,6 @@
 
 #include <charconv>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,9 +13,9 @@
 #include "common/format/neighbors.hpp"
 #include "common/program_main.hpp"
 #include "common/result.hpp"
-#include "kernels/registry.hpp"
 #include "kernels/thread_pool.hpp"
 #include "tools/bus_error.hpp"
+#include "tools/neighbors/command.hpp"
 #include "tools/neighbors/graph.hpp"
 #include "tools/neighbors/lists.hpp"
 #include "tools/neighbors/neighbors.hpp"
@@ -27,7 +26,6 @@ namespace {
 using namespace gloved;
 using cli::WrongUsage;
 
-constexpr std::uint64_t kMaxThreads = 256;
 constexpr std::uint64_t kMaxShares = 1'000'000;
 
 constexpr cli::Program kProgram = {"gloved-neighbors",
@@ -75,20 +73,11 @@ struct CommandSettings {
 
 cli::Options describe_options() {
     cli::Options options;
-    cli::OptionAdder{options.shown}                                     //
-    ("k", cli::value("K", "10"), "neighbours of a word, at most 1024")  //
-        ("engine", cli::value("auto|cuda|cpu", "auto"),
-         "what computes: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu")  //
-        ("threads", cli::value("T"), "threads of the cpu engine (default: one per core)")      //
-        ("device", cli::value("N", "0"), "cuda: number of the GPU")                            //
-        ("gpu-memory", cli::value("BYTES"),
-         "cuda: limit on the GPU's memory, e.g. 6G (default: all that is free)")  //
-        ("parts", cli::value("DIR"),
-         "where finished parts are kept until all are there (default: MODEL_DIR.neighbors-parts, "
-         "which is removed in the end)")  //
-        ("part", cli::value("I/N"),
-         "compute share I of N, from 1, of the parts only: for several machines, which share the "
-         "directory of the parts")                                                      //
+    neighbors::add_computing_options(options, "one per core", "0");
+    cli::OptionAdder{options.shown}  //
+    ("part", cli::value("I/N"),
+     "compute share I of N, from 1, of the parts only: for several machines, which share the "
+     "directory of the parts")                                                          //
         ("join", "join the parts that --part computed, store the result, remove them")  //
         ("output", cli::value("FILE"),
          "write the neighbours of every word to FILE, from the stored file, which is made first if "
@@ -115,9 +104,6 @@ cli::Options describe_options() {
         //
         ("show", cli::value("N", "20"), "with --hubs and --compare: number of words to print")  //
         ("times", "print on stderr how long computing, writing and joining take");
-    // For tests, whose models are smaller than a part.
-    options.hidden.add_options()("part-rows", cli::value("N"));
-    options.operands = {"model-dir"};
     return options;
 }
 
@@ -164,7 +150,6 @@ void read_output(const cli::CommandLine& line, CommandSettings& read) {
 
 CommandSettings read_settings(const cli::CommandLine& line) {
     CommandSettings read;
-    neighbors::Settings& settings = read.settings;
     line.excludes("join", {"part", "engine", "device", "gpu-memory", "queries"});
     line.excludes("part", {"output", "queries", "hubs", "mutual", "compare"});
     line.excludes("queries", {"hubs", "mutual", "compare"});
@@ -172,25 +157,11 @@ CommandSettings read_settings(const cli::CommandLine& line) {
     line.excludes("compare", {"mutual", "format"});
     line.needs("output", {"format"});
     line.needs("queries", {"query-format"});
-    settings.model_dir = line.text("model-dir");
-    if (settings.model_dir.empty()) throw WrongUsage("MODEL_DIR is needed");
-    settings.k = line.count("k", 1, format::kMaxNeighbors);
-    const auto engine = kernels::parse_engine(line.text("engine"));
-    if (!engine) throw WrongUsage("--engine: " + engine.error().message);
-    settings.engine = *engine;
-    settings.parts_dir = line.nonempty("parts", "a directory");
-    settings.part_rows = line.count("part-rows", 1, neighbors::kPartRows, neighbors::kPartRows);
-    settings.times = line.given("times");
-    settings.engine_options.threads =
-        static_cast<unsigned>(line.count("threads", 1, kMaxThreads, 0));
-    settings.engine_options.devices = {static_cast<int>(
-        line.count("device", 0, static_cast<std::uint64_t>(std::numeric_limits<int>::max())))};
-    settings.engine_options.fine_plane = true;
-    settings.engine_options.gpu_memory_bytes = line.bytes("gpu-memory", 1, 0);
+    read.settings = neighbors::read_computing_options(line);
     if (line.given("part")) read.share = read_share(line.text("part"));
     read.join = line.given("join");
-    read.threads = settings.engine_options.threads == 0 ? kernels::usable_processors()
-                                                        : settings.engine_options.threads;
+    const unsigned threads = read.settings.engine_options.threads;
+    read.threads = threads == 0 ? kernels::usable_processors() : threads;
     read_output(line, read);
     read.hubs = line.given("hubs");
     read.mutual = line.given("mutual");

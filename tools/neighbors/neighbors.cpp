@@ -28,14 +28,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr ProgressUnit kWords = {"words", 1};
 
-/// The steps' durations in seconds, for --times.
-struct Times {
-    double engine = 0;
-    double computing = 0;
-    double writing = 0;
-    double joining = 0;
-};
-
 /// Answers queries with an engine, which it makes when the first is asked.
 class Computer {
   public:
@@ -51,9 +43,9 @@ class Computer {
         return asked;
     }
 
-    /// The lists of the rows in `range`, shape (range.size(), k). `progress` counts them after
+    /// The lists of the rows in `range`, shape (range.size(), k). `on_rows` counts them after
     /// `done` others.
-    Result<std::vector<Row>> lists_of(RowRange range, std::size_t done, Progress& progress) {
+    Result<std::vector<Row>> lists_of(RowRange range, std::size_t done, const OnRows& on_rows) {
         const std::size_t k = settings_.k;
         std::vector<Row> lists(range.size() * k, format::kNoRow);
         const auto make = [&](std::size_t row, kernels::Query& query) {
@@ -62,7 +54,7 @@ class Computer {
         const auto take = [&](std::size_t row, std::span<const kernels::Hit> hits) -> Status {
             Row* out = lists.data() + (row - range.first) * k;
             for (const kernels::Hit& hit : hits) *out++ = hit.row;
-            progress.update(done + row + 1 - range.first);
+            on_rows(done + row + 1 - range.first);
             return {};
         };
         if (Status asked = ask(range.first, range.last, make, take); !asked) return asked.error();
@@ -100,57 +92,23 @@ std::string rate(std::size_t rows, double seconds) {
                        static_cast<double>(rows) / std::max(seconds, 1e-9));
 }
 
-Result<Parts> open_parts(const Model& model, const Settings& settings, Access access) {
-    return Parts::open(model, settings.k, settings.part_rows, settings.parts_dir, access);
-}
-
-/// The parts among `numbers` that are not there. Says which are damaged: those are made again.
-Result<std::vector<std::size_t>> missing_parts(const Parts& parts,
-                                               const std::vector<std::size_t>& numbers,
-                                               const std::atomic<bool>& stop, const Say& say) {
-    std::vector<std::size_t> missing;
-    for (const std::size_t number : numbers) {
-        if (stop) return source::interrupted();
-        const auto part = parts.read(number);
-        if (!part && part.error().code == ErrorCode::io) return part.error();
-        if (Status ours = parts.check_ours(number); !ours) return ours.error();
-        if (!part) say(part.error().message + "; this part is computed again");
-        if (!part || !*part) missing.push_back(number);
-    }
-    return missing;
-}
-
-/// Computes those parts among `numbers` that are not there.
-Status compute_parts(const Model& model, const Settings& settings, const Parts& parts,
-                     const std::vector<std::size_t>& numbers, const std::atomic<bool>& stop,
-                     const Say& say, Times& times) {
-    const auto missing = missing_parts(parts, numbers, stop, say);
+/// Computes the missing parts of a share.
+Status compute_missing(const Model& model, const Settings& settings, const Parts& parts,
+                       const Share& share, const std::atomic<bool>& stop, const Say& say,
+                       Times& times) {
+    const auto missing = list_missing(parts, share, stop, say);
     if (!missing) return missing.error();
-    if (missing->size() < numbers.size()) {
-        say(fmt::format("{}: {} of {} parts are there already", parts.path(),
-                        numbers.size() - missing->size(), numbers.size()));
-    }
-    std::size_t rows = 0;
-    for (const std::size_t number : *missing) rows += parts.range(number).size();
-    Computer computer(model, settings, stop);
-    std::size_t done = 0;
-    {
-        Progress progress("computing", rows, kWords);
-        for (const std::size_t number : *missing) {
-            const RowRange range = parts.range(number);
-            const auto lists = computer.lists_of(range, done, progress);
-            if (!lists) return lists.error();
-            done += range.size();
-            // A file that became shorter reads as zeros.
-            if (Status whole = model.verify_sizes(); !whole) return whole;
-            const auto begun = Clock::now();
-            if (Status written = parts.write(number, *lists, stop); !written) return written;
-            times.writing += seconds_since(begun);
-        }
-    }
-    times.engine += computer.engine_s();
-    times.computing += computer.computing_s();
-    if (rows != 0) say(fmt::format("{}; {}", rate(rows, times.computing), computer.description()));
+    const auto computed = [&] {
+        Progress progress("computing", count_rows(parts, *missing), kWords);
+        std::size_t next = 0;
+        return compute_drawn(
+            model, settings, parts, *missing, [&] { return next++; },
+            [&](std::size_t rows) { progress.update(rows); }, stop);
+    }();
+    if (!computed) return computed.error();
+    times = computed->times;
+    if (computed->rows != 0)
+        say(fmt::format("{}; {}", rate(computed->rows, times.computing), computed->engine));
     return {};
 }
 
@@ -214,13 +172,6 @@ Result<Neighbors> open_made(const Model& model) {
                       format::kNeighborsFile);
 }
 
-std::vector<std::size_t> numbers_of(const Share& share, std::size_t count) {
-    std::vector<std::size_t> numbers;
-    for (std::size_t number = share.index - 1; number < count; number += share.count)
-        numbers.push_back(number);
-    return numbers;
-}
-
 void say_times(const Settings& settings, const Times& times, const Say& say) {
     if (!settings.times) return;
     say(fmt::format(
@@ -246,28 +197,87 @@ Result<Neighbors> finish(const Model& model, const Settings& settings, const Par
 
 }  // namespace
 
-Result<Neighbors> make_neighbors(const Model& model, const Settings& settings,
-                                 const std::atomic<bool>& stop, const Say& say) {
+Result<Parts> open_parts(const Model& model, const Settings& settings, Access access) {
+    return Parts::open(model, settings.k, settings.part_rows, settings.parts_dir, access);
+}
+
+Result<std::optional<Neighbors>> find_stored(const Model& model, const Settings& settings,
+                                             const Say& say) {
     auto there = open_sound(model);
     if (!there && there.error().code == ErrorCode::io) return there.error();
     if (!there) say(there.error().message);
-    if (there && *there && (*there)->k() >= settings.k) {
-        say(fmt::format("{}/{}: {} neighbours of {} words are there already", model.path(),
-                        format::kNeighborsFile, (*there)->k(), model.rows()));
-        Parts::sweep(model, (*there)->k(), settings.part_rows, settings.parts_dir);
-        return **std::move(there);
-    }
-    // Whatever keeps the file from being stored is told before the long computation.
-    if (const auto place =
+    if (!there || !*there || (*there)->k() < settings.k) {
+        // Whatever keeps the file from being stored is told before the long computation.
+        const auto place =
             format::AddedFileStaging::create(settings.model_dir, format::kAddedNeighbors);
-        !place) {
-        return place.error();
+        if (!place) return place.error();
+        return std::optional<Neighbors>();
     }
+    say(fmt::format("{}/{}: {} neighbours of {} words are there already", model.path(),
+                    format::kNeighborsFile, (*there)->k(), model.rows()));
+    Parts::sweep(model, (*there)->k(), settings.part_rows, settings.parts_dir);
+    return there;
+}
+
+Result<std::vector<std::size_t>> list_missing(const Parts& parts, const Share& share,
+                                              const std::atomic<bool>& stop, const Say& say) {
+    std::vector<std::size_t> missing;
+    std::size_t count = 0;
+    for (std::size_t number = share.index - 1; number < parts.count(); number += share.count) {
+        if (stop) return source::interrupted();
+        ++count;
+        const auto part = parts.read(number);
+        if (!part && part.error().code == ErrorCode::io) return part.error();
+        if (Status ours = parts.check_ours(number); !ours) return ours.error();
+        if (!part) say(part.error().message + "; this part is computed again");
+        if (!part || !*part) missing.push_back(number);
+    }
+    if (missing.size() < count) {
+        say(fmt::format("{}: {} of {} parts are there already", parts.path(),
+                        count - missing.size(), count));
+    }
+    return missing;
+}
+
+std::size_t count_rows(const Parts& parts, std::span<const std::size_t> numbers) {
+    std::size_t rows = 0;
+    for (const std::size_t number : numbers) rows += parts.range(number).size();
+    return rows;
+}
+
+Result<Computed> compute_drawn(const Model& model, const Settings& settings, const Parts& parts,
+                               std::span<const std::size_t> missing, const DrawIndex& draw,
+                               const OnRows& on_rows, const std::atomic<bool>& stop) {
+    Computed computed;
+    Computer computer(model, settings, stop);
+    for (std::size_t index = draw(); index < missing.size(); index = draw()) {
+        const std::size_t number = missing[index];
+        const RowRange range = parts.range(number);
+        const auto lists =
+            computer.lists_of(range, count_rows(parts, missing.first(index)), on_rows);
+        if (!lists) return lists.error();
+        computed.rows += range.size();
+        // A file that became shorter reads as zeros.
+        if (Status whole = model.verify_sizes(); !whole) return whole.error();
+        const auto begun = Clock::now();
+        if (Status written = parts.write(number, *lists, stop); !written) return written.error();
+        computed.times.writing += seconds_since(begun);
+    }
+    computed.times.engine = computer.engine_s();
+    computed.times.computing = computer.computing_s();
+    computed.engine = computer.description();
+    return computed;
+}
+
+Result<Neighbors> make_neighbors(const Model& model, const Settings& settings,
+                                 const std::atomic<bool>& stop, const Say& say) {
+    auto stored = find_stored(model, settings, say);
+    if (!stored) return stored.error();
+    if (*stored) return **std::move(stored);
     const auto parts = open_parts(model, settings, Access::alone);
     if (!parts) return parts.error();
     Times times;
-    Status computed =
-        compute_parts(model, settings, *parts, numbers_of({}, parts->count()), stop, say, times);
+    Status computed = compute_missing(model, settings, *parts, {}, stop, say, times);
     if (!computed) return computed.error();
     return finish(model, settings, *parts, stop, say, times);
 }
@@ -277,17 +287,15 @@ Status compute_share(const Model& model, const Settings& settings, const Share& 
     const auto parts = open_parts(model, settings, Access::shared);
     if (!parts) return parts.error();
     Times times;
-    Status computed =
-        compute_parts(model, settings, *parts, numbers_of(share, parts->count()), stop, say, times);
+    Status computed = compute_missing(model, settings, *parts, share, stop, say, times);
     if (computed) say_times(settings, times, say);
     return computed;
 }
 
 Result<Neighbors> join_parts(const Model& model, const Settings& settings,
-                             const std::atomic<bool>& stop, const Say& say) {
+                             const std::atomic<bool>& stop, const Say& say, Times times) {
     const auto parts = open_parts(model, settings, Access::alone);
     if (!parts) return parts.error();
-    Times times;
     return finish(model, settings, *parts, stop, say, times);
 }
 

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "common/format/model.hpp"
 #include "common/format/neighbors.hpp"
@@ -53,12 +55,61 @@ struct Share {
 Status compute_share(const format::Model& model, const Settings& settings, const Share& share,
                      const std::atomic<bool>& stop, const Say& say);
 
-/// Joins the parts in the parts' directory, publishes the file, and removes the parts. Error: io;
-/// damaged or mismatch, for a part that is missing or wrong, which the message names with the rows
-/// that it should have; conflict, as for make_neighbors; interrupted. After an error all parts
-/// stay.
+/// The steps' durations in seconds, for --times.
+struct Times {
+    double engine = 0;
+    double computing = 0;
+    double writing = 0;
+    double joining = 0;
+};
+
+/// Joins the parts in the parts' directory, publishes the file, and removes the parts. `times` of
+/// the steps before are said with that of joining. Error: io; damaged or mismatch, for a part that
+/// is missing or wrong, which the message names with the rows that it should have; conflict, as for
+/// make_neighbors; interrupted. After an error all parts stay.
 Result<format::Neighbors> join_parts(const format::Model& model, const Settings& settings,
-                                     const std::atomic<bool>& stop, const Say& say);
+                                     const std::atomic<bool>& stop, const Say& say,
+                                     Times times = {});
+
+// The steps of make_neighbors, for processes that divide the parts among them.
+
+/// Opens the parts' directory that the settings name: Parts::open.
+Result<Parts> open_parts(const format::Model& model, const Settings& settings, Access access);
+
+/// The model's neighbors file, if it is sound and has at least settings.k neighbours of each row;
+/// removes the parts that a killed process left of it. Otherwise checks that the file can be
+/// stored. Errors: io; conflict, for a file that gloved did not make.
+Result<std::optional<format::Neighbors>> find_stored(const format::Model& model,
+                                                     const Settings& settings, const Say& say);
+
+/// The numbers of a share's parts that are not there, ascending. Says which are damaged: those are
+/// computed again. Errors: io; conflict, for a file that gloved did not make; interrupted.
+Result<std::vector<std::size_t>> list_missing(const Parts& parts, const Share& share,
+                                              const std::atomic<bool>& stop, const Say& say);
+
+/// The rows of all these parts.
+std::size_t count_rows(const Parts& parts, std::span<const std::size_t> numbers);
+
+/// Draws the index, in the list of missing parts, of the part to compute next; whatever is not
+/// below the size of the list if none is left. Indices are drawn in ascending order.
+using DrawIndex = std::function<std::size_t()>;
+/// Called for each row, in the pauses between the engine's batches. `rows` counts those of all
+/// parts that were drawn before, by any process, and those of this part up to this row.
+using OnRows = std::function<void(std::size_t rows)>;
+
+/// What a process has computed.
+struct Computed {
+    std::size_t rows = 0;
+    std::string engine;  ///< a line about the engine; empty if none was needed
+    Times times;
+};
+
+/// Computes and writes the parts among `missing` that `draw` gives this process. Errors as
+/// make_neighbors.
+Result<Computed> compute_drawn(const format::Model& model, const Settings& settings,
+                               const Parts& parts, std::span<const std::size_t> missing,
+                               const DrawIndex& draw, const OnRows& on_rows,
+                               const std::atomic<bool>& stop);
 
 /// Writes the `settings.k` words nearest to each query to `output`; a query with a zero vector has
 /// none. Errors: those of make_engine; io; conflict; bad_request, for a vector that is not finite;

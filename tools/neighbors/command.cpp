@@ -1,0 +1,59 @@
+#include "tools/neighbors/command.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "common/format/neighbors.hpp"
+#include "kernels/engine.hpp"
+#include "tools/neighbors/parts.hpp"
+
+namespace gloved::neighbors {
+namespace {
+
+constexpr std::uint64_t kMaxThreads = 256;
+
+}  // namespace
+
+void add_computing_options(cli::Options& options, const std::string& default_threads,
+                           const std::string& default_device) {
+    cli::OptionAdder{options.shown}                                     //
+    ("k", cli::value("K", "10"), "neighbours of a word, at most 1024")  //
+        ("engine", cli::value("auto|cuda|cpu", "auto"),
+         "what computes: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu")  //
+        ("threads", cli::value("T"),
+         fmt::format("threads of the cpu engine (default: {})", default_threads))  //
+        ("device", cli::value("N"),
+         fmt::format("cuda: number of the GPU (default: {})", default_device))  //
+        ("gpu-memory", cli::value("BYTES"),
+         "cuda: limit on the GPU's memory, e.g. 6G (default: all that is free)")  //
+        ("parts", cli::value("DIR"),
+         "where finished parts are kept until all are there (default: MODEL_DIR.neighbors-parts, "
+         "which is removed in the end)");
+    // For tests, whose models are smaller than a part.
+    options.hidden.add_options()("part-rows", cli::value("N"));
+    options.operands = {"model-dir"};
+}
+
+Settings read_computing_options(const cli::CommandLine& line) {
+    Settings settings;
+    settings.model_dir = line.text("model-dir");
+    if (settings.model_dir.empty()) throw cli::WrongUsage("MODEL_DIR is needed");
+    settings.k = line.count("k", 1, format::kMaxNeighbors);
+    const auto engine = kernels::parse_engine(line.text("engine"));
+    if (!engine) throw cli::WrongUsage("--engine: " + engine.error().message);
+    settings.engine = *engine;
+    settings.parts_dir = line.nonempty("parts", "a directory");
+    settings.part_rows = line.count("part-rows", 1, kPartRows, kPartRows);
+    settings.times = line.given("times");
+    settings.engine_options.threads =
+        static_cast<unsigned>(line.count("threads", 1, kMaxThreads, 0));
+    settings.engine_options.devices = {static_cast<int>(
+        line.count("device", 0, static_cast<std::uint64_t>(std::numeric_limits<int>::max()), 0))};
+    settings.engine_options.fine_plane = true;
+    settings.engine_options.gpu_memory_bytes = line.bytes("gpu-memory", 1, 0);
+    return settings;
+}
+
+}  // namespace gloved::neighbors
