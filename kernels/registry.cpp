@@ -66,6 +66,14 @@ Result<std::unique_ptr<Engine>> make_engine(std::optional<EngineKind> kind,
     return maker ? (*maker)->make(model, options) : maker.error();
 }
 
+std::size_t count_devices() {
+#ifdef GLOVED_HAVE_CUDA
+    return cuda::device_count();
+#else
+    return 0;
+#endif
+}
+
 std::vector<std::string> simd_names() {
     std::vector<std::string> names;
     for (const cpu::ScanKernels* kernels : cpu::all_scan_kernels()) {

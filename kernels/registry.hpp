@@ -1,6 +1,7 @@
 // Lists the engines of this build, chooses one that can run on this machine, and makes it.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,10 @@ Result<EngineKind> choose_engine(std::optional<EngineKind> kind);
 Result<std::unique_ptr<Engine>> make_engine(std::optional<EngineKind> kind,
                                             const format::Model& model,
                                             const EngineOptions& options);
+
+/// The number of GPUs that the driver shows, from 0 on, as EngineOptions::devices counts them. 0 in
+/// a build without CUDA, without a driver, and if it fails.
+std::size_t count_devices();
 
 /// The instruction sets of the cpu engine that this processor has, best first: of «avx512», «avx2»
 /// and «baseline», or of «neon» and «baseline».

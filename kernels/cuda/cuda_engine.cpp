@@ -774,6 +774,11 @@ Result<std::string> why_unavailable() {
     }
 }
 
+std::size_t device_count() {
+    int count = 0;
+    return count_devices(count) == cudaSuccess ? static_cast<std::size_t>(count) : 0;
+}
+
 Result<std::unique_ptr<Engine>> make_cuda_engine(const format::Model& model,
                                                  const EngineOptions& options) {
     auto plan = plan_engine(model, options);

@@ -969,8 +969,10 @@ TEST_F(CudaHost, AutoTakesTheCpuOnlyWhereThereIsNoDevice) {
         EXPECT_EQ(kernels::make_engine(EngineKind::cuda, model, {}).error().code,
                   ErrorCode::unavailable);
         EXPECT_FALSE(kernels::list_engines().front().unavailable.empty());
+        EXPECT_EQ(kernels::count_devices(), 0U);
     }
     fake_cuda::reset({});
+    EXPECT_EQ(kernels::count_devices(), 1U);
     EXPECT_EQ(require_engine("auto", model, {})->kind(), EngineKind::cuda);
     EXPECT_EQ(require_engine("cpu", model, {})->kind(), EngineKind::cpu);
     EXPECT_EQ(kernels::list_engines().front().kind, EngineKind::cuda);
