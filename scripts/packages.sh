@@ -20,6 +20,7 @@ packages_of() {
                 libspdlog-dev libsystemd-dev libutf8proc-dev libxxhash-dev libzip-dev \
                 nlohmann-json3-dev zlib1g-dev
             ;;
+        mpi) echo libopenmpi-dev openmpi-bin ;;
         try) echo socat ;;
         test)
             echo libgtest-dev man-db mandoc netcat-openbsd python3 python3-numpy python3-pytest \

@@ -87,11 +87,6 @@ class Computer {
     double computing_s_ = 0;
 };
 
-std::string rate(std::size_t rows, double seconds) {
-    return fmt::format("{} words in {:.2f} s, {:.0f} a second", rows, seconds,
-                       static_cast<double>(rows) / std::max(seconds, 1e-9));
-}
-
 /// Computes the missing parts of a share.
 Status compute_missing(const Model& model, const Settings& settings, const Parts& parts,
                        const Share& share, const std::atomic<bool>& stop, const Say& say,
@@ -108,7 +103,8 @@ Status compute_missing(const Model& model, const Settings& settings, const Parts
     if (!computed) return computed.error();
     times = computed->times;
     if (computed->rows != 0)
-        say(fmt::format("{}; {}", rate(computed->rows, times.computing), computed->engine));
+        say(fmt::format("{}; {}", describe_rate(computed->rows, times.computing),
+                        computed->engine));
     return {};
 }
 
@@ -243,6 +239,11 @@ std::size_t count_rows(const Parts& parts, std::span<const std::size_t> numbers)
     std::size_t rows = 0;
     for (const std::size_t number : numbers) rows += parts.range(number).size();
     return rows;
+}
+
+std::string describe_rate(std::size_t rows, double seconds) {
+    return fmt::format("{} words in {:.2f} s, {:.0f} a second", rows, seconds,
+                       static_cast<double>(rows) / std::max(seconds, 1e-9));
 }
 
 Result<Computed> compute_drawn(const Model& model, const Settings& settings, const Parts& parts,

@@ -90,6 +90,9 @@ Result<std::vector<std::size_t>> list_missing(const Parts& parts, const Share& s
 /// The rows of all these parts.
 std::size_t count_rows(const Parts& parts, std::span<const std::size_t> numbers);
 
+/// «N words in S s, R a second».
+std::string describe_rate(std::size_t rows, double seconds);
+
 /// Draws the index, in the list of missing parts, of the part to compute next; whatever is not
 /// below the size of the list if none is left. Indices are drawn in ascending order.
 using DrawIndex = std::function<std::size_t()>;

@@ -43,7 +43,8 @@ Result<Parts> Parts::open(const format::Model& model, std::size_t k, std::size_t
     parts.has_default_name_ = directory.empty();
     parts.path_ = directory_of(model, directory);
     for (;;) {
-        if (::mkdir(parts.path_.c_str(), kDirectoryMode) != 0 && errno != EEXIST)
+        if (access != Access::shared_existing &&
+            ::mkdir(parts.path_.c_str(), kDirectoryMode) != 0 && errno != EEXIST)
             return system_error(parts.path_, "cannot create the directory of the parts", errno);
         auto opened = open_directory(parts.path_);
         if (!opened) return opened.error();

@@ -21,7 +21,8 @@ inline constexpr std::size_t kPartRows = 16384;
 
 /// Who else may work in the directory at the same time.
 enum class Access {
-    shared,  ///< others that compute parts
+    shared,           ///< others that compute parts
+    shared_existing,  ///< the same; the directory has to be there
     alone
 };
 
@@ -29,7 +30,8 @@ enum class Access {
 /// stay. Not safe for concurrent use; several processes may use one directory.
 class Parts {
   public:
-    /// Parts of `part_rows` rows. Creates the directory unless it is there, and locks it (flock).
+    /// Parts of `part_rows` rows. Creates the directory unless it is there, or fails if `access` is
+    /// shared_existing, and locks it (flock).
     /// `directory` is MODEL.neighbors-parts if empty. The model must outlive the Parts. Errors: io;
     /// conflict, if another process has locked it.
     static Result<Parts> open(const format::Model& model, std::size_t k, std::size_t part_rows,
