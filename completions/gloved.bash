@@ -67,6 +67,10 @@ _gloved_options() {
                 --query-format=words,glove,numbers,fvecs --hubs --mutual --compare=@directory \
                 --show=@other --times --help --version
             ;;
+        gloved-neighbors-mpi)
+            echo --k=@other --engine=auto,cuda,cpu --threads=@other --device=@other \
+                --gpu-memory=@other --parts=@directory --times --help --version
+            ;;
         'gloved-bench distmat')
             echo --rows=@other --dim=@other \
                 --rungs=list:all,sequential,cpu,global,shared8,shared16,shared32,cuda \
@@ -256,8 +260,9 @@ _gloved() {
             gloved-client) _gloved_request "$text" "${operands[@]}" ;;
             gloved-distmat) ((${#operands[@]} > 1)) || _gloved_files "$text" ;;
             gloved-bench) ((COMP_CWORD > 1)) || _gloved_words "$text" distmat matmin ;;
-            gloved-neighbors) ((${#operands[@]} > 0)) || _gloved_files "$text" directory ;;
-            gloved-verify) ((${#operands[@]} > 0)) || _gloved_files "$text" directory ;;
+            gloved-neighbors | gloved-neighbors-mpi | gloved-verify)
+                ((${#operands[@]} > 0)) || _gloved_files "$text" directory
+                ;;
             gloved-eval)
                 case ${#operands[@]} in
                     0) _gloved_words "$text" analogies pairs ;;
@@ -282,4 +287,4 @@ _gloved() {
 }
 
 complete -F _gloved gloved gloved-client gloved-convert gloved-verify gloved-eval gloved-bench \
-    gloved-matmin gloved-distmat gloved-neighbors
+    gloved-matmin gloved-distmat gloved-neighbors gloved-neighbors-mpi
