@@ -21,10 +21,11 @@ packages_of() {
                 nlohmann-json3-dev zlib1g-dev
             ;;
         mpi) echo libopenmpi-dev openmpi-bin ;;
+        slurm) echo munge slurm-client slurmctld slurmd ;;
         try) echo socat ;;
         test)
-            echo libgtest-dev man-db mandoc netcat-openbsd python3 python3-numpy python3-pytest \
-                socat strace zsh
+            echo libgtest-dev man-db mandoc netcat-openbsd parallel python3 python3-numpy \
+                python3-pytest socat strace zsh
             ;;
         boot) echo systemd ;;
         root) echo git mmdebstrap util-linux ;;
