@@ -2,6 +2,7 @@
 // processes, and what it says of faults.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/small_model.hpp"

@@ -1,14 +1,17 @@
 // gloved-neighbors: its command line and signals. The work is in neighbors.cpp.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <system_error>
 
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"
+#include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/format/neighbors.hpp"
 #include "common/program_main.hpp"

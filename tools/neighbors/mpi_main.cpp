@@ -3,22 +3,25 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cli/command_line.hpp"
 #include "cli/signals.hpp"
 #include "common/elapsed.hpp"
 #include "common/error_with.hpp"
+#include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/program_main.hpp"
 #include "common/progress.hpp"
 #include "common/result.hpp"
 #include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
 #include "kernels/registry.hpp"
 #include "tools/bus_error.hpp"
 #include "tools/neighbors/command.hpp"

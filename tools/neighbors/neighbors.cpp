@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -10,7 +11,9 @@
 
 #include "common/elapsed.hpp"
 #include "common/error_with.hpp"
+#include "common/format/layout.hpp"
 #include "common/format/publish.hpp"
+#include "common/output_file.hpp"
 #include "common/progress.hpp"
 #include "kernels/registry.hpp"
 #include "tools/neighbors/nearest_rows.hpp"

@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "common/error_with.hpp"
+#include "common/format/layout.hpp"
 #include "common/format/own_files.hpp"
 #include "common/output_file.hpp"
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/files.hpp"
+#include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/format/neighbors.hpp"
 #include "common/result.hpp"
