@@ -281,6 +281,11 @@ TEST_F(NeighborsProgram, RefusesBeforeItComputes) {
     EXPECT_EQ(read_file(model_ + "/neighbors"), "a thesis with an unlucky name");
     fs::remove(model_ + "/neighbors");
 
+    EXPECT_EQ(find({"--output", dir_ / "missing/o.tsv"}).exit_code, 1);
+    EXPECT_EQ(find({"--compare", dir_ / "missing"}).exit_code, 1);
+    EXPECT_FALSE(fs::exists(model_ + "/neighbors"));
+    EXPECT_FALSE(fs::exists(parts_));
+
     fs::create_directory(parts_);
     write_file(part(2), "a thesis with an unlucky name");
     EXPECT_EQ(find().exit_code, 1);
@@ -483,6 +488,8 @@ TEST_F(NeighborsOutput, SaysWhatIsWrong) {
     fails({"--output", "-", "--part", "1/2"}, "", 2, "--part");
     fails({"--mutual"}, "", 2, "--mutual needs --output");
     fails({"--show", "3"}, "", 2, "--show needs --hubs or --compare");
+    fails({"--show", "3", "--hubs", "--output", dir_ / "o"}, "", 2, "and no --output");
+    fails({"--hubs", "--output", dir_ / "o.npy"}, "", 2, "--hubs and --compare write text");
     fails({"--hubs", "--mutual", "--output", "-"}, "", 2, "--hubs");
     fails({"--queries", "-", "--output", "-"}, "north\nsouth\n", 1,
           "-: line 2: \"south\" is not in the model");

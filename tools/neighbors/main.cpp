@@ -14,6 +14,7 @@
 #include "common/format/layout.hpp"
 #include "common/format/model.hpp"
 #include "common/format/neighbors.hpp"
+#include "common/output_file.hpp"
 #include "common/program_main.hpp"
 #include "common/result.hpp"
 #include "kernels/thread_pool.hpp"
@@ -169,17 +170,23 @@ CommandSettings read_settings(const cli::CommandLine& line) {
     read.hubs = line.given("hubs");
     read.mutual = line.given("mutual");
     read.compare = line.nonempty("compare", "a model's directory");
-    if (line.given("show") && !read.hubs && read.compare.empty())
-        throw WrongUsage("--show needs --hubs or --compare");
+    const bool tells = read.hubs || !read.compare.empty();
+    if (line.given("show") && (!tells || read.output))
+        throw WrongUsage("--show needs --hubs or --compare, and no --output");
+    if (tells && read.output && read.output->format != neighbors::ListFormat::tsv) {
+        throw WrongUsage(fmt::format("--hubs and --compare write text, which '{}' is no name for",
+                                     read.output->path));
+    }
     read.shown = line.count("show", 0, format::kMaxRows);
     if (read.mutual && (!read.output || read.output->format == neighbors::ListFormat::ivecs))
         throw WrongUsage("--mutual needs --output, as tsv, edges or npy");
     return read;
 }
 
-/// --hubs, --mutual and --compare.
+/// --hubs, --mutual and --compare. `other`: the model of --compare.
 Status write_graph(const CommandSettings& asked, const format::Model& model,
-                   const format::Neighbors& made, const std::atomic<bool>& stop) {
+                   const std::optional<format::Model>& other, const format::Neighbors& made,
+                   const std::atomic<bool>& stop) {
     const std::size_t k = asked.settings.k;
     if (asked.mutual) return neighbors::write_mutual(model, made, k, *asked.output, stop);
     const std::string path = asked.output ? asked.output->path : "-";
@@ -187,8 +194,6 @@ Status write_graph(const CommandSettings& asked, const format::Model& model,
     neighbors::Settings settings = asked.settings;
     settings.model_dir = asked.compare;
     settings.parts_dir.clear();
-    const auto other = format::Model::open(asked.compare);
-    if (!other) return other.error();
     const auto say = [](const std::string& message) { kProgram.say(message); };
     const auto other_made = neighbors::make_neighbors(*other, settings, stop, say);
     if (!other_made) return other_made.error();
@@ -208,11 +213,22 @@ Status perform(const CommandSettings& asked, const std::atomic<bool>& stop) {
         return neighbors::answer_queries(*model, settings, *queries, *asked.output, stop, say);
     }
     if (asked.share) return neighbors::compute_share(*model, settings, *asked.share, stop, say);
+    // A wrong output or other model is told before the long computation.
+    if (asked.output) {
+        if (const auto file = OutputFile::create(asked.output->path, stop); !file)
+            return file.error();
+    }
+    std::optional<format::Model> other;
+    if (!asked.compare.empty()) {
+        auto opened = format::Model::open(asked.compare);
+        if (!opened) return opened.error();
+        other.emplace(*std::move(opened));
+    }
     const auto made = asked.join ? neighbors::join_parts(*model, settings, stop, say)
                                  : neighbors::make_neighbors(*model, settings, stop, say);
     if (!made) return made.error();
     if (asked.hubs || !asked.compare.empty() || asked.mutual)
-        return write_graph(asked, *model, *made, stop);
+        return write_graph(asked, *model, other, *made, stop);
     if (!asked.output) return {};
     return neighbors::write_lists(*model, *made, settings.k, *asked.output, asked.threads, stop);
 }
@@ -226,9 +242,13 @@ int run(const CommandSettings& asked) {
     const Status done = perform(asked, stop);
     if (done) return cli::kDone;
     const Error& error = done.error();
-    kProgram.say(error.code == ErrorCode::interrupted
-                     ? "interrupted; finished parts are kept, and the next run goes on from them"
-                     : error.message);
+    if (error.code != ErrorCode::interrupted) {
+        kProgram.say(error.message);
+    } else if (!asked.queries.empty()) {
+        kProgram.say("interrupted; the output is not written");
+    } else {
+        kProgram.say("interrupted; finished parts are kept, and the next run goes on from them");
+    }
     return cli::kFault;
 }
 
