@@ -22,8 +22,8 @@ namespace {
 /// A tile and the rows listed from it should stay in the L2 cache while every block of queries is
 /// compared with it.
 constexpr std::size_t kTileBytes = std::size_t{80} * 1024;
-/// Groups of a thread's first tile; others are at most as large as all before. All of its rows pass
-/// if there is no threshold yet.
+/// Groups of a thread's first tile; others are at most as large as all before. Small, because all
+/// rows pass while there is no threshold.
 constexpr std::size_t kFirstTileGroups = 4;
 /// Tiles that a thread claims at a time.
 constexpr std::size_t kTilesPerClaim = 4;

@@ -1,8 +1,7 @@
 // Inner loops of the cpu engine's passes over a plane, of 4-bit codes or of 7-bit ones, for each
 // instruction set, chosen at run time. They compare the sum of each row's codes with queries'
-// cutoffs. Sums are exact and the comparison is
-// in float32 (docs/certified-search.md): all loops let nearly the same rows survive, and none rules
-// out a row that may belong to an answer.
+// cutoffs. Sums are exact and the comparison is in float32 (docs/certified-search.md): all loops
+// let nearly the same rows survive, and none rules out a row that may belong to an answer.
 #pragma once
 
 #include <cmath>

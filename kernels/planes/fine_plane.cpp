@@ -17,6 +17,8 @@ constexpr std::size_t kGrainGroups = 256;
 /// Sums are kept in as many parts, so that additions need not wait for one another.
 constexpr std::size_t kLanes = 8;
 constexpr float kTopCell = kFineTopLevel;
+/// Relative difference of two sums of the same squares, at most, with much to spare.
+constexpr double kSameNorm = 1e-9;
 
 }  // namespace
 
@@ -30,6 +32,7 @@ RowCode encode_fine_row(std::span<const float> row, double norm) {
     const float inverse_cell = 0.5F * kFineTopLevel / largest;
     double products[kLanes] = {};
     double squares[kLanes] = {};
+    double row_squares[kLanes] = {};
     const auto encode = [&](const float* from, std::uint8_t* to, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) {
             // The middle of the levels is the edge between two cells; rounding down finds the cell.
@@ -37,7 +40,9 @@ RowCode encode_fine_row(std::span<const float> row, double norm) {
             const int a = static_cast<int>(std::min(cell > 0 ? cell : 0.0F, kTopCell));
             to[i] = static_cast<std::uint8_t>(a);
             const double level = 2 * a - kFineTopLevel;
-            products[i] += static_cast<double>(from[i]) * level;
+            const double value = from[i];
+            products[i] += value * level;
+            row_squares[i] += value * value;
             squares[i] += level * level;
         }
     };
@@ -46,10 +51,15 @@ RowCode encode_fine_row(std::span<const float> row, double norm) {
         encode(row.data() + at, code.codes.data() + at, kLanes);
     encode(row.data() + at, code.codes.data() + at, dim - at);
     CodeSums sums;
+    double square = 0;
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        square += row_squares[lane];
         sums.product += products[lane];
         sums.square += squares[lane];
     }
+    // Of a damaged row, a lower bound would prove nothing: one that is not finite, or has another
+    // norm.
+    if (!(std::abs(std::sqrt(square) - norm) <= kSameNorm * norm)) sums.product = 0;
     const StoredBounds stored = stored_bounds(sums, norm, unit_of(dim, kFineTopLevel));
     code.projection = stored.projection;
     code.residual = stored.residual;

@@ -20,7 +20,9 @@ namespace gloved::kernels::planes {
 /// of step s is the code of the group's row r for component 4 s + i.
 inline constexpr std::size_t kFineStepDims = 4;
 
-/// Encodes a row of this norm, which `bound_covers`, with codes in 0 … 127.
+/// Encodes a row of this norm, which `bound_covers`, with codes in 0 … 127. A damaged row, whose
+/// components are not finite or have another norm, gets bounds that rule it out nowhere and make no
+/// threshold.
 RowCode encode_fine_row(std::span<const float> row, double norm);
 
 /// Groups of kGroupRows rows: `steps()` steps, then 16 projections and 16 residuals, uint16 each,

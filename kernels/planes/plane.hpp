@@ -21,10 +21,10 @@ namespace gloved::kernels::planes {
 
 /// The code of one row, as stored.
 struct RowCode {
-    std::vector<std::uint8_t> codes;  ///< (dim), 0 … 15
-    std::uint16_t projection = 0;  ///< see HACKING.md's glossary; in units of unit_of(dim), rounded
-                                   ///< down by less than kStoredWithin
-    std::uint16_t residual = 0;    ///< the same, rounded up by less than kStoredWithin
+    std::vector<std::uint8_t> codes;  ///< (dim), 0 … the top level
+    std::uint16_t projection = 0;     ///< see HACKING.md's glossary; in units of unit_of, rounded
+                                      ///< down by less than kStoredWithin
+    std::uint16_t residual = 0;       ///< the same, rounded up by less than kStoredWithin
 };
 
 /// A row's projection and residual, as stored (§3).

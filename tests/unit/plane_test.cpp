@@ -780,6 +780,25 @@ TEST(Plane, FineCodesBoundEveryRowOfAHardPair) {
     EXPECT_GT(4 * near_rejected, 3 * near_rows) << near_rejected << " of " << near_rows;
 }
 
+// Of a row that is not finite, or has another norm than stored, no bound would hold.
+TEST(Plane, FineCodesOfDamagedRowsBoundNothing) {
+    const Vector sound = {0.5F, -2.0F, 1.0F, 0.25F, 1.5F};
+    const double norm = norm_of(sound);
+    EXPECT_GT(kernels::planes::encode_fine_row(sound, norm).projection, 0);
+    const auto expect_no_bounds = [](const Vector& row, double stored_norm) {
+        const auto code = kernels::planes::encode_fine_row(row, stored_norm);
+        EXPECT_EQ(code.projection, 0) << row[0] << ", " << stored_norm;
+        EXPECT_EQ(code.residual, 65535) << row[0] << ", " << stored_norm;
+    };
+    for (const double factor : {0.5, 1 - 1e-6, 1 + 1e-6, 2.0})
+        expect_no_bounds(sound, factor * norm);
+    for (const float value : {INFINITY, -INFINITY, NAN}) {
+        Vector row = sound;
+        row[0] = value;
+        expect_no_bounds(row, norm);
+    }
+}
+
 TEST(Plane, NoThresholdIsReachedByNobodyAndMinusInfinityByAll) {
     const auto query = kernels::make_query_vector({1.0F, -2.0F, 0.5F});
     ASSERT_TRUE(query);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,15 +41,16 @@ constexpr cli::Program kProgram = {"gloved-neighbors-mpi",
                                    R"(Usage: mpirun [...] gloved-neighbors-mpi [options] MODEL_DIR
 
 Finds the nearest other words of every word of a model, exactly, as
-gloved-neighbors does, by all processes of an MPI job. Each draws a part of the
-work when it has done one; the first process stores the result in the model.
+gloved-neighbors does, by all processes of an MPI job. Each takes the next part
+of the work whenever it has finished one; the first process stores the result in
+the model.
 If a run is stopped, the next one goes on where it was.
 
 )",
                                    R"(
 The hosts share the directory of the parts, and have the same model. The result
-is the same, byte for byte, as that of gloved-neighbors, which then writes lists
-and tells of hubs.
+is the same, byte for byte, as that of gloved-neighbors. Afterwards
+gloved-neighbors writes lists from it (--output) and tells of hubs (--hubs).
 
 Examples:
   mpirun --map-by ppr:1:node --bind-to none gloved-neighbors-mpi models/glove
@@ -212,7 +214,8 @@ Status follow(const CommandSettings& asked, Processes& processes, const std::ato
     {
         const auto parts = neighbors::open_parts(*model, settings, Access::shared_existing);
         if (!parts) {
-            return error_with(parts.error().code,
+            if (parts.error().code != ErrorCode::io) return parts.error();
+            return error_with(ErrorCode::io,
                               "{}; all hosts must share the directory of the parts (--parts)",
                               parts.error().message);
         }
@@ -244,8 +247,15 @@ int run(const CommandSettings& asked) {
     tools::explain_bus_errors(
         "gloved-neighbors-mpi: a file became shorter while it was read or written, or its disk "
         "fails\n");
-    Status done =
-        processes.rank() == 0 ? lead(asked, processes, stop) : follow(asked, processes, stop);
+    Status done = [&]() -> Status {
+        try {
+            return processes.rank() == 0 ? lead(asked, processes, stop)
+                                         : follow(asked, processes, stop);
+        } catch (const std::exception& error) {
+            // Such as a lack of memory, which must end the other processes too.
+            return Error{ErrorCode::unavailable, error.what()};
+        }
+    }();
     if (done) done = processes.finish();
     return done ? cli::kDone : fail(processes, done.error());
 }

@@ -31,6 +31,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr ProgressUnit kWords = {"words", 1};
 
+/// Fewer queries save less by a fine plane than it takes to make one.
+constexpr std::size_t kFinePlaneQueries = 4096;
+
 /// Answers queries with an engine, which it makes when the first is asked.
 class Computer {
   public:
@@ -309,7 +312,9 @@ Status answer_queries(const Model& model, const Settings& settings, const Querie
     if (!file) return file.error();
     const ListText text(model, output.format, settings.k);
     if (Status written = file->write(text.head(queries.size())); !written) return written;
-    Computer computer(model, settings, stop);
+    Settings suited = settings;
+    suited.engine_options.fine_plane = queries.size() >= kFinePlaneQueries;
+    Computer computer(model, suited, stop);
     std::size_t without_answer = 0;
     {
         Progress progress("answering", queries.size(), {"queries", 1});
