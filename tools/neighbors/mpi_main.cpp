@@ -63,10 +63,6 @@ Exit status:
   2  wrong usage
 )"};
 
-/// Rows between two calls of Processes::answer_draws. No batch of an engine is smaller, except the
-/// last one of a part.
-constexpr std::size_t kRowsPerAnswer = 128;
-
 struct CommandSettings {
     neighbors::Settings settings;
     bool has_device = false;  // --device
@@ -137,7 +133,7 @@ Result<neighbors::Times> compute_together(const CommandSettings& asked, Processe
     const auto on_rows = [&](std::size_t rows) {
         if (!is_first) return;
         progress->update(rows);
-        if (rows % kRowsPerAnswer == 0) Processes::answer_draws();
+        Processes::answer_draws();
     };
     const auto computed = neighbors::compute_drawn(
         model, settings, parts, missing, [&] { return processes.draw(); }, on_rows, stop);

@@ -15,28 +15,42 @@ constexpr std::size_t kCudaBatch = 8192;
 /// For each thread of the cpu engine. With more, a signal would wait for seconds.
 constexpr std::size_t kCpuBatch = 256;
 
-std::size_t batch_queries(kernels::EngineKind kind, unsigned threads) {
-    if (kind == kernels::EngineKind::cuda) return kCudaBatch;
-    return kCpuBatch * (threads == 0 ? kernels::usable_processors() : threads);
+/// Threads that prepare batches for a GPU, at most.
+constexpr unsigned kPreparers = 4;
+/// Queries that such a thread takes at a time.
+constexpr std::size_t kPrepareGrain = 256;
+
+unsigned thread_count(unsigned threads) {
+    return threads == 0 ? kernels::usable_processors() : threads;
 }
 
 }  // namespace
 
 NearestRows::NearestRows(kernels::Engine& engine, unsigned threads)
-    : engine_(engine), batch_queries_(batch_queries(engine.kind(), threads)) {}
+    : engine_(engine),
+      batch_queries_(engine.kind() == kernels::EngineKind::cuda
+                         ? kCudaBatch
+                         : kCpuBatch * thread_count(threads)),
+      pool_(engine.kind() == kernels::EngineKind::cuda ? std::min(kPreparers, thread_count(threads))
+                                                       : 1) {}
 
 Status NearestRows::prepare(Batch& batch, std::size_t first, std::size_t last,
-                            const MakeQuery& make) const {
+                            const MakeQuery& make) {
     batch.first = first;
     batch.last = last;
     batch.used = 0;
     batch.numbers.clear();
-    for (std::size_t number = first; number < last; ++number) {
-        if (batch.used == batch.queries.size()) batch.queries.emplace_back();
-        const auto made = make(number, batch.queries[batch.used]);
-        if (!made) return made.error();
-        if (!*made) continue;
-        batch.numbers.push_back(number);
+    const std::size_t count = last - first;
+    if (batch.queries.size() < count) batch.queries.resize(count);
+    batch.made.assign(count, false);
+    pool_.for_ranges(count, kPrepareGrain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) batch.made[i] = make(first + i, batch.queries[i]);
+    });
+    for (std::size_t i = 0; i < count; ++i) {
+        if (!batch.made[i]) return batch.made[i].error();
+        if (!*batch.made[i]) continue;
+        if (batch.used != i) std::swap(batch.queries[batch.used], batch.queries[i]);
+        batch.numbers.push_back(first + i);
         ++batch.used;
     }
     return {};

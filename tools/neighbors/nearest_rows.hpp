@@ -10,17 +10,19 @@
 #include "common/format/model.hpp"
 #include "common/result.hpp"
 #include "kernels/engine.hpp"
+#include "kernels/thread_pool.hpp"
 
 namespace gloved::neighbors {
 
 /// Makes query `number` in place: the caller keeps the vectors' memory from batch to batch. Returns
-/// false if it has no answer because its vector is zero. Error: bad_request.
+/// false if it has no answer because its vector is zero. Several threads call it at the same time,
+/// for different queries. Error: bad_request.
 using MakeQuery = std::function<Result<bool>(std::size_t number, kernels::Query& query)>;
 /// Takes the hits of query `number`, best first. Called in the order of the numbers.
 using TakeHits = std::function<Status(std::size_t number, std::span<const kernels::Hit> hits)>;
 
-/// Answers many queries with one engine. Prepares a batch while a GPU answers the one before. Not
-/// safe for concurrent use.
+/// Answers many queries with one engine. Prepares a batch while a GPU answers the one before, on
+/// some threads, since it takes one thread longer than the GPU. Not safe for concurrent use.
 class NearestRows {
   public:
     /// The engine, made with that many threads (0: one per processor), must outlive it.
@@ -38,14 +40,16 @@ class NearestRows {
         std::size_t used = 0;  // of `queries`
         std::vector<kernels::Query> queries;
         std::vector<std::size_t> numbers;  // of the queries in use, ascending
+        std::vector<Result<bool>> made;    // (last - first)
     };
 
-    Status prepare(Batch& batch, std::size_t first, std::size_t last, const MakeQuery& make) const;
+    Status prepare(Batch& batch, std::size_t first, std::size_t last, const MakeQuery& make);
     static Status hand_over(const Batch& batch, std::span<const kernels::Answer> answers,
                             const TakeHits& take);
 
     kernels::Engine& engine_;
     std::size_t batch_queries_;
+    kernels::ThreadPool pool_;
     Batch batches_[2];
 };
 

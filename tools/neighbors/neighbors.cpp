@@ -31,6 +31,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr ProgressUnit kWords = {"words", 1};
 
+/// Rows from one call of OnRows to the next.
+constexpr std::size_t kRowsPerCall = 128;
+
 /// Fewer queries save less by a fine plane than it takes to make one.
 constexpr std::size_t kFinePlaneQueries = 4096;
 
@@ -60,7 +63,8 @@ class Computer {
         const auto take = [&](std::size_t row, std::span<const kernels::Hit> hits) -> Status {
             Row* out = lists.data() + (row - range.first) * k;
             for (const kernels::Hit& hit : hits) *out++ = hit.row;
-            on_rows(done + row + 1 - range.first);
+            const std::size_t taken = row + 1 - range.first;
+            if (taken % kRowsPerCall == 0 || row + 1 == range.last) on_rows(done + taken);
             return {};
         };
         if (Status asked = ask(range.first, range.last, make, take); !asked) return asked.error();

@@ -96,7 +96,7 @@ std::string describe_rate(std::size_t rows, double seconds);
 /// Draws the index, in the list of missing parts, of the part to compute next; whatever is not
 /// below the size of the list if none is left. Indices are drawn in ascending order.
 using DrawIndex = std::function<std::size_t()>;
-/// Called for each row, in the pauses between the engine's batches. `rows` counts those of all
+/// Called now and then, in the pauses between the engine's batches. `rows` counts those of all
 /// parts that were drawn before, by any process, and those of this part up to this row.
 using OnRows = std::function<void(std::size_t rows)>;
 
