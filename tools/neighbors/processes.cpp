@@ -147,7 +147,7 @@ void Processes::answer_draws() {
 Status Processes::finish() {
     // A signal no longer matters: all is done.
     static const std::atomic<bool> kNeverStop{false};
-    const Status met =
+    Status met =
         complete(kNeverStop, [](MPI_Request* request) { MPI_Ibarrier(MPI_COMM_WORLD, request); });
     if (!met) return met;
     MPI_Win_unlock_all(handles_->window);
