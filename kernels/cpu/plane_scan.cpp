@@ -26,6 +26,25 @@ constexpr std::size_t kWordsOfStep = kStepDims / 4;
 /// Prefetch distance. Hardware prefetching stops at each page.
 constexpr std::size_t kAheadBytes = 8192;
 
+/// Lists the rows that are in the bit mask `passing`. `sums` are theirs, from its lowest bit on, as
+/// are the projections from `bounds` on; the residuals follow 16 projections later. Called rarely,
+/// hence not inlined.
+__attribute__((noinline)) std::size_t list_rows(const std::byte* bounds, const std::int32_t* sums,
+                                                unsigned passing, std::uint32_t first_row,
+                                                std::uint32_t query, PassedRow* passed) {
+    std::size_t count = 0;
+    for (; passing != 0; passing &= passing - 1) {
+        const auto row = static_cast<std::uint32_t>(__builtin_ctz(passing));
+        PassedRow& one = passed[count++];
+        one.row = first_row + row;
+        one.query = query;
+        one.sum = sums[row];
+        __builtin_memcpy(&one.projection, bounds + std::size_t{2} * row, sizeof one.projection);
+        __builtin_memcpy(&one.residual, bounds + 2 * (kGroupRows + row), sizeof one.residual);
+    }
+    return count;
+}
+
 }  // namespace
 
 #ifdef __x86_64__
@@ -75,26 +94,6 @@ inline __mmask16 reach_mask(__m512 excesses) {
     return _mm512_cmp_ps_mask(excesses, _mm512_setzero_ps(), _CMP_NLT_UQ);
 }
 
-/// Lists the rows of a group, of which `bounds` are the projections and residuals, that are in
-/// `passing`. Called rarely, hence not inlined.
-__attribute__((noinline)) std::size_t list_rows(const std::byte* bounds, __m512i sums,
-                                                __mmask16 passing, std::uint32_t first_row,
-                                                std::uint32_t query, PassedRow* passed) {
-    std::int32_t row_sums[kGroupRows];
-    _mm512_storeu_si512(row_sums, sums);
-    std::size_t count = 0;
-    for (unsigned left = passing; left != 0; left &= left - 1) {
-        const auto row = static_cast<std::uint32_t>(__builtin_ctz(left));
-        PassedRow& one = passed[count++];
-        one.row = first_row + row;
-        one.query = query;
-        one.sum = row_sums[row];
-        __builtin_memcpy(&one.projection, bounds + std::size_t{2} * row, sizeof one.projection);
-        __builtin_memcpy(&one.residual, bounds + 2 * (kGroupRows + row), sizeof one.residual);
-    }
-    return count;
-}
-
 /// Adds one query's low-byte sums to `high_sums` and lists the rows that still pass. Called rarely,
 /// hence not inlined. Four sums hide the latency of the products.
 __attribute__((noinline)) std::size_t list_passed(const std::byte* group, std::size_t steps,
@@ -123,10 +122,10 @@ __attribute__((noinline)) std::size_t list_passed(const std::byte* group, std::s
     const __m512i whole_sums = _mm512_add_epi32(_mm512_add_epi32(sums[0][0], sums[0][1]),
                                                 _mm512_add_epi32(sums[1][0], sums[1][1]));
     const std::byte* const bounds = group + steps * kStepBytes;
-    return list_rows(bounds, whole_sums,
-                     passing & reach_mask(excess(whole_sums, load(bounds),
-                                                 load(bounds + 2 * kGroupRows), cutoff)),
-                     first_row, query, passed);
+    const __m512 excesses = excess(whole_sums, load(bounds), load(bounds + 2 * kGroupRows), cutoff);
+    std::int32_t row_sums[kGroupRows];
+    _mm512_storeu_si512(row_sums, whole_sums);
+    return list_rows(bounds, row_sums, passing & reach_mask(excesses), first_row, query, passed);
 }
 
 /// Compares the rows of `Groups` groups with the cutoffs of `Width` queries, unpacking each code
@@ -256,12 +255,12 @@ std::size_t filter_fine_block(const std::byte* bytes, std::size_t groups, std::s
         }
         if (__builtin_expect(reach_mask(largest) == 0, 1)) continue;
         // Stored before the first call: g++ keeps no sum in a register that lives across a call.
-        __m512i stored[Width];
+        std::int32_t stored[Width][kGroupRows];
 #pragma GCC unroll 16
-        for (std::size_t q = 0; q < Width; ++q) _mm512_storeu_si512(&stored[q], sums[q]);
+        for (std::size_t q = 0; q < Width; ++q) _mm512_storeu_si512(stored[q], sums[q]);
         for (std::size_t q = 0; q < Width; ++q) {
-            const __mmask16 passing =
-                reach_mask(excess(stored[q], projections, residuals, block.cutoffs[q]));
+            const __mmask16 passing = reach_mask(
+                excess(_mm512_loadu_si512(stored[q]), projections, residuals, block.cutoffs[q]));
             if (passing == 0) continue;
             count += list_rows(bounds, stored[q], passing,
                                static_cast<std::uint32_t>(group * kGroupRows),
@@ -366,21 +365,10 @@ __attribute__((noinline)) std::size_t list_passed(const std::byte* group, std::s
         _mm256_add_epi32(_mm256_slli_epi32(high_sums, kHighShift), low_sums[0]);
     const std::byte* const projections = group + steps * kStepBytes + 2 * part;
     const std::byte* const residuals = projections + 2 * kGroupRows;
-    unsigned left = passing & reach_mask(whole_sums, load(projections), load(residuals), cutoff);
+    passing &= reach_mask(whole_sums, load(projections), load(residuals), cutoff);
     std::int32_t row_sums[kRows];
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(row_sums), whole_sums);
-    std::size_t count = 0;
-    for (; left != 0; left &= left - 1) {
-        const auto row = static_cast<std::uint32_t>(__builtin_ctz(left));
-        PassedRow& one = passed[count++];
-        one.row = first_row + row;
-        one.query = query;
-        one.sum = row_sums[row];
-        __builtin_memcpy(&one.projection, projections + std::size_t{2} * row,
-                         sizeof one.projection);
-        __builtin_memcpy(&one.residual, residuals + std::size_t{2} * row, sizeof one.residual);
-    }
-    return count;
+    return list_rows(projections, row_sums, passing, first_row, query, passed);
 }
 
 template <std::size_t Width>
