@@ -48,7 +48,6 @@ unsigned count_of(MPI_Comm processes) {
 
 struct Processes::Handles {
     MPI_Win window = MPI_WIN_NULL;
-    std::uint64_t* counter = nullptr;  // of process 0
 };
 
 Processes::Processes(const std::atomic<bool>& stop)
@@ -84,11 +83,12 @@ void Processes::look_at_host() {
 
 void Processes::make_counter() {
     const MPI_Aint bytes = rank_ == 0 ? sizeof(std::uint64_t) : 0;
-    MPI_Win_allocate(bytes, sizeof(std::uint64_t), MPI_INFO_NULL, MPI_COMM_WORLD,
-                     &handles_->counter, &handles_->window);
+    std::uint64_t* counter = nullptr;
+    MPI_Win_allocate(bytes, sizeof(std::uint64_t), MPI_INFO_NULL, MPI_COMM_WORLD, &counter,
+                     &handles_->window);
     if (rank_ == 0) {
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, handles_->window);
-        *handles_->counter = count_;  // each process's first number is its rank
+        *counter = count_;  // each process's first number is its rank
         MPI_Win_unlock(0, handles_->window);
     }
     MPI_Barrier(MPI_COMM_WORLD);
