@@ -49,7 +49,7 @@ Status NearestRows::prepare(Batch& batch, std::size_t first, std::size_t last,
     for (std::size_t i = 0; i < count; ++i) {
         if (!batch.made[i]) return batch.made[i].error();
         if (!*batch.made[i]) continue;
-        if (batch.used != i) std::swap(batch.queries[batch.used], batch.queries[i]);
+        if (batch.used != i) batch.queries[batch.used] = std::move(batch.queries[i]);
         batch.numbers.push_back(first + i);
         ++batch.used;
     }
