@@ -31,12 +31,31 @@ print_steps() {
 }
 trap print_steps EXIT
 
-# tidy FILE...: clang-tidy on sources of the build dev, but tests. Clang 14 cannot read what
-# includes Asio (libstdc++'s coroutines). The analyzer looks less deep than it could: it would think
-# for minutes about a few large functions.
+# tidy FILE...: clang-tidy on the sources of the build dev that are among FILE..., and for each
+# header among them on one source that includes it; not on tests. Clang 14 cannot read what includes
+# Asio (libstdc++'s coroutines). The analyzer looks less deep than it could: it would think for
+# minutes about a few large functions.
 tidy() {
-    local unread
-    mapfile -t unread < <(compiled_from /usr/include/boost/asio/awaitable.hpp)
+    local readable chosen
+    mapfile -t readable < <(grep -vxF -f <(compiled_from /usr/include/boost/asio/awaitable.hpp) \
+        <(compiled_sources) | grep -v '^tests/')
+    mapfile -t chosen < <(includes_of "$@" | sort | awk -v sources="${readable[*]}" '
+        BEGIN {
+            count = split(sources, names)
+            for (i = 1; i <= count; ++i) is_readable[names[i]] = 1
+        }
+        !($1 in is_readable) { next }
+        $1 == $2 { chosen[$1] = 1; next }
+        { includers[$2] = includers[$2] " " $1 }
+        END {
+            for (header in includers) {
+                count = split(includers[header], names)
+                for (i = 1; i <= count && !(names[i] in chosen); ++i) {}
+                if (i > count) chosen[names[1]] = 1
+            }
+            for (source in chosen) print source
+        }')
+    echo "${#chosen[@]} of ${#readable[@]} sources"
     # Clang reads neither g++'s precompiled headers nor the option that comes with them. A source
     # that several programs compile is read once.
     mkdir -p build/tidy
@@ -49,9 +68,7 @@ for command in json.load(open("build/dev/compile_commands.json")):
     commands.setdefault(command["file"], command)
 print(json.dumps(list(commands.values())))
 END
-    # Of a change to tests alone, nothing is left; grep says that with status 1.
-    printf '%s\n' "$@" | { grep -v '^tests/' || (($? == 1)); } |
-        { grep -vxF -f <(printf '%s\n' "${unread[@]}") || (($? == 1)); } |
+    printf '%s\n' "${chosen[@]}" |
         xargs -r -P "$(nproc)" -n 1 clang-tidy -p build/tidy --quiet --extra-arg=-Xclang \
             --extra-arg=-analyzer-config --extra-arg=-Xclang --extra-arg=mode=shallow \
             2> >(grep -vE '^[0-9]+ warnings? generated\.$' >&2)
@@ -62,11 +79,11 @@ compiled_sources() {
     sed -n "s|^ *\"file\": \"$PWD/\(.*\.cpp\)\",*$|\1|p" build/dev/compile_commands.json | sort -u
 }
 
-# compiled_from FILE...: of these, the sources that are among FILE... or include one of them.
-compiled_from() {
-    ninja -C build/dev -t deps | awk -v root="$PWD/" -v changed="$(printf '%s\n' "$@")" '
+# includes_of FILE...: lines «SOURCE FILE» for each source that is among FILE... or includes one.
+includes_of() {
+    ninja -C build/dev -t deps | awk -v root="$PWD/" -v files="$(printf '%s\n' "$@")" '
         BEGIN {
-            count = split(changed, names, "\n")
+            count = split(files, names, "\n")
             for (i = 1; i <= count; ++i) wanted[names[i]] = 1
         }
         /^[^ ]/ { source = "" }
@@ -75,9 +92,13 @@ compiled_from() {
             sub("^(\\.\\./)+", "", name)
             if (index(name, root) == 1) name = substr(name, length(root) + 1)
             if (source == "") source = name
-            if (name in wanted) found[source] = 1
-        }
-        END { for (source in found) print source }' | grep -xF -f <(compiled_sources) || true
+            if (name in wanted) print source, name
+        }'
+}
+
+# compiled_from FILE...: of these, the sources that are among FILE... or include one of them.
+compiled_from() {
+    includes_of "$@" | cut -d' ' -f1 | sort -u | grep -xF -f <(compiled_sources) || true
 }
 
 # sanitized PRESET [-DOPTION=VALUE...] [CTEST-ARG...]: builds a preset and tests it.
