@@ -36,10 +36,10 @@ trap print_steps EXIT
 # Asio (libstdc++'s coroutines). The analyzer looks less deep than it could: it would think for
 # minutes about a few large functions.
 tidy() {
-    local readable chosen
-    mapfile -t readable < <(grep -vxF -f <(compiled_from /usr/include/boost/asio/awaitable.hpp) \
-        <(compiled_sources) | grep -v '^tests/')
-    mapfile -t chosen < <(includes_of "$@" | sort | awk -v sources="${readable[*]}" '
+    local unread readable chosen
+    unread=$(includes_of /usr/include/boost/asio/awaitable.hpp | cut -d' ' -f1)
+    readable=$(compiled_sources | grep -v '^tests/' | grep -vxF "$unread")
+    chosen=$(includes_of "$@" | sort | awk -v sources="$readable" '
         BEGIN {
             count = split(sources, names)
             for (i = 1; i <= count; ++i) is_readable[names[i]] = 1
@@ -55,7 +55,7 @@ tidy() {
             }
             for (source in chosen) print source
         }')
-    echo "${#chosen[@]} of ${#readable[@]} sources"
+    echo "$(wc -w <<<"$chosen") of $(wc -w <<<"$readable") sources"
     # Clang reads neither g++'s precompiled headers nor the option that comes with them. A source
     # that several programs compile is read once.
     mkdir -p build/tidy
@@ -68,7 +68,7 @@ for command in json.load(open("build/dev/compile_commands.json")):
     commands.setdefault(command["file"], command)
 print(json.dumps(list(commands.values())))
 END
-    printf '%s\n' "${chosen[@]}" |
+    printf '%s\n' "$chosen" |
         xargs -r -P "$(nproc)" -n 1 clang-tidy -p build/tidy --quiet --extra-arg=-Xclang \
             --extra-arg=-analyzer-config --extra-arg=-Xclang --extra-arg=mode=shallow \
             2> >(grep -vE '^[0-9]+ warnings? generated\.$' >&2)
@@ -94,11 +94,6 @@ includes_of() {
             if (source == "") source = name
             if (name in wanted) print source, name
         }'
-}
-
-# compiled_from FILE...: of these, the sources that are among FILE... or include one of them.
-compiled_from() {
-    includes_of "$@" | cut -d' ' -f1 | sort -u | grep -xF -f <(compiled_sources) || true
 }
 
 # sanitized PRESET [-DOPTION=VALUE...] [CTEST-ARG...]: builds a preset and tests it.
