@@ -91,6 +91,14 @@ std::uint64_t CommandLine::count(const char* name, std::uint64_t min, std::uint6
     return given(name) ? count(name, min, max) : otherwise;
 }
 
+DeviceChoice CommandLine::devices(const char* name) const {
+    const std::string value = text(name);
+    if (value.empty() && !given(name)) return {};
+    auto devices = parse_devices(value);
+    if (!devices) throw WrongUsage(fmt::format("--{} {}", name, devices.error().message));
+    return *std::move(devices);
+}
+
 std::uint64_t CommandLine::bytes(const char* name, std::uint64_t min,
                                  std::uint64_t otherwise) const {
     if (!given(name)) return otherwise;

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/device_choice.hpp"
+
 namespace gloved::cli {
 
 /// Exit statuses of all programs: success, a fault of data or system, wrong usage.
@@ -83,6 +85,8 @@ class CommandLine {
                         std::uint64_t otherwise) const;
     /// A size such as 300000000, 512M or 4G, or `otherwise` if not given.
     std::uint64_t bytes(const char* name, std::uint64_t min, std::uint64_t otherwise) const;
+    /// The GPUs that the value names (parse_devices), or GPU 0 without a value.
+    DeviceChoice devices(const char* name) const;
     /// Seconds from `min` to kMaxSeconds, as a decimal number.
     std::chrono::milliseconds seconds(const char* name, double min) const;
     /// The meaning of the value, which must be the text of one of `choices`: (text, meaning).

@@ -9,9 +9,10 @@ _gloved_options() {
     case $1 in
         gloved)
             echo --model=@model --socket=@file --config=@file --engine=auto,cuda,cpu \
-                --simd=avx512,avx2,neon,baseline --device=all --threads=@other \
-                --io-threads=@other --pin=auto,on,off --planes=on,off --neighbors=on,off \
-                --gpu-memory=@other --batch-ms=@other --max-k=@other --max-connections=@other \
+                --simd=avx512,avx2,neon,baseline --device=all --spread=auto,rows,queries \
+                --threads=@other --io-threads=@other --pin=auto,on,off --planes=on,off \
+                --neighbors=on,off --gpu-memory=@other --batch-ms=@other --max-k=@other \
+                --max-connections=@other \
                 --uid-share=@other --queue-length=@other --request-timeout=@other \
                 --line-timeout=@other --idle-timeout=@other \
                 --write-timeout=@other --drain-timeout=@other --log-level=debug,info,warning,error \
@@ -29,7 +30,7 @@ _gloved_options() {
             ;;
         gloved-verify)
             echo --source=@file --neighbors=20,all --quick --engines --answers=@other \
-                --oracle=@other --seed=@other --ways=@other --reference=@other --json \
+                --oracle=@other --seed=@other --ways=@other --reference=@other --device=all --json \
                 --threads=@other --help --version
             ;;
         gloved-eval)
@@ -44,9 +45,9 @@ _gloved_options() {
         gloved-bench)
             echo --model=@directory --rows=@other --dim=@other --seed=@other --keep=@directory \
                 --engine=cpu,cuda,auto,all --simd=avx512,avx2,neon,baseline,all --threads=@other \
-                --device=@other --pin=on,off --planes=on,off --wgmma=on,off --gpu-memory=@other \
-                --batches=@other --k=@other --top=@other --range=@other --exclude=@other \
-                --min=@other --repeat=@other \
+                --device=all --spread=auto,rows,queries --pin=on,off --planes=on,off \
+                --wgmma=on,off --gpu-memory=@other --batches=@other --k=@other --top=@other \
+                --range=@other --exclude=@other --min=@other --repeat=@other \
                 --rungs=list:all,v0,v1,v2,v3,v3-16B,v3-64B,v3-128B,v4,v5 --rung-seconds=@other \
                 --loads --daemon=@file --daemon-engine=auto,cuda,cpu --leak-queries=@other \
                 --format=text,csv --load=@file \
@@ -61,14 +62,14 @@ _gloved_options() {
                 --device=@other --member=@other --times --help --version
             ;;
         gloved-neighbors)
-            echo --k=@other --engine=auto,cuda,cpu --threads=@other --device=@other \
+            echo --k=@other --engine=auto,cuda,cpu --threads=@other --device=all \
                 --gpu-memory=@other --parts=@directory --part=@other --join --output=@file \
                 --format=tsv,edges,npy,ivecs --queries=@file \
                 --query-format=words,glove,numbers,fvecs --hubs --mutual --compare=@directory \
                 --show=@other --times --help --version
             ;;
         gloved-neighbors-mpi)
-            echo --k=@other --engine=auto,cuda,cpu --threads=@other --device=@other \
+            echo --k=@other --engine=auto,cuda,cpu --threads=@other --device=all \
                 --gpu-memory=@other --parts=@directory --times --help --version
             ;;
         'gloved-bench distmat')

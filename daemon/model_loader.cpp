@@ -29,7 +29,7 @@ kernels::EngineOptions engine_options(const Settings& settings) {
     options.threads = settings.threads;
     options.simd = settings.simd;
     options.devices = settings.devices;
-    options.all_devices = settings.all_devices;
+    options.spread = settings.spread;
     options.pin = settings.pin != Pin::off;
     options.planes = settings.planes;
     options.gpu_memory_bytes = settings.gpu_memory_bytes;

@@ -34,7 +34,6 @@ namespace po = boost::program_options;
 using kernels::EngineKind;
 
 constexpr std::int64_t kMaxCount = 0xFFFFFFFF;
-constexpr std::size_t kMaxDevices = 64;
 constexpr std::int64_t kMaxThreads = 4096;
 constexpr std::int64_t kMaxIoThreads = 64;
 /// By default: three loops for eight processors. The rest is for engines and clients.
@@ -193,22 +192,9 @@ void add_model(const std::string& text, std::vector<ModelSetting>& models) {
 }
 
 void set_devices(const std::string& text, Settings& settings) {
-    settings.all_devices = text == "all";
-    if (settings.all_devices) return;
-    settings.devices.clear();
-    for (std::size_t begin = 0; begin <= text.size();) {
-        const std::size_t end = std::min(text.find(',', begin), text.size());
-        int device = -1;
-        const auto [stop, fault] = std::from_chars(text.data() + begin, text.data() + end, device);
-        if (fault != std::errc() || stop != text.data() + end || device < 0) {
-            throw po::error("--device must be 'all' or numbers separated by commas, not " +
-                            printable(text));
-        }
-        settings.devices.push_back(device);
-        begin = end + 1;
-    }
-    if (settings.devices.size() > kMaxDevices)
-        throw po::error(fmt::format("--device takes at most {} numbers", kMaxDevices));
+    auto devices = parse_devices(text);
+    if (!devices) throw po::error("--device " + devices.error().message);
+    settings.devices = *std::move(devices);
 }
 
 void set_gpu_memory(const std::string& text, Settings& settings) {
@@ -269,7 +255,16 @@ po::options_description engine_options(Settings& settings) {
     add(options, "device",
         text("all|N,N...", [&](const std::string& devices) { set_devices(devices, settings); })
             ->default_value("0", ""),
-        "cuda: numbers of the GPUs to use; they share the model's words evenly");
+        "cuda: numbers of the GPUs to use");
+    using kernels::Spread;
+    add(options, "spread",
+        choice<Spread>(
+            "spread",
+            {{"auto", Spread::automatic}, {"rows", Spread::rows}, {"queries", Spread::queries}},
+            settings.spread),
+        "cuda: how several GPUs share the work: each answers a part of the queries, for which it "
+        "holds all words, or all queries in a part of the words (rows); auto is queries if the "
+        "model fits on each GPU, else rows");
     add(options, "threads", number("threads", "T", settings.threads, 0, kMaxThreads),
         "cpu: number of threads; 0 is one per core");
     add(options, "io-threads", number("io-threads", "T", settings.io_threads, 0, kMaxIoThreads),

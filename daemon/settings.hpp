@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "common/device_choice.hpp"
 #include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
 
 namespace gloved::daemon {
 
@@ -51,8 +53,8 @@ struct Settings {
     bool planes = true;                  ///< whether engines use planes
     bool neighbors = true;               ///< whether to answer from neighbors files
     std::uint64_t gpu_memory_bytes = 0;  ///< limit per GPU; 0: what is free
-    std::vector<int> devices = {0};      ///< numbers of the GPUs to use
-    bool all_devices = false;            ///< use all GPUs instead
+    DeviceChoice devices = {};           ///< the GPUs to use
+    kernels::Spread spread = kernels::Spread::automatic;  ///< how they share the work
     double batch_ms = 0;  ///< budget of a batch; 0: twice the time of a single query, at least 1 ms
     bool access_log = false;  ///< log every answer
     Limits limits;

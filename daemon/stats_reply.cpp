@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,12 +45,20 @@ std::uint64_t own_memory_bytes() {
 /// Rounds a load time to microseconds.
 double to_microsecond(double ms) { return std::round(ms * 1000) / 1000; }
 
-std::array<Fact, 13> facts_of(const kernels::GpuFacts& gpu) {
+std::array<Fact, 15> facts_of(const kernels::GpuFacts& gpu) {
     const std::string held = gpu.holds_vectors ? gpu.holds_plane ? "vectors and plane" : "vectors"
                              : gpu.holds_plane ? "plane"
                                                : "codes";
+    const std::string spread = gpu.shards.size() == 1 ? "one" : gpu.replicas ? "queries" : "rows";
+    std::string memory_of;  // of a GPU that holds two shards, two figures
+    for (const auto& shard : gpu.shards) {
+        memory_of +=
+            fmt::format("{}{}:{}", memory_of.empty() ? "" : " ", shard.device, shard.memory_bytes);
+    }
     return {{{"gpu_memory_bytes", gpu.memory_bytes},
-             {"gpu_shards", gpu.shards},
+             {"gpu_memory_of", memory_of},
+             {"gpu_shards", std::uint64_t{gpu.shards.size()}},
+             {"gpu_spread", spread},
              {"gpu_plane_pass_queries", gpu.plane_pass_queries},
              {"gpu_int8_pass_queries", gpu.int8_pass_queries},
              {"gpu_host_bytes", gpu.host_bytes},
@@ -380,8 +389,14 @@ Reply metrics_reply(wire::Form form, const ServerState& state) {
     out.single("own_memory_bytes", "gauge", "Memory beside the mapped models.", own_memory_bytes());
     out.metric("gpu_memory_bytes", "gauge", "Device memory that a model's engine holds.");
     for (const auto& loaded : state.models.all()) {
-        if (const auto gpu = loaded->first_worker().engine().gpu_facts())
-            out.sample(fmt::format("model=\"{}\"", loaded->name()), gpu->memory_bytes);
+        const auto gpu = loaded->first_worker().engine().gpu_facts();
+        if (!gpu) continue;
+        // A GPU that holds two shards is one sample.
+        std::map<int, std::size_t> bytes_of;
+        for (const auto& shard : gpu->shards) bytes_of[shard.device] += shard.memory_bytes;
+        for (const auto& [device, bytes] : bytes_of) {
+            out.sample(fmt::format("model=\"{}\",device=\"{}\"", loaded->name(), device), bytes);
+        }
     }
     out.metric("reloads_total", "counter", "Models loaded anew.");
     out.sample("outcome=\"done\"", state.models.reloads());

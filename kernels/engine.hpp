@@ -127,9 +127,16 @@ struct Answer {
 
 /// What an engine holds on its GPUs, and how long each part of its start took.
 struct GpuFacts {
-    std::size_t memory_bytes = 0;        ///< device memory, on all GPUs together
+    /// The part of a model that a GPU holds.
+    struct Shard {
+        int device = 0;                ///< number of the GPU
+        std::size_t rows = 0;          ///< how many it holds
+        std::size_t memory_bytes = 0;  ///< device memory
+    };
+    std::vector<Shard> shards;
+    bool replicas = true;                ///< each shard holds all rows
+    std::size_t memory_bytes = 0;        ///< device memory of all shards
     std::size_t host_bytes = 0;          ///< page-locked host memory that the GPUs read
-    std::size_t shards = 0;              ///< number of shards
     std::size_t plane_pass_queries = 0;  ///< maximum number of queries of a pass of many over the
                                          ///< plane; 0: there is none
     std::size_t int8_pass_queries = 0;   ///< the same of a pass over int8 codes

@@ -4,9 +4,19 @@
 #include <cstddef>
 #include <functional>
 #include <string>
-#include <vector>
+
+#include "common/device_choice.hpp"
 
 namespace gloved::kernels {
+
+/// How several devices share the work.
+enum class Spread {
+    automatic,  ///< by queries if each device has room for the whole model, otherwise by rows
+    rows,       ///< each holds a part of the rows, in which it answers every query
+    /// Each holds all rows, and answers a part of a batch's queries. A query that is alone, and one
+    /// that scores every row, is answered by all of them, each in a part of the rows.
+    queries,
+};
 
 /// Options for make_engine. «cuda:» and «cpu:» mark those that only one engine reads.
 struct EngineOptions {
@@ -26,14 +36,13 @@ struct EngineOptions {
     bool fine_plane = false;
     /// cpu: name of the instruction set (see simd_names); empty: the processor's best.
     std::string simd = {};
-    /// cuda: numbers of the devices; rows are split evenly between them. A device that is named
-    /// twice holds two shards.
-    std::vector<int> devices = {0};
+    /// cuda: the devices. One that is named twice holds two shards.
+    DeviceChoice devices = {};
+    Spread spread = Spread::automatic;  ///< cuda: how several devices share the work
     /// cuda: limit on the memory used on each device; 0: what is free. If the model does not fit
     /// and `planes` is true, devices hold only its codes, and read the few vectors that they need
     /// from page-locked host memory.
     std::size_t gpu_memory_bytes = 0;
-    bool all_devices = false;  ///< cuda: use every device, whatever `devices` says
     /// cuda: whether to page-lock vectors and plane while they are copied. If the driver refuses,
     /// they are copied all the same, more slowly.
     bool pin = true;

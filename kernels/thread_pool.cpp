@@ -15,7 +15,7 @@ unsigned usable_processors() {
     return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
 }
 
-ThreadPool::ThreadPool(unsigned threads) {
+ThreadPool::ThreadPool(unsigned threads, std::chrono::microseconds patience) : patience_(patience) {
     if (threads == 0) threads = usable_processors();
     try {
         for (unsigned worker = 1; worker < threads; ++worker) {
@@ -49,6 +49,7 @@ void ThreadPool::run(const std::function<void(unsigned)>& work) {
     }
     start_.notify_all();
     call(0);
+    look_for([this] { return unfinished_ == 0; });
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return unfinished_ == 0; });
     work_ = nullptr;
@@ -72,8 +73,9 @@ void ThreadPool::for_ranges(std::size_t count, std::size_t grain,
 
 void ThreadPool::loop(unsigned worker) {
     std::size_t seen = 0;
-    std::unique_lock lock(mutex_);
     while (true) {
+        look_for([&] { return generation_ != seen; });
+        std::unique_lock lock(mutex_);
         start_.wait(lock, [&] { return stopping_ || generation_ != seen; });
         if (stopping_) return;
         seen = generation_;
@@ -81,6 +83,14 @@ void ThreadPool::loop(unsigned worker) {
         call(worker);
         lock.lock();
         if (--unfinished_ == 0) done_.notify_one();
+    }
+}
+
+template <class Condition>
+void ThreadPool::look_for(const Condition& holds) const {
+    if (patience_.count() == 0) return;
+    const auto end = std::chrono::steady_clock::now() + patience_;
+    while (!holds() && std::chrono::steady_clock::now() < end) {
     }
 }
 

@@ -1,6 +1,8 @@
 // ThreadPool: a fixed set of threads that run one function in parallel.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
@@ -16,8 +18,10 @@ namespace gloved::kernels {
 class ThreadPool {
   public:
     /// Starts threads − 1 threads: with the caller of `run`, work runs on `threads` threads. 0: one
-    /// per usable processor. Throws std::system_error if the system refuses a thread.
-    explicit ThreadPool(unsigned threads);
+    /// per usable processor. `patience`: for how long a thread that has nothing to do looks for
+    /// work before it sleeps; so `run` takes less time, at the price of busy processors. Throws
+    /// std::system_error if the system refuses a thread.
+    explicit ThreadPool(unsigned threads, std::chrono::microseconds patience = {});
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
     ~ThreadPool();
@@ -39,13 +43,17 @@ class ThreadPool {
     void stop();
     void loop(unsigned worker);
     void call(unsigned worker) noexcept;
+    /// Waits for `patience_` at most, without sleep, until `holds`.
+    template <class Condition>
+    void look_for(const Condition& holds) const;
 
+    std::chrono::microseconds patience_;
     std::mutex mutex_;
     std::condition_variable start_;
     std::condition_variable done_;
     const std::function<void(unsigned)>* work_ = nullptr;
-    std::size_t generation_ = 0;
-    std::size_t unfinished_ = 0;
+    std::atomic<std::size_t> generation_ = 0;
+    std::atomic<std::size_t> unfinished_ = 0;
     bool stopping_ = false;
     std::exception_ptr fault_;
     std::vector<std::thread> threads_;

@@ -7,8 +7,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/elapsed.hpp"
 #include "common/error_with.hpp"
@@ -16,6 +18,7 @@
 #include "kernels/cuda/runtime.hpp"
 #include "kernels/cuda/shard_buffers.hpp"
 #include "kernels/cuda/upload.hpp"
+#include "kernels/thread_pool.hpp"
 
 namespace gloved::kernels::cuda {
 namespace {
@@ -32,8 +35,8 @@ Result<std::vector<int>> devices_of(const EngineOptions& options) {
     int present = 0;
     if (Status done = check(count_devices(present), "cudaGetDeviceCount"); !done)
         return done.error();
-    std::vector<int> devices = options.devices;
-    if (options.all_devices) {
+    std::vector<int> devices = options.devices.numbers;
+    if (options.devices.all) {
         devices.clear();
         for (int device = 0; device < present; ++device) devices.push_back(device);
     }
@@ -48,18 +51,39 @@ Result<std::vector<int>> devices_of(const EngineOptions& options) {
     return devices;
 }
 
-/// Equal ranges of rows, in order, each of which begins with a whole group. Empty ones are left
-/// out.
-std::vector<RowRange> split_rows(std::size_t rows, std::size_t parts) {
-    std::vector<RowRange> ranges;
-    const auto bound = [&](std::size_t i) {
-        return i == parts ? rows : rows * i / parts / kGroupRows * kGroupRows;
-    };
-    for (std::size_t i = 0; i < parts; ++i) {
-        const RowRange range{bound(i), bound(i + 1)};
-        if (range.size() > 0) ranges.push_back(range);
+/// Reads the facts about all devices side by side: each takes a tenth of a second to make a
+/// context.
+Result<std::vector<DeviceFacts>> read_devices(const std::vector<int>& devices) {
+    std::vector<std::optional<Result<DeviceFacts>>> read(devices.size());
+    ThreadPool pool(static_cast<unsigned>(devices.size()));
+    pool.run([&](unsigned i) { read[i].emplace(read_device(devices[i])); });
+    std::vector<DeviceFacts> facts;
+    for (auto& device : read) {
+        if (!*device) return device->error();
+        facts.push_back(**std::move(device));
     }
-    return ranges;
+    return facts;
+}
+
+/// What one device holds, or several, of the rows.
+Result<EnginePlan> plan_parts(const std::vector<DeviceFacts>& devices, std::size_t rows,
+                              bool replicas) {
+    EnginePlan plan;
+    plan.replicas = replicas || devices.size() == 1;
+    const auto ranges = split_rows({0, rows}, plan.replicas ? 1 : devices.size());
+    const std::size_t count = plan.replicas ? devices.size() : ranges.size();
+    for (std::size_t i = 0; i < count; ++i) {
+        const RowRange range = ranges[plan.replicas ? 0 : i];
+        if (Status done = check_shard_rows(range.size()); !done) return done.error();
+        std::size_t scratch_bytes = 0;
+        if (Status used = use_device(devices[i].device); !used) return used.error();
+        Status asked =
+            check(code_tiles_scratch_bytes(static_cast<std::uint32_t>(range.size()), scratch_bytes),
+                  "code_tiles_scratch_bytes");
+        if (!asked) return asked.error();
+        plan.parts.push_back({devices[i], range, scratch_bytes});
+    }
+    return plan;
 }
 
 /// Memory that the shards of a plan need on each device, and that the device has.
@@ -138,46 +162,70 @@ cudaError_t count_devices(int& count) {
 
 double driver_ms() { return longest_count_ms; }
 
+std::vector<RowRange> split_rows(RowRange rows, std::size_t parts) {
+    std::vector<RowRange> ranges;
+    std::size_t first = rows.first;
+    for (std::size_t i = 1; i <= parts; ++i) {
+        const std::size_t bound = rows.first + rows.size() * i / parts;
+        const std::size_t last =
+            i == parts ? rows.last : std::max(first, bound / kGroupRows * kGroupRows);
+        if (last > first) ranges.push_back({first, last});
+        first = last;
+    }
+    return ranges;
+}
+
 Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& options) {
     const auto begun = Clock::now();
-    const auto devices = devices_of(options);
+    const auto named = devices_of(options);
+    if (!named) return named.error();
+    auto devices = read_devices(*named);
     if (!devices) return devices.error();
-    EnginePlan plan;
-    for (const RowRange& rows : split_rows(model.rows(), devices->size())) {
-        auto device = read_device((*devices)[plan.parts.size()]);
-        if (!device) return device.error();
-        if (Status done = check_shard_rows(rows.size()); !done) return done.error();
-        if (!options.wgmma) device->shape.wgmma = false;
-        std::size_t scratch_bytes = 0;
-        const auto count = static_cast<std::uint32_t>(rows.size());
-        Status asked =
-            check(code_tiles_scratch_bytes(count, scratch_bytes), "code_tiles_scratch_bytes");
-        if (!asked) return asked.error();
-        plan.parts.push_back({*std::move(device), rows, scratch_bytes});
+    if (!options.wgmma) {
+        for (DeviceFacts& device : *devices) device.shape.wgmma = false;
     }
-    plan.context_ms = ms_since(begun);
+    const bool code_tiles = options.planes && options.int8_pass;
+    const Residency whole{.vectors = true,
+                          .plane = options.planes,
+                          .int8_codes = options.planes,
+                          .code_tiles = code_tiles};
+    const auto needs_of = [&](const EnginePlan& plan) {
+        return MemoryNeeds(plan, model.dim(), options.gpu_memory_bytes);
+    };
+    const bool by_rows = options.spread == Spread::rows;
+    auto plan = plan_parts(*devices, model.rows(), !by_rows);
+    if (options.spread == Spread::automatic && devices->size() > 1) {
+        const bool too_many_rows = !plan && plan.error().code == ErrorCode::unavailable;
+        if (too_many_rows || (plan && !needs_of(*plan).fits(whole)))
+            plan = plan_parts(*devices, model.rows(), false);
+    }
+    if (!plan) return plan.error();
+    plan->context_ms = ms_since(begun);
 
-    const MemoryNeeds memory(plan, model.dim(), options.gpu_memory_bytes);
-    plan.residency = choose_residency(memory, options.planes, options.planes && options.int8_pass);
+    const MemoryNeeds memory = needs_of(*plan);
+    plan->residency = choose_residency(memory, options.planes, code_tiles);
     // Refused here, with advice, rather than by an allocation that fails.
-    if (const DeviceFacts* device = memory.too_small(plan.residency)) {
+    if (const DeviceFacts* device = memory.too_small(plan->residency)) {
         const std::size_t available = memory.available(*device);
+        const bool several = plan->replicas && devices->size() > 1;
         return error_with(
             ErrorCode::unavailable,
-            "the model needs {} MB{} on device {} ({}), which has {} MB {}; free some, spread the "
-            "model over several devices with --device, or use --engine cpu",
-            memory.needed(*device, plan.residency) / 1000000,
+            "the model needs {} MB{} on device {} ({}), which has {} MB {}; free some, {}, or use "
+            "--engine cpu",
+            memory.needed(*device, plan->residency) / 1000000,
             options.planes ? " without its vectors" : "", device->device, device->name,
-            available / 1000000, available < device->free_bytes ? "by --gpu-memory" : "free");
+            available / 1000000, available < device->free_bytes ? "by --gpu-memory" : "free",
+            several ? "let the devices share its rows with --spread rows"
+                    : "spread the model over several devices with --device");
     }
-    if (!plan.residency.vectors && options.log) {
-        const DeviceFacts& device = plan.parts.front().device;
+    if (!plan->residency.vectors && options.log) {
+        const DeviceFacts& device = plan->parts.front().device;
         options.log(fmt::format(
             "device {} has {} MB and the whole model needs {} MB: the device holds {} and reads "
             "vectors from page-locked host memory",
             device.device, memory.available(device) / 1000000,
             memory.needed(device, {.vectors = true, .plane = true, .int8_codes = true}) / 1000000,
-            holds(plan.residency)));
+            holds(plan->residency)));
     }
     return plan;
 }

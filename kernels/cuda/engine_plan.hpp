@@ -26,18 +26,24 @@ struct EnginePlan {
     /// A shard.
     struct Part {
         DeviceFacts device;
-        RowRange rows;  ///< not empty; begins with a whole group of kGroupRows
+        RowRange rows;  ///< begins with a whole group of kGroupRows; not empty
         /// Device memory that building code tiles takes for a while.
         std::size_t tiles_scratch_bytes = 0;
     };
-    std::vector<Part> parts;  ///< one for each shard
-    Residency residency;      ///< of every shard
-    double context_ms = 0;    ///< time spent on making contexts and loading kernels
+    std::vector<Part> parts;  ///< one for each shard; not empty
+    /// Whether each part is the whole model. With one part too.
+    bool replicas = true;
+    Residency residency;    ///< of every shard
+    double context_ms = 0;  ///< time spent on making contexts and loading kernels
 };
 
-/// Splits the rows of `model` evenly between the devices of `options`, and chooses the largest
-/// Residency that fits on each of them. Errors: unavailable, if a device does not exist, is too old
-/// or has too little memory; device.
+/// Equal ranges of `rows`, in order, each but the first of which begins with a whole group of
+/// kGroupRows rows of the model. There are at most `parts`: empty ones are left out.
+std::vector<RowRange> split_rows(RowRange rows, std::size_t parts);
+
+/// Gives each device of `options` the whole model or a part of its rows, as EngineOptions::spread
+/// says, and chooses the largest Residency that fits on each of them. Errors: unavailable, if a
+/// device does not exist, is too old or has too little memory; device.
 Result<EnginePlan> plan_engine(const format::Model& model, const EngineOptions& options);
 
 }  // namespace gloved::kernels::cuda

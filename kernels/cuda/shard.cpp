@@ -232,17 +232,12 @@ Status Shard::build_code_tiles() {
     return stream_.synchronize();
 }
 
-Status Shard::fill_plane(const planes::Plane& plane, bool pin) {
+Status Shard::fill_plane(const planes::Plane& plane) {
     if (Status used = use_device(device_); !used) return used;
     const planes::PlaneShape here{rows_.size(), model_.dim};
     const std::byte* const groups = plane.group(rows_.first / planes::kGroupRows);
-    Registration locked;
-    if (pin) {
-        if (auto made = Registration::create(std::span(groups, here.bytes())))
-            locked = *std::move(made);
-    }
     Status copied = copy_async(buffers_.plane.data(), groups, here.bytes(), stream_);
-    // Before the lock ends, even where the copy was not started.
+    // Even where the copy was not started: the caller may unlock the memory next.
     Status done = stream_.synchronize();
     return copied ? done : copied;
 }
@@ -259,7 +254,7 @@ DeviceQuery Shard::describe(const PassQuery& query, std::vector<std::uint32_t>& 
     out.error = query.error;
     if (query.query == nullptr) return out;
     const Filter& filter = query.query->filter;
-    const RowRange range = local(filter.rows.value_or(rows_));
+    const RowRange range = local(query.rows);
     out.excluded_begin = static_cast<std::uint32_t>(excluded.size());
     for (const Row row : query.excluded) {
         if (row >= rows_.first && row < rows_.last)

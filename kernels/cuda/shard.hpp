@@ -41,6 +41,7 @@ Status check_shard_rows(std::size_t rows);
 struct PassQuery {
     const QueryVector* vector = nullptr;
     const Query* query = nullptr;   ///< its filter is used; nullptr if only the vector is needed
+    RowRange rows;                  ///< in place of those of the filter
     std::span<const Row> excluded;  ///< sorted, without repetition, unless for start_code_pass
     std::size_t k = 0;              ///< number of hits to find
     double error = 0;               ///< DeviceQuery::error
@@ -98,9 +99,9 @@ class Shard {
     /// there, and waits. Call it after upload_vectors. `vectors`: if the vectors stay on the host,
     /// the address at which the device sees the model's.
     Status fill(const format::Model& model, const float* vectors = nullptr);
-    /// Copies this shard's groups of the model's plane to the device, and waits. `pin`: locks them
-    /// in memory meanwhile, if the driver allows it, which makes the copy faster.
-    Status fill_plane(const planes::Plane& plane, bool pin);
+    /// Copies this shard's groups of the model's plane to the device, and waits. The copy is faster
+    /// if they are page-locked.
+    Status fill_plane(const planes::Plane& plane);
     bool holds_vectors() const { return sizes_.residency.vectors; }
     bool holds_int8_codes() const { return sizes_.int8_stride > 0; }
     /// Bytes of int8 codes in page-locked host memory.

@@ -104,8 +104,8 @@ class PieceLocks {
 };
 
 /// Starts the copy of `piece` to each shard that has rows of it.
-Status copy_piece(const format::Model& model, std::span<const std::unique_ptr<Shard>> shards,
-                  RowRange piece, std::vector<Packed>& packed) {
+Status copy_piece(const format::Model& model, std::span<Shard* const> shards, RowRange piece,
+                  std::vector<Packed>& packed) {
     for (std::size_t s = 0; s < shards.size(); ++s) {
         const RowRange of = shards[s]->rows();
         const RowRange here{std::max(piece.first, of.first), std::min(piece.last, of.last)};
@@ -121,9 +121,8 @@ std::size_t upload_bytes_needed(std::size_t rows, std::size_t dim) {
     return is_padded(dim) ? std::min(rows, rows_of_piece(dim)) * dim * sizeof(float) : 0;
 }
 
-Result<UploadFacts> upload_vectors(const format::Model& model,
-                                   std::span<const std::unique_ptr<Shard>> shards, bool pin,
-                                   const Log& log) {
+Result<UploadFacts> upload_vectors(const format::Model& model, std::span<Shard* const> shards,
+                                   bool pin, const Log& log) {
     const auto begun = Clock::now();
     auto next_progress = begun + kProgressPause;
     const auto vectors = std::as_bytes(model.vectors());
@@ -143,7 +142,7 @@ Result<UploadFacts> upload_vectors(const format::Model& model,
                 next_progress = Clock::now() + kProgressPause;
             }
         }
-        for (const auto& shard : shards) {
+        for (const Shard* shard : shards) {
             if (Status used = use_device(shard->device()); !used) return used;
             if (Status done = shard->stream().synchronize(); !done) return done;
         }
@@ -151,7 +150,7 @@ Result<UploadFacts> upload_vectors(const format::Model& model,
     };
     if (Status done = copy_all(); !done) {
         // A copy that still runs must not lose its memory.
-        for (const auto& shard : shards) (void)shard->stream().synchronize();
+        for (const Shard* shard : shards) (void)shard->stream().synchronize();
         return done.error();
     }
     locks.release();

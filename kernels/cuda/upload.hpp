@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 
@@ -23,12 +22,11 @@ struct UploadFacts {
 /// Bytes of device memory that an upload to a shard needs besides the shard's own, until it ends.
 std::size_t upload_bytes_needed(std::size_t rows, std::size_t dim);
 
-/// Copies the vectors of all shards, which hold consecutive rows of `model`. With `pin`, page-locks
+/// Copies the vectors of all shards of `model`, to all devices side by side. With `pin`, page-locks
 /// one piece of the mapped file after the other, each while those before it are copied. If the
 /// driver refuses, `log` gets a line, and the rest is copied from pageable memory. All locks are
 /// released at the end. Error: device.
-Result<UploadFacts> upload_vectors(const format::Model& model,
-                                   std::span<const std::unique_ptr<Shard>> shards, bool pin,
-                                   const std::function<void(const std::string&)>& log);
+Result<UploadFacts> upload_vectors(const format::Model& model, std::span<Shard* const> shards,
+                                   bool pin, const std::function<void(const std::string&)>& log);
 
 }  // namespace gloved::kernels::cuda

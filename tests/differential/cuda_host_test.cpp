@@ -19,6 +19,7 @@
 #include "common/result.hpp"
 #include "kernels/bounds.hpp"
 #include "kernels/cuda/code_tiles.hpp"
+#include "kernels/cuda/engine_plan.hpp"
 #include "kernels/cuda/launches.hpp"
 #include "kernels/cuda/shard.hpp"
 #include "kernels/cuda/shard_buffers.hpp"
@@ -38,16 +39,19 @@ namespace {
 
 using fake_cuda::Settings;
 using kernels::EngineOptions;
+using kernels::Spread;
 
 void expect_no_leaks() {
     EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{}) << fake_cuda::describe(fake_cuda::live());
 }
 
-EnginePath path_of(const std::string& name, std::vector<int> devices, const Settings& settings) {
+EnginePath path_of(const std::string& name, std::vector<int> devices, const Settings& settings,
+                   Spread spread = Spread::queries) {
     const auto make = [=](const format::Model& model) {
         fake_cuda::reset(settings);
         EngineOptions options;
-        options.devices = devices;
+        options.devices.numbers = devices;
+        options.spread = spread;
         return require_engine("cuda", model, options);
     };
     return {name, make, expect_no_leaks, {}};
@@ -91,12 +95,13 @@ constexpr kernels::cuda::Residency kTilesAlone{.code_tiles = true};
 /// By codes, however small the model: batches by the plane, or by code tiles where `int8_pass` is
 /// set. Shards have vectors, unless `without` says what they have then.
 EnginePath plane_path(const std::string& name, std::vector<int> devices, const Settings& settings,
-                      std::optional<kernels::cuda::Residency> without = {},
-                      bool int8_pass = false) {
+                      std::optional<kernels::cuda::Residency> without = {}, bool int8_pass = false,
+                      Spread spread = Spread::rows) {
     const auto make = [=](const format::Model& model) {
         fake_cuda::reset(settings);
         EngineOptions options;
-        options.devices = devices;
+        options.devices.numbers = devices;
+        options.spread = spread;
         options.planes_always = true;
         options.int8_pass = int8_pass;
         if (without)
@@ -126,6 +131,7 @@ std::vector<EnginePath> plane_paths() {
     no_integers.capability = 75;
     return {plane_path("plane_one", {0}, eager),
             plane_path("plane_two_lazy", {0, 0}, lazy),
+            plane_path("plane_two_replicas_lazy", {0, 0}, lazy, {}, false, Spread::queries),
             plane_path("plane_narrow_lazy", {0, 0, 0}, narrow),
             plane_path("plane_without_integer_products_lazy", {0}, no_integers),
             plane_path("plane_alone", {0}, eager, kPlaneAlone),
@@ -133,8 +139,8 @@ std::vector<EnginePath> plane_paths() {
             plane_path("plane_alone_bare_lazy", {0}, lazy, kBarePlane),
             plane_path("int8_one", {0}, eager, {}, true),
             plane_path("int8_without_integer_products_lazy", {0}, no_integers, {}, true),
-            plane_path("int8_two_lazy", {0, 0}, lazy, {}, true),
-            plane_path("int8_five_lazy", {0, 0, 0, 0, 0}, lazy, {}, true)};
+            plane_path("int8_two_replicas_lazy", {0, 0}, lazy, {}, true, Spread::queries),
+            plane_path("int8_seven_lazy", {0, 0, 0, 0, 0, 0, 0}, lazy, {}, true)};
 }
 
 /// Code tiles on devices that have no room for vectors.
@@ -146,8 +152,8 @@ std::vector<EnginePath> tiles_alone_paths() {
             plane_path("int8_alone_three_lazy", {0, 0, 0}, lazy, kTilesAlone, true)};
 }
 
-/// Shards on one device and several, work done at once and at the last moment, wide passes and
-/// narrow ones.
+/// Replicas and parts of the rows, on one device and several, work done at once and at the last
+/// moment, wide passes and narrow ones.
 std::vector<EnginePath> cuda_paths() {
     const Settings eager;
     Settings lazy;
@@ -157,10 +163,12 @@ std::vector<EnginePath> cuda_paths() {
     Settings narrow = lazy;
     narrow.plane_pass_capacity = 5;
     narrow.capability = 80;  // where launch_scan takes no query as a parameter
-    return {path_of("one", {0}, eager), path_of("two_lazy", {0, 0}, lazy),
-            path_of("five", {0, 0, 0, 0, 0}, eager),
-            path_of("three_devices_lazy", {2, 0, 1, 0, 2}, three),
-            path_of("narrow_lazy", {0, 0}, narrow)};
+    return {path_of("one", {0}, eager),
+            path_of("two_replicas_lazy", {0, 0}, lazy),
+            path_of("seven", {0, 0, 0, 0, 0, 0, 0}, eager, Spread::rows),
+            path_of("three_devices_lazy", {2, 0, 1, 0, 2}, three, Spread::rows),
+            path_of("three_replicas_lazy", {2, 0, 1}, three),
+            path_of("narrow_lazy", {0, 0}, narrow, Spread::rows)};
 }
 
 const std::vector<Shape> kShapes = {{1, 1},     {1, 25},    {16, 1},    {97, 7},    {33, 301},
@@ -600,7 +608,7 @@ TEST_F(CudaHost, WithoutRoomForVectorsThePlaneIsThereAlone) {
         fake_cuda::reset(settings);
         std::vector<std::string> lines;
         EngineOptions options;
-        options.devices = devices;
+        options.devices.numbers = devices;
         options.int8_pass = false;
         options.gpu_memory_bytes = bytes_without_vectors(model, devices.size(), residency);
         options.log = [&](const std::string& line) { lines.push_back(line); };
@@ -740,7 +748,8 @@ TEST_F(CudaHost, CertificateHoldsForShardsThatDiffer) {
         const auto model = make_model(dir / "model", entries);
         const auto scores = oracle_scores(model, asked);
         EngineOptions options;
-        options.devices = {0, 0, 0, 0};
+        options.devices.numbers = {0, 0, 0, 0};
+        options.spread = Spread::rows;
         options.planes_always = planes_always;
         const auto engine = require_engine("cuda", model, options);
         const std::vector<Query> queries(4, Query{kernels::Cosine{vector_of(asked)}, 5, {}, {}});
@@ -759,11 +768,164 @@ TEST_F(CudaHost, CertificateHoldsForShardsThatDiffer) {
     }
 }
 
+/// Three devices that each hold the model.
+class CudaReplicas : public CudaHost {
+  protected:
+    void SetUp() override {
+        Settings settings;
+        settings.devices = 3;
+        settings.lazy = true;
+        fake_cuda::reset(settings);
+        EngineOptions options;
+        options.devices.all = true;
+        options.planes_always = true;
+        engine_ = require_engine("cuda", model_, options);
+    }
+    void TearDown() override {
+        engine_.reset();
+        CudaHost::TearDown();
+    }
+
+    /// The answers, of which those to Cosine are the oracle's. Counts calls from here on.
+    std::vector<Answer> run(std::span<const Query> queries) {
+        fake_cuda::arm({});
+        auto answers = run_all(*engine_, queries);
+        for (std::size_t i = 0; i < answers.size(); ++i) {
+            const auto* cosine = std::get_if<kernels::Cosine>(&queries[i].kind);
+            if (cosine == nullptr) continue;
+            const auto scores = oracle_scores(model_, cosine->vector.values);
+            expect_identical(answers[i].hits, oracle_answer(model_, queries[i], scores),
+                             "replicas, query " + std::to_string(i));
+            EXPECT_EQ(answers[i].certificate.scanned,
+                      queries[i].filter.rows.value_or(kernels::RowRange{0, kRows}).size());
+        }
+        return answers;
+    }
+    static std::uint64_t scans() { return fake_cuda::count_of("launch_plane_scan"); }
+
+    static constexpr std::size_t kRows = 20000;
+    const format::Model model_ = make_model(dir_ / "model", random_entries(kRows, 20, 3));
+    std::unique_ptr<kernels::Engine> engine_;
+};
+
+TEST_F(CudaReplicas, EachHoldsTheModel) {
+    const kernels::GpuFacts facts = facts_of(*engine_);
+    ASSERT_EQ(facts.shards.size(), 3U);
+    EXPECT_TRUE(facts.replicas);
+    std::size_t bytes = 0;
+    for (int device = 0; device < 3; ++device) {
+        const auto& shard = facts.shards[static_cast<std::size_t>(device)];
+        EXPECT_EQ(shard.device, device);
+        EXPECT_EQ(shard.rows, kRows);
+        bytes += shard.memory_bytes;
+    }
+    EXPECT_EQ(facts.memory_bytes, bytes);
+    EXPECT_NE(engine_->description().find("each with all words"), std::string::npos);
+}
+
+TEST_F(CudaReplicas, DivideTheRowsOfAQueryThatIsAlone) {
+    std::vector<Query> queries = {nearest(model_, 5)};
+    EXPECT_EQ(run(queries)[0].certificate.pass, Pass::plane);
+    EXPECT_EQ(scans(), 3U);
+    queries[0].filter.rows = kernels::RowRange{777, 17777};
+    (void)run(queries);
+    EXPECT_EQ(scans(), 3U);
+    queries[0].k = 5000;
+    (void)run(queries);
+    EXPECT_EQ(fake_cuda::count_of("launch_score"), 3U);
+    // Not of few rows, which one device scores sooner than three are asked.
+    queries[0] = nearest(model_, 5);
+    queries[0].filter.rows = kernels::RowRange{777, 1777};
+    EXPECT_EQ(run(queries)[0].certificate.pass, Pass::float64);
+    EXPECT_EQ(fake_cuda::count_of("launch_few_rows"), 1U);
+}
+
+TEST_F(CudaReplicas, DivideTheQueriesOfABatch) {
+    std::vector<Query> queries(2, nearest(model_, 5));
+    (void)run(queries);
+    EXPECT_EQ(scans(), 2U);
+    queries.assign(90, nearest(model_, 7));
+    for (const Answer& answer : run(queries)) EXPECT_EQ(answer.certificate.pass, Pass::int8);
+    EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), 3U);
+    // What scores every row takes all devices, beside the others.
+    const std::vector<float> ones(20, 1.0F);
+    queries[11].k = 2000;
+    queries[12].kind = kernels::CountBefore{vector_of(ones), 7};
+    queries[13].filter.rows = kernels::RowRange{5, 5};
+    const auto answers = run(queries);
+    EXPECT_EQ(fake_cuda::count_of("launch_score"), 6U);
+    EXPECT_EQ(fake_cuda::count_of("launch_code_pass"), 3U);
+    EXPECT_TRUE(answers[13].hits.empty());
+    EXPECT_EQ(answers[12].certificate.scanned, kRows);
+    std::uint64_t before = 0;
+    const auto scores = oracle_scores(model_, ones);
+    for (std::size_t row = 0; row < kRows; ++row) {
+        const Hit hit{static_cast<Row>(row), scores[row]};
+        before += row != 7 && kernels::comes_before(hit, {7, scores[7]}) ? 1U : 0U;
+    }
+    EXPECT_EQ(answers[12].count, before);
+}
+
+/// By itself the engine gives each device all rows where they fit, and a part where not.
+TEST_F(CudaHost, SpreadIsByMemory) {
+    const auto model = make_model(dir_ / "model", random_entries(20000, 20, 3));
+    Settings settings;
+    settings.devices = 2;
+    fake_cuda::reset(settings);
+    EngineOptions options;
+    const std::size_t whole = facts_of(*require_engine("cuda", model, options)).memory_bytes;
+    options.devices.all = true;
+    struct Case {
+        Spread spread;
+        std::size_t limit;
+        bool replicas;
+        bool holds_vectors;
+    };
+    for (const auto& [spread, limit, replicas, holds_vectors] :
+         {Case{Spread::automatic, 0, true, true},
+          {Spread::automatic, whole - 1000000, false, true},
+          {Spread::rows, 0, false, true},
+          {Spread::queries, 0, true, true},
+          {Spread::queries, whole / 2, true, false}}) {
+        SCOPED_TRACE(static_cast<int>(spread));
+        options.spread = spread;
+        options.gpu_memory_bytes = limit;
+        const auto engine = require_engine("cuda", model, options);
+        const kernels::GpuFacts facts = facts_of(*engine);
+        EXPECT_EQ(facts.replicas, replicas) << limit;
+        EXPECT_EQ(facts.holds_vectors, holds_vectors) << limit;
+        ASSERT_EQ(facts.shards.size(), 2U);
+        EXPECT_EQ(facts.shards[0].rows + facts.shards[1].rows, model.rows() * (replicas ? 2 : 1));
+        expect_identical(run_one(*engine, nearest(model, 5)).hits, oracle_nearest(model, 5),
+                         "spread");
+    }
+    options.gpu_memory_bytes = 100000;
+    for (const auto& [spread, words] : {std::pair{Spread::queries, "with --spread rows"},
+                                        {Spread::rows, "over several devices with --device"}}) {
+        options.spread = spread;
+        const auto engine = kernels::make_engine(EngineKind::cuda, model, options);
+        ASSERT_FALSE(engine);
+        EXPECT_EQ(engine.error().code, ErrorCode::unavailable);
+        EXPECT_NE(engine.error().message.find(words), std::string::npos) << engine.error().message;
+    }
+}
+
+TEST_F(CudaHost, RowsAreSplitAtWholeGroups) {
+    using kernels::RowRange;
+    using kernels::cuda::split_rows;
+    EXPECT_EQ(split_rows({0, 100}, 1), (std::vector<RowRange>{{0, 100}}));
+    EXPECT_EQ(split_rows({0, 100}, 2), (std::vector<RowRange>{{0, 32}, {32, 100}}));
+    EXPECT_EQ(split_rows({5, 40}, 2), (std::vector<RowRange>{{5, 40}}));
+    EXPECT_EQ(split_rows({5, 70}, 3), (std::vector<RowRange>{{5, 32}, {32, 70}}));
+    EXPECT_EQ(split_rows({64, 65}, 4), (std::vector<RowRange>{{64, 65}}));
+    EXPECT_TRUE(split_rows({7, 7}, 3).empty());
+}
+
 TEST_F(CudaHost, AllocatesNothingForAQuery) {
     const auto model = make_model(dir_ / "model", awkward_entries(3000, 30, 3));
     for (const bool planes_always : {false, true}) {
         EngineOptions options;
-        options.devices = {0, 0};
+        options.devices.numbers = {0, 0};
         options.time_device = true;
         options.planes_always = planes_always;
         const auto engine = require_engine("cuda", model, options);
@@ -798,7 +960,7 @@ TEST_F(CudaHost, TimesTheDeviceWhereThatIsAskedFor) {
         fake_cuda::reset(settings);
         for (const bool timed : {false, true}) {
             EngineOptions options;
-            options.devices = {0, 1};
+            options.devices.numbers = {0, 1};
             options.time_device = timed;
             const auto engine = require_engine("cuda", model, options);
             std::vector<Query> queries(5, nearest(model, 0));
@@ -830,17 +992,19 @@ TEST_F(CudaHost, UploadsModelsOfSeveralPieces) {
         const TempDir dir;
         const auto model = make_model(dir / "model", entries);
         entries.clear();
-        for (const bool pin : {true, false}) {
+        for (const auto& [pin, spread] :
+             {std::pair{true, Spread::rows}, {true, Spread::queries}, {false, Spread::rows}}) {
             Settings settings;
             settings.lazy = true;
             settings.devices = 2;
             fake_cuda::reset(settings);
             EngineOptions options;
-            options.devices = {0, 1, 0};
+            options.devices.numbers = {0, 1, 0};
+            options.spread = spread;
             options.pin = pin;
             const auto engine = require_engine("cuda", model, options);
-            // Three pieces of the vectors, and the planes of three shards.
-            EXPECT_EQ(fake_cuda::count_of("cudaHostRegister"), pin ? 6U : 0U);
+            // Three pieces of the vectors, and the plane.
+            EXPECT_EQ(fake_cuda::count_of("cudaHostRegister"), pin ? 4U : 0U);
             EXPECT_EQ(fake_cuda::live().registrations, 0U);
             for (const Row row : {0U, 2999U, 3000U, 4096U, 6000U, 8191U, 8999U}) {
                 expect_identical(run_one(*engine, nearest(model, row, 3)).hits,
@@ -886,7 +1050,7 @@ TEST_F(CudaHost, ReadsEveryDeviceItIsGiven) {
     settings.devices = 4;
     fake_cuda::reset(settings);
     EngineOptions options;
-    options.all_devices = true;
+    options.devices.all = true;
     {
         const auto engine = require_engine("cuda", model, options);
         // Each has one for passes and one for copies beside them.
@@ -899,9 +1063,9 @@ TEST_F(CudaHost, ReadsEveryDeviceItIsGiven) {
                 << engine->description();
         }
     }
-    options.all_devices = false;
+    options.devices.all = false;
     for (const std::vector<int>& devices : {std::vector<int>{4}, {-1}, {0, 1, 7}, {}}) {
-        options.devices = devices;
+        options.devices.numbers = devices;
         const auto engine = kernels::make_engine(EngineKind::cuda, model, options);
         ASSERT_FALSE(engine);
         EXPECT_EQ(engine.error().code, ErrorCode::unavailable);

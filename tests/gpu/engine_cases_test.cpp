@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -29,6 +31,8 @@
 
 namespace gloved::tests {
 namespace {
+
+using kernels::Spread;
 
 enum class By {
     size,         ///< what the engine would do on its own, with a model so small
@@ -58,12 +62,14 @@ std::size_t plane_alone_bytes(const format::Model& model, By by) {
                                                                .max_batch = 64});
 }
 
-EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By::size) {
+EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By::size,
+                   Spread spread = Spread::rows) {
     EnginePath path;
     path.name = name;
     path.make = [=](const format::Model& model) {
         kernels::EngineOptions options;
-        options.devices = devices;
+        options.devices.numbers = devices;
+        options.spread = spread;
         options.planes_always = by != By::size;
         options.int8_pass =
             by == By::size || by == By::int8 || by == By::int8_mma || by == By::int8_alone;
@@ -81,19 +87,22 @@ EnginePath path_of(const std::string& name, std::vector<int> devices, By by = By
 }
 
 std::vector<EnginePath> gpu_paths() {
-    return {path_of("one", {0}), path_of("two_shards", {0, 0}),
-            path_of("five_shards", {0, 0, 0, 0, 0})};
+    return {path_of("one", {0}), path_of("three_shards", {0, 0, 0}),
+            path_of("seven_shards", {0, 0, 0, 0, 0, 0, 0}),
+            path_of("two_replicas", {0, 0}, By::size, Spread::queries)};
 }
 
 std::vector<EnginePath> plane_paths() {
     return {path_of("int8_one", {0}, By::int8),
             path_of("int8_two_shards", {0, 0}, By::int8),
-            path_of("int8_five_shards", {0, 0, 0, 0, 0}, By::int8),
+            path_of("int8_seven_shards", {0, 0, 0, 0, 0, 0, 0}, By::int8),
+            path_of("int8_two_replicas", {0, 0}, By::int8, Spread::queries),
             path_of("int8_mma_one", {0}, By::int8_mma),
             path_of("int8_mma_two_shards", {0, 0}, By::int8_mma),
             path_of("plane_one", {0}, By::plane),
             path_of("plane_two_shards", {0, 0}, By::plane),
-            path_of("plane_five_shards", {0, 0, 0, 0, 0}, By::plane),
+            path_of("plane_three_shards", {0, 0, 0}, By::plane),
+            path_of("plane_two_replicas", {0, 0}, By::plane, Spread::queries),
             path_of("plane_alone", {0}, By::plane_alone),
             path_of("plane_bare", {0}, By::plane_bare)};
 }
@@ -216,23 +225,28 @@ std::unique_ptr<kernels::cuda::Shard> shard_on_processors(const format::Model& m
     require(device);
     device->shape.processors = processors;
     if (!wgmma) device->shape.wgmma = false;
-    std::vector<std::unique_ptr<kernels::cuda::Shard>> shards(1);
     auto made = kernels::cuda::Shard::create(
         model, {0, model.rows()}, *device,
         {.vectors = true, .plane = true, .int8_codes = true, .code_tiles = code_tiles}, false);
     require(made);
-    shards[0] = *std::move(made);
-    require(kernels::cuda::upload_vectors(model, shards, false, {}));
-    require(shards[0]->fill(model));
+    auto shard = *std::move(made);
+    require(kernels::cuda::upload_vectors(model, std::array{shard.get()}, false, {}));
+    require(shard->fill(model));
     kernels::ThreadPool pool(1);
-    require(shards[0]->fill_plane(kernels::planes::Plane(model, pool), true));
-    return std::move(shards[0]);
+    require(shard->fill_plane(kernels::planes::Plane(model, pool)));
+    return shard;
 }
 
 std::vector<kernels::cuda::PassQuery> pass_of(std::span<const Query> queries) {
+    constexpr kernels::RowRange kAll{0, std::numeric_limits<std::size_t>::max()};
     std::vector<kernels::cuda::PassQuery> pass;
     for (const Query& query : queries) {
-        pass.push_back({&std::get<kernels::Cosine>(query.kind).vector, &query, {}, query.k, 0});
+        pass.push_back({&std::get<kernels::Cosine>(query.kind).vector,
+                        &query,
+                        query.filter.rows.value_or(kAll),
+                        {},
+                        query.k,
+                        0});
     }
     return pass;
 }

@@ -46,9 +46,11 @@ enum class Passes {
 };
 
 std::unique_ptr<Engine> make(const std::string& name, const format::Model& model,
-                             std::vector<int> devices = {0}, Passes passes = Passes::by_size) {
+                             std::vector<int> devices = {0}, Passes passes = Passes::by_size,
+                             kernels::Spread spread = kernels::Spread::automatic) {
     kernels::EngineOptions options;
-    options.devices = std::move(devices);
+    options.devices.numbers = std::move(devices);
+    options.spread = spread;
     options.planes = passes != Passes::no_plane;
     options.planes_always = passes == Passes::by_plane;
     auto engine = kernels::make_engine(*kernels::parse_engine(name), model, options);
@@ -229,10 +231,13 @@ TEST_P(RealSample, CosMulAndCountBefore) {
 }
 
 TEST_P(RealSample, SeveralShardsOnOneDevice) {
+    using kernels::Spread;
     Questions ask(*model_, 5);
-    for (const std::vector<int>& devices :
-         {std::vector<int>{0, 0}, std::vector<int>{0, 0, 0, 0, 0, 0, 0}}) {
-        const auto shards = make("cuda", *model_, devices, GetParam());
+    for (const auto& [spread, devices] : {std::pair{Spread::rows, std::vector<int>{0, 0}},
+                                          {Spread::rows, {0, 0, 0}},
+                                          {Spread::rows, {0, 0, 0, 0, 0, 0, 0}},
+                                          {Spread::queries, {0, 0}}}) {
+        const auto shards = make("cuda", *model_, devices, GetParam(), spread);
         for (const std::size_t k : {1U, 10U, 1024U}) {
             std::vector<Query> queries;
             for (int i = 0; i < 300; ++i)

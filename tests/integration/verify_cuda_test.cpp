@@ -21,18 +21,23 @@ using verify::Check;
 
 class VerifyCuda : public testing::Test {
   protected:
-    /// What is said of cuda, without planes, with them, and without wgmma.
-    std::vector<Check> cuda() const {
+    /// What is said of cuda: without planes, with them, without wgmma, and on several devices of
+    /// rows that they divide, and of the first alone.
+    std::vector<Check> cuda(int devices = 1) const {
         std::vector<Check> checks;
         const Status status =
             verify::check_engines(model_, verify::all_ways(model_, 2), {200, 5, 1, 2}, stop_,
                                   [&](const Check& check) { checks.push_back(check); });
         EXPECT_TRUE(status);
         EXPECT_EQ(fake_cuda::live(), fake_cuda::Live{}) << fake_cuda::describe(fake_cuda::live());
-        checks.erase(checks.begin(), checks.end() - 3);
+        checks.erase(checks.begin(), checks.end() - (devices > 1 ? 5 : 3));
         EXPECT_EQ(checks[0].name, "engine cuda");
         EXPECT_EQ(checks[1].name, "engine cuda plane");
         EXPECT_EQ(checks[2].name, "engine cuda mma plane");
+        if (devices > 1) {
+            EXPECT_EQ(checks[3].name, "engine cuda rows plane");
+            EXPECT_EQ(checks[4].name, "engine cuda one plane");
+        }
         return checks;
     }
 
@@ -46,7 +51,7 @@ TEST_F(VerifyCuda, AgreesOnAllDevices) {
         fake_cuda::Settings settings;
         settings.devices = devices;
         fake_cuda::reset(settings);
-        for (const Check& check : cuda()) {
+        for (const Check& check : cuda(devices)) {
             EXPECT_TRUE(check.ok) << check.detail;
             EXPECT_NE(check.detail.find("the bits of cpu "), std::string::npos) << check.detail;
         }

@@ -156,7 +156,7 @@ Result<DistmatFigures> time_rung(const std::string& rung, Sample& sample,
                                  const DistmatSettings& settings) {
     kernels::distance::DistanceOptions options;
     options.threads = settings.threads;
-    options.device = settings.device;
+    options.device = settings.device();
     auto engine = kernels::distance::make_distance_engine(rung, sample.points(), kMetric, options);
     if (!engine) return engine.error();
     if (Status right = sample.check(rung, **engine); !right) return right.error();
@@ -231,6 +231,7 @@ DistmatSettings read_distmat_settings(const cli::CommandLine& line) {
     settings.repeat = line.count("repeat", 1, kMaxRepeat);
     settings.seconds = static_cast<double>(line.count("rung-seconds", 0, kMaxSeconds));
     read_run_settings(line, settings);
+    require_one_device(settings);
     if (line.text("rungs") != "all")
         settings.rungs = parse_names("--rungs", line.text("rungs"), kRungs);
     return settings;
@@ -240,7 +241,7 @@ Status print_distmat(const DistmatSettings& settings) {
     const std::vector<std::string> rungs = choose(settings);
     std::string device_name;
     if (!std::ranges::all_of(rungs, on_host)) {
-        const auto device = start_device(settings.device);
+        const auto device = start_device(settings.device());
         if (!device) return device.error();
         device_name = device->name;
     }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -39,6 +40,7 @@ constexpr double kTail = 0.99;
 struct NamedEngine {
     std::string label;
     bool on_device = false;
+    bool on_several = false;  ///< devices
     std::unique_ptr<kernels::Engine> engine;
     std::vector<std::size_t> batches;
 };
@@ -59,7 +61,8 @@ bool is_on_device(EngineKind kind) { return kind == EngineKind::cuda; }
 
 /// Makes one engine and prints how long that took, and the engine's messages.
 Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
-                                const format::Model& model, const Settings& settings) {
+                                const DeviceChoice& devices, const format::Model& model,
+                                const Settings& settings) {
     NamedEngine named;
     named.on_device = is_on_device(kind);
     std::vector<std::pair<double, std::string>> said;
@@ -67,7 +70,8 @@ Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
     kernels::EngineOptions options;
     options.threads = settings.threads;
     options.simd = simd;
-    options.devices = {settings.device};
+    options.devices = devices;
+    options.spread = settings.spread;
     options.pin = settings.pin;
     options.planes = settings.planes;
     options.wgmma = settings.wgmma;
@@ -79,7 +83,11 @@ Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
     if (!engine) return engine.error();
     named.engine = *std::move(engine);
     const std::string description = named.engine->description();
-    named.label = named.engine->name() + " " + description.substr(0, description.find(','));
+    const auto facts = named.engine->gpu_facts();
+    named.on_several = facts && facts->shards.size() > 1;
+    named.label = named.engine->name() + " " +
+                  (named.on_several ? fmt::format("on {} GPUs", facts->shards.size())
+                                    : description.substr(0, description.find(',')));
     if (!settings.batches.empty()) {
         named.batches = settings.batches;
     } else if (named.on_device) {
@@ -99,16 +107,30 @@ Result<NamedEngine> make_engine(EngineKind kind, const std::string& simd,
     return named;
 }
 
+std::size_t count_devices(const DeviceChoice& devices) {
+    return devices.all ? kernels::count_devices() : devices.numbers.size();
+}
+
 Result<std::vector<NamedEngine>> make_engines(const format::Model& model,
                                               const Settings& settings) {
     std::vector<NamedEngine> engines;
+    const auto add = [&](EngineKind kind, const std::string& simd,
+                         const DeviceChoice& devices) -> Status {
+        auto engine = make_engine(kind, simd, devices, model, settings);
+        if (!engine) return engine.error();
+        engines.push_back(*std::move(engine));
+        return {};
+    };
     for (const EngineKind kind : engine_kinds(settings)) {
         std::vector<std::string> sets = {is_on_device(kind) ? "" : settings.simd};
         if (sets[0] == "all") sets = kernels::simd_names();
         for (const std::string& simd : sets) {
-            auto engine = make_engine(kind, simd, model, settings);
-            if (!engine) return engine.error();
-            engines.push_back(*std::move(engine));
+            // One of several devices is the peer of all of them.
+            if (is_on_device(kind) && count_devices(settings.devices) > 1) {
+                Status added = add(kind, simd, {.numbers = {settings.device()}, .all = false});
+                if (!added) return added.error();
+            }
+            if (Status added = add(kind, simd, settings.devices); !added) return added.error();
         }
     }
     return engines;
@@ -209,6 +231,10 @@ class EngineBenchmark {
     void add_engine(NamedEngine& named) {
         for (const std::size_t batch : named.batches) {
             const std::size_t index = contenders_.size();
+            if (named.on_device && !named.on_several) on_one_device_[batch] = index;
+            if (named.on_several) on_several_.insert(index);
+            // Several devices answer a batch at the same time, each in a time of its own.
+            const bool timed = named.on_device && (!named.on_several || batch == 1);
             add({batch == 1 ? fmt::format("{}: one query", named.label)
                             : fmt::format("{}: batch of {}", named.label, batch),
                  batch,
@@ -225,7 +251,7 @@ class EngineBenchmark {
                      answers_ = *std::move(answers);
                      return {};
                  },
-                 named.on_device ? std::function<double()>([this] { return device_ms_; }) : nullptr,
+                 timed ? std::function<double()>([this] { return device_ms_; }) : nullptr,
                  [this, index] {
                      device_ms_ = device_ms_of(answers_);
                      note(notes_[index], answers_);
@@ -245,7 +271,11 @@ class EngineBenchmark {
             // Each engine's single query comes before its batches.
             if (!is_engine_[i]) single = nullptr;
             if (is_engine_[i] && series.queries == 1) single = &series;
-            table.add(cells(series, notes_[i], single, peers));
+            const bool several = on_several_.contains(i);
+            const auto one = on_one_device_.find(series.queries);
+            const bool has_peer = several && one != on_one_device_.end();
+            table.add(
+                cells(series, notes_[i], single, has_peer ? &(*all)[one->second] : nullptr, peers));
         }
         return table;
     }
@@ -281,7 +311,8 @@ class EngineBenchmark {
         const Series* sgemv = nullptr;
         const Series* ceiling = nullptr;
         std::vector<const Series*> sgemm{};
-        bool codes = false;  // whether an engine searched codes first
+        bool several = false;  // whether an engine ran on several devices
+        bool codes = false;    // whether an engine searched codes first
 
         const Series* sgemm_of(std::size_t batch) const {
             for (const Series* series : sgemm) {
@@ -296,6 +327,7 @@ class EngineBenchmark {
         if (floor_) peers.floor = &all[*floor_];
         if (sgemv_) peers.sgemv = &all[*sgemv_];
         if (ceiling_) peers.ceiling = &all[*ceiling_];
+        peers.several = !on_several_.empty();
         for (const std::size_t index : sgemm_) peers.sgemm.push_back(&all[index]);
         peers.codes =
             std::ranges::any_of(notes_, [](const Notes& n) { return is_by_codes(n.pass); });
@@ -313,14 +345,16 @@ class EngineBenchmark {
         also(peers.sgemv != nullptr, {"x sgemv"});
         also(!peers.sgemm.empty(), {"x sgemm"});
         also(peers.ceiling != nullptr, {"x ceiling"});
+        also(peers.several, {"x one GPU"});
         also(true, {"ms a query", "queries/s", "gain over single", "pass"});
         also(peers.codes, {"survivors", "p99", "% of bytes", "p99 %"});
         return headings;
     }
 
-    /// The cells of a series. `single` is the single query of the same engine, if it is one.
+    /// The cells of a series. `single` is the single query of the same engine, if it is one;
+    /// `one_device` is the same batch on one device, if the series is of several.
     std::vector<std::string> cells(const Series& series, const Notes& notes, const Series* single,
-                                   const Peers& peers) const {
+                                   const Series* one_device, const Peers& peers) const {
         const bool on_device = !series.device_ms.empty();
         const double ms = series.median();
         const double device_ms = on_device ? bench::median(series.device_ms) : 0;
@@ -344,6 +378,7 @@ class EngineBenchmark {
         cell(peers.ceiling != nullptr, on_device, [&] {
             return fmt::format("{:.3f}", device_ms / bench::median(peers.ceiling->device_ms));
         });
+        cell(peers.several, one_device != nullptr, [&] { return ratio(ms, one_device); });
         cell(true, series.queries > 0, [&] { return fmt::format("{:.3f}", ms / queries); });
         cell(true, series.queries > 0, [&] { return fmt::format("{:.0f}", queries / ms * 1000); });
         cell(true, single != nullptr && single != &series,
@@ -375,7 +410,9 @@ class EngineBenchmark {
     std::vector<Notes> notes_;     // one per contender
     std::vector<bool> is_engine_;  // of each contender
     std::optional<std::size_t> floor_, sgemv_, ceiling_;
-    std::vector<std::size_t> sgemm_;  // indices of contenders
+    std::vector<std::size_t> sgemm_;                    // indices of contenders
+    std::map<std::size_t, std::size_t> on_one_device_;  // by batch, indices of contenders
+    std::set<std::size_t> on_several_;                  // indices of contenders
 };
 
 }  // namespace
@@ -419,7 +456,7 @@ Status print_engines(const format::Model& model, const Settings& settings, const
     if (!engines) return engines.error();
     std::optional<DeviceReader> reader;
     if (device) {
-        auto made = DeviceReader::create(model.vectors().size_bytes(), settings.device);
+        auto made = DeviceReader::create(model.vectors().size_bytes(), settings.device());
         if (!made) return made.error();
         reader.emplace(*std::move(made));
         print_note(settings.format, "ceiling  " + reader->description());

@@ -63,7 +63,7 @@ Status print_leaks(const format::Model& model, const Settings& settings) {
     kernels::EngineOptions options;
     options.threads = settings.threads;
     options.simd = settings.simd == "all" ? "" : settings.simd;
-    options.devices = {settings.device};
+    options.devices = settings.devices;
     options.pin = settings.pin;
     auto engine = kernels::make_engine(settings.engine, model, options);
     if (!engine) return engine.error();
@@ -76,12 +76,12 @@ Status print_leaks(const format::Model& model, const Settings& settings) {
     const auto queries = make_queries(model, words, kQueries, settings);
     if (!queries) return queries.error();
     if (Status asked = ask(**engine, *queries, kWarmUp); !asked) return asked;
-    const auto before = look(device, settings.device);
+    const auto before = look(device, settings.device());
     if (!before) return before.error();
     Status asked;
     const double ms = time_ms([&] { asked = ask(**engine, *queries, settings.leak_queries); });
     if (!asked) return asked;
-    const auto after = look(device, settings.device);
+    const auto after = look(device, settings.device());
     if (!after) return after.error();
 
     Table table({"bytes in use", "before", "after", "more"});

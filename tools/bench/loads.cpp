@@ -100,7 +100,7 @@ class Fresh {
     Status make_cuda_engine(bool pin, std::vector<std::string>& messages) {
         messages.clear();
         kernels::EngineOptions options;
-        options.devices = {settings_.device};
+        options.devices = settings_.devices;
         options.pin = pin;
         options.log = [&](const std::string& line) { messages.push_back(line); };
         auto made = kernels::make_engine(kernels::EngineKind::cuda, *model_, options);

@@ -105,7 +105,7 @@ Status measure_all(const format::Model& model, const Settings& settings,
     // First, so that the driver's start is not part of another measurement.
     std::optional<Result<DeviceFacts>> device;
     if (rungs || settings.loads || settings.engine != kernels::EngineKind::cpu)
-        device = start_device(settings.device);
+        device = start_device(settings.device());
     print_header(model, settings);
     // Measurements that need a device print why there is none.
     if (device && *device) {

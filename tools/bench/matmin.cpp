@@ -98,7 +98,7 @@ Result<MatminFigures> time_rung(const std::string& rung, const MatminSettings& s
         ReducerOptions options;
         options.width = shape.numbers();
         options.count = count;
-        options.device = settings.device;
+        options.device = settings.device();
         options.threads = settings.threads;
         options.keep = true;
         auto made = kernels::reduce::make_reducer<T>(rung, options);
@@ -119,7 +119,7 @@ Result<MatminFigures> time_rung(const std::string& rung, const MatminSettings& s
     figures.compute_ms = reducer->times().compute_ms;
     std::optional<DeviceReader> reader;
     if (!on_host(rung)) {
-        auto made = DeviceReader::create(text.value_bytes, settings.device);
+        auto made = DeviceReader::create(text.value_bytes, settings.device());
         if (!made) return made.error();
         reader.emplace(*std::move(made));
     }
@@ -256,6 +256,7 @@ MatminSettings read_matmin_settings(const cli::CommandLine& line) {
     settings.columns = cli::parse_count("--shape, columns", shape.substr(cross + 1), 1, kMaxEdge);
     settings.repeat = line.count("repeat", 1, kMaxRepeat);
     read_run_settings(line, settings);
+    require_one_device(settings);
     settings.type = line.choice<npy::Type>("type", {{"float64", npy::Type::float64},
                                                     {"float32", npy::Type::float32},
                                                     {"int32", npy::Type::int32}});
@@ -263,7 +264,7 @@ MatminSettings read_matmin_settings(const cli::CommandLine& line) {
 }
 
 Status print_matmin(const MatminSettings& settings) {
-    const auto device = start_device(settings.device);
+    const auto device = start_device(settings.device());
     print_note(settings.format, "processor  " + processor_text(settings));
     if (device) print_note(settings.format, "device     " + device->name);
     auto scratch = ScratchDirectory::create();

@@ -12,17 +12,21 @@ namespace gloved::bench {
 namespace {
 
 constexpr std::uint64_t kMaxThreads = 4096;
-constexpr std::uint64_t kMaxDevices = 1024;
 
 }  // namespace
 
 void read_run_settings(const cli::CommandLine& line, RunSettings& settings) {
     settings.threads = static_cast<unsigned>(line.count("threads", 0, kMaxThreads));
     if (settings.threads == 0) settings.threads = kernels::usable_processors();
-    settings.device = static_cast<int>(line.count("device", 0, kMaxDevices));
+    settings.devices = line.devices("device");
     settings.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max());
     settings.format = line.choice<TableFormat>(
         "format", {{"text", TableFormat::text}, {"csv", TableFormat::csv}});
+}
+
+void require_one_device(const RunSettings& settings) {
+    if (settings.devices.all || settings.devices.numbers.size() > 1)
+        throw cli::WrongUsage("--device takes one number here");
 }
 
 std::string processor_text(const RunSettings& settings) {

@@ -171,17 +171,17 @@ Result<Ladder> prepare_ladder(const format::Model& model, const Settings& settin
     Ladder ladder{choose_rungs(settings), "this build has no CUDA", {}, {}};
     std::vector<std::string>& run = ladder.choice.run;
     if (std::ranges::none_of(run, needs_device)) return ladder;
-    if (const auto device = start_device(settings.device); !device) {
+    if (const auto device = start_device(settings.device()); !device) {
         ladder.why_left_out = device.error().message;
         std::ranges::copy_if(run, std::back_inserter(ladder.choice.left_out), needs_device);
         std::erase_if(run, needs_device);
         return ladder;
     }
-    auto uploaded = kernels::ladder::make_resident_model(model, settings.device);
+    auto uploaded = kernels::ladder::make_resident_model(model, settings.device());
     if (!uploaded) return uploaded.error();
     ladder.resident = *std::move(uploaded);
     // After the model, which needs the memory more.
-    auto reader = DeviceReader::create(model.vectors().size_bytes(), settings.device);
+    auto reader = DeviceReader::create(model.vectors().size_bytes(), settings.device());
     if (!reader) return reader.error();
     ladder.reader.emplace(*std::move(reader));
     return ladder;
@@ -220,7 +220,7 @@ Result<std::vector<TimedRung>> make_rungs(const format::Model& model, const Sett
     if (!canonical) return canonical.error();
     std::vector<TimedRung> rungs;
     for (const std::string& name : ladder.choice.run) {
-        auto made = kernels::ladder::make_rung(name, model, ladder.resident, settings.device);
+        auto made = kernels::ladder::make_rung(name, model, ladder.resident, settings.device());
         if (!made) return made.error();
         TimedRung timed;
         timed.rung = *std::move(made);

@@ -55,6 +55,10 @@ void read_engine_settings(const cli::CommandLine& line, Settings& settings) {
     settings.pin = line.on_or_off("pin");
     settings.planes = line.on_or_off("planes");
     settings.wgmma = line.on_or_off("wgmma");
+    using kernels::Spread;
+    settings.spread = line.choice<Spread>(
+        "spread",
+        {{"auto", Spread::automatic}, {"rows", Spread::rows}, {"queries", Spread::queries}});
     if (!line.text("gpu-memory").empty())
         settings.gpu_memory_bytes = line.bytes("gpu-memory", 1, 0);
     if (line.given("batches")) settings.batches = parse_batches(line.text("batches"));
@@ -117,7 +121,10 @@ cli::Options describe_options() {
          "cpu: instruction set avx512, avx2, neon or baseline, or all of this machine's (default: "
          "the best one of this machine)")                                       //
         ("threads", cli::value("T", "0"), "threads to use; 0 is one per core")  //
-        ("device", cli::value("N", "0"), "cuda: number of the GPU")             //
+        ("device", cli::value("all|N,N...", "0"),
+         "cuda: numbers of the GPUs; only the engine uses more than the first")  //
+        ("spread", cli::value("auto|rows|queries", "auto"),
+         "cuda: how several GPUs share the work, as gloved's option of this name")  //
         ("pin", cli::value("on|off", "on"),
          "cuda: lock the model in memory while it is copied to the GPU")  //
         ("planes", cli::value("on|off", "on"),

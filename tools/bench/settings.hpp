@@ -9,6 +9,7 @@
 
 #include "cli/command_line.hpp"
 #include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
 #include "tools/bench/generate.hpp"
 #include "tools/bench/run_settings.hpp"
 
@@ -26,7 +27,8 @@ struct Settings : RunSettings {
     bool pin = true;                            ///< EngineOptions::pin
     bool planes = true;                         ///< EngineOptions::planes
     bool wgmma = true;                          ///< EngineOptions::wgmma
-    std::uint64_t gpu_memory_bytes = 0;         ///< 0: all that is free
+    kernels::Spread spread = kernels::Spread::automatic;  ///< EngineOptions::spread
+    std::uint64_t gpu_memory_bytes = 0;                   ///< 0: all that is free
     std::vector<std::size_t> batches;  ///< sizes of batches to measure; empty: the engine's default
     std::size_t k = 0;                 ///< hits per query
     std::size_t top = 0;               ///< Filter::rank_below of queries; 0: all ranks

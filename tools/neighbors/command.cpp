@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <limits>
 
 #include "common/format/neighbors.hpp"
 #include "kernels/engine.hpp"
@@ -24,8 +23,9 @@ void add_computing_options(cli::Options& options, const std::string& default_thr
          "what computes: a GPU (cuda) or the CPU; auto is cuda if it can run here, else cpu")  //
         ("threads", cli::value("T"),
          fmt::format("threads of the cpu engine (default: {})", default_threads))  //
-        ("device", cli::value("N"),
-         fmt::format("cuda: number of the GPU (default: {})", default_device))  //
+        ("device", cli::value("all|N,N..."),
+         fmt::format("cuda: numbers of the GPUs, which share the words (default: {})",
+                     default_device))  //
         ("gpu-memory", cli::value("BYTES"),
          "cuda: limit on the GPU's memory, e.g. 6G (default: all that is free)")  //
         ("parts", cli::value("DIR"),
@@ -49,8 +49,7 @@ Settings read_computing_options(const cli::CommandLine& line) {
     settings.times = line.given("times");
     settings.engine_options.threads =
         static_cast<unsigned>(line.count("threads", 1, kMaxThreads, 0));
-    settings.engine_options.devices = {static_cast<int>(
-        line.count("device", 0, static_cast<std::uint64_t>(std::numeric_limits<int>::max()), 0))};
+    settings.engine_options.devices = line.devices("device");
     settings.engine_options.fine_plane = true;
     settings.engine_options.gpu_memory_bytes = line.bytes("gpu-memory", 1, 0);
     return settings;

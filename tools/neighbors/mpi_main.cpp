@@ -111,7 +111,8 @@ neighbors::Settings divide_host(const CommandSettings& asked, const Processes& p
     const auto engine = kernels::choose_engine(settings.engine);
     if (!engine || *engine != kernels::EngineKind::cuda) return settings;
     const std::size_t devices = kernels::count_devices();
-    if (devices != 0) options.devices = {static_cast<int>(processes.rank_on_host() % devices)};
+    if (devices != 0)
+        options.devices.numbers = {static_cast<int>(processes.rank_on_host() % devices)};
     return settings;
 }
 

@@ -287,10 +287,10 @@ Way make_way(const Model& model, const kernels::EngineEntry& entry, const std::s
 
 }  // namespace
 
-std::vector<Way> all_ways(const Model& model, std::size_t threads) {
+std::vector<Way> all_ways(const Model& model, std::size_t threads, const DeviceChoice& devices) {
     kernels::EngineOptions options;
     options.threads = static_cast<unsigned>(threads);
-    options.all_devices = true;
+    options.devices = devices;
     std::vector<Way> ways;
     options.planes_always = true;
     for (options.planes = false;; options.planes = true) {
@@ -311,6 +311,11 @@ std::vector<Way> all_ways(const Model& model, std::size_t threads) {
         options.wgmma = false;
         ways.push_back(make_way(model, entry, name + " mma", options));
         options.wgmma = true;
+        if ((devices.all ? kernels::count_devices() : devices.numbers.size()) < 2) continue;
+        options.spread = kernels::Spread::rows;
+        ways.push_back(make_way(model, entry, name + " rows", options));
+        options.devices = {.numbers = {devices.all ? 0 : devices.numbers.front()}, .all = false};
+        ways.push_back(make_way(model, entry, name + " one", options));
     }
     return ways;
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/device_choice.hpp"
 #include "common/format/model.hpp"
 #include "common/result.hpp"
 #include "kernels/engine.hpp"
@@ -19,7 +20,7 @@ namespace gloved::verify {
 /// An engine in one configuration, one way to get answers.
 struct Way {
     std::string name;  ///< «cpu avx2», «cpu avx2 plane», «cuda», «cuda plane»,
-                       ///< «cuda mma plane»
+                       ///< «cuda mma plane», «cuda rows plane», «cuda one plane»
     /// Makes the engine. The error `unavailable` means that this build does not have it or this
     /// machine cannot run it.
     std::function<Result<std::unique_ptr<kernels::Engine>>()> make;
@@ -27,9 +28,11 @@ struct Way {
 };
 
 /// Lists the cpu engine once for each instruction set of this processor, best first, then the other
-/// engines of this build; cuda uses all devices. Each is listed without planes and with planes, and
-/// has `threads` threads. The model must outlive all of them.
-std::vector<Way> all_ways(const format::Model& model, std::size_t threads);
+/// engines of this build; cuda uses `devices`. Each is listed without planes and with planes, and
+/// has `threads` threads. If there are several devices, «rows» is the engine in which each holds a
+/// part of the rows, and «one» the engine on the first of them. The model must outlive all of them.
+std::vector<Way> all_ways(const format::Model& model, std::size_t threads,
+                          const DeviceChoice& devices = {.numbers = {}, .all = true});
 
 /// How to check engines.
 struct EngineChecks {

@@ -82,12 +82,15 @@ cli::Options describe_options() {
         ("ways", cli::value("LIST"),
          "with --engines: the engines to compare, separated by commas. Each is cuda or cpu SET "
          "(avx512, avx2, neon, baseline), with plane after it if it searches the planes first. "
-         "cuda mma plane multiplies as GPUs without wgmma do. E.g. cpu avx2,cuda plane (default: "
-         "all that can run here)")  //
+         "cuda mma plane multiplies as GPUs without wgmma do; with several GPUs, cuda rows plane "
+         "gives each a part of the words, and cuda one plane uses the first alone. E.g. cpu "
+         "avx2,cuda plane (default: all that can run here)")  //
         ("reference", cli::value("WAY"),
          "with --engines: the engine to compare the others with, named as in --ways (default: the "
          "first of --ways, or cpu with the best instruction set)")  //
-        ("json", "print one JSON object instead of lines")          //
+        ("device", cli::value("all|N,N...", "all"),
+         "with --engines: numbers of the GPUs that cuda uses")  //
+        ("json", "print one JSON object instead of lines")      //
         ("threads", cli::value("T"), "threads to use (default: one per core, at most 8)");
     options.operands = {"model-dir"};
     return options;
@@ -97,7 +100,7 @@ Settings read_settings(const cli::CommandLine& line) {
     Settings settings;
     verify::VerifyOptions& options = settings.options;
     line.excludes("quick", {"source", "engines", "neighbors"});
-    line.needs("engines", {"answers", "oracle", "ways", "reference"});
+    line.needs("engines", {"answers", "oracle", "ways", "reference", "device"});
     options.model_dir = line.text("model-dir");
     if (options.model_dir.empty()) throw WrongUsage("MODEL_DIR is needed");
     options.source = line.text("source");
@@ -110,6 +113,7 @@ Settings read_settings(const cli::CommandLine& line) {
     asked.seed = line.count("seed", 0, std::numeric_limits<std::uint64_t>::max(), asked.seed);
     if (line.given("ways")) asked.ways = line.text("ways");
     if (line.given("reference")) asked.reference = line.text("reference");
+    options.devices = line.devices("device");
     options.neighbors.seed = asked.seed;
     options.neighbors.rows = line.text("neighbors") == "all"
                                  ? std::numeric_limits<std::size_t>::max()

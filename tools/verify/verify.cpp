@@ -278,7 +278,7 @@ Result<ModelFacts> verify(const VerifyOptions& options, const std::atomic<bool>&
     } else if (options.engines) {
         EngineChecks checks = options.asked;
         checks.threads = options.threads;
-        const auto ways = choose_ways(all_ways(*model, options.threads), checks);
+        const auto ways = choose_ways(all_ways(*model, options.threads, options.devices), checks);
         if (!ways) {
             report({"engines", false, ways.error().message});
         } else if (Status checked = check_engines(*model, *ways, checks, stop, report); !checked) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/device_choice.hpp"
 #include "common/result.hpp"
 #include "tools/verify/check.hpp"
 #include "tools/verify/engines.hpp"
@@ -23,6 +24,7 @@ struct VerifyOptions {
     bool engines = false;  ///< also check every engine's answers; not with `quick`
     EngineChecks asked;    ///< how to check engines; its `threads` is ignored
     NeighborsChecks neighbors;
+    DeviceChoice devices;     ///< of the cuda engine
     std::size_t threads = 1;  ///< of each check
 };
 

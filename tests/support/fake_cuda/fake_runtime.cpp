@@ -420,6 +420,8 @@ constexpr const char* kDeviceName = "Fake GPU";
 
 /// `over`: it is done on return.
 void enqueue(Call& call, Stream& stream, std::function<void()> work, bool over = false) {
+    // Another thread's call has failed since this one began.
+    if (call.shared().broken != cudaSuccess) return;
     if (call.shared().put_off(stream, {work, nullptr, 0})) {
         if (over) call.shared().finish(stream);
         return;

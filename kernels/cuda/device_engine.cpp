@@ -1,0 +1,478 @@
+#include "kernels/cuda/device_engine.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kernels/bounds.hpp"
+#include "kernels/canonical.hpp"
+#include "kernels/cuda/code_pass.cuh"
+#include "kernels/cuda/code_tiles.hpp"
+#include "kernels/planes/shape.hpp"
+
+namespace gloved::kernels::cuda {
+
+namespace {
+
+/// Fewest queries of a pass of many, unless up to scan_capacity_ queries share a scan of the plane
+/// and more of them pass over code tiles.
+constexpr std::size_t kMinBatch = 4;
+/// Fewest queries of a run for which those of a range of rows share the pass of the others. A pass
+/// of their own reads these rows alone.
+constexpr std::size_t kMinBatchOfRanges = 16;
+/// For shorter vectors than the first dim, no batch takes one thread longer to write than several
+/// to be woken. A batch of vectors of the second dim is divided, see pass_queries.
+constexpr std::size_t kMinWritersDim = 256;
+constexpr std::size_t kMinDividedDim = 1024;
+/// Queries of a panel of a pass over code tiles.
+constexpr std::size_t kPanelQueries = std::size_t{CodeGrid::kWarpgroups} * kCodeBlockQueries;
+/// Fewest bytes of vectors on a device for which the plane is faster for one query. A pass over the
+/// plane takes longer to begin and to end than one over vectors (docs/performance-history.md).
+constexpr std::size_t kMinPlaneBytes = std::size_t{128} << 20;
+
+constexpr double kNone = -std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+/// A share of a run, with its k limited to the device's rows.
+struct DeviceEngine::Task {
+    const Query* query = nullptr;
+    RowRange rows;
+    std::span<const Row> excluded;  // the query's, or those of `sorted`
+    std::vector<Row> sorted;
+    std::size_t k = 0;
+
+    explicit Task(const Share& of)
+        : query(of.query),
+          rows(of.rows),
+          excluded(of.query->excluded),
+          k(std::min(of.query->k, of.rows.size())) {}
+    /// Sorts the excluded rows and drops repetitions, which every pass needs but that over code
+    /// tiles. Sorting takes longer than that pass, where they are many.
+    void sort_excluded() {
+        const auto out_of_order = [](Row a, Row b) { return a >= b; };
+        if (std::ranges::adjacent_find(excluded, out_of_order) == excluded.end()) return;
+        sorted = query->excluded;
+        std::ranges::sort(sorted);
+        sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+        excluded = sorted;
+    }
+    Task(Task&&) = default;  // a copy's `excluded` would be that of the original
+    const Cosine* cosine() const { return std::get_if<Cosine>(&query->kind); }
+    std::size_t k_plus_excluded() const { return k + excluded.size(); }
+    bool fits_device() const { return k <= kMaxHits && k_plus_excluded() <= kMaxKPlusExcluded; }
+    bool excludes(std::size_t row) const {
+        return std::ranges::binary_search(excluded, static_cast<Row>(row));
+    }
+    PassQuery pass_query(double error) const {
+        return {&cosine()->vector, query, rows, excluded, k, error};
+    }
+    std::size_t rows_left() const {
+        return std::min<std::size_t>(rows.size(), query->filter.rank_below);
+    }
+};
+
+Result<std::unique_ptr<DeviceEngine>> DeviceEngine::create(const format::Model& model,
+                                                           const EnginePlan::Part& part,
+                                                           const Residency& residency,
+                                                           const EngineOptions& options,
+                                                           unsigned writers) {
+    auto pool = model.dim() < kMinWritersDim ? nullptr : std::make_unique<ThreadPool>(writers);
+    auto shard =
+        Shard::create(model, part.rows, part.device, residency, options.time_device, pool.get());
+    if (!shard) return shard.error();
+    return std::unique_ptr<DeviceEngine>(new DeviceEngine(model, residency, options.planes_always,
+                                                          std::move(pool), *std::move(shard)));
+}
+
+DeviceEngine::DeviceEngine(const format::Model& model, const Residency& residency,
+                           bool planes_always, std::unique_ptr<ThreadPool> writers,
+                           std::unique_ptr<Shard> shard)
+    : model_(model), residency_(residency), writers_(std::move(writers)), shard_(std::move(shard)) {
+    const std::size_t vector_bytes = shard_->rows().size() * model.dim() * sizeof(float);
+    prefers_plane_ = !residency.vectors || planes_always || vector_bytes >= kMinPlaneBytes;
+}
+
+Status DeviceEngine::run(std::span<const Share> shares, std::span<Answer> answers,
+                         const std::function<void()>& meanwhile) {
+    assert(shares.size() == answers.size());
+    meanwhile_ = meanwhile;
+    Status done = answer(shares, answers);
+    meanwhile_ = nullptr;
+    return done;
+}
+
+void DeviceEngine::work_meanwhile() {
+    if (const auto work = std::exchange(meanwhile_, nullptr)) work();
+}
+
+/// One pass over long vectors would begin when all are written; of two, the second's are written
+/// during the first.
+std::size_t DeviceEngine::pass_queries(std::size_t queries) const {
+    const bool two = model_.dim() >= kMinDividedDim && code_capacity() > 0 &&
+                     queries > 3 * kPanelQueries && queries <= code_capacity();
+    return two ? 2 * kPanelQueries : batch_capacity();
+}
+
+std::size_t DeviceEngine::min_batch() const {
+    if (!residency_.vectors && !residency_.plane) return 1;
+    const std::size_t sharing = shard_->scan_capacity();
+    return prefers_plane_ && code_capacity() > 0 && sharing > 1 ? sharing + 1 : kMinBatch;
+}
+
+bool DeviceEngine::batch_serves(const Task& task, std::size_t queries) const {
+    const bool takes_range =
+        code_capacity() > 0 && (queries >= kMinBatchOfRanges || min_batch() == 1);
+    return batch_capacity() > 0 && (is_whole(task.rows) || takes_range) &&
+           task.k <= kMaxBatchHits && task.k_plus_excluded() <= kMaxBatchKPlusExcluded;
+}
+
+bool DeviceEngine::few_rows_serve(const Task& task) const {
+    constexpr std::size_t kFew = 8;  // of the device's rows, one in so many at most
+    return shard_->serves_few_rows() && task.k <= kMaxBatchHits &&
+           task.k_plus_excluded() <= kMaxBatchKPlusExcluded &&
+           task.rows_left() <= std::min<std::size_t>(kMaxFewRows, shard_->rows().size() / kFew);
+}
+
+bool DeviceEngine::plane_serves(const Task& task) const {
+    return prefers_plane_ && shard_->plane_serves(task.k_plus_excluded());
+}
+
+/// Answers each query by the fastest pass that can, and by the next where that overflows: by the
+/// few rows that its filter leaves; with others over code tiles or the plane; alone or with a few
+/// over the plane, or in float32; canonical scores of all rows.
+Status DeviceEngine::answer(std::span<const Share> shares, std::span<Answer> answers) {
+    std::vector<Task> tasks;
+    tasks.reserve(shares.size());
+    std::vector<std::size_t> few;
+    std::vector<std::size_t> together;
+    std::vector<std::size_t> alone;
+    std::vector<std::size_t> scored;
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+        assert(shares[i].query->k > 0);
+        Task& task = tasks.emplace_back(shares[i]);
+        if (code_capacity() == 0 || task.k_plus_excluded() > kMaxBatchKPlusExcluded)
+            task.sort_excluded();
+        if (task.cosine() == nullptr || !task.fits_device()) {
+            scored.push_back(i);
+        } else if (few_rows_serve(task)) {
+            task.sort_excluded();
+            few.push_back(i);
+        } else {
+            (batch_serves(task, shares.size()) ? together : alone).push_back(i);
+        }
+    }
+    Status done = run_together(tasks, few, Together::few_rows, code_capacity(), answers, alone);
+    if (!done) return done;
+
+    while (!together.empty() && together.size() % batch_capacity() > 0 &&
+           together.size() % batch_capacity() < min_batch()) {
+        alone.push_back(together.back());
+        together.pop_back();
+    }
+    const bool by_tiles = code_capacity() > 0;
+    std::vector<std::size_t> overflowed;
+    done = run_together(tasks, together, by_tiles ? Together::tiles : Together::plane,
+                        pass_queries(together.size()), answers, overflowed);
+    if (!done) return done;
+    bool most_room = by_tiles && together.size() <= kMaxRoomyCodePass;
+    if (by_tiles && !most_room && overflowed.size() >= min_batch()) {
+        most_room = true;
+        const std::vector<std::size_t> again = std::exchange(overflowed, {});
+        done = run_together(tasks, again, Together::tiles, kMaxRoomyCodePass, answers, overflowed);
+        if (!done) return done;
+    }
+    std::vector<bool> had_most_room(shares.size());
+    for (const std::size_t i : overflowed) had_most_room[i] = most_room;
+    alone.insert(alone.end(), overflowed.begin(), overflowed.end());
+
+    overflowed.clear();
+    if (done = run_alone(tasks, alone, answers, overflowed, scored); !done) return done;
+    std::vector<std::size_t> with_room;
+    for (const std::size_t i : overflowed) {
+        const bool try_tiles =
+            by_tiles && !had_most_room[i] && batch_serves(tasks[i], kMinBatchOfRanges);
+        (try_tiles ? with_room : scored).push_back(i);
+    }
+    done = run_together(tasks, with_room, Together::tiles, kMaxRoomyCodePass, answers, scored);
+    if (!done) return done;
+    for (const std::size_t i : scored) {
+        tasks[i].sort_excluded();
+        if (done = run_scored(tasks[i], answers[i]); !done) return done;
+    }
+    return {};
+}
+
+Status DeviceEngine::run_alone(std::span<Task> tasks, std::span<const std::size_t> which,
+                               std::span<Answer> answers, std::vector<std::size_t>& overflowed,
+                               std::vector<std::size_t>& unanswered) {
+    std::vector<std::size_t> sharing;
+    for (const std::size_t& i : which) {
+        Task& task = tasks[i];
+        task.sort_excluded();
+        const bool by_plane = plane_serves(task);
+        if (by_plane && is_whole(task.rows)) {
+            sharing.push_back(i);
+        } else if (by_plane || residency_.vectors) {
+            // A scan for one reads the rows of its range alone.
+            Status done =
+                run_bounded(tasks, std::span(&i, 1), by_plane ? Estimate::plane : Estimate::float32,
+                            answers, overflowed);
+            if (!done) return done;
+        } else {
+            unanswered.push_back(i);
+        }
+    }
+    for (std::span<const std::size_t> left = sharing; !left.empty();) {
+        const auto next = left.first(std::min(left.size(), shard_->scan_capacity()));
+        left = left.subspan(next.size());
+        Status done = run_bounded(tasks, next, Estimate::plane, answers, overflowed);
+        if (!done) return done;
+    }
+    return {};
+}
+
+Status DeviceEngine::run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which,
+                                 Estimate estimate, std::span<Answer> answers,
+                                 std::vector<std::size_t>& overflowed) {
+    const bool by_plane = estimate == Estimate::plane;
+    // A plane's bounds are each row's own.
+    const double error = by_plane ? 0 : device_error_bound(model_.dim());
+    std::vector<PassQuery> pass;
+    for (const std::size_t i : which) pass.push_back(tasks[i].pass_query(error));
+    if (Status done = shard_->start_bounded(pass, estimate); !done) return done;
+    return take_answers(tasks, which, {by_plane ? Pass::plane : Pass::float32, false, 0}, answers,
+                        overflowed);
+}
+
+/// While the device works through a pass over code tiles, the host takes the answers of the one
+/// before and prepares the one after.
+Status DeviceEngine::run_together(std::span<const Task> tasks, std::span<const std::size_t> which,
+                                  Together way, std::size_t max_queries, std::span<Answer> answers,
+                                  std::vector<std::size_t>& overflowed) {
+    const Pass pass = way == Together::tiles   ? Pass::int8
+                      : way == Together::plane ? Pass::plane
+                                               : Pass::float64;
+    const std::size_t slots = way == Together::plane ? 1 : kSlots;
+    std::span<const std::size_t> running;  // in the slot before `slot`
+    std::size_t slot = 0;
+    const auto take_running = [&]() -> Status {
+        if (running.empty()) return {};
+        const std::size_t of = (slot + slots - 1) % slots;
+        return take_answers(tasks, std::exchange(running, {}), {pass, true, of}, answers,
+                            overflowed);
+    };
+    while (!which.empty()) {
+        if (slots == 1) {
+            if (Status done = take_running(); !done) return done;
+        }
+        const auto next = which.first(std::min(max_queries, which.size()));
+        which = which.subspan(next.size());
+        if (Status done = start_together(tasks, next, way, slot); !done) return done;
+        if (Status done = take_running(); !done) return done;
+        running = next;
+        slot = (slot + 1) % slots;
+    }
+    return take_running();
+}
+
+Status DeviceEngine::start_together(std::span<const Task> tasks, std::span<const std::size_t> which,
+                                    Together way, std::size_t slot) {
+    std::vector<PassQuery> pass;
+    pass.reserve(which.size());
+    for (const std::size_t i : which) pass.push_back(tasks[i].pass_query(0));
+    switch (way) {
+        case Together::tiles:
+            return shard_->start_code_pass(pass, slot);
+        case Together::plane:
+            return shard_->start_plane_pass(pass);
+        case Together::few_rows:
+            return shard_->start_few_rows(pass, slot);
+    }
+    return {};
+}
+
+Status DeviceEngine::take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
+                                  Started started, std::span<Answer> answers,
+                                  std::vector<std::size_t>& overflowed) {
+    const auto [pass, many, slot] = started;
+    work_meanwhile();
+    const bool in_slot = pass == Pass::int8 || pass == Pass::float64;
+    if (Status done = in_slot ? shard_->wait(slot) : shard_->wait(); !done) return done;
+    Certificate certificate;
+    if (Status done = set_device_ms(slot, certificate); !done) return done;
+    certificate.pass = pass;
+    const bool by_codes = pass == Pass::plane || pass == Pass::int8;
+    for (std::size_t at = 0; at < which.size(); ++at) {
+        Answer& answer = answers[which[at]];
+        if (shard_->answer(at, slot).overflow) {
+            overflowed.push_back(which[at]);
+            if (by_codes) answer.certificate.plane_overflowed = true;
+            continue;
+        }
+        certificate.plane_overflowed = answer.certificate.plane_overflowed && pass != Pass::int8;
+        answer.certificate = certificate;
+        answer.certificate.scanned = tasks[which[at]].rows.size();
+        take_hits(at, slot, answer);
+        if (pass == Pass::float64) answer.certificate.scanned = answer.certificate.rescored;
+        set_read_bytes(many, answer.certificate);
+    }
+    return {};
+}
+
+/// Scores every row of the range canonically. The device selects the best where its lists suffice,
+/// otherwise the host.
+Status DeviceEngine::run_scored(const Task& task, Answer& answer) {
+    if (Status done = score_parts(task); !done) return done;
+    answer.certificate.pass = Pass::float64;
+    answer.certificate.scanned = task.rows.size();
+    answer.certificate.rescored = task.rows.size();
+    set_read_bytes(false, answer.certificate);
+    bool overflow = true;
+    if (task.fits_device()) {
+        overflow = false;
+        if (Status done = select_on_device(task, answer, overflow); !done) return done;
+    }
+    if (overflow) {
+        if (Status done = select_on_host(task, answer); !done) return done;
+    }
+    if (Status done = set_device_ms(0, answer.certificate); !done) return done;
+    answer.certificate.rejected_below = kNone;
+    return {};
+}
+
+Status DeviceEngine::score_parts(const Task& task) {
+    const auto score = [&](std::span<const QueryVector> vectors, ScorePart part) -> Status {
+        std::vector<PassQuery> pass;
+        bool first = true;
+        for (const QueryVector& vector : vectors) {
+            pass.push_back({&vector, nullptr, {}, {}, 0, 0});
+            if (pass.size() < Shard::max_vectors() && &vector != &vectors.back()) continue;
+            Status done = shard_->start_score(pass, part, first, task.rows);
+            if (!done) return done;
+            first = false;
+            pass.clear();
+        }
+        // An empty product is 1.
+        return vectors.empty() ? shard_->start_score({}, part, true, task.rows) : Status();
+    };
+    const QueryVector* any = nullptr;
+    const auto* product = std::get_if<CosMul>(&task.query->kind);
+    if (product != nullptr) {
+        assert(!product->positives.empty() || !product->negatives.empty());
+        if (Status done = score(product->positives, ScorePart::multiply); !done) return done;
+        if (Status done = score(product->negatives, ScorePart::divide_by); !done) return done;
+        any =
+            product->positives.empty() ? &product->negatives.front() : &product->positives.front();
+    } else {
+        const auto* count = std::get_if<CountBefore>(&task.query->kind);
+        any = count != nullptr ? &count->vector : &task.cosine()->vector;
+        if (Status done = score(std::span(any, 1), ScorePart::cosine); !done) return done;
+    }
+    // The host removes excluded rows where the device's list cannot hold them.
+    const std::span<const Row> excluded =
+        task.fits_device() ? task.excluded : std::span<const Row>();
+    return shard_->start_finish({any, task.query, task.rows, excluded, task.k, 0},
+                                product != nullptr);
+}
+
+std::optional<Hit> DeviceEngine::target_of(const Task& task) const {
+    const auto* count = std::get_if<CountBefore>(&task.query->kind);
+    if (count == nullptr) return std::nullopt;
+    return Hit{count->row, canonical_score(count->vector.values.data(), count->vector.norm,
+                                           model_.vector(count->row).data(),
+                                           model_.norms()[count->row], model_.dim())};
+}
+
+Status DeviceEngine::select_on_device(const Task& task, Answer& answer, bool& overflow) {
+    const std::optional<Hit> target = target_of(task);
+    if (Status done = target ? shard_->start_count(*target) : shard_->start_select(); !done)
+        return done;
+    if (Status done = wait(); !done) return done;
+    const ShardAnswer found = shard_->answer(0);
+    if (target) {
+        answer.count = found.facts.found;
+        return {};
+    }
+    overflow = found.overflow;
+    if (overflow) return {};
+    const Certificate kept = answer.certificate;
+    take_hits(0, 0, answer);
+    answer.certificate = kept;
+    return {};
+}
+
+/// Selects on the host, for large k and for more ties than the device's lists hold.
+Status DeviceEngine::select_on_host(const Task& task, Answer& answer) {
+    if (Status done = shard_->start_copy_scores(task.rows); !done) return done;
+    if (Status done = wait(); !done) return done;
+    std::vector<Hit> hits;
+    std::size_t row = task.rows.first;
+    for (const double score : shard_->scores(task.rows)) {
+        // NaN: rank, range or minimum score rule the row out.
+        if (!std::isnan(score) && !task.excludes(row))
+            hits.push_back({static_cast<Row>(row), score});
+        ++row;
+    }
+    if (const std::optional<Hit> target = target_of(task)) {
+        answer.count = static_cast<std::uint64_t>(std::ranges::count_if(hits, [&](const Hit& hit) {
+            return hit.row != target->row && comes_before(hit, *target);
+        }));
+        return {};
+    }
+    const auto wanted = static_cast<std::ptrdiff_t>(std::min(task.k, hits.size()));
+    std::nth_element(hits.begin(), hits.begin() + std::max<std::ptrdiff_t>(wanted - 1, 0),
+                     hits.end(), comes_before);
+    hits.resize(static_cast<std::size_t>(wanted));
+    std::ranges::sort(hits, comes_before);
+    answer.hits = std::move(hits);
+    return {};
+}
+
+Status DeviceEngine::wait() {
+    work_meanwhile();
+    return shard_->wait();
+}
+
+void DeviceEngine::take_hits(std::size_t at, std::size_t slot, Answer& answer) const {
+    const ShardAnswer found = shard_->answer(at, slot);
+    answer.hits.reserve(found.hits.size());
+    for (const Found& hit : found.hits) {
+        answer.hits.push_back({static_cast<Row>(shard_->rows().first + hit.row), hit.score});
+    }
+    answer.certificate.rescored = found.facts.rescored;
+    answer.certificate.survivors = found.facts.survivors;
+    answer.certificate.rejected_below = found.facts.floor;
+}
+
+void DeviceEngine::set_read_bytes(bool many, Certificate& certificate) const {
+    const std::size_t row_bytes = model_.dim() * sizeof(float);
+    if (certificate.pass == Pass::int8) {
+        certificate.read_bytes =
+            certificate.scanned * model_.dim() + certificate.rescored * row_bytes;
+        return;
+    }
+    if (certificate.pass != Pass::plane) {
+        certificate.survivors = certificate.scanned;
+        certificate.read_bytes = certificate.scanned * row_bytes;
+        return;
+    }
+    certificate.read_bytes =
+        planes::PlaneShape{static_cast<std::size_t>(certificate.scanned), model_.dim()}.bytes() +
+        certificate.rescored * row_bytes;
+    if (shard_->holds_int8_codes() && (many || !residency_.vectors))
+        certificate.read_bytes += certificate.survivors * model_.dim();
+}
+
+Status DeviceEngine::set_device_ms(std::size_t slot, Certificate& certificate) const {
+    return move_into(certificate.device_ms, shard_->device_ms(slot));
+}
+
+}  // namespace gloved::kernels::cuda

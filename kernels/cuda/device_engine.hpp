@@ -1,0 +1,124 @@
+// DeviceEngine: answers queries over the rows that one GPU holds. A cuda engine has one for each of
+// its GPUs.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/format/model.hpp"
+#include "common/result.hpp"
+#include "kernels/cuda/engine_plan.hpp"
+#include "kernels/cuda/launches.hpp"
+#include "kernels/cuda/shard.hpp"
+#include "kernels/cuda/shard_buffers.hpp"
+#include "kernels/engine.hpp"
+#include "kernels/engine_options.hpp"
+#include "kernels/thread_pool.hpp"
+
+namespace gloved::kernels::cuda {
+
+/// A query, and the rows in which a device looks for its hits, whatever rows its filter names.
+struct Share {
+    const Query* query = nullptr;
+    RowRange rows;  ///< of the model; not empty; the device holds all of them
+};
+
+/// Answers queries over the rows of one shard, each by the fastest pass that can. One thread at a
+/// time may use it. All errors are `device`; it cannot be used afterwards.
+class DeviceEngine {
+  public:
+    /// Allocates the shard of `part`. Shard::fill, Shard::fill_plane and upload_vectors fill it.
+    /// `model` must outlive the engine. `writers`: how many threads write long query vectors.
+    static Result<std::unique_ptr<DeviceEngine>> create(const format::Model& model,
+                                                        const EnginePlan::Part& part,
+                                                        const Residency& residency,
+                                                        const EngineOptions& options,
+                                                        unsigned writers);
+
+    /// Answers a batch: answers[i], which is empty before, is for shares[i]. Calls `meanwhile` at
+    /// most once while the device works; it may be empty.
+    Status run(std::span<const Share> shares, std::span<Answer> answers,
+               const std::function<void()>& meanwhile = {});
+
+    Shard& shard() { return *shard_; }
+    const Shard& shard() const { return *shard_; }
+
+  private:
+    struct Task;
+    /// The passes of many queries.
+    enum class Together { tiles, plane, few_rows };
+    /// A pass that was started.
+    struct Started {
+        Pass pass;
+        bool many;  ///< not one of run_bounded
+        std::size_t slot;
+    };
+
+    DeviceEngine(const format::Model& model, const Residency& residency, bool planes_always,
+                 std::unique_ptr<ThreadPool> writers, std::unique_ptr<Shard> shard);
+
+    Status answer(std::span<const Share> shares, std::span<Answer> answers);
+    /// Answers tasks[which[i]] over the plane, alone or with a few, or alone in float32. Appends
+    /// those that overflow to `overflowed`, and those for which there are neither a plane nor
+    /// vectors to `unanswered`.
+    Status run_alone(std::span<Task> tasks, std::span<const std::size_t> which,
+                     std::span<Answer> answers, std::vector<std::size_t>& overflowed,
+                     std::vector<std::size_t>& unanswered);
+    /// Answers tasks[which[i]], one in float32 or several by one scan of the plane; appends those
+    /// that overflow to `overflowed`.
+    Status run_bounded(std::span<const Task> tasks, std::span<const std::size_t> which,
+                       Estimate estimate, std::span<Answer> answers,
+                       std::vector<std::size_t>& overflowed);
+    /// Does the same for tasks[which[i]] by passes of up to `max_queries`.
+    Status run_together(std::span<const Task> tasks, std::span<const std::size_t> which,
+                        Together way, std::size_t max_queries, std::span<Answer> answers,
+                        std::vector<std::size_t>& overflowed);
+    Status start_together(std::span<const Task> tasks, std::span<const std::size_t> which,
+                          Together way, std::size_t slot);
+    /// Waits for a pass and takes its answers.
+    Status take_answers(std::span<const Task> tasks, std::span<const std::size_t> which,
+                        Started started, std::span<Answer> answers,
+                        std::vector<std::size_t>& overflowed);
+    /// Sets survivors and read_bytes from pass, scanned and rescored. `many`: the pass was of many
+    /// queries. Those over the plane read int8 codes where there are any.
+    void set_read_bytes(bool many, Certificate& certificate) const;
+    /// Maximum number of queries of a pass of many; 0: there is no such pass.
+    std::size_t batch_capacity() const {
+        return code_capacity() > 0 ? code_capacity() : shard_->plane_capacity();
+    }
+    std::size_t code_capacity() const { return shard_->code_capacity(); }
+    /// Maximum number of queries of each such pass in a run of that many.
+    std::size_t pass_queries(std::size_t queries) const;
+    /// Fewest queries of such a pass. Where the device holds nothing else, one.
+    std::size_t min_batch() const;
+    /// Whether a pass of many can answer the task in a run of that many.
+    bool batch_serves(const Task& task, std::size_t queries) const;
+    /// Whether the filter leaves so few rows that all of them are scored.
+    bool few_rows_serve(const Task& task) const;
+    bool plane_serves(const Task& task) const;
+    bool is_whole(RowRange rows) const { return rows.size() == shard_->rows().size(); }
+    Status run_scored(const Task& task, Answer& answer);
+    Status score_parts(const Task& task);
+    /// The hit before which a CountBefore counts; nothing for another kind of query.
+    std::optional<Hit> target_of(const Task& task) const;
+    Status select_on_device(const Task& task, Answer& answer, bool& overflow);
+    Status select_on_host(const Task& task, Answer& answer);
+    Status wait();
+    void work_meanwhile();
+    /// Takes the hits of query `at` of a slot's last pass.
+    void take_hits(std::size_t at, std::size_t slot, Answer& answer) const;
+    Status set_device_ms(std::size_t slot, Certificate& certificate) const;
+
+    const format::Model& model_;
+    Residency residency_;
+    std::unique_ptr<ThreadPool> writers_;  // of the shard; none where vectors are short
+    std::unique_ptr<Shard> shard_;
+    bool prefers_plane_ = false;
+    std::function<void()> meanwhile_;  // of the run that is under way
+};
+
+}  // namespace gloved::kernels::cuda
