@@ -59,6 +59,8 @@ inline bool comes_before(const Hit& a, const Hit& b) {
 struct QueryVector {
     std::vector<float> values;
     double norm = 0;
+    /// The row of the model that `values` are, with 0 for −0, if they are known to be one's.
+    std::optional<Row> row = std::nullopt;
 };
 
 /// Asks for the k rows with the largest cosine with `vector`.

@@ -18,7 +18,9 @@ Result<QueryVector> make_query_vector(const format::Model& model,
         std::vector<float> values(row.size());
         // As the sum below: −0 becomes 0.
         std::ranges::transform(row, values.begin(), [](float value) { return value + 0.0F; });
-        return make_query_vector(std::move(values));
+        auto vector = make_query_vector(std::move(values));
+        if (vector) vector->row = terms[0].row;
+        return vector;
     }
     std::vector<double> sum(model.dim(), 0.0);
     for (const WeightedRow& term : terms) {

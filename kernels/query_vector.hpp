@@ -18,8 +18,8 @@ struct WeightedRow {
 
 /// Computes Σ coefficient × vector over `terms`: each component is summed in float64 in the given
 /// order and rounded once to float32. With `unit`, each row's vector is divided by its norm first,
-/// and a zero vector contributes nothing. Errors: bad_request, if a component of the result is not
-/// finite; zero_vector, if its norm is 0.
+/// and a zero vector contributes nothing. One row as it is gives QueryVector::row. Errors:
+/// bad_request, if a component of the result is not finite; zero_vector, if its norm is 0.
 Result<QueryVector> make_query_vector(const format::Model& model,
                                       std::span<const WeightedRow> terms, bool unit);
 

@@ -48,6 +48,17 @@ constexpr std::uint32_t kMaxLeft = 2048;
 /// A threshold that no row reaches.
 constexpr double kNoRow = 2;
 
+/// Writes the query's vector, padded with zeros, if it is a row of the shard. The whole warp calls
+/// it.
+__device__ void copy_row(const DeviceModel& model, std::uint32_t row, float* raw, unsigned lane) {
+    if (row == kNotARow) return;
+    const float* const values = row_of(model, row);
+    // +0 for −0, as make_query_vector.
+    for (unsigned i = lane; i < model.stride; i += kWarp)
+        raw[i] = i < model.dim ? values[i] + 0.0F : 0.0F;
+    __syncwarp();
+}
+
 /// Computes the queries' digits, and zeros where the last panel has no query. One warp a query.
 __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQueries queries,
                                                     std::uint32_t padded, CodeWorkspace work) {
@@ -65,7 +76,8 @@ __global__ __launch_bounds__(kThreads) void prepare(DeviceModel model, DeviceQue
         for (unsigned i = lane; i < width; i += kWarp) put(i, 0);
         return;
     }
-    const float* const raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
+    float* const raw = queries.raw + static_cast<std::size_t>(q) * model.stride;
+    copy_row(model, queries.queries[q].vector_row, raw, lane);
     const planes::DigitFacts facts = query_digits(raw, queries.queries[q].norm, model.dim,
                                                   longest_component(raw, model.dim, lane),
                                                   planes::kOneByteDigit, lane, width, put);

@@ -163,6 +163,8 @@ struct DeviceModel {
     DeviceCodeTiles code_tiles;
 };
 
+inline constexpr std::uint32_t kNotARow = ~std::uint32_t{0};
+
 /// A query as a shard's kernels need it, without its vector.
 struct DeviceQuery {
     double norm = 0;                    ///< canonical norm of the query's vector
@@ -177,6 +179,9 @@ struct DeviceQuery {
     /// DeviceQueries::excluded from here on.
     std::uint32_t excluded_begin = 0;
     std::uint32_t excluded_count = 0;
+    /// For launch_code_pass: the local row that the query's vector is, with 0 for −0; kNotARow: the
+    /// vector is in DeviceQueries::raw.
+    std::uint32_t vector_row = kNotARow;
     // Facts about the query's digits, for launch_plane_scan and the launch_select after it:
     planes::UpperFacts upper;
     planes::DigitFacts digits;
@@ -185,7 +190,7 @@ struct DeviceQuery {
 /// The queries of a pass. All pointers are device memory, except those of `host`.
 struct DeviceQueries {
     const DeviceQuery* queries = nullptr;     ///< (count)
-    const float* raw = nullptr;               ///< (count, stride) vectors, padded with zeros
+    float* raw = nullptr;                     ///< (count, stride) vectors, padded with zeros
     const float* unit = nullptr;              ///< (count, stride) fl32(raw / norm)
     const std::uint32_t* excluded = nullptr;  ///< excluded rows of all queries
     const std::int8_t* digits = nullptr;      ///< for launch_plane_scan: (count, steps, 16),
@@ -418,7 +423,7 @@ cudaError_t launch_sort_by_rank(const DeviceModel& model, std::byte* scratch,
 /// Answers up to kMaxCodePass queries over all rows of a shard with code tiles. Writes answers, and
 /// the hits of query q from hits[q * max_k] on, since the host reads dense memory faster. A query's
 /// k_plus_excluded is at most kMaxBatchKPlusExcluded. Of `queries` it reads only `queries`,
-/// `raw` and `excluded`.
+/// `raw` and `excluded`; to `raw` it writes the vectors that are rows of the shard.
 cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& queries,
                              const Workspace& work, const DeviceShape& shape, cudaStream_t stream);
 

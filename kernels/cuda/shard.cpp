@@ -27,15 +27,19 @@ constexpr std::size_t kMaxCopies = 8;
 /// One thread writes fewer bytes in the time that others take to wake up.
 constexpr std::size_t kMinWritersBytes = std::size_t{1} << 20;
 
+void write_vector(const QueryVector& vector, std::size_t stride, float* raw) {
+    std::fill(std::copy(vector.values.begin(), vector.values.end(), raw), raw + stride, 0.0F);
+}
+
 /// Writes the queries' vectors, padded with zeros to `stride`, and fl32(raw / norm) to `unit`
 /// unless that is nullptr.
 void write_vectors(std::span<const PassQuery> queries, std::size_t stride, float* raw,
                    float* unit) {
     for (const PassQuery& query : queries) {
-        const auto& values = query.vector->values;
-        std::fill(std::copy(values.begin(), values.end(), raw), raw + stride, 0.0F);
+        write_vector(*query.vector, stride, raw);
         raw += stride;
         if (unit == nullptr) continue;
+        const auto& values = query.vector->values;
         const auto to_unit = [&](float value) {
             return static_cast<float>(static_cast<double>(value) / query.vector->norm);
         };
@@ -43,6 +47,9 @@ void write_vectors(std::span<const PassQuery> queries, std::size_t stride, float
         unit += stride;
     }
 }
+
+/// Whether the query's vector has to be sent: it is no row that the device holds.
+bool needs_vector(const DeviceQuery& query) { return query.vector_row == kNotARow; }
 
 /// The digits of all queries, planes::PlaneQuery::bytes. Sets the facts about them.
 std::vector<std::int8_t> make_digits(std::span<const PassQuery> queries,
@@ -248,19 +255,21 @@ RowRange Shard::local(RowRange range) const {
     return {first, std::max(first, last)};
 }
 
-DeviceQuery Shard::describe(const PassQuery& query, std::vector<std::uint32_t>& excluded) const {
+DeviceQuery Shard::describe(const PassQuery& query, std::uint32_t* excluded,
+                            std::size_t& count) const {
     DeviceQuery out;
     out.norm = query.vector->norm;
     out.error = query.error;
     if (query.query == nullptr) return out;
     const Filter& filter = query.query->filter;
     const RowRange range = local(query.rows);
-    out.excluded_begin = static_cast<std::uint32_t>(excluded.size());
+    out.excluded_begin = static_cast<std::uint32_t>(count);
     for (const Row row : query.excluded) {
-        if (row >= rows_.first && row < rows_.last)
-            excluded.push_back(row - static_cast<std::uint32_t>(rows_.first));
+        if (row < rows_.first || row >= rows_.last) continue;
+        assert(count < sizes_.excluded);
+        excluded[count++] = row - static_cast<std::uint32_t>(rows_.first);
     }
-    out.excluded_count = static_cast<std::uint32_t>(excluded.size()) - out.excluded_begin;
+    out.excluded_count = static_cast<std::uint32_t>(count) - out.excluded_begin;
     out.min_score = filter.min_score;
     out.k = static_cast<std::uint32_t>(std::min<std::size_t>(query.k, kMaxHits));
     out.k_plus_excluded = out.k + out.excluded_count;
@@ -268,6 +277,12 @@ DeviceQuery Shard::describe(const PassQuery& query, std::vector<std::uint32_t>& 
     out.first = static_cast<std::uint32_t>(range.first);
     out.last = static_cast<std::uint32_t>(range.last);
     return out;
+}
+
+std::uint32_t Shard::held_row(const QueryVector& vector) const {
+    if (!vector.row || !holds_vectors() || *vector.row < rows_.first || *vector.row >= rows_.last)
+        return kNotARow;
+    return *vector.row - static_cast<std::uint32_t>(rows_.first);
 }
 
 Status Shard::begin(std::size_t slot) {
@@ -280,10 +295,22 @@ Status Shard::begin(std::size_t slot) {
     return {};
 }
 
+/// Sets what `queries_` says of all of them.
+void Shard::summarize(std::span<const DeviceQuery> described) {
+    for (const DeviceQuery& query : described) {
+        queries_.any_rank = queries_.any_rank || query.rank_below != ~std::uint32_t{0};
+        queries_.all_rows = queries_.all_rows && query.first == 0 && query.last == rows_.size();
+        queries_.max_k = std::max(queries_.max_k, query.k);
+        queries_.max_k_plus_excluded =
+            std::max(queries_.max_k_plus_excluded, query.k_plus_excluded);
+    }
+}
+
 /// Copies all at once: each copy takes some microseconds, however small.
 Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_t slot) {
-    assert(queries.size() <= (inputs == Inputs::raw ? std::max(sizes_.plane_pass, sizes_.code_pass)
-                                                    : std::size_t{kMaxScoreVectors}));
+    const bool of_many = inputs == Inputs::raw || inputs == Inputs::raw_or_row;
+    assert(queries.size() <= (of_many ? std::max(sizes_.plane_pass, sizes_.code_pass)
+                                      : std::size_t{kMaxScoreVectors}));
     assert(inputs != Inputs::plane_scan || queries.size() <= sizes_.scan_queries);
     assert(inputs != Inputs::scan || queries.size() == 1);
     if (Status done = begin(slot); !done) return done;
@@ -295,30 +322,27 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
     const std::size_t stride = model_.stride;
     queries_ = {};
     if (queries.empty()) return {};  // an empty product
-    std::vector<DeviceQuery> described;
-    std::vector<std::uint32_t> excluded;
-    described.reserve(queries.size());
-    for (const PassQuery& query : queries) {
-        assert(query.vector->values.size() == dim);
-        described.push_back(describe(query, excluded));
+    const ShardBuffers::Slot& buffers = buffers_.slots[slot];
+    std::byte* const host = buffers.input_staging.data();
+    const std::span described(reinterpret_cast<DeviceQuery*>(host), queries.size());
+    auto* const excluded = reinterpret_cast<std::uint32_t*>(
+        host + InputLayout(queries.size(), 0, 0, stride, 0).excluded);
+    std::size_t excluded_count = 0;
+    for (std::size_t q = 0; q < queries.size(); ++q) {
+        assert(queries[q].vector->values.size() == dim);
+        described[q] = describe(queries[q], excluded, excluded_count);
+        if (inputs == Inputs::raw_or_row) described[q].vector_row = held_row(*queries[q].vector);
     }
-    assert(excluded.size() <= sizes_.excluded);
     std::vector<std::int8_t> digits;
     if (inputs == Inputs::plane_scan) digits = make_digits(queries, described);
 
     const bool with_unit = inputs == Inputs::raw_and_unit || inputs == Inputs::scan;
     const InputLayout layout(queries.size(), with_unit ? queries.size() : 0, digits.size(), stride,
-                             excluded.size());
-    const ShardBuffers::Slot& buffers = buffers_.slots[slot];
-    std::byte* const host = buffers.input_staging.data();
-    std::memcpy(host, described.data(), described.size() * sizeof(DeviceQuery));
-    if (!excluded.empty())
-        std::memcpy(host + layout.excluded, excluded.data(),
-                    excluded.size() * sizeof(std::uint32_t));
+                             excluded_count);
     if (!digits.empty()) std::memcpy(host + layout.digits, digits.data(), digits.size());
-    const std::byte* const device = buffers.input.data();
+    std::byte* const device = buffers.input.data();
     queries_ = {.queries = reinterpret_cast<const DeviceQuery*>(device),
-                .raw = reinterpret_cast<const float*>(device + layout.raw),
+                .raw = reinterpret_cast<float*>(device + layout.raw),
                 .unit = reinterpret_cast<const float*>(device + layout.unit),
                 .excluded = reinterpret_cast<const std::uint32_t*>(device + layout.excluded),
                 .digits = reinterpret_cast<const std::int8_t*>(device + layout.digits),
@@ -328,27 +352,25 @@ Status Shard::send(std::span<const PassQuery> queries, Inputs inputs, std::size_
                          .unit = reinterpret_cast<const float*>(host + layout.unit),
                          .excluded = reinterpret_cast<const std::uint32_t*>(host + layout.excluded),
                          .digits = reinterpret_cast<const std::int8_t*>(host + layout.digits)}};
-    for (const DeviceQuery& query : described) {
-        queries_.any_rank = queries_.any_rank || query.rank_below != ~std::uint32_t{0};
-        queries_.all_rows = queries_.all_rows && query.first == 0 && query.last == rows_.size();
-        queries_.max_k = std::max(queries_.max_k, query.k);
-        queries_.max_k_plus_excluded =
-            std::max(queries_.max_k_plus_excluded, query.k_plus_excluded);
-    }
-    if (inputs == Inputs::raw && queries.size() * stride * sizeof(float) > kPieceBytes) {
-        if (!runs_beside(slot)) return send_in_pieces(queries, layout, slot, stream_);
+    summarize(described);
+    if (of_many && queries.size() * stride * sizeof(float) > kPieceBytes) {
+        if (!runs_beside(slot)) return send_in_pieces(queries, described, layout, slot, stream_);
         const Event& copied = slots_[slot].copied;
-        if (Status done = send_in_pieces(queries, layout, slot, copies_); !done) return done;
+        Status sent = send_in_pieces(queries, described, layout, slot, copies_);
+        if (!sent) return sent;
         if (Status done = copied.record(copies_); !done) return done;
         return copied.hold_up(stream_);
     }
-    write_vectors(queries, stride, reinterpret_cast<float*>(host + layout.raw),
-                  with_unit ? reinterpret_cast<float*>(host + layout.unit) : nullptr);
+    const bool any_missing = std::ranges::any_of(described, needs_vector);
+    if (any_missing) {
+        write_vectors(queries, stride, reinterpret_cast<float*>(host + layout.raw),
+                      with_unit ? reinterpret_cast<float*>(host + layout.unit) : nullptr);
+    }
     if (inputs == Inputs::scan && scan_query_fits_parameters(model_, queries_, shape_)) return {};
     if (inputs == Inputs::plane_scan && plane_query_fits_parameters(model_, queries_)) return {};
     slots_[slot].sent = true;
-    return copy_async(buffers.input.data(), static_cast<const std::byte*>(host), layout.end,
-                      stream_);
+    return copy_async(buffers.input.data(), static_cast<const std::byte*>(host),
+                      any_missing ? layout.end : layout.raw, stream_);
 }
 
 bool Shard::runs_beside(std::size_t slot) const {
@@ -357,7 +379,8 @@ bool Shard::runs_beside(std::size_t slot) const {
 }
 
 /// Copies vectors while the next are written to the staging buffer, which holds the rest already.
-Status Shard::send_in_pieces(std::span<const PassQuery> queries, const InputLayout& layout,
+Status Shard::send_in_pieces(std::span<const PassQuery> queries,
+                             std::span<const DeviceQuery> described, const InputLayout& layout,
                              std::size_t slot, const Stream& by) {
     slots_[slot].sent = true;
     const ShardBuffers::Slot& buffers = buffers_.slots[slot];
@@ -367,9 +390,9 @@ Status Shard::send_in_pieces(std::span<const PassQuery> queries, const InputLayo
                           end - begin, by);
     };
     if (Status done = copy(0, layout.raw); !done) return done;
-    if (layout.end != layout.excluded) {
-        if (Status done = copy(layout.excluded, layout.end); !done) return done;
-    }
+    const auto missing_count =
+        static_cast<std::size_t>(std::ranges::count_if(described, needs_vector));
+    if (missing_count == 0) return {};
     const std::size_t vector_bytes = model_.stride * sizeof(float);
     const std::size_t step = std::max<std::size_t>(kPieceBytes / vector_bytes, 1);
     const std::size_t pieces = (queries.size() + step - 1) / step;
@@ -378,9 +401,11 @@ Status Shard::send_in_pieces(std::span<const PassQuery> queries, const InputLayo
     const auto write_next = [&] {
         const std::size_t piece = next.fetch_add(1, std::memory_order_relaxed);
         if (piece >= pieces) return false;
-        const std::size_t first = piece * step;
-        write_vectors(queries.subspan(first, std::min(step, queries.size() - first)), model_.stride,
-                      reinterpret_cast<float*>(host + layout.raw + first * vector_bytes), nullptr);
+        for (std::size_t q = piece * step; q < std::min((piece + 1) * step, queries.size()); ++q) {
+            if (!needs_vector(described[q])) continue;
+            write_vector(*queries[q].vector, model_.stride,
+                         reinterpret_cast<float*>(host + layout.raw + q * vector_bytes));
+        }
         written[piece].store(true, std::memory_order_release);
         return true;
     };
@@ -393,14 +418,15 @@ Status Shard::send_in_pieces(std::span<const PassQuery> queries, const InputLayo
                     if (!write_next()) std::this_thread::yield();
                 }
             }
+            const std::size_t begin = piece * step;
             const std::size_t end = std::min(last * step, queries.size());
-            Status done =
-                copy(layout.raw + piece * step * vector_bytes, layout.raw + end * vector_bytes);
+            if (std::ranges::none_of(described.subspan(begin, end - begin), needs_vector)) continue;
+            Status done = copy(layout.raw + begin * vector_bytes, layout.raw + end * vector_bytes);
             if (!done) return done;
         }
         return {};
     };
-    if (writers_ == nullptr || queries.size() * vector_bytes < kMinWritersBytes) return copy_all();
+    if (writers_ == nullptr || missing_count * vector_bytes < kMinWritersBytes) return copy_all();
     Status done;
     writers_->run([&](unsigned worker) {
         if (worker == 0) {
@@ -442,7 +468,7 @@ Workspace Shard::work_of(std::size_t slot) const {
 }
 
 Status Shard::start_code_pass(std::span<const PassQuery> queries, std::size_t slot) {
-    if (Status sent = send(queries, Inputs::raw, slot); !sent) return sent;
+    if (Status sent = send(queries, Inputs::raw_or_row, slot); !sent) return sent;
     slots_[slot].hits_stride = queries_.max_k;
     Status launched =
         check(launch_code_pass(model_, queries_, work_of(slot), shape_, stream_.get()),

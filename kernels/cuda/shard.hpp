@@ -177,6 +177,7 @@ class Shard {
     /// What a pass needs of its queries on the device.
     enum class Inputs {
         raw,
+        raw_or_row,  ///< raw, but no vector where it is a row that the device holds
         raw_and_unit,
         scan,        ///< raw and unit, unless scan_query_fits_parameters
         plane_scan,  ///< raw and digits, unless plane_query_fits_parameters
@@ -184,12 +185,17 @@ class Shard {
     /// Describes the queries and copies them to the device. What is started on `stream_` then waits
     /// for the copy.
     Status send(std::span<const PassQuery> queries, Inputs inputs, std::size_t slot = 0);
-    Status send_in_pieces(std::span<const PassQuery> queries, const InputLayout& layout,
+    void summarize(std::span<const DeviceQuery> described);
+    Status send_in_pieces(std::span<const PassQuery> queries,
+                          std::span<const DeviceQuery> described, const InputLayout& layout,
                           std::size_t slot, const Stream& by);
+    /// The local row that the vector is, or kNotARow if the device does not hold it.
+    std::uint32_t held_row(const QueryVector& vector) const;
     /// Whether a pass in another slot is under way.
     bool runs_beside(std::size_t slot) const;
     Status select(SelectSource source, std::uint32_t warps);
-    DeviceQuery describe(const PassQuery& query, std::vector<std::uint32_t>& excluded) const;
+    /// Describes a query, and appends its excluded rows of this shard to the `count` at `excluded`.
+    DeviceQuery describe(const PassQuery& query, std::uint32_t* excluded, std::size_t& count) const;
 
     RowRange rows_;
     int device_ = 0;

@@ -94,11 +94,11 @@ void for_each_buffer(ShardBuffers& b, const ShardSizes& n, Visit visit) {
 
 InputLayout::InputLayout(std::size_t raws, std::size_t units, std::size_t digit_bytes,
                          std::size_t stride, std::size_t excluded_rows)
-    : raw(rounded_up(raws * sizeof(DeviceQuery), kAlignment)),
+    : excluded(rounded_up(raws * sizeof(DeviceQuery), kAlignment)),
+      digits(excluded + rounded_up(excluded_rows * sizeof(std::uint32_t), kAlignment)),
+      raw(digits + rounded_up(digit_bytes, kAlignment)),
       unit(raw + rounded_up(raws * stride * sizeof(float), kAlignment)),
-      digits(unit + rounded_up(units * stride * sizeof(float), kAlignment)),
-      excluded(digits + rounded_up(digit_bytes, kAlignment)),
-      end(excluded + rounded_up(excluded_rows * sizeof(std::uint32_t), kAlignment)) {}
+      end(unit + rounded_up(units * stride * sizeof(float), kAlignment)) {}
 
 ShardSizes::ShardSizes(std::size_t shard_rows, std::size_t dim, std::size_t uncovered_rows,
                        const DeviceShape& shape, const Residency& held)

@@ -31,10 +31,10 @@ struct Residency {
 /// Offsets in bytes, in the input buffer, of the arrays of DeviceQueries, which are copied to the
 /// device for a pass. The DeviceQuery array is at 0.
 struct InputLayout {
-    std::size_t raw = 0;
-    std::size_t unit = 0;
-    std::size_t digits = 0;
     std::size_t excluded = 0;
+    std::size_t digits = 0;
+    std::size_t raw = 0;  ///< vectors come last: those of rows are not copied
+    std::size_t unit = 0;
     std::size_t end = 0;  ///< size of the input
 
     /// For `raws` queries, each with its vector as it came, and `units` vectors of unit length, all

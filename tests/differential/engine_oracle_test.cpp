@@ -2,6 +2,8 @@
 // engine: query vectors.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -90,6 +92,22 @@ TEST(QueryVectors, RefuseZeroAndInfinity) {
         ErrorCode::bad_request);
     EXPECT_EQ(kernels::make_query_vector({std::numeric_limits<float>::quiet_NaN()}).error().code,
               ErrorCode::bad_request);
+}
+
+TEST(QueryVectors, NameTheRowThatTheyAre) {
+    const TempDir dir;
+    const auto model = make_model(dir / "model", {{"a", {-0.0F, 2.0F}}, {"b", {1.0F, 0.0F}}});
+    const auto row_of = [&](std::initializer_list<kernels::WeightedRow> terms, bool unit) {
+        return kernels::make_query_vector(model, std::vector(terms), unit)->row;
+    };
+    EXPECT_EQ(row_of({{1.0, 1}}, false), Row{1});
+    EXPECT_FALSE(row_of({{1.0, 1}}, true));
+    EXPECT_FALSE(row_of({{2.0, 1}}, false));
+    EXPECT_FALSE(row_of({{1.0, 0}, {1.0, 1}}, false));
+    const kernels::WeightedRow first{1.0, 0};
+    const auto vector = kernels::make_query_vector(model, {&first, 1}, false);
+    EXPECT_FALSE(std::signbit(vector->values[0]));
+    EXPECT_FALSE(kernels::make_query_vector({0.0F, 2.0F})->row);
 }
 
 TEST(QueryVectors, EqualTheOracleRawAndUnit) {

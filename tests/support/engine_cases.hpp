@@ -27,6 +27,7 @@
 
 #include "common/format/model.hpp"
 #include "kernels/engine.hpp"
+#include "kernels/query_vector.hpp"
 #include "tests/support/engine_answers.hpp"
 #include "tests/support/oracle.hpp"
 #include "tests/support/small_model.hpp"
@@ -95,7 +96,7 @@ inline std::vector<Entry> awkward_entries(std::size_t rows, std::size_t dim, std
         entries[i + 5].second.assign(dim, 0.0F);
         entries[i + 6].second.assign(dim, 1e-42F);
         entries[i + 7].second.assign(dim, 3e38F);
-        entries[i + 8].second.assign(dim, 0.0F);
+        entries[i + 8].second.assign(dim, -0.0F);
         entries[i + 8].second[i % dim] = 1.0F;
         entries[i + 9].second.assign(dim, 0.25F);
         entries[i + 10].second = base;
@@ -201,6 +202,30 @@ TEST_P(EveryPath, BatchesEqualSingleQueries) {
         for (std::size_t i = 0; i < size; ++i) {
             expect_identical(answers[i].hits,
                              oracle_answer(*model_, queries[i], scores[i % list.size()]),
+                             "query " + std::to_string(i) + " of " + std::to_string(size));
+        }
+    }
+}
+
+/// Queries of which an engine knows that they are rows of its own, alone and beside others.
+TEST_P(EveryPath, RowsAskedByThemselvesEqualTheOracle) {
+    const auto list = vectors();
+    std::vector<Query> queries;
+    for (Row i = 0; i < 300; ++i) {
+        const kernels::WeightedRow term{1, i * 7 % rows()};
+        Query query{kernels::Cosine{vector_of(list[i % list.size()])}, 1 + i % 23, {}, {}};
+        if (i % 3 != 2 && model_->norms()[term.row] != 0) {
+            query.kind = kernels::Cosine{*kernels::make_query_vector(*model_, {&term, 1}, false)};
+            query.excluded = {term.row};
+        }
+        queries.push_back(std::move(query));
+    }
+    for (const std::size_t size : {1U, 2U, 20U, 300U}) {
+        const auto answers = run_all(*engine_, std::span(queries).first(size));
+        for (std::size_t i = 0; i < size; ++i) {
+            const auto& values = std::get<kernels::Cosine>(queries[i].kind).vector.values;
+            expect_identical(answers[i].hits,
+                             oracle_answer(*model_, queries[i], oracle_scores(*model_, values)),
                              "query " + std::to_string(i) + " of " + std::to_string(size));
         }
     }

@@ -553,6 +553,15 @@ double floor_of_bounds(const DeviceQuery& query, std::uint32_t k, std::vector<do
     return std::max(kth, query.min_score);
 }
 
+/// Writes a query's vector that is a row of the shard.
+void copy_row(const Shard& shard, const DeviceQuery& query, std::span<float> raw) {
+    if (query.vector_row == kNotARow) return;
+    if (query.vector_row >= shard.model.rows) misuse("a query's vector is no row of the shard");
+    const float* const row = shard.row(query.vector_row);
+    for (std::size_t i = 0; i < raw.size(); ++i)
+        raw[i] = i < shard.model.dim ? row[i] + 0.0F : 0.0F;
+}
+
 /// Answers a query of a pass over code tiles, as launch_code_pass describes it.
 void answer_by_tiles(const Shard& shard, const TileRows& tiles, const DeviceQuery& query,
                      const float* raw, std::span<const std::uint32_t> excluded,
@@ -816,6 +825,7 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
     const PassQueries pass(launch, queries, model, false, Reads::raw, kMaxCodePass);
     const std::size_t count = queries.count;
     const std::size_t max_k = queries.max_k;
+    const auto all_raw = launch.device(queries.raw, count * model.stride, "raw");
     const CodeWorkspace& own = work.code;
     (void)launch.device(own.digits, count * tiles.shape.width, "digits of a pass");
     (void)launch.device(own.facts, count, "facts");
@@ -830,6 +840,10 @@ cudaError_t launch_code_pass(const DeviceModel& model, const DeviceQueries& quer
     const auto answers = launch.pinned(work.answers, count, "answers");
     const auto all_hits = launch.pinned(work.hits, count * queries.max_k, "hits");
     return launch.run([=] {
+        for (std::uint32_t q = 0; q < pass.count; ++q) {
+            const auto raw = all_raw.subspan(std::size_t{q} * pass.stride, pass.stride);
+            copy_row(shard, pass.queries[q], raw);
+        }
         pass.check(shard);
         for (std::uint32_t q = 0; q < pass.count; ++q) {
             const DeviceQuery& query = pass.queries[q];
